@@ -1,0 +1,2 @@
+//! The `dewar` command.
+fn main() {}
