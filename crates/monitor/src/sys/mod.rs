@@ -1,0 +1,4 @@
+//! The system calls that no safe library offers. All unsafe code of this crate lies in this folder.
+
+pub(crate) mod memory;
+pub(crate) mod notify;
