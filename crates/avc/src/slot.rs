@@ -82,10 +82,7 @@ impl Slot {
         let meta = self.meta.load(Ordering::Relaxed);
         let busy = meta | BUSY;
         if meta == busy
-            || self
-                .meta
-                .compare_exchange(meta, busy, Ordering::Acquire, Ordering::Relaxed)
-                .is_err()
+            || self.meta.compare_exchange(meta, busy, Ordering::Acquire, Ordering::Relaxed).is_err()
         {
             return false;
         }

@@ -54,11 +54,7 @@ struct Share([AtomicU64; 3]);
 impl Share {
     fn stats(&self) -> Stats {
         let read = |source: Source| self.0[source as usize].load(Ordering::Relaxed);
-        Stats {
-            hint: read(Source::Hint),
-            cache: read(Source::Cache),
-            server: read(Source::Server),
-        }
+        Stats { hint: read(Source::Hint), cache: read(Source::Cache), server: read(Source::Server) }
     }
 }
 

@@ -182,10 +182,19 @@ pub(crate) mod tests {
 
     fn any_rule() -> impl proptest::strategy::Strategy<Value = Rule> {
         use proptest::prelude::*;
-        let action =
-            || prop_oneof![Just(Action::Allow), Just(Action::Notify), (0u16..3).prop_map(Action::Errno)];
+        let action = || {
+            prop_oneof![
+                Just(Action::Allow),
+                Just(Action::Notify),
+                (0u16..3).prop_map(Action::Errno)
+            ]
+        };
         let test = prop_oneof![
-            (0u8..6, 0u32..4, 0u32..4).prop_map(|(arg, mask, v)| Test::Masked { arg, mask, value: v & mask }),
+            (0u8..6, 0u32..4, 0u32..4).prop_map(|(arg, mask, v)| Test::Masked {
+                arg,
+                mask,
+                value: v & mask
+            }),
             (0u8..6).prop_map(|arg| Test::Null { arg }),
         ];
         (proptest::collection::vec((test, action()), 0..3), action())

@@ -1,1 +1,14 @@
-//! Placeholder.
+//! The monitor.
+mod audit;
+mod bpf;
+mod caller;
+mod file;
+mod filter;
+mod gate;
+mod label;
+mod manager;
+mod plan;
+mod process;
+mod resolve;
+mod socket;
+mod sys;
