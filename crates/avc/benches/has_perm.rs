@@ -7,9 +7,12 @@ use flask::{
     AccessVector, Class, Decision, Explanation, LabelError, LabelRules, Question, SecurityServer,
     Seqno, Sid, Unreachable,
 };
-use std::sync::{
-    Arc,
-    atomic::{AtomicU32, AtomicUsize, Ordering},
+use std::{
+    ops::Range,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, AtomicUsize, Ordering},
+    },
 };
 
 fn main() {
@@ -97,7 +100,8 @@ impl Mix {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             (random >> 33) as usize % below
         };
-        let mut numbers: Vec<usize> = (0..entries.max(BATCH)).map(|n| n % entries).collect();
+        let mut numbers: Vec<usize> =
+            (0..entries.next_multiple_of(BATCH)).map(|n| n % entries).collect();
         for end in (1..numbers.len()).rev() {
             numbers.swap(end, draw(end + 1));
         }
@@ -107,11 +111,15 @@ impl Mix {
 
     /// Asks the next `BATCH` of them, with a hint that points elsewhere.
     fn ask(&self) {
-        let start = self.next.fetch_add(BATCH, Ordering::Relaxed) % self.questions.len();
         let hint = Hint::default();
-        for question in self.questions.iter().cycle().skip(start).take(BATCH) {
+        for question in &self.questions[self.batch()] {
             decide(&self.avc, *question, &hint);
         }
+    }
+
+    fn batch(&self) -> Range<usize> {
+        let start = self.next.fetch_add(BATCH, Ordering::Relaxed) % self.questions.len();
+        start..start + BATCH
     }
 }
 
@@ -139,8 +147,7 @@ fn growth_with_hints(bencher: Bencher<'_, '_>, entries: usize) {
     let objects: Vec<(Question, Hint)> =
         mix.questions.iter().map(|question| (*question, Hint::default())).collect();
     bencher.counter(ItemsCount::new(BATCH)).bench(|| {
-        let start = mix.next.fetch_add(BATCH, Ordering::Relaxed) % objects.len();
-        for (question, hint) in objects.iter().cycle().skip(start).take(BATCH) {
+        for (question, hint) in &objects[mix.batch()] {
             decide(&mix.avc, *question, hint);
         }
     });

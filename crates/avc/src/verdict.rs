@@ -63,9 +63,9 @@ mod tests {
 
     #[test]
     fn a_grant_is_recorded_only_where_auditallow_says_so() {
-        let decision =
-            Decision { allowed: READ | WRITE, auditallow: WRITE, ..Decision::DENY_ALL };
-        for (requested, audit) in [(READ, AccessVector::NONE), (WRITE, WRITE), (READ | WRITE, WRITE)]
+        let decision = Decision { allowed: READ | WRITE, auditallow: WRITE, ..Decision::DENY_ALL };
+        for (requested, audit) in
+            [(READ, AccessVector::NONE), (WRITE, WRITE), (READ | WRITE, WRITE)]
         {
             let verdict = verdict(decision, requested);
             assert!(verdict.granted());
