@@ -75,6 +75,18 @@ fn decide(avc: &Avc, question: Question, hint: &Hint) {
     black_box(verdict.is_ok_and(avc::Verdict::granted));
 }
 
+/// What is left of the next two without the cache: to be taken off them.
+#[divan::bench]
+fn the_loop_alone(bencher: Bencher<'_, '_>) {
+    bencher.counter(ItemsCount::new(BATCH)).with_inputs(Hint::default).bench_refs(|hint| {
+        for _ in 0..BATCH {
+            let (question, requested) = (black_box(question(50)), black_box(AccessVector(2)));
+            black_box(hint as &Hint);
+            black_box(question.ssid.get() > requested.0);
+        }
+    });
+}
+
 /// One object, asked about again and again.
 #[divan::bench(threads = [1, 2])]
 fn at_the_hint(bencher: Bencher<'_, '_>) {
@@ -138,6 +150,22 @@ fn in_the_cache_by_threads(bencher: Bencher<'_, '_>) {
 fn growth(bencher: Bencher<'_, '_>, entries: usize) {
     let mix = Mix::new(entries);
     bencher.counter(ItemsCount::new(BATCH)).bench(|| mix.ask());
+}
+
+/// One load each from as many bytes as so many entries fill: what memory alone costs.
+#[divan::bench(args = ENTRIES)]
+fn growth_of_memory_alone(bencher: Bencher<'_, '_>, entries: usize) {
+    let mix = Mix::new(entries);
+    let memory = vec![1_u64; (entries * 2).next_power_of_two() * 4];
+    bencher.counter(ItemsCount::new(BATCH)).bench(|| {
+        mix.questions[mix.batch()]
+            .iter()
+            .map(|q| {
+                let mixed = u64::from(q.ssid.get() * 1000 + q.tsid.get()) * 0x9E37_79B9_7F4A_7C15;
+                memory[(mixed >> 32) as usize % memory.len()]
+            })
+            .fold(0, u64::wrapping_add)
+    });
 }
 
 /// The same with hints, as objects keep them: one each.
