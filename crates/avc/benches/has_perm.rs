@@ -7,9 +7,12 @@ use flask::{
     AccessVector, Class, Decision, Explanation, LabelError, LabelRules, Question, SecurityServer,
     Seqno, Sid, Unreachable,
 };
-use std::sync::{
-    Arc,
-    atomic::{AtomicU32, AtomicUsize, Ordering},
+use std::{
+    ops::Range,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, AtomicUsize, Ordering},
+    },
 };
 
 fn main() {
@@ -72,6 +75,18 @@ fn decide(avc: &Avc, question: Question, hint: &Hint) {
     black_box(verdict.is_ok_and(avc::Verdict::granted));
 }
 
+/// What is left of the next two without the cache: to be taken off them.
+#[divan::bench]
+fn the_loop_alone(bencher: Bencher<'_, '_>) {
+    bencher.counter(ItemsCount::new(BATCH)).with_inputs(Hint::default).bench_refs(|hint| {
+        for _ in 0..BATCH {
+            let (question, requested) = (black_box(question(50)), black_box(AccessVector(2)));
+            black_box(hint as &Hint);
+            black_box(question.ssid.get() > requested.0);
+        }
+    });
+}
+
 /// One object, asked about again and again.
 #[divan::bench(threads = [1, 2])]
 fn at_the_hint(bencher: Bencher<'_, '_>) {
@@ -97,7 +112,8 @@ impl Mix {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             (random >> 33) as usize % below
         };
-        let mut numbers: Vec<usize> = (0..entries.max(BATCH)).map(|n| n % entries).collect();
+        let mut numbers: Vec<usize> =
+            (0..entries.next_multiple_of(BATCH)).map(|n| n % entries).collect();
         for end in (1..numbers.len()).rev() {
             numbers.swap(end, draw(end + 1));
         }
@@ -107,11 +123,15 @@ impl Mix {
 
     /// Asks the next `BATCH` of them, with a hint that points elsewhere.
     fn ask(&self) {
-        let start = self.next.fetch_add(BATCH, Ordering::Relaxed) % self.questions.len();
         let hint = Hint::default();
-        for question in self.questions.iter().cycle().skip(start).take(BATCH) {
+        for question in &self.questions[self.batch()] {
             decide(&self.avc, *question, &hint);
         }
+    }
+
+    fn batch(&self) -> Range<usize> {
+        let start = self.next.fetch_add(BATCH, Ordering::Relaxed) % self.questions.len();
+        start..start + BATCH
     }
 }
 
@@ -132,6 +152,22 @@ fn growth(bencher: Bencher<'_, '_>, entries: usize) {
     bencher.counter(ItemsCount::new(BATCH)).bench(|| mix.ask());
 }
 
+/// One load each from as many bytes as so many entries fill: what memory alone costs.
+#[divan::bench(args = ENTRIES)]
+fn growth_of_memory_alone(bencher: Bencher<'_, '_>, entries: usize) {
+    let mix = Mix::new(entries);
+    let memory = vec![1_u64; (entries * 2).next_power_of_two() * 4];
+    bencher.counter(ItemsCount::new(BATCH)).bench(|| {
+        mix.questions[mix.batch()]
+            .iter()
+            .map(|q| {
+                let mixed = u64::from(q.ssid.get() * 1000 + q.tsid.get()) * 0x9E37_79B9_7F4A_7C15;
+                memory[(mixed >> 32) as usize % memory.len()]
+            })
+            .fold(0, u64::wrapping_add)
+    });
+}
+
 /// The same with hints, as objects keep them: one each.
 #[divan::bench(args = ENTRIES)]
 fn growth_with_hints(bencher: Bencher<'_, '_>, entries: usize) {
@@ -139,8 +175,7 @@ fn growth_with_hints(bencher: Bencher<'_, '_>, entries: usize) {
     let objects: Vec<(Question, Hint)> =
         mix.questions.iter().map(|question| (*question, Hint::default())).collect();
     bencher.counter(ItemsCount::new(BATCH)).bench(|| {
-        let start = mix.next.fetch_add(BATCH, Ordering::Relaxed) % objects.len();
-        for (question, hint) in objects.iter().cycle().skip(start).take(BATCH) {
+        for (question, hint) in &objects[mix.batch()] {
             decide(&mix.avc, *question, hint);
         }
     });

@@ -2,8 +2,8 @@
 
 use crate::{
     Hint, Source, Stats, Verdict,
+    counters::Counters,
     slot::Key,
-    stats::Counters,
     sync::{AtomicU32, Ordering},
     table::Table,
 };
@@ -63,12 +63,10 @@ impl Avc {
     ) -> Result<Verdict, Unreachable> {
         let key = Key::from(q);
         let current = self.current();
-        let (source, decision) = match self.table.at(hint.place(), key, current) {
-            Some(decision) => (Source::Hint, decision),
-            None => self.beyond_hint(q, key, current, hint)?,
-        };
-        self.counters.count(source);
-        Ok(Verdict::new(decision, requested, source))
+        match self.table.at(hint.place(), key, current) {
+            Some(decision) => Ok(self.verdict(decision, requested, Source::Hint)),
+            None => self.beyond_hint(q, requested, hint),
+        }
     }
 
     /// Makes every answer older than `seqno` unusable, those too that are still on their way. Costs the same
@@ -90,29 +88,36 @@ impl Avc {
         self.counters.stats()
     }
 
+    #[inline]
+    fn verdict(&self, decision: Decision, requested: AccessVector, source: Source) -> Verdict {
+        self.counters.count(source);
+        Verdict::new(decision, requested, source)
+    }
+
+    /// Kept out of [`Avc::has_perm`], so that callers inline no more than the hint.
+    #[inline(never)]
     fn beyond_hint(
         &self,
         q: Question,
-        key: Key,
-        current: Seqno,
+        requested: AccessVector,
         hint: &Hint,
-    ) -> Result<(Source, Decision), Unreachable> {
-        if let Some((place, decision)) = self.table.find(key, current) {
+    ) -> Result<Verdict, Unreachable> {
+        if let Some((place, decision)) = self.table.find(Key::from(q), self.current()) {
             hint.point_to(place);
-            return Ok((Source::Cache, decision));
+            return Ok(self.verdict(decision, requested, Source::Cache));
         }
-        self.ask(q, key, hint).map(|decision| (Source::Server, decision))
+        self.ask(q, hint).map(|decision| self.verdict(decision, requested, Source::Server))
     }
 
     /// The security server's answer, kept for the next time. One that the policy has overtaken meanwhile is
     /// neither kept nor used.
     #[cold]
-    fn ask(&self, q: Question, key: Key, hint: &Hint) -> Result<Decision, Unreachable> {
+    fn ask(&self, q: Question, hint: &Hint) -> Result<Decision, Unreachable> {
         for _ in 0..TRIES {
             let decision = self.answer(q)?;
             let before = self.current.fetch_max(decision.seqno.0, Ordering::AcqRel);
             if decision.seqno.0 >= before {
-                if let Some(place) = self.table.insert(key, decision, decision.seqno) {
+                if let Some(place) = self.table.insert(Key::from(q), decision, decision.seqno) {
                     hint.point_to(place);
                 }
                 return Ok(decision);

@@ -38,6 +38,7 @@
 #![forbid(unsafe_code)]
 
 mod cache;
+mod counters;
 mod hint;
 mod slot;
 mod stats;

@@ -55,8 +55,8 @@ impl Slot {
         let (auditdeny, seqno) = split(self.denied.load(Ordering::Relaxed));
         // With the writer's release fence: had any load above seen a later write, this one sees its BUSY.
         fence(Ordering::Acquire);
-        let whole = meta & BUSY == 0 && self.meta.load(Ordering::Relaxed) == meta;
-        let same = sids == key.sids && meta as u8 == key.class;
+        let whole = self.meta.load(Ordering::Relaxed) == meta;
+        let same = sids == key.sids && meta & (BUSY | 0xFF) == u64::from(key.class);
         (whole && same && seqno >= current.0).then_some(Decision {
             allowed: AccessVector(allowed),
             auditallow: AccessVector(auditallow),

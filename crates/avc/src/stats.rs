@@ -1,11 +1,6 @@
 //! How many decisions were asked for, and where they were found.
 
-use crate::{
-    Source,
-    sync::{AtomicU64, Ordering},
-};
 use std::ops;
-use thread_local::ThreadLocal;
 
 /// Decisions that an object manager asked for since its cache was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -43,37 +38,5 @@ impl ops::Add for Stats {
             cache: self.cache + other.cache,
             server: self.server + other.server,
         }
-    }
-}
-
-/// One thread's share of the counters, on cache lines of its own.
-#[derive(Default)]
-#[repr(align(128))]
-struct Share([AtomicU64; 3]);
-
-impl Share {
-    fn stats(&self) -> Stats {
-        let read = |source: Source| self.0[source as usize].load(Ordering::Relaxed);
-        Stats { hint: read(Source::Hint), cache: read(Source::Cache), server: read(Source::Server) }
-    }
-}
-
-/// Counters that cost their thread one plain addition.
-#[derive(Default)]
-pub(crate) struct Counters(ThreadLocal<Share>);
-
-impl Counters {
-    /// Counts one decision found at `source`.
-    #[inline]
-    pub(crate) fn count(&self, source: Source) {
-        let counter = &self.0.get_or_default().0[source as usize];
-        // INVARIANT: only its thread writes a share, so a load and a store lose nothing. A later thread that
-        // inherits the share got it through a lock, and sees the last value.
-        counter.store(counter.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
-    }
-
-    /// The sum over all threads, those that have ended too.
-    pub(crate) fn stats(&self) -> Stats {
-        self.0.iter().map(Share::stats).fold(Stats::default(), ops::Add::add)
     }
 }
