@@ -1,1 +1,4 @@
 //! Placeholder.
+
+pub mod launch;
+mod sys;
