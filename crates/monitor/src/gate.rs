@@ -14,7 +14,7 @@ use crate::{
     process::{self, Processes},
     socket,
     sys::{
-        launch_thread,
+        thread,
         notify::{Listener, Notification},
     },
 };
@@ -220,7 +220,7 @@ impl Gate {
 
     fn lead_through(&self, term: u64) {
         // Working directory and file mode creation mask are this thread's own from here on.
-        let ready = launch_thread::own_file_system_state().is_ok()
+        let ready = thread::own_file_system_state().is_ok()
             && rustix::process::fchdir(&self.view.own_fds).is_ok();
         if !ready {
             return;

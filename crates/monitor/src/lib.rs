@@ -6,6 +6,7 @@ mod file;
 mod filter;
 mod gate;
 mod label;
+pub mod launch;
 mod manager;
 mod plan;
 mod process;
