@@ -274,7 +274,7 @@ impl<'a, 'r> Section<'a, 'r> {
         for item in array.iter() {
             match item.get_ref().as_str() {
                 Some(text) => {
-                    strings.push(Placed { value: text.to_owned(), place: self.place(item) })
+                    strings.push(Placed { value: text.to_owned(), place: self.place(item) });
                 }
                 None => self.wrong_type(key, EXPECTED, item),
             }

@@ -13,7 +13,8 @@ pub(crate) struct Pattern {
     components: Vec<Component>,
     below: bool,
     regex: String,
-    stem: usize,
+    /// What every path of it starts with: the text before the first glob.
+    stem: String,
     label: String,
 }
 
@@ -65,7 +66,7 @@ impl Pattern {
 
     /// How many characters stand before the first special one: the longer, the more specific.
     pub(crate) fn stem(&self) -> usize {
-        self.stem
+        self.stem.chars().count()
     }
 
     /// A name for people, not unique.
@@ -90,6 +91,9 @@ impl Pattern {
 
     /// Whether every path of `other` is one of `self`. Says no when in doubt.
     pub(crate) fn covers(&self, other: &Self) -> bool {
+        if !other.stem.starts_with(&self.stem) {
+            return false;
+        }
         let (a, b) = (&self.components, &other.components);
         let at_end = |i: usize, j: usize| match (i == a.len(), j == b.len()) {
             (true, true) => self.below || !other.below,
@@ -226,19 +230,24 @@ impl CharSet {
     }
 }
 
-fn stem(components: &[Component]) -> usize {
-    let mut length = 0;
+fn stem(components: &[Component]) -> String {
+    let mut stem = String::new();
     for component in components {
-        length += 1;
+        stem.push('/');
         match component {
-            Component::Literal(text) => length += text.chars().count(),
+            Component::Literal(text) => stem.push_str(text),
             Component::Glob(tokens) => {
-                return length + tokens.iter().take_while(|t| matches!(t, Token::Char(_))).count();
+                let literal = tokens.iter().map_while(|token| match token {
+                    Token::Char(c) => Some(*c),
+                    _ => None,
+                });
+                stem.extend(literal);
+                return stem;
             }
-            Component::AnyDepth => return length,
+            Component::AnyDepth => return stem,
         }
     }
-    length.max(1)
+    if stem.is_empty() { "/".to_owned() } else { stem }
 }
 
 fn regex(components: &[Component], below: bool) -> String {
