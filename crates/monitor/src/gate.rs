@@ -14,8 +14,8 @@ use crate::{
     process::{self, Processes},
     socket,
     sys::{
-        thread,
         notify::{Listener, Notification},
+        thread,
     },
 };
 use flask::SecurityServer;

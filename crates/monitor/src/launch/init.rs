@@ -7,7 +7,7 @@ use std::path::Path;
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
-use rustix::mount::MountAttrFlags;
+use rustix::mount::{MountAttrFlags, OpenTreeFlags, open_tree};
 use rustix::process::{
     Pid, Signal, WaitOptions, WaitStatus, getpid, set_child_subreaper,
     set_parent_process_death_signal, wait,
@@ -75,6 +75,7 @@ fn prepare(order: &Order<'_>) -> Result<(), Failure> {
     }
     if namespaces.pid {
         mount_proc(namespaces.user).map_err(at(Doing::MountProc))?;
+        deny_in_proc(&order.spec.view.denied).map_err(at(Doing::MountProc))?;
     } else {
         set_child_subreaper(Some(getpid())).map_err(at(Doing::Prepare))?;
     }
@@ -110,6 +111,16 @@ fn mount_proc(user_namespace: bool) -> Result<(), Errno> {
     settings.into_iter().try_for_each(make_read_only)
 }
 
+/// Covers denied files of the new `/proc` by the null device: the view was built over the old one.
+fn deny_in_proc(denied: &[std::path::PathBuf]) -> Result<(), Errno> {
+    let inside = denied.iter().filter(|path| path.starts_with("/proc") && path.is_file());
+    inside.into_iter().try_for_each(|path| {
+        let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
+        let null = open_tree(rustix::fs::CWD, "/dev/null", flags)?;
+        attach(&null, rustix::fs::CWD, path)
+    })
+}
+
 /// Shows the message queues of the new IPC namespace, where any are shown. If that fails those
 /// of the outside stay visible by name, but the files are not the namespace's and the envelope
 /// rules them.
@@ -123,7 +134,9 @@ fn renew_message_queues() {
 
 /// Waits for children and for the end of the monitor, and ends with either.
 fn stand_by(
-    order: &Order<'_>, reports: &Wire, command: Pid,
+    order: &Order<'_>,
+    reports: &Wire,
+    command: Pid,
 ) -> Result<std::convert::Infallible, Failure> {
     let at = |errno| (Doing::Prepare, errno);
     capabilities::reduce(CapabilitySet::empty()).map_err(|errno| (Doing::Capabilities, errno))?;
