@@ -82,7 +82,8 @@ impl Plan {
         for (index, rule) in labels.files.iter().enumerate() {
             let sid = rule.sid.unwrap_or_else(|| InitialSid::File.into());
             let tree = literal(&rule.path);
-            let is_pattern = tree.is_none();
+            // A grant to a directory alone is none that Landlock could express.
+            let is_pattern = tree.as_ref().is_none_or(|tree| !tree.deep);
             let tree = tree.unwrap_or_else(|| Tree { path: stem_dir(&rule.path), deep: true });
             let place = Place { rule: index, is_pattern, ..place(server, &domains, tree, sid)? };
             if is_pattern { patterns.push(place) } else { places.push(place) }

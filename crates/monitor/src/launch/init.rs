@@ -43,7 +43,7 @@ const KERNEL_SETTINGS: [&str; 4] = ["/proc/sys", "/proc/sysrq-trigger", "/proc/i
 /// Becomes init. Runs in the process made for it; never returns.
 pub(super) fn become_init(order: &Order<'_>, reports: &Wire, hand_over: Wire) -> ! {
     let failed = |(doing, errno): Failure| -> ! {
-        let _ = reports.send(Report::Failed(doing, errno), None);
+        let _ = reports.send(Report::Failed(doing, errno));
         sys::exit_now(1)
     };
     if let Err(failure) = prepare(order) {
@@ -168,7 +168,7 @@ fn bury(reports: &Wire, command: Pid) -> bool {
         {
             ended |= !matches!(report, Report::Stopped(_));
             // If the monitor is gone, the next poll says so.
-            let _ = reports.send(report, None);
+            let _ = reports.send(report);
         }
     }
     ended

@@ -210,7 +210,7 @@ impl Sandbox {
                 self.on_stop(signal);
                 None
             }
-            Some(Report::Ready | Report::Failed(..)) => None,
+            Some(Report::Ready(_) | Report::Failed(..)) => None,
             // Init was killed, and everything with it.
             None => Some(Outcome::Killed(libc::SIGKILL)),
         })

@@ -10,11 +10,9 @@ use crate::pattern::Pattern;
 use crate::source::Place;
 use flask::Protocol;
 
-/// Unix sockets of its own: socket pairs, and names that the domain itself has bound, which carry its label.
-const UNIX: &[(&str, &str)] = &[
-    ("unix_stream_socket", "create bind connect listen connectto"),
-    ("unix_dgram_socket", "create bind connect listen sendto"),
-];
+/// Unix sockets of its own: socket pairs, and names that the domain itself has bound, which carry its label. No
+/// datagrams: they reach any name without connecting, so with them every send would have to be decided.
+const UNIX: &[(&str, &str)] = &[("unix_stream_socket", "create bind connect listen connectto")];
 const TCP: &[(&str, &str)] = &[("tcp_socket", "create bind connect listen")];
 const UDP: &[(&str, &str)] = &[("udp_socket", "create bind connect")];
 const NETLINK: &[(&str, &str)] = &[("netlink_socket", "create bind connect")];
