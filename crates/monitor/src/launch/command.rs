@@ -4,7 +4,9 @@ use std::error::Error;
 use std::os::fd::AsFd;
 
 use rustix::io::Errno;
-use rustix::process::{DumpableBehavior, Signal, set_dumpable_behavior, set_parent_process_death_signal};
+use rustix::process::{
+    DumpableBehavior, Signal, set_dumpable_behavior, set_parent_process_death_signal,
+};
 use rustix::thread::set_no_new_privs;
 
 use super::init::Order;
@@ -37,8 +39,8 @@ fn confine(order: &Order<'_>, monitor: &Wire) -> Result<(), (Doing, Errno)> {
     // The monitor must be able to read the arguments of the exec, which is trapped. Nobody else
     // gains from it: there is no other process in the sandbox yet.
     set_dumpable_behavior(DumpableBehavior::Dumpable).map_err(at(Doing::Prepare))?;
-    let listener = sys::install_filter(order.filter.program, order.filter.flags)
-        .map_err(at(Doing::Filter))?;
+    let listener =
+        sys::install_filter(order.filter.program, order.filter.flags).map_err(at(Doing::Filter))?;
     // INVARIANT: from here to the exec only calls that the filter never traps: sendmsg without
     // an address, read, close. The exec itself is trapped, and by then the monitor answers.
     monitor.send(Report::Ready, Some(listener.as_fd())).map_err(at(Doing::Filter))?;

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use landlock::{
-    ABI, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, NetPort, PathBeneath,
-    PathFd, PathFdError, Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr, Scope,
+    ABI, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, NetPort, PathBeneath, PathFd,
+    PathFdError, Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr, Scope,
 };
 
 /// The upper bound of everything that the sandbox could ever be allowed.
@@ -75,7 +75,8 @@ impl Envelope {
                 Err(error) => return Err(error.into()),
             };
             let rights = *rights & self.handled_fs;
-            let rights = if is_directory(&fd) { rights } else { rights & AccessFs::from_file(ABI::V9) };
+            let rights =
+                if is_directory(&fd) { rights } else { rights & AccessFs::from_file(ABI::V9) };
             if !rights.is_empty() {
                 created = created.add_rule(PathBeneath::new(fd, rights))?;
             }

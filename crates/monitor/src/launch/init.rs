@@ -123,7 +123,9 @@ fn renew_message_queues() {
 
 /// Waits for children and for the end of the monitor, and ends with either.
 fn stand_by(
-    order: &Order<'_>, reports: &Wire, command: Pid,
+    order: &Order<'_>,
+    reports: &Wire,
+    command: Pid,
 ) -> Result<std::convert::Infallible, Failure> {
     let at = |errno| (Doing::Prepare, errno);
     capabilities::reduce(CapabilitySet::empty()).map_err(|errno| (Doing::Capabilities, errno))?;

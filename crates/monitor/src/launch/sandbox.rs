@@ -13,12 +13,12 @@ use rustix::thread::CapabilitySet;
 
 use super::capabilities::with_raised;
 use super::cgroup::Cgroup;
+use super::descendants;
 use super::inherited::Inherited;
 use super::limits::Limits;
 use super::outcome::Outcome;
 use super::terminal::Terminal;
 use super::wire::{Report, Wire};
-use super::descendants;
 use crate::sys::launch::{SignalFd, SignalSet, Signalled};
 
 /// The signals that a program may want to handle and that someone may send to Dewar meaning the
@@ -125,7 +125,8 @@ impl Sandbox {
         self.reports.shut();
         if self.pid_namespace {
             // Already gone is as good.
-            let _ = with_raised(CapabilitySet::KILL, || pidfd_send_signal(&self.init, Signal::KILL));
+            let _ =
+                with_raised(CapabilitySet::KILL, || pidfd_send_signal(&self.init, Signal::KILL));
         }
     }
 
@@ -276,9 +277,8 @@ impl Sandbox {
             Some(group) => {
                 self.terminal.hand_to(group);
                 // A group that is gone is as good.
-                let _ = with_raised(CapabilitySet::KILL, || {
-                    kill_process_group(group, Signal::CONT)
-                });
+                let _ =
+                    with_raised(CapabilitySet::KILL, || kill_process_group(group, Signal::CONT));
             }
             // The shell has continued the whole group unless the signal was for Dewar alone.
             None if self.is_stopped() => self.signal(Signal::CONT),

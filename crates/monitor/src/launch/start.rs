@@ -161,7 +161,9 @@ pub fn enter_view(spec: &LaunchSpec) -> Result<Entered, EnterError> {
 ///
 /// [`StartError`]; nothing is left running, and nothing is weakened silently.
 pub fn start(
-    spec: &LaunchSpec, entered: &Entered, filter: &Filter<'_>,
+    spec: &LaunchSpec,
+    entered: &Entered,
+    filter: &Filter<'_>,
 ) -> Result<Started, StartError> {
     let program = Program::new(&spec.command, &spec.environment)?;
     let watched = sys::SignalSet::of(&WATCHED);
@@ -242,9 +244,7 @@ fn give_birth(order: &Order<'_>) -> Result<Newborn, StartError> {
             Ok(Newborn { init: pidfd, init_pid: pid, reports, hand_over })
         }
         Err(Errno::BUSY) => Err(StartError::Threads),
-        Err(source) => {
-            Err(StartError::Namespaces { names: namespaces.names().join(", "), source })
-        }
+        Err(source) => Err(StartError::Namespaces { names: namespaces.names().join(", "), source }),
     }
 }
 

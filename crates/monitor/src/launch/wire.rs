@@ -142,7 +142,9 @@ impl Wire {
     ///
     /// `sendmsg` without an address is never trapped by the filter.
     pub(super) fn send(
-        &self, report: Report, descriptor: Option<BorrowedFd<'_>>,
+        &self,
+        report: Report,
+        descriptor: Option<BorrowedFd<'_>>,
     ) -> Result<(), Errno> {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut control = SendAncillaryBuffer::new(&mut space);
@@ -211,8 +213,7 @@ mod tests {
     fn every_report_arrives_as_it_was_sent() {
         let (ours, theirs) = Wire::pair().expect("a socket pair");
         let failures = Doing::ALL.map(|doing| Report::Failed(doing, Errno::PERM));
-        let others =
-            [Report::Ready, Report::Stopped(19), Report::Exited(255), Report::Killed(9)];
+        let others = [Report::Ready, Report::Stopped(19), Report::Exited(255), Report::Killed(9)];
         for report in failures.into_iter().chain(others) {
             theirs.send(report, None).expect("send");
             let received = ours.receive().expect("receive").expect("a report");

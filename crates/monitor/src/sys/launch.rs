@@ -95,7 +95,8 @@ pub(crate) fn unshare(proc: BorrowedFd<'_>, flags: UnshareFlags) -> Result<(), E
 ///
 /// What `seccomp` says; `EINVAL` for a filter that the kernel's checker refuses.
 pub(crate) fn install_filter(
-    filter: &[libc::sock_filter], flags: libc::c_ulong,
+    filter: &[libc::sock_filter],
+    flags: libc::c_ulong,
 ) -> Result<OwnedFd, Errno> {
     let len = u16::try_from(filter.len()).map_err(|_| Errno::TOOBIG)?;
     let program = libc::sock_fprog { len, filter: filter.as_ptr().cast_mut() };
@@ -114,7 +115,10 @@ pub(crate) fn install_filter(
 ///
 /// What `mount_setattr` says.
 pub(crate) fn set_mount_attributes(
-    dir: BorrowedFd<'_>, path: &std::ffi::CStr, set: u64, recursive: bool,
+    dir: BorrowedFd<'_>,
+    path: &std::ffi::CStr,
+    set: u64,
+    recursive: bool,
 ) -> Result<(), Errno> {
     let attributes = libc::mount_attr { attr_set: set, attr_clr: 0, propagation: 0, userns_fd: 0 };
     let flags = libc::AT_EMPTY_PATH | if recursive { libc::AT_RECURSIVE } else { 0 };
@@ -258,8 +262,7 @@ pub(crate) fn sigpipe_was_ignored() -> bool {
 extern "C" fn note_sigpipe() {
     let mut action = MaybeUninit::<libc::sigaction>::zeroed();
     // SAFETY: a null `act` only asks; the answer is written to `action`, which is large enough.
-    let answer =
-        unsafe { libc::sigaction(libc::SIGPIPE, std::ptr::null(), action.as_mut_ptr()) };
+    let answer = unsafe { libc::sigaction(libc::SIGPIPE, std::ptr::null(), action.as_mut_ptr()) };
     // SAFETY: all-zero bytes are a valid `sigaction` (integers, and a nullable pointer), and the
     // call above wrote a valid one if it succeeded.
     let action = unsafe { action.assume_init() };
@@ -342,8 +345,7 @@ pub(crate) fn bring_up_loopback() -> Result<(), Errno> {
     request.ifr_ifru.ifru_flags =
         (libc::IFF_UP | libc::IFF_RUNNING).try_into().expect("two low bits");
     // SAFETY: SIOCSIFFLAGS reads one `ifreq`, which `request` is, with a name that ends with NUL.
-    let answer =
-        unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS, &raw const request) };
+    let answer = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS, &raw const request) };
     if answer == 0 { Ok(()) } else { Err(last_errno()) }
 }
 
