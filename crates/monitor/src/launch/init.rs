@@ -140,10 +140,15 @@ fn stand_by(
         ];
         // An interruption is as good as an event: everything is looked at again.
         let _ = poll(&mut events, None);
-        let monitor_gone = !events[1].revents().is_empty();
+        let asked = !events[1].revents().is_empty();
         while children.next().is_some() {}
+        // What asks is the monitor, or its end.
+        let monitor_gone = asked && reports.wait().is_err();
         if bury(reports, command) || monitor_gone {
             end(order);
+        }
+        if asked {
+            let _ = reports.send(Report::Current, None);
         }
     }
 }

@@ -16,7 +16,7 @@ use super::cgroup::Cgroup;
 use super::exec::{CommandError, Program};
 use super::init::{Order, become_init};
 use super::mounts::ViewError;
-use super::sandbox::{Sandbox, WATCHED};
+use super::sandbox::{Sandbox, Stop, WATCHED};
 use super::terminal::Terminal;
 use super::wire::{Doing, Received, Report, Wire};
 use super::{Filter, LaunchSpec, capabilities, descendants};
@@ -206,7 +206,7 @@ pub fn start(
         limits: spec.limits.clone(),
         cgroup,
         pid_namespace: spec.namespaces.pid,
-        stopped: false,
+        stop: Stop::default(),
         ended: false,
     };
     let keep = CapabilitySet::from_bits_retain(spec.capabilities);

@@ -90,7 +90,7 @@ impl Stage {
         path
     }
 
-    fn give(&self, path: &Path) {
+    pub(crate) fn give(&self, path: &Path) {
         if self.user == User::Ordinary && rustix::process::geteuid().is_root() {
             chown(path, Some(ORDINARY), Some(ORDINARY)).expect("give a file away");
         }
