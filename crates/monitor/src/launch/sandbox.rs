@@ -335,6 +335,13 @@ impl Sandbox {
         stat.is_some_and(|stat| stat.state == b'T')
     }
 
+    /// The capabilities that are needed once more, at the end.
+    pub(super) fn reserve(&self) -> CapabilitySet {
+        // Root's own cgroup may be a directory that nobody may write to.
+        let remove = self.cgroup.as_ref().map(|_| CapabilitySet::DAC_OVERRIDE);
+        remove.unwrap_or(CapabilitySet::empty())
+    }
+
     fn proc(&self) -> BorrowedFd<'_> {
         self.proc.as_fd()
     }
@@ -350,8 +357,9 @@ impl Sandbox {
             descendants::kill_all(self.proc());
         }
         self.terminal.take_back();
+        let reserve = self.reserve();
         if let Some(cgroup) = self.cgroup.take() {
-            cgroup.remove();
+            with_raised(reserve, || cgroup.remove());
         }
     }
 }

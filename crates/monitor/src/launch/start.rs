@@ -210,7 +210,8 @@ pub fn start(
         ended: false,
     };
     let keep = CapabilitySet::from_bits_retain(spec.capabilities);
-    capabilities::reduce_monitor(keep).map_err(monitor("drop capabilities"))?;
+    let reserve = sandbox.reserve();
+    capabilities::reduce_monitor(keep, reserve).map_err(monitor("drop capabilities"))?;
     Ok(Started { listener, command, command_pidfd, sandbox })
 }
 

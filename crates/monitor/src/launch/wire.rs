@@ -21,6 +21,7 @@ pub(super) enum Doing {
     JoinCgroup,
     CgroupNamespace,
     MountProc,
+    FixSettings,
     Loopback,
     Capabilities,
     Fork,
@@ -32,11 +33,12 @@ pub(super) enum Doing {
 }
 
 impl Doing {
-    const ALL: [Self; 12] = [
+    const ALL: [Self; 13] = [
         Self::Prepare,
         Self::JoinCgroup,
         Self::CgroupNamespace,
         Self::MountProc,
+        Self::FixSettings,
         Self::Loopback,
         Self::Capabilities,
         Self::Fork,
@@ -54,6 +56,7 @@ impl Doing {
             Self::JoinCgroup => "join the cgroup that holds the limits",
             Self::CgroupNamespace => "create a cgroup namespace",
             Self::MountProc => "mount a new /proc for the pid namespace",
+            Self::FixSettings => "make the kernel's settings read-only",
             Self::Loopback => "bring up the loopback interface",
             Self::Capabilities => "drop capabilities",
             Self::Fork => "create the command's process",
