@@ -31,11 +31,11 @@ pub(super) fn reduce(keep: CapabilitySet) -> Result<(), Errno> {
 }
 
 /// Leaves the monitor the capabilities of the sandbox in effect, so that it can do nothing on the
-/// sandbox's behalf which that could not do alone, and [`MONITOR_ONLY`] in reserve.
-pub(super) fn reduce_monitor(sandbox: CapabilitySet) -> Result<(), Errno> {
+/// sandbox's behalf which that could not do alone, and `reserve` and [`MONITOR_ONLY`] in reserve.
+pub(super) fn reduce_monitor(sandbox: CapabilitySet, reserve: CapabilitySet) -> Result<(), Errno> {
     let held = capabilities(None)?.permitted;
     let effective = sandbox & held;
-    let permitted = (sandbox | MONITOR_ONLY) & held;
+    let permitted = (sandbox | reserve | MONITOR_ONLY) & held;
     clear_ambient_capability_set()?;
     set_capabilities(
         None,

@@ -36,9 +36,12 @@ pub(super) struct Order<'a> {
 
 type Failure = (Doing, Errno);
 
-/// What can make the kernel ignore its own read-only view of a process: written by root without
-/// any capability, so covered read-only where root stays root.
-const KERNEL_SETTINGS: [&str; 4] = ["/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus"];
+/// Settings of the kernel that root can write without any capability, as the files are its own.
+const KERNEL_SETTINGS: [&str; 5] =
+    ["/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/sys"];
+
+/// Where the sandbox could raise its own limits, or leave them.
+const LIMIT_SETTINGS: [&str; 1] = ["/sys/fs/cgroup"];
 
 /// Becomes init. Runs in the process made for it; never returns.
 pub(super) fn become_init(order: &Order<'_>, reports: &Wire, hand_over: Wire) -> ! {
@@ -74,10 +77,13 @@ fn prepare(order: &Order<'_>) -> Result<(), Failure> {
         sys::bring_up_loopback().map_err(at(Doing::Loopback))?;
     }
     if namespaces.pid {
-        mount_proc(namespaces.user).map_err(at(Doing::MountProc))?;
+        mount_proc().map_err(at(Doing::MountProc))?;
         deny_in_proc(&order.spec.view.denied).map_err(at(Doing::MountProc))?;
     } else {
         set_child_subreaper(Some(getpid())).map_err(at(Doing::Prepare))?;
+    }
+    if namespaces.mount {
+        fix_settings(namespaces.user, !order.cgroup.is_empty()).map_err(at(Doing::FixSettings))?;
     }
     if namespaces.ipc && namespaces.mount {
         renew_message_queues();
@@ -98,17 +104,23 @@ fn join_cgroup(entries: &[std::os::fd::OwnedFd]) -> Result<(), Errno> {
 }
 
 /// Covers `/proc` with one that shows the new pid namespace.
-fn mount_proc(user_namespace: bool) -> Result<(), Errno> {
+fn mount_proc() -> Result<(), Errno> {
     let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID
         | MountAttrFlags::MOUNT_ATTR_NODEV
         | MountAttrFlags::MOUNT_ATTR_NOEXEC;
     let proc = new_mount("proc", &[], attributes)?;
-    attach(&proc, rustix::fs::CWD, Path::new("/proc"))?;
-    if user_namespace {
-        return Ok(());
-    }
-    let settings = KERNEL_SETTINGS.iter().map(Path::new).filter(|path| path.exists());
-    settings.into_iter().try_for_each(make_read_only)
+    attach(&proc, rustix::fs::CWD, Path::new("/proc"))
+}
+
+/// Makes read-only what belongs to the user of the sandbox but not into its hands.
+fn fix_settings(user_namespace: bool, limited: bool) -> Result<(), Errno> {
+    let settings: &[&str] = match (user_namespace, limited) {
+        (false, _) => &KERNEL_SETTINGS,
+        (true, true) => &LIMIT_SETTINGS,
+        (true, false) => &[],
+    };
+    let existing = settings.iter().map(Path::new).filter(|path| path.exists());
+    existing.into_iter().try_for_each(make_read_only)
 }
 
 /// Covers denied files of the new `/proc` by the null device: the view was built over the old one.
@@ -151,10 +163,15 @@ fn stand_by(
         ];
         // An interruption is as good as an event: everything is looked at again.
         let _ = poll(&mut events, None);
-        let monitor_gone = !events[1].revents().is_empty();
+        let asked = !events[1].revents().is_empty();
         while children.next().is_some() {}
+        // What asks is the monitor, or its end.
+        let monitor_gone = asked && reports.wait().is_err();
         if bury(reports, command) || monitor_gone {
             end(order);
+        }
+        if asked {
+            let _ = reports.send(Report::Current);
         }
     }
 }

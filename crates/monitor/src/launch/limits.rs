@@ -50,11 +50,6 @@ impl Limits {
         self.grace.unwrap_or(Duration::from_secs(2))
     }
 
-    /// Whether any limit is one that a cgroup could enforce.
-    pub(super) fn wants_cgroup(&self) -> bool {
-        self.memory_bytes.is_some() || self.processes.is_some() || self.cpus.is_some()
-    }
-
     /// Sets the limits of the calling process and its descendants, besides those that a cgroup
     /// enforces. A limit is never raised.
     pub(super) fn apply(&self, by_cgroup: ByCgroup) -> Result<(), Errno> {

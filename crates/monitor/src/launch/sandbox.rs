@@ -55,8 +55,39 @@ pub struct Sandbox {
     pub(super) limits: Limits,
     pub(super) cgroup: Option<Cgroup>,
     pub(super) pid_namespace: bool,
-    pub(super) stopped: bool,
+    pub(super) stop: Stop,
     pub(super) ended: bool,
+}
+
+/// Whether the command, and Dewar with it, is stopped.
+///
+/// When Dewar is continued, the command may have been continued too and stopped again already
+/// (`fg`, then at once the suspend key). Only init knows, so it is asked first, and only if it
+/// answers without a new stop in between is the command continued.
+#[derive(Debug, Default)]
+pub(super) struct Stop {
+    stopped: bool,
+    /// Answers that are due.
+    asked: u32,
+    /// Of those, answers to questions from before the last stop.
+    outdated: u32,
+}
+
+impl Stop {
+    fn on_stop(&mut self) {
+        self.stopped = true;
+        self.outdated = self.asked;
+    }
+
+    /// Takes an answer; whether the command is to be continued.
+    fn on_answer(&mut self) -> bool {
+        self.asked = self.asked.saturating_sub(1);
+        if self.outdated > 0 {
+            self.outdated -= 1;
+            return false;
+        }
+        std::mem::take(&mut self.stopped)
+    }
 }
 
 /// Why waiting failed. The sandbox is ended.
@@ -83,7 +114,7 @@ impl Sandbox {
         match &self.hand_over {
             Some(hand_over) if !self.released => {
                 self.released = true;
-                hand_over.release()
+                hand_over.nudge()
             }
             _ => Ok(()),
         }
@@ -210,6 +241,12 @@ impl Sandbox {
                 self.on_stop(signal);
                 None
             }
+            Some(Report::Current) => {
+                if self.stop.on_answer() {
+                    self.resume();
+                }
+                None
+            }
             Some(Report::Ready(_) | Report::Failed(..)) => None,
             // Init was killed, and everything with it.
             None => Some(Outcome::Killed(libc::SIGKILL)),
@@ -247,8 +284,9 @@ impl Sandbox {
     /// than never.
     fn on_signal(&mut self, signalled: Signalled) {
         if signalled.signal == libc::SIGCONT {
-            if std::mem::take(&mut self.stopped) {
-                self.resume();
+            // If init is gone, that is reported next.
+            if self.stop.stopped && self.reports.nudge().is_ok() {
+                self.stop.asked += 1;
             }
             return;
         }
@@ -262,16 +300,17 @@ impl Sandbox {
 
     /// Stops as the command has stopped, so that the shell outside sees the job stopped.
     fn on_stop(&mut self, signal: i32) {
+        self.stop.on_stop();
         let wants_terminal = matches!(signal, libc::SIGTTIN | libc::SIGTTOU);
         if let (true, Some(group)) = (wants_terminal, self.own_group())
             && self.terminal.hand_to(group)
         {
             // It stopped only because Dewar's group has the terminal in its place.
+            self.stop.stopped = false;
             self.resume();
             return;
         }
         if self.is_stopped() {
-            self.stopped = true;
             stop_by(signal);
         }
     }
@@ -302,6 +341,13 @@ impl Sandbox {
         stat.is_some_and(|stat| stat.state == b'T')
     }
 
+    /// The capabilities that are needed once more, at the end.
+    pub(super) fn reserve(&self) -> CapabilitySet {
+        // Root's own cgroup may be a directory that nobody may write to.
+        let remove = self.cgroup.as_ref().map(|_| CapabilitySet::DAC_OVERRIDE);
+        remove.unwrap_or(CapabilitySet::empty())
+    }
+
     fn proc(&self) -> BorrowedFd<'_> {
         self.proc.as_fd()
     }
@@ -317,8 +363,9 @@ impl Sandbox {
             descendants::kill_all(self.proc());
         }
         self.terminal.take_back();
+        let reserve = self.reserve();
         if let Some(cgroup) = self.cgroup.take() {
-            cgroup.remove();
+            with_raised(reserve, || cgroup.remove());
         }
     }
 }

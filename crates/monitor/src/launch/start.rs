@@ -16,7 +16,7 @@ use super::cgroup::Cgroup;
 use super::exec::{CommandError, Program};
 use super::init::{Order, become_init};
 use super::mounts::ViewError;
-use super::sandbox::{Sandbox, WATCHED};
+use super::sandbox::{Sandbox, Stop, WATCHED};
 use super::terminal::Terminal;
 use super::wire::{Doing, Received, Report, Wire};
 use super::{Filter, LaunchSpec, capabilities, descendants};
@@ -206,11 +206,12 @@ pub fn start(
         limits: spec.limits.clone(),
         cgroup,
         pid_namespace: spec.namespaces.pid,
-        stopped: false,
+        stop: Stop::default(),
         ended: false,
     };
     let keep = CapabilitySet::from_bits_retain(spec.capabilities);
-    capabilities::reduce_monitor(keep).map_err(monitor("drop capabilities"))?;
+    let reserve = sandbox.reserve();
+    capabilities::reduce_monitor(keep, reserve).map_err(monitor("drop capabilities"))?;
     Ok(Started { listener, command, command_pidfd, sandbox })
 }
 

@@ -20,6 +20,7 @@ pub(super) enum Doing {
     JoinCgroup,
     CgroupNamespace,
     MountProc,
+    FixSettings,
     Loopback,
     Capabilities,
     Fork,
@@ -31,11 +32,12 @@ pub(super) enum Doing {
 }
 
 impl Doing {
-    const ALL: [Self; 12] = [
+    const ALL: [Self; 13] = [
         Self::Prepare,
         Self::JoinCgroup,
         Self::CgroupNamespace,
         Self::MountProc,
+        Self::FixSettings,
         Self::Loopback,
         Self::Capabilities,
         Self::Fork,
@@ -53,6 +55,7 @@ impl Doing {
             Self::JoinCgroup => "join the cgroup that holds the limits",
             Self::CgroupNamespace => "create a cgroup namespace",
             Self::MountProc => "mount a new /proc for the pid namespace",
+            Self::FixSettings => "make the kernel's settings read-only",
             Self::Loopback => "bring up the loopback interface",
             Self::Capabilities => "drop capabilities",
             Self::Fork => "create the command's process",
@@ -78,6 +81,8 @@ pub(super) enum Report {
     Exited(i32),
     /// The command was killed by this signal.
     Killed(i32),
+    /// All that had happened when the monitor asked has been reported.
+    Current,
 }
 
 const SIZE: usize = 12;
@@ -90,6 +95,7 @@ impl Report {
             Self::Stopped(signal) => (3, signal, 0),
             Self::Exited(status) => (4, status, 0),
             Self::Killed(signal) => (5, signal, 0),
+            Self::Current => (6, 0, 0),
         };
         let mut bytes = [0; SIZE];
         for (place, value) in bytes.chunks_exact_mut(4).zip([tag, first, second]) {
@@ -111,6 +117,7 @@ impl Report {
             3 => Self::Stopped(first),
             4 => Self::Exited(first),
             5 => Self::Killed(first),
+            6 => Self::Current,
             _ => return None,
         })
     }
@@ -159,7 +166,7 @@ impl Wire {
         Ok(report.map(|report| Received { report, sender }))
     }
 
-    /// Waits until the other side lets go on; an error if it is gone.
+    /// Waits until the other side [`nudge`](Self::nudge)s; an error if it is gone.
     pub(super) fn wait(&self) -> Result<(), Errno> {
         let mut byte = [0];
         match rustix::io::retry_on_intr(|| rustix::io::read(&self.0, &mut byte))? {
@@ -169,7 +176,7 @@ impl Wire {
     }
 
     /// Lets the other side, which waits, go on.
-    pub(super) fn release(&self) -> Result<(), Errno> {
+    pub(super) fn nudge(&self) -> Result<(), Errno> {
         rustix::net::send(&self.0, &[1], SendFlags::NOSIGNAL).map(drop)
     }
 
@@ -194,7 +201,13 @@ mod tests {
     fn every_report_arrives_as_it_was_sent() {
         let (ours, theirs) = Wire::pair().expect("a socket pair");
         let failures = Doing::ALL.map(|doing| Report::Failed(doing, Errno::PERM));
-        let others = [Report::Ready(7), Report::Stopped(19), Report::Exited(255), Report::Killed(9)];
+        let others = [
+            Report::Ready(7),
+            Report::Stopped(19),
+            Report::Exited(255),
+            Report::Killed(9),
+            Report::Current,
+        ];
         for report in failures.into_iter().chain(others) {
             theirs.send(report).expect("send");
             let received = ours.receive().expect("receive").expect("a report");
