@@ -11,8 +11,11 @@ use std::{hash::BuildHasher, iter::once};
 /// Slots in a bucket.
 const WAYS: usize = 4;
 
-/// Buckets may be half full on average; then all but a few of 10,000 entries find room.
+/// Buckets may be half full on average; then all but a few of 1,000 entries find room.
 const SPARE: usize = 2;
+
+/// The fewest entries: with fewer buckets, chance would fill some of them too often.
+const FEWEST: usize = 32;
 
 /// Two cache lines, side by side.
 #[derive(Default)]
@@ -28,7 +31,7 @@ pub(crate) struct Table {
 impl Table {
     /// Room for about `entries`, in twice as many slots of 32 bytes.
     pub(crate) fn new(entries: usize) -> Self {
-        let buckets = (entries.clamp(WAYS, 1 << 28) * SPARE / WAYS).next_power_of_two();
+        let buckets = (entries.clamp(FEWEST, 1 << 28) * SPARE / WAYS).next_power_of_two();
         Self {
             buckets: (0..buckets).map(|_| Bucket::default()).collect(),
             hasher: Hasher::default(),
@@ -99,7 +102,7 @@ impl Table {
         let hash = self.hasher.hash_one(key.sids ^ u64::from(key.class) << 24);
         let mask = self.buckets.len() - 1;
         let first = hash as usize & mask;
-        let second = (hash >> 32) as usize & mask;
+        let second = first ^ ((hash >> 32) as usize & mask | 1);
         Home { slot: first * WAYS + (hash >> 62) as usize, buckets: [first, second] }
     }
 }

@@ -20,7 +20,7 @@ mod table;
 mod verdict;
 
 mod sync {
-    pub(crate) use foldhash::fast::FixedState as Hasher;
+    pub(crate) use foldhash::quality::FixedState as Hasher;
     pub(crate) use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 }
 

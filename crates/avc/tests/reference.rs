@@ -5,7 +5,7 @@ mod common;
 
 use avc::{Hint, Verdict};
 use common::{Server, question, reference};
-use flask::{AccessVector, Seqno, Unreachable};
+use flask::{AccessVector, Seqno};
 use proptest::prelude::*;
 
 #[derive(Clone, Debug)]
@@ -26,7 +26,7 @@ const HINTS: usize = 4;
 
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
-        12 => (0..40_u32, any::<u32>(), 0..HINTS).prop_map(|(q, r, h)| Step::Ask(q, r, h)),
+        12 => (0..250_u32, any::<u32>(), 0..HINTS).prop_map(|(q, r, h)| Step::Ask(q, r, h)),
         1 => Just(Step::Change),
         1 => Just(Step::Reset),
         1 => (0..12_u32).prop_map(Step::Overtake),
@@ -60,12 +60,12 @@ proptest! {
 
     #[test]
     fn a_cache_answers_as_the_policy_in_force_would(
-        entries in 1..32_usize,
-        steps in prop::collection::vec(step(), 1..200),
+        entries in 1..64_usize,
+        steps in prop::collection::vec(step(), 1..400),
     ) {
         let (server, avc) = Server::with_cache(entries);
         let hints: [Hint; HINTS] = Default::default();
-        let mut asked = 0;
+        let (mut asked, mut down, mut late) = (0, false, 0);
         // The newest policy that the cache knows of: from a reset, or from an answer.
         let mut floor = Seqno(0);
         for step in steps {
@@ -75,19 +75,24 @@ proptest! {
                     floor = server.policy();
                     avc.reset(floor);
                 }
-                Step::Overtake(answers) => server.overtake(answers),
-                Step::Down(down) => server.set_down(down),
+                Step::Overtake(answers) => {
+ late = answers;
+ server.overtake(answers);
+ }
+                Step::Down(now) => {
+ down = now;
+ server.set_down(now);
+ }
                 Step::Ask(number, requested, hint) => {
                     asked += 1;
                     let answer =
                         avc.has_perm(question(number), AccessVector(requested), &hints[hint]);
-                    match answer {
-                        Ok(verdict) => {
-                            prop_assert_eq!(verdict, expected(number, requested, verdict));
-                            prop_assert!(verdict.seqno >= floor);
-                            prop_assert!(verdict.seqno <= server.policy());
-                        }
-                        Err(Unreachable) => {}
+                    if let Ok(verdict) = answer {
+                        prop_assert_eq!(verdict, expected(number, requested, verdict));
+                        prop_assert!(verdict.seqno >= floor);
+                        prop_assert!(verdict.seqno <= server.policy());
+                    } else {
+                        prop_assert!(down || late >= 8, "denied without reason");
                     }
                     floor = floor.max(avc.current());
                     prop_assert_eq!(avc.stats().queries(), asked);
