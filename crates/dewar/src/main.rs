@@ -3,8 +3,21 @@ mod run;
 fn main() -> anyhow::Result<()> {
     let inherited = monitor::launch::Inherited::capture();
     let mut args: Vec<_> = std::env::args_os().skip(1).collect();
-    let mut request = run::RunRequest { profile: "workspace".into(), mode: None, workspace: std::env::current_dir()?, stats: false, audit: None, allow_degraded: false, without: vec![], enforce: monitor::Enforce::ALL, json: false, command: vec![] };
-    while let Some(a) = args.first().and_then(|a| a.to_str()).filter(|a| a.starts_with('-')).map(str::to_owned) {
+    let mut request = run::RunRequest {
+        profile: "workspace".into(),
+        mode: None,
+        workspace: std::env::current_dir()?,
+        stats: false,
+        audit: None,
+        allow_degraded: false,
+        without: vec![],
+        enforce: monitor::Enforce::ALL,
+        json: false,
+        command: vec![],
+    };
+    while let Some(a) =
+        args.first().and_then(|a| a.to_str()).filter(|a| a.starts_with('-')).map(str::to_owned)
+    {
         args.remove(0);
         match a.as_str() {
             "--" => break,

@@ -119,6 +119,9 @@ const CONTINUED: [AccessFs; 6] = [
     AccessFs::IoctlDev,
 ];
 
+/// CAP_SETUID and CAP_SETGID: with them a process can stop being who it was launched as.
+const CHANGES_IDS: u64 = 1 << 7 | 1 << 6;
+
 /// What the policy comes to on this machine.
 struct Prepared {
     plan: Plan,
@@ -169,6 +172,7 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
         exact: prepared.exact,
         absent: prepared.spec.view.absent.clone(),
         ids: (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw()),
+        ids_change: prepared.spec.capabilities & CHANGES_IDS != 0,
         off: enforce == Enforce::OFF,
         init: sandbox.init_pid().as_raw_nonzero().get() as u32,
         private_pids: prepared.spec.namespaces.pid,

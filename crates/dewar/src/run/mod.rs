@@ -38,7 +38,8 @@ pub(crate) struct RunRequest {
 /// Runs the command; how it ended.
 pub(crate) fn run(request: &RunRequest, inherited: Inherited) -> anyhow::Result<Outcome> {
     let profile = prepare::profile(request)?;
-    let server = security_server::Server::from_cil(&[(prepare::POLICY_NAME, &profile.compiled.cil)])?;
+    let server =
+        security_server::Server::from_cil(&[(prepare::POLICY_NAME, &profile.compiled.cil)])?;
     let journal = Journal::open().context("cannot keep the record of this run")?;
     let job = prepare::job(request, &profile, inherited)?;
     let report = monitor::run(job, Arc::new(server))?;

@@ -29,7 +29,8 @@ pub(crate) struct Profile {
 pub(super) fn profile(request: &RunRequest) -> anyhow::Result<Profile> {
     let namespaces = Namespaces::all(true);
     let private = namespaces.mount;
-    let tmp = if private { None } else { Some(tempfile::Builder::new().prefix("dewar-").tempdir()?) };
+    let tmp =
+        if private { None } else { Some(tempfile::Builder::new().prefix("dewar-").tempdir()?) };
     let variables = Variables {
         workspace: canonical(&request.workspace, "workspace")?,
         home: canonical(&home()?, "home directory")?,
@@ -37,7 +38,8 @@ pub(super) fn profile(request: &RunRequest) -> anyhow::Result<Profile> {
         user: std::env::var("USER").unwrap_or_default(),
         nameservers: nameservers(),
     };
-    let compiled = profile::load(&Source::from_argument(&request.profile), &variables, &mut resolve)?;
+    let compiled =
+        profile::load(&Source::from_argument(&request.profile), &variables, &mut resolve)?;
     let offline = compiled.domains.iter().all(profile::Domain::is_offline);
     let namespaces = Namespaces { net: offline && namespaces.net, ..namespaces };
     Ok(Profile { compiled, namespaces, landlock: Some(ABI::V6), _tmp: tmp })
@@ -50,7 +52,9 @@ fn canonical(path: &Path, what: &str) -> anyhow::Result<PathBuf> {
 fn home() -> anyhow::Result<PathBuf> {
     match std::env::home_dir() {
         Some(home) if home.is_absolute() => Ok(home),
-        _ => bail!("HOME is not set to a directory; secrets in it could not be told from other files"),
+        _ => bail!(
+            "HOME is not set to a directory; secrets in it could not be told from other files"
+        ),
     }
 }
 
@@ -127,5 +131,7 @@ fn audit(path: &Path) -> anyhow::Result<Box<dyn Write + Send>> {
         return Ok(Box::new(std::io::stderr()));
     }
     let file = File::options().create(true).append(true).open(path);
-    Ok(Box::new(file.with_context(|| format!("cannot write the audit trail to `{}`", path.display()))?))
+    Ok(Box::new(
+        file.with_context(|| format!("cannot write the audit trail to `{}`", path.display()))?,
+    ))
 }

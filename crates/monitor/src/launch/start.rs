@@ -7,8 +7,8 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::process::{
-    DumpableBehavior, Pid, PidfdFlags, PidfdGetfdFlags, getpid, pidfd_getfd, pidfd_open, set_child_subreaper,
-    set_dumpable_behavior,
+    DumpableBehavior, Pid, PidfdFlags, PidfdGetfdFlags, getpid, pidfd_getfd, pidfd_open,
+    set_child_subreaper, set_dumpable_behavior,
 };
 use rustix::thread::CapabilitySet;
 

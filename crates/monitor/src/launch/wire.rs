@@ -7,8 +7,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
 
 use rustix::io::Errno;
 use rustix::net::{
-    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendFlags, SocketFlags, SocketType, recvmsg,
-    socketpair, sockopt,
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendFlags, SocketFlags,
+    SocketType, recvmsg, socketpair, sockopt,
 };
 use rustix::process::Pid;
 
@@ -151,8 +151,7 @@ impl Wire {
     /// The next message; `None` when the other side is gone (or sent no message of ours).
     pub(super) fn receive(&self) -> Result<Option<Received>, Errno> {
         let mut bytes = [0; SIZE];
-        let mut space =
-            [MaybeUninit::uninit(); rustix::cmsg_space!(ScmCredentials(1))];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmCredentials(1))];
         let mut control = RecvAncillaryBuffer::new(&mut space);
         let mut parts = [IoSliceMut::new(&mut bytes)];
         let message = rustix::io::retry_on_intr(|| {
