@@ -1,4 +1,5 @@
 //! Placeholder.
 
 pub mod launch;
+pub mod layers;
 mod sys;

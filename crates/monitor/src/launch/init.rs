@@ -103,7 +103,7 @@ fn join_cgroup(entries: &[std::os::fd::OwnedFd]) -> Result<(), Errno> {
 }
 
 /// Covers `/proc` with one that shows the new pid namespace.
-fn mount_proc() -> Result<(), Errno> {
+pub(super) fn mount_proc() -> Result<(), Errno> {
     let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID
         | MountAttrFlags::MOUNT_ATTR_NODEV
         | MountAttrFlags::MOUNT_ATTR_NOEXEC;
