@@ -76,7 +76,7 @@ const LOSSES: [(&str, &str); 24] = [
     ),
     (
         "cgroup-processes",
-        "RLIMIT_NPROC bounds all processes of the user instead, and root not at all",
+        "RLIMIT_NPROC bounds all processes of the user instead (in a user namespace, only those of the sandbox and Dewar), and root not at all",
     ),
     ("cgroup-cpus", "the sandbox is bound to a number of processors instead of a share of them"),
     ("yama", "the monitor could not read the memory of what it guards: Dewar does not start"),
