@@ -104,7 +104,7 @@ fn join_cgroup(entries: &[std::os::fd::OwnedFd]) -> Result<(), Errno> {
 }
 
 /// Covers `/proc` with one that shows the new pid namespace.
-fn mount_proc() -> Result<(), Errno> {
+pub(super) fn mount_proc() -> Result<(), Errno> {
     let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID
         | MountAttrFlags::MOUNT_ATTR_NODEV
         | MountAttrFlags::MOUNT_ATTR_NOEXEC;
@@ -154,7 +154,11 @@ fn stand_by(
     capabilities::reduce(CapabilitySet::empty()).map_err(|errno| (Doing::Capabilities, errno))?;
     let children = sys::SignalFd::new(&sys::SignalSet::of(&[libc::SIGCHLD])).map_err(at)?;
     sys::silence(&[0, 1, 2]).map_err(at)?;
-    let keep = [reports.as_fd(), children.as_fd(), order.proc].map(|fd| fd.as_raw_fd());
+    let mut keep = vec![reports.as_fd().as_raw_fd(), children.as_fd().as_raw_fd()];
+    if !order.spec.namespaces.pid {
+        // Where the kernel ends the sandbox, init needs no view of the processes outside.
+        keep.push(order.proc.as_raw_fd());
+    }
     sys::close_all_but(&keep);
     loop {
         let mut events = [

@@ -290,10 +290,13 @@ impl Sandbox {
             }
             return;
         }
-        let Some(sender) = signalled.sender else { return };
-        if let Some(signal) = Signal::from_named_raw(signalled.signal)
-            && !descendants::is_inside(self.proc(), sender, self.init_pid)
-        {
+        let reached = match signalled.sender {
+            Some(sender) => descendants::is_inside(self.proc(), sender, self.init_pid),
+            // A command that leads a group of its own does not hear that the terminal is gone if
+            // Dewar's group was stopped with it.
+            None => signalled.signal != libc::SIGHUP || self.own_group().is_none(),
+        };
+        if let (false, Some(signal)) = (reached, Signal::from_named_raw(signalled.signal)) {
             self.signal(signal);
         }
     }

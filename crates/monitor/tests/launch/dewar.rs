@@ -9,6 +9,7 @@ use monitor::launch::{
     AccessFs, Envelope, Filter, Inherited, LaunchSpec, Limits, Namespaces, Outcome, View,
     enter_view, start,
 };
+use monitor::layers::Layers;
 use serde_json::Value;
 
 const ALLOW: libc::sock_filter =
@@ -19,7 +20,12 @@ pub(crate) fn main(mut arguments: impl Iterator<Item = OsString>) -> ! {
     let inherited = Inherited::capture();
     let plan = arguments.next().and_then(|text| text.into_string().ok()).expect("a plan");
     let plan: Value = serde_json::from_str(&plan).expect("a plan in JSON");
-    let spec = spec(&plan, arguments.collect(), inherited);
+    let mut spec = spec(&plan, arguments.collect(), inherited);
+    if plan["degrade"] == true {
+        for layer in Layers::probe().degrade(&mut spec) {
+            eprintln!("without {}: {}", layer.name, layer.without);
+        }
+    }
     match run(&plan, &spec) {
         Ok(outcome) => outcome.leave(),
         Err(error) => {
@@ -67,7 +73,7 @@ fn spec(plan: &Value, command: Vec<OsString>, inherited: Inherited) -> LaunchSpe
         inherited,
         namespaces,
         view: view(&plan["view"]),
-        envelope: (plan["envelope"] == true).then(|| envelope()),
+        envelope: (plan["envelope"] == true).then(envelope),
         capabilities: plan["capabilities"].as_u64().unwrap_or(0),
         limits: limits(&plan["limits"]),
     }
