@@ -36,10 +36,22 @@ impl Medium {
     pub fn memory() -> Self {
         Self { name: "memory".to_owned(), parent: "/dev/shm".into() }
     }
+
+    /// A new workspace, filled; removed when dropped.
+    pub(crate) fn workspace(
+        &self,
+        fill: &dyn Fn(&Path) -> io::Result<()>,
+    ) -> Result<TempDir, ComparisonError> {
+        tempfile::Builder::new()
+            .prefix("dewar-bench-")
+            .tempdir_in(&self.parent)
+            .and_then(|made| fill(made.path()).map(|()| made))
+            .map_err(|source| ComparisonError::Workspace { parent: self.parent.clone(), source })
+    }
 }
 
 /// What is compared.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Comparison {
     /// What each configuration runs.
     pub workload: Workload,
@@ -164,7 +176,7 @@ impl Comparison {
     }
 
     fn workspaces(&self) -> Result<Vec<Workspace>, ComparisonError> {
-        let Some(fill) = self.workload.fill else {
+        let Some(fill) = &self.workload.fill else {
             return Ok(vec![Workspace::Own(env::current_dir()?)]);
         };
         let make = |medium: &Medium| {
@@ -269,8 +281,11 @@ mod tests {
 
     fn compare(configs: Vec<Config>, script: &str, clock: Clock) -> Report {
         let command: Vec<OsString> = ["sh", "-c", script].map(Into::into).to_vec();
-        let workload =
-            Workload { clock, fill: Some(|_| Ok(())), ..Workload::custom(command, Vec::new()) };
+        let workload = Workload {
+            clock,
+            fill: Some(std::sync::Arc::new(|_| Ok(()))),
+            ..Workload::custom(command, Vec::new())
+        };
         let media = vec![Medium::memory()];
         let plan = Plan { rounds: 3, ..Plan::default() };
         Comparison { workload, configs, media, plan }.run(&mut |_| {}).expect("a report")

@@ -18,21 +18,27 @@ use std::{
 /// A file that every system has and every sandbox lets read.
 pub(crate) const SYSTEM_FILE: &str = "/etc/passwd";
 
+pub(crate) const OPEN_SYSTEM: &str = "open+close, system file";
+pub(crate) const OPEN_TO_READ: &str = "open+close, workspace file, to read";
+pub(crate) const OPEN_TO_WRITE: &str = "open+close, workspace file, to write";
+pub(crate) const STAT_SYSTEM: &str = "stat, system file";
+pub(crate) const STAT_WORKSPACE: &str = "stat, workspace file";
+
 /// How long one batch of an operation is to last, and how many there are.
 const BATCH: Duration = Duration::from_millis(20);
 const BATCHES: usize = 9;
 
 /// What one operation takes, or why it cannot be had.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Timing {
+pub(crate) struct Timing {
     /// The operation.
-    pub name: String,
+    pub(crate) name: String,
     /// Median over batches, in nanoseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ns: Option<f64>,
+    pub(crate) ns: Option<f64>,
     /// The error of its first attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub error: Option<String>,
+    pub(crate) error: Option<String>,
 }
 
 impl Timing {
@@ -80,11 +86,11 @@ pub(crate) fn measure_all(workspace: &Path) -> io::Result<Vec<Timing>> {
     fs::write(&file, "a line of text\n")?;
     let system = Path::new(SYSTEM_FILE);
     Ok(vec![
-        Timing::of("open+close, system file", || open(system, OFlags::RDONLY)),
-        Timing::of("open+close, workspace file, to read", || open(&file, OFlags::RDONLY)),
-        Timing::of("open+close, workspace file, to write", || open(&file, OFlags::WRONLY)),
-        Timing::of("stat, system file", || stat(system)),
-        Timing::of("stat, workspace file", || stat(&file)),
+        Timing::of(OPEN_SYSTEM, || open(system, OFlags::RDONLY)),
+        Timing::of(OPEN_TO_READ, || open(&file, OFlags::RDONLY)),
+        Timing::of(OPEN_TO_WRITE, || open(&file, OFlags::WRONLY)),
+        Timing::of(STAT_SYSTEM, || stat(system)),
+        Timing::of(STAT_WORKSPACE, || stat(&file)),
         Timing::of("fork+wait", fork),
         Timing::of("fork+exec+wait, /bin/true", execute),
         with(

@@ -80,12 +80,6 @@ impl Ratio {
         let resampled = sorted(&resampled)?;
         Some(Self { value, low: quantile(&resampled, 0.025), high: quantile(&resampled, 0.975) })
     }
-
-    /// The slowdown: 0.03 for three percent.
-    #[must_use]
-    pub fn slowdown(self) -> f64 {
-        self.value - 1.0
-    }
 }
 
 fn ratio_of_medians(pairs: &[(f64, f64)]) -> Option<f64> {

@@ -20,7 +20,7 @@ pub enum Style {
 pub(crate) fn draw(style: Style, headings: &[String], rows: Vec<Vec<String>>) -> String {
     let mut table = Table::new();
     table.load_style(match style {
-        Style::Plain => presets::UTF8_HORIZONTAL_ONLY,
+        Style::Plain => presets::UTF8_BORDERS_ONLY,
         Style::Markdown => presets::ASCII_MARKDOWN,
     });
     table.set_content_arrangement(ContentArrangement::Disabled);
@@ -75,8 +75,7 @@ fn row(row: &Row) -> Vec<String> {
 
 fn figure_cells(figures: &Figures) -> [String; 9] {
     let time = figures.time_s;
-    let interval =
-        |ratio: Ratio| format!("{} … {}", percent(ratio.low - 1.0), percent(ratio.high - 1.0));
+    let interval = |ratio: Ratio| format!("{} … {}", slowdown(ratio.low), slowdown(ratio.high));
     [
         seconds(time.median),
         seconds(time.mad),
@@ -84,14 +83,15 @@ fn figure_cells(figures: &Figures) -> [String; 9] {
         seconds(time.max),
         seconds(figures.cpu_s),
         format!("{:.1} MiB", figures.max_rss_kib as f64 / 1024.0),
-        figures.vs_native.map_or_else(String::new, |ratio| percent(ratio.slowdown())),
+        figures.vs_native.map_or_else(String::new, |ratio| slowdown(ratio.value)),
         figures.vs_native.map_or_else(String::new, interval),
-        figures.vs_base.map_or_else(String::new, |ratio| percent(ratio.slowdown())),
+        figures.vs_base.map_or_else(String::new, |ratio| slowdown(ratio.value)),
     ]
 }
 
-fn percent(share: f64) -> String {
-    format!("{:+.1} %", share * 100.0)
+/// A slowdown in percent, or as a factor where percent would mislead.
+fn slowdown(ratio: f64) -> String {
+    if ratio >= 2.0 { format!("{ratio:.2} ×") } else { format!("{:+.1} %", (ratio - 1.0) * 100.0) }
 }
 
 /// Seconds in the unit that leaves few digits.
@@ -118,6 +118,15 @@ mod tests {
             (0.0, "0 ns"),
         ] {
             assert_eq!(seconds(value), shown);
+        }
+    }
+
+    #[test]
+    fn a_ratio_is_a_percentage_below_two() {
+        for (ratio, shown) in
+            [(1.03, "+3.0 %"), (0.98, "-2.0 %"), (1.999, "+99.9 %"), (9.3, "9.30 ×")]
+        {
+            assert_eq!(slowdown(ratio), shown);
         }
     }
 

@@ -11,7 +11,7 @@ use std::{
 };
 
 /// Files visited in one walk.
-pub const FILES: usize = 48_000;
+pub(crate) const FILES: usize = 48_000;
 
 /// The tree of the system that is walked beside the workspace's own.
 const SYSTEM_TREE: &str = "/usr/include";
@@ -24,7 +24,7 @@ const TREE_FILES: usize = 2000;
 /// # Errors
 ///
 /// Whatever the file system says.
-pub fn write_tree(workspace: &Path) -> io::Result<()> {
+pub(crate) fn write_tree(workspace: &Path) -> io::Result<()> {
     for directory in 0..40 {
         let directory = workspace.join(format!("tree/directory{directory:02}"));
         fs::create_dir_all(&directory)?;

@@ -1,10 +1,41 @@
 //! What runs inside a configuration: a small program that measures itself and prints the result.
 //!
-//! A command line tool gives it a hidden subcommand, so that `COMMAND… worker walk` can be run natively and inside
-//! any sandbox.
+//! A command line tool gives it a hidden subcommand that calls [`Task::run`] and prints what it returns; a
+//! [`Worker`] says how that subcommand is reached.
 
 use crate::{floor, operation, walk};
-use std::{fmt, io, path::Path, str::FromStr};
+use std::{
+    ffi::OsString,
+    fmt, fs, io,
+    path::{Path, PathBuf},
+    str::FromStr,
+};
+
+/// What a worker is called in a workspace.
+const NAME: &str = "worker";
+
+/// A program that runs tasks: it is copied into the workspace, so that a sandbox which lets the workspace's
+/// programs run lets it run too, wherever it is installed.
+#[derive(Clone, Debug)]
+pub struct Worker {
+    /// The program.
+    pub program: PathBuf,
+    /// Its arguments before the task's name.
+    pub arguments: Vec<OsString>,
+}
+
+impl Worker {
+    /// Puts the program into the workspace.
+    pub(crate) fn install(&self, workspace: &Path) -> io::Result<()> {
+        fs::copy(&self.program, workspace.join(NAME)).map(drop)
+    }
+
+    /// The command that runs `task` in the workspace.
+    pub(crate) fn command(&self, task: Task) -> Vec<OsString> {
+        let program = std::iter::once(format!("./{NAME}").into());
+        program.chain(self.arguments.iter().cloned()).chain([task.name().into()]).collect()
+    }
+}
 
 /// What a worker measures, in its current directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,13 @@
 //! What configurations are measured with.
 
-use crate::{sample, walk};
-use std::{ffi::OsString, io, path::Path};
+use crate::{
+    sample, walk,
+    worker::{Task, Worker},
+};
+use std::{ffi::OsString, io, path::Path, sync::Arc};
+
+/// Fills a new, empty workspace.
+pub type Fill = Arc<dyn Fn(&Path) -> io::Result<()> + Send + Sync>;
 
 /// Where the time of a run is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,7 +19,7 @@ pub enum Clock {
 }
 
 /// A command, with what goes before and after it.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Workload {
     /// What tables call it.
     pub title: String,
@@ -26,8 +32,8 @@ pub struct Workload {
     /// Runs after each measurement, natively and outside it, and must print the same for every configuration;
     /// nothing if empty.
     pub verify: Vec<OsString>,
-    /// Fills a new, empty workspace; `None` for a command that runs in a directory of the person's choice.
-    pub fill: Option<fn(&Path) -> io::Result<()>>,
+    /// Makes the workspace what it must be; `None` for a command that runs in the current directory.
+    pub fill: Option<Fill>,
 }
 
 impl Workload {
@@ -39,9 +45,9 @@ impl Workload {
             command: vec!["make".into(), "-s".into(), format!("-j{jobs}").into()],
             prepare: vec!["make".into(), "-s".into(), "clean".into()],
             verify: vec![sample::PROGRAM.into()],
-            fill: Some(sample::write),
             ..Self::custom(Vec::new(), Vec::new())
         }
+        .filled_by(sample::write)
     }
 
     /// Any command, with another to undo it before each run.
@@ -61,21 +67,25 @@ impl Workload {
     /// The start and end of a command that does nothing.
     #[must_use]
     pub fn start() -> Self {
-        Self {
-            title: "start of true".to_owned(),
-            fill: Some(|_| Ok(())),
-            ..Self::custom(vec!["true".into()], Vec::new())
-        }
+        Self { title: "start of true".to_owned(), ..Self::custom(vec!["true".into()], Vec::new()) }
+            .filled_by(|_| Ok(()))
     }
 
-    /// The walk over a tree; `worker` is the command line that runs [`crate::worker::Task::Walk`].
+    /// The walk over a tree.
     #[must_use]
-    pub fn walk(worker: Vec<OsString>) -> Self {
+    pub fn walk(worker: Worker) -> Self {
         Self {
-            title: format!("{} x (open, fstat, read, close, access, stat)", walk::FILES),
+            title: format!("{} × (open, fstat, read, close, access, stat)", walk::FILES),
             clock: Clock::Printed,
-            fill: Some(walk::write_tree),
-            ..Self::custom(worker, Vec::new())
+            ..Self::custom(worker.command(Task::Walk), Vec::new())
         }
+        .filled_by(move |workspace| {
+            worker.install(workspace)?;
+            walk::write_tree(workspace)
+        })
+    }
+
+    fn filled_by(self, fill: impl Fn(&Path) -> io::Result<()> + Send + Sync + 'static) -> Self {
+        Self { fill: Some(Arc::new(fill)), ..self }
     }
 }
