@@ -152,7 +152,7 @@ fn the_keepers_cannot_be_read(stage: &Stage) {
 fn root_without_capabilities_is_bound_by_permissions(stage: &Stage) {
     use std::os::unix::fs::PermissionsExt;
     let file = stage.file("shut", "secret");
-    std::fs::set_permissions(&file, PermissionsExt::from_mode(0)).expect("chmod");
+    std::fs::set_permissions(&file, PermissionsExt::from_mode(0o000)).expect("chmod");
     let ran = stage.run(&json!({}), "cat shut; chown 1:1 shut; mknod device c 1 3; echo end");
     assert_eq!(ran.out, "end\n", "{ran:?}");
     for refused in ["cat", "chown", "mknod"] {
