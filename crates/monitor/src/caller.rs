@@ -9,6 +9,7 @@ use rustix::{
     io::{Errno, Result},
 };
 use std::{
+    cell::OnceCell,
     io::Read as _,
     os::{
         fd::{AsFd, OwnedFd},
@@ -26,6 +27,8 @@ const PAGE: u64 = 4096;
 pub(crate) struct Caller<'a> {
     pub(crate) view: &'a View,
     pub(crate) call: &'a Notification,
+    /// Filled in when somebody asks: finding out takes longer than most decisions.
+    pub(crate) who: &'a OnceCell<Identity>,
 }
 
 /// Identity of a process, read once from `/proc/TID/status`.
@@ -49,7 +52,7 @@ pub(crate) struct Identity {
     pub(crate) fsgid: u32,
 }
 
-impl Caller<'_> {
+impl<'a> Caller<'a> {
     /// Argument `n` as a C `int`.
     pub(crate) fn int(&self, n: usize) -> i32 {
         self.call.args[n] as i32
@@ -125,8 +128,12 @@ impl Caller<'_> {
     }
 
     /// Who the caller is.
-    pub(crate) fn identity(&self) -> Result<Identity> {
-        identity(self.view, self.call.tid)
+    pub(crate) fn identity(&self) -> Result<&'a Identity> {
+        if let Some(known) = self.who.get() {
+            return Ok(known);
+        }
+        let identity = identity(self.view, self.call.tid)?;
+        Ok(self.who.get_or_init(|| identity))
     }
 
     /// The program that the caller runs; empty when it cannot be told.

@@ -424,7 +424,7 @@ const NEW_NAMESPACES: u32 = 0x7e02_0000;
 
 /// The filter for a policy.
 pub(crate) fn compile(traps: Traps) -> Result<Vec<sock_filter>, TooLong> {
-    let last = Sysno::iter().map(|call| call.id()).max().unwrap_or(0) as usize;
+    let last = Sysno::last().id() as usize;
     let mut rules = vec![Rule::from(Action::Errno(libc::ENOSYS as u16)); last + 1];
     let mut set = |calls: &[Sysno], rule: &Rule| {
         for call in calls {

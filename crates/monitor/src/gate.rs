@@ -14,8 +14,8 @@ use crate::{
     process::{self, Processes},
     socket,
     sys::{
-        thread,
         notify::{Listener, Notification},
+        thread,
     },
 };
 use flask::SecurityServer;
@@ -166,6 +166,8 @@ pub(crate) struct Gate {
     pub(crate) absent: Vec<std::path::PathBuf>,
     /// The IDs that every on-behalf operation is done with: the program's, unless it changed them.
     pub(crate) ids: (u32, u32),
+    /// Some domain has a capability that lets it change its IDs.
+    pub(crate) ids_change: bool,
     /// Nothing is decided: the base that measurements compare with.
     pub(crate) off: bool,
     /// The sandbox's first process, which is ours.
@@ -293,7 +295,8 @@ impl Gate {
             // Soundness is not asked for: the whole run was started without decisions.
             return Ok(Answer::Continue);
         }
-        let caller = Caller { view: &self.view, call };
+        let who = std::cell::OnceCell::new();
+        let caller = Caller { view: &self.view, call, who: &who };
         let number = Sysno::new(call.nr as usize).ok_or(Errno::NOSYS)?;
         let ssid = self.subjects.sid(self, caller)?;
         let asker = Asker { gate: self, caller, ssid, number };

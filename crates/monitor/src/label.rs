@@ -81,10 +81,12 @@ pub(crate) fn stem_dir(regex: &str) -> PathBuf {
 #[derive(Debug)]
 pub(crate) struct PathRules {
     /// Rules with a literal path, by that path, in the order of the policy.
-    trees: HashMap<PathBuf, Vec<(Tree, FileKind, Option<Sid>)>>,
-    /// The other rules: their stems' lengths, kinds and labels, beside one automaton for all.
+    trees: HashMap<PathBuf, Vec<(Tree, FileKind, usize)>>,
+    /// The other rules: their stems' lengths, kinds and indices, beside one automaton for all.
     patterns: RegexSet,
-    pattern_rules: Vec<(usize, FileKind, Option<Sid>)>,
+    pattern_rules: Vec<(usize, FileKind, usize)>,
+    /// The labels by rule.
+    sids: Vec<Option<Sid>>,
 }
 
 impl PathRules {
@@ -93,43 +95,50 @@ impl PathRules {
         let mut trees: HashMap<PathBuf, Vec<_>> = HashMap::new();
         let mut sources = Vec::new();
         let mut pattern_rules = Vec::new();
-        for rule in rules {
+        for (index, rule) in rules.iter().enumerate() {
             if let Some(tree) = literal(&rule.path) {
-                trees.entry(tree.path.clone()).or_default().push((tree, rule.kind, rule.sid));
+                trees.entry(tree.path.clone()).or_default().push((tree, rule.kind, index));
             } else {
                 sources.push(anchored(rule)?);
-                pattern_rules.push((stem_len(&rule.path), rule.kind, rule.sid));
+                pattern_rules.push((stem_len(&rule.path), rule.kind, index));
             }
         }
+        let sids = rules.iter().map(|rule| rule.sid).collect();
         // Each source compiled alone, so together they can only be too big.
         let patterns = RegexSetBuilder::new(&sources)
             .unicode(false)
             .build()
             .map_err(|source| BadRule { path: "all rules together".into(), source })?;
-        Ok(Self { trees, patterns, pattern_rules })
+        Ok(Self { trees, patterns, pattern_rules, sids })
     }
 
-    /// The label of a path at first sight: of the rule with the longest literal stem, and of those the last.
+    /// The label of a path at first sight.
     pub(crate) fn sid(&self, path: &Path, kind: FileKind) -> Sid {
+        let labelled = self.rule(path, kind).and_then(|index| self.sids[index]);
+        labelled.unwrap_or_else(|| InitialSid::File.into())
+    }
+
+    /// The rule for a path, by its index: that with the longest literal stem, and of those the last.
+    pub(crate) fn rule(&self, path: &Path, kind: FileKind) -> Option<usize> {
         let fits = |rule: FileKind| rule == FileKind::Any || kind == FileKind::Any || rule == kind;
         let tree = path.ancestors().find_map(|ancestor| {
             let rules = self.trees.get(ancestor)?.iter().rev();
-            let mut rules =
-                rules.filter(|(tree, rule, _)| (tree.deep || ancestor == path) && fits(*rule));
-            rules.next().map(|(_, _, sid)| (ancestor.as_os_str().len(), *sid))
+            let applies = |tree: &Tree| tree.deep || ancestor == path;
+            let mut rules = rules.filter(|(tree, rule, _)| applies(tree) && fits(*rule));
+            rules.next().map(|(_, _, index)| (ancestor.as_os_str().len(), *index))
         });
-        let patterns = self.patterns.matches(path.as_os_str().as_bytes()).into_iter();
-        let pattern = patterns
+        let matching = self.patterns.matches(path.as_os_str().as_bytes()).into_iter();
+        let pattern = matching
             .map(|index| self.pattern_rules[index])
             .filter(|(_, rule, _)| fits(*rule))
-            .map(|(stem, _, sid)| (stem, sid))
+            .map(|(stem, _, index)| (stem, index))
             .max_by_key(|(stem, _)| *stem);
         // A pattern is more specific than a tree of the same stem.
         let best = match (tree, pattern) {
             (Some(tree), Some(pattern)) if tree.0 > pattern.0 => Some(tree),
             (tree, pattern) => pattern.or(tree),
         };
-        best.and_then(|(_, sid)| sid).unwrap_or_else(|| InitialSid::File.into())
+        best.map(|(_, index)| index)
     }
 }
 

@@ -15,8 +15,11 @@ pub(crate) type Rights = BitFlags<AccessFs>;
 /// A subtree of the file system with one label, and what the reachable domains together may do there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
+    /// Index of the labelling rule.
+    pub(crate) rule: usize,
+    /// The rule is a pattern, and `tree` only the directory that its files lie below.
+    pub(crate) is_pattern: bool,
     pub(crate) tree: Tree,
-    pub(crate) sid: Sid,
     /// What some domain may do.
     pub(crate) any: Rights,
     /// What every domain may do, on files of every class.
@@ -36,8 +39,8 @@ pub(crate) struct Plan {
     pub(crate) patterns: Vec<Place>,
     /// Rights that some file without a rule has: no envelope can be exact for them.
     pub(crate) unruled: Rights,
-    /// Some file without a literal rule is hidden.
-    pub(crate) hides_patterns: bool,
+    /// Some new file gets another label than its directory.
+    pub(crate) relabels: bool,
 }
 
 /// Rights on files, by class and permission. A right is granted when all of one row's permissions are.
@@ -76,19 +79,20 @@ impl Plan {
         let domains = reachable(server, &types)?;
         let mut places = Vec::new();
         let mut patterns = Vec::new();
-        for rule in &labels.files {
+        for (index, rule) in labels.files.iter().enumerate() {
             let sid = rule.sid.unwrap_or_else(|| InitialSid::File.into());
             let tree = literal(&rule.path);
-            let is_literal = tree.is_some();
+            // A grant to a directory alone is none that Landlock could express.
+            let is_pattern = tree.as_ref().is_none_or(|tree| !tree.deep);
             let tree = tree.unwrap_or_else(|| Tree { path: stem_dir(&rule.path), deep: true });
-            let place = place(server, &domains, tree, sid)?;
-            if is_literal { places.push(place) } else { patterns.push(place) }
+            let place = Place { rule: index, is_pattern, ..place(server, &domains, tree, sid)? };
+            if is_pattern { patterns.push(place) } else { places.push(place) }
         }
         places.sort_by_key(|place: &Place| place.tree.path.components().count());
         let rest = Tree { path: "/".into(), deep: true };
         let rest = place(server, &domains, rest, InitialSid::File.into())?;
-        let hides_patterns = rest.hidden || patterns.iter().any(|place| place.hidden);
-        Ok(Self { domains, places, patterns, unruled: rest.any, hides_patterns })
+        let relabels = relabels(server, &domains, &types);
+        Ok(Self { domains, places, patterns, unruled: rest.any, relabels })
     }
 
     /// The literal place that `path` itself lies in.
@@ -105,35 +109,53 @@ impl Plan {
 
     /// The rights that the kernel enforces exactly as policy decides them, once it grants `any` below every place.
     /// `shielded` places are refused by the kernel for another reason than the envelope.
-    pub(crate) fn exact(&self, shielded: impl Fn(&Path) -> bool) -> Rights {
+    pub(crate) fn exact(&self, shielded: &dyn Fn(&Place) -> bool) -> Rights {
         let mut exact = !self.unruled;
         for place in &self.places {
             exact &= place.all | !place.any;
-            let outer = place.tree.path.parent().and_then(|parent| self.innermost(parent));
-            let from_above = outer.map_or(Rights::empty(), |outer| outer.any);
-            if !shielded(&place.tree.path) {
-                exact &= !from_above | place.any;
+            if !shielded(place) {
+                exact &= !self.from_above(place) | place.any;
             }
         }
         for pattern in &self.patterns {
             let around =
                 self.innermost(&pattern.tree.path).map_or(Rights::empty(), |place| place.any);
             exact &= pattern.all | !pattern.any;
-            exact &= !(around ^ pattern.any);
+            // More than around it, the envelope could only grant to everything there.
+            exact &= !pattern.any | around;
+            if !shielded(pattern) {
+                exact &= !around | pattern.any;
+            }
+        }
+        if self.relabels {
+            exact &= !BitFlags::from(AccessFs::MakeReg)
         }
         exact
     }
 
-    /// What the envelope grants: each existing place with the rights of some domain there.
-    pub(crate) fn envelope(&self) -> Vec<(PathBuf, Rights)> {
-        let places = self.places.iter().chain(&self.patterns).filter(|place| !place.any.is_empty());
-        let mut rules: Vec<(PathBuf, Rights)> =
-            places.map(|place| (place.tree.path.clone(), place.any)).collect();
-        if !self.unruled.is_empty() {
-            rules.push(("/".into(), self.unruled));
-        }
-        rules
+    /// The rights of the place that surrounds a literal place.
+    pub(crate) fn from_above(&self, place: &Place) -> Rights {
+        let outer = place.tree.path.parent().and_then(|parent| self.innermost(parent));
+        outer.map_or(Rights::empty(), |outer| outer.any)
     }
+
+    /// What the envelope grants: each place with those rights of some domain that the program uses itself.
+    pub(crate) fn envelope(&self, used: Rights) -> Vec<(PathBuf, Rights)> {
+        let places = self.places.iter().chain(&self.patterns);
+        let all = places.map(|place| (place.tree.path.clone(), place.any & used));
+        let rest = std::iter::once(("/".into(), self.unruled & used));
+        all.chain(rest).filter(|(_, rights)| !rights.is_empty()).collect()
+    }
+}
+
+/// Whether some domain's new files get another label than the directory that they are made in.
+fn relabels(server: &dyn SecurityServer, domains: &[Sid], types: &[Sid]) -> bool {
+    domains.iter().any(|&ssid| {
+        types.iter().any(|&tsid| {
+            let question = Question { ssid, tsid, tclass: Class::File };
+            server.compute_create(question, None) != Ok(tsid)
+        })
+    })
 }
 
 /// Every label that a file can have at first sight.
@@ -189,13 +211,9 @@ fn place(
     tree: Tree,
     sid: Sid,
 ) -> Result<Place, Unreachable> {
-    let mut place = Place {
-        tree,
-        sid,
-        any: Rights::empty(),
-        all: AccessFs::from_all(landlock::ABI::V5),
-        hidden: false,
-    };
+    let all = AccessFs::from_all(landlock::ABI::V5);
+    let any = Rights::empty();
+    let mut place = Place { rule: usize::MAX, is_pattern: false, tree, any, all, hidden: false };
     for &ssid in domains {
         let (any, all, seen) = rights(server, ssid, sid)?;
         place.any |= any;

@@ -86,7 +86,7 @@ proptest! {
     ) {
         let text = format!("[files]\n{}{}", list("write", &granted), list("hide", &hidden));
         let compiled = compile(&text).unwrap();
-        let hides: Vec<String> = hidden.iter().map(|h| format!("[files]\n{}", list("hide", &[h.clone()]))).collect();
+        let hides: Vec<String> = hidden.iter().map(|h| format!("[files]\n{}", list("hide", std::slice::from_ref(h)))).collect();
         let takes = |text: &String, path: &str| {
             letters(rights(&compile(text).unwrap(), "main", path)) == "hidden"
         };

@@ -120,8 +120,17 @@ fn offline_has_no_socket_but_unix_pairs() {
     for class in ["tcp_socket", "udp_socket", "netlink_socket", "rawip_socket", "endpoint"] {
         assert!(!offline.cil.contains(&format!("self ({class} ")), "{class}");
     }
-    assert!(!offline.cil.contains("(connectto)"));
+    assert!(!offline.cil.contains("(connectto)"), "only to what it has bound itself");
     assert!(offline.domains[0].is_offline() && !offline.domains[0].unix);
+}
+
+#[test]
+fn shipped_profiles_use_only_literal_paths_which_the_kernel_enforces_alone() {
+    for (name, _) in shipped() {
+        for rule in shipped_profile(name).paths {
+            assert!(rule.path.is_some(), "{name}: {}", rule.regex);
+        }
+    }
 }
 
 #[test]

@@ -44,13 +44,12 @@ pub(super) fn decide(asker: Asker<'_>) -> Outcome {
 
 /// The file of a call, decided: an `O_PATH` descriptor of it.
 fn target(asker: Asker<'_>, which: Which, requested: AccessVector) -> Result<OwnedFd> {
-    let identity = asker.caller.identity()?;
-    asker.same_ids(&identity)?;
+    asker.same_ids()?;
     let object = match which {
         Which::Descriptor(n) => asker.caller.file(asker.caller.int(n))?,
         Which::Path { dirfd, n, follow } => {
             let path = asker.caller.path(n)?;
-            let found = walk(asker.caller, &identity, Name { dirfd, path: &path, follow })?;
+            let found = walk(asker.caller, Name { dirfd, path: &path, follow })?;
             proc_files::allow(asker, &found)?;
             found.object.ok_or(Errno::NOENT)?
         }

@@ -5,7 +5,6 @@ use super::{
     open::{allow_new, reserved_label, with_umask},
 };
 use crate::{
-    caller::Identity,
     gate::{Answer, Asker, Outcome},
     label::Status,
     resolve::{Found, Name, walk},
@@ -29,9 +28,8 @@ fn at(asker: Asker<'_>, with_dirfd: bool, n: usize) -> (i32, usize) {
 
 pub(super) fn decide(asker: Asker<'_>) -> Outcome {
     use Sysno::*;
-    let identity = asker.caller.identity()?;
-    asker.same_ids(&identity)?;
-    let change = Change { asker, identity };
+    asker.same_ids()?;
+    let change = Change { asker };
     let flags = |n| asker.caller.int(n);
     match asker.number {
         mkdir | mkdirat => change.mkdir(asker.number == mkdirat),
@@ -52,7 +50,6 @@ pub(super) fn decide(asker: Asker<'_>) -> Outcome {
 
 struct Change<'a> {
     asker: Asker<'a>,
-    identity: Identity,
 }
 
 /// A name in a directory, and what it names.
@@ -73,7 +70,7 @@ impl Change<'_> {
     fn entry_of(&self, dirfd: i32, path: &Path, root: Errno) -> Result<Entry> {
         let trimmed = without_slashes(path);
         let name = Name { dirfd, path: &trimmed, follow: false };
-        let Found { entry, object, process, .. } = walk(self.asker.caller, &self.identity, name)?;
+        let Found { entry, object, process, .. } = walk(self.asker.caller, name)?;
         if process.is_some() {
             return Err(Errno::ACCESS);
         }
@@ -92,7 +89,7 @@ impl Change<'_> {
             return Err(Errno::EXIST);
         }
         let sid = allow_new(self.asker, &entry.parent, &entry.name, kind, perm::file::CREATE)?;
-        with_umask(&self.identity, || make(entry))?;
+        with_umask(self.asker, || make(entry))?;
         if let Ok(fd) = handle(&entry.parent, &entry.name) {
             self.asker.gate.labels.created(&Status::of(fd.as_fd())?, sid);
         }
@@ -186,7 +183,7 @@ impl Change<'_> {
         }
         let follow = flags & libc::AT_SYMLINK_FOLLOW != 0;
         let name = Name { dirfd: from.0, path: &path, follow };
-        let found = walk(self.asker.caller, &self.identity, name)?;
+        let found = walk(self.asker.caller, name)?;
         if found.process.is_some() {
             return Err(Errno::ACCESS);
         }

@@ -26,19 +26,16 @@ pub(super) fn reduce(keep: CapabilitySet) -> Result<(), Errno> {
         set_capabilities_secure_bits(secure_bits())?;
     }
     clear_ambient_capability_set()?;
-    set_capabilities(
-        None,
-        CapabilitySets { effective: keep, permitted: keep, inheritable: keep },
-    )?;
+    set_capabilities(None, CapabilitySets { effective: keep, permitted: keep, inheritable: keep })?;
     each(keep).try_for_each(|capability| configure_capability_in_ambient_set(capability, true))
 }
 
 /// Leaves the monitor the capabilities of the sandbox in effect, so that it can do nothing on the
-/// sandbox's behalf which that could not do alone, and [`MONITOR_ONLY`] in reserve.
-pub(super) fn reduce_monitor(sandbox: CapabilitySet) -> Result<(), Errno> {
+/// sandbox's behalf which that could not do alone, and `reserve` and [`MONITOR_ONLY`] in reserve.
+pub(super) fn reduce_monitor(sandbox: CapabilitySet, reserve: CapabilitySet) -> Result<(), Errno> {
     let held = capabilities(None)?.permitted;
     let effective = sandbox & held;
-    let permitted = (sandbox | MONITOR_ONLY) & held;
+    let permitted = (sandbox | reserve | MONITOR_ONLY) & held;
     clear_ambient_capability_set()?;
     set_capabilities(
         None,
@@ -54,7 +51,9 @@ pub(super) fn reduce_monitor(sandbox: CapabilitySet) -> Result<(), Errno> {
 pub fn with_raised<T>(extra: CapabilitySet, act: impl FnOnce() -> T) -> T {
     let Ok(before) = capabilities(None) else { return act() };
     let raised = before.effective | (extra & before.permitted);
-    if raised == before.effective || set_capabilities(None, CapabilitySets { effective: raised, ..before }).is_err() {
+    if raised == before.effective
+        || set_capabilities(None, CapabilitySets { effective: raised, ..before }).is_err()
+    {
         return act();
     }
     let answer = act();
@@ -86,5 +85,7 @@ fn secure_bits() -> CapabilitiesSecureBits {
 }
 
 fn each(set: CapabilitySet) -> impl Iterator<Item = CapabilitySet> {
-    (0..64).map(|number| CapabilitySet::from_bits_retain(1 << number)).filter(move |c| set.contains(*c))
+    (0..64)
+        .map(|number| CapabilitySet::from_bits_retain(1 << number))
+        .filter(move |c| set.contains(*c))
 }

@@ -91,7 +91,10 @@ fn descendants(proc: BorrowedFd<'_>, root: i32) -> Vec<(i32, Stat)> {
 }
 
 fn pids(proc: BorrowedFd<'_>) -> Vec<i32> {
-    let Ok(dir) = Dir::read_from(proc) else { return Vec::new() };
+    // A descriptor of its own, as `proc` may be one that only names the directory.
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let listing = openat(proc, ".", flags, Mode::empty()).and_then(Dir::new);
+    let Ok(dir) = listing else { return Vec::new() };
     dir.filter_map(|entry| entry.ok()?.file_name().to_str().ok()?.parse().ok()).collect()
 }
 

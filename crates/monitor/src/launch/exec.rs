@@ -33,17 +33,21 @@ impl Program {
     /// Prepares `command`; its first word without a slash is looked for along the `PATH` of
     /// `environment`, which is the one that the command gets.
     pub(super) fn new(
-        command: &[OsString], environment: &[(OsString, OsString)],
+        command: &[OsString],
+        environment: &[(OsString, OsString)],
     ) -> Result<Self, CommandError> {
         let name = command.first().ok_or(CommandError::Empty)?;
         let path = environment.iter().find(|(key, _)| key == "PATH").map(|(_, path)| path);
         let path = path.map_or(OsStr::new(DEFAULT_PATH), OsString::as_os_str);
-        let variables = environment.iter().map(|(key, value)| {
-            string(&[key.as_bytes(), b"=", value.as_bytes()].concat())
-        });
+        let variables = environment
+            .iter()
+            .map(|(key, value)| string(&[key.as_bytes(), b"=", value.as_bytes()].concat()));
         Ok(Self {
             candidates: candidates(name, path)?,
-            arguments: command.iter().map(|word| string(word.as_bytes())).collect::<Result<_, _>>()?,
+            arguments: command
+                .iter()
+                .map(|word| string(word.as_bytes()))
+                .collect::<Result<_, _>>()?,
             environment: variables.collect::<Result<_, _>>()?,
         })
     }

@@ -51,6 +51,7 @@ impl Inherited {
 /// The open descriptors above the standard streams.
 fn open_descriptors() -> Vec<RawFd> {
     let Ok(entries) = std::fs::read_dir("/proc/self/fd") else { return Vec::new() };
-    let number = |entry: std::io::Result<std::fs::DirEntry>| entry.ok()?.file_name().to_str()?.parse().ok();
+    let number =
+        |entry: std::io::Result<std::fs::DirEntry>| entry.ok()?.file_name().to_str()?.parse().ok();
     entries.filter_map(number).filter(|&fd: &RawFd| fd > 2).collect()
 }

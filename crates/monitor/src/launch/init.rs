@@ -7,7 +7,7 @@ use std::path::Path;
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
-use rustix::mount::MountAttrFlags;
+use rustix::mount::{MountAttrFlags, OpenTreeFlags, open_tree};
 use rustix::process::{
     Pid, Signal, WaitOptions, WaitStatus, getpid, set_child_subreaper,
     set_parent_process_death_signal, wait,
@@ -36,14 +36,17 @@ pub(super) struct Order<'a> {
 
 type Failure = (Doing, Errno);
 
-/// What can make the kernel ignore its own read-only view of a process: written by root without
-/// any capability, so covered read-only where root stays root.
-const KERNEL_SETTINGS: [&str; 4] = ["/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus"];
+/// Settings of the kernel that root can write without any capability, as the files are its own.
+const KERNEL_SETTINGS: [&str; 5] =
+    ["/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/sys"];
+
+/// Where the sandbox could raise its own limits, or leave them.
+const LIMIT_SETTINGS: [&str; 1] = ["/sys/fs/cgroup"];
 
 /// Becomes init. Runs in the process made for it; never returns.
 pub(super) fn become_init(order: &Order<'_>, reports: &Wire, hand_over: Wire) -> ! {
     let failed = |(doing, errno): Failure| -> ! {
-        let _ = reports.send(Report::Failed(doing, errno), None);
+        let _ = reports.send(Report::Failed(doing, errno));
         sys::exit_now(1)
     };
     if let Err(failure) = prepare(order) {
@@ -74,9 +77,13 @@ fn prepare(order: &Order<'_>) -> Result<(), Failure> {
         sys::bring_up_loopback().map_err(at(Doing::Loopback))?;
     }
     if namespaces.pid {
-        mount_proc(namespaces.user).map_err(at(Doing::MountProc))?;
+        mount_proc().map_err(at(Doing::MountProc))?;
+        deny_in_proc(&order.spec.view.denied).map_err(at(Doing::MountProc))?;
     } else {
         set_child_subreaper(Some(getpid())).map_err(at(Doing::Prepare))?;
+    }
+    if namespaces.mount {
+        fix_settings(namespaces.user, !order.cgroup.is_empty()).map_err(at(Doing::FixSettings))?;
     }
     if namespaces.ipc && namespaces.mount {
         renew_message_queues();
@@ -97,17 +104,33 @@ fn join_cgroup(entries: &[std::os::fd::OwnedFd]) -> Result<(), Errno> {
 }
 
 /// Covers `/proc` with one that shows the new pid namespace.
-fn mount_proc(user_namespace: bool) -> Result<(), Errno> {
+pub(super) fn mount_proc() -> Result<(), Errno> {
     let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID
         | MountAttrFlags::MOUNT_ATTR_NODEV
         | MountAttrFlags::MOUNT_ATTR_NOEXEC;
     let proc = new_mount("proc", &[], attributes)?;
-    attach(&proc, rustix::fs::CWD, Path::new("/proc"))?;
-    if user_namespace {
-        return Ok(());
-    }
-    let settings = KERNEL_SETTINGS.iter().map(Path::new).filter(|path| path.exists());
-    settings.into_iter().try_for_each(make_read_only)
+    attach(&proc, rustix::fs::CWD, Path::new("/proc"))
+}
+
+/// Makes read-only what belongs to the user of the sandbox but not into its hands.
+fn fix_settings(user_namespace: bool, limited: bool) -> Result<(), Errno> {
+    let settings: &[&str] = match (user_namespace, limited) {
+        (false, _) => &KERNEL_SETTINGS,
+        (true, true) => &LIMIT_SETTINGS,
+        (true, false) => &[],
+    };
+    let existing = settings.iter().map(Path::new).filter(|path| path.exists());
+    existing.into_iter().try_for_each(make_read_only)
+}
+
+/// Covers denied files of the new `/proc` by the null device: the view was built over the old one.
+fn deny_in_proc(denied: &[std::path::PathBuf]) -> Result<(), Errno> {
+    let inside = denied.iter().filter(|path| path.starts_with("/proc") && path.is_file());
+    inside.into_iter().try_for_each(|path| {
+        let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
+        let null = open_tree(rustix::fs::CWD, "/dev/null", flags)?;
+        attach(&null, rustix::fs::CWD, path)
+    })
 }
 
 /// Shows the message queues of the new IPC namespace, where any are shown. If that fails those
@@ -123,13 +146,19 @@ fn renew_message_queues() {
 
 /// Waits for children and for the end of the monitor, and ends with either.
 fn stand_by(
-    order: &Order<'_>, reports: &Wire, command: Pid,
+    order: &Order<'_>,
+    reports: &Wire,
+    command: Pid,
 ) -> Result<std::convert::Infallible, Failure> {
     let at = |errno| (Doing::Prepare, errno);
     capabilities::reduce(CapabilitySet::empty()).map_err(|errno| (Doing::Capabilities, errno))?;
     let children = sys::SignalFd::new(&sys::SignalSet::of(&[libc::SIGCHLD])).map_err(at)?;
     sys::silence(&[0, 1, 2]).map_err(at)?;
-    let keep = [reports.as_fd(), children.as_fd(), order.proc].map(|fd| fd.as_raw_fd());
+    let mut keep = vec![reports.as_fd().as_raw_fd(), children.as_fd().as_raw_fd()];
+    if !order.spec.namespaces.pid {
+        // Where the kernel ends the sandbox, init needs no view of the processes outside.
+        keep.push(order.proc.as_raw_fd());
+    }
     sys::close_all_but(&keep);
     loop {
         let mut events = [
@@ -138,10 +167,15 @@ fn stand_by(
         ];
         // An interruption is as good as an event: everything is looked at again.
         let _ = poll(&mut events, None);
-        let monitor_gone = !events[1].revents().is_empty();
+        let asked = !events[1].revents().is_empty();
         while children.next().is_some() {}
+        // What asks is the monitor, or its end.
+        let monitor_gone = asked && reports.wait().is_err();
         if bury(reports, command) || monitor_gone {
             end(order);
+        }
+        if asked {
+            let _ = reports.send(Report::Current);
         }
     }
 }
@@ -155,7 +189,7 @@ fn bury(reports: &Wire, command: Pid) -> bool {
         {
             ended |= !matches!(report, Report::Stopped(_));
             // If the monitor is gone, the next poll says so.
-            let _ = reports.send(report, None);
+            let _ = reports.send(report);
         }
     }
     ended

@@ -25,6 +25,7 @@ mod limits;
 mod mounts;
 mod namespaces;
 mod outcome;
+pub(crate) mod probe;
 mod sandbox;
 mod start;
 mod terminal;

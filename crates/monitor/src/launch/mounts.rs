@@ -82,7 +82,9 @@ impl Mounts {
 
     /// A new directory tree for `step`, with a place for each step `inside` of it.
     fn cover<'a>(
-        &self, step: &Step, inside: impl Iterator<Item = &'a Step>,
+        &self,
+        step: &Step,
+        inside: impl Iterator<Item = &'a Step>,
     ) -> Result<OwnedFd, Errno> {
         let private = step.place == Place::Private;
         let cover = new_tmpfs(if private { c"1777" } else { c"755" }, private)?;
@@ -159,7 +161,9 @@ pub(super) fn make_read_only(path: &Path) -> Result<(), Errno> {
 
 /// A new, empty file system of the type `kind`, not attached anywhere.
 pub(super) fn new_mount(
-    kind: &str, options: &[(&CStr, &CStr)], attributes: MountAttrFlags,
+    kind: &str,
+    options: &[(&CStr, &CStr)],
+    attributes: MountAttrFlags,
 ) -> Result<OwnedFd, Errno> {
     let context = fsopen(kind, FsOpenFlags::FSOPEN_CLOEXEC)?;
     for (key, value) in options {
@@ -205,7 +209,10 @@ fn same_owner(cover: &OwnedFd, hidden: &Path) -> Result<(), Errno> {
 
 /// Makes the file, directory or link in `cover` on which `step` is put.
 fn make_place(
-    cover: BorrowedFd<'_>, below: &Path, step: &Step, original: Option<&OwnedFd>,
+    cover: BorrowedFd<'_>,
+    below: &Path,
+    step: &Step,
+    original: Option<&OwnedFd>,
 ) -> Result<(), Errno> {
     let mut parent = PathBuf::new();
     for component in below.parent().into_iter().flat_map(Path::components) {
@@ -233,7 +240,9 @@ fn make_directory(dir: BorrowedFd<'_>, path: &Path) -> Result<(), Errno> {
 }
 
 fn make_file(
-    dir: BorrowedFd<'_>, path: impl rustix::path::Arg, mode: u32,
+    dir: BorrowedFd<'_>,
+    path: impl rustix::path::Arg,
+    mode: u32,
 ) -> Result<OwnedFd, Errno> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
     let file = rustix::fs::openat(dir, path, flags, Mode::from_raw_mode(mode))?;

@@ -13,12 +13,12 @@ use rustix::thread::CapabilitySet;
 
 use super::capabilities::with_raised;
 use super::cgroup::Cgroup;
+use super::descendants;
 use super::inherited::Inherited;
 use super::limits::Limits;
 use super::outcome::Outcome;
 use super::terminal::Terminal;
 use super::wire::{Report, Wire};
-use super::descendants;
 use crate::sys::launch::{SignalFd, SignalSet, Signalled};
 
 /// The signals that a program may want to handle and that someone may send to Dewar meaning the
@@ -55,8 +55,39 @@ pub struct Sandbox {
     pub(super) limits: Limits,
     pub(super) cgroup: Option<Cgroup>,
     pub(super) pid_namespace: bool,
-    pub(super) stopped: bool,
+    pub(super) stop: Stop,
     pub(super) ended: bool,
+}
+
+/// Whether the command, and Dewar with it, is stopped.
+///
+/// When Dewar is continued, the command may have been continued too and stopped again already
+/// (`fg`, then at once the suspend key). Only init knows, so it is asked first, and only if it
+/// answers without a new stop in between is the command continued.
+#[derive(Debug, Default)]
+pub(super) struct Stop {
+    stopped: bool,
+    /// Answers that are due.
+    asked: u32,
+    /// Of those, answers to questions from before the last stop.
+    outdated: u32,
+}
+
+impl Stop {
+    fn on_stop(&mut self) {
+        self.stopped = true;
+        self.outdated = self.asked;
+    }
+
+    /// Takes an answer; whether the command is to be continued.
+    fn on_answer(&mut self) -> bool {
+        self.asked = self.asked.saturating_sub(1);
+        if self.outdated > 0 {
+            self.outdated -= 1;
+            return false;
+        }
+        std::mem::take(&mut self.stopped)
+    }
 }
 
 /// Why waiting failed. The sandbox is ended.
@@ -83,7 +114,7 @@ impl Sandbox {
         match &self.hand_over {
             Some(hand_over) if !self.released => {
                 self.released = true;
-                hand_over.release()
+                hand_over.nudge()
             }
             _ => Ok(()),
         }
@@ -98,6 +129,12 @@ impl Sandbox {
     /// When `/dev/null` cannot be opened.
     pub fn let_go_of_streams(&self) -> Result<(), Errno> {
         self.inherited.let_go()
+    }
+
+    /// The first process of the sandbox, in the monitor's pid namespace.
+    #[must_use]
+    pub fn init_pid(&self) -> Pid {
+        self.init_pid
     }
 
     /// Waits until the command has ended and nothing of the sandbox is left.
@@ -125,7 +162,8 @@ impl Sandbox {
         self.reports.shut();
         if self.pid_namespace {
             // Already gone is as good.
-            let _ = with_raised(CapabilitySet::KILL, || pidfd_send_signal(&self.init, Signal::KILL));
+            let _ =
+                with_raised(CapabilitySet::KILL, || pidfd_send_signal(&self.init, Signal::KILL));
         }
     }
 
@@ -203,7 +241,13 @@ impl Sandbox {
                 self.on_stop(signal);
                 None
             }
-            Some(Report::Ready | Report::Failed(..)) => None,
+            Some(Report::Current) => {
+                if self.stop.on_answer() {
+                    self.resume();
+                }
+                None
+            }
+            Some(Report::Ready(_) | Report::Failed(..)) => None,
             // Init was killed, and everything with it.
             None => Some(Outcome::Killed(libc::SIGKILL)),
         })
@@ -240,31 +284,36 @@ impl Sandbox {
     /// than never.
     fn on_signal(&mut self, signalled: Signalled) {
         if signalled.signal == libc::SIGCONT {
-            if std::mem::take(&mut self.stopped) {
-                self.resume();
+            // If init is gone, that is reported next.
+            if self.stop.stopped && self.reports.nudge().is_ok() {
+                self.stop.asked += 1;
             }
             return;
         }
-        let Some(sender) = signalled.sender else { return };
-        if let Some(signal) = Signal::from_named_raw(signalled.signal)
-            && !descendants::is_inside(self.proc(), sender, self.init_pid)
-        {
+        let reached = match signalled.sender {
+            Some(sender) => descendants::is_inside(self.proc(), sender, self.init_pid),
+            // A command that leads a group of its own does not hear that the terminal is gone if
+            // Dewar's group was stopped with it.
+            None => signalled.signal != libc::SIGHUP || self.own_group().is_none(),
+        };
+        if let (false, Some(signal)) = (reached, Signal::from_named_raw(signalled.signal)) {
             self.signal(signal);
         }
     }
 
     /// Stops as the command has stopped, so that the shell outside sees the job stopped.
     fn on_stop(&mut self, signal: i32) {
+        self.stop.on_stop();
         let wants_terminal = matches!(signal, libc::SIGTTIN | libc::SIGTTOU);
         if let (true, Some(group)) = (wants_terminal, self.own_group())
             && self.terminal.hand_to(group)
         {
             // It stopped only because Dewar's group has the terminal in its place.
+            self.stop.stopped = false;
             self.resume();
             return;
         }
         if self.is_stopped() {
-            self.stopped = true;
             stop_by(signal);
         }
     }
@@ -276,9 +325,8 @@ impl Sandbox {
             Some(group) => {
                 self.terminal.hand_to(group);
                 // A group that is gone is as good.
-                let _ = with_raised(CapabilitySet::KILL, || {
-                    kill_process_group(group, Signal::CONT)
-                });
+                let _ =
+                    with_raised(CapabilitySet::KILL, || kill_process_group(group, Signal::CONT));
             }
             // The shell has continued the whole group unless the signal was for Dewar alone.
             None if self.is_stopped() => self.signal(Signal::CONT),
@@ -296,6 +344,13 @@ impl Sandbox {
         stat.is_some_and(|stat| stat.state == b'T')
     }
 
+    /// The capabilities that are needed once more, at the end.
+    pub(super) fn reserve(&self) -> CapabilitySet {
+        // Root's own cgroup may be a directory that nobody may write to.
+        let remove = self.cgroup.as_ref().map(|_| CapabilitySet::DAC_OVERRIDE);
+        remove.unwrap_or(CapabilitySet::empty())
+    }
+
     fn proc(&self) -> BorrowedFd<'_> {
         self.proc.as_fd()
     }
@@ -311,8 +366,9 @@ impl Sandbox {
             descendants::kill_all(self.proc());
         }
         self.terminal.take_back();
+        let reserve = self.reserve();
         if let Some(cgroup) = self.cgroup.take() {
-            cgroup.remove();
+            with_raised(reserve, || cgroup.remove());
         }
     }
 }

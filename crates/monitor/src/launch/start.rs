@@ -7,8 +7,8 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::process::{
-    DumpableBehavior, Pid, PidfdFlags, getpid, pidfd_open, set_child_subreaper,
-    set_dumpable_behavior,
+    DumpableBehavior, Pid, PidfdFlags, PidfdGetfdFlags, getpid, pidfd_getfd, pidfd_open,
+    set_child_subreaper, set_dumpable_behavior,
 };
 use rustix::thread::CapabilitySet;
 
@@ -16,7 +16,7 @@ use super::cgroup::Cgroup;
 use super::exec::{CommandError, Program};
 use super::init::{Order, become_init};
 use super::mounts::ViewError;
-use super::sandbox::{Sandbox, WATCHED};
+use super::sandbox::{Sandbox, Stop, WATCHED};
 use super::terminal::Terminal;
 use super::wire::{Doing, Received, Report, Wire};
 use super::{Filter, LaunchSpec, capabilities, descendants};
@@ -161,7 +161,9 @@ pub fn enter_view(spec: &LaunchSpec) -> Result<Entered, EnterError> {
 ///
 /// [`StartError`]; nothing is left running, and nothing is weakened silently.
 pub fn start(
-    spec: &LaunchSpec, entered: &Entered, filter: &Filter<'_>,
+    spec: &LaunchSpec,
+    entered: &Entered,
+    filter: &Filter<'_>,
 ) -> Result<Started, StartError> {
     let program = Program::new(&spec.command, &spec.environment)?;
     let watched = sys::SignalSet::of(&WATCHED);
@@ -204,11 +206,12 @@ pub fn start(
         limits: spec.limits.clone(),
         cgroup,
         pid_namespace: spec.namespaces.pid,
-        stopped: false,
+        stop: Stop::default(),
         ended: false,
     };
     let keep = CapabilitySet::from_bits_retain(spec.capabilities);
-    capabilities::reduce_monitor(keep).map_err(monitor("drop capabilities"))?;
+    let reserve = sandbox.reserve();
+    capabilities::reduce_monitor(keep, reserve).map_err(monitor("drop capabilities"))?;
     Ok(Started { listener, command, command_pidfd, sandbox })
 }
 
@@ -242,9 +245,7 @@ fn give_birth(order: &Order<'_>) -> Result<Newborn, StartError> {
             Ok(Newborn { init: pidfd, init_pid: pid, reports, hand_over })
         }
         Err(Errno::BUSY) => Err(StartError::Threads),
-        Err(source) => {
-            Err(StartError::Namespaces { names: namespaces.names().join(", "), source })
-        }
+        Err(source) => Err(StartError::Namespaces { names: namespaces.names().join(", "), source }),
     }
 }
 
@@ -252,14 +253,16 @@ impl Newborn {
     /// Waits until the command's process has its filter; its listener, and the process.
     fn await_command(&self) -> Result<(OwnedFd, Pid, OwnedFd), StartError> {
         let received = self.first_report()?;
-        match (received.report, received.sender, received.descriptor) {
-            (Report::Ready, Some(command), Some(listener)) => {
+        match (received.report, received.sender) {
+            (Report::Ready(listener), Some(command)) => {
                 // The process waits for us, so the number still is its own.
                 let pidfd = pidfd_open(command, PidfdFlags::empty())
                     .map_err(monitor("take hold of the command's process"))?;
+                let listener = pidfd_getfd(&pidfd, listener, PidfdGetfdFlags::empty())
+                    .map_err(monitor("take the filter's listener"))?;
                 Ok((listener, command, pidfd))
             }
-            (Report::Failed(doing, source), _, _) => {
+            (Report::Failed(doing, source), _) => {
                 Err(StartError::Step { what: Doing::what(doing), source })
             }
             _ => Err(StartError::Lost),

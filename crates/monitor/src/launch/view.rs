@@ -183,10 +183,8 @@ mod tests {
             ("/home/u/work/src", Place::Keep),
             ("/usr", Place::Keep),
         ]);
-        let want = [
-            step("/home", Place::Absent, None),
-            step("/home/u/work", Place::Keep, Some("/home")),
-        ];
+        let want =
+            [step("/home", Place::Absent, None), step("/home/u/work", Place::Keep, Some("/home"))];
         assert_eq!(got, want);
     }
 

@@ -44,7 +44,7 @@ enum Targets {
 fn allow(asker: Asker<'_>, targets: &Targets, requested: AccessVector) -> Result<()> {
     let own = asker.caller.identity()?;
     match targets {
-        Targets::One(pid) => allow_one(asker, &own, *pid, requested),
+        Targets::One(pid) => allow_one(asker, own, *pid, requested),
         Targets::Group(_) | Targets::All if matches!(asker.gate.subjects, Processes::One(_)) => {
             ask(asker, asker.ssid, requested, &|| "process group".to_owned())
         }

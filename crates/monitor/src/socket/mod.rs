@@ -15,7 +15,7 @@ use avc::Hint;
 use flask::{AccessVector, Class, Sid, perm};
 use rustix::{
     io::{Errno, Result},
-    process::{Pid, PidfdFlags},
+    process::{Pid, PidfdFlags, PidfdGetfdFlags},
 };
 use std::os::fd::{AsFd, OwnedFd};
 use syscalls::Sysno;
@@ -88,7 +88,7 @@ impl Socket {
         let pid = asker.caller.identity()?.pid;
         let pid = Pid::from_raw(pid as i32).ok_or(Errno::SRCH)?;
         let pidfd = rustix::process::pidfd_open(pid, PidfdFlags::empty())?;
-        let fd = sys::notify::duplicate_from(pidfd.as_fd(), fd)?;
+        let fd = rustix::process::pidfd_getfd(&pidfd, fd, PidfdGetfdFlags::empty())?;
         let option = |name| sys::socket::option(fd.as_fd(), name);
         let family = option(libc::SO_DOMAIN)?;
         let class = class_of(family, option(libc::SO_TYPE)?, option(libc::SO_PROTOCOL)?);

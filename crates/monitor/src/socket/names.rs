@@ -166,10 +166,9 @@ fn reach_file(
     path: &Path,
     requested: AccessVector,
 ) -> Result<Target> {
-    let identity = asker.caller.identity()?;
-    asker.same_ids(&identity)?;
+    asker.same_ids()?;
     let name = Name { dirfd: libc::AT_FDCWD, path, follow: true };
-    let found = walk(asker.caller, &identity, name)?;
+    let found = walk(asker.caller, name)?;
     proc_files::allow(asker, &found)?;
     let Some(held) = found.object else {
         file::missing_name(asker, libc::AT_FDCWD, path, perm::file::WRITE);
@@ -210,16 +209,15 @@ pub(super) fn bind(asker: Asker<'_>, socket: &Socket, address: &Address) -> Resu
 }
 
 fn bind_file(asker: Asker<'_>, socket: &Socket, path: &Path) -> Result<()> {
-    let identity = asker.caller.identity()?;
-    asker.same_ids(&identity)?;
+    asker.same_ids()?;
     let name = Name { dirfd: libc::AT_FDCWD, path, follow: false };
-    let Found { entry, object, .. } = walk(asker.caller, &identity, name)?;
+    let Found { entry, object, .. } = walk(asker.caller, name)?;
     let (Some((parent, name)), None) = (entry, object) else { return Err(Errno::ADDRINUSE) };
     let sid = file::allow_new(asker, &parent, &name, FileType::Socket, perm::file::CREATE)?;
     let bytes = unix_bytes(std::os::unix::ffi::OsStrExt::as_bytes(name.as_os_str()))?;
     // Bound by its name alone, from its directory: no component of the path is walked again.
     rustix::process::fchdir(&parent)?;
-    let bound = file::with_umask(&identity, || sys::socket::bind(socket.fd.as_fd(), &bytes));
+    let bound = file::with_umask(asker, || sys::socket::bind(socket.fd.as_fd(), &bytes));
     rustix::process::fchdir(&asker.gate.view.own_fds)?;
     bound?;
     let flags =

@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use rustix::io::{Errno, Result};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 /// `SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP` of `linux/seccomp.h`: both sides hand over on one CPU.
 const SYNC_WAKE_UP: libc::c_ulong = 1;
@@ -115,16 +115,6 @@ impl AsFd for Listener {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
-}
-
-/// A duplicate of descriptor `fd` of the process behind `pidfd` (pidfd_getfd(2)).
-pub(crate) fn duplicate_from(pidfd: BorrowedFd<'_>, fd: RawFd) -> Result<OwnedFd> {
-    use std::os::fd::FromRawFd;
-    // SAFETY: pidfd_getfd takes three integers and touches no memory of ours.
-    let code = unsafe { libc::syscall(libc::SYS_pidfd_getfd, pidfd.as_raw_fd(), fd, 0) };
-    let fd = check(code as libc::c_int)?;
-    // SAFETY: the kernel has just made this descriptor for us, and nobody else knows it.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
 fn check(code: libc::c_int) -> Result<libc::c_int> {

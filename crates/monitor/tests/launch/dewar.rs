@@ -9,17 +9,23 @@ use monitor::launch::{
     AccessFs, Envelope, Filter, Inherited, LaunchSpec, Limits, Namespaces, Outcome, View,
     enter_view, start,
 };
+use monitor::layers::Layers;
 use serde_json::Value;
 
 const ALLOW: libc::sock_filter =
     libc::sock_filter { code: 0x06, jt: 0, jf: 0, k: libc::SECCOMP_RET_ALLOW };
 
 /// Runs the command in a sandbox, and ends as it ends.
-pub fn main(mut arguments: impl Iterator<Item = OsString>) -> ! {
+pub(crate) fn main(mut arguments: impl Iterator<Item = OsString>) -> ! {
     let inherited = Inherited::capture();
     let plan = arguments.next().and_then(|text| text.into_string().ok()).expect("a plan");
     let plan: Value = serde_json::from_str(&plan).expect("a plan in JSON");
-    let spec = spec(&plan, arguments.collect(), inherited);
+    let mut spec = spec(&plan, arguments.collect(), inherited);
+    if plan["degrade"] == true {
+        for layer in Layers::probe().degrade(&mut spec) {
+            eprintln!("without {}: {}", layer.name, layer.without);
+        }
+    }
     match run(&plan, &spec) {
         Ok(outcome) => outcome.leave(),
         Err(error) => {
@@ -31,6 +37,9 @@ pub fn main(mut arguments: impl Iterator<Item = OsString>) -> ! {
 
 fn run(plan: &Value, spec: &LaunchSpec) -> Result<Outcome, Box<dyn std::error::Error>> {
     let entered = enter_view(spec)?;
+    if plan["threads"] == true {
+        std::thread::spawn(|| std::thread::sleep(Duration::from_secs(60)));
+    }
     let filter = Filter { program: &[ALLOW], flags: 0 };
     let mut started = start(spec, &entered, &filter)?;
     let _listener: OwnedFd = started.listener;
@@ -51,6 +60,9 @@ fn spec(plan: &Value, command: Vec<OsString>, inherited: Inherited) -> LaunchSpe
     if plan["namespaces"] == "none" {
         namespaces = Namespaces::NONE;
     }
+    if plan["user"] == true {
+        namespaces.user = true;
+    }
     if plan["pid"] == false {
         namespaces.pid = false;
     }
@@ -61,7 +73,7 @@ fn spec(plan: &Value, command: Vec<OsString>, inherited: Inherited) -> LaunchSpe
         inherited,
         namespaces,
         view: view(&plan["view"]),
-        envelope: (plan["envelope"] == true).then(|| envelope()),
+        envelope: (plan["envelope"] == true).then(envelope),
         capabilities: plan["capabilities"].as_u64().unwrap_or(0),
         limits: limits(&plan["limits"]),
     }
@@ -88,7 +100,7 @@ fn envelope() -> Envelope {
     let write = AccessFs::WriteFile | AccessFs::Truncate | AccessFs::MakeReg;
     Envelope {
         handled_fs: read | write,
-        rules: vec![("/".into(), read), ("/dev".into(), AccessFs::WriteFile.into())],
+        rules: vec![("/".into(), read), ("/dev".into(), AccessFs::WriteFile | AccessFs::Truncate)],
         tcp_bind: Some(Vec::new()),
         tcp_connect: Some(Vec::new()),
         scope_abstract_unix: true,

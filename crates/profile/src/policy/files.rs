@@ -120,12 +120,17 @@ pub(crate) fn write(
 
 /// Everything but what is hidden exists for a domain.
 fn write_visible(index: usize, domain: &str, nodes: &[Node], out: &mut Writer) {
-    let visible = out.names.fresh(domain.trim_end_matches("_t"), "visible");
+    let visible = visible(domain);
     out.line(format_args!("(typeattribute {visible})"));
     let shown = nodes.iter().filter(|node| node.rights[index].hidden.is_none());
     let names: Vec<&str> = shown.map(|node| node.type_name.as_str()).collect();
     out.line(format_args!("(typeattributeset {visible} (default_t {}))", names.join(" ")));
     out.allow(None, domain, &visible, EXIST);
+}
+
+/// The attribute of what exists for a domain. Types end in `_t`, so it is no type's name.
+pub(super) fn visible(domain: &str) -> String {
+    format!("{}_visible", domain.trim_end_matches("_t"))
 }
 
 fn write_rights(domain: &str, node: &Node, rights: &Rights, enters: bool, out: &mut Writer) {

@@ -10,11 +10,9 @@ use crate::pattern::Pattern;
 use crate::source::Place;
 use flask::Protocol;
 
-/// Unix sockets of its own: socket pairs, and sockets whose names policy decides about apart.
-const UNIX: &[(&str, &str)] = &[
-    ("unix_stream_socket", "create bind connect listen"),
-    ("unix_dgram_socket", "create bind connect listen"),
-];
+/// Unix sockets of its own: socket pairs, and names that the domain itself has bound, which carry its label. No
+/// datagrams: they reach any name without connecting, so with them every send would have to be decided.
+const UNIX: &[(&str, &str)] = &[("unix_stream_socket", "create bind connect listen connectto")];
 const TCP: &[(&str, &str)] = &[("tcp_socket", "create bind connect listen")];
 const UDP: &[(&str, &str)] = &[("udp_socket", "create bind connect")];
 const NETLINK: &[(&str, &str)] = &[("netlink_socket", "create bind connect")];
@@ -165,6 +163,10 @@ fn write_abstract(profile: &Profile, types: &[String], out: &mut Writer) {
             let (regex, context) = (name.regex(), object(&type_name));
             let line = format_args!("(filecon \"{regex}\" socket {context})");
             out.rule(Some(rule.place), line);
+            for domain in types {
+                let visible = super::files::visible(domain);
+                out.line(format_args!("(typeattributeset {visible} ({type_name}))"));
+            }
             names.push((name.clone(), type_name));
         }
     }
