@@ -1,17 +1,12 @@
 //! From the command line and the profile to what the monitor runs.
 
 use super::RunRequest;
-use anyhow::{Context as _, bail};
+use crate::surroundings;
+use anyhow::Context as _;
 use monitor::launch::{Inherited, Limits, Namespaces};
 use monitor::{ABI, Job, Mode};
-use profile::{Compiled, Source, Variables};
-use std::{
-    ffi::OsString,
-    fs::File,
-    io::Write,
-    net::{IpAddr, ToSocketAddrs},
-    path::{Path, PathBuf},
-};
+use profile::{Compiled, Source};
+use std::{ffi::OsString, fs::File, io::Write, path::Path};
 
 /// The name of the compiled policy in the security server's messages.
 pub(super) const POLICY_NAME: &str = "policy";
@@ -31,42 +26,16 @@ pub(super) fn profile(request: &RunRequest) -> anyhow::Result<Profile> {
     let private = namespaces.mount;
     let tmp =
         if private { None } else { Some(tempfile::Builder::new().prefix("dewar-").tempdir()?) };
-    let variables = Variables {
-        workspace: canonical(&request.workspace, "workspace")?,
-        home: canonical(&home()?, "home directory")?,
-        tmp: tmp.as_ref().map_or("/tmp".into(), |tmp| tmp.path().to_owned()),
-        user: std::env::var("USER").unwrap_or_default(),
-        nameservers: nameservers(),
-    };
-    let compiled =
-        profile::load(&Source::from_argument(&request.profile), &variables, &mut resolve)?;
+    let inside = tmp.as_ref().map_or("/tmp".into(), |tmp| tmp.path().to_owned());
+    let variables = surroundings::variables(Some(&request.workspace), inside)?;
+    let compiled = profile::load(
+        &Source::from_argument(&request.profile),
+        &variables,
+        &mut surroundings::resolve,
+    )?;
     let offline = compiled.domains.iter().all(profile::Domain::is_offline);
     let namespaces = Namespaces { net: offline && namespaces.net, ..namespaces };
     Ok(Profile { compiled, namespaces, landlock: Some(ABI::V6), _tmp: tmp })
-}
-
-fn canonical(path: &Path, what: &str) -> anyhow::Result<PathBuf> {
-    path.canonicalize().with_context(|| format!("cannot use `{}` as the {what}", path.display()))
-}
-
-fn home() -> anyhow::Result<PathBuf> {
-    match std::env::home_dir() {
-        Some(home) if home.is_absolute() => Ok(home),
-        _ => bail!(
-            "HOME is not set to a directory; secrets in it could not be told from other files"
-        ),
-    }
-}
-
-/// The servers that host names are asked of.
-fn nameservers() -> Vec<IpAddr> {
-    let text = std::fs::read_to_string("/etc/resolv.conf").unwrap_or_default();
-    let servers = text.lines().filter_map(|line| line.strip_prefix("nameserver"));
-    servers.filter_map(|server| server.trim().parse().ok()).collect()
-}
-
-fn resolve(name: &str) -> std::io::Result<Vec<IpAddr>> {
-    Ok((name, 0).to_socket_addrs()?.map(|address| address.ip()).collect())
 }
 
 /// What the monitor is to run.
