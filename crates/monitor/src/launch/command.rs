@@ -1,7 +1,7 @@
 //! The command's process, from its creation to the exec.
 
 use std::error::Error;
-use std::os::fd::AsFd;
+use std::os::fd::AsRawFd;
 
 use rustix::io::Errno;
 use rustix::process::{
@@ -20,7 +20,7 @@ pub(super) fn become_command(order: &Order<'_>, monitor: &Wire) -> ! {
         Err(failure) => failure,
     };
     // If nobody listens any more, the sandbox is being killed.
-    let _ = monitor.send(Report::Failed(doing, errno), None);
+    let _ = monitor.send(Report::Failed(doing, errno));
     sys::exit_now(if errno == Errno::NOENT { 127 } else { 126 })
 }
 
@@ -41,11 +41,13 @@ fn confine(order: &Order<'_>, monitor: &Wire) -> Result<(), (Doing, Errno)> {
     set_dumpable_behavior(DumpableBehavior::Dumpable).map_err(at(Doing::Prepare))?;
     let listener =
         sys::install_filter(order.filter.program, order.filter.flags).map_err(at(Doing::Filter))?;
-    // INVARIANT: from here to the exec only calls that the filter never traps: sendmsg without
+    // INVARIANT: from here to the exec only calls that the filter never traps: sendto without
     // an address, read, close. The exec itself is trapped, and by then the monitor answers.
-    monitor.send(Report::Ready, Some(listener.as_fd())).map_err(at(Doing::Filter))?;
+    monitor.send(Report::Ready(listener.as_raw_fd())).map_err(at(Doing::Filter))?;
+    let released = monitor.wait();
+    // The monitor has taken a duplicate by now.
     drop(listener);
-    monitor.wait().map_err(at(Doing::Execute))
+    released.map_err(at(Doing::Execute))
 }
 
 /// The number behind an error of a library.

@@ -1,10 +1,17 @@
 //! The envelope: what Landlock lets the sandbox do at most, whatever the monitor decides.
 
-use std::path::PathBuf;
+use std::{
+    os::fd::OwnedFd,
+    path::{Path, PathBuf},
+};
 
 use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, NetPort, PathBeneath,
-    PathFd, PathFdError, Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr, Scope,
+    Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr, Scope,
+};
+use rustix::{
+    fs::{CWD, FileType, Mode, OFlags, ResolveFlags, fstat, openat2},
+    io::Errno,
 };
 
 /// The upper bound of everything that the sandbox could ever be allowed.
@@ -35,8 +42,13 @@ pub(super) enum EnvelopeError {
     #[error(transparent)]
     Ruleset(#[from] landlock::RulesetError),
     /// A granted path exists but cannot be opened.
-    #[error(transparent)]
-    Path(#[from] PathFdError),
+    #[error("cannot open `{}`: {source}", path.display())]
+    Path {
+        /// The path.
+        path: PathBuf,
+        /// Why not.
+        source: Errno,
+    },
 }
 
 impl Envelope {
@@ -83,10 +95,10 @@ impl Envelope {
 
     fn grant_files(&self, mut created: RulesetCreated) -> Result<RulesetCreated, EnvelopeError> {
         for (path, rights) in &self.rules {
-            let fd = match PathFd::new(path) {
+            let fd = match open_directly(path) {
                 Ok(fd) => fd,
-                Err(error) if is_absent(&error) => continue,
-                Err(error) => return Err(error.into()),
+                Err(errno) if is_absent(errno) => continue,
+                Err(source) => return Err(EnvelopeError::Path { path: path.clone(), source }),
             };
             let rights = *rights & self.handled_fs;
             let rights =
@@ -123,14 +135,18 @@ impl Envelope {
     }
 }
 
-/// Whether the sandbox could not reach the path either, so that no grant is lost.
-fn is_absent(error: &PathFdError) -> bool {
-    use std::io::ErrorKind::{NotADirectory, NotFound, PermissionDenied};
-    let PathFdError::OpenCall { source, .. } = error else { return false };
-    matches!(source.kind(), NotFound | NotADirectory | PermissionDenied)
+/// The file at `path` itself. Labels go by the path that the kernel names a file by, in which no link is left; so a grant
+/// to a link is none to what it points to.
+fn open_directly(path: &Path) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)
 }
 
-fn is_directory(fd: &PathFd) -> bool {
-    use rustix::fs::{FileType, fstat};
+/// Whether the path grants nothing: it does not exist, the sandbox cannot reach it either, or it is a link.
+fn is_absent(errno: Errno) -> bool {
+    matches!(errno, Errno::NOENT | Errno::NOTDIR | Errno::ACCESS | Errno::LOOP)
+}
+
+fn is_directory(fd: &OwnedFd) -> bool {
     fstat(fd).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory)
 }

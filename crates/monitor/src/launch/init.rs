@@ -7,7 +7,7 @@ use std::path::Path;
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
-use rustix::mount::MountAttrFlags;
+use rustix::mount::{MountAttrFlags, OpenTreeFlags, open_tree};
 use rustix::process::{
     Pid, Signal, WaitOptions, WaitStatus, getpid, set_child_subreaper,
     set_parent_process_death_signal, wait,
@@ -46,7 +46,7 @@ const LIMIT_SETTINGS: [&str; 1] = ["/sys/fs/cgroup"];
 /// Becomes init. Runs in the process made for it; never returns.
 pub(super) fn become_init(order: &Order<'_>, reports: &Wire, hand_over: Wire) -> ! {
     let failed = |(doing, errno): Failure| -> ! {
-        let _ = reports.send(Report::Failed(doing, errno), None);
+        let _ = reports.send(Report::Failed(doing, errno));
         sys::exit_now(1)
     };
     if let Err(failure) = prepare(order) {
@@ -78,6 +78,7 @@ fn prepare(order: &Order<'_>) -> Result<(), Failure> {
     }
     if namespaces.pid {
         mount_proc().map_err(at(Doing::MountProc))?;
+        deny_in_proc(&order.spec.view.denied).map_err(at(Doing::MountProc))?;
     } else {
         set_child_subreaper(Some(getpid())).map_err(at(Doing::Prepare))?;
     }
@@ -120,6 +121,16 @@ fn fix_settings(user_namespace: bool, limited: bool) -> Result<(), Errno> {
     };
     let existing = settings.iter().map(Path::new).filter(|path| path.exists());
     existing.into_iter().try_for_each(make_read_only)
+}
+
+/// Covers denied files of the new `/proc` by the null device: the view was built over the old one.
+fn deny_in_proc(denied: &[std::path::PathBuf]) -> Result<(), Errno> {
+    let inside = denied.iter().filter(|path| path.starts_with("/proc") && path.is_file());
+    inside.into_iter().try_for_each(|path| {
+        let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
+        let null = open_tree(rustix::fs::CWD, "/dev/null", flags)?;
+        attach(&null, rustix::fs::CWD, path)
+    })
 }
 
 /// Shows the message queues of the new IPC namespace, where any are shown. If that fails those
@@ -165,7 +176,7 @@ fn stand_by(
             end(order);
         }
         if asked {
-            let _ = reports.send(Report::Current { stopped }, None);
+            let _ = reports.send(Report::Current { stopped });
         }
     }
 }
@@ -183,7 +194,7 @@ fn bury(reports: &Wire, command: Pid, stopped: &mut bool) -> bool {
         ended |= report.is_some() && !*stopped;
         if let Some(report) = report {
             // If the monitor is gone, the next poll says so.
-            let _ = reports.send(report, None);
+            let _ = reports.send(report);
         }
     }
     ended

@@ -131,6 +131,12 @@ impl Sandbox {
         self.inherited.let_go()
     }
 
+    /// The first process of the sandbox, in the monitor's pid namespace.
+    #[must_use]
+    pub fn init_pid(&self) -> Pid {
+        self.init_pid
+    }
+
     /// Waits until the command has ended and nothing of the sandbox is left.
     ///
     /// Meanwhile signals sent to Dewar alone go to the command, Dewar stops when the command
@@ -241,7 +247,7 @@ impl Sandbox {
                 }
                 None
             }
-            Some(Report::Ready | Report::Failed(..)) => None,
+            Some(Report::Ready(_) | Report::Failed(..)) => None,
             // Init was killed, and everything with it.
             None => Some(Outcome::Killed(libc::SIGKILL)),
         })

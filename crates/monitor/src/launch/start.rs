@@ -7,8 +7,8 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::process::{
-    DumpableBehavior, Pid, PidfdFlags, getpid, pidfd_open, set_child_subreaper,
-    set_dumpable_behavior,
+    DumpableBehavior, Pid, PidfdFlags, PidfdGetfdFlags, getpid, pidfd_getfd, pidfd_open,
+    set_child_subreaper, set_dumpable_behavior,
 };
 use rustix::thread::CapabilitySet;
 
@@ -253,14 +253,16 @@ impl Newborn {
     /// Waits until the command's process has its filter; its listener, and the process.
     fn await_command(&self) -> Result<(OwnedFd, Pid, OwnedFd), StartError> {
         let received = self.first_report()?;
-        match (received.report, received.sender, received.descriptor) {
-            (Report::Ready, Some(command), Some(listener)) => {
+        match (received.report, received.sender) {
+            (Report::Ready(listener), Some(command)) => {
                 // The process waits for us, so the number still is its own.
                 let pidfd = pidfd_open(command, PidfdFlags::empty())
                     .map_err(monitor("take hold of the command's process"))?;
+                let listener = pidfd_getfd(&pidfd, listener, PidfdGetfdFlags::empty())
+                    .map_err(monitor("take the filter's listener"))?;
                 Ok((listener, command, pidfd))
             }
-            (Report::Failed(doing, source), _, _) => {
+            (Report::Failed(doing, source), _) => {
                 Err(StartError::Step { what: Doing::what(doing), source })
             }
             _ => Err(StartError::Lost),

@@ -1,15 +1,14 @@
 //! What init and the command process tell the monitor: fixed-size messages over socket pairs,
 //! one pair each, so that the end of a pair is the end of that process.
 
-use std::io::{IoSlice, IoSliceMut};
+use std::io::IoSliceMut;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
 
 use rustix::io::Errno;
 use rustix::net::{
-    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
-    sockopt,
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendFlags, SocketFlags,
+    SocketType, recvmsg, socketpair, sockopt,
 };
 use rustix::process::Pid;
 
@@ -72,8 +71,8 @@ impl Doing {
 /// One message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Report {
-    /// The filter is installed; its listener comes along. The command waits for an answer.
-    Ready,
+    /// The filter is installed; this descriptor of the sender is its listener. The command waits for an answer.
+    Ready(RawFd),
     /// A step failed, and the sender ends.
     Failed(Doing, Errno),
     /// The command stopped by this signal.
@@ -92,7 +91,7 @@ const SIZE: usize = 12;
 impl Report {
     fn encode(self) -> [u8; SIZE] {
         let (tag, first, second) = match self {
-            Self::Ready => (1, 0, 0),
+            Self::Ready(listener) => (1, listener, 0),
             Self::Failed(doing, errno) => (2, doing as i32, errno.raw_os_error()),
             Self::Stopped(signal) => (3, signal, 0),
             Self::Exited(status) => (4, status, 0),
@@ -111,7 +110,7 @@ impl Report {
         let (tag, first, second) =
             (values.next()?.ok()?, values.next()?.ok()?, values.next()?.ok()?);
         Some(match tag {
-            1 => Self::Ready,
+            1 => Self::Ready(first),
             2 => {
                 let doing = Doing::ALL.into_iter().find(|doing| *doing as i32 == first)?;
                 Self::Failed(doing, Errno::from_raw_os_error(second))
@@ -130,7 +129,6 @@ pub(super) struct Received {
     pub(super) report: Report,
     /// The sender, in the receiver's pid namespace.
     pub(super) sender: Option<Pid>,
-    pub(super) descriptor: Option<OwnedFd>,
 }
 
 /// One end of a pair.
@@ -146,44 +144,26 @@ impl Wire {
         Ok((Self(ours), Self(theirs)))
     }
 
-    /// Sends `report`, and `descriptor` with it.
-    ///
-    /// `sendmsg` without an address is never trapped by the filter.
-    pub(super) fn send(
-        &self,
-        report: Report,
-        descriptor: Option<BorrowedFd<'_>>,
-    ) -> Result<(), Errno> {
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-        let mut control = SendAncillaryBuffer::new(&mut space);
-        let descriptors = descriptor.as_slice();
-        if !descriptors.is_empty() {
-            control.push(SendAncillaryMessage::ScmRights(descriptors));
-        }
-        let bytes = report.encode();
-        sendmsg(&self.0, &[IoSlice::new(&bytes)], &mut control, SendFlags::NOSIGNAL).map(drop)
+    /// Sends `report`. No filter traps a send without an address.
+    pub(super) fn send(&self, report: Report) -> Result<(), Errno> {
+        rustix::net::send(&self.0, &report.encode(), SendFlags::NOSIGNAL).map(drop)
     }
 
     /// The next message; `None` when the other side is gone (or sent no message of ours).
     pub(super) fn receive(&self) -> Result<Option<Received>, Errno> {
         let mut bytes = [0; SIZE];
-        let mut space =
-            [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1), ScmCredentials(1))];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmCredentials(1))];
         let mut control = RecvAncillaryBuffer::new(&mut space);
         let mut parts = [IoSliceMut::new(&mut bytes)];
         let message = rustix::io::retry_on_intr(|| {
             recvmsg(&self.0, &mut parts, &mut control, RecvFlags::CMSG_CLOEXEC)
         })?;
-        let (mut sender, mut descriptor) = (None, None);
-        for message in control.drain() {
-            match message {
-                RecvAncillaryMessage::ScmRights(mut fds) => descriptor = fds.next(),
-                RecvAncillaryMessage::ScmCredentials(credentials) => sender = Some(credentials.pid),
-                _ => {}
-            }
-        }
+        let sender = control.drain().find_map(|message| match message {
+            RecvAncillaryMessage::ScmCredentials(credentials) => Some(credentials.pid),
+            _ => None,
+        });
         let report = Report::decode(&bytes[..message.bytes]);
-        Ok(report.map(|report| Received { report, sender, descriptor }))
+        Ok(report.map(|report| Received { report, sender }))
     }
 
     /// Waits until the other side [`nudge`](Self::nudge)s; an error if it is gone.
@@ -222,7 +202,7 @@ mod tests {
         let (ours, theirs) = Wire::pair().expect("a socket pair");
         let failures = Doing::ALL.map(|doing| Report::Failed(doing, Errno::PERM));
         let others = [
-            Report::Ready,
+            Report::Ready(7),
             Report::Stopped(19),
             Report::Exited(255),
             Report::Killed(9),
@@ -230,7 +210,7 @@ mod tests {
             Report::Current { stopped: false },
         ];
         for report in failures.into_iter().chain(others) {
-            theirs.send(report, None).expect("send");
+            theirs.send(report).expect("send");
             let received = ours.receive().expect("receive").expect("a report");
             assert_eq!(received.report, report);
             assert_eq!(received.sender, Some(rustix::process::getpid()));

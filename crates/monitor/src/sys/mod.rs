@@ -1,3 +1,8 @@
-//! Raw system calls: the only place of this crate with `unsafe`.
+//! The system calls that no safe library offers. All unsafe code of this crate lies in this folder.
 
 pub(crate) mod launch;
+pub(crate) mod memory;
+pub(crate) mod notify;
+pub(crate) mod ptrace;
+pub(crate) mod socket;
+pub(crate) mod thread;
