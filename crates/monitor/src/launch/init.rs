@@ -160,6 +160,7 @@ fn stand_by(
         keep.push(order.proc.as_raw_fd());
     }
     sys::close_all_but(&keep);
+    let mut stopped = false;
     loop {
         let mut events = [
             PollFd::new(&children, PollFlags::IN),
@@ -171,23 +172,27 @@ fn stand_by(
         while children.next().is_some() {}
         // What asks is the monitor, or its end.
         let monitor_gone = asked && reports.wait().is_err();
-        if bury(reports, command) || monitor_gone {
+        if bury(reports, command, &mut stopped) || monitor_gone {
             end(order);
         }
         if asked {
-            let _ = reports.send(Report::Current);
+            let _ = reports.send(Report::Current { stopped });
         }
     }
 }
 
 /// Collects children that changed, and reports on the command; whether that one has ended.
-fn bury(reports: &Wire, command: Pid) -> bool {
+fn bury(reports: &Wire, command: Pid, stopped: &mut bool) -> bool {
+    let changes = WaitOptions::NOHANG | WaitOptions::UNTRACED | WaitOptions::CONTINUED;
     let mut ended = false;
-    while let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG | WaitOptions::UNTRACED) {
-        if pid == command
-            && let Some(report) = report_of(status)
-        {
-            ended |= !matches!(report, Report::Stopped(_));
+    while let Ok(Some((pid, status))) = wait(changes) {
+        if pid != command {
+            continue;
+        }
+        let report = report_of(status);
+        *stopped = matches!(report, Some(Report::Stopped(_)));
+        ended |= report.is_some() && !*stopped;
+        if let Some(report) = report {
             // If the monitor is gone, the next poll says so.
             let _ = reports.send(report);
         }
@@ -195,6 +200,7 @@ fn bury(reports: &Wire, command: Pid) -> bool {
     ended
 }
 
+/// What to tell the monitor; `None` when the command was continued.
 fn report_of(status: WaitStatus) -> Option<Report> {
     let exited = status.exit_status().map(Report::Exited);
     let killed = || status.terminating_signal().map(Report::Killed);

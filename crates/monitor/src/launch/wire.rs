@@ -81,8 +81,9 @@ pub(super) enum Report {
     Exited(i32),
     /// The command was killed by this signal.
     Killed(i32),
-    /// All that had happened when the monitor asked has been reported.
-    Current,
+    /// The answer to a nudge: all that had happened before it has been reported, and the command
+    /// is `stopped`, not continued since.
+    Current { stopped: bool },
 }
 
 const SIZE: usize = 12;
@@ -95,7 +96,7 @@ impl Report {
             Self::Stopped(signal) => (3, signal, 0),
             Self::Exited(status) => (4, status, 0),
             Self::Killed(signal) => (5, signal, 0),
-            Self::Current => (6, 0, 0),
+            Self::Current { stopped } => (6, i32::from(stopped), 0),
         };
         let mut bytes = [0; SIZE];
         for (place, value) in bytes.chunks_exact_mut(4).zip([tag, first, second]) {
@@ -117,7 +118,7 @@ impl Report {
             3 => Self::Stopped(first),
             4 => Self::Exited(first),
             5 => Self::Killed(first),
-            6 => Self::Current,
+            6 => Self::Current { stopped: first != 0 },
             _ => return None,
         })
     }
@@ -205,7 +206,8 @@ mod tests {
             Report::Stopped(19),
             Report::Exited(255),
             Report::Killed(9),
-            Report::Current,
+            Report::Current { stopped: true },
+            Report::Current { stopped: false },
         ];
         for report in failures.into_iter().chain(others) {
             theirs.send(report).expect("send");
