@@ -101,7 +101,6 @@ fn a_wrong_command_line_is_explained_and_starts_nothing() {
         (&["doctor", "--without", "magic"], "`magic` is no layer; layers are user, mount"),
         (&["run", "--enforce", "file", "touch", "trace"], "`file` is no object manager"),
         (&["policy", "show", "--origins"], "--cil"),
-        (&["bench", "build", "--runs", "0"], "0 is not in 1.."),
         (&["completions", "tcsh"], "possible values: bash"),
     ] {
         let dir = tempfile::tempdir().unwrap();
