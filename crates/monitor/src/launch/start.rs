@@ -166,6 +166,8 @@ pub fn start(
     filter: &Filter<'_>,
 ) -> Result<Started, StartError> {
     let program = Program::new(&spec.command, &spec.environment)?;
+    // Whoever ignores the end of its children does not learn how they ended.
+    sys::set_disposition(libc::SIGCHLD, false);
     let watched = sys::SignalSet::of(&WATCHED);
     watched.block();
     let signals = sys::SignalFd::new(&watched).map_err(monitor("watch signals"))?;
