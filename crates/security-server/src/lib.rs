@@ -37,6 +37,7 @@ mod format;
 mod ids;
 pub mod index;
 pub mod policy;
+pub mod policydb;
 mod server;
 
 pub use bitset::BitSet;
