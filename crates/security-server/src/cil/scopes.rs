@@ -258,8 +258,10 @@ impl Scopes {
         name: Word,
     ) -> Option<Binding> {
         let text = tree.text(name);
-        if text.contains('.') {
-            return self.find_qualified(tree, containers, at, space, text);
+        if text.contains('.')
+            && let Some(found) = self.find_qualified(tree, containers, at, space, text)
+        {
+            return Some(found);
         }
         let query = Query { scopes: self, tree, containers, space, name };
         query.around(at, 0).or_else(|| {
