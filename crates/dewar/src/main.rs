@@ -1,2 +1,40 @@
-//! The `dewar` command.
-fn main() {}
+//! The `dewar` command. See `dewar --help`.
+#![forbid(unsafe_code)]
+
+mod bench;
+mod cli;
+mod completions;
+mod doctor;
+mod explain;
+mod failure;
+mod man;
+mod output;
+mod policy;
+mod run;
+mod surroundings;
+
+use clap::Parser as _;
+use cli::{Cli, Command};
+use monitor::launch::Inherited;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    // First of all: descriptors that Dewar opens itself are not the command's.
+    let inherited = Inherited::capture();
+    match dispatch(Cli::parse().command, inherited) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => failure::report(error),
+    }
+}
+
+fn dispatch(command: Command, inherited: Inherited) -> anyhow::Result<()> {
+    match command {
+        Command::Run(args) => run::run(&args.into(), inherited)?.leave(),
+        Command::Explain(args) => explain::run(&args),
+        Command::Policy(args) => policy::run(&args),
+        Command::Doctor(args) => doctor::run(&args),
+        Command::Bench(args) => bench::run(&args),
+        Command::Completions(args) => completions::run(&args),
+        Command::Man(args) => man::run(&args),
+    }
+}
