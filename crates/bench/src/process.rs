@@ -172,7 +172,13 @@ fn reason(stderr: &[u8]) -> String {
     let text = String::from_utf8_lossy(stderr);
     let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty());
     let speaks = |line: &&str| line.to_ascii_lowercase().contains("error");
-    lines().find(speaks).or_else(|| lines().last()).unwrap_or_default().chars().take(200).collect()
+    lines()
+        .find(speaks)
+        .or_else(|| lines().next_back())
+        .unwrap_or_default()
+        .chars()
+        .take(200)
+        .collect()
 }
 
 #[cfg(test)]
