@@ -98,7 +98,7 @@ fn a_wrong_command_line_is_explained_and_starts_nothing() {
         (&["runn", "true"], "unrecognized subcommand 'runn'"),
         (&["run", "--stat", "--", "touch", "trace"], "--stats"),
         (&["run", "--mode", "slow", "touch", "trace"], "possible values: all, fast"),
-        (&["run", "--without", "magic", "touch", "trace"], "possible values: landlock"),
+        (&["doctor", "--without", "magic"], "`magic` is no layer; layers are user, mount"),
         (&["run", "--enforce", "file", "touch", "trace"], "`file` is no object manager"),
         (&["policy", "show", "--origins"], "--cil"),
         (&["completions", "tcsh"], "possible values: bash"),

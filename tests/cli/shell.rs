@@ -48,3 +48,16 @@ fn manual_pages_are_printed_or_written() {
     assert!(missing.err.contains("cannot write manual pages to `nowhere`"), "{}", missing.err);
     assert_eq!(missing.status, 125);
 }
+
+#[test]
+fn the_doctor_names_each_layer_and_what_is_lost_without_it() {
+    let said = dewar(&["doctor", "--without", "user"]);
+    assert!(
+        said.out.contains("NO   user\n       because: left out on request\n       lost:"),
+        "{}",
+        said.out
+    );
+    assert_eq!(said.status, 0);
+    let said = dewar(&["doctor", "--json"]);
+    assert!(said.out.contains("\"name\": \"landlock\""), "{}", said.out);
+}

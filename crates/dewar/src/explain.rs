@@ -60,7 +60,7 @@ fn tell_denial(text: &mut String, denial: &Denial) -> std::fmt::Result {
     writeln!(text, "{} may not {missing} {}{times}", record.comm, record.object)?;
     let mut line = |name: &str, value: &str| match value {
         "" => Ok(()),
-        value => writeln!(text, "  {name:12}{value}"),
+        value => writeln!(text, "  {name:13}{value}"),
     };
     line("program", &record.program)?;
     line("call", &record.call)?;

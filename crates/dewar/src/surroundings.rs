@@ -2,6 +2,7 @@
 
 use crate::failure::Usage;
 use anyhow::{Context as _, bail};
+use monitor::layers::Layers;
 use profile::Variables;
 use std::{
     io,
@@ -53,6 +54,17 @@ fn nameserver(line: &str) -> Option<IpAddr> {
 /// The addresses of a host name, as this machine resolves it.
 pub(crate) fn resolve(name: &str) -> io::Result<Vec<IpAddr>> {
     Ok((name, 0).to_socket_addrs()?.map(|address| address.ip()).collect())
+}
+
+/// The layers of protection that this machine has, as if it lacked those in `without`.
+pub(crate) fn layers(without: &[String]) -> anyhow::Result<Layers> {
+    let layers = Layers::probe();
+    let names: Vec<&str> = without.iter().map(String::as_str).collect();
+    if let Some(name) = names.iter().find(|name| layers.get(name).is_none()) {
+        let known: Vec<&str> = layers.layers.iter().map(|layer| layer.name).collect();
+        bail!(Usage(format!("`{name}` is no layer; layers are {}", known.join(", "))));
+    }
+    Ok(layers.without(&names))
 }
 
 #[cfg(test)]

@@ -179,7 +179,8 @@ impl Layers {
     }
 
     /// Those of `asked` that work here.
-    fn namespaces(&self, asked: Namespaces) -> Namespaces {
+    #[must_use]
+    pub fn namespaces(&self, asked: Namespaces) -> Namespaces {
         // Without the user namespace that it needs, an ordinary user gets none.
         if asked.user && !self.has("user") {
             return Namespaces::NONE;

@@ -54,6 +54,8 @@ pub struct Job {
     pub namespaces: Namespaces,
     /// The Landlock ABI to rely on; `None` for no envelope.
     pub landlock: Option<ABI>,
+    /// No signal but a deadly one interrupts a decided call; the kernel knows how since Linux 5.19.
+    pub wait_killable: bool,
     /// Empty directories of its own at `/tmp`, `/var/tmp` and `/dev/shm`; needs a mount namespace.
     pub private_tmp: bool,
     /// What `/etc/hosts` holds; needs a mount namespace.
@@ -146,7 +148,7 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
     let prepared = prepare(&job, &*server)?;
     let entered = launch::enter_view(&prepared.spec)?;
     let program = filter::compile(prepared.traps)?;
-    let flags = libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
+    let flags = if job.wait_killable { libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV } else { 0 };
     let filter = Filter { program: &program, flags };
     let started = launch::start(&prepared.spec, &entered, &filter)?;
     let proc = entered

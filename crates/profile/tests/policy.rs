@@ -191,6 +191,15 @@ fn each_rule_leads_back_to_the_string_that_asked_for_it() {
 }
 
 #[test]
+fn what_is_denied_or_hidden_leads_back_to_the_list_that_does() {
+    let text = "files.read = ['/a']\nfiles.deny = ['/a/b']\nfiles.hide = ['/a/c']\n";
+    let compiled = good(text);
+    let line = |object| compiled.withheld("main_t", object).map(|origin| origin.line);
+    assert_eq!((line("a_b_t"), line("a_c_t"), line("a_t")), (Some(2), Some(3), None));
+    assert_eq!(line("default_t"), None);
+}
+
+#[test]
 fn scalars_of_the_extending_profile_replace_those_of_the_extended() {
     let dir = tempfile::tempdir().unwrap();
     let base = "mode = 'all'\ncapabilities = ['chown']\n[limits]\nmemory = '1G'\nfiles = 64\n";

@@ -1,13 +1,9 @@
 //! The arguments of `dewar run`.
 
 use super::RunRequest;
-use clap::{Args, ValueEnum, builder::PossibleValuesParser};
+use clap::{Args, ValueEnum};
 use monitor::{Enforce, Mode};
 use std::{ffi::OsString, path::PathBuf};
-
-/// The layers that `--without` can leave out.
-const LAYERS: [&str; 10] =
-    ["landlock", "namespaces", "user", "mount", "pid", "ipc", "uts", "cgroup", "net", "limits"];
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -57,8 +53,8 @@ pub(crate) struct RunArgs {
     #[arg(long)]
     allow_degraded: bool,
 
-    /// Pretend that this machine lacks a layer of protection (may be repeated)
-    #[arg(long, value_name = "LAYER", value_parser = PossibleValuesParser::new(LAYERS))]
+    /// Pretend that this machine lacks a layer of protection; `dewar doctor` lists them (may be repeated)
+    #[arg(long, value_name = "LAYER")]
     without: Vec<String>,
 
     /// Which object managers decide: `on`, `off`, or a list of `files`, `processes`, `sockets`; for measurements

@@ -95,10 +95,17 @@ fn decisions(name: &str, stats: Stats) -> Decisions {
 
 fn denial(profile: &Profile, record: &Record) -> Denial {
     let lines = record.rules.iter().filter_map(|rule| policy_line(rule));
-    let origins = lines.filter_map(|line| profile.compiled.origin(line));
+    let granting = lines.filter_map(|line| profile.compiled.origin(line));
+    let withheld = profile.compiled.withheld(type_of(&record.scontext), type_of(&record.tcontext));
+    let origins = granting.chain(withheld);
     let profile_rules =
         origins.map(|origin| format!("{}:{}: {}", origin.file, origin.line, origin.text)).collect();
     Denial { record: record.clone(), profile_rules }
+}
+
+/// The type in a security context.
+fn type_of(context: &str) -> &str {
+    context.split(':').nth(2).unwrap_or_default()
 }
 
 /// The line of the compiled policy that a rule in an explanation stands in.

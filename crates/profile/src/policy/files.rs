@@ -140,10 +140,6 @@ fn write_rights(domain: &str, node: &Node, rights: &Rights, enters: bool, out: &
             out.allow(place, domain, &node.type_name, rules);
         }
     }
-    if let Some(place) = rights.hidden.or(rights.denied) {
-        let what = if rights.hidden.is_some() { "hidden from" } else { "denied to" };
-        out.rule(Some(place), format_args!("; {} is {what} {domain}", node.type_name));
-    }
 }
 
 #[cfg(test)]
