@@ -142,10 +142,17 @@ impl Plan {
     /// What the envelope grants: each place with those rights of some domain that the program uses itself.
     pub(crate) fn envelope(&self, used: Rights) -> Vec<(PathBuf, Rights)> {
         let places = self.places.iter().chain(&self.patterns);
-        let all = places.map(|place| (place.tree.path.clone(), place.any & used));
-        let rest = std::iter::once(("/".into(), self.unruled & used));
+        let all = places.map(|place| (place.tree.path.clone(), granted(place.any, used)));
+        let rest = std::iter::once(("/".into(), granted(self.unruled, used)));
         all.chain(rest).filter(|(_, rights)| !rights.is_empty()).collect()
     }
+}
+
+/// Of the rights `any`, those that the program uses itself. The kernel reads what it executes on the program's behalf.
+fn granted(any: Rights, used: Rights) -> Rights {
+    let executes = (any & used).contains(AccessFs::Execute);
+    let read = if executes { AccessFs::ReadFile.into() } else { Rights::empty() };
+    any & (used | read)
 }
 
 /// Whether some domain's new files get another label than the directory that they are made in.

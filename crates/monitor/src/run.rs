@@ -157,7 +157,8 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
         .map_err(|_| system("keep /proc")(rustix::io::Errno::MFILE))?;
     let audit = Arc::new(Audit::new(Arc::clone(&server), audit));
     let Started { listener, command, mut sandbox, .. } = started;
-    let view = View::new(proc).map_err(system("look at this process"))?;
+    let init = sandbox.init_pid().as_raw_nonzero().get() as u32;
+    let view = View::new(proc, init).map_err(system("look at this process"))?;
     let subjects =
         Processes::new(&prepared.plan.domains, command.as_raw_nonzero().get() as u32, &view)
             .map_err(system("label the command"))?;
@@ -176,8 +177,6 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
         ids: (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw()),
         ids_change: prepared.spec.capabilities & CHANGES_IDS != 0,
         off: enforce == Enforce::OFF,
-        init: sandbox.init_pid().as_raw_nonzero().get() as u32,
-        private_pids: prepared.spec.namespaces.pid,
         lead: crate::gate::Lead::default(),
         server,
     });

@@ -24,7 +24,10 @@ fn main() -> anyhow::Result<()> {
     for round in 1..=3 {
         println!("round {round}");
         let theirs = oracle.run(&path, &["time", &QUESTIONS.to_string(), "3"])?;
-        print!("{}", theirs.lines().map(|line| format!("libsepol compute_av\t{line}\n")).collect::<String>());
+        print!(
+            "{}",
+            theirs.lines().map(|line| format!("libsepol compute_av\t{line}\n")).collect::<String>()
+        );
         single_calls("engine compute_av", &questions, |(source, target, class)| {
             black_box(engine.compute_av(source, target, *class));
         });
@@ -119,7 +122,10 @@ fn loading(oracle: &Oracle, path: &std::path::Path, bytes: &[u8]) -> anyhow::Res
         println!("ours load\tread_ms\t{:.2}\tall_ms\t{:.2}", ms(read), ms(all));
         black_box(engine);
     }
-    println!("ours after load\tindex_kib\t{}", Engine::new(policydb::read(bytes)?).index().bytes() / 1024);
+    println!(
+        "ours after load\tindex_kib\t{}",
+        Engine::new(policydb::read(bytes)?).index().bytes() / 1024
+    );
     Ok(())
 }
 

@@ -166,6 +166,11 @@ impl Change<'_> {
         if entry.object.is_some() {
             return Err(Errno::EXIST);
         }
+        if seen.class == Class::Dir {
+            // Not a matter of policy: a directory has one name.
+            seen.allow(self.asker, perm::file::GETATTR, &object)?;
+            return Err(Errno::PERM);
+        }
         seen.allow(self.asker, perm::file::LINK, &object)?;
         self.enter_directory(&entry, &seen, AccessVector::NONE, &object)?;
         // The object by the monitor's own descriptor: what was decided is what is linked.

@@ -366,7 +366,7 @@ impl Sandbox {
         self.terminal.take_back();
         let reserve = self.reserve();
         if let Some(cgroup) = self.cgroup.take() {
-            with_raised(reserve, || cgroup.remove());
+            with_raised(reserve, || drop(cgroup));
         }
     }
 }

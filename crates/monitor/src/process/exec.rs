@@ -34,6 +34,11 @@ pub(super) fn decide(asker: Asker<'_>) -> Outcome {
         Err(_) => return Ok(Answer::Continue),
     };
     let seen = Seen::of(asker, file.as_fd())?;
+    if seen.class != Class::File {
+        // Not a matter of policy: nobody can execute it.
+        seen.allow(asker, perm::file::GETATTR, &file)?;
+        return Err(if seen.class == Class::LnkFile { Errno::LOOP } else { Errno::ACCESS });
+    }
     match new_domain(asker, &seen)? {
         Some(domain) => {
             seen.allow(asker, perm::file::EXECUTE, &file)?;

@@ -36,8 +36,9 @@ pub(super) fn build(
     builder.policy.sources = tree.sources.names();
     builder.declare();
     let statements = Statements::new(&mut builder, live, report);
-    builder.declare_in_order(&statements, report);
     builder.aliases(&statements, report);
+    builder.declare_in_order(&statements, report);
+    builder.name_aliases();
     builder.classes(&statements, report);
     builder.levels(&statements, report);
     builder.attributes(&statements, report);

@@ -1,0 +1,4 @@
+//! What policy refuses.
+
+/// The cases of this part.
+pub(crate) const CASES: &[&[crate::Case]] = &[];
