@@ -116,7 +116,7 @@ impl Plan {
         for place in &self.places {
             exact &= place.all | !place.any;
             if !shielded(place) {
-                exact &= !self.from_above(place) | place.any;
+                exact &= !self.around(place) | place.any;
             }
         }
         for pattern in &self.patterns {
@@ -130,13 +130,13 @@ impl Plan {
             }
         }
         if self.relabels {
-            exact &= !BitFlags::from(AccessFs::MakeReg)
+            exact &= !BitFlags::from(AccessFs::MakeReg);
         }
         exact
     }
 
     /// The rights of the place that surrounds a literal place.
-    pub(crate) fn from_above(&self, place: &Place) -> Rights {
+    pub(crate) fn around(&self, place: &Place) -> Rights {
         let outer = place.tree.path.parent().and_then(|parent| self.innermost(parent));
         outer.map_or(Rights::empty(), |outer| outer.any)
     }

@@ -161,7 +161,7 @@ impl Walk<'_> {
         };
         let kind = rustix::fs::FileType::from_raw_mode(rustix::fs::fstat(&fd)?.st_mode);
         if kind == rustix::fs::FileType::Symlink && (!last || follow || slash) {
-            return self.symlink(part, fd, last, slash);
+            return self.symlink(part, &fd, last, slash);
         }
         if last {
             return self.end(part, Some(fd), slash).map(Some);
@@ -176,7 +176,7 @@ impl Walk<'_> {
     fn symlink(
         &mut self,
         part: &OsStr,
-        fd: OwnedFd,
+        fd: &OwnedFd,
         last: bool,
         slash: bool,
     ) -> Result<Option<Found>> {
@@ -199,7 +199,7 @@ impl Walk<'_> {
             self.at = target;
             return Ok(None);
         }
-        let target = rustix::fs::readlinkat(&fd, c"", Vec::new())?;
+        let target = rustix::fs::readlinkat(fd, c"", Vec::new())?;
         self.follow_link(path_from(target.as_bytes()))?;
         Ok(None)
     }

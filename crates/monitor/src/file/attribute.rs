@@ -23,6 +23,7 @@ const XATTR_SIZE_MAX: u64 = 65_536;
 const XATTR_NAME_MAX: usize = 255;
 
 /// How a call names its file.
+#[derive(Clone, Copy)]
 enum Which {
     Path { dirfd: i32, n: usize, follow: bool },
     Descriptor(usize),

@@ -14,7 +14,7 @@ use landlock::AccessFs;
 use rustix::io::{Errno, Result};
 use std::{
     os::fd::{AsFd, OwnedFd},
-    path::PathBuf,
+    path::Path,
 };
 use syscalls::Sysno;
 
@@ -56,7 +56,7 @@ pub(super) fn decide(asker: Asker<'_>) -> Outcome {
     }
 }
 
-fn found(asker: Asker<'_>, dirfd: i32, path: &PathBuf, flags: i32) -> Result<OwnedFd> {
+fn found(asker: Asker<'_>, dirfd: i32, path: &Path, flags: i32) -> Result<OwnedFd> {
     if path.as_os_str().is_empty() && flags & libc::AT_EMPTY_PATH != 0 {
         return asker.caller.file(dirfd);
     }
@@ -72,7 +72,7 @@ fn new_domain(asker: Asker<'_>, seen: &Seen) -> Result<Option<Sid>> {
     entered(&*asker.gate.server, asker.ssid, seen.label.sid).map_err(|_| Errno::ACCESS)
 }
 
-fn allow_entry(asker: Asker<'_>, seen: &Seen, domain: Sid, path: &PathBuf) -> Result<()> {
+fn allow_entry(asker: Asker<'_>, seen: &Seen, domain: Sid, path: &Path) -> Result<()> {
     let object = || path.to_string_lossy().into_owned();
     let hint = Hint::default();
     let transition = Request {
