@@ -166,6 +166,9 @@ impl Change<'_> {
         if entry.object.is_some() {
             return Err(Errno::EXIST);
         }
+        if entry.wants_dir {
+            return Err(Errno::NOENT);
+        }
         if seen.class == Class::Dir {
             // Not a matter of policy: a directory has one name.
             seen.allow(self.asker, perm::file::GETATTR, &object)?;
@@ -192,7 +195,7 @@ impl Change<'_> {
         if found.process.is_some() {
             return Err(Errno::ACCESS);
         }
-        found.object.ok_or(Errno::NOENT)
+        found.existing()
     }
 
     /// Whether an existing object may get a name in another directory, where a more specific rule may reserve that
