@@ -138,7 +138,9 @@ impl Change<'_> {
     }
 
     fn remove(&self, place: (i32, usize), directory: bool) -> Outcome {
-        let entry = self.entry(place, if directory { Errno::INVAL } else { Errno::ISDIR })?;
+        let path = self.asker.caller.path(place.1)?;
+        let root = if directory { irremovable(&path) } else { Errno::ISDIR };
+        let entry = self.entry_of(place.0, &path, root)?;
         let object = entry.object.as_ref().ok_or(Errno::NOENT)?;
         let seen = Seen::of(self.asker, object.as_fd())?;
         if !directory && entry.wants_dir && seen.class != Class::Dir {
@@ -223,8 +225,11 @@ impl Change<'_> {
 
     fn rename(&self, from: (i32, usize), to: (i32, usize), flags: u32) -> Outcome {
         let flags = RenameFlags::from_bits_retain(flags);
-        let source = self.entry(from, Errno::BUSY)?;
-        let target = self.entry(to, Errno::BUSY)?;
+        let (source, target) = match (self.entry(from, Errno::BUSY), self.entry(to, Errno::BUSY)) {
+            // Whether both directories exist comes before what is named in them.
+            (Err(Errno::BUSY), Err(error)) => return Err(error),
+            (source, target) => (source?, target?),
+        };
         let object = source.object.as_ref().ok_or(Errno::NOENT)?;
         let seen = Seen::of(self.asker, object.as_fd())?;
         let not_dir = seen.class != Class::Dir;
@@ -283,6 +288,17 @@ fn removal(class: Class) -> AccessVector {
 fn handle(parent: &OwnedFd, name: &OsString) -> Result<OwnedFd> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     rustix::fs::openat(parent, name, flags, Mode::empty())
+}
+
+/// Why a directory that a path names by `.`, `..` or `/` is not removed.
+fn irremovable(path: &Path) -> Errno {
+    use std::os::unix::ffi::OsStrExt;
+    let path = without_slashes(path);
+    match path.as_os_str().as_bytes().rsplit(|byte| *byte == b'/').next() {
+        Some(b"..") => Errno::NOTEMPTY,
+        Some(b"") => Errno::BUSY,
+        _ => Errno::INVAL,
+    }
 }
 
 /// `path` without slashes at its end, unless it is nothing else.
