@@ -53,7 +53,10 @@ enum What {
     },
     /// Measure from inside a configuration
     #[command(hide = true)]
-    Worker { task: Task },
+    Worker {
+        /// What to measure
+        task: Task,
+    },
 }
 
 #[derive(Debug, Args)]

@@ -7,7 +7,10 @@ use flask::{
     Unreachable, perm,
 };
 use landlock::{Access, AccessFs, BitFlags};
-use std::path::{Path, PathBuf};
+use std::{
+    collections::HashMap,
+    path::{Path, PathBuf},
+};
 
 /// Rights in the words of Landlock.
 pub(crate) type Rights = BitFlags<AccessFs>;
@@ -35,6 +38,8 @@ pub(crate) struct Plan {
     pub(crate) domains: Vec<Sid>,
     /// Literal places, outermost first.
     pub(crate) places: Vec<Place>,
+    /// Where in `places` a path stands.
+    by_path: HashMap<PathBuf, usize>,
     /// Places known only by pattern, with the directory that they lie below.
     pub(crate) patterns: Vec<Place>,
     /// Rights that some file without a rule has: no envelope can be exact for them.
@@ -92,19 +97,16 @@ impl Plan {
         let rest = Tree { path: "/".into(), deep: true };
         let rest = place(server, &domains, rest, InitialSid::File.into())?;
         let relabels = relabels(server, &domains, &types);
-        Ok(Self { domains, places, patterns, unruled: rest.any, relabels })
+        // Of several rules for one path the last decides.
+        let by_path = places.iter().enumerate();
+        let by_path = by_path.map(|(index, place)| (place.tree.path.clone(), index)).collect();
+        Ok(Self { domains, places, by_path, patterns, unruled: rest.any, relabels })
     }
 
     /// The literal place that `path` itself lies in.
     pub(crate) fn innermost(&self, path: &Path) -> Option<&Place> {
-        let holds = |place: &&Place| {
-            if place.tree.deep {
-                path.starts_with(&place.tree.path)
-            } else {
-                path == place.tree.path
-            }
-        };
-        self.places.iter().rev().find(holds)
+        let place = path.ancestors().find_map(|ancestor| self.by_path.get(ancestor));
+        place.map(|&index| &self.places[index])
     }
 
     /// The rights that the kernel enforces exactly as policy decides them, once it grants `any` below every place.

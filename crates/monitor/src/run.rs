@@ -226,7 +226,7 @@ fn prepare(job: &Job, server: &dyn SecurityServer) -> Result<Prepared, RunError>
         inherited: job.inherited.clone(),
         namespaces: job.namespaces,
         view: launch::View { hosts: job.hosts.clone(), ..arrangement.view },
-        envelope: job.landlock.map(|abi| envelope(abi, &plan, exact)),
+        envelope: job.landlock.map(|abi| envelope(abi, &plan, done_by_program(job, exact))),
         capabilities: capabilities(server, &plan.domains)?,
         limits: job.limits.clone(),
     };
@@ -239,10 +239,19 @@ fn exact(job: &Job, plan: &Plan, arrangement: &Arrangement) -> Rights {
     plan.exact(&|place| arrangement.shields(place)) & handled
 }
 
-fn envelope(abi: ABI, plan: &Plan, exact: Rights) -> Envelope {
-    let handled_fs = AccessFs::from_all(abi);
+/// The rights that the program exercises itself.
+fn done_by_program(job: &Job, exact: Rights) -> Rights {
+    if job.enforce == Enforce::OFF {
+        // Nothing is done on its behalf.
+        return AccessFs::from_all(ABI::V5);
+    }
     let continued: Rights = CONTINUED.into_iter().collect();
-    let used = ((exact & continued) | AccessFs::Execute | AccessFs::IoctlDev) & handled_fs;
+    (exact & continued) | AccessFs::Execute | AccessFs::IoctlDev
+}
+
+fn envelope(abi: ABI, plan: &Plan, used: Rights) -> Envelope {
+    let handled_fs = AccessFs::from_all(abi);
+    let used = used & handled_fs;
     Envelope {
         handled_fs,
         rules: plan.envelope(used),

@@ -85,14 +85,14 @@ impl<W: Write> Writer<'_, W> {
                     writeln!(self.out, "({keyword} {name} {})", from(default))?;
                 }
             }
-            match class.default_range {
-                None => {}
-                Some(DefaultRange::GlbLub) => writeln!(self.out, "(defaultrange {name} glblub)")?,
-                Some(DefaultRange::Low(f)) => writeln!(self.out, "(defaultrange {name} {} low)", from(f))?,
-                Some(DefaultRange::High(f)) => writeln!(self.out, "(defaultrange {name} {} high)", from(f))?,
-                Some(DefaultRange::LowHigh(f)) => {
-                    writeln!(self.out, "(defaultrange {name} {} low-high)", from(f))?;
-                }
+            if let Some(default) = class.default_range {
+                let words = match default {
+                    DefaultRange::GlbLub => "glblub".to_owned(),
+                    DefaultRange::Low(f) => format!("{} low", from(f)),
+                    DefaultRange::High(f) => format!("{} high", from(f)),
+                    DefaultRange::LowHigh(f) => format!("{} low-high", from(f)),
+                };
+                writeln!(self.out, "(defaultrange {name} {words})")?;
             }
         }
         let names = words(self.policy.classes.keys().map(|name| &**name));
@@ -109,7 +109,8 @@ impl<W: Write> Writer<'_, W> {
             writeln!(self.out, "(categoryorder ({names}))")?;
         }
         for (alias, actual) in &policy.category_aliases {
-            let actual = policy.categories.get_index(*actual as usize).map_or("?", |(name, ())| name);
+            let actual =
+                policy.categories.get_index(*actual as usize).map_or("?", |(name, ())| name);
             writeln!(self.out, "(categoryalias {alias})\n(categoryaliasactual {alias} {actual})")?;
         }
         for (name, cats) in &policy.sensitivities {
@@ -124,18 +125,26 @@ impl<W: Write> Writer<'_, W> {
             writeln!(self.out, "(sensitivityorder ({names}))")?;
         }
         for (alias, actual) in &policy.sensitivity_aliases {
-            let actual = policy.sensitivities.get_index(actual.index()).map_or("?", |(name, _)| name);
-            writeln!(self.out, "(sensitivityalias {alias})\n(sensitivityaliasactual {alias} {actual})")?;
+            let actual =
+                policy.sensitivities.get_index(actual.index()).map_or("?", |(name, _)| name);
+            writeln!(
+                self.out,
+                "(sensitivityalias {alias})\n(sensitivityaliasactual {alias} {actual})"
+            )?;
         }
         Ok(())
     }
 
     fn categories(&self, cats: &BitSet) -> String {
-        words(cats.iter().map(|cat| self.policy.categories.get_index(cat).map_or("?", |(name, ())| name)))
+        words(
+            cats.iter()
+                .map(|cat| self.policy.categories.get_index(cat).map_or("?", |(name, ())| name)),
+        )
     }
 
     fn level(&self, level: &Level) -> String {
-        let sens = self.policy.sensitivities.get_index(level.sens.index()).map_or("?", |(name, _)| name);
+        let sens =
+            self.policy.sensitivities.get_index(level.sens.index()).map_or("?", |(name, _)| name);
         if level.cats.is_empty() {
             return format!("({sens})");
         }
@@ -156,7 +165,8 @@ impl<W: Write> Writer<'_, W> {
         }
         for (name, entry) in &self.policy.types {
             if entry.kind == TypeKind::Attribute && !entry.members.is_empty() {
-                let members = words(entry.members.iter().map(|id| self.policy.type_name(TypeId::at(id))));
+                let members =
+                    words(entry.members.iter().map(|id| self.policy.type_name(TypeId::at(id))));
                 writeln!(self.out, "(typeattributeset {name} ({members}))")?;
             }
             if let Some(bound) = entry.bounds {
@@ -190,7 +200,11 @@ impl<W: Write> Writer<'_, W> {
         }
         for (name, role) in &self.policy.roles {
             for type_ in role.types.iter() {
-                writeln!(self.out, "(roletype {name} {})", self.policy.type_name(TypeId::at(type_)))?;
+                writeln!(
+                    self.out,
+                    "(roletype {name} {})",
+                    self.policy.type_name(TypeId::at(type_))
+                )?;
             }
             if let Some(bound) = role.bounds {
                 let bound = self.role_name(bound).to_owned();
@@ -270,7 +284,8 @@ impl<W: Write> Writer<'_, W> {
                 writeln!(self.out, "{}", policy.format_constraint(id, constraint))?;
             }
             for constraint in &class.validations {
-                let keyword = if constraint.is_mls() { "mlsvalidatetrans" } else { "validatetrans" };
+                let keyword =
+                    if constraint.is_mls() { "mlsvalidatetrans" } else { "validatetrans" };
                 let expression = policy.format_expression(constraint);
                 writeln!(self.out, "({keyword} {name} {expression})")?;
             }
@@ -281,21 +296,17 @@ impl<W: Write> Writer<'_, W> {
     fn transitions(&mut self) -> fmt::Result {
         let policy = self.policy;
         for rule in &policy.type_rules {
-            let text = format!(
-                "({} {} {} {} {})",
-                rule.key.kind.keyword(),
-                policy.type_name(rule.key.source),
-                policy.type_name(rule.key.target),
-                policy.class_name(rule.key.class),
-                policy.type_name(rule.result)
-            );
+            let text = policy.format_type_rule(rule);
             self.conditional(rule.branch, &text)?;
         }
         for (sources, target, class, name, result) in policy.name_transitions.iter() {
             for source in sources.iter().map(TypeId::at) {
                 let (source, target) = (policy.type_name(source), policy.type_name(target));
                 let (class, result) = (policy.class_name(class), policy.type_name(result));
-                writeln!(self.out, "(typetransition {source} {target} {class} \"{name}\" {result})")?;
+                writeln!(
+                    self.out,
+                    "(typetransition {source} {target} {class} \"{name}\" {result})"
+                )?;
             }
         }
         for ((source, target, class), range) in &policy.range_transitions {
@@ -329,7 +340,8 @@ impl<W: Write> Writer<'_, W> {
             }
         }
         for rule in &policy.labels.files {
-            let context = rule.context.as_ref().map_or_else(|| "()".to_owned(), |c| self.context(c));
+            let context =
+                rule.context.as_ref().map_or_else(|| "()".to_owned(), |c| self.context(c));
             writeln!(self.out, "(filecon \"{}\" {} {context})", rule.path, kind_word(rule.kind))?;
         }
         for rule in &policy.labels.ports {
@@ -349,7 +361,11 @@ impl<W: Write> Writer<'_, W> {
         }
         for rule in &policy.labels.genfs {
             let (kind, context) = (kind_word(rule.kind), self.context(&rule.context));
-            writeln!(self.out, "(genfscon {} \"{}\" {kind} {context})", rule.filesystem, rule.path)?;
+            writeln!(
+                self.out,
+                "(genfscon {} \"{}\" {kind} {context})",
+                rule.filesystem, rule.path
+            )?;
         }
         for rule in &policy.labels.fs_uses {
             let kind = match rule.kind {

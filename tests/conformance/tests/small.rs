@@ -31,7 +31,10 @@ fn small_policies_decide_as_libsepol_does() {
         for version in ["30", "31", "32", "33"] {
             let compiled = secilc(&format!("{name}-{version}"), &text(name), &["-c", version]);
             let compiled = compiled.expect("secilc accepts the policy");
-            let engines = [from_cil(name, &text(name)), from_binary(&compiled)];
+            let (ours, binary) = (from_cil(name, &text(name)), from_binary(&compiled));
+            let exported = from_cil(name, &binary.policy().to_cil());
+            let exported_ours = from_cil(name, &ours.policy().to_cil());
+            let engines = [ours, binary, exported, exported_ours];
             for flip in [false, true] {
                 let sample = oracle.sample(&compiled, 10_000, 5, flip).expect("the oracle answers");
                 for engine in &engines {
@@ -46,6 +49,46 @@ fn small_policies_decide_as_libsepol_does() {
                 }
             }
         }
+    }
+}
+
+#[test]
+fn extended_permissions_are_read_alike_from_text_and_from_binary() {
+    let compiled = secilc("xperms-33", &text("xperms"), &["-c", "33"]).expect("secilc accepts it");
+    let (ours, binary) = (from_cil("xperms", &text("xperms")), from_binary(&compiled));
+    let exported = from_cil("xperms", &binary.policy().to_cil());
+    let mut limited = 0;
+    for (source, target) in [("a", "a"), ("a", "b"), ("a", "c"), ("b", "b"), ("b", "c"), ("c", "a")]
+    {
+        for class in ["file", "dir"] {
+            let sets = [&ours, &binary, &exported].map(|engine| {
+                let policy = engine.policy();
+                let context = |t: &str| policy.parse_context(&format!("u:object_r:{t}")).unwrap();
+                engine.xperms(&context(source), &context(target), policy.class(class).unwrap())
+            });
+            assert_eq!(sets[0], sets[1], "{source} {target} {class}");
+            assert_eq!(sets[0], sets[2], "{source} {target} {class}");
+            limited += usize::from(sets[0].limited);
+        }
+    }
+    assert_eq!(limited, 4);
+}
+
+#[test]
+fn permissive_domains_bounds_and_names_are_read_alike_from_text_and_from_binary() {
+    let compiled = secilc("marks-33", &text("xperms"), &["-c", "33"]).expect("secilc accepts it");
+    let (ours, binary) = (from_cil("xperms", &text("xperms")), from_binary(&compiled));
+    for engine in [&ours, &binary] {
+        let policy = engine.policy();
+        let type_ = |name: &str| &policy.types[name];
+        assert!(type_("b").permissive && !type_("a").permissive);
+        assert_eq!(type_("b").bounds.map(|id| policy.type_name(id)), Some("a"));
+        let (a, c) =
+            (policy.type_or_attribute("a").unwrap(), policy.type_or_attribute("c").unwrap());
+        let dir = policy.class("dir").unwrap();
+        let found = policy.name_transitions.find(a, c, dir, "spool");
+        assert_eq!(found.map(|id| policy.type_name(id)), Some("b"));
+        assert_eq!(policy.name_transitions.find(a, c, dir, "other"), None);
     }
 }
 

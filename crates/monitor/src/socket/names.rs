@@ -8,13 +8,14 @@ use super::{
 use crate::{
     file::{self, Seen},
     gate::Asker,
-    label::Status,
+    label::{Status, path_from},
     process::proc_files,
     resolve::{Found, Name, walk},
     sys,
 };
 use flask::{
-    AccessVector, Class, InitialSid, LabelRules, NodeRule, PortRule, Protocol, Question, Sid, perm,
+    AccessVector, Class, FileKind, InitialSid, LabelRules, NodeRule, PortRule, Protocol, Question,
+    Sid, perm,
 };
 use rustix::{
     fs::FileType,
@@ -132,15 +133,23 @@ pub(super) fn reach(
             return reach_file(asker, socket, path, peer);
         }
         Kind::Abstract(name) if socket.family == libc::AF_UNIX => {
-            let owner = asker.gate.endpoints.owner(&Bound::Abstract(name.clone()));
-            let tsid = owner.unwrap_or_else(|| InitialSid::AnySocket.into());
-            allow(asker, socket.class, tsid, peer, &object)?;
+            allow(asker, socket.class, abstract_name(asker, name), peer, &object)?;
         }
         // Netlink and the like: `connect` on the socket itself has been asked for.
         Kind::Other(family) if i32::from(*family) == socket.family && !is_ip(socket.family) => {}
         _ => return Err(Errno::AFNOSUPPORT),
     }
     Ok(Target::Same)
+}
+
+/// The label of an abstract name: its owner's, if the sandbox has bound it; else that of a rule for `@NAME`.
+fn abstract_name(asker: Asker<'_>, name: &[u8]) -> Sid {
+    if let Some(owner) = asker.gate.endpoints.owner(&Bound::Abstract(name.to_vec())) {
+        return owner;
+    }
+    let rule = path_from(&[b"@", name].concat()).to_owned();
+    let sid = asker.gate.labels.of_path(&rule, FileKind::Socket);
+    if sid == InitialSid::File.into() { InitialSid::AnySocket.into() } else { sid }
 }
 
 fn is_ip(family: i32) -> bool {

@@ -38,7 +38,12 @@ impl Policy {
     }
 
     /// Types that both the rule's source and target stand for and the promise is about.
-    fn example(&self, promise: &Neverallow, source: TypeId, target: TypeId) -> Option<(TypeId, TypeId)> {
+    fn example(
+        &self,
+        promise: &Neverallow,
+        source: TypeId,
+        target: TypeId,
+    ) -> Option<(TypeId, TypeId)> {
         let mut sources = self.types[source.index()].members.clone();
         sources.intersect_with(&promise.sources);
         let targets = &self.types[target.index()].members;

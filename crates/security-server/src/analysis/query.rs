@@ -102,8 +102,7 @@ impl Pattern<'_> {
             return true;
         }
         let members = |id: TypeId| &self.policy.types[id.index()].members;
-        self.query.expand
-            && members(wanted).iter().any(|type_| members(named).contains(type_))
+        self.query.expand && members(wanted).iter().any(|type_| members(named).contains(type_))
     }
 
     fn perms(&self, rule: &AvRule) -> bool {

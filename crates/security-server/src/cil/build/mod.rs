@@ -47,6 +47,11 @@ pub(super) fn build(
     builder.rules(&statements, report);
     builder.constraints(&statements, report);
     builder.labels(&statements, report);
+    if builder.policy.is_too_large() {
+        let node = containers.get(Container::ROOT).node;
+        let message = "there are too many types and classes together".to_owned();
+        report.add(Failure::wrong(node, message, "split the policy"));
+    }
     builder.policy
 }
 
