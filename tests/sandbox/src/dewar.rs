@@ -29,7 +29,8 @@ impl Dewar {
             None => build()?,
         };
         let path = directory.join("dewar");
-        std::fs::copy(&built, &path).with_context(|| format!("cannot copy `{}`", built.display()))?;
+        std::fs::copy(&built, &path)
+            .with_context(|| format!("cannot copy `{}`", built.display()))?;
         Ok(Self { path })
     }
 
@@ -43,7 +44,8 @@ impl Dewar {
             words.extend(["--mode".into(), "fast".into()]);
         }
         if !call.namespaces {
-            words.extend(["--without".into(), "namespaces".into()]);
+            // Whoever is not root gets all others through a user namespace.
+            words.extend(["--without".into(), "user".into()]);
         }
         if let Some(audit) = call.audit {
             words.extend(["--audit".into(), audit.into()]);
@@ -58,11 +60,18 @@ impl Dewar {
 fn build() -> anyhow::Result<PathBuf> {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().context("no target directory")?;
     let mut cargo = Command::new(env!("CARGO"));
-    cargo.args(["build", "--quiet", "--package", "dewar", "--bin", "dewar", "--target-dir"]).arg(target);
+    cargo
+        .args(["build", "--quiet", "--package", "dewar", "--bin", "dewar", "--target-dir"])
+        .arg(target);
     if !cfg!(debug_assertions) {
         cargo.arg("--release");
     }
-    if !cargo.current_dir(env!("CARGO_MANIFEST_DIR")).status().context("cannot start cargo")?.success() {
+    if !cargo
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .status()
+        .context("cannot start cargo")?
+        .success()
+    {
         bail!("`dewar` does not build");
     }
     Ok(target.join(if cfg!(debug_assertions) { "debug/dewar" } else { "release/dewar" }))

@@ -45,16 +45,17 @@ fn main() -> ExitCode {
     let groups = [programs::CASES, kernel::CASES, denied::CASES, fidelity::CASES];
     let cases = groups.into_iter().flatten().copied().flatten();
     let cases: Vec<&Case> = cases.collect();
-    let trials = Variant::ALL.into_iter().filter(|variant| suite.offers(*variant)).flat_map(|variant| {
-        let suite = &suite;
-        cases.iter().map(move |(name, case)| {
-            let (suite, case) = (Arc::clone(suite), *case);
-            let run = move || {
-                case(&Stage::new(suite, variant));
-                Ok(())
-            };
-            Trial::test(format!("{}::{name}", variant.name()), run)
-        })
-    });
+    let trials =
+        Variant::ALL.into_iter().filter(|variant| suite.offers(*variant)).flat_map(|variant| {
+            let suite = &suite;
+            cases.iter().map(move |(name, case)| {
+                let (suite, case) = (Arc::clone(suite), *case);
+                let run = move || {
+                    case(&Stage::new(suite, variant));
+                    Ok(())
+                };
+                Trial::test(format!("{}::{name}", variant.name()), run)
+            })
+        });
     libtest_mimic::run(&arguments, trials.collect()).exit_code()
 }

@@ -90,7 +90,12 @@ impl<'a> Same<'a> {
         let (ran, found) = self.run(How::Dewar);
         self.compare(&native, &ran);
         let differing: Vec<String> = difference(&wanted, &found).collect();
-        assert!(differing.is_empty(), "the workspace differs:\n{}\n{}", differing.join("\n"), ran.err());
+        assert!(
+            differing.is_empty(),
+            "the workspace differs:\n{}\n{}",
+            differing.join("\n"),
+            ran.err()
+        );
         let record = self.stage.record();
         assert_eq!(record.status, ran.code(), "the recorded exit status");
         let known = |object: &str| self.does_without.iter().any(|known| object.contains(known));
@@ -102,7 +107,7 @@ impl<'a> Same<'a> {
 
     fn run(&self, how: How) -> (Ran, Tree) {
         let work = self.stage.work();
-        self.stage.prepare("find . -mindepth 1 -maxdepth 1 -exec chmod -R u+rwX {} + -exec rm -rf {} +");
+        self.stage.prepare("find . -type d -exec chmod u+rwx {} + ; find . -mindepth 1 -delete");
         self.stage.prepare(self.before);
         let ran = run(self.stage.prepared(how, self.profile, &self.words), self.input);
         let varies = |path: &Path| {
@@ -115,14 +120,28 @@ impl<'a> Same<'a> {
     }
 
     fn compare(&self, native: &Ran, ran: &Ran) {
-        let both = || {
-            let show = |ran: &Ran| format!("{:?}\n{}{}", ran.status, ran.out(), ran.err());
-            format!("\n--- native: {}\n--- dewar: {}", show(native), show(ran))
-        };
-        assert!(native.out == ran.out, "standard output differs{}", both());
-        assert!(native.status == ran.status, "the exit status differs{}", both());
-        assert!(self.noisy || native.err() == own_words(ran), "standard error differs{}", both());
+        let ends =
+            || format!("\nnative {:?}, dewar {:?}\n{}", native.status, ran.status, ran.err());
+        let out = lines_that_differ(&native.out(), &ran.out());
+        assert!(native.out == ran.out, "standard output differs:\n{out}{}", ends());
+        assert!(native.status == ran.status, "the exit status differs{}", ends());
+        let err = lines_that_differ(&native.err(), &own_words(ran));
+        assert!(self.noisy || err.is_empty(), "standard error differs:\n{err}{}", ends());
     }
+}
+
+/// The first lines at the same place that are not the same, with the line before them.
+fn lines_that_differ(native: &str, dewar: &str) -> String {
+    const MOST: usize = 60;
+    let (native, dewar): (Vec<_>, Vec<_>) = (native.lines().collect(), dewar.lines().collect());
+    let line = |lines: &[&str], n: usize| (*lines.get(n).unwrap_or(&"(nothing)")).to_owned();
+    let differing = (0..native.len().max(dewar.len())).filter(|n| native.get(*n) != dewar.get(*n));
+    let show = |n: usize| {
+        let before =
+            n.checked_sub(1).map_or(String::new(), |n| format!("   {}\n", line(&native, n)));
+        format!("{before}native {}\ndewar  {}\n", line(&native, n), line(&dewar, n))
+    };
+    differing.take(MOST).map(show).collect()
 }
 
 /// What the program said on standard error, without what Dewar adds at the end.
@@ -135,7 +154,11 @@ fn own_words(ran: &Ran) -> String {
 fn difference<'t>(wanted: &'t Tree, found: &'t Tree) -> impl Iterator<Item = String> + 't {
     let changed = wanted.iter().filter(|(path, line)| found.get(*path) != Some(line));
     let changed = changed.map(|(path, line)| {
-        format!("{}: native {line}, dewar {}", path.display(), found.get(path).map_or("nothing", |it| it))
+        format!(
+            "{}: native {line}, dewar {}",
+            path.display(),
+            found.get(path).map_or("nothing", |it| it)
+        )
     });
     let added = found.keys().filter(|path| !wanted.contains_key(*path));
     changed.chain(added.map(|path| format!("{}: only under dewar", path.display())))

@@ -2,7 +2,7 @@
 
 use crate::{
     dewar::Call,
-    process::{Ran, run},
+    process::run,
     record::Record,
     suite::{Ids, Suite, directory},
     variant::Variant,
@@ -122,12 +122,6 @@ impl Stage {
     pub(crate) fn prepare(&self, script: &str) {
         let ran = run(self.command(&bash(script)), b"");
         assert!(ran.status.success(), "the preparation failed: {}{}", ran.out(), ran.err());
-    }
-
-    /// Runs a script under Dewar; how it ended, and what was kept of the run.
-    pub(crate) fn script(&self, script: &str) -> (Ran, Record) {
-        let ran = run(self.dewar(self.call(), &bash(script)), b"");
-        (ran, self.record())
     }
 
     /// What was kept of the last run.

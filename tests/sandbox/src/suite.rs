@@ -2,12 +2,7 @@
 
 use crate::{dewar::Dewar, variant::Variant};
 use anyhow::{Context as _, bail};
-use std::{
-    fs::Permissions,
-    os::unix::fs::PermissionsExt as _,
-    path::Path,
-    process::Command,
-};
+use std::{fs::Permissions, os::unix::fs::PermissionsExt as _, path::Path, process::Command};
 use tempfile::TempDir;
 
 /// The ordinary user that root runs tests as.
@@ -31,7 +26,9 @@ impl Suite {
     pub(crate) fn new() -> anyhow::Result<Self> {
         let root = rustix::process::geteuid().is_root();
         if !root && std::env::var_os("DEWAR_TESTS_AS").is_none_or(|who| who != "user") {
-            bail!("not run by root; set DEWAR_TESTS_AS=user to leave the part for root to another run");
+            bail!(
+                "not run by root; set DEWAR_TESTS_AS=user to leave the part for root to another run"
+            );
         }
         let target = Path::new(env!("CARGO_TARGET_TMPDIR"));
         let homes = directory(if root { Path::new("/home") } else { target })?;
@@ -63,7 +60,8 @@ impl Suite {
 /// A new directory that everyone may enter.
 pub(crate) fn directory(parent: &Path) -> anyhow::Result<TempDir> {
     let permissions = Permissions::from_mode(0o755);
-    let builder = tempfile::Builder::new().prefix("dewar-tests-").permissions(permissions).tempdir_in(parent);
+    let builder =
+        tempfile::Builder::new().prefix("dewar-tests-").permissions(permissions).tempdir_in(parent);
     builder.with_context(|| format!("cannot create a directory in `{}`", parent.display()))
 }
 
@@ -72,7 +70,8 @@ fn ordinary_user() -> anyhow::Result<Ids> {
     if let Some(ids) = ids_of(USER)? {
         return Ok(ids);
     }
-    let made = Command::new("useradd").args(["--no-create-home", "--shell", "/bin/bash", USER]).status();
+    let made =
+        Command::new("useradd").args(["--no-create-home", "--shell", "/bin/bash", USER]).status();
     if !made.context("cannot start `useradd`")?.success() {
         bail!("`useradd {USER}` failed");
     }
@@ -86,4 +85,3 @@ fn ids_of(user: &str) -> anyhow::Result<Option<Ids>> {
     let number = |n: usize| fields.get(n).and_then(|field| field.parse().ok());
     Ok(number(2).zip(number(3)))
 }
-

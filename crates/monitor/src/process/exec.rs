@@ -11,9 +11,12 @@ use crate::{
 use avc::Hint;
 use flask::{Class, Sid, perm};
 use landlock::AccessFs;
-use rustix::io::{Errno, Result};
+use rustix::{
+    fs::{Access, AtFlags, accessat},
+    io::{Errno, Result},
+};
 use std::{
-    os::fd::{AsFd, OwnedFd},
+    os::fd::{AsFd, AsRawFd, OwnedFd},
     path::Path,
 };
 use syscalls::Sysno;
@@ -34,8 +37,8 @@ pub(super) fn decide(asker: Asker<'_>) -> Outcome {
         Err(_) => return Ok(Answer::Continue),
     };
     let seen = Seen::of(asker, file.as_fd())?;
-    if seen.class != Class::File {
-        // Not a matter of policy: nobody can execute it.
+    if !is_executable(asker, &seen, &file) {
+        // Not a matter of policy: it could not be executed without it either.
         seen.allow(asker, perm::file::GETATTR, &file)?;
         return Err(if seen.class == Class::LnkFile { Errno::LOOP } else { Errno::ACCESS });
     }
@@ -54,6 +57,14 @@ pub(super) fn decide(asker: Asker<'_>) -> Outcome {
             verify::stay(asker)
         }
     }
+}
+
+/// Whether this user could execute a file, as far as its kind and its mode say.
+fn is_executable(asker: Asker<'_>, seen: &Seen, file: &OwnedFd) -> bool {
+    let own_fds = &asker.gate.view.own_fds;
+    let name = file.as_raw_fd().to_string();
+    let access = || accessat(own_fds, name, Access::EXEC_OK, AtFlags::empty());
+    seen.class == Class::File && access().is_ok()
 }
 
 fn found(asker: Asker<'_>, dirfd: i32, path: &Path, flags: i32) -> Result<OwnedFd> {

@@ -77,6 +77,8 @@ END
         )
         .profile("build")
         .varies_below("target")
+        // Cargo looks for settings in every directory above.
+        .does_without(&["/.cargo/config"])
         .check();
 }
 

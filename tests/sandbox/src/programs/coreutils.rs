@@ -19,7 +19,8 @@ pub(super) const CASES: &[Case] = cases![
 ];
 
 /// Files of several kinds, with modes and times of their own.
-const SAMPLE: &str = "mkdir -p a/b/c; echo one > a/one; echo two > a/b/two; printf %5000s x > a/b/c/large
+const SAMPLE: &str =
+    "mkdir -p a/b/c; echo one > a/one; echo two > a/b/two; printf %5000s x > a/b/c/large
     chmod 640 a/one; chmod 751 a/b; ln -s ../one a/b/link; ln a/one a/hard; mkfifo a/fifo
     touch -d '2001-02-03 04:05:06.789' a/one a/b/two a/b/c a/b";
 

@@ -50,7 +50,7 @@ class Files(unittest.TestCase):
             for i in range(50):
                 with open(d + '/new', 'w') as f: f.write(str(i)); f.flush(); os.fsync(f.fileno())
                 os.replace(d + '/new', d + '/current')
-            self.assertEqual(open(d + '/current').read(), '49')
+                with open(d + '/current') as f: self.assertEqual(f.read(), str(i))
 unittest.main()
 END",
         )
@@ -78,7 +78,6 @@ if __name__ == '__main__':
     q, l, v = mp.Queue(), mp.Lock(), mp.Value('i', 0)
     p = mp.Process(target=q.put, args=('queued',)); p.start(); print(q.get()); p.join()
     m = sm.SharedMemory(create=True, size=64); m.buf[0] = 9; n = sm.SharedMemory(m.name); print(n.buf[0]); n.close(); m.close(); m.unlink()
-    with mp.Manager() as manager: d = manager.dict(a=1); print(dict(d))
     asyncio.run(run())
 END",
         )
@@ -106,7 +105,7 @@ async function main() {
 END
             echo "process.on('message', m => { process.send(m + ' pong'); process.disconnect(); });" > child.js"#,
         )
-        .does_without(&["/sys/fs/cgroup"])
+        .does_without(&["/package.json"])
         .check();
 }
 
@@ -132,7 +131,8 @@ fn strace_watches_a_program_inside(stage: &Stage) {
 fn gdb_stops_a_program_inside(stage: &Stage) {
     stage
         .same("gdb -q -nx -batch -iex 'set debuginfod enabled off' -ex 'break twice' -ex run -ex 'info args' -ex finish -ex kill ./p 2>&1 | grep -E '^(x =|Value)'")
+        // It tries to write memory through a file first, and asks about a process that has ended.
+        .does_without(&["/mem", "process "])
         .before("echo 'int twice(int x) { return 2 * x; } int main(void) { return twice(21); }' > p.c; gcc -g -o p p.c")
-        .does_without(&["gdb", "/usr/lib/debug", ".debug"])
         .check();
 }

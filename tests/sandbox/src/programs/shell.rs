@@ -80,7 +80,9 @@ fn standard_streams_have_their_names(stage: &Stage) {
 }
 
 fn a_broken_pipe_ends_the_writer(stage: &Stage) {
-    stage.same("yes | head -1; echo ${PIPESTATUS[@]}; (trap '' PIPE; yes 2> err | head -1; cat err)").check();
+    stage
+        .same("yes | head -1; echo ${PIPESTATUS[@]}; (trap '' PIPE; yes 2> err | head -1; cat err)")
+        .check();
 }
 
 fn two_thousand_short_processes_run(stage: &Stage) {

@@ -2,10 +2,8 @@
 
 use crate::{Case, cases, stage::Stage};
 
-pub(super) const CASES: &[Case] = cases![
-    sqlite_locks_out_a_second_writer,
-    sqlite_writes_ahead_with_two_processes,
-];
+pub(super) const CASES: &[Case] =
+    cases![sqlite_locks_out_a_second_writer, sqlite_writes_ahead_with_two_processes,];
 
 fn sqlite_locks_out_a_second_writer(stage: &Stage) {
     stage
@@ -17,6 +15,7 @@ fn sqlite_locks_out_a_second_writer(stage: &Stage) {
             sqlite3 db 'insert into t values(4); select * from t; vacuum; pragma integrity_check'"#,
         )
         .varies(&["db"])
+        .does_without(&[".sqliterc"])
         .check();
 }
 
@@ -28,5 +27,6 @@ fn sqlite_writes_ahead_with_two_processes(stage: &Stage) {
             insert & insert & wait; sqlite3 db 'select count(*), sum(x) from t'; sqlite3 db .dump | sort | sha256sum; ls"#,
         )
         .varies(&["db"])
+        .does_without(&[".sqliterc"])
         .check();
 }
