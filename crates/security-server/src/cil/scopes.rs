@@ -170,6 +170,7 @@ impl Scopes {
         let mut scopes = Self::of_blocks(containers);
         scopes.declare_object_r(containers);
         for id in live {
+            scopes.check_block(tree, containers, *id).unwrap_or_else(|failure| report.add(failure));
             let scope = scope_of(containers, *id);
             for entry in containers.entries(*id) {
                 if let Entry::Statement(node) = entry {
@@ -182,6 +183,26 @@ impl Scopes {
             scopes.declare_in_macro(tree, containers, id);
         }
         scopes
+    }
+
+    /// Two blocks of one name are a mistake, unless one of them is a copy.
+    fn check_block(
+        &self,
+        tree: &Tree,
+        containers: &Containers,
+        id: Container,
+    ) -> Result<(), Failure> {
+        let body = containers.get(id);
+        let Kind::Block { name, .. } = body.kind else { return Ok(()) };
+        let is_copied = containers
+            .around(id)
+            .any(|id| matches!(containers.get(id).kind, Kind::Inherit { .. } | Kind::Call { .. }));
+        let first = self.blocks.get(&(scope_of(containers, body.parent), name));
+        if is_copied || first == Some(&id) {
+            return Ok(());
+        }
+        let message = format!("block `{}` is declared twice", tree.text(name));
+        Err(Failure::wrong(body.node, message, "use `(in block …)` to add to a block"))
     }
 
     /// Every policy has the role `object_r`, declared or not.
