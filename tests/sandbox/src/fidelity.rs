@@ -61,7 +61,7 @@ fn commands_that_cannot_run_answer_126_and_127(stage: &Stage) {
 }
 
 fn streams_pass_bytes_unchanged(stage: &Stage) {
-    let bytes: Vec<u8> = (0..300_000_u32).map(|n| (n * 7919 >> 5) as u8).collect();
+    let bytes: Vec<u8> = (0..300_000_u32).map(|n| ((n * 7919) >> 5) as u8).collect();
     let ran = run(stage.dewar(stage.call(), &bash("tee copy; cat copy >&2")), &bytes);
     assert!(ran.out == bytes && ran.err == bytes, "{:?}", ran.status);
 }

@@ -184,12 +184,14 @@ fn reach_file(
         return Err(Errno::NOENT);
     };
     let seen = Seen::of(asker, held.as_fd())?;
+    if seen.status.kind != FileType::Socket {
+        // Not a matter of policy: nobody listens there.
+        seen.allow(asker, perm::file::GETATTR, &held)?;
+        return Err(Errno::CONNREFUSED);
+    }
     let bound = Bound::File { device: seen.status.device, number: seen.status.number };
     let tsid = asker.gate.endpoints.owner(&bound).unwrap_or(seen.label.sid);
     allow(asker, socket.class, tsid, requested, &|| format!("unix:{}", path.display()))?;
-    if seen.status.kind != FileType::Socket {
-        return Err(Errno::CONNREFUSED);
-    }
     // This thread's working directory is the monitor's `/proc/self/fd`.
     let bytes = unix_bytes(held.as_raw_fd().to_string().as_bytes())?;
     Ok(Target::File { bytes, _held: held })
