@@ -17,6 +17,9 @@ use flask::{
     AccessVector, Class, FileKind, InitialSid, LabelRules, NodeRule, PortRule, Protocol, Question,
     Sid, perm,
 };
+use landlock::{
+    AccessFs, CompatLevel, Compatible, PathBeneath, Ruleset, RulesetAttr, RulesetCreatedAttr,
+};
 use rustix::{
     fs::FileType,
     io::{Errno, Result},
@@ -184,12 +187,14 @@ fn reach_file(
         return Err(Errno::NOENT);
     };
     let seen = Seen::of(asker, held.as_fd())?;
+    if seen.status.kind != FileType::Socket {
+        // Not a matter of policy: nobody listens there.
+        seen.allow(asker, perm::file::GETATTR, &held)?;
+        return Err(Errno::CONNREFUSED);
+    }
     let bound = Bound::File { device: seen.status.device, number: seen.status.number };
     let tsid = asker.gate.endpoints.owner(&bound).unwrap_or(seen.label.sid);
     allow(asker, socket.class, tsid, requested, &|| format!("unix:{}", path.display()))?;
-    if seen.status.kind != FileType::Socket {
-        return Err(Errno::CONNREFUSED);
-    }
     // This thread's working directory is the monitor's `/proc/self/fd`.
     let bytes = unix_bytes(held.as_raw_fd().to_string().as_bytes())?;
     Ok(Target::File { bytes, _held: held })
@@ -204,7 +209,7 @@ pub(super) fn bind(asker: Asker<'_>, socket: &Socket, address: &Address) -> Resu
             allow(asker, Class::Endpoint, tsid, perm::endpoint::NAME_BIND, &object)?;
         }
         Kind::Path(path) if socket.family == libc::AF_UNIX => {
-            return bind_file(asker, socket, path);
+            return bind_file(asker, socket, path, &address.bytes);
         }
         Kind::Abstract(name) if socket.family == libc::AF_UNIX => {
             sys::socket::bind(socket.fd.as_fd(), &address.bytes)?;
@@ -217,16 +222,14 @@ pub(super) fn bind(asker: Asker<'_>, socket: &Socket, address: &Address) -> Resu
     sys::socket::bind(socket.fd.as_fd(), &address.bytes)
 }
 
-fn bind_file(asker: Asker<'_>, socket: &Socket, path: &Path) -> Result<()> {
+fn bind_file(asker: Asker<'_>, socket: &Socket, path: &Path, address: &[u8]) -> Result<()> {
     asker.same_ids()?;
     let name = Name { dirfd: libc::AT_FDCWD, path, follow: false };
     let Found { entry, object, .. } = walk(asker.caller, name)?;
     let (Some((parent, name)), None) = (entry, object) else { return Err(Errno::ADDRINUSE) };
     let sid = file::allow_new(asker, &parent, &name, FileType::Socket, perm::file::CREATE)?;
-    let bytes = unix_bytes(std::os::unix::ffi::OsStrExt::as_bytes(name.as_os_str()))?;
-    // Bound by its name alone, from its directory: no component of the path is walked again.
-    rustix::process::fchdir(&parent)?;
-    let bound = file::with_umask(asker, || sys::socket::bind(socket.fd.as_fd(), &bytes));
+    rustix::process::fchdir(asker.caller.base(libc::AT_FDCWD)?)?;
+    let bound = file::with_umask(asker, || bind_below(&parent, socket, address));
     rustix::process::fchdir(&asker.gate.view.own_fds)?;
     bound?;
     let flags =
@@ -236,6 +239,31 @@ fn bind_file(asker: Asker<'_>, socket: &Socket, path: &Path) -> Result<()> {
     asker.gate.labels.created(&status, sid);
     let bound = Bound::File { device: status.device, number: status.number };
     asker.gate.endpoints.remember(bound, asker.ssid);
+    Ok(())
+}
+
+/// Binds by the path that the program gave, which getsockname(2) will tell. The kernel walks that path once more, so a
+/// thread does it that Landlock lets make sockets nowhere but below `parent`, which was decided.
+fn bind_below(parent: &OwnedFd, socket: &Socket, address: &[u8]) -> Result<()> {
+    let confined_bind = || {
+        confine(parent).map_err(|_| Errno::ACCESS)?;
+        sys::socket::bind(socket.fd.as_fd(), address)
+    };
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().stack_size(128 << 10);
+        let thread = thread.spawn_scoped(scope, confined_bind).map_err(|_| Errno::NOMEM)?;
+        thread.join().unwrap_or(Err(Errno::ACCESS))
+    })
+}
+
+/// Takes the right to make sockets from the calling thread, save below `parent`.
+fn confine(parent: &OwnedFd) -> std::result::Result<(), landlock::RulesetError> {
+    Ruleset::default()
+        .set_compatibility(CompatLevel::HardRequirement)
+        .handle_access(AccessFs::MakeSock)?
+        .create()?
+        .add_rule(PathBeneath::new(parent, AccessFs::MakeSock))?
+        .restrict_self()?;
     Ok(())
 }
 

@@ -149,6 +149,7 @@ fn local_sockets_connect_inside(stage: &Stage) {
 for kind in [socket.SOCK_STREAM, socket.SOCK_SEQPACKET]:
     s = socket.socket(socket.AF_UNIX, kind); s.bind('sock'); s.listen(); c = socket.socket(socket.AF_UNIX, kind); c.connect('sock'); a, _ = s.accept(); c.send(b'hi'); print(a.recv(9), c.getpeername(), oct(os.stat('sock').st_mode)); os.unlink('sock')
 d = socket.socket(socket.AF_UNIX); d.bind('bound')
+print(d.getsockname()); os.mkdir('dir'); n = socket.socket(socket.AF_UNIX); n.bind(os.getcwd() + '/dir/../named'); print(n.getsockname()[-12:], os.stat('named').st_mode)
 say(lambda: d.bind('again')); say(lambda: socket.socket(socket.AF_UNIX).bind('bound')); say(lambda: socket.socket(socket.AF_UNIX).connect('none')); say(lambda: socket.socket(socket.AF_UNIX).connect('bound')); open('f', 'w').close(); say(lambda: socket.socket(socket.AF_UNIX).connect('f'))
 s = socket.socket(socket.AF_UNIX); s.bind('\0dewar-abstract-%d' % os.getpid()); s.listen(); c = socket.socket(socket.AF_UNIX); c.connect(s.getsockname()); print('abstract')",
     );

@@ -78,6 +78,7 @@ if __name__ == '__main__':
     q, l, v = mp.Queue(), mp.Lock(), mp.Value('i', 0)
     p = mp.Process(target=q.put, args=('queued',)); p.start(); print(q.get()); p.join()
     m = sm.SharedMemory(create=True, size=64); m.buf[0] = 9; n = sm.SharedMemory(m.name); print(n.buf[0]); n.close(); m.close(); m.unlink()
+    with mp.Manager() as manager: d = manager.dict(a=1); print(dict(d))
     asyncio.run(run())
 END",
         )
