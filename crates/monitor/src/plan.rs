@@ -107,6 +107,15 @@ impl Plan {
         self.places.iter().rev().find(holds)
     }
 
+    /// Whether some domain may open something at or below `path`.
+    pub(crate) fn grants_in(&self, path: &Path) -> bool {
+        let below = self.places.iter().filter(|place| place.tree.path.starts_with(path));
+        let grants = |place: &Place| !place.any.is_empty();
+        !self.unruled.is_empty()
+            || self.innermost(path).is_some_and(grants)
+            || below.into_iter().any(grants)
+    }
+
     /// The rights that the kernel enforces exactly as policy decides them, once it grants `any` below every place.
     /// `shielded` places are refused by the kernel for another reason than the envelope.
     pub(crate) fn exact(&self, shielded: &dyn Fn(&Place) -> bool) -> Rights {
@@ -142,8 +151,17 @@ impl Plan {
     /// What the envelope grants: each place with those rights of some domain that the program uses itself.
     pub(crate) fn envelope(&self, used: Rights) -> Vec<(PathBuf, Rights)> {
         let places = self.places.iter().chain(&self.patterns);
-        let all = places.map(|place| (place.tree.path.clone(), place.any & used));
-        let rest = std::iter::once(("/".into(), self.unruled & used));
+        let granted = |any: Rights| {
+            // The kernel opens for reading what it executes.
+            let read = if any.contains(AccessFs::Execute) {
+                AccessFs::ReadFile.into()
+            } else {
+                Rights::empty()
+            };
+            any & (used | read)
+        };
+        let all = places.map(|place| (place.tree.path.clone(), granted(place.any)));
+        let rest = std::iter::once(("/".into(), granted(self.unruled)));
         all.chain(rest).filter(|(_, rights)| !rights.is_empty()).collect()
     }
 }
@@ -219,6 +237,10 @@ fn place(
         place.any |= any;
         place.all &= all;
         place.hidden |= !seen;
+    }
+    if Path::new("/dev").starts_with(&place.tree.path) {
+        // Devices with the file systems below all labels, which policy grants to nobody.
+        place.all &= !(AccessFs::ReadFile | AccessFs::WriteFile);
     }
     Ok(place)
 }
