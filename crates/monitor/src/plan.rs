@@ -109,6 +109,15 @@ impl Plan {
         place.map(|&index| &self.places[index])
     }
 
+    /// Whether some domain may open something at or below `path`.
+    pub(crate) fn grants_in(&self, path: &Path) -> bool {
+        let below = self.places.iter().filter(|place| place.tree.path.starts_with(path));
+        let grants = |place: &Place| !place.any.is_empty();
+        !self.unruled.is_empty()
+            || self.innermost(path).is_some_and(grants)
+            || below.into_iter().any(grants)
+    }
+
     /// The rights that the kernel enforces exactly as policy decides them, once it grants `any` below every place.
     /// `shielded` places are refused by the kernel for another reason than the envelope.
     pub(crate) fn exact(&self, shielded: &dyn Fn(&Place) -> bool) -> Rights {
@@ -228,6 +237,10 @@ fn place(
         place.any |= any;
         place.all &= all;
         place.hidden |= !seen;
+    }
+    if Path::new("/dev").starts_with(&place.tree.path) {
+        // Devices with the file systems below all labels, which policy grants to nobody.
+        place.all &= !(AccessFs::ReadFile | AccessFs::WriteFile);
     }
     Ok(place)
 }

@@ -96,7 +96,15 @@ pub(crate) fn walk(caller: Caller<'_>, name: Name<'_>) -> Result<Found> {
     let in_proc = if name.path.is_absolute() { None } else { trail_of(caller, at.as_fd())? };
     let mut walk = Walk { caller, at, todo: VecDeque::new(), links: 0, in_proc };
     walk.push(name.path);
-    walk.run(name.follow)
+    let mut found = walk.run(name.follow)?;
+    if let Some(object) = &found.object
+        && let Some(trail) = trail_of(caller, object.as_fd())?
+    {
+        // However the walk came here, by a link to a descriptor or a directory of its own: it is this process's file.
+        let pid = trail.first().and_then(|pid| pid.to_str()?.parse().ok());
+        found.process = unless_own(caller, pid)?;
+    }
+    Ok(found)
 }
 
 fn root() -> Result<OwnedFd> {
@@ -204,7 +212,7 @@ impl Walk<'_> {
             if process.is_some() {
                 return Err(Errno::ACCESS);
             }
-            self.in_proc = None;
+            self.in_proc = trail_of(self.caller, target.as_fd())?;
             self.at = target;
             return Ok(None);
         }
@@ -276,12 +284,7 @@ impl Walk<'_> {
     /// The process whose directory the walk is in, unless it is the caller's.
     fn foreign_process(&self) -> Result<Option<u32>> {
         let first = self.in_proc.as_ref().and_then(|trail| trail.first());
-        self.unless_own(first.and_then(|pid| pid.to_str()?.parse().ok()))
-    }
-
-    fn unless_own(&self, pid: Option<u32>) -> Result<Option<u32>> {
-        let Some(pid) = pid else { return Ok(None) };
-        Ok((pid != self.caller.identity()?.inner_pid).then_some(pid))
+        unless_own(self.caller, first.and_then(|pid| pid.to_str()?.parse().ok()))
     }
 
     fn end(&mut self, part: &OsStr, object: Option<OwnedFd>, wants_dir: bool) -> Result<Found> {
@@ -289,7 +292,7 @@ impl Walk<'_> {
         if let (Some([]), Some(pid)) =
             (self.in_proc.as_deref(), part.to_str().and_then(|p| p.parse().ok()))
         {
-            process = self.unless_own(Some(pid))?;
+            process = unless_own(self.caller, Some(pid))?;
         }
         let parent = self.at.try_clone().map_err(|_| Errno::MFILE)?;
         Ok(Found { entry: Some((parent, part.to_owned())), object, process, wants_dir })
@@ -299,6 +302,11 @@ impl Walk<'_> {
         let process = self.foreign_process()?;
         Ok(Found { entry: None, object: Some(self.at), process, wants_dir: true })
     }
+}
+
+fn unless_own(caller: Caller<'_>, pid: Option<u32>) -> Result<Option<u32>> {
+    let Some(pid) = pid else { return Ok(None) };
+    Ok((pid != caller.identity()?.inner_pid).then_some(pid))
 }
 
 fn is_pid(name: &OsStr) -> bool {

@@ -1,12 +1,12 @@
 //! execve and execveat: the only way to another label.
 
-use super::{lineage::Processes, verify};
+use super::{lineage::Processes, proc_files, verify};
 use crate::{
     file::{Seen, missing_name},
     gate::{Answer, Asker, Outcome},
     manager::Request,
     plan::entered,
-    resolve::{Name, look},
+    resolve::{Name, look, walk},
 };
 use avc::Hint;
 use flask::{Class, Sid, perm};
@@ -29,12 +29,12 @@ pub(super) fn decide(asker: Asker<'_>) -> Outcome {
     let path = asker.caller.path(n)?;
     let file = match found(asker, dirfd, &path, flags) {
         Ok(file) => file,
-        Err(Errno::NOENT) => {
-            missing_name(asker, dirfd, &path, perm::file::EXECUTE);
-            return Ok(Answer::Continue);
+        Err(error) => {
+            if error == Errno::NOENT {
+                missing_name(asker, dirfd, &path, perm::file::EXECUTE);
+            }
+            return Err(error);
         }
-        // The program's own call stops where this walk stopped, with the right errno.
-        Err(_) => return Ok(Answer::Continue),
     };
     let seen = Seen::of(asker, file.as_fd())?;
     if !is_executable(asker, &seen, &file) {
@@ -71,8 +71,16 @@ fn found(asker: Asker<'_>, dirfd: i32, path: &Path, flags: i32) -> Result<OwnedF
     if path.as_os_str().is_empty() && flags & libc::AT_EMPTY_PATH != 0 {
         return asker.caller.file(dirfd);
     }
-    let follow = flags & libc::AT_SYMLINK_NOFOLLOW == 0;
-    look(asker.caller, Name { dirfd, path, follow })
+    let name = Name { dirfd, path, follow: flags & libc::AT_SYMLINK_NOFOLLOW == 0 };
+    match look(asker.caller, name) {
+        // In its way is a link of `/proc`, or what the program would find there.
+        Err(Errno::LOOP | Errno::NOENT) => {
+            let found = walk(asker.caller, name)?;
+            proc_files::allow(asker, &found)?;
+            found.object.ok_or(Errno::NOENT)
+        }
+        found => found,
+    }
 }
 
 /// The domain that this exec enters; `None` when it keeps its own.
