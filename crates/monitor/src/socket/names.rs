@@ -119,7 +119,7 @@ impl Target {
 /// else by now.
 pub(super) fn met_inside(asker: Asker<'_>, socket: &Socket) -> Result<()> {
     let peer = rustix::net::sockopt::socket_peercred(&socket.fd)?.pid;
-    if asker.gate.is_inside(peer.as_raw_nonzero().get() as u32) {
+    if asker.gate.view.is_inside(peer.as_raw_nonzero().get() as u32) {
         return Ok(());
     }
     rustix::net::shutdown(&socket.fd, rustix::net::Shutdown::Both)?;
