@@ -6,7 +6,7 @@ use crate::{
     gate::{Answer, Asker, Outcome},
     manager::Request,
     plan::entered,
-    resolve::{Name, look},
+    resolve::{Name, look_through},
 };
 use avc::Hint;
 use flask::{Class, Sid, perm};
@@ -72,7 +72,7 @@ fn found(asker: Asker<'_>, dirfd: i32, path: &PathBuf, flags: i32) -> Result<Own
         return asker.caller.file(dirfd);
     }
     let follow = flags & libc::AT_SYMLINK_NOFOLLOW == 0;
-    look(asker.caller, Name { dirfd, path, follow })
+    look_through(asker.caller, Name { dirfd, path, follow })
 }
 
 /// The domain that this exec enters; `None` when it keeps its own.
