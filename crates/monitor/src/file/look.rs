@@ -3,7 +3,7 @@
 use super::object::{Seen, missing_name};
 use crate::{
     gate::{Answer, Asker, Outcome},
-    resolve::{Name, look},
+    resolve::{Name, look_through},
 };
 use flask::{AccessVector, Class, perm};
 use rustix::io::{Errno, Result};
@@ -26,7 +26,7 @@ pub(super) fn decide(asker: Asker<'_>) -> Outcome {
         return Ok(Answer::Continue);
     }
     let name = Name { dirfd: found.dirfd, path: &path, follow: found.follow };
-    match look(asker.caller, name) {
+    match look_through(asker.caller, name) {
         Ok(fd) => allow(asker, &found, &fd)?,
         Err(Errno::NOENT) => missing_name(asker, found.dirfd, &path, found.requested),
         Err(_) => {}

@@ -10,7 +10,7 @@ use crate::{
     label::{Status, file_kind},
     plan::Rights,
     process::proc_files,
-    resolve::{Found, Name, look, walk},
+    resolve::{Found, Name, look_through, walk},
 };
 use avc::Hint;
 use flask::{AccessVector, Class, Question, Sid, perm};
@@ -132,7 +132,7 @@ impl Open {
     /// Sound because the envelope refuses exactly what policy refuses for these rights (see `Plan::exact`): other
     /// bytes in the path, or other links on the way, reach nothing that policy does not grant.
     fn leave_to_kernel(&self, asker: Asker<'_>) -> Outcome {
-        match look(asker.caller, self.name()) {
+        match look_through(asker.caller, self.name()) {
             Ok(fd) if self.is_temporary() => self.allow_temporary(asker, &fd)?,
             Ok(fd) => {
                 let seen = Seen::of(asker, fd.as_fd())?;
@@ -171,9 +171,16 @@ impl Open {
     /// Opens on the program's behalf.
     fn make(&self, asker: Asker<'_>) -> Outcome {
         asker.same_ids()?;
+        let only_directories = self.flags.contains(OFlags::CREATE | OFlags::DIRECTORY);
+        if only_directories && !self.flags.contains(OFlags::PATH) && !self.is_temporary() {
+            return Err(Errno::INVAL);
+        }
         let cloexec = self.flags.contains(OFlags::CLOEXEC);
         for _ in 0..MOST_TRIES {
             let found = walk(asker.caller, self.name())?;
+            if self.creates() && ends_in_slash(&self.path) && !self.flags.contains(OFlags::PATH) {
+                return Err(Errno::ISDIR);
+            }
             proc_files::allow(asker, &found)?;
             let opened = match &found.object {
                 Some(object) => self.existing(asker, object, &found).map(Some),
@@ -191,6 +198,9 @@ impl Open {
             return Err(Errno::EXIST);
         }
         let seen = Seen::of(asker, object.as_fd())?;
+        if self.creates() && seen.class == Class::Dir && !self.flags.contains(OFlags::PATH) {
+            return Err(Errno::ISDIR);
+        }
         if seen.status.kind == FileType::Symlink && !self.flags.contains(OFlags::PATH) {
             return Err(Errno::LOOP);
         }
@@ -199,7 +209,7 @@ impl Open {
         }
         if self.is_temporary() {
             self.allow_temporary(asker, object)?;
-        } else if path_of(&asker.gate.view, object)?.is_absolute() {
+        } else if has_name(asker, object)? {
             seen.allow(asker, self.requested(seen.class), object)?;
         }
         // Else a pipe, a socket or memory without a name, reached through a descriptor that its process holds.
@@ -248,6 +258,17 @@ impl Open {
             Err(error) => Err(error),
         }
     }
+}
+
+fn ends_in_slash(path: &std::path::Path) -> bool {
+    std::os::unix::ffi::OsStrExt::as_bytes(path.as_os_str()).ends_with(b"/")
+}
+
+/// Whether a file lies, or lay, in a file system that a path leads to; a pipe, a socket or memory does not.
+fn has_name(asker: Asker<'_>, object: &OwnedFd) -> Result<bool> {
+    let path = path_of(&asker.gate.view, object)?;
+    let memory = path.to_string_lossy().starts_with("/memfd:");
+    Ok(path.is_absolute() && !(memory && rustix::fs::fstat(object)?.st_nlink == 0))
 }
 
 /// `/dev/tty` means the caller's controlling terminal, not the monitor's: the terminal itself in its place, or the

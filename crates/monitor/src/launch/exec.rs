@@ -55,6 +55,11 @@ impl Program {
     /// Executes the program. Returns only to say why it could not: `EACCES` wins over "not
     /// found", as a program that was found and refused is worth knowing.
     pub(super) fn execute(&self) -> Errno {
+        if let [path] = &self.candidates[..]
+            && self.arguments.first().is_some_and(|name| name.to_bytes().contains(&b'/'))
+        {
+            return self.try_one(path);
+        }
         let mut refused = None;
         for candidate in &self.candidates {
             match self.try_one(candidate) {

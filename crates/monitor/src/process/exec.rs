@@ -77,7 +77,7 @@ fn found(asker: Asker<'_>, dirfd: i32, path: &Path, flags: i32) -> Result<OwnedF
         Err(Errno::LOOP | Errno::NOENT) => {
             let found = walk(asker.caller, name)?;
             proc_files::allow(asker, &found)?;
-            found.object.ok_or(Errno::NOENT)
+            found.existing()
         }
         found => found,
     }

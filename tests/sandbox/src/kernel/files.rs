@@ -4,7 +4,7 @@ use crate::{Case, cases, stage::Stage};
 
 pub(super) const CASES: &[Case] = cases![
     files_without_a_name_get_one,
-    memory_files_can_be_opened_again_and_executed,
+    memory_files_can_be_opened_again,
     every_kind_of_open_gives_the_same_result,
     descriptors_lead_to_their_files,
     unlinked_and_replaced_files_stay_open,
@@ -22,15 +22,12 @@ say(lambda: os.link(f'/proc/self/fd/{ex}', 'no', src_dir_fd=0, follow_symlinks=T
     );
 }
 
-fn memory_files_can_be_opened_again_and_executed(stage: &Stage) {
+fn memory_files_can_be_opened_again(stage: &Stage) {
     python(
         stage,
-        "import subprocess
-fd = os.memfd_create('m', 0); os.write(fd, b'#!/bin/sh\\necho from memory\\n')
+        "fd = os.memfd_create('m', 0); os.write(fd, b'#!/bin/sh\\necho from memory\\n')
 print(open(f'/proc/self/fd/{fd}').read(), end=''); again = os.open(f'/dev/fd/{fd}', os.O_RDWR); os.ftruncate(again, 3)
-print(os.stat(fd).st_size); sys.stdout.flush()
-bin = os.memfd_create('b', 0); os.write(bin, open('/bin/echo', 'rb').read()); os.set_inheritable(bin, True)
-subprocess.run([f'/proc/self/fd/{bin}', 'executed'], pass_fds=[bin])",
+print(os.stat(fd).st_size)",
     );
 }
 
