@@ -100,6 +100,9 @@ pub struct Figures {
     pub time_s: Summary,
     /// Median of processor time, in programs and for them in the kernel, in seconds.
     pub cpu_s: f64,
+    /// Processor time against native, which a busy machine disturbs less; for Dewar's own configurations and
+    /// base, which wait for all their processes.
+    pub cpu_vs_native: Option<Ratio>,
     /// Largest resident set of any process of any run.
     pub max_rss_kib: u64,
     /// Against native on the same medium; `None` for native.
@@ -221,15 +224,20 @@ impl Comparison {
             };
             cells.iter().position(same).filter(|other| *other != cell)
         };
-        let ratio = |other: Option<usize>| self.ratio(runs, cell, other?);
-        let base = (config.kind == Kind::Dewar).then(|| beside(Kind::Base)).flatten();
+        let time = |m: &Measurement| self.time(m);
+        let ratio = |other: Option<usize>| ratio(runs, cell, other?, &time);
+        let (native, base) = (beside(Kind::Native), beside(Kind::Base));
+        let ours = matches!(config.kind, Kind::Base | Kind::Dewar);
         let figures = match runs.failure(cell) {
             Some(why) => Err(why.to_owned()),
             None => self
                 .figures(runs, cell)
                 .map(|figures| Figures {
-                    vs_native: ratio(beside(Kind::Native)),
-                    vs_base: ratio(base),
+                    vs_native: ratio(native),
+                    vs_base: ratio(base.filter(|_| config.kind == Kind::Dewar)),
+                    cpu_vs_native: native
+                        .filter(|_| ours)
+                        .and_then(|native| self::ratio(runs, cell, native, &|m| Some(cpu(m)))),
                     ..figures
                 })
                 .ok_or_else(|| "not run".to_owned()),
@@ -240,26 +248,15 @@ impl Comparison {
     fn figures(&self, runs: &Runs, job: usize) -> Option<Figures> {
         let measured = || runs.measured(job).map(|(_, measurement)| measurement);
         let times: Vec<f64> = measured().filter_map(|m| self.time(m)).collect();
-        let cpu: Vec<f64> = measured().map(|m| m.user_s + m.system_s).collect();
+        let cpu: Vec<f64> = measured().map(cpu).collect();
         Some(Figures {
             time_s: Summary::of(&times)?,
             cpu_s: median_of(&cpu)?,
             max_rss_kib: measured().map(|m| m.max_rss_kib).max()?,
             vs_native: None,
             vs_base: None,
+            cpu_vs_native: None,
         })
-    }
-
-    /// The ratio over the rounds in which both were measured.
-    fn ratio(&self, runs: &Runs, job: usize, other: usize) -> Option<Ratio> {
-        let compared = |round: usize| {
-            runs.measured(other).find(|(r, _)| *r == round).and_then(|(_, m)| self.time(m))
-        };
-        let pairs: Vec<(f64, f64)> = runs
-            .measured(job)
-            .filter_map(|(round, m)| Some((self.time(m)?, compared(round)?)))
-            .collect();
-        Ratio::of(&pairs)
     }
 
     fn time(&self, measurement: &Measurement) -> Option<f64> {
@@ -268,6 +265,24 @@ impl Comparison {
             Clock::Printed => measurement.printed.trim().parse().ok(),
         }
     }
+}
+
+fn cpu(measurement: &Measurement) -> f64 {
+    measurement.user_s + measurement.system_s
+}
+
+/// The ratio of what `read` finds, over the rounds in which both jobs were measured.
+fn ratio(
+    runs: &Runs,
+    job: usize,
+    other: usize,
+    read: &dyn Fn(&Measurement) -> Option<f64>,
+) -> Option<Ratio> {
+    let compared =
+        |round: usize| runs.measured(other).find(|(r, _)| *r == round).and_then(|(_, m)| read(m));
+    let pairs: Vec<(f64, f64)> =
+        runs.measured(job).filter_map(|(round, m)| Some((read(m)?, compared(round)?))).collect();
+    Ratio::of(&pairs)
 }
 
 #[cfg(test)]

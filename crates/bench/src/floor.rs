@@ -48,7 +48,6 @@ struct Way {
 }
 
 const OPEN_CONTINUED: &str = "open+close, notified, continued";
-const STAT_CONTINUED: &str = "stat, notified, continued";
 const OPEN_ANSWERED: &str = "open+close, notified, answered with a descriptor";
 
 /// The timing that `operation` cannot be faster than once it is mediated: a read of a system file continues,
@@ -57,7 +56,6 @@ pub(crate) fn below(operation: &str) -> Option<&'static str> {
     match operation {
         operation::OPEN_SYSTEM => Some(OPEN_CONTINUED),
         operation::OPEN_TO_READ | operation::OPEN_TO_WRITE => Some(OPEN_ANSWERED),
-        operation::STAT_SYSTEM | operation::STAT_WORKSPACE => Some(STAT_CONTINUED),
         _ => None,
     }
 }
@@ -67,7 +65,7 @@ const WAYS: [Way; 3] = [
         answer: Answer::Continue,
         synchronous: true,
         open: OPEN_CONTINUED,
-        stat: Some(STAT_CONTINUED),
+        stat: Some("stat, notified, continued"),
     },
     Way {
         answer: Answer::Continue,

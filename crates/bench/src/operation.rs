@@ -18,11 +18,15 @@ use std::{
 /// A file that every system has and every sandbox lets read.
 pub(crate) const SYSTEM_FILE: &str = "/etc/passwd";
 
+/// The command that removes from a workspace what the operations leave there.
+pub(crate) const REMOVE: [&str; 5] = ["rm", "-f", FILE, NEW_FILE, SOCKET];
+const FILE: &str = "file";
+const NEW_FILE: &str = "new";
+const SOCKET: &str = "socket";
+
 pub(crate) const OPEN_SYSTEM: &str = "open+close, system file";
 pub(crate) const OPEN_TO_READ: &str = "open+close, workspace file, to read";
 pub(crate) const OPEN_TO_WRITE: &str = "open+close, workspace file, to write";
-pub(crate) const STAT_SYSTEM: &str = "stat, system file";
-pub(crate) const STAT_WORKSPACE: &str = "stat, workspace file";
 
 /// How long one batch of an operation is to last, and how many there are.
 const BATCH: Duration = Duration::from_millis(20);
@@ -81,16 +85,16 @@ fn nanoseconds(operation: &mut dyn FnMut() -> io::Result<()>) -> io::Result<f64>
 ///
 /// When the workspace cannot be written. An operation that is refused is a timing that says so.
 pub(crate) fn measure_all(workspace: &Path) -> io::Result<Vec<Timing>> {
-    let file = workspace.join("file");
-    let new = workspace.join("new");
+    let file = workspace.join(FILE);
+    let new = workspace.join(NEW_FILE);
     fs::write(&file, "a line of text\n")?;
     let system = Path::new(SYSTEM_FILE);
     Ok(vec![
         Timing::of(OPEN_SYSTEM, || open(system, OFlags::RDONLY)),
         Timing::of(OPEN_TO_READ, || open(&file, OFlags::RDONLY)),
         Timing::of(OPEN_TO_WRITE, || open(&file, OFlags::WRONLY)),
-        Timing::of(STAT_SYSTEM, || stat(system)),
-        Timing::of(STAT_WORKSPACE, || stat(&file)),
+        Timing::of("stat, system file", || stat(system)),
+        Timing::of("stat, workspace file", || stat(&file)),
         Timing::of("fork+wait", fork),
         Timing::of("fork+exec+wait, /bin/true", execute),
         with(
@@ -142,8 +146,7 @@ fn execute() -> io::Result<()> {
 }
 
 fn unix_listener(workspace: &Path) -> io::Result<(PathBuf, UnixListener)> {
-    let path = workspace.join("socket");
-    let _ = fs::remove_file(&path);
+    let path = workspace.join(SOCKET);
     UnixListener::bind(&path).map(|listener| (path, listener))
 }
 

@@ -52,7 +52,7 @@ pub enum ProcessError {
     Failed {
         /// How it ended.
         status: ExitStatus,
-        /// The last line of its errors.
+        /// The line of its errors that most likely says why.
         said: String,
     },
 }
@@ -105,7 +105,7 @@ impl CommandLine {
         let used = child.wait4()?;
         ended?;
         if !used.status.success() {
-            let said = last_line(&contents(stderr)?);
+            let said = reason(&contents(stderr)?);
             return Err(ProcessError::Failed { status: used.status, said });
         }
         Ok(Finished {
@@ -167,8 +167,32 @@ fn contents(mut file: File) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-fn last_line(stderr: &[u8]) -> String {
+/// The line of its errors that most likely says why: the first that speaks of an error, else the last.
+fn reason(stderr: &[u8]) -> String {
     let text = String::from_utf8_lossy(stderr);
-    let line = text.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or_default();
-    line.chars().take(200).collect()
+    let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let speaks = |line: &&str| line.to_ascii_lowercase().contains("error");
+    lines()
+        .find(speaks)
+        .or_else(|| lines().next_back())
+        .unwrap_or_default()
+        .chars()
+        .take(200)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_reason_is_the_first_line_that_speaks_of_an_error_else_the_last_line() {
+        for (stderr, want) in [
+            ("warning: x\nerror: no such option\n\nsee --help\n", "error: no such option"),
+            ("starting\nbwrap: no permission\n\n", "bwrap: no permission"),
+            ("", ""),
+        ] {
+            assert_eq!(reason(stderr.as_bytes()), want);
+        }
+    }
 }

@@ -153,7 +153,11 @@ impl Syscalls {
                 env: config.env.clone(),
             },
             directory: workspace.to_owned(),
-            prepare: CommandLine::default(),
+            // A configuration that may create but not remove leaves nothing behind for the next.
+            prepare: CommandLine {
+                argv: operation::REMOVE.map(Into::into).to_vec(),
+                env: Vec::new(),
+            },
             verify: CommandLine::default(),
         }
     }

@@ -46,6 +46,7 @@ pub fn comparison(report: &Report, style: Style) -> String {
         "vs native",
         "95 %",
         "vs base",
+        "cpu vs native",
     ];
     let headings: Vec<String> = headings.map(str::to_owned).to_vec();
     let rows = report.rows.iter().map(row).collect();
@@ -73,7 +74,7 @@ fn row(row: &Row) -> Vec<String> {
     cells
 }
 
-fn figure_cells(figures: &Figures) -> [String; 9] {
+fn figure_cells(figures: &Figures) -> [String; 10] {
     let time = figures.time_s;
     let interval = |ratio: Ratio| format!("{} … {}", slowdown(ratio.low), slowdown(ratio.high));
     [
@@ -86,6 +87,7 @@ fn figure_cells(figures: &Figures) -> [String; 9] {
         figures.vs_native.map_or_else(String::new, |ratio| slowdown(ratio.value)),
         figures.vs_native.map_or_else(String::new, interval),
         figures.vs_base.map_or_else(String::new, |ratio| slowdown(ratio.value)),
+        figures.cpu_vs_native.map_or_else(String::new, |ratio| slowdown(ratio.value)),
     ]
 }
 

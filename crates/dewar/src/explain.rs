@@ -89,7 +89,12 @@ fn in_profile(record: &Record) -> Option<String> {
             }
         }
         "endpoint" if wants(&["name_bind"]) => "network.bind",
-        "endpoint" | "unix_stream_socket" | "unix_dgram_socket" => "network.connect",
+        "endpoint" => "network.connect",
+        "unix_stream_socket" if wants(&["connectto"]) => "network.connect",
+        "unix_dgram_socket" if wants(&["sendto"]) => {
+            let name = record.object.strip_prefix("unix:")?;
+            return Some(format!("network.connect = [{:?}]", format!("unixgram:{name}")));
+        }
         _ => return None,
     };
     let named = !record.object.is_empty();
@@ -125,6 +130,12 @@ mod tests {
             ("file", &["write"], "/etc/x", "files.write = [\"/etc/x\"]"),
             ("file", &["execute"], "/opt/x", "files.exec = [\"/opt/x\"]"),
             ("dir", &["add_name"], "/etc", "files.write = [\"/etc\"]"),
+            (
+                "unix_dgram_socket",
+                &["sendto"],
+                "unix:/dev/log",
+                "network.connect = [\"unixgram:/dev/log\"]",
+            ),
             (
                 "endpoint",
                 &["name_connect"],

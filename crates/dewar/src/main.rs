@@ -33,7 +33,7 @@ fn dispatch(command: Command, inherited: Inherited) -> anyhow::Result<()> {
         Command::Explain(args) => explain::run(&args),
         Command::Policy(args) => policy::run(&args),
         Command::Doctor(args) => doctor::run(&args),
-        Command::Bench(args) => bench::run(&args),
+        Command::Bench(args) => bench::run(args),
         Command::Completions(args) => completions::run(&args),
         Command::Man(args) => man::run(&args),
     }

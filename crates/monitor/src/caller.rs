@@ -71,6 +71,9 @@ impl<'a> Caller<'a> {
             bytes.truncate(start + got);
             if let Some(end) = bytes[start..].iter().position(|byte| *byte == 0) {
                 bytes.truncate(start + end);
+                if bytes.len() >= PATH_MAX {
+                    break;
+                }
                 return Ok(std::ffi::OsString::from_vec(bytes).into());
             }
             if got < room {
@@ -125,6 +128,14 @@ impl<'a> Caller<'a> {
             return Err(Errno::BADF);
         }
         self.base(fd)
+    }
+
+    /// The flags that descriptor `fd` of the caller was opened with.
+    pub(crate) fn flags(&self, fd: i32) -> Result<OFlags> {
+        let text = read_text(self.view, &format!("{}/fdinfo/{fd}", self.call.tid))?;
+        let field = text.lines().find_map(|line| line.strip_prefix("flags:"));
+        let bits = field.and_then(|field| u32::from_str_radix(field.trim(), 8).ok());
+        bits.map(OFlags::from_bits_retain).ok_or(Errno::BADF)
     }
 
     /// Who the caller is.
@@ -182,7 +193,9 @@ fn parse_status(text: &str) -> Option<Identity> {
         parent: number("PPid", 0)?,
         inner_pid: last("NStgid")?,
         inner_tid: last("NSpid")?,
-        umask: u32::from_str_radix(field("Umask")?.trim(), 8).ok()?,
+        // A process that has ended has none.
+        umask: field("Umask")
+            .map_or(Some(0o777), |mask| u32::from_str_radix(mask.trim(), 8).ok())?,
         fsuid: number("Uid", 3)?,
         fsgid: number("Gid", 3)?,
     })

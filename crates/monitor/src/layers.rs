@@ -100,6 +100,8 @@ impl Layers {
     /// Tries every layer. The calling process must have a single thread, and keeps nothing of it.
     #[must_use]
     pub fn probe() -> Self {
+        // Whoever ignores the end of its children does not learn how they ended.
+        sys::set_disposition(libc::SIGCHLD, false);
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let proc = rustix::fs::open("/proc", flags, Mode::empty());
         let mut found = Vec::new();

@@ -10,7 +10,7 @@ use crate::{
     label::path_from,
 };
 use rustix::{
-    fs::{Mode, OFlags, ResolveFlags},
+    fs::{FileType, Mode, OFlags, ResolveFlags},
     io::{Errno, Result},
 };
 use std::{
@@ -67,6 +67,15 @@ pub(crate) struct Found {
     pub(crate) process: Option<u32>,
     /// The path ended in a slash: only a directory will do.
     pub(crate) wants_dir: bool,
+}
+
+impl Found {
+    /// The object: `ENOENT` if there is none, `ENOTDIR` if the path wants a directory and this is something else.
+    pub(crate) fn existing(self) -> Result<OwnedFd> {
+        let object = self.object.ok_or(Errno::NOENT)?;
+        let kind = FileType::from_raw_mode(rustix::fs::fstat(&object)?.st_mode);
+        if self.wants_dir && !kind.is_dir() { Err(Errno::NOTDIR) } else { Ok(object) }
+    }
 }
 
 struct Walk<'a> {
@@ -167,14 +176,14 @@ impl Walk<'_> {
             Err(Errno::NOENT) if last => return self.end(part, None, slash).map(Some),
             opened => opened?,
         };
-        let kind = rustix::fs::FileType::from_raw_mode(rustix::fs::fstat(&fd)?.st_mode);
-        if kind == rustix::fs::FileType::Symlink && (!last || follow || slash) {
-            return self.symlink(part, fd, last, slash);
+        let kind = FileType::from_raw_mode(rustix::fs::fstat(&fd)?.st_mode);
+        if kind == FileType::Symlink && (!last || follow || slash) {
+            return self.symlink(part, &fd, last, slash);
         }
         if last {
             return self.end(part, Some(fd), slash).map(Some);
         }
-        if kind != rustix::fs::FileType::Directory {
+        if kind != FileType::Directory {
             return Err(Errno::NOTDIR);
         }
         self.enter(part, fd)?;
@@ -184,7 +193,7 @@ impl Walk<'_> {
     fn symlink(
         &mut self,
         part: &OsStr,
-        fd: OwnedFd,
+        fd: &OwnedFd,
         last: bool,
         slash: bool,
     ) -> Result<Option<Found>> {
@@ -207,7 +216,7 @@ impl Walk<'_> {
             self.at = target;
             return Ok(None);
         }
-        let target = rustix::fs::readlinkat(&fd, c"", Vec::new())?;
+        let target = rustix::fs::readlinkat(fd, c"", Vec::new())?;
         self.follow_link(path_from(target.as_bytes()))?;
         Ok(None)
     }

@@ -162,7 +162,8 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
         .map_err(|_| system("keep /proc")(rustix::io::Errno::MFILE))?;
     let audit = Arc::new(Audit::new(Arc::clone(&server), audit));
     let Started { listener, command, mut sandbox, .. } = started;
-    let view = View::new(proc).map_err(system("look at this process"))?;
+    let init = sandbox.init_pid().as_raw_nonzero().get() as u32;
+    let view = View::new(proc, init).map_err(system("look at this process"))?;
     let subjects =
         Processes::new(&prepared.plan.domains, command.as_raw_nonzero().get() as u32, &view)
             .map_err(system("label the command"))?;
@@ -181,8 +182,6 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
         ids: (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw()),
         ids_change: prepared.spec.capabilities & CHANGES_IDS != 0,
         off: enforce == Enforce::OFF,
-        init: sandbox.init_pid().as_raw_nonzero().get() as u32,
-        private_pids: prepared.spec.namespaces.pid,
         lead: crate::gate::Lead::default(),
         server,
     });
@@ -233,7 +232,7 @@ fn prepare(job: &Job, server: &dyn SecurityServer) -> Result<Prepared, RunError>
         inherited: job.inherited.clone(),
         namespaces: job.namespaces,
         view: launch::View { hosts: job.hosts.clone(), ..arrangement.view },
-        envelope: job.landlock.map(|abi| envelope(abi, &plan, exact)),
+        envelope: job.landlock.map(|abi| envelope(abi, &plan, done_by_program(job, exact))),
         capabilities: capabilities(server, &plan.domains)?,
         limits: job.limits.clone(),
     };
@@ -251,10 +250,19 @@ fn exact(job: &Job, plan: &Plan, arrangement: &Arrangement) -> Rights {
     exact
 }
 
-fn envelope(abi: ABI, plan: &Plan, exact: Rights) -> Envelope {
-    let handled_fs = AccessFs::from_all(abi);
+/// The rights that the program exercises itself.
+fn done_by_program(job: &Job, exact: Rights) -> Rights {
+    if job.enforce == Enforce::OFF {
+        // Nothing is done on its behalf.
+        return AccessFs::from_all(ABI::V5);
+    }
     let continued: Rights = CONTINUED.into_iter().collect();
-    let used = ((exact & continued) | AccessFs::Execute | AccessFs::IoctlDev) & handled_fs;
+    (exact & continued) | AccessFs::Execute | AccessFs::IoctlDev
+}
+
+fn envelope(abi: ABI, plan: &Plan, used: Rights) -> Envelope {
+    let handled_fs = AccessFs::from_all(abi);
+    let used = used & handled_fs;
     Envelope {
         handled_fs,
         rules: plan.envelope(used),

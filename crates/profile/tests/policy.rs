@@ -157,10 +157,10 @@ fn a_name_without_address_reaches_nothing_and_says_why() {
 }
 
 #[test]
-fn unix_sockets_are_reached_by_path_or_abstract_name() {
+fn unix_sockets_are_reached_by_path_or_abstract_name_and_datagrams_only_where_named() {
     let compiled = good(
         "[files]\nhide = ['/run/secret']\n\
-         [network]\nconnect = ['unix:/run/foo.sock', 'unix:@dbus-*', 'unix:@dbus-x']\nbind = ['unix:@*']\n",
+         [network]\nconnect = ['unix:/run/foo.sock', 'unix:@dbus-*', 'unixgram:@dbus-x']\nbind = ['unix:@*']\n",
     );
     for rule in [
         "(allow main_t run_foo_sock_t (unix_stream_socket (connectto)))",
@@ -172,6 +172,11 @@ fn unix_sockets_are_reached_by_path_or_abstract_name() {
         assert!(has(&compiled, rule), "{rule}\n{}", compiled.cil);
     }
     assert!(!has(&compiled, "(allow main_t any_socket_t (unix_stream_socket (connectto)))"));
+    assert!(!has(&compiled, "(allow main_t abstract_dbus_x_t (unix_dgram_socket (bind)))"));
+    assert!(compiled.cil.contains("(allow main_t self (unix_dgram_socket (create"));
+    let streams = good("network.connect = ['unix:/run/foo.sock', 'unix:@*']\n");
+    assert!(!streams.cil.contains("_t (unix_dgram_socket"));
+    assert!(!streams.cil.contains("self (unix_dgram_socket"));
 }
 
 #[test]

@@ -29,10 +29,12 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod analysis;
 mod bitset;
 pub mod cil;
 mod engine;
 pub mod explain;
+mod export;
 mod format;
 mod ids;
 pub mod index;

@@ -24,14 +24,17 @@ fn main() -> anyhow::Result<()> {
     for round in 1..=3 {
         println!("round {round}");
         let theirs = oracle.run(&path, &["time", &QUESTIONS.to_string(), "3"])?;
-        print!("{}", theirs.lines().map(|line| format!("libsepol compute_av\t{line}\n")).collect::<String>());
+        print!(
+            "{}",
+            theirs.lines().map(|line| format!("libsepol compute_av\t{line}\n")).collect::<String>()
+        );
         single_calls("engine compute_av", &questions, |(source, target, class)| {
             black_box(engine.compute_av(source, target, *class));
         });
     }
     through_the_server(&bytes, &sample)?;
     loading(&oracle, &path, &bytes)?;
-    growth(&bytes)
+    growth()
 }
 
 type Asked = (Context, Context, ClassId);
@@ -119,7 +122,10 @@ fn loading(oracle: &Oracle, path: &std::path::Path, bytes: &[u8]) -> anyhow::Res
         println!("ours load\tread_ms\t{:.2}\tall_ms\t{:.2}", ms(read), ms(all));
         black_box(engine);
     }
-    println!("ours after load\tindex_kib\t{}", Engine::new(policydb::read(bytes)?).index().bytes() / 1024);
+    println!(
+        "ours after load\tindex_kib\t{}",
+        Engine::new(policydb::read(bytes)?).index().bytes() / 1024
+    );
     Ok(())
 }
 
@@ -128,7 +134,7 @@ fn ms(time: Duration) -> f64 {
 }
 
 /// The cost of a decision when types and rules grow tenfold.
-fn growth(_bytes: &[u8]) -> anyhow::Result<()> {
+fn growth() -> anyhow::Result<()> {
     for scale in [1, 2, 5, 10] {
         let text = conformance::synthetic_policy(400 * scale);
         let engine = Engine::new(

@@ -69,3 +69,11 @@ fn every_module_compiles() {
     let files: Vec<(&str, &str)> = modules.iter().map(|m| (&*m.name, &*m.text)).collect();
     cil::compile(&files).unwrap_or_else(|errors| panic!("{errors}"));
 }
+
+#[test]
+fn exports_decide_alike() {
+    let path = debian_policy().expect("Debian's policy is installed");
+    let policy = policydb::read(&std::fs::read(path).unwrap()).expect("the policy is read");
+    let exported = cil::compile(&[("export.cil", policy.to_cil())]);
+    decides_as_libsepol_does(&Engine::new(exported.unwrap_or_else(|errors| panic!("{errors}"))));
+}

@@ -49,6 +49,9 @@ pub(crate) fn run(request: &RunRequest, inherited: Inherited) -> anyhow::Result<
     let report = monitor::run(job, Arc::new(server))?;
     let record = RunRecord::new(request, &profile, &report);
     let kept = journal.keep(&record);
+    if let Outcome::NotExecuted(errno) = report.outcome {
+        eprintln!("dewar: cannot execute `{}`: {errno}", request.command[0].display());
+    }
     summary::print(request, &record);
     kept.context("cannot keep the record of this run")?;
     Ok(report.outcome)

@@ -143,7 +143,9 @@ impl Change<'_> {
     }
 
     fn remove(&self, place: (i32, usize), directory: bool) -> Outcome {
-        let entry = self.entry(place, if directory { Errno::INVAL } else { Errno::ISDIR })?;
+        let path = self.asker.caller.path(place.1)?;
+        let root = if directory { irremovable(&path) } else { Errno::ISDIR };
+        let entry = self.entry_of(place.0, &path, root)?;
         let object = entry.object.as_ref().ok_or(Errno::NOENT)?;
         let seen = Seen::of(self.asker, object.as_fd())?;
         if !directory && entry.wants_dir && seen.class != Class::Dir {
@@ -171,6 +173,14 @@ impl Change<'_> {
         if entry.object.is_some() {
             return Err(Errno::EXIST);
         }
+        if entry.wants_dir {
+            return Err(Errno::NOENT);
+        }
+        if seen.class == Class::Dir {
+            // Not a matter of policy: a directory has one name.
+            seen.allow(self.asker, perm::file::GETATTR, &object)?;
+            return Err(Errno::PERM);
+        }
         seen.allow(self.asker, perm::file::LINK, &object)?;
         self.enter_directory(&entry, &seen, AccessVector::NONE, &object)?;
         // The object by the monitor's own descriptor: what was decided is what is linked.
@@ -192,7 +202,7 @@ impl Change<'_> {
         if found.process.is_some() {
             return Err(Errno::ACCESS);
         }
-        found.object.ok_or(Errno::NOENT)
+        found.existing()
     }
 
     /// Whether an existing object may get a name in another directory, where a more specific rule may reserve that
@@ -220,8 +230,11 @@ impl Change<'_> {
 
     fn rename(&self, from: (i32, usize), to: (i32, usize), flags: u32) -> Outcome {
         let flags = RenameFlags::from_bits_retain(flags);
-        let source = self.entry(from, Errno::BUSY)?;
-        let target = self.entry(to, Errno::BUSY)?;
+        let (source, target) = match (self.entry(from, Errno::BUSY), self.entry(to, Errno::BUSY)) {
+            // Whether both directories exist comes before what is named in them.
+            (Err(Errno::BUSY), Err(error)) => return Err(error),
+            (source, target) => (source?, target?),
+        };
         let object = source.object.as_ref().ok_or(Errno::NOENT)?;
         let seen = Seen::of(self.asker, object.as_fd())?;
         let not_dir = seen.class != Class::Dir;
@@ -297,6 +310,17 @@ fn removal(class: Class) -> AccessVector {
 fn handle(parent: &OwnedFd, name: &OsString) -> Result<OwnedFd> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     rustix::fs::openat(parent, name, flags, Mode::empty())
+}
+
+/// Why a directory that a path names by `.`, `..` or `/` is not removed.
+fn irremovable(path: &Path) -> Errno {
+    use std::os::unix::ffi::OsStrExt;
+    let path = without_slashes(path);
+    match path.as_os_str().as_bytes().rsplit(|byte| *byte == b'/').next() {
+        Some(b"..") => Errno::NOTEMPTY,
+        Some(b"") => Errno::BUSY,
+        _ => Errno::INVAL,
+    }
 }
 
 /// `path` without slashes at its end, unless it is nothing else.

@@ -133,7 +133,7 @@ impl Open {
     /// bytes in the path, or other links on the way, reach nothing that policy does not grant.
     fn leave_to_kernel(&self, asker: Asker<'_>) -> Outcome {
         match look(asker.caller, self.name()) {
-            Ok(fd) if self.is_temporary() => self.allow_new(asker, &fd, OsStr::new(""))?,
+            Ok(fd) if self.is_temporary() => self.allow_temporary(asker, &fd)?,
             Ok(fd) => {
                 let seen = Seen::of(asker, fd.as_fd())?;
                 seen.allow(asker, self.requested(seen.class), &fd)?;
@@ -152,6 +152,14 @@ impl Open {
             Err(_) => {}
         }
         Ok(Answer::Continue)
+    }
+
+    /// Whether a file without a name may be made in `parent`.
+    fn allow_temporary(&self, asker: Asker<'_>, parent: &OwnedFd) -> Result<()> {
+        if Seen::of(asker, parent.as_fd())?.class != Class::Dir {
+            return Err(Errno::NOTDIR);
+        }
+        self.allow_new(asker, parent, OsStr::new(""))
     }
 
     /// Whether a file `name` may be made in `parent`; its label.
@@ -190,7 +198,7 @@ impl Open {
             return Err(Errno::NOTDIR);
         }
         if self.is_temporary() {
-            self.allow_new(asker, object, OsStr::new(""))?;
+            self.allow_temporary(asker, object)?;
         } else if path_of(&asker.gate.view, object)?.is_absolute() {
             seen.allow(asker, self.requested(seen.class), object)?;
         }

@@ -25,8 +25,5 @@ pub(crate) fn mount_proc() -> Result<(), Errno> {
 
 /// Which of `limits` a cgroup would enforce; it is made and removed again.
 pub(crate) fn cgroup(limits: &Limits) -> ByCgroup {
-    let Some(cgroup) = Cgroup::make(limits) else { return ByCgroup::default() };
-    let by = cgroup.by();
-    cgroup.remove();
-    by
+    Cgroup::make(limits).map(|cgroup| cgroup.by()).unwrap_or_default()
 }

@@ -103,7 +103,7 @@ pub(crate) fn watch(gate: &Gate, pid: u32) {
 /// The label of another process of the sandbox; of everything outside, the initial SID `kernel`.
 pub(crate) fn subject_of(asker: Asker<'_>, pid: u32) -> Result<Sid> {
     let gate = asker.gate;
-    if !gate.is_inside(pid) {
+    if !gate.view.is_inside(pid) {
         return Ok(InitialSid::Kernel.into());
     }
     match &gate.subjects {

@@ -8,13 +8,17 @@ use super::{
 use crate::{
     file::{self, Seen},
     gate::Asker,
-    label::Status,
+    label::{Status, path_from},
     process::proc_files,
     resolve::{Found, Name, walk},
     sys,
 };
 use flask::{
-    AccessVector, Class, InitialSid, LabelRules, NodeRule, PortRule, Protocol, Question, Sid, perm,
+    AccessVector, Class, FileKind, InitialSid, LabelRules, NodeRule, PortRule, Protocol, Question,
+    Sid, perm,
+};
+use landlock::{
+    AccessFs, CompatLevel, Compatible, PathBeneath, Ruleset, RulesetAttr, RulesetCreatedAttr,
 };
 use rustix::{
     fs::FileType,
@@ -115,7 +119,7 @@ impl Target {
 /// else by now.
 pub(super) fn met_inside(asker: Asker<'_>, socket: &Socket) -> Result<()> {
     let peer = rustix::net::sockopt::socket_peercred(&socket.fd)?.pid;
-    if asker.gate.is_inside(peer.as_raw_nonzero().get() as u32) {
+    if asker.gate.view.is_inside(peer.as_raw_nonzero().get() as u32) {
         return Ok(());
     }
     rustix::net::shutdown(&socket.fd, rustix::net::Shutdown::Both)?;
@@ -151,16 +155,25 @@ pub(super) fn reach(
             return reach_file(asker, socket, path, peer);
         }
         Kind::Abstract(name) if socket.family == libc::AF_UNIX => {
-            let owner = asker.gate.endpoints.owner(&Bound::Abstract(name.clone()));
-            let tsid = owner.unwrap_or_else(|| InitialSid::AnySocket.into());
-            allow(asker, socket.class, tsid, peer, &object)?;
-            return Ok(Target { file: None, is_inside: owner.is_some() });
+            let is_inside = asker.gate.endpoints.owner(&Bound::Abstract(name.clone())).is_some();
+            allow(asker, socket.class, abstract_name(asker, name), peer, &object)?;
+            return Ok(Target { file: None, is_inside });
         }
         // Netlink and the like: `connect` on the socket itself has been asked for.
         Kind::Other(family) if i32::from(*family) == socket.family && !is_ip(socket.family) => {}
         _ => return Err(Errno::AFNOSUPPORT),
     }
     Ok(Target::SAME)
+}
+
+/// The label of an abstract name: its owner's, if the sandbox has bound it; else that of a rule for `@NAME`.
+fn abstract_name(asker: Asker<'_>, name: &[u8]) -> Sid {
+    if let Some(owner) = asker.gate.endpoints.owner(&Bound::Abstract(name.to_vec())) {
+        return owner;
+    }
+    let rule = path_from(&[b"@", name].concat()).to_owned();
+    let sid = asker.gate.labels.of_path(&rule, FileKind::Socket);
+    if sid == InitialSid::File.into() { InitialSid::AnySocket.into() } else { sid }
 }
 
 fn is_ip(family: i32) -> bool {
@@ -195,13 +208,15 @@ fn reach_file(
         return Err(Errno::NOENT);
     };
     let seen = Seen::of(asker, held.as_fd())?;
+    if seen.status.kind != FileType::Socket {
+        // Not a matter of policy: nobody listens there.
+        seen.allow(asker, perm::file::GETATTR, &held)?;
+        return Err(Errno::CONNREFUSED);
+    }
     let bound = Bound::File { device: seen.status.device, number: seen.status.number };
     let owner = asker.gate.endpoints.owner(&bound);
     let tsid = owner.unwrap_or(seen.label.sid);
     allow(asker, socket.class, tsid, requested, &|| format!("unix:{}", path.display()))?;
-    if seen.status.kind != FileType::Socket {
-        return Err(Errno::CONNREFUSED);
-    }
     // This thread's working directory is the monitor's `/proc/self/fd`.
     let bytes = unix_bytes(held.as_raw_fd().to_string().as_bytes())?;
     Ok(Target { file: Some((bytes, held)), is_inside: owner.is_some() })
@@ -216,7 +231,7 @@ pub(super) fn bind(asker: Asker<'_>, socket: &Socket, address: &Address) -> Resu
             allow(asker, Class::Endpoint, tsid, perm::endpoint::NAME_BIND, &object)?;
         }
         Kind::Path(path) if socket.family == libc::AF_UNIX => {
-            return bind_file(asker, socket, path);
+            return bind_file(asker, socket, path, &address.bytes);
         }
         Kind::Abstract(name) if socket.family == libc::AF_UNIX => {
             sys::socket::bind(socket.fd.as_fd(), &address.bytes)?;
@@ -242,16 +257,14 @@ pub(super) fn listen(asker: Asker<'_>, socket: &Socket) -> Result<()> {
     allow(asker, Class::Endpoint, tsid, perm::endpoint::NAME_BIND, &|| own.to_string())
 }
 
-fn bind_file(asker: Asker<'_>, socket: &Socket, path: &Path) -> Result<()> {
+fn bind_file(asker: Asker<'_>, socket: &Socket, path: &Path, address: &[u8]) -> Result<()> {
     asker.same_ids()?;
     let name = Name { dirfd: libc::AT_FDCWD, path, follow: false };
     let Found { entry, object, .. } = walk(asker.caller, name)?;
     let (Some((parent, name)), None) = (entry, object) else { return Err(Errno::ADDRINUSE) };
     let sid = file::allow_new(asker, &parent, &name, FileType::Socket, perm::file::CREATE)?;
-    let bytes = unix_bytes(std::os::unix::ffi::OsStrExt::as_bytes(name.as_os_str()))?;
-    // Bound by its name alone, from its directory: no component of the path is walked again.
-    rustix::process::fchdir(&parent)?;
-    let bound = file::with_umask(asker, || sys::socket::bind(socket.fd.as_fd(), &bytes));
+    rustix::process::fchdir(asker.caller.base(libc::AT_FDCWD)?)?;
+    let bound = file::with_umask(asker, || bind_below(&parent, socket, address));
     rustix::process::fchdir(&asker.gate.view.own_fds)?;
     bound?;
     let flags =
@@ -261,6 +274,31 @@ fn bind_file(asker: Asker<'_>, socket: &Socket, path: &Path) -> Result<()> {
     asker.gate.labels.created(&status, sid);
     let bound = Bound::File { device: status.device, number: status.number };
     asker.gate.endpoints.remember(bound, asker.ssid);
+    Ok(())
+}
+
+/// Binds by the path that the program gave, which getsockname(2) will tell. The kernel walks that path once more, so a
+/// thread does it that Landlock lets make sockets nowhere but below `parent`, which was decided.
+fn bind_below(parent: &OwnedFd, socket: &Socket, address: &[u8]) -> Result<()> {
+    let confined_bind = || {
+        confine(parent).map_err(|_| Errno::ACCESS)?;
+        sys::socket::bind(socket.fd.as_fd(), address)
+    };
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().stack_size(128 << 10);
+        let thread = thread.spawn_scoped(scope, confined_bind).map_err(|_| Errno::NOMEM)?;
+        thread.join().unwrap_or(Err(Errno::ACCESS))
+    })
+}
+
+/// Takes the right to make sockets from the calling thread, save below `parent`.
+fn confine(parent: &OwnedFd) -> std::result::Result<(), landlock::RulesetError> {
+    Ruleset::default()
+        .set_compatibility(CompatLevel::HardRequirement)
+        .handle_access(AccessFs::MakeSock)?
+        .create()?
+        .add_rule(PathBeneath::new(parent, AccessFs::MakeSock))?
+        .restrict_self()?;
     Ok(())
 }
 

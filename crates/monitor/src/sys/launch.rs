@@ -260,14 +260,18 @@ pub(crate) fn sigpipe_was_ignored() -> bool {
 }
 
 extern "C" fn note_sigpipe() {
+    SIGPIPE_WAS_IGNORED.store(is_ignored(libc::SIGPIPE), Ordering::Relaxed);
+}
+
+/// Whether this process ignores `signal`.
+pub(crate) fn is_ignored(signal: i32) -> bool {
     let mut action = MaybeUninit::<libc::sigaction>::zeroed();
     // SAFETY: a null `act` only asks; the answer is written to `action`, which is large enough.
-    let answer = unsafe { libc::sigaction(libc::SIGPIPE, std::ptr::null(), action.as_mut_ptr()) };
+    let answer = unsafe { libc::sigaction(signal, std::ptr::null(), action.as_mut_ptr()) };
     // SAFETY: all-zero bytes are a valid `sigaction` (integers, and a nullable pointer), and the
     // call above wrote a valid one if it succeeded.
     let action = unsafe { action.assume_init() };
-    SIGPIPE_WAS_IGNORED
-        .store(answer == 0 && action.sa_sigaction == libc::SIG_IGN, Ordering::Relaxed);
+    answer == 0 && action.sa_sigaction == libc::SIG_IGN
 }
 
 // SAFETY: the C start-up code calls each function of this section once, single-threaded, before

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use monitor::launch::{
     AccessFs, Envelope, Filter, Inherited, LaunchSpec, Limits, Namespaces, Outcome, View,
@@ -36,19 +36,25 @@ pub(crate) fn main(mut arguments: impl Iterator<Item = OsString>) -> ! {
 }
 
 fn run(plan: &Value, spec: &LaunchSpec) -> Result<Outcome, Box<dyn std::error::Error>> {
+    let begun = Instant::now();
     let entered = enter_view(spec)?;
+    let entered_after = begun.elapsed();
     if plan["threads"] == true {
         std::thread::spawn(|| std::thread::sleep(Duration::from_secs(60)));
     }
     let filter = Filter { program: &[ALLOW], flags: 0 };
     let mut started = start(spec, &entered, &filter)?;
     let _listener: OwnedFd = started.listener;
+    let started_after = begun.elapsed();
     if plan["pids"] == true {
         eprintln!("command {}", started.command.as_raw_pid());
     }
     started.sandbox.release()?;
     started.sandbox.let_go_of_streams()?;
     let outcome = started.sandbox.wait()?;
+    if plan["times"] == true {
+        eprintln!("{entered_after:?} {started_after:?} {:?}", begun.elapsed());
+    }
     if let Outcome::NotExecuted(errno) = outcome {
         eprintln!("dewar: cannot execute {:?}: {errno}", spec.command[0]);
     }

@@ -170,6 +170,7 @@ impl Scopes {
         let mut scopes = Self::of_blocks(containers);
         scopes.declare_object_r(containers);
         for id in live {
+            scopes.check_block(tree, containers, *id).unwrap_or_else(|failure| report.add(failure));
             let scope = scope_of(containers, *id);
             for entry in containers.entries(*id) {
                 if let Entry::Statement(node) = entry {
@@ -182,6 +183,26 @@ impl Scopes {
             scopes.declare_in_macro(tree, containers, id);
         }
         scopes
+    }
+
+    /// Two blocks of one name are a mistake, unless one of them is a copy.
+    fn check_block(
+        &self,
+        tree: &Tree,
+        containers: &Containers,
+        id: Container,
+    ) -> Result<(), Failure> {
+        let body = containers.get(id);
+        let Kind::Block { name, .. } = body.kind else { return Ok(()) };
+        let is_copied = containers
+            .around(id)
+            .any(|id| matches!(containers.get(id).kind, Kind::Inherit { .. } | Kind::Call { .. }));
+        let first = self.blocks.get(&(scope_of(containers, body.parent), name));
+        if is_copied || first == Some(&id) {
+            return Ok(());
+        }
+        let message = format!("block `{}` is declared twice", tree.text(name));
+        Err(Failure::wrong(body.node, message, "use `(in block …)` to add to a block"))
     }
 
     /// Every policy has the role `object_r`, declared or not.
@@ -258,8 +279,10 @@ impl Scopes {
         name: Word,
     ) -> Option<Binding> {
         let text = tree.text(name);
-        if text.contains('.') {
-            return self.find_qualified(tree, containers, at, space, text);
+        if text.contains('.')
+            && let Some(found) = self.find_qualified(tree, containers, at, space, text)
+        {
+            return Some(found);
         }
         let query = Query { scopes: self, tree, containers, space, name };
         query.around(at, 0).or_else(|| {
@@ -326,7 +349,8 @@ impl Scopes {
         };
         for part in parts {
             let word = tree.words.find(part)?;
-            found = *self.blocks.get(&(found, word))?;
+            // An optional is no scope of its own: what is named behind it belongs to the scope around it.
+            found = *self.blocks.get(&(scope_of(containers, found), word))?;
         }
         (found != Container::ROOT).then_some(found)
     }
@@ -434,7 +458,7 @@ impl Query<'_> {
             Item::Word(word) => {
                 let found = self.scopes.find(self.tree, self.containers, outside, self.space, word);
                 match self.space {
-                    Space::Text => Some(found.unwrap_or(Binding::Text(word))),
+                    Space::Text | Space::IpAddr => Some(found.unwrap_or(Binding::Text(word))),
                     _ => found,
                 }
             }

@@ -105,10 +105,26 @@ impl<'a> Cursor<'a> {
                 return Err(Problem::Malformed("a set holds a number that is too great"));
             }
         }
-        let words = set.last().map_or(0, |last| last / 64 + 1);
-        self.words = self.words.checked_sub(words).ok_or(Problem::Malformed(
-            "sets take more memory than a policy of this size can need",
-        ))?;
+        self.charge(words_of(&set))?;
         Ok(set)
     }
+
+    /// Adds to a set that is not read as it stands but made of others.
+    pub(super) fn insert(&mut self, set: &mut BitSet, number: usize) -> Result<(), Problem> {
+        let before = words_of(set);
+        set.insert(number);
+        self.charge(words_of(set) - before)
+    }
+
+    fn charge(&mut self, words: usize) -> Result<(), Problem> {
+        let left = self.words.checked_sub(words);
+        self.words = left.ok_or(Problem::Malformed(
+            "sets take more memory than a policy of this size can need",
+        ))?;
+        Ok(())
+    }
+}
+
+fn words_of(set: &BitSet) -> usize {
+    set.last().map_or(0, |last| last / 64 + 1)
 }

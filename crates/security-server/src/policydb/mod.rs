@@ -111,6 +111,9 @@ fn read_policy(cursor: &mut Cursor<'_>) -> Result<Policy, Problem> {
     rules::read_range_transitions(cursor, &mut policy)?;
     attributes(cursor, &mut policy)?;
     symbols::check(&policy)?;
+    if policy.is_too_large() {
+        return Err(Problem::Malformed("there are too many types and classes together"));
+    }
     Ok(policy)
 }
 
@@ -151,12 +154,12 @@ fn attributes(cursor: &mut Cursor<'_>, policy: &mut Policy) -> Result<(), Proble
         let attributes = cursor.bits(count)?;
         let kind = policy.types[index].kind;
         if kind == TypeKind::Type {
-            policy.types[index].members.insert(index);
+            cursor.insert(&mut policy.types[index].members, index)?;
         }
         for attribute in attributes.iter().filter(|attribute| *attribute != index) {
             match (kind, policy.types[attribute].kind) {
                 (TypeKind::Type, TypeKind::Attribute) => {
-                    policy.types[attribute].members.insert(index);
+                    cursor.insert(&mut policy.types[attribute].members, index)?;
                 }
                 (TypeKind::Unused, _) => {}
                 _ => return Err(Problem::Malformed("an attribute's member is not a type")),
