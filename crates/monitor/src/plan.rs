@@ -111,11 +111,9 @@ impl Plan {
 
     /// Whether some domain may open something at or below `path`.
     pub(crate) fn grants_in(&self, path: &Path) -> bool {
-        let below = self.places.iter().filter(|place| place.tree.path.starts_with(path));
+        let mut below = self.places.iter().filter(|place| place.tree.path.starts_with(path));
         let grants = |place: &Place| !place.any.is_empty();
-        !self.unruled.is_empty()
-            || self.innermost(path).is_some_and(grants)
-            || below.into_iter().any(grants)
+        !self.unruled.is_empty() || self.innermost(path).is_some_and(grants) || below.any(grants)
     }
 
     /// The rights that the kernel enforces exactly as policy decides them, once it grants `any` below every place.

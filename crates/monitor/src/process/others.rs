@@ -176,11 +176,12 @@ pub(super) fn tune(asker: Asker<'_>) -> Outcome {
             (int(1), perm::process::SETSCHED)
         }
         Sysno::ioprio_set if int(0) == IOPRIO_WHO_PROCESS => (int(1), perm::process::SETSCHED),
-        // Without PIDs of its own, the kernel takes every process of the user outside, too.
-        Sysno::setpriority | Sysno::ioprio_set if !asker.gate.private_pids => {
-            return Err(Errno::PERM);
-        }
         Sysno::setpriority | Sysno::ioprio_set => {
+            let own = asker.caller.identity()?;
+            if own.pid == own.inner_pid {
+                // Without PIDs of its own: the kernel would take every process of the user outside, too.
+                return Err(Errno::PERM);
+            }
             allow(asker, &Targets::All, perm::process::SETSCHED)?;
             return Ok(Answer::Continue);
         }
