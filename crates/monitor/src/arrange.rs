@@ -16,6 +16,7 @@ use std::{
 const KERNEL_TREES: [&str; 3] = ["/proc", "/sys", "/dev"];
 /// Directories that a private temporary directory replaces.
 const PRIVATE: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
+const TERMINALS: &str = "/dev/pts";
 /// Files that are looked at to find those that a denied pattern names.
 const MOST_FILES: usize = 20_000;
 
@@ -35,12 +36,15 @@ impl Arrangement {
         let view = View { private_tmp, absent: absent(plan), keep: keep(plan), ..View::default() };
         let mut this = Self { view, ..Self::default() };
         for place in &plan.places {
-            this.cover(place, plan.from_above(place), &|place| Some(vec![place.tree.path.clone()]));
+            this.cover(place, plan.around(place), &|place| Some(vec![place.tree.path.clone()]));
         }
         for pattern in &plan.patterns {
             let around =
                 plan.innermost(&pattern.tree.path).map_or(Rights::empty(), |place| place.any);
             this.cover(pattern, around, &|pattern| matches(rules, pattern));
+        }
+        if plan.grants_in(Path::new(TERMINALS)) {
+            this.view.denied.extend(other_terminals());
         }
         this
     }
@@ -59,8 +63,10 @@ impl Arrangement {
             || (!place.is_pattern && is_unreadable(&place.tree.path))
     }
 
+    /// Whether a path lies in what the view leaves out, and in nothing that it puts back there.
     fn leaves_out(&self, path: &Path) -> bool {
-        self.view.absent.iter().any(|top| path.starts_with(top))
+        let in_some = |tops: &[PathBuf]| tops.iter().any(|top| path.starts_with(top));
+        in_some(&self.view.absent) && !in_some(&self.view.keep)
     }
 
     /// Covers a place that is refused in the middle of what is granted.
@@ -83,6 +89,21 @@ impl Arrangement {
             self.covered.insert(place.rule);
         }
     }
+}
+
+/// The terminals that are open now, but for those that the command gets: who reads another one gets what is typed there.
+fn other_terminals() -> Vec<PathBuf> {
+    let own: Vec<PathBuf> = ["/proc/self/fd/0", "/proc/self/fd/1", "/proc/self/fd/2"]
+        .iter()
+        .filter_map(|stream| std::fs::read_link(stream).ok())
+        .chain(crate::process::proc_files::own_terminal())
+        .collect();
+    let Ok(entries) = std::fs::read_dir(TERMINALS) else { return Vec::new() };
+    let is_number = |path: &PathBuf| {
+        path.file_name().is_some_and(|name| name.as_encoded_bytes().iter().all(u8::is_ascii_digit))
+    };
+    let paths = entries.flatten().map(|entry| entry.path());
+    paths.filter(|path| is_number(path) && !own.contains(path)).collect()
 }
 
 /// Directories whose content is left out: the outermost ones around something hidden in which nothing is granted but

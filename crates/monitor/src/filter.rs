@@ -34,6 +34,8 @@ pub(crate) struct Traps {
     pub(crate) lineage: bool,
     /// Some domain may own sockets that can send to any address without connecting.
     pub(crate) datagrams: bool,
+    /// Some domain may own sockets that listening alone gives a port.
+    pub(crate) listens: bool,
     /// System V and POSIX message queues, semaphores and shared memory are the sandbox's own.
     pub(crate) private_ipc: bool,
 }
@@ -79,7 +81,6 @@ const RUNS: &[Sysno] = {
         recvfrom,
         recvmsg,
         shutdown,
-        listen,
         getsockname,
         getpeername,
         setsockopt,
@@ -449,6 +450,7 @@ fn special(traps: Traps) -> Vec<(Sysno, Rule)> {
     let births = if traps.lineage || traps.mode == Mode::All { Notify } else { Allow };
     let deaths = if traps.lineage { Notify } else { Allow };
     let sends = if traps.datagrams { Notify } else { Allow };
+    let listens = if traps.listens { Notify } else { Allow };
     vec![
         (Sysno::open, opens(traps, 1)),
         (Sysno::openat, opens(traps, 2)),
@@ -461,9 +463,13 @@ fn special(traps: Traps) -> Vec<(Sysno, Rule)> {
         (Sysno::ioctl, ioctl()),
         (Sysno::socket, sockets(traps)),
         (Sysno::socketpair, sockets(traps)),
-        (Sysno::sendto, Rule { tests: vec![(Test::Null { arg: 4 }, Allow)], otherwise: sends }),
-        (Sysno::sendmsg, sends.into()),
-        (Sysno::sendmmsg, sends.into()),
+        (Sysno::listen, listens.into()),
+        (
+            Sysno::sendto,
+            Rule { tests: vec![fast_open(3), (Test::Null { arg: 4 }, Allow)], otherwise: sends },
+        ),
+        (Sysno::sendmsg, Rule { tests: vec![fast_open(2)], otherwise: sends }),
+        (Sysno::sendmmsg, Rule { tests: vec![fast_open(3)], otherwise: sends }),
         // Its flags lie in memory; libc falls back to clone.
         (Sysno::clone3, Errno(libc::ENOSYS as u16).into()),
     ]
@@ -510,11 +516,23 @@ fn prctl(traps: Traps) -> Rule {
     Rule { tests, otherwise: Action::Allow }
 }
 
-/// Typing into the terminal would run commands outside, as its owner.
+/// Typing into the terminal, or putting commands on its keys, would run commands outside, as its owner. The others
+/// change a file through a descriptor that is open only for reading.
+const REFUSED_IOCTLS: [u32; 9] = [
+    libc::TIOCSTI as u32,
+    0x541c,      // TIOCLINUX
+    0x4b47,      // KDSKBENT
+    0x4b49,      // KDSKBSENT
+    0x4004_6602, // FS_IOC_SETFLAGS, with the long of x86-64 below
+    0x4008_6602,
+    0x401c_5820, // FS_IOC_FSSETXATTR
+    0x4080_6685, // FS_IOC_ENABLE_VERITY
+    0x4008_7602, // FS_IOC_SETVERSION
+];
+
 fn ioctl() -> Rule {
-    const TIOCLINUX: u32 = 0x541c;
     let request = |request: u32| Test::Masked { arg: 1, mask: !0, value: request };
-    when(&[request(libc::TIOCSTI as u32), request(TIOCLINUX)], EPERM, Action::Allow)
+    when(&REFUSED_IOCTLS.map(request), EPERM, Action::Allow)
 }
 
 /// Local sockets run when they can send only to whom they are connected; the connect is decided.
@@ -528,6 +546,12 @@ fn sockets(traps: Traps) -> Rule {
     }
     tests.push((Test::Masked { arg: 0, mask: !0, value: libc::AF_UNIX as u32 }, Action::Allow));
     Rule { tests, otherwise: Action::Notify }
+}
+
+/// TCP Fast Open connects where no connect is seen; the flags of a send are argument `arg`.
+fn fast_open(arg: u8) -> (Test, Action) {
+    let flag = libc::MSG_FASTOPEN as u32;
+    (Test::Masked { arg, mask: flag, value: flag }, Action::Errno(libc::EOPNOTSUPP as u16))
 }
 
 fn none_of(arg: u8, mask: u32) -> Test {
@@ -549,6 +573,7 @@ mod tests {
         looks: true,
         lineage: true,
         datagrams: true,
+        listens: true,
         private_ipc: false,
     };
     const LOOSE: Traps = Traps {
@@ -557,6 +582,7 @@ mod tests {
         looks: false,
         lineage: false,
         datagrams: false,
+        listens: false,
         private_ipc: true,
     };
 

@@ -101,6 +101,7 @@ pub(crate) struct PathRules {
     /// The other rules: their stems' lengths, kinds and indices, beside one automaton for all.
     patterns: RegexSet,
     pattern_rules: Vec<(usize, FileKind, usize)>,
+    scopes: Vec<Scope>,
     /// The labels by rule.
     sids: Vec<Option<Sid>>,
 }
@@ -125,7 +126,9 @@ impl PathRules {
             .unicode(false)
             .build()
             .map_err(|source| BadRule { path: "all rules together".into(), source })?;
-        Ok(Self { trees, patterns, pattern_rules, sids })
+        let unliteral = rules.iter().filter(|rule| literal(&rule.path).is_none());
+        let scopes = unliteral.map(|rule| Scope::of(&rule.path)).collect();
+        Ok(Self { trees, patterns, pattern_rules, scopes, sids })
     }
 
     /// The label of a path at first sight.
@@ -134,22 +137,73 @@ impl PathRules {
         labelled.unwrap_or_else(|| InitialSid::File.into())
     }
 
+    /// Whether every path below `from` has the same rule below `to`, so that a directory can move without what is in it
+    /// falling under another rule before it has been seen. Says no when in doubt.
+    pub(crate) fn agree(&self, from: &Path, to: &Path) -> bool {
+        let inside = |dir: &Path| {
+            self.tree(&dir.join("_"), FileKind::Any).map(|(_, index)| self.sids[index])
+        };
+        let below = |dir: &Path| self.trees.keys().any(|path| path != dir && path.starts_with(dir));
+        inside(from) == inside(to)
+            && !below(from)
+            && !below(to)
+            && self.scopes.iter().all(|scope| scope.agrees(from, to))
+    }
+
     /// The rule for a path, by its index: that with the longest literal stem, and of those the last.
     pub(crate) fn rule(&self, path: &Path, kind: FileKind) -> Option<usize> {
-        let fits = |rule: FileKind| rule == FileKind::Any || kind == FileKind::Any || rule == kind;
-        let tree = path.ancestors().find_map(|ancestor| {
-            let rules = self.trees.get(ancestor)?.iter().rev();
-            let applies = |tree: &Tree| tree.deep || ancestor == path;
-            let mut rules = rules.filter(|(tree, rule, _)| applies(tree) && fits(*rule));
-            rules.next().map(|(_, _, index)| (ancestor.as_os_str().len(), *index))
-        });
+        let tree = self.tree(path, kind);
         let matching = self.patterns.matches(path.as_os_str().as_bytes()).into_iter();
         let pattern = matching
             .map(|index| self.pattern_rules[index])
-            .filter(|(_, rule, _)| fits(*rule))
+            .filter(|(_, rule, _)| fits(*rule, kind))
             .map(|(stem, _, index)| (stem, index))
             .max();
         tree.max(pattern).map(|(_, index)| index)
+    }
+
+    /// The innermost literal rule for a path: the length of its path, and its index.
+    fn tree(&self, path: &Path, kind: FileKind) -> Option<(usize, usize)> {
+        path.ancestors().find_map(|ancestor| {
+            let rules = self.trees.get(ancestor)?.iter().rev();
+            let applies = |tree: &Tree| tree.deep || ancestor == path;
+            let mut rules = rules.filter(|(tree, rule, _)| applies(tree) && fits(*rule, kind));
+            rules.next().map(|(_, _, index)| (ancestor.as_os_str().len(), *index))
+        })
+    }
+}
+
+fn fits(rule: FileKind, kind: FileKind) -> bool {
+    rule == FileKind::Any || kind == FileKind::Any || rule == kind
+}
+
+/// Which paths a pattern can tell apart.
+#[derive(Debug)]
+struct Scope {
+    /// Where its files lie, at any depth.
+    top: PathBuf,
+    /// It looks at the last component only, at every depth.
+    floats: bool,
+    /// It matches only directly in `top`.
+    shallow: bool,
+}
+
+impl Scope {
+    fn of(regex: &str) -> Self {
+        let top = stem_dir(regex);
+        // A set never holds a slash; as patterns are written, it says so.
+        let rest = regex[top.as_os_str().len()..].replace("[^/", "[^");
+        let name = rest.strip_suffix("(/.*)?").unwrap_or(&rest);
+        let floats = name.strip_prefix("(.*/)?").is_some_and(|name| !name.contains('/'));
+        Self { top, floats, shallow: rest == name && !rest.contains('/') && !rest.contains(".*") }
+    }
+
+    fn agrees(&self, from: &Path, to: &Path) -> bool {
+        let [holds_from, holds_to] = [from, to].map(|path| path.starts_with(&self.top));
+        if self.top.starts_with(from) || self.top.starts_with(to) {
+            return false;
+        }
+        self.shallow || (holds_from == holds_to && (!holds_from || self.floats))
     }
 }
 
@@ -233,6 +287,11 @@ impl Labels {
     /// The label that a file at `path` would have at first sight.
     pub(crate) fn of_path(&self, path: &Path, kind: FileKind) -> Sid {
         self.rules.sid(path, kind)
+    }
+
+    /// Whether a directory may move; see [`PathRules::agree`].
+    pub(crate) fn agree(&self, from: &Path, to: &Path) -> bool {
+        self.rules.agree(from, to)
     }
 
     /// Gives a file that the sandbox has just created the label that the security server computed for it.
@@ -362,6 +421,31 @@ mod tests {
         assert_eq!(stem_dir(r"/home/u/[^/]*_history"), Path::new("/home/u/"));
         assert_eq!(stem_dir(r"/home/u/x*"), Path::new("/home/u/"));
         assert_eq!(stem_dir(r"/home/\.u/x[ab]"), Path::new("/home/.u/"));
+    }
+
+    #[test]
+    fn a_directory_moves_only_where_the_same_rules_hold() {
+        use FileKind::Any;
+        let rules = rules(&[
+            ("/.*", Any, 101),
+            ("/ws(/.*)?", Any, 102),
+            ("/ws/git/hooks(/.*)?", Any, 103),
+            ("/ws/(.*/)?key", Any, 104),
+            ("/ws/[^/]*\\.pem", Any, 105),
+            ("/ws/lib/(.*/)?a/b", Any, 106),
+        ]);
+        for (from, to, want) in [
+            ("/ws/a", "/ws/b", true),
+            ("/ws/a/b", "/ws/c", true),
+            ("/ws/git", "/ws/b", false),
+            ("/ws/b", "/ws/git", false),
+            ("/ws/a", "/srv/a", false),
+            ("/ws", "/wt", false),
+            ("/ws/lib/a", "/ws/lib/b", false),
+            ("/srv/a", "/srv/b", true),
+        ] {
+            assert_eq!(rules.agree(Path::new(from), Path::new(to)), want, "{from} {to}");
+        }
     }
 
     #[test]

@@ -109,6 +109,15 @@ impl Plan {
         place.map(|&index| &self.places[index])
     }
 
+    /// Whether some domain may open something at or below `path`.
+    pub(crate) fn grants_in(&self, path: &Path) -> bool {
+        let below = self.places.iter().filter(|place| place.tree.path.starts_with(path));
+        let grants = |place: &Place| !place.any.is_empty();
+        !self.unruled.is_empty()
+            || self.innermost(path).is_some_and(grants)
+            || below.into_iter().any(grants)
+    }
+
     /// The rights that the kernel enforces exactly as policy decides them, once it grants `any` below every place.
     /// `shielded` places are refused by the kernel for another reason than the envelope.
     pub(crate) fn exact(&self, shielded: &dyn Fn(&Place) -> bool) -> Rights {
@@ -116,7 +125,7 @@ impl Plan {
         for place in &self.places {
             exact &= place.all | !place.any;
             if !shielded(place) {
-                exact &= !self.from_above(place) | place.any;
+                exact &= !self.around(place) | place.any;
             }
         }
         for pattern in &self.patterns {
@@ -130,13 +139,13 @@ impl Plan {
             }
         }
         if self.relabels {
-            exact &= !BitFlags::from(AccessFs::MakeReg)
+            exact &= !BitFlags::from(AccessFs::MakeReg);
         }
         exact
     }
 
     /// The rights of the place that surrounds a literal place.
-    pub(crate) fn from_above(&self, place: &Place) -> Rights {
+    pub(crate) fn around(&self, place: &Place) -> Rights {
         let outer = place.tree.path.parent().and_then(|parent| self.innermost(parent));
         outer.map_or(Rights::empty(), |outer| outer.any)
     }
@@ -228,6 +237,10 @@ fn place(
         place.any |= any;
         place.all &= all;
         place.hidden |= !seen;
+    }
+    if Path::new("/dev").starts_with(&place.tree.path) {
+        // Devices with the file systems below all labels, which policy grants to nobody.
+        place.all &= !(AccessFs::ReadFile | AccessFs::WriteFile);
     }
     Ok(place)
 }

@@ -104,7 +104,15 @@ pub(crate) fn walk(caller: Caller<'_>, name: Name<'_>) -> Result<Found> {
     let in_proc = if name.path.is_absolute() { None } else { trail_of(caller, at.as_fd())? };
     let mut walk = Walk { caller, at, todo: VecDeque::new(), links: 0, in_proc };
     walk.push(name.path);
-    walk.run(name.follow)
+    let mut found = walk.run(name.follow)?;
+    if let Some(object) = &found.object
+        && let Some(trail) = trail_of(caller, object.as_fd())?
+    {
+        // However the walk came here, by a link to a descriptor or a directory of its own: it is this process's file.
+        let pid = trail.first().and_then(|pid| pid.to_str()?.parse().ok());
+        found.process = unless_own(caller, pid)?;
+    }
+    Ok(found)
 }
 
 fn root() -> Result<OwnedFd> {
@@ -178,7 +186,7 @@ impl Walk<'_> {
         };
         let kind = FileType::from_raw_mode(rustix::fs::fstat(&fd)?.st_mode);
         if kind == FileType::Symlink && (!last || follow || slash) {
-            return self.symlink(part, fd, last, slash);
+            return self.symlink(part, &fd, last, slash);
         }
         if last {
             return self.end(part, Some(fd), slash).map(Some);
@@ -193,7 +201,7 @@ impl Walk<'_> {
     fn symlink(
         &mut self,
         part: &OsStr,
-        fd: OwnedFd,
+        fd: &OwnedFd,
         last: bool,
         slash: bool,
     ) -> Result<Option<Found>> {
@@ -212,11 +220,11 @@ impl Walk<'_> {
             if process.is_some() {
                 return Err(Errno::ACCESS);
             }
-            self.in_proc = None;
+            self.in_proc = trail_of(self.caller, target.as_fd())?;
             self.at = target;
             return Ok(None);
         }
-        let target = rustix::fs::readlinkat(&fd, c"", Vec::new())?;
+        let target = rustix::fs::readlinkat(fd, c"", Vec::new())?;
         self.follow_link(path_from(target.as_bytes()))?;
         Ok(None)
     }
@@ -284,12 +292,7 @@ impl Walk<'_> {
     /// The process whose directory the walk is in, unless it is the caller's.
     fn foreign_process(&self) -> Result<Option<u32>> {
         let first = self.in_proc.as_ref().and_then(|trail| trail.first());
-        self.unless_own(first.and_then(|pid| pid.to_str()?.parse().ok()))
-    }
-
-    fn unless_own(&self, pid: Option<u32>) -> Result<Option<u32>> {
-        let Some(pid) = pid else { return Ok(None) };
-        Ok((pid != self.caller.identity()?.inner_pid).then_some(pid))
+        unless_own(self.caller, first.and_then(|pid| pid.to_str()?.parse().ok()))
     }
 
     fn end(&mut self, part: &OsStr, object: Option<OwnedFd>, wants_dir: bool) -> Result<Found> {
@@ -297,7 +300,7 @@ impl Walk<'_> {
         if let (Some([]), Some(pid)) =
             (self.in_proc.as_deref(), part.to_str().and_then(|p| p.parse().ok()))
         {
-            process = self.unless_own(Some(pid))?;
+            process = unless_own(self.caller, Some(pid))?;
         }
         let parent = self.at.try_clone().map_err(|_| Errno::MFILE)?;
         Ok(Found { entry: Some((parent, part.to_owned())), object, process, wants_dir })
@@ -307,6 +310,11 @@ impl Walk<'_> {
         let process = self.foreign_process()?;
         Ok(Found { entry: None, object: Some(self.at), process, wants_dir: true })
     }
+}
+
+fn unless_own(caller: Caller<'_>, pid: Option<u32>) -> Result<Option<u32>> {
+    let Some(pid) = pid else { return Ok(None) };
+    Ok((pid != caller.identity()?.inner_pid).then_some(pid))
 }
 
 fn is_pid(name: &OsStr) -> bool {

@@ -16,7 +16,12 @@ use crate::{
 use avc::Stats;
 use flask::{Class, LabelRules, Question, SecurityServer, Sid, Unreachable, perm};
 use landlock::{ABI, Access, AccessFs};
-use std::{ffi::OsString, io::Write, path::PathBuf, sync::Arc};
+use std::{
+    ffi::OsString,
+    io::Write,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 /// Which object managers decide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -177,6 +182,7 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
         ids: (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw()),
         ids_change: prepared.spec.capabilities & CHANGES_IDS != 0,
         off: enforce == Enforce::OFF,
+        private_pids: prepared.spec.namespaces.pid,
         lead: crate::gate::Lead::default(),
         server,
     });
@@ -216,7 +222,8 @@ fn prepare(job: &Job, server: &dyn SecurityServer) -> Result<Prepared, RunError>
         reads_exact: exact.contains(AccessFs::ReadFile | AccessFs::ReadDir),
         looks: arrangement.looks,
         lineage,
-        datagrams: sends_datagrams(server, &plan.domains)?,
+        datagrams: some_create(server, &plan.domains, &DATAGRAMS)?,
+        listens: some_create(server, &plan.domains, &LISTENERS)?,
         private_ipc: job.namespaces.ipc,
     };
     let spec = LaunchSpec {
@@ -236,7 +243,12 @@ fn prepare(job: &Job, server: &dyn SecurityServer) -> Result<Prepared, RunError>
 /// The rights for which the kernel refuses exactly what policy refuses.
 fn exact(job: &Job, plan: &Plan, arrangement: &Arrangement) -> Rights {
     let handled = job.landlock.map_or(Rights::empty(), AccessFs::from_all);
-    plan.exact(&|place| arrangement.shields(place)) & handled
+    let exact = plan.exact(&|place| arrangement.shields(place)) & handled;
+    if plan.domains.len() > 1 && plan.grants_in(Path::new("/proc")) {
+        // The kernel lets the whole envelope look into `/proc/PID`; policy does so by domain.
+        return exact & !(AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::ReadDir);
+    }
+    exact
 }
 
 /// The rights that the program exercises itself.
@@ -263,11 +275,20 @@ fn envelope(abi: ABI, plan: &Plan, used: Rights) -> Envelope {
     }
 }
 
-/// Whether some domain may own a socket that sends to any address.
-fn sends_datagrams(server: &dyn SecurityServer, domains: &[Sid]) -> Result<bool, Unreachable> {
-    let classes = [Class::UdpSocket, Class::UnixDgramSocket, Class::RawipSocket, Class::Socket];
+/// Sockets that send to any address.
+const DATAGRAMS: [Class; 4] =
+    [Class::UdpSocket, Class::UnixDgramSocket, Class::RawipSocket, Class::Socket];
+/// Sockets that the kernel binds to a port of its choice when they listen.
+const LISTENERS: [Class; 2] = [Class::TcpSocket, Class::Socket];
+
+/// Whether some domain may own a socket of one of `classes`.
+fn some_create(
+    server: &dyn SecurityServer,
+    domains: &[Sid],
+    classes: &[Class],
+) -> Result<bool, Unreachable> {
     for &ssid in domains {
-        for tclass in classes {
+        for &tclass in classes {
             let decision = server.compute_av(Question { ssid, tsid: ssid, tclass })?;
             if decision.permissive || decision.allowed.contains(perm::socket::CREATE) {
                 return Ok(true);

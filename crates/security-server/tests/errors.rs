@@ -63,6 +63,12 @@ fn every_mistake_has_a_place_and_a_suggestion() {
             "put it outside, or use `tunableif`",
         ),
         (
+            "(block b (type t)) (block b (type s))",
+            "p.cil:1:20",
+            "block `b` is declared twice",
+            "use `(in block …)` to add to a block",
+        ),
+        (
             "(sensitivity s0)",
             "p.cil:1:1",
             "sensitivity `s0` is in no `sensitivityorder`",

@@ -60,6 +60,18 @@ fn a_permissive_domain_is_marked_in_its_decisions() {
 }
 
 #[test]
+fn a_domain_that_is_never_audited_leaves_no_record() {
+    let engine = engine("(typeneveraudit b) (auditallow ab c (file (read)))");
+    let policy = engine.policy();
+    let context = |text: &str| policy.parse_context(text).unwrap();
+    for (source, want) in [("u:r:a", (1, u32::MAX)), ("u:r:b", (0, 0))] {
+        let class = policy.class("file").unwrap();
+        let av = engine.compute_av(&context(source), &context("u:object_r:c"), class);
+        assert_eq!((av.auditallow, av.auditdeny), want, "{source}");
+    }
+}
+
+#[test]
 fn extended_permissions_limit_only_where_a_rule_names_any() {
     let engine = engine(
         "(allow ab c (file (ioctl)))

@@ -34,7 +34,7 @@ fn main() -> anyhow::Result<()> {
     }
     through_the_server(&bytes, &sample)?;
     loading(&oracle, &path, &bytes)?;
-    growth(&bytes)
+    growth()
 }
 
 type Asked = (Context, Context, ClassId);
@@ -134,7 +134,7 @@ fn ms(time: Duration) -> f64 {
 }
 
 /// The cost of a decision when types and rules grow tenfold.
-fn growth(_bytes: &[u8]) -> anyhow::Result<()> {
+fn growth() -> anyhow::Result<()> {
     for scale in [1, 2, 5, 10] {
         let text = conformance::synthetic_policy(400 * scale);
         let engine = Engine::new(

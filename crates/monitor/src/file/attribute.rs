@@ -23,6 +23,7 @@ const XATTR_SIZE_MAX: u64 = 65_536;
 const XATTR_NAME_MAX: usize = 255;
 
 /// How a call names its file.
+#[derive(Clone, Copy)]
 enum Which {
     Path {
         dirfd: i32,
@@ -106,8 +107,17 @@ fn change_mode(asker: Asker<'_>) -> Outcome {
     };
     let mode = Mode::from_bits_retain(asker.caller.call.args[n] as u32 & 0o7777);
     let object = target(asker, which, perm::file::SETATTR)?;
+    if lends_ids(mode) && Seen::of(asker, object.as_fd())?.class != flask::Class::Dir {
+        return Err(Errno::PERM);
+    }
     rustix::fs::chmodat(rustix::fs::CWD, own_name(&object), mode, AtFlags::empty())?;
     Ok(Answer::Return(0))
+}
+
+/// Whether a program with this mode would run for anybody with the IDs of its owner: the way from the sandbox to
+/// everything that its user may do, with somebody else's help.
+pub(super) fn lends_ids(mode: Mode) -> bool {
+    mode.intersects(Mode::SUID | Mode::SGID)
 }
 
 fn change_owner(asker: Asker<'_>) -> Outcome {

@@ -1,10 +1,12 @@
 //! Calls that change what names exist: made on the program's behalf, by directory descriptor.
 
 use super::{
+    attribute::lends_ids,
     object::Seen,
     open::{allow_new, reserved_label, with_umask},
 };
 use crate::{
+    caller::path_of,
     gate::{Answer, Asker, Outcome},
     label::Status,
     resolve::{Found, Name, walk},
@@ -119,6 +121,9 @@ impl Change<'_> {
         let entry = self.entry(place, Errno::EXIST)?;
         let no_slash = |entry: &Entry| if entry.wants_dir { Err(Errno::NOENT) } else { Ok(()) };
         let mode = Mode::from_bits_retain(raw_mode & 0o7777);
+        if lends_ids(mode) {
+            return Err(Errno::PERM);
+        }
         let device = args[place.1 + 2];
         self.make(&entry, kind, |entry| {
             no_slash(entry)?;
@@ -236,6 +241,7 @@ impl Change<'_> {
         if not_dir && (source.wants_dir || target.wants_dir) {
             return Err(Errno::NOTDIR);
         }
+        self.keep_labels(&source, &target)?;
         self.leave_directory(&source)?;
         let moved = self.moves_between(&source, &target, &seen)?;
         self.enter_directory(&target, &seen, perm::file::RENAME | moved, object)?;
@@ -250,6 +256,22 @@ impl Change<'_> {
             flags,
         )?;
         Ok(Answer::Return(0))
+    }
+
+    /// Refuses to move a directory to where other rules hold for what is in it: most of that has not been seen, and
+    /// would get its label there. As between file systems, so that programs copy it.
+    fn keep_labels(&self, source: &Entry, target: &Entry) -> Result<()> {
+        let is_directory = |entry: &Entry| {
+            let Some(object) = &entry.object else { return Ok(false) };
+            Status::of(object.as_fd()).map(|status| status.kind == FileType::Directory)
+        };
+        if !is_directory(source)? && !is_directory(target)? {
+            return Ok(());
+        }
+        let gate = self.asker.gate;
+        let path =
+            |entry: &Entry| path_of(&gate.view, &entry.parent).map(|path| path.join(&entry.name));
+        if gate.labels.agree(&path(source)?, &path(target)?) { Ok(()) } else { Err(Errno::XDEV) }
     }
 
     /// A directory that changes its parent needs one permission more.

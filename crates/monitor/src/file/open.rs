@@ -1,6 +1,9 @@
 //! open, openat, openat2, creat.
 
-use super::object::{Seen, Target, class_of, missing_name};
+use super::{
+    attribute::lends_ids,
+    object::{Seen, Target, class_of, missing_name},
+};
 use crate::{
     caller::path_of,
     gate::{Answer, Asker, Outcome},
@@ -35,13 +38,16 @@ struct Open {
 }
 
 pub(super) fn decide(asker: Asker<'_>) -> Outcome {
+    if asker.number == Sysno::openat2 {
+        // Flags, mode and limits on resolution lie in memory, for the program to change; it falls back to openat.
+        return Err(Errno::NOSYS);
+    }
     let open = arguments(asker)?;
+    if (open.creates() || open.is_temporary()) && lends_ids(open.mode) {
+        return Err(Errno::PERM);
+    }
     if asker.gate.exact.contains(open.rights()) {
         return open.leave_to_kernel(asker);
-    }
-    if asker.number == Sysno::openat2 {
-        // Its limits on resolution are the kernel's to keep; programs fall back to openat.
-        return Err(Errno::NOSYS);
     }
     open.make(asker)
 }
@@ -60,11 +66,6 @@ fn arguments(asker: Asker<'_>) -> Result<Open> {
             flags: OFlags::CREATE | OFlags::WRONLY | OFlags::TRUNC,
             mode: mode(1),
         },
-        Sysno::openat2 => {
-            let how = caller.bytes::<8>(caller.call.args[2])?;
-            let flags = OFlags::from_bits_retain(u64::from_ne_bytes(how) as u32);
-            Open { dirfd: caller.int(0), path: caller.path(1)?, flags, mode: Mode::empty() }
-        }
         _ => Open { dirfd: caller.int(0), path: caller.path(1)?, flags: flags(2), mode: mode(3) },
     })
 }

@@ -141,7 +141,7 @@ impl Sandbox {
     ///
     /// Meanwhile signals sent to Dewar alone go to the command, Dewar stops when the command
     /// stops and continues it when continued, and the time limit runs. Call it on the thread that
-    /// called [`start`](super::start); it [`release`](Self::release)s the command first.
+    /// called [`start`](super::start()); it [`release`](Self::release)s the command first.
     ///
     /// # Errors
     ///

@@ -1,12 +1,12 @@
 //! execve and execveat: the only way to another label.
 
-use super::{lineage::Processes, verify};
+use super::{lineage::Processes, proc_files, verify};
 use crate::{
     file::{Seen, missing_name},
     gate::{Answer, Asker, Outcome},
     manager::Request,
     plan::entered,
-    resolve::{Name, look_through},
+    resolve::{Name, look, walk},
 };
 use avc::Hint;
 use flask::{Class, Sid, perm};
@@ -17,7 +17,7 @@ use rustix::{
 };
 use std::{
     os::fd::{AsFd, AsRawFd, OwnedFd},
-    path::PathBuf,
+    path::Path,
 };
 use syscalls::Sysno;
 
@@ -29,12 +29,12 @@ pub(super) fn decide(asker: Asker<'_>) -> Outcome {
     let path = asker.caller.path(n)?;
     let file = match found(asker, dirfd, &path, flags) {
         Ok(file) => file,
-        Err(Errno::NOENT) => {
-            missing_name(asker, dirfd, &path, perm::file::EXECUTE);
-            return Ok(Answer::Continue);
+        Err(error) => {
+            if error == Errno::NOENT {
+                missing_name(asker, dirfd, &path, perm::file::EXECUTE);
+            }
+            return Err(error);
         }
-        // The program's own call stops where this walk stopped, with the right errno.
-        Err(_) => return Ok(Answer::Continue),
     };
     let seen = Seen::of(asker, file.as_fd())?;
     if !is_executable(asker, &seen, &file) {
@@ -67,12 +67,20 @@ fn is_executable(asker: Asker<'_>, seen: &Seen, file: &OwnedFd) -> bool {
     seen.class == Class::File && access().is_ok()
 }
 
-fn found(asker: Asker<'_>, dirfd: i32, path: &PathBuf, flags: i32) -> Result<OwnedFd> {
+fn found(asker: Asker<'_>, dirfd: i32, path: &Path, flags: i32) -> Result<OwnedFd> {
     if path.as_os_str().is_empty() && flags & libc::AT_EMPTY_PATH != 0 {
         return asker.caller.file(dirfd);
     }
-    let follow = flags & libc::AT_SYMLINK_NOFOLLOW == 0;
-    look_through(asker.caller, Name { dirfd, path, follow })
+    let name = Name { dirfd, path, follow: flags & libc::AT_SYMLINK_NOFOLLOW == 0 };
+    match look(asker.caller, name) {
+        // In its way is a link of `/proc`, or what the program would find there.
+        Err(Errno::LOOP | Errno::NOENT) => {
+            let found = walk(asker.caller, name)?;
+            proc_files::allow(asker, &found)?;
+            found.object.ok_or(Errno::NOENT)
+        }
+        found => found,
+    }
 }
 
 /// The domain that this exec enters; `None` when it keeps its own.
@@ -83,7 +91,7 @@ fn new_domain(asker: Asker<'_>, seen: &Seen) -> Result<Option<Sid>> {
     entered(&*asker.gate.server, asker.ssid, seen.label.sid).map_err(|_| Errno::ACCESS)
 }
 
-fn allow_entry(asker: Asker<'_>, seen: &Seen, domain: Sid, path: &PathBuf) -> Result<()> {
+fn allow_entry(asker: Asker<'_>, seen: &Seen, domain: Sid, path: &Path) -> Result<()> {
     let object = || path.to_string_lossy().into_owned();
     let hint = Hint::default();
     let transition = Request {

@@ -30,6 +30,8 @@ pub(crate) struct Process {
     sid: Sid,
     /// When it started: together with the PID, that is who it is.
     started: u64,
+    /// Another process may be tracing it or reading its memory.
+    watched: bool,
 }
 
 impl Processes {
@@ -38,7 +40,10 @@ impl Processes {
             return Ok(Self::One(domains.first().copied().unwrap_or(InitialSid::Init.into())));
         };
         let started = caller::started(view, command)?;
-        Ok(Self::Many(Mutex::new(HashMap::from([(command, Process { sid: *first, started })]))))
+        Ok(Self::Many(Mutex::new(HashMap::from([(
+            command,
+            Process { sid: *first, started, watched: false },
+        )]))))
     }
 
     /// The label of the calling process.
@@ -60,25 +65,39 @@ fn lock(known: &Mutex<HashMap<u32, Process>>) -> MutexGuard<'_, HashMap<u32, Pro
 /// A parent always has a label by then: its fork came through the gate.
 fn label(gate: &Gate, known: &Mutex<HashMap<u32, Process>>, tid: u32) -> Result<Sid> {
     let identity = caller::identity(&gate.view, tid)?;
-    if let Some(sid) = own_label(gate, known, identity.pid)? {
+    if let Some(sid) = own_label(gate, &lock(known), identity.pid)? {
+        return Ok(sid);
+    }
+    let started = caller::started(&gate.view, identity.pid)?;
+    let mut known = lock(known);
+    // Somebody else may have labelled it, and its parent may have changed its label since.
+    if let Some(sid) = own_label(gate, &known, identity.pid)? {
         return Ok(sid);
     }
     // An orphan's parent is init or the monitor, neither of which has a label: whose child it was is lost, and it
     // may do nothing.
-    let sid = own_label(gate, known, identity.parent)?.ok_or(Errno::PERM)?;
-    let started = caller::started(&gate.view, identity.pid)?;
-    let mut known = lock(known);
+    let sid = own_label(gate, &known, identity.parent)?.ok_or(Errno::PERM)?;
     if known.len() >= MOST_KNOWN {
         known.retain(|pid, process| caller::started(&gate.view, *pid) == Ok(process.started));
     }
-    known.insert(identity.pid, Process { sid, started });
+    known.insert(identity.pid, Process { sid, started, watched: false });
     Ok(sid)
 }
 
-fn own_label(gate: &Gate, known: &Mutex<HashMap<u32, Process>>, pid: u32) -> Result<Option<Sid>> {
-    let Some(process) = lock(known).get(&pid).copied() else { return Ok(None) };
+fn own_label(gate: &Gate, known: &HashMap<u32, Process>, pid: u32) -> Result<Option<Sid>> {
+    let Some(process) = known.get(&pid) else { return Ok(None) };
     let same = caller::started(&gate.view, pid)? == process.started;
     Ok(same.then_some(process.sid))
+}
+
+/// Notes that another process has been let at the inside of `pid`. The kernel may take its time with the call, so the
+/// label of `pid` is what it is from now on: [`enter`] refuses to change it.
+pub(crate) fn watch(gate: &Gate, pid: u32) {
+    if let Processes::Many(known) = &gate.subjects
+        && let Some(process) = lock(known).get_mut(&pid)
+    {
+        process.watched = true;
+    }
 }
 
 /// The label of another process of the sandbox; of everything outside, the initial SID `kernel`.
@@ -104,11 +123,27 @@ pub(crate) fn label_children(gate: &Gate, pid: u32) -> Result<()> {
     Ok(())
 }
 
+/// As [`label_children`], also when some of them end meanwhile: then the kernel's list of children can leave others
+/// out. Before an exit that does not matter, as a child left out may do nothing afterwards.
+pub(crate) fn label_all_children(gate: &Gate, pid: u32) -> Result<()> {
+    let Processes::Many(known) = &gate.subjects else { return Ok(()) };
+    for other in gate.view.pids()? {
+        if caller::identity(&gate.view, other).is_ok_and(|it| it.parent == pid) {
+            let _ = label(gate, known, other);
+        }
+    }
+    Ok(())
+}
+
 /// Changes the label of a process that has just entered a domain. It is stopped, alone, and its children are labelled.
 pub(crate) fn enter(gate: &Gate, pid: u32, sid: Sid) -> Result<()> {
     let Processes::Many(known) = &gate.subjects else { return Err(Errno::PERM) };
     let started = caller::started(&gate.view, pid)?;
-    lock(known).insert(pid, Process { sid, started });
+    let mut known = lock(known);
+    if known.get(&pid).is_some_and(|process| process.watched && process.started == started) {
+        return Err(Errno::PERM);
+    }
+    known.insert(pid, Process { sid, started, watched: false });
     Ok(())
 }
 

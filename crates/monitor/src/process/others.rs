@@ -1,6 +1,6 @@
 //! What one process may do to another, and forking.
 
-use super::lineage::{Processes, subject_of};
+use super::lineage::{Processes, subject_of, watch};
 use crate::{
     caller::{Identity, identity, read_text},
     gate::{Answer, Asker, Outcome},
@@ -58,14 +58,18 @@ fn allow_one(asker: Asker<'_>, own: &Identity, pid: u32, requested: AccessVector
     if pid == own.inner_pid || pid == own.inner_tid {
         return ask(asker, asker.ssid, requested, &object);
     }
-    let tsid = match asker.gate.view.outer_pid(pid, own) {
-        Ok(outer) => subject_of(asker, outer)?,
-        Err(_) => {
-            let _ = ask(asker, InitialSid::Kernel.into(), requested, &object);
-            return Err(Errno::SRCH);
-        }
+    let Ok(outer) = asker.gate.view.outer_pid(pid, own) else {
+        let _ = ask(asker, InitialSid::Kernel.into(), requested, &object);
+        return Err(Errno::SRCH);
     };
-    ask(asker, tsid, requested, &object)
+    let tsid = subject_of(asker, outer)?;
+    ask(asker, tsid, requested, &object)?;
+    if requested == perm::process::PTRACE {
+        watch(asker.gate, outer);
+        // Between the answer and now it may have entered another domain.
+        return if subject_of(asker, outer)? == tsid { Ok(()) } else { Err(Errno::PERM) };
+    }
+    Ok(())
 }
 
 /// Each process of a group, or of the sandbox, must be one that `asker` may do this to.
@@ -123,6 +127,8 @@ pub(super) fn signal(asker: Asker<'_>) -> Outcome {
         Sysno::kill => (targets(asker, int(0))?, int(1)),
         Sysno::tkill | Sysno::rt_sigqueueinfo => (one(0)?, int(1)),
         Sysno::tgkill | Sysno::rt_tgsigqueueinfo => (one(0)?, int(2)),
+        // To a group or a session: there is a call for that.
+        Sysno::pidfd_send_signal if int(3) != 0 => return Err(Errno::INVAL),
         Sysno::pidfd_send_signal => (Targets::One(behind_pidfd(asker, int(0))?), int(1)),
         _ => (one(0)?, 0),
     };
@@ -138,13 +144,19 @@ pub(super) fn inspect(asker: Asker<'_>) -> Outcome {
     let ptrace = perm::process::PTRACE;
     match asker.number {
         Sysno::ptrace if int(0) == libc::PTRACE_TRACEME as i32 => {
-            let parent = asker.caller.identity()?.parent;
-            ask(asker, subject_of(asker, parent)?, ptrace, &|| "its parent".to_owned())?;
+            let &Identity { pid, parent, .. } = asker.caller.identity()?;
+            let tracer = Asker { ssid: subject_of(asker, parent)?, ..asker };
+            ask(tracer, asker.ssid, ptrace, &|| "its child".to_owned())?;
+            watch(asker.gate, pid);
         }
         Sysno::ptrace => allow(asker, &one(1)?, ptrace)?,
         Sysno::kcmp => {
             allow(asker, &one(0)?, ptrace)?;
             allow(asker, &one(1)?, ptrace)?;
+        }
+        // The descriptor may stand for another process by the time that the kernel looks.
+        Sysno::pidfd_getfd if matches!(asker.gate.subjects, Processes::Many(_)) => {
+            return Err(Errno::PERM);
         }
         Sysno::pidfd_getfd => allow(asker, &Targets::One(behind_pidfd(asker, int(0))?), ptrace)?,
         _ => allow(asker, &one(0)?, ptrace)?,
@@ -164,6 +176,10 @@ pub(super) fn tune(asker: Asker<'_>) -> Outcome {
             (int(1), perm::process::SETSCHED)
         }
         Sysno::ioprio_set if int(0) == IOPRIO_WHO_PROCESS => (int(1), perm::process::SETSCHED),
+        // Without PIDs of its own, the kernel takes every process of the user outside, too.
+        Sysno::setpriority | Sysno::ioprio_set if !asker.gate.private_pids => {
+            return Err(Errno::PERM);
+        }
         Sysno::setpriority | Sysno::ioprio_set => {
             allow(asker, &Targets::All, perm::process::SETSCHED)?;
             return Ok(Answer::Continue);

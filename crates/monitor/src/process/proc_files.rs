@@ -43,6 +43,11 @@ pub(crate) fn controlling_terminal(asker: Asker<'_>) -> Result<PathBuf> {
     tty_number(&text).and_then(tty_path).ok_or(Errno::NXIO)
 }
 
+/// The path of the monitor's own controlling terminal.
+pub(crate) fn own_terminal() -> Option<PathBuf> {
+    tty_path(tty_number(&std::fs::read_to_string("/proc/self/stat").ok()?)?)
+}
+
 /// Field 7 of proc_pid_stat(5); the name in field 2 may hold anything, so fields are counted from its end.
 fn tty_number(stat: &str) -> Option<u64> {
     let number: i32 = stat.rsplit_once(')')?.1.split_whitespace().nth(4)?.parse().ok()?;

@@ -5,7 +5,10 @@ use super::lineage;
 use crate::{
     file::Seen,
     gate::{Answer, Asker, Outcome},
-    sys::ptrace::{self, Event, Seized},
+    sys::{
+        memory,
+        ptrace::{self, Event, Seized},
+    },
 };
 use flask::{Sid, perm};
 use rustix::{
@@ -27,9 +30,39 @@ pub(super) fn enter(asker: Asker<'_>, seen: &Seen, file: &OwnedFd, domain: Sid) 
         if (status.device, status.number) != (seen.status.device, seen.status.number) {
             return Err(Errno::ACCESS);
         }
-        lineage::label_children(asker.gate, pid)?;
+        lineage::label_all_children(asker.gate, pid)?;
+        make_secure(pid)?;
         lineage::enter(asker.gate, pid, domain)
     })
+}
+
+/// Tells the new program that it runs with other rights than its caller (`AT_SECURE` of getauxval(3)), so that its
+/// loader takes no libraries from the caller's environment. The program's stack, as the kernel has just laid it out:
+/// the number of arguments, arguments, 0, environment, 0, auxiliary vector.
+fn make_secure(pid: u32) -> Result<()> {
+    const MOST_WORDS: u64 = 1 << 20;
+    let word = |at: u64| {
+        let mut bytes = [0; 8];
+        match memory::read(pid, at, &mut bytes)? {
+            8 => Ok(u64::from_ne_bytes(bytes)),
+            _ => Err(Errno::FAULT),
+        }
+    };
+    let stack = ptrace::stack_pointer(pid)?;
+    let mut at = stack + 8 * (word(stack)?.min(MOST_WORDS) + 2);
+    let end = at + 8 * MOST_WORDS;
+    while at < end && word(at)? != 0 {
+        at += 8;
+    }
+    at += 8;
+    while at < end {
+        match word(at)? {
+            libc::AT_SECURE => return memory::write(pid, at + 8, &1_u64.to_ne_bytes()),
+            libc::AT_NULL => break,
+            _ => at += 16,
+        }
+    }
+    Err(Errno::FAULT)
 }
 
 /// Executes a file and keeps the domain, where the envelope alone would let other files be executed.

@@ -29,6 +29,7 @@ pub(crate) fn decide(asker: Asker<'_>) -> Option<Outcome> {
         Sysno::socket | Sysno::socketpair => create(asker, class_of(int(0), int(1), int(2))),
         Sysno::connect => connect(asker),
         Sysno::bind => bind(asker),
+        Sysno::listen => listen(asker),
         Sysno::sendto => message::sendto(asker),
         Sysno::sendmsg => message::sendmsg(asker),
         Sysno::sendmmsg => message::sendmmsg(asker),
@@ -89,6 +90,10 @@ impl Socket {
         let pid = Pid::from_raw(pid as i32).ok_or(Errno::SRCH)?;
         let pidfd = rustix::process::pidfd_open(pid, PidfdFlags::empty())?;
         let fd = rustix::process::pidfd_getfd(&pidfd, fd, PidfdGetfdFlags::empty())?;
+        if !asker.gate.listener.is_valid(asker.caller.call.id) {
+            // The caller is dead, and the socket may be that of whoever got its PID.
+            return Err(Errno::SRCH);
+        }
         let option = |name| sys::socket::option(fd.as_fd(), name);
         let family = option(libc::SO_DOMAIN)?;
         let class = class_of(family, option(libc::SO_TYPE)?, option(libc::SO_PROTOCOL)?);
@@ -116,6 +121,9 @@ fn connect(asker: Asker<'_>) -> Outcome {
     allow(asker, socket.class, asker.ssid, perm::socket::CONNECT, &|| address.to_string())?;
     let target = names::reach(asker, &socket, &address, names::Use::Connect)?;
     sys::socket::connect(socket.fd.as_fd(), target.bytes(&address))?;
+    if target.is_inside {
+        names::met_inside(asker, &socket)?;
+    }
     Ok(Answer::Return(0))
 }
 
@@ -124,5 +132,15 @@ fn bind(asker: Asker<'_>) -> Outcome {
     let address = address(asker, 1)?;
     allow(asker, socket.class, asker.ssid, perm::socket::BIND, &|| address.to_string())?;
     names::bind(asker, &socket, &address)?;
+    Ok(Answer::Return(0))
+}
+
+/// A socket that has no port yet gets one here, so this is a bind to whatever the kernel chooses.
+fn listen(asker: Asker<'_>) -> Outcome {
+    let socket = Socket::of(asker, asker.caller.int(0))?;
+    let object = || "a socket to listen at".to_owned();
+    allow(asker, socket.class, asker.ssid, perm::socket::LISTEN, &object)?;
+    names::listen(asker, &socket)?;
+    rustix::net::listen(&socket.fd, asker.caller.int(1))?;
     Ok(Answer::Return(0))
 }

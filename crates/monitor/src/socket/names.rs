@@ -55,6 +55,9 @@ pub(super) enum Use {
 }
 
 impl Endpoints {
+    /// Names that are remembered; beyond, those of the past are forgotten, and reached as anybody's.
+    const MOST: usize = 10_000;
+
     pub(crate) fn new(rules: &LabelRules) -> Self {
         Self { nodes: rules.nodes.clone(), ports: rules.ports.clone(), bound: Mutex::default() }
     }
@@ -83,7 +86,11 @@ impl Endpoints {
     }
 
     fn remember(&self, name: Bound, sid: Sid) {
-        self.bound.lock().unwrap_or_else(PoisonError::into_inner).insert(name, sid);
+        let mut bound = self.bound.lock().unwrap_or_else(PoisonError::into_inner);
+        if bound.len() >= Self::MOST {
+            bound.clear();
+        }
+        bound.insert(name, sid);
     }
 
     fn owner(&self, name: &Bound) -> Option<Sid> {
@@ -92,20 +99,31 @@ impl Endpoints {
 }
 
 /// An address that may be used, in the form in which the monitor uses it.
-pub(super) enum Target {
-    /// As the program gave it.
-    Same,
-    /// The socket's file, held open so that it stays the one that was decided.
-    File { bytes: Vec<u8>, _held: OwnedFd },
+pub(super) struct Target {
+    /// The socket's file, held open so that it stays the one that was decided, and its name; as the program gave it
+    /// without one.
+    file: Option<(Vec<u8>, OwnedFd)>,
+    /// It was decided as the name of a process of the sandbox.
+    pub(super) is_inside: bool,
 }
 
 impl Target {
+    const SAME: Self = Self { file: None, is_inside: false };
+
     pub(super) fn bytes<'a>(&'a self, address: &'a Address) -> &'a [u8] {
-        match self {
-            Self::Same => &address.bytes,
-            Self::File { bytes, .. } => bytes,
-        }
+        self.file.as_ref().map_or(&address.bytes, |(bytes, _)| bytes)
     }
+}
+
+/// Whether the peer of a connected socket is in the sandbox: a name that the sandbox once had may belong to somebody
+/// else by now.
+pub(super) fn met_inside(asker: Asker<'_>, socket: &Socket) -> Result<()> {
+    let peer = rustix::net::sockopt::socket_peercred(&socket.fd)?.pid;
+    if asker.gate.view.is_inside(peer.as_raw_nonzero().get() as u32) {
+        return Ok(());
+    }
+    rustix::net::shutdown(&socket.fd, rustix::net::Shutdown::Both)?;
+    Err(Errno::ACCESS)
 }
 
 /// Decides whether `asker` may reach `address` with `socket`.
@@ -122,7 +140,8 @@ pub(super) fn reach(
         _ => AccessVector::NONE,
     };
     match &address.kind {
-        Kind::None => {}
+        // A TCP socket that has let go of its peer could listen at the port it had.
+        Kind::None if socket.class != Class::TcpSocket => {}
         Kind::Ip(ip, port) if is_ip(socket.family) => {
             let requested = if usage == Use::Connect {
                 perm::endpoint::NAME_CONNECT
@@ -136,20 +155,20 @@ pub(super) fn reach(
             return reach_file(asker, socket, path, peer);
         }
         Kind::Abstract(name) if socket.family == libc::AF_UNIX => {
-            allow(asker, socket.class, abstract_name(asker, name), peer, &object)?;
+            let owner = asker.gate.endpoints.owner(&Bound::Abstract(name.clone()));
+            let tsid = owner.unwrap_or_else(|| abstract_name(asker, name));
+            allow(asker, socket.class, tsid, peer, &object)?;
+            return Ok(Target { file: None, is_inside: owner.is_some() });
         }
         // Netlink and the like: `connect` on the socket itself has been asked for.
         Kind::Other(family) if i32::from(*family) == socket.family && !is_ip(socket.family) => {}
         _ => return Err(Errno::AFNOSUPPORT),
     }
-    Ok(Target::Same)
+    Ok(Target::SAME)
 }
 
-/// The label of an abstract name: its owner's, if the sandbox has bound it; else that of a rule for `@NAME`.
+/// The label of an abstract name that the sandbox has not bound: that of a rule for `@NAME`.
 fn abstract_name(asker: Asker<'_>, name: &[u8]) -> Sid {
-    if let Some(owner) = asker.gate.endpoints.owner(&Bound::Abstract(name.to_vec())) {
-        return owner;
-    }
     let rule = path_from(&[b"@", name].concat()).to_owned();
     let sid = asker.gate.labels.of_path(&rule, FileKind::Socket);
     if sid == InitialSid::File.into() { InitialSid::AnySocket.into() } else { sid }
@@ -193,11 +212,12 @@ fn reach_file(
         return Err(Errno::CONNREFUSED);
     }
     let bound = Bound::File { device: seen.status.device, number: seen.status.number };
-    let tsid = asker.gate.endpoints.owner(&bound).unwrap_or(seen.label.sid);
+    let owner = asker.gate.endpoints.owner(&bound);
+    let tsid = owner.unwrap_or(seen.label.sid);
     allow(asker, socket.class, tsid, requested, &|| format!("unix:{}", path.display()))?;
     // This thread's working directory is the monitor's `/proc/self/fd`.
     let bytes = unix_bytes(held.as_raw_fd().to_string().as_bytes())?;
-    Ok(Target::File { bytes, _held: held })
+    Ok(Target { file: Some((bytes, held)), is_inside: owner.is_some() })
 }
 
 /// Decides and makes a bind.
@@ -220,6 +240,19 @@ pub(super) fn bind(asker: Asker<'_>, socket: &Socket, address: &Address) -> Resu
         _ => return Err(Errno::AFNOSUPPORT),
     }
     sys::socket::bind(socket.fd.as_fd(), &address.bytes)
+}
+
+/// Decides a listen: the port that a socket was bound to has been decided, one that it gets now has not.
+pub(super) fn listen(asker: Asker<'_>, socket: &Socket) -> Result<()> {
+    if !is_ip(socket.family) {
+        return Ok(());
+    }
+    let own = std::net::SocketAddr::try_from(rustix::net::getsockname(&socket.fd)?)?;
+    if own.port() != 0 {
+        return Ok(());
+    }
+    let tsid = endpoint(asker, socket.class, own.ip().to_canonical(), 0)?;
+    allow(asker, Class::Endpoint, tsid, perm::endpoint::NAME_BIND, &|| own.to_string())
 }
 
 fn bind_file(asker: Asker<'_>, socket: &Socket, path: &Path, address: &[u8]) -> Result<()> {

@@ -75,6 +75,17 @@ pub(crate) fn detach(tid: u32, signal: i32) {
     let _ = request(libc::PTRACE_DETACH, tid, signal as usize);
 }
 
+/// The stack pointer of a stopped thread.
+pub(crate) fn stack_pointer(tid: u32) -> Result<u64> {
+    let none = std::ptr::null_mut::<libc::c_void>();
+    // SAFETY: `user_regs_struct` is plain integers, for which all zeroes is a value.
+    let mut registers: libc::user_regs_struct = unsafe { std::mem::zeroed() };
+    // SAFETY: GETREGS writes one `user_regs_struct`, which `registers` is; `addr` is ignored.
+    let code =
+        unsafe { libc::ptrace(libc::PTRACE_GETREGS, tid as libc::pid_t, none, &raw mut registers) };
+    if code == -1 { Err(last_errno()) } else { Ok(registers.rsp) }
+}
+
 fn request(request: libc::c_uint, tid: u32, data: usize) -> Result<()> {
     let none = std::ptr::null_mut::<libc::c_void>();
     // SAFETY: SEIZE, INTERRUPT and DETACH read no memory of ours: `addr` is null and `data` an integer.

@@ -78,7 +78,7 @@ fn tunable_branch(
     let expression = tree.list(body.node)[1];
     let value = sets::truth(tree, expression, &mut |node, word| {
         let found = values.get(&last_part(tree, word)).copied();
-        found.ok_or_else(|| Failure::unknown(node, super::scopes::Space::Tunable, word))
+        found.ok_or_else(|| Failure::unknown(node, super::space::Space::Tunable, word))
     })?;
     let branches = body.entries.iter().filter_map(|entry| match entry {
         Entry::Container(branch) => Some(*branch),
@@ -149,7 +149,7 @@ fn named(
     };
     scopes.find_container(tree, containers, at, tree.text(word)).ok_or(Failure::unknown(
         node,
-        super::scopes::Space::Block,
+        super::space::Space::Block,
         word,
     ))
 }

@@ -14,6 +14,7 @@ mod errors;
 mod expand;
 mod scopes;
 mod sets;
+mod space;
 mod tree;
 mod words;
 
@@ -22,7 +23,8 @@ pub use errors::{PolicyError, PolicyErrors};
 use crate::policy::Policy;
 use containers::{Container, Containers, Entry, Kind};
 use rustc_hash::FxHashSet;
-use scopes::{Scopes, Space};
+use scopes::Scopes;
+use space::Space;
 use tree::{Node, Tree};
 use words::Word;
 

@@ -1,101 +1,11 @@
 //! Names: what is declared in which container, and what a name means where it is used.
 
 use super::containers::{Container, Containers, Entry, Kind};
+use super::space::Space;
 use super::tree::{Item, Node, Tree};
 use super::words::{Word, kw};
 use super::{Failure, Report};
 use rustc_hash::{FxHashMap, FxHashSet};
-
-/// Kinds of names that do not clash with one another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Space {
-    Block,
-    User,
-    Role,
-    Type,
-    Common,
-    Class,
-    ClassPermission,
-    Boolean,
-    Tunable,
-    Sensitivity,
-    Category,
-    Sid,
-    Context,
-    Level,
-    LevelRange,
-    IpAddr,
-    PermissionX,
-    Text,
-}
-
-impl Space {
-    /// What a name of it is called in messages.
-    pub(super) fn noun(self) -> &'static str {
-        match self {
-            Self::Block => "block, macro or optional",
-            Self::User => "user",
-            Self::Role => "role",
-            Self::Type => "type",
-            Self::Common => "common",
-            Self::Class => "class",
-            Self::ClassPermission => "class permission set",
-            Self::Boolean => "boolean",
-            Self::Tunable => "tunable",
-            Self::Sensitivity => "sensitivity",
-            Self::Category => "category",
-            Self::Sid => "initial SID",
-            Self::Context => "context",
-            Self::Level => "level",
-            Self::LevelRange => "level range",
-            Self::IpAddr => "address",
-            Self::PermissionX => "set of extended permissions",
-            Self::Text => "parameter",
-        }
-    }
-
-    /// Where names declared by a statement go, and its keyword is what they are.
-    fn declared_by(keyword: Word) -> Option<Self> {
-        Some(match keyword {
-            kw::TYPE | kw::TYPEATTRIBUTE | kw::TYPEALIAS => Self::Type,
-            kw::ROLE | kw::ROLEATTRIBUTE => Self::Role,
-            kw::USER | kw::USERATTRIBUTE => Self::User,
-            kw::COMMON => Self::Common,
-            kw::CLASS | kw::CLASSMAP => Self::Class,
-            kw::CLASSPERMISSION => Self::ClassPermission,
-            kw::BOOLEAN => Self::Boolean,
-            kw::TUNABLE => Self::Tunable,
-            kw::SENSITIVITY | kw::SENSITIVITYALIAS => Self::Sensitivity,
-            kw::CATEGORY | kw::CATEGORYALIAS | kw::CATEGORYSET => Self::Category,
-            kw::SID => Self::Sid,
-            kw::CONTEXT => Self::Context,
-            kw::LEVEL => Self::Level,
-            kw::LEVELRANGE => Self::LevelRange,
-            kw::IPADDR => Self::IpAddr,
-            kw::PERMISSIONX => Self::PermissionX,
-            _ => return None,
-        })
-    }
-
-    /// What a macro's parameter of that kind may stand for.
-    fn of_param(kind: Word) -> Option<Self> {
-        Some(match kind {
-            kw::TYPE => Self::Type,
-            kw::ROLE => Self::Role,
-            kw::USER => Self::User,
-            kw::CLASS | kw::CLASSMAP => Self::Class,
-            kw::CLASSPERMISSION => Self::ClassPermission,
-            kw::SENSITIVITY => Self::Sensitivity,
-            kw::CATEGORY | kw::CATEGORYSET => Self::Category,
-            kw::LEVEL => Self::Level,
-            kw::LEVELRANGE => Self::LevelRange,
-            kw::IPADDR => Self::IpAddr,
-            kw::BOOL | kw::BOOLEAN => Self::Boolean,
-            kw::NAME | kw::STRING => Self::Text,
-            _ => return None,
-        })
-    }
-}
 
 /// A number of a declared thing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -170,6 +80,7 @@ impl Scopes {
         let mut scopes = Self::of_blocks(containers);
         scopes.declare_object_r(containers);
         for id in live {
+            scopes.check_block(tree, containers, *id).unwrap_or_else(|failure| report.add(failure));
             let scope = scope_of(containers, *id);
             for entry in containers.entries(*id) {
                 if let Entry::Statement(node) = entry {
@@ -182,6 +93,26 @@ impl Scopes {
             scopes.declare_in_macro(tree, containers, id);
         }
         scopes
+    }
+
+    /// Two blocks of one name are a mistake, unless one of them is a copy.
+    fn check_block(
+        &self,
+        tree: &Tree,
+        containers: &Containers,
+        id: Container,
+    ) -> Result<(), Failure> {
+        let body = containers.get(id);
+        let Kind::Block { name, .. } = body.kind else { return Ok(()) };
+        let is_copied = containers
+            .around(id)
+            .any(|id| matches!(containers.get(id).kind, Kind::Inherit { .. } | Kind::Call { .. }));
+        let first = self.blocks.get(&(scope_of(containers, body.parent), name));
+        if is_copied || first == Some(&id) {
+            return Ok(());
+        }
+        let message = format!("block `{}` is declared twice", tree.text(name));
+        Err(Failure::wrong(body.node, message, "use `(in block …)` to add to a block"))
     }
 
     /// Every policy has the role `object_r`, declared or not.

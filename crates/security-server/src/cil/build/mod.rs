@@ -14,7 +14,8 @@ mod types;
 mod xperms;
 
 use super::containers::{Container, Containers};
-use super::scopes::{Binding, Scopes, Space, SymbolId};
+use super::scopes::{Binding, Scopes, SymbolId};
+use super::space::Space;
 use super::tree::{Item, Node, Tree};
 use super::words::{Word, kw};
 use super::{Failure, Report};

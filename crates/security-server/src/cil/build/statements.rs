@@ -2,8 +2,9 @@
 
 use super::{Builder, Container, Failure, Item, Node, Report, Word, kw};
 use crate::cil::containers::{Entry, Kind};
-use crate::cil::scopes::{Space, closest};
+use crate::cil::scopes::closest;
 use crate::cil::sets::{TruthStep, truth_steps};
+use crate::cil::space::Space;
 use crate::policy::{BoolStep, Branch, Condition};
 use crate::{BoolId, CondId};
 use rustc_hash::FxHashMap;

@@ -1,0 +1,4 @@
+/* Says that it runs. */
+#include "attack.h"
+
+int main(void) { return ESCAPED; }

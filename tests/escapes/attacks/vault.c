@@ -1,0 +1,8 @@
+/* The program of another domain: holds a secret in its environment, says that it is there, and waits. */
+#include "attack.h"
+
+int main(void) {
+    if (write(1, "!", 1) != 1) return 3;
+    usleep(600000);
+    return 0;
+}

@@ -1,0 +1,50 @@
+//! Attacks. Each test builds a small program that tries to get out of its sandbox, runs it under `dewar run`, and
+//! looks from outside whether it did.
+//!
+//! An attack ends with status 0 when it was held and with 42 when it got through. Every test runs as root, as an
+//! ordinary user, and as an ordinary user on a machine that forbids namespaces, unless it is about one of these.
+
+mod attack;
+mod dewar;
+mod domains;
+mod files;
+mod kernel;
+mod network;
+mod processes;
+mod stage;
+mod terminals;
+
+use libtest_mimic::{Arguments, Trial};
+use stage::{Stage, Variant};
+use std::process::ExitCode;
+
+/// A test, and its name: the attack.
+pub(crate) type Case = (&'static str, fn(&Stage));
+
+/// Lists functions as cases.
+macro_rules! cases {
+    ($($name:ident),* $(,)?) => { &[$((stringify!($name), $name as fn(&crate::stage::Stage))),*] };
+}
+pub(crate) use cases;
+
+fn main() -> ExitCode {
+    let groups = [
+        domains::CASES,
+        files::CASES,
+        kernel::CASES,
+        network::CASES,
+        processes::CASES,
+        terminals::CASES,
+    ];
+    let mut trials = Vec::new();
+    for variant in Variant::available() {
+        for (name, case) in groups.into_iter().flatten() {
+            let run = move || {
+                case(&Stage::new(variant));
+                Ok(())
+            };
+            trials.push(Trial::test(format!("{}::{name}", variant.name()), run));
+        }
+    }
+    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+}
