@@ -134,6 +134,8 @@ impl Open {
     fn leave_to_kernel(&self, asker: Asker<'_>) -> Outcome {
         match look_through(asker.caller, self.name()) {
             Ok(fd) if self.is_temporary() => self.allow_temporary(asker, &fd)?,
+            // A pipe, a socket or memory: its process holds it already.
+            Ok(fd) if !has_name(asker, &fd)? => {}
             Ok(fd) => {
                 let seen = Seen::of(asker, fd.as_fd())?;
                 seen.allow(asker, self.requested(seen.class), &fd)?;
