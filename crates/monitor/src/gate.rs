@@ -177,8 +177,6 @@ pub(crate) struct Gate {
     pub(crate) ids_change: bool,
     /// Nothing is decided: the base that measurements compare with.
     pub(crate) off: bool,
-    /// The sandbox sees no process but its own.
-    pub(crate) private_pids: bool,
     pub(crate) lead: Lead,
 }
 

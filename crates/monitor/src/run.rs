@@ -182,7 +182,6 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
         ids: (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw()),
         ids_change: prepared.spec.capabilities & CHANGES_IDS != 0,
         off: enforce == Enforce::OFF,
-        private_pids: prepared.spec.namespaces.pid,
         lead: crate::gate::Lead::default(),
         server,
     });

@@ -98,13 +98,13 @@ fn supervised(asker: Asker<'_>, check: impl FnOnce(u32) -> Result<()>) -> Outcom
     let pid = asker.caller.identity()?.pid;
     // A process that is traced already is denied, as SELinux does.
     let seized = Seized::new(tid)?;
-    if !asker.gate.listener.is_valid(asker.caller.call.id) {
-        return Err(Errno::SRCH);
-    }
-    asker.gate.listener.send_continue(asker.caller.call.id)?;
+    let gate = asker.gate;
+    let id = asker.caller.call.id;
+    // A caller that has been killed meanwhile, or another thread with its number, is only let go.
+    let goes_on = gate.listener.is_valid(id) && gate.listener.send_continue(id).is_ok();
     match seized.wait()? {
         Event::Executed => {
-            if check(pid).is_err() {
+            if goes_on && check(pid).is_err() {
                 kill(pid);
             }
             ptrace::detach(pid, 0);

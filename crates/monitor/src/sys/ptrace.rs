@@ -69,10 +69,12 @@ fn event(status: i32) -> Option<Event> {
     })
 }
 
-/// Lets a stopped thread go, with a signal or 0.
+/// Lets a stopped thread go, with a signal or 0. One that was killed meanwhile is seen off instead: until its tracer has
+/// done so, its parent could not.
 pub(crate) fn detach(tid: u32, signal: i32) {
-    // It is dead when this fails.
-    let _ = request(libc::PTRACE_DETACH, tid, signal as usize);
+    if request(libc::PTRACE_DETACH, tid, signal as usize).is_err() {
+        let _ = Seized { tid }.wait();
+    }
 }
 
 /// The stack pointer of a stopped thread.
