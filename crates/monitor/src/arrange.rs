@@ -79,7 +79,9 @@ impl Arrangement {
         if self.leaves_out(&place.tree.path) {
             return;
         }
-        self.looks |= place.hidden;
+        // What does not exist says so by itself.
+        self.looks |=
+            place.hidden && files(place).is_none_or(|files| files.iter().any(|file| exists(file)));
         let content = AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::ReadDir;
         if place.any.intersects(content) || !around.intersects(content) {
             return;
@@ -104,6 +106,10 @@ fn other_terminals() -> Vec<PathBuf> {
     };
     let paths = entries.flatten().map(|entry| entry.path());
     paths.filter(|path| is_number(path) && !own.contains(path)).collect()
+}
+
+fn exists(path: &Path) -> bool {
+    std::fs::symlink_metadata(path).is_ok()
 }
 
 /// Directories whose content is left out: the outermost ones around something hidden in which nothing is granted but

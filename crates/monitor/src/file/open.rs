@@ -10,7 +10,7 @@ use crate::{
     label::{Status, file_kind},
     plan::Rights,
     process::proc_files,
-    resolve::{Found, Name, look_through, walk},
+    resolve::{Found, Name, look, walk},
 };
 use avc::Hint;
 use flask::{AccessVector, Class, Question, Sid, perm};
@@ -132,10 +132,16 @@ impl Open {
     /// Sound because the envelope refuses exactly what policy refuses for these rights (see `Plan::exact`): other
     /// bytes in the path, or other links on the way, reach nothing that policy does not grant.
     fn leave_to_kernel(&self, asker: Asker<'_>) -> Outcome {
-        match look_through(asker.caller, self.name()) {
+        let found = match look(asker.caller, self.name()) {
+            Err(Errno::LOOP) => match walk(asker.caller, self.name()).and_then(Found::existing) {
+                // A pipe, a socket or memory, by a magic link: its process holds it already.
+                Ok(fd) if !has_name(asker, &fd)? => return Ok(Answer::Continue),
+                found => found,
+            },
+            found => found,
+        };
+        match found {
             Ok(fd) if self.is_temporary() => self.allow_temporary(asker, &fd)?,
-            // A pipe, a socket or memory: its process holds it already.
-            Ok(fd) if !has_name(asker, &fd)? => {}
             Ok(fd) => {
                 let seen = Seen::of(asker, fd.as_fd())?;
                 seen.allow(asker, self.requested(seen.class), &fd)?;

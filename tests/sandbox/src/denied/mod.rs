@@ -14,8 +14,8 @@ use crate::{
 /// The cases of this part.
 pub(crate) const CASES: &[&[crate::Case]] = &[files::CASES, processes::CASES, sockets::CASES];
 
-/// What refusals look like to the program: no rights, or no such thing.
-const REFUSALS: [&str; 5] = ["EACCES", "EPERM", "ENOENT", "EROFS", "ESRCH"];
+/// What refusals look like to the program: no rights, no such thing, or (a move between labels) another file system.
+const REFUSALS: [&str; 6] = ["EACCES", "EPERM", "ENOENT", "EROFS", "ESRCH", "EXDEV"];
 
 /// Runs a Python program whose every attempt, one a line, must be refused.
 fn refused(stage: &Stage, program: &str) -> (Ran, Record) {

@@ -47,7 +47,7 @@ fn links_are_made_and_followed(stage: &Stage) {
 
 fn chmod_and_umask_set_modes(stage: &Stage) {
     stage
-        .same("umask; chmod -R u+w,g-rwx,o=t a; chmod 4711 a/one; chmod +t a; umask 077; echo x > private; mkdir pd; umask 000; echo x > public; mkdir od; mkfifo pf; (umask 027; touch t; mkdir m; echo > e); umask; chmod 0 private; chmod 777 nothing; cp public c; stat -c '%A %n' *; python3 -c \"import os; fd=os.open('x',os.O_CREAT|os.O_WRONLY,0o606); os.fchmod(fd,0o1640); os.chmod('t',0o600,follow_symlinks=True)\"")
+        .same("umask; chmod -R u+w,g-rwx,o=t a; chmod 711 a/one; chmod +t a; umask 077; echo x > private; mkdir pd; umask 000; echo x > public; mkdir od; mkfifo pf; (umask 027; touch t; mkdir m; echo > e); umask; chmod 0 private; chmod 777 nothing; cp public c; stat -c '%A %n' *; python3 -c \"import os; fd=os.open('x',os.O_CREAT|os.O_WRONLY,0o606); os.fchmod(fd,0o1640); os.chmod('t',0o600,follow_symlinks=True)\"")
         .before(SAMPLE)
         .check();
 }
