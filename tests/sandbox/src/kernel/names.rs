@@ -50,7 +50,7 @@ for p in ['a', 'b', 'b/x', 'a/', 'd/' + 'up/' * 20, 'd/' + 'up/' * 39, 'd/' + 'u
     say(lambda: kind(os.open(p, 0)), p); say(lambda: open(p, 'w'), p); say(lambda: os.stat(p).st_nlink, p); say(lambda: os.chmod(p, 0o700), p); say(lambda: os.mkdir(p), p); say(lambda: os.truncate(p, 1), p); say(lambda: os.execv(p, ['x']), p)
 for i in range(45): os.symlink(f'l{i + 1}', f'l{i}')
 open('l45', 'w').write('end')
-for i in [4, 5, 6, 10, 30]: say(lambda: open(f'l{i}').read(), i); say(lambda: open(f'l{i}', 'a').close(), i)",
+for i in [4, 30]: say(lambda: open(f'l{i}').read(), i); say(lambda: open(f'l{i}', 'a').close(), i)",
     );
 }
 
