@@ -1,0 +1,21 @@
+//! E-code: a safe subset of C, compiled at run time.
+#![deny(unsafe_code)]
+
+mod ast;
+mod check;
+mod compile;
+mod diag;
+pub mod ir;
+mod isolated;
+mod lex;
+mod number;
+mod parse;
+mod span;
+mod types;
+mod value;
+pub mod wasm;
+
+pub use compile::{Compiled, Input, compile};
+pub use diag::{CompileErrors, Message};
+pub use isolated::{IsolateError, IsolatedCode, IsolatedEngine, IsolatedInstance, IsolatedOptions};
+pub use value::{CallError, Host, Memory, NoHost, Value};
