@@ -216,6 +216,7 @@ impl IsolatedInstance {
 }
 
 /// A look at the clock.
+#[allow(clippy::needless_pass_by_value)] // The form that wasmtime wants.
 fn tick(caller: Caller<'_, State>) -> wasmtime::Result<()> {
     match caller.data().deadline {
         Some(deadline) if Instant::now() >= deadline => {

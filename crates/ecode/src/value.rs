@@ -108,6 +108,9 @@ pub enum CallError {
     /// The plugin read or wrote outside of its memory.
     #[error("the plugin was ended: it used memory that is not its own")]
     OutOfBounds,
+    /// An array on the stack overflowed in the function named; found when that returned.
+    #[error("the plugin was ended: an array on the stack overflowed in `{0}`")]
+    Smashed(String),
     /// The plugin ran longer than it may.
     #[error("the plugin was ended: its time is used up")]
     Timeout,

@@ -1,11 +1,12 @@
 //! The language, by small programs and their results.
 
-use ecode::{Input, IsolatedEngine, IsolatedOptions, NoHost, Value, compile};
-use std::time::Duration;
+mod common;
+
+use common::{TARGETS, module, run};
+use ecode::{NoHost, Value};
 
 #[test]
-fn small_programs_give_the_results_of_c() {
-    let engine = IsolatedEngine::new(IsolatedOptions::default()).unwrap();
+fn small_programs_give_the_same_results_on_every_target() {
     for (text, want) in [
         ("{ return 42; }", 42),
         ("{ int i, s = 0; for (i = 0; i < 10; i++) { if (i == 7) break; s += i; } return s; }", 21),
@@ -36,14 +37,10 @@ fn small_programs_give_the_results_of_c() {
         ("long proc() { int x = 5; int *p = &x; *p += 3; return x++ + ++x; }", 18),
         ("{ return sizeof(int*) + sizeof(long) + sizeof(\"abc\"); }", 20),
     ] {
-        let compiled =
-            compile(&Input::new("test.e", text)).unwrap_or_else(|e| panic!("{text}\n{e}"));
-        compiled.module.verify().unwrap_or_else(|e| panic!("{text}\n{e}\n{}", compiled.module));
-        let code = engine
-            .compile(&compiled.module)
-            .unwrap_or_else(|e| panic!("{text}\n{e}\n{}", compiled.module));
-        let mut instance = code.instantiate(Box::new(NoHost)).unwrap();
-        let got = instance.call("proc", &[], Duration::from_secs(5));
-        assert_eq!(got, Ok(Some(Value::I64(want))), "{text}\n{}", compiled.module);
+        let module = module(text, "");
+        for target in TARGETS {
+            let got = run(&module, target, Box::new(NoHost), "proc", &[]);
+            assert_eq!(got, Ok(Some(Value::I64(want))), "{target:?}: {text}\n{module}");
+        }
     }
 }

@@ -97,8 +97,8 @@ impl Checker<'_> {
     fn cast_op(&mut self, value: Val, to: TypeId) -> Operand {
         let (from_reg, to_reg) = (self.types.reg(value.ty), self.types.reg(to));
         match (self.types.get(value.ty).clone(), self.types.get(to).clone()) {
-            (_, Type::Bool) => self.to_bool(value, from_reg),
-            (_, Type::Int { bits, signed }) => self.to_int(value, bits, signed),
+            (_, Type::Bool) => self.as_bool(value, from_reg),
+            (_, Type::Int { bits, signed }) => self.as_int(value, bits, signed),
             (Type::F32 | Type::F64, Type::F32 | Type::F64) if from_reg != to_reg => {
                 self.emit_conv(ConvOp::FloatToFloat, from_reg, to_reg, value.op)
             }
@@ -108,14 +108,14 @@ impl Checker<'_> {
                 self.emit_conv(op, from_reg, to_reg, value.op)
             }
             (Type::Bool | Type::Int { .. }, Type::Ptr(_)) => {
-                let wide = self.to_int(value, 64, true);
+                let wide = self.as_int(value, 64, true);
                 self.emit_conv(ConvOp::IntToPtr, Ty::I64, Ty::Ptr, wide)
             }
             _ => value.op,
         }
     }
 
-    fn to_bool(&mut self, value: Val, from: Ty) -> Operand {
+    fn as_bool(&mut self, value: Val, from: Ty) -> Operand {
         match from {
             _ if value.ty.plain() == TypeId::BOOL => value.op,
             Ty::F32 | Ty::F64 => self.emit_cmp(CmpOp::Ne, from, value.op, Operand::Float(0)),
@@ -123,7 +123,7 @@ impl Checker<'_> {
         }
     }
 
-    fn to_int(&mut self, value: Val, bits: u8, signed: bool) -> Operand {
+    fn as_int(&mut self, value: Val, bits: u8, signed: bool) -> Operand {
         let reg = self.types.reg(value.ty);
         match self.types.get(value.ty) {
             Type::F32 | Type::F64 => {

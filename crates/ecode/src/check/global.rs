@@ -151,7 +151,7 @@ impl Checker<'_> {
         let size = self.types.size(leaf.ty).unwrap_or(0) as usize;
         match value.op {
             Operand::Int(number) => {
-                self.write_static(id, offset, &number.to_le_bytes()[..size.min(8)])
+                self.write_static(id, offset, &number.to_le_bytes()[..size.min(8)]);
             }
             Operand::Float(bits) if self.types.reg(leaf.ty) == Ty::F32 => {
                 let single = f64::from_bits(bits) as f32;
