@@ -177,7 +177,8 @@ impl NativeInstance {
         let missing = || CallError::NoFunction(function.to_owned());
         let shared = Arc::clone(&self.inside.shared);
         let (entry, sig) = shared.entries.get(function).ok_or_else(missing)?;
-        if sig.params.len() != args.len() || !sig.params.iter().zip(args).all(|(t, a)| *t == a.ty()) {
+        if sig.params.len() != args.len() || !sig.params.iter().zip(args).all(|(t, a)| *t == a.ty())
+        {
             return Err(missing());
         }
         let cells: Vec<u64> = args.iter().map(|arg| arg.bits()).chain([0]).collect();
@@ -188,7 +189,8 @@ impl NativeInstance {
         // parameters, `result` one, and `context` was filled in just above for this instance, which is borrowed
         // mutably, so no other call uses it. That the code itself does no harm is what the caller of
         // `instantiate` has vouched for.
-        let status = unsafe { enter(context, *entry as *const u8, cells.as_ptr(), &raw mut result) };
+        let status =
+            unsafe { enter(context, *entry as *const u8, cells.as_ptr(), &raw mut result) };
         match status {
             0 => Ok(sig.ret.map(|ty| Value::from_bits(ty, result))),
             _ => Err(self.failure(status as i64)),

@@ -82,7 +82,10 @@ fn case(path: &Path, target: Target) -> Result<(), String> {
     let expected = fs::read(path.with_extension("c.expected")).map_err(|e| e.to_string())?;
     let printed = printed.lock().unwrap();
     (*printed == expected).then_some(()).ok_or_else(|| {
-        format!("{target:?}: printed {:?}", String::from_utf8_lossy(&printed[..printed.len().min(60)]))
+        format!(
+            "{target:?}: printed {:?}",
+            String::from_utf8_lossy(&printed[..printed.len().min(60)])
+        )
     })
 }
 
@@ -197,7 +200,9 @@ fn format_text(memory: &dyn Memory, format: u64, mut list: u64) -> Result<Vec<u8
                 text.truncate(precision.take().unwrap_or(usize::MAX));
                 text
             }
-            b'f' => format!("{:.*}", precision.take().unwrap_or(6), f64::from_bits(value)).into_bytes(),
+            b'f' => {
+                format!("{:.*}", precision.take().unwrap_or(6), f64::from_bits(value)).into_bytes()
+            }
             b'g' | b'e' => format!("{}", f64::from_bits(value)).into_bytes(),
             _ => return Err(format!("conversion {conversion}")),
         };

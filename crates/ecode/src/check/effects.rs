@@ -66,8 +66,8 @@ fn children(expr: &Expr) -> Vec<&Expr> {
         ExprKind::Cond(a, b, c) => vec![a, b, c],
         ExprKind::Call(callee, args) => args.iter().chain([&**callee]).collect(),
         ExprKind::Generic(_, arms) => arms.iter().map(|arm| &arm.1).collect(),
-        ExprKind::SizeofExpr(_)
-        | ExprKind::Int { .. }
+        ExprKind::SizeofExpr(inner) => vec![inner],
+        ExprKind::Int { .. }
         | ExprKind::Float { .. }
         | ExprKind::Char(_)
         | ExprKind::Str(_)

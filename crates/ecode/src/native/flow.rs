@@ -7,8 +7,8 @@ use super::{
 };
 use crate::ir::{Block, BlockId, Body, Callee, FuncId, Inst, Operand, Reg, Term, TrapCode, Ty};
 use cranelift_codegen::ir::{
-    Block as Label, FuncRef, InstBuilder, StackSlot, StackSlotData, StackSlotKind, TrapCode as Mark,
-    Value, condcodes::IntCC, types,
+    Block as Label, FuncRef, InstBuilder, StackSlot, StackSlotData, StackSlotKind,
+    TrapCode as Mark, Value, condcodes::IntCC, types,
 };
 use cranelift_frontend::{FunctionBuilder, Switch, Variable};
 use cranelift_jit::JITModule;
@@ -54,7 +54,11 @@ pub(super) fn function<'a>(
     let frame = Frame::new(body, params, shared.protection);
     let stack = (frame.size > 0).then(|| {
         let shift = frame.align.trailing_zeros() as u8;
-        b.create_sized_stack_slot(StackSlotData::new(StackSlotKind::ExplicitSlot, frame.size, shift))
+        b.create_sized_stack_slot(StackSlotData::new(
+            StackSlotKind::ExplicitSlot,
+            frame.size,
+            shift,
+        ))
     });
     let regs = hold(&mut b, body, params);
     let labels = body.blocks.iter().map(|_| b.create_block()).collect();
@@ -283,4 +287,3 @@ impl Flow<'_, '_> {
         self.b.finalize(self.jit.target_config());
     }
 }
-

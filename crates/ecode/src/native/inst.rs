@@ -23,9 +23,7 @@ impl Flow<'_, '_> {
                 self.b.ins().iconst(types::I32, i64::from(*value as u32))
             }
             (Operand::Int(value), _) => self.b.ins().iconst(types::I64, *value),
-            (Operand::Float(bits), Ty::F32) => {
-                self.b.ins().f32const(f64::from_bits(*bits) as f32)
-            }
+            (Operand::Float(bits), Ty::F32) => self.b.ins().f32const(f64::from_bits(*bits) as f32),
             (Operand::Float(bits), _) => self.b.ins().f64const(f64::from_bits(*bits)),
             (Operand::Slot(slot, off), _) => {
                 let at = i64::from(self.frame.slots[slot.0 as usize]).wrapping_add(*off);

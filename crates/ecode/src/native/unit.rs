@@ -5,7 +5,8 @@ use crate::ir::{self, Signature, Ty};
 use cranelift_codegen::{
     Context,
     ir::{
-        AbiParam, Endianness, InstBuilder, MemFlagsData, StackSlotData, StackSlotKind, Type, UserFuncName, types,
+        AbiParam, Endianness, InstBuilder, MemFlagsData, StackSlotData, StackSlotKind, Type,
+        UserFuncName, types,
     },
     settings::{self, Configurable},
 };
@@ -46,7 +47,8 @@ pub(crate) fn build(
 ) -> Result<Unit, NativeError> {
     let mut jit = new_jit(symbols)?;
     let shared = declare(module, protection, &mut jit)?;
-    let mut gen_ = Generator { jit, context: Context::new(), builder: FunctionBuilderContext::new() };
+    let mut gen_ =
+        Generator { jit, context: Context::new(), builder: FunctionBuilderContext::new() };
     let mut code_bytes = 0;
     for (index, func) in module.funcs.iter().enumerate() {
         let id = ir::FuncId(index as u32);
@@ -69,10 +71,12 @@ pub(crate) fn build(
 
 fn new_jit(symbols: &[(&str, *const u8)]) -> Result<JITModule, NativeError> {
     let mut flags = settings::builder();
-    for (name, value) in [("opt_level", "speed"), ("is_pic", "false"), ("enable_verifier", "false")] {
+    for (name, value) in [("opt_level", "speed"), ("is_pic", "false"), ("enable_verifier", "false")]
+    {
         flags.set(name, value).map_err(|error| NativeError::Codegen(error.to_string()))?;
     }
-    let machine = cranelift_native::builder().map_err(|why| NativeError::Machine(why.to_owned()))?;
+    let machine =
+        cranelift_native::builder().map_err(|why| NativeError::Machine(why.to_owned()))?;
     let isa = machine
         .finish(settings::Flags::new(flags))
         .map_err(|error| NativeError::Codegen(error.to_string()))?;
@@ -186,7 +190,8 @@ impl Generator {
         b.append_block_params_for_function_params(block);
         b.switch_to_block(block);
         let bytes = own.params.len().max(1) as u32 * 8;
-        let slot = b.create_sized_stack_slot(StackSlotData::new(StackSlotKind::ExplicitSlot, bytes, 3));
+        let slot =
+            b.create_sized_stack_slot(StackSlotData::new(StackSlotKind::ExplicitSlot, bytes, 3));
         let cells = b.ins().stack_addr(types::I64, slot, 0);
         let params = b.block_params(block).to_vec();
         for (index, param) in params[1..].iter().enumerate() {

@@ -2,28 +2,28 @@
 #![allow(dead_code)]
 
 use ecode::{
-    CallError, Host, Input, IsolatedEngine, IsolatedOptions, NativeCode, Protection, Value, compile,
-    ir::Module,
+    CallError, Host, Input, IsolatedEngine, IsolatedOptions, NativeCode, Protection, Value,
+    compile, ir::Module,
 };
 use std::{sync::OnceLock, time::Duration};
 
 /// A target that runs here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Target {
+pub(crate) enum Target {
     Isolated,
     Native,
     NativeStack,
 }
 
-pub const TARGETS: [Target; 3] = [Target::Isolated, Target::Native, Target::NativeStack];
+pub(crate) const TARGETS: [Target; 3] = [Target::Isolated, Target::Native, Target::NativeStack];
 
-pub fn engine() -> &'static IsolatedEngine {
+pub(crate) fn engine() -> &'static IsolatedEngine {
     static ENGINE: OnceLock<IsolatedEngine> = OnceLock::new();
     ENGINE.get_or_init(|| IsolatedEngine::new(IsolatedOptions::default()).unwrap())
 }
 
 /// Compiles, or panics with the messages.
-pub fn module(text: &str, host: &str) -> Module {
+pub(crate) fn module(text: &str, host: &str) -> Module {
     let input = Input { host, ..Input::new("test.e", text) };
     let compiled = compile(&input).unwrap_or_else(|errors| panic!("{text}\n{errors}"));
     compiled.module.verify().unwrap_or_else(|e| panic!("{text}\n{e}\n{}", compiled.module));
@@ -31,7 +31,7 @@ pub fn module(text: &str, host: &str) -> Module {
 }
 
 /// Calls `function` once in a fresh instance.
-pub fn run(
+pub(crate) fn run(
     module: &Module,
     target: Target,
     host: Box<dyn Host>,
