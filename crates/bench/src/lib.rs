@@ -1,1 +1,3 @@
-//! Placeholder.
+//! placeholder
+mod random;
+pub mod sample;

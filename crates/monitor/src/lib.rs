@@ -1,1 +1,35 @@
-//! Placeholder.
+//! The monitor: Dewar's Linux side.
+//!
+//! ```text
+//!  policy ──▶ plan ──▶ arrangement (what the view leaves out) ──▶ envelope (Landlock) + filter (seccomp)
+//!                                                                     │ launch
+//!  program ── system call ──▶ kernel: refused by filter or envelope, run, or
+//!                             ──▶ gate ──▶ file │ process │ socket object manager ──▶ hint ─▶ AVC ─▶ server
+//!                             ◀── done on the program's behalf, continued, or errno ──▶ audit trail
+//! ```
+//!
+//! [`run`](run::run) does all of it for one command. It knows no policy: it asks a [`flask::SecurityServer`].
+#![cfg(all(target_os = "linux", target_arch = "x86_64"))]
+
+mod arrange;
+mod audit;
+mod bpf;
+mod caller;
+mod file;
+mod filter;
+mod gate;
+mod label;
+pub mod launch;
+mod manager;
+mod plan;
+mod process;
+mod resolve;
+mod run;
+mod socket;
+mod sys;
+
+pub use audit::Record;
+pub use avc::Stats;
+pub use filter::Mode;
+pub use landlock::ABI;
+pub use run::{Enforce, Job, Report, RunError, run};

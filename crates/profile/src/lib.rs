@@ -1,1 +1,91 @@
-//! Placeholder.
+//! Dewar's profiles: what a run may do, written for people, compiled to a type-enforcement policy.
+//!
+//! ```text
+//!  build.toml ─┐                                        ┌─▶ CIL      security server, `secilc`
+//!  workspace ──┴─▶ documents ─▶ merged profile ─▶ Compiled ─▶ environment, limits, capabilities   launcher
+//!  (extends)        with places   patterns, endpoints   └─▶ origin of each rule   explanations
+//! ```
+//!
+//! Each pattern of `[files]` becomes one type with one labelling rule; each domain is the type of its processes.
+//! The reference for people is `docs/profile.md`.
+//!
+//! # Example
+//!
+//! ```
+//! use profile::{Source, Variables, load};
+//!
+//! let source = Source::Text {
+//!     name: "example.toml".into(),
+//!     text: "[files]\nread = ['/usr']\nwrite = ['${workspace}']\n".into(),
+//!     directory: "/".into(),
+//! };
+//! let variables = Variables {
+//!     workspace: "/work".into(),
+//!     home: "/home/me".into(),
+//!     tmp: "/tmp/run".into(),
+//!     user: "me".into(),
+//!     nameservers: vec![],
+//! };
+//! let compiled = load(&source, &variables, &mut |_| Ok(vec![])).unwrap();
+//! let line = compiled.cil.lines().position(|l| l.contains("main_t workspace_t (file (write"));
+//! let origin = compiled.origin(line.unwrap() + 1).unwrap();
+//! assert_eq!((origin.line, origin.text.as_str()), (3, "'${workspace}'"));
+//! ```
+#![forbid(unsafe_code)]
+
+mod chain;
+mod compiled;
+mod document;
+mod environment;
+mod error;
+mod hosts;
+mod limits;
+mod merge;
+mod names;
+mod network;
+mod pattern;
+mod policy;
+mod rights;
+mod source;
+mod variables;
+
+pub use compiled::{Compiled, Domain, EndpointRule, Mode, PathRights, PathRule};
+pub use environment::Environment;
+pub use error::{Problem, ProfileError, ProfileErrors};
+pub use hosts::ResolvedHost;
+pub use limits::Limits;
+pub use network::Host;
+pub use source::{Origin, Source, shipped};
+pub use variables::Variables;
+
+use error::Reporter;
+use std::{io, net::IpAddr};
+
+/// The policy and all the rest that the profile `source` stands for under `variables`.
+///
+/// `resolver` gives the addresses of a host name; it is asked once for each name of a network rule. A name that
+/// it cannot resolve (or gives no address for) does not fail the loading: nothing is reachable by it, and
+/// [`Compiled::hosts`] says so.
+///
+/// # Errors
+///
+/// [`ProfileErrors`] with everything that is wrong with the profile and with what it extends.
+pub fn load(
+    source: &Source,
+    variables: &Variables,
+    resolver: &mut dyn FnMut(&str) -> io::Result<Vec<IpAddr>>,
+) -> Result<Compiled, ProfileErrors> {
+    let name = source.title();
+    let mut reporter = Reporter::default();
+    let documents = chain::read(source, &mut reporter);
+    let profile = merge::merge(&documents, variables, &mut reporter);
+    if reporter.has_errors() {
+        return Err(reporter.into_errors(name));
+    }
+    let hosts = hosts::resolve(&profile, variables, resolver);
+    let policy = policy::write(&name, &profile, &hosts, &mut reporter);
+    if reporter.has_errors() {
+        return Err(reporter.into_errors(name));
+    }
+    Ok(Compiled::new(name, profile, hosts, policy, reporter.sources))
+}

@@ -1,0 +1,137 @@
+//! The access vector cache of one object manager.
+
+use crate::{
+    Hint, Source, Stats, Verdict,
+    counters::Counters,
+    slot::Key,
+    sync::{AtomicU32, Ordering},
+    table::Table,
+};
+use flask::{AccessVector, Decision, Question, SecurityServer, Seqno, Unreachable};
+use std::sync::Arc;
+
+/// Entries of a cache that is not told otherwise.
+const DEFAULT_ENTRIES: usize = 4096;
+
+/// How often a question is put to the security server while its answers are late.
+const TRIES: usize = 8;
+
+/// Keeps the security server's answers for one object manager, and counts where they were found.
+pub struct Avc {
+    server: Arc<dyn SecurityServer>,
+    /// The newest policy state heard of.
+    current: AtomicU32,
+    table: Table,
+    counters: Counters,
+}
+
+impl Avc {
+    /// An empty cache of a size that suits one sandbox: 256 KiB.
+    #[must_use]
+    pub fn new(server: Arc<dyn SecurityServer>) -> Self {
+        Self::with_capacity(server, DEFAULT_ENTRIES)
+    }
+
+    /// An empty cache with room for `entries` answers, at 64 to 128 bytes each. Beyond that, the oldest are
+    /// dropped.
+    #[must_use]
+    pub fn with_capacity(server: Arc<dyn SecurityServer>, entries: usize) -> Self {
+        Self {
+            server,
+            current: AtomicU32::new(0),
+            table: Table::new(entries),
+            counters: Counters::default(),
+        }
+    }
+
+    /// Asks whether `q.ssid` may use every permission of `requested` on `q.tsid`.
+    ///
+    /// Looks at `hint`, then in the cache, then asks the security server, and leaves `hint` at the answer. A
+    /// denial is an answer, not an error. A call that begins after [`Avc::reset`] has returned is never
+    /// answered from an older policy; one that was under way may be.
+    ///
+    /// # Errors
+    ///
+    /// [`Unreachable`] when the security server did not answer, or only with answers older than the policy
+    /// that is in force; the caller denies.
+    #[inline]
+    pub fn has_perm(
+        &self,
+        q: Question,
+        requested: AccessVector,
+        hint: &Hint,
+    ) -> Result<Verdict, Unreachable> {
+        let key = Key::from(q);
+        let current = self.current();
+        match self.table.at(hint.place(), key, current) {
+            Some(decision) => Ok(self.verdict(decision, requested, Source::Hint)),
+            None => self.beyond_hint(q, requested, hint),
+        }
+    }
+
+    /// Makes every answer older than `seqno` unusable, those too that are still on their way. Costs the same
+    /// for any number of entries. A smaller `seqno` than an earlier one changes nothing.
+    pub fn reset(&self, seqno: Seqno) {
+        self.current.fetch_max(seqno.0, Ordering::AcqRel);
+    }
+
+    /// The newest policy state that this cache has heard of.
+    #[must_use]
+    #[inline]
+    pub fn current(&self) -> Seqno {
+        Seqno(self.current.load(Ordering::Acquire))
+    }
+
+    /// How many decisions were asked for since the cache was made, and where they were found.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        self.counters.stats()
+    }
+
+    #[inline]
+    fn verdict(&self, decision: Decision, requested: AccessVector, source: Source) -> Verdict {
+        self.counters.count(source);
+        Verdict::new(decision, requested, source)
+    }
+
+    /// Kept out of [`Avc::has_perm`], so that callers inline no more than the hint.
+    #[inline(never)]
+    fn beyond_hint(
+        &self,
+        q: Question,
+        requested: AccessVector,
+        hint: &Hint,
+    ) -> Result<Verdict, Unreachable> {
+        if let Some((place, decision)) = self.table.find(Key::from(q), self.current()) {
+            hint.point_to(place);
+            return Ok(self.verdict(decision, requested, Source::Cache));
+        }
+        self.ask(q, hint).map(|decision| self.verdict(decision, requested, Source::Server))
+    }
+
+    /// The security server's answer, kept for the next time. One that the policy has overtaken meanwhile is
+    /// neither kept nor used.
+    #[cold]
+    fn ask(&self, q: Question, hint: &Hint) -> Result<Decision, Unreachable> {
+        for _ in 0..TRIES {
+            let decision = self.answer(q)?;
+            let before = self.current.fetch_max(decision.seqno.0, Ordering::AcqRel);
+            if decision.seqno.0 >= before {
+                if let Some(place) = self.table.insert(Key::from(q), decision, decision.seqno) {
+                    hint.point_to(place);
+                }
+                return Ok(decision);
+            }
+        }
+        self.unreachable()
+    }
+
+    fn answer(&self, q: Question) -> Result<Decision, Unreachable> {
+        self.server.compute_av(q).or_else(|Unreachable| self.unreachable())
+    }
+
+    fn unreachable<T>(&self) -> Result<T, Unreachable> {
+        self.counters.count(Source::Server);
+        Err(Unreachable)
+    }
+}

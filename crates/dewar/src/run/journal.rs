@@ -1,0 +1,174 @@
+//! The records of past runs, for `dewar explain`.
+
+use super::{RunRequest, prepare::{POLICY_NAME, Profile}};
+use anyhow::{Context as _, anyhow};
+use monitor::{Record, Report, Stats};
+use serde::{Deserialize, Serialize};
+use std::{
+    fs::File,
+    io::{Read, Seek, Write},
+    path::PathBuf,
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+/// Records kept; older ones are thrown away.
+const MOST_RUNS: usize = 200;
+
+/// What is kept of a run.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct RunRecord {
+    /// Seconds since 1970.
+    pub(crate) time: f64,
+    /// The command and its arguments.
+    pub(crate) command: Vec<String>,
+    /// The profile.
+    pub(crate) profile: String,
+    /// The exit status that a shell would show.
+    pub(crate) status: i32,
+    /// Decisions by object manager.
+    pub(crate) decisions: Vec<Decisions>,
+    /// Denials, each kind once.
+    pub(crate) denials: Vec<Denial>,
+    /// Kinds of denial that were not kept.
+    pub(crate) dropped: u64,
+}
+
+/// How many decisions an object manager asked for, and where they were found.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Decisions {
+    pub(crate) manager: String,
+    pub(crate) queries: u64,
+    pub(crate) hint: u64,
+    pub(crate) cache: u64,
+    pub(crate) server: u64,
+}
+
+/// A denial, and where in the profile the rules that bear on it stand.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Denial {
+    #[serde(flatten)]
+    pub(crate) record: Record,
+    /// `FILE:LINE: TEXT` of the profile for each rule that has a place there.
+    pub(crate) profile_rules: Vec<String>,
+}
+
+impl RunRecord {
+    pub(super) fn new(request: &RunRequest, profile: &Profile, report: &Report) -> Self {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Self {
+            time: now.as_secs_f64(),
+            command: request.command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
+            profile: profile.compiled.name.clone(),
+            status: report.outcome.status(),
+            decisions: report.decisions.iter().map(|(name, stats)| decisions(name, *stats)).collect(),
+            denials: report.denials.iter().map(|record| denial(profile, record)).collect(),
+            dropped: report.dropped,
+        }
+    }
+
+    /// Denials, repetitions counted.
+    pub(crate) fn denied(&self) -> u64 {
+        self.denials.iter().map(|denial| denial.record.count).sum()
+    }
+}
+
+fn decisions(name: &str, stats: Stats) -> Decisions {
+    Decisions {
+        manager: name.to_owned(),
+        queries: stats.queries(),
+        hint: stats.hint,
+        cache: stats.cache,
+        server: stats.server,
+    }
+}
+
+fn denial(profile: &Profile, record: &Record) -> Denial {
+    let lines = record.rules.iter().filter_map(|rule| policy_line(rule));
+    let origins = lines.filter_map(|line| profile.compiled.origin(line));
+    let profile_rules =
+        origins.map(|origin| format!("{}:{}: {}", origin.file, origin.line, origin.text)).collect();
+    Denial { record: record.clone(), profile_rules }
+}
+
+/// The line of the compiled policy that a rule in an explanation stands in.
+fn policy_line(rule: &str) -> Option<usize> {
+    let place = rule.split(|c: char| c.is_whitespace() || "()[]".contains(c));
+    let mut places = place.filter_map(|word| word.strip_prefix(POLICY_NAME)?.strip_prefix(':'));
+    places.find_map(|rest| rest.split(':').next()?.parse().ok())
+}
+
+/// Where the records of this user's runs lie. Opened before the run, because the sandbox's view may leave it out.
+pub(crate) struct Journal {
+    file: File,
+    old: Vec<PathBuf>,
+}
+
+impl Journal {
+    /// Makes room for one more record.
+    pub(super) fn open() -> anyhow::Result<Self> {
+        let directory = directory()?;
+        std::fs::create_dir_all(&directory)
+            .with_context(|| format!("cannot create `{}`", directory.display()))?;
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let name = format!("{:020}-{}.json", now.as_nanos(), std::process::id());
+        let path = directory.join(name);
+        let file = File::create_new(&path)
+            .with_context(|| format!("cannot create `{}`", path.display()))?;
+        let mut runs = runs()?;
+        let surplus = runs.len().saturating_sub(MOST_RUNS);
+        Ok(Self { file, old: runs.drain(..surplus).collect() })
+    }
+
+    /// Writes the record.
+    pub(super) fn keep(mut self, record: &RunRecord) -> anyhow::Result<()> {
+        serde_json::to_writer(&mut self.file, record)?;
+        self.file.flush()?;
+        self.file.rewind()?;
+        Ok(())
+    }
+
+    /// The last finished run.
+    pub(crate) fn last() -> anyhow::Result<RunRecord> {
+        for path in runs()?.into_iter().rev() {
+            let mut text = String::new();
+            File::open(&path)?.read_to_string(&mut text)?;
+            // A run that goes on has an empty record, and one that was killed a broken one.
+            if let Ok(record) = serde_json::from_str(&text) {
+                return Ok(record);
+            }
+        }
+        Err(anyhow!("no run has been recorded yet; start one with `dewar run -- COMMAND`"))
+    }
+}
+
+/// `$XDG_STATE_HOME/dewar/runs`, or its default.
+fn directory() -> anyhow::Result<PathBuf> {
+    let state = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
+    let state = match state {
+        Some(state) => state,
+        None => std::env::home_dir().context("HOME is not set")?.join(".local/state"),
+    };
+    Ok(state.join("dewar/runs"))
+}
+
+/// The records there are, the oldest first.
+fn runs() -> anyhow::Result<Vec<PathBuf>> {
+    let directory = directory()?;
+    let entries = match std::fs::read_dir(&directory) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error).with_context(|| format!("cannot read `{}`", directory.display())),
+    };
+    let mut runs: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    runs.sort();
+    Ok(runs)
+}
+
+impl Drop for Journal {
+    fn drop(&mut self) {
+        for path in &self.old {
+            // In a view without it, the next run throws it away.
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}

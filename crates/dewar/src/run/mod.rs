@@ -1,0 +1,50 @@
+//! `dewar run`: a command under a profile.
+
+mod journal;
+mod prepare;
+mod summary;
+
+use anyhow::Context as _;
+use monitor::launch::{Inherited, Outcome};
+use monitor::{Enforce, Mode};
+use std::{ffi::OsString, path::PathBuf, sync::Arc};
+
+pub(crate) use journal::{Journal, RunRecord};
+
+/// What the command line asked for.
+pub(crate) struct RunRequest {
+    /// A shipped profile's name, or a file.
+    pub(crate) profile: String,
+    /// Overrides the profile's mode.
+    pub(crate) mode: Option<Mode>,
+    /// The directory that `${workspace}` stands for.
+    pub(crate) workspace: PathBuf,
+    /// Prints the resolution of decisions at the end.
+    pub(crate) stats: bool,
+    /// Where every decision goes: a file, or `-` for standard error.
+    pub(crate) audit: Option<PathBuf>,
+    /// Runs although something asked for cannot be enforced here.
+    pub(crate) allow_degraded: bool,
+    /// Layers to do without, as if this machine lacked them.
+    pub(crate) without: Vec<String>,
+    /// Which object managers decide.
+    pub(crate) enforce: Enforce,
+    /// Prints the summary as JSON.
+    pub(crate) json: bool,
+    /// The command and its arguments.
+    pub(crate) command: Vec<OsString>,
+}
+
+/// Runs the command; how it ended.
+pub(crate) fn run(request: &RunRequest, inherited: Inherited) -> anyhow::Result<Outcome> {
+    let profile = prepare::profile(request)?;
+    let server = security_server::Server::from_cil(&[(prepare::POLICY_NAME, &profile.compiled.cil)])?;
+    let journal = Journal::open().context("cannot keep the record of this run")?;
+    let job = prepare::job(request, &profile, inherited)?;
+    let report = monitor::run(job, Arc::new(server))?;
+    let record = RunRecord::new(request, &profile, &report);
+    let kept = journal.keep(&record);
+    summary::print(request, &record);
+    kept.context("cannot keep the record of this run")?;
+    Ok(report.outcome)
+}

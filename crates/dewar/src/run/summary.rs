@@ -1,0 +1,43 @@
+//! What `dewar run` says at the end, on standard error.
+
+use super::{RunRecord, RunRequest};
+
+pub(super) fn print(request: &RunRequest, record: &RunRecord) {
+    if request.json {
+        if let Ok(text) = serde_json::to_string(record) {
+            eprintln!("{text}");
+        }
+        return;
+    }
+    if request.stats {
+        eprintln!("{}", decisions(record));
+    }
+    if let Some(denial) = record.denials.first() {
+        let count = record.denied();
+        let times = if count == 1 { "once".into() } else { format!("{count} times") };
+        let denied = &denial.record;
+        eprintln!(
+            "dewar: denied {times}; first: {} may not {} {}; `dewar explain` tells why and what would allow it",
+            denied.comm,
+            denied.missing.join(" "),
+            denied.object,
+        );
+    }
+}
+
+/// The table "resolution of requested decisions".
+pub(crate) fn decisions(record: &RunRecord) -> String {
+    let mut table = comfy_table::Table::new();
+    table.load_style(comfy_table::presets::NOTHING);
+    table.set_header(["object manager", "queries", "by hint", "by cache", "by security server"]);
+    for row in &record.decisions {
+        let counts = [row.queries, row.hint, row.cache, row.server].map(|count| count.to_string());
+        table.add_row(std::iter::once(row.manager.clone()).chain(counts));
+    }
+    for column in 1..5 {
+        if let Some(column) = table.column_mut(column) {
+            column.set_cell_alignment(comfy_table::CellAlignment::Right);
+        }
+    }
+    table.trim_fmt()
+}

@@ -1,0 +1,160 @@
+//! What the view must leave out so that the kernel alone keeps it away: hidden and denied places.
+
+use crate::{
+    label::{PathRules, file_kind},
+    launch::View,
+    plan::{Place, Plan, Rights},
+};
+use landlock::AccessFs;
+use rustix::fs::FileType;
+use std::{
+    collections::{BTreeSet, HashSet},
+    path::{Path, PathBuf},
+};
+
+/// Trees that the kernel makes; their top is never left out.
+const KERNEL_TREES: [&str; 3] = ["/proc", "/sys", "/dev"];
+/// Directories that a private temporary directory replaces.
+const PRIVATE: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
+/// Files that are looked at to find those that a denied pattern names.
+const MOST_FILES: usize = 20_000;
+
+/// Which files the kernel keeps away by itself, and what still has to be decided.
+#[derive(Debug, Default)]
+pub(crate) struct Arrangement {
+    pub(crate) view: View,
+    /// Something hidden can be looked at unless that is decided.
+    pub(crate) looks: bool,
+    /// Rules whose files are all covered.
+    covered: HashSet<usize>,
+}
+
+impl Arrangement {
+    /// For a sandbox with a mount namespace.
+    pub(crate) fn with_mounts(plan: &Plan, rules: &PathRules, private_tmp: bool) -> Self {
+        let view = View { private_tmp, absent: absent(plan), keep: keep(plan), ..View::default() };
+        let mut this = Self { view, ..Self::default() };
+        for place in &plan.places {
+            this.cover(place, plan.from_above(place), &|place| Some(vec![place.tree.path.clone()]));
+        }
+        for pattern in &plan.patterns {
+            let around =
+                plan.innermost(&pattern.tree.path).map_or(Rights::empty(), |place| place.any);
+            this.cover(pattern, around, &|pattern| matches(rules, pattern));
+        }
+        this
+    }
+
+    /// For a sandbox that sees the file system as it is.
+    pub(crate) fn without_mounts(plan: &Plan) -> Self {
+        let hidden = plan.places.iter().chain(&plan.patterns).any(|place| place.hidden);
+        Self { looks: hidden, ..Self::default() }
+    }
+
+    /// Whether the kernel refuses a place whatever the envelope says: it is covered or left out, or it does not exist,
+    /// or its permissions keep the user away.
+    pub(crate) fn shields(&self, place: &Place) -> bool {
+        self.covered.contains(&place.rule)
+            || self.leaves_out(&place.tree.path)
+            || (!place.is_pattern && is_unreadable(&place.tree.path))
+    }
+
+    fn leaves_out(&self, path: &Path) -> bool {
+        self.view.absent.iter().any(|top| path.starts_with(top))
+    }
+
+    /// Covers a place that is refused in the middle of what is granted.
+    fn cover(
+        &mut self,
+        place: &Place,
+        around: Rights,
+        files: &dyn Fn(&Place) -> Option<Vec<PathBuf>>,
+    ) {
+        if self.leaves_out(&place.tree.path) {
+            return;
+        }
+        self.looks |= place.hidden;
+        let content = AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::ReadDir;
+        if place.any.intersects(content) || !around.intersects(content) {
+            return;
+        }
+        if let Some(files) = files(place) {
+            self.view.denied.extend(files);
+            self.covered.insert(place.rule);
+        }
+    }
+}
+
+/// Directories whose content is left out: the outermost ones around something hidden in which nothing is granted but
+/// what lies deeper.
+fn absent(plan: &Plan) -> Vec<PathBuf> {
+    let mut tops = BTreeSet::new();
+    for place in plan.places.iter().chain(&plan.patterns).filter(|place| place.hidden) {
+        let path = &place.tree.path;
+        let Some(top) = path.ancestors().filter(|path| path.parent().is_some()).last() else {
+            continue;
+        };
+        let granted = |path: &Path| plan.innermost(path).is_some_and(|place| !place.any.is_empty());
+        let around = path.ancestors().skip(usize::from(!place.is_pattern));
+        let ungranted = around.filter(|path| path.parent().is_some()).all(|path| !granted(path));
+        if ungranted && !KERNEL_TREES.iter().any(|tree| top == Path::new(tree)) {
+            tops.insert(top.to_owned());
+        }
+    }
+    tops.into_iter().collect()
+}
+
+/// What stays where its surroundings are left out.
+fn keep(plan: &Plan) -> Vec<PathBuf> {
+    let granted = plan.places.iter().filter(|place| !place.any.is_empty());
+    let paths = granted.map(|place| place.tree.path.clone());
+    paths.filter(|path| !PRIVATE.iter().any(|private| path == Path::new(private))).collect()
+}
+
+/// The existing files that a pattern names; `None` when there were too many to look at.
+fn matches(rules: &PathRules, pattern: &Place) -> Option<Vec<PathBuf>> {
+    let mut todo = vec![pattern.tree.path.clone()];
+    let mut found = Vec::new();
+    let mut looked_at = 0;
+    while let Some(directory) = todo.pop() {
+        // What cannot be listed cannot be opened by the sandbox either: it has no more rights than this process.
+        let Ok(entries) = std::fs::read_dir(&directory) else { continue };
+        for entry in entries.flatten() {
+            looked_at += 1;
+            if looked_at > MOST_FILES {
+                return None;
+            }
+            let Ok(kind) = entry.file_type() else { continue };
+            let kind = FileType::from_raw_mode(kind_mode(kind));
+            if rules.rule(&entry.path(), file_kind(kind)) == Some(pattern.rule) {
+                found.push(entry.path());
+            } else if kind == FileType::Directory {
+                todo.push(entry.path());
+            }
+        }
+    }
+    Some(found)
+}
+
+fn kind_mode(kind: std::fs::FileType) -> u32 {
+    use std::os::unix::fs::FileTypeExt;
+    let table = [
+        (kind.is_dir(), libc::S_IFDIR),
+        (kind.is_symlink(), libc::S_IFLNK),
+        (kind.is_char_device(), libc::S_IFCHR),
+        (kind.is_block_device(), libc::S_IFBLK),
+        (kind.is_fifo(), libc::S_IFIFO),
+        (kind.is_socket(), libc::S_IFSOCK),
+    ];
+    table.into_iter().find(|(is, _)| *is).map_or(libc::S_IFREG, |(_, mode)| mode)
+}
+
+/// Whether a path does not exist, or the user cannot open it anyway.
+fn is_unreadable(path: &Path) -> bool {
+    let Ok(metadata) = std::fs::symlink_metadata(path) else { return true };
+    // Root without its capabilities can still open what it owns; whether it will is not for this process to try.
+    !rustix::process::geteuid().is_root()
+        && !metadata.is_symlink()
+        && rustix::fs::access(path, rustix::fs::Access::READ_OK).is_err()
+        && rustix::fs::access(path, rustix::fs::Access::WRITE_OK).is_err()
+}

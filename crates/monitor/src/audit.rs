@@ -1,0 +1,198 @@
+//! The audit trail: every denial, with its explanation, and on demand every decision.
+
+use crate::gate::Asker;
+use avc::{Source, Verdict};
+use flask::{AccessVector, Explanation, Question, SecurityServer};
+use serde::{Deserialize, Serialize};
+use std::{
+    collections::HashMap,
+    io::Write,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+/// One decision, for people and programs: a line of JSON.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Record {
+    /// Seconds since 1970.
+    pub time: f64,
+    /// Whether the operation passed.
+    pub granted: bool,
+    /// Process, in the monitor's PID namespace.
+    pub pid: u32,
+    /// Name of the thread.
+    pub comm: String,
+    /// The program that it runs.
+    pub program: String,
+    /// The system call.
+    pub call: String,
+    /// The object, as the program or the kernel names it.
+    pub object: String,
+    /// Security context of the subject.
+    pub scontext: String,
+    /// Security context of the object.
+    pub tcontext: String,
+    /// Class of the object.
+    pub tclass: String,
+    /// What was asked for.
+    pub requested: Vec<String>,
+    /// What of it the policy does not grant.
+    pub missing: Vec<String>,
+    /// Where the decision was found: `hint`, `cache`, `server`; empty when there was no answer.
+    pub source: String,
+    /// The policy state that it follows from.
+    pub seqno: u32,
+    /// For a denial: the rules that bear on it.
+    pub rules: Vec<String>,
+    /// For a denial: why.
+    pub reason: String,
+    /// For a denial: the rule that would allow it.
+    pub would_allow: Option<String>,
+    /// How often the same was denied in this run; 1 in a stream.
+    pub count: u64,
+}
+
+/// A decision as an object manager made it.
+pub(crate) struct Access {
+    pub(crate) question: Question,
+    pub(crate) requested: AccessVector,
+    /// `None` when the security server did not answer.
+    pub(crate) verdict: Option<Verdict>,
+    pub(crate) granted: bool,
+    /// Policy does not want it on record (`dontaudit`): only a full trail shows it.
+    pub(crate) quiet: bool,
+    pub(crate) object: String,
+}
+
+/// Where records go.
+pub(crate) struct Audit {
+    server: Arc<dyn SecurityServer>,
+    /// Every decision as it is made.
+    everything: Option<Mutex<Box<dyn Write + Send>>>,
+    /// Denials, each kind once.
+    denials: Mutex<HashMap<Key, Record>>,
+    /// Denials beyond [`Audit::MOST`] kinds.
+    dropped: AtomicU64,
+}
+
+type Key = (Question, AccessVector, String);
+
+impl Audit {
+    /// Kinds of denial kept in one run.
+    const MOST: usize = 10_000;
+
+    pub(crate) fn new(
+        server: Arc<dyn SecurityServer>,
+        everything: Option<Box<dyn Write + Send>>,
+    ) -> Self {
+        let everything = everything.map(Mutex::new);
+        Self { server, everything, denials: Mutex::default(), dropped: AtomicU64::new(0) }
+    }
+
+    pub(crate) fn wants_everything(&self) -> bool {
+        self.everything.is_some()
+    }
+
+    pub(crate) fn record(&self, asker: Asker<'_>, access: &Access) {
+        let denied = access.verdict.is_none_or(|verdict| !verdict.missing.is_empty());
+        if denied && !access.quiet && self.everything.is_none() && self.is_known(access) {
+            return;
+        }
+        let record = self.describe(asker, access, denied);
+        if let Some(sink) = &self.everything {
+            write_line(&mut **sink.lock().unwrap_or_else(PoisonError::into_inner), &record);
+        }
+        if denied && !access.quiet {
+            self.keep(access, record);
+        }
+    }
+
+    /// The denials of this run, the most frequent first, and how many kinds more there were than are kept.
+    pub(crate) fn denials(&self) -> (Vec<Record>, u64) {
+        let mut denials: Vec<Record> = self.lock().values().cloned().collect();
+        denials.sort_by(|a, b| b.count.cmp(&a.count).then(a.time.total_cmp(&b.time)));
+        (denials, self.dropped.load(Ordering::Relaxed))
+    }
+
+    fn is_known(&self, access: &Access) -> bool {
+        let mut denials = self.lock();
+        let known = denials.get_mut(&key(access));
+        known.map(|record| record.count += 1).is_some()
+    }
+
+    fn keep(&self, access: &Access, record: Record) {
+        let mut denials = self.lock();
+        if denials.len() >= Self::MOST && !denials.contains_key(&key(access)) {
+            self.dropped.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
+        denials.entry(key(access)).and_modify(|kept| kept.count += 1).or_insert(record);
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Key, Record>> {
+        self.denials.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn describe(&self, asker: Asker<'_>, access: &Access, denied: bool) -> Record {
+        let Access { question, requested, verdict, granted, .. } = *access;
+        let identity = asker.caller.identity().unwrap_or_default();
+        let context = |sid| self.server.sid_to_context(sid).unwrap_or_default();
+        let names =
+            |vector: AccessVector| vector.names(question.tclass).map(str::to_owned).collect();
+        let missing = verdict.map_or(requested, |verdict| verdict.missing);
+        let explanation =
+            if denied { self.explain(question, missing) } else { Explanation::default() };
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Record {
+            time: now.as_secs_f64(),
+            granted,
+            pid: identity.pid,
+            comm: identity.comm,
+            program: asker.caller.program().to_string_lossy().into_owned(),
+            call: asker.number.name().to_owned(),
+            object: access.object.clone(),
+            scontext: context(question.ssid),
+            tcontext: context(question.tsid),
+            tclass: question.tclass.name().to_owned(),
+            requested: names(requested),
+            missing: names(missing),
+            source: verdict.map_or("", |verdict| source_name(verdict.source)).to_owned(),
+            seqno: verdict.map_or(0, |verdict| verdict.seqno.0),
+            rules: explanation.rules,
+            reason: explanation.reason,
+            would_allow: explanation.would_allow,
+            count: 1,
+        }
+    }
+
+    fn explain(&self, question: Question, missing: AccessVector) -> Explanation {
+        self.server.explain(question, missing).unwrap_or_else(|unreachable| Explanation {
+            reason: unreachable.to_string(),
+            ..Explanation::default()
+        })
+    }
+}
+
+fn key(access: &Access) -> Key {
+    (access.question, access.requested, access.object.clone())
+}
+
+fn source_name(source: Source) -> &'static str {
+    match source {
+        Source::Hint => "hint",
+        Source::Cache => "cache",
+        Source::Server => "server",
+    }
+}
+
+fn write_line(sink: &mut dyn Write, record: &Record) {
+    // A full disk must not stop the program; the denials themselves stay in memory.
+    if let Ok(mut line) = serde_json::to_vec(record) {
+        line.push(b'\n');
+        let _ = sink.write_all(&line);
+    }
+}

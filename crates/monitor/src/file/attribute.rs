@@ -1,0 +1,207 @@
+//! Calls that change what a file says of itself: mode, owner, times, extended attributes, length. Landlock does not
+//! know most of them, so all are made on the program's behalf.
+
+use super::object::Seen;
+use crate::{
+    gate::{Answer, Asker, Outcome},
+    process::proc_files,
+    resolve::{Name, walk},
+};
+use flask::{AccessVector, perm};
+use rustix::{
+    fs::{AtFlags, Gid, Mode, OFlags, Timespec, Timestamps, UTIME_NOW, Uid, XattrFlags},
+    io::{Errno, Result},
+};
+use std::{
+    ffi::CString,
+    os::fd::{AsFd, AsRawFd, OwnedFd},
+};
+use syscalls::Sysno;
+
+/// `XATTR_SIZE_MAX` and `XATTR_NAME_MAX` of `linux/limits.h`.
+const XATTR_SIZE_MAX: u64 = 65_536;
+const XATTR_NAME_MAX: usize = 255;
+
+/// How a call names its file.
+enum Which {
+    Path { dirfd: i32, n: usize, follow: bool },
+    Descriptor(usize),
+}
+
+pub(super) fn decide(asker: Asker<'_>) -> Outcome {
+    use Sysno::*;
+    match asker.number {
+        chmod | fchmod | fchmodat | fchmodat2 => change_mode(asker),
+        chown | fchown | lchown | fchownat => change_owner(asker),
+        utime | utimes | futimesat | utimensat => change_times(asker),
+        truncate => cut(asker),
+        setxattr | lsetxattr | fsetxattr => set_xattr(asker),
+        removexattr | lremovexattr | fremovexattr => remove_xattr(asker),
+        // Newer than any libc relies on; programs fall back to the calls above.
+        _ => Err(Errno::NOSYS),
+    }
+}
+
+/// The file of a call, decided: an `O_PATH` descriptor of it.
+fn target(asker: Asker<'_>, which: Which, requested: AccessVector) -> Result<OwnedFd> {
+    let identity = asker.caller.identity()?;
+    asker.same_ids(&identity)?;
+    let object = match which {
+        Which::Descriptor(n) => asker.caller.file(asker.caller.int(n))?,
+        Which::Path { dirfd, n, follow } => {
+            let path = asker.caller.path(n)?;
+            let found = walk(asker.caller, &identity, Name { dirfd, path: &path, follow })?;
+            proc_files::allow(asker, &found)?;
+            found.object.ok_or(Errno::NOENT)?
+        }
+    };
+    Seen::of(asker, object.as_fd())?.allow(asker, requested, &object)?;
+    Ok(object)
+}
+
+/// The name of a descriptor in this thread's working directory, which is the monitor's `/proc/self/fd`.
+fn own_name(object: &OwnedFd) -> String {
+    object.as_raw_fd().to_string()
+}
+
+fn path_at(n: usize, follow: bool) -> Which {
+    Which::Path { dirfd: libc::AT_FDCWD, n, follow }
+}
+
+/// A call with `dirfd`, a path and, at argument `n`, flags; an empty path names `dirfd` itself if they say so.
+fn path_with_flags(asker: Asker<'_>, n: usize) -> Result<Which> {
+    let flags = asker.caller.int(n);
+    if flags & !(libc::AT_SYMLINK_NOFOLLOW | libc::AT_EMPTY_PATH) != 0 {
+        return Err(Errno::INVAL);
+    }
+    if flags & libc::AT_EMPTY_PATH != 0
+        && (asker.caller.call.args[1] == 0 || asker.caller.path(1)?.as_os_str().is_empty())
+    {
+        return Ok(Which::Descriptor(0));
+    }
+    let follow = flags & libc::AT_SYMLINK_NOFOLLOW == 0;
+    Ok(Which::Path { dirfd: asker.caller.int(0), n: 1, follow })
+}
+
+fn change_mode(asker: Asker<'_>) -> Outcome {
+    let (which, n) = match asker.number {
+        Sysno::chmod => (path_at(0, true), 1),
+        Sysno::fchmod => (Which::Descriptor(0), 1),
+        Sysno::fchmodat => (Which::Path { dirfd: asker.caller.int(0), n: 1, follow: true }, 2),
+        _ => (path_with_flags(asker, 3)?, 2),
+    };
+    let mode = Mode::from_bits_retain(asker.caller.call.args[n] as u32 & 0o7777);
+    let object = target(asker, which, perm::file::SETATTR)?;
+    rustix::fs::chmodat(rustix::fs::CWD, own_name(&object), mode, AtFlags::empty())?;
+    Ok(Answer::Return(0))
+}
+
+fn change_owner(asker: Asker<'_>) -> Outcome {
+    let (which, n) = match asker.number {
+        Sysno::chown => (path_at(0, true), 1),
+        Sysno::lchown => (path_at(0, false), 1),
+        Sysno::fchown => (Which::Descriptor(0), 1),
+        _ => (path_with_flags(asker, 4)?, 2),
+    };
+    // An ID of -1 leaves the owner as it is.
+    let id = |n: usize| Some(asker.caller.call.args[n] as u32).filter(|id| *id != u32::MAX);
+    let (uid, gid) = (id(n).map(Uid::from_raw), id(n + 1).map(Gid::from_raw));
+    let object = target(asker, which, perm::file::SETATTR)?;
+    rustix::fs::chownat(&object, "", uid, gid, AtFlags::EMPTY_PATH)?;
+    Ok(Answer::Return(0))
+}
+
+fn change_times(asker: Asker<'_>) -> Outcome {
+    let args = &asker.caller.call.args;
+    let (which, address) = match asker.number {
+        Sysno::utime | Sysno::utimes => (path_at(0, true), args[1]),
+        Sysno::utimensat if args[1] == 0 => (Which::Descriptor(0), args[2]),
+        Sysno::utimensat => (path_with_flags(asker, 3)?, args[2]),
+        _ if args[1] == 0 => (Which::Descriptor(0), args[2]),
+        _ => (Which::Path { dirfd: asker.caller.int(0), n: 1, follow: true }, args[2]),
+    };
+    let times = if address == 0 { now() } else { times(asker, address)? };
+    let object = target(asker, which, perm::file::SETATTR)?;
+    rustix::fs::utimensat(rustix::fs::CWD, own_name(&object), &times, AtFlags::empty())?;
+    Ok(Answer::Return(0))
+}
+
+fn now() -> Timestamps {
+    let now = Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
+    Timestamps { last_access: now, last_modification: now }
+}
+
+fn times(asker: Asker<'_>, address: u64) -> Result<Timestamps> {
+    let word = |bytes: &[u8]| i64::from_ne_bytes(bytes.try_into().unwrap_or_default());
+    let at = |tv_sec, tv_nsec| Timespec { tv_sec, tv_nsec };
+    if asker.number == Sysno::utime {
+        let raw = asker.caller.bytes::<16>(address)?;
+        let (access, modified) = (at(word(&raw[..8]), 0), at(word(&raw[8..]), 0));
+        return Ok(Timestamps { last_access: access, last_modification: modified });
+    }
+    let raw = asker.caller.bytes::<32>(address)?;
+    let fraction = |value: i64| match asker.number {
+        Sysno::utimensat => Ok(value),
+        _ if (0..1_000_000).contains(&value) => Ok(value * 1000),
+        _ => Err(Errno::INVAL),
+    };
+    Ok(Timestamps {
+        last_access: at(word(&raw[..8]), fraction(word(&raw[8..16]))?),
+        last_modification: at(word(&raw[16..24]), fraction(word(&raw[24..]))?),
+    })
+}
+
+fn cut(asker: Asker<'_>) -> Outcome {
+    let length = asker.caller.call.args[1];
+    if length > i64::MAX as u64 {
+        return Err(Errno::INVAL);
+    }
+    let object = target(asker, path_at(0, true), perm::file::WRITE | perm::file::OPEN)?;
+    match Seen::of(asker, object.as_fd())?.class {
+        flask::Class::File => {}
+        flask::Class::Dir => return Err(Errno::ISDIR),
+        _ => return Err(Errno::INVAL),
+    }
+    let flags = OFlags::WRONLY | OFlags::CLOEXEC;
+    let file = rustix::fs::openat(rustix::fs::CWD, own_name(&object), flags, Mode::empty())?;
+    rustix::fs::ftruncate(file, length)?;
+    Ok(Answer::Return(0))
+}
+
+fn xattr_target(asker: Asker<'_>) -> Result<OwnedFd> {
+    let which = match asker.number {
+        Sysno::setxattr | Sysno::removexattr => path_at(0, true),
+        Sysno::lsetxattr | Sysno::lremovexattr => path_at(0, false),
+        _ => Which::Descriptor(0),
+    };
+    target(asker, which, perm::file::SETATTR)
+}
+
+fn xattr_name(asker: Asker<'_>) -> Result<CString> {
+    use std::os::unix::ffi::OsStringExt;
+    let name = asker.caller.path(1)?.into_os_string().into_vec();
+    if name.is_empty() || name.len() > XATTR_NAME_MAX {
+        return Err(Errno::RANGE);
+    }
+    CString::new(name).map_err(|_| Errno::INVAL)
+}
+
+fn set_xattr(asker: Asker<'_>) -> Outcome {
+    let args = &asker.caller.call.args;
+    if args[3] > XATTR_SIZE_MAX {
+        return Err(Errno::TOOBIG);
+    }
+    let name = xattr_name(asker)?;
+    let value = asker.caller.buffer(args[2], args[3] as usize)?;
+    let flags = XattrFlags::from_bits_retain(args[4] as u32);
+    let object = xattr_target(asker)?;
+    rustix::fs::setxattr(own_name(&object), name, &value, flags)?;
+    Ok(Answer::Return(0))
+}
+
+fn remove_xattr(asker: Asker<'_>) -> Outcome {
+    let name = xattr_name(asker)?;
+    let object = xattr_target(asker)?;
+    rustix::fs::removexattr(own_name(&object), name)?;
+    Ok(Answer::Return(0))
+}

@@ -1,0 +1,290 @@
+//! Calls that change what names exist: made on the program's behalf, by directory descriptor.
+
+use super::{
+    object::Seen,
+    open::{allow_new, reserved_label, with_umask},
+};
+use crate::{
+    caller::Identity,
+    gate::{Answer, Asker, Outcome},
+    label::Status,
+    resolve::{Found, Name, walk},
+};
+use flask::{AccessVector, Class, perm};
+use rustix::{
+    fs::{AtFlags, FileType, Mode, OFlags, RenameFlags},
+    io::{Errno, Result},
+};
+use std::{
+    ffi::OsString,
+    os::fd::{AsFd, OwnedFd},
+    path::Path,
+};
+use syscalls::Sysno;
+
+/// Where the arguments of a call stand: `dirfd` before each path, or the working directory.
+fn at(asker: Asker<'_>, with_dirfd: bool, n: usize) -> (i32, usize) {
+    if with_dirfd { (asker.caller.int(n), n + 1) } else { (libc::AT_FDCWD, n) }
+}
+
+pub(super) fn decide(asker: Asker<'_>) -> Outcome {
+    use Sysno::*;
+    let identity = asker.caller.identity()?;
+    asker.same_ids(&identity)?;
+    let change = Change { asker, identity };
+    let flags = |n| asker.caller.int(n);
+    match asker.number {
+        mkdir | mkdirat => change.mkdir(asker.number == mkdirat),
+        mknod | mknodat => change.mknod(asker.number == mknodat),
+        symlink => change.symlink(libc::AT_FDCWD, 1),
+        symlinkat => change.symlink(flags(1), 2),
+        rmdir => change.remove(at(asker, false, 0), true),
+        unlink => change.remove(at(asker, false, 0), false),
+        unlinkat if flags(2) & !libc::AT_REMOVEDIR != 0 => Err(Errno::INVAL),
+        unlinkat => change.remove(at(asker, true, 0), flags(2) != 0),
+        link => change.link(at(asker, false, 0), at(asker, false, 1), 0),
+        linkat => change.link(at(asker, true, 0), at(asker, true, 2), flags(4)),
+        rename => change.rename(at(asker, false, 0), at(asker, false, 1), 0),
+        renameat => change.rename(at(asker, true, 0), at(asker, true, 2), 0),
+        _ => change.rename(at(asker, true, 0), at(asker, true, 2), flags(4) as u32),
+    }
+}
+
+struct Change<'a> {
+    asker: Asker<'a>,
+    identity: Identity,
+}
+
+/// A name in a directory, and what it names.
+struct Entry {
+    parent: OwnedFd,
+    name: OsString,
+    object: Option<OwnedFd>,
+    wants_dir: bool,
+}
+
+impl Change<'_> {
+    /// Walks to a name without following a link at its end. `root` is the errno for paths that end in no name.
+    fn entry(&self, (dirfd, n): (i32, usize), root: Errno) -> Result<Entry> {
+        let path = self.asker.caller.path(n)?;
+        self.entry_of(dirfd, &path, root)
+    }
+
+    fn entry_of(&self, dirfd: i32, path: &Path, root: Errno) -> Result<Entry> {
+        let trimmed = without_slashes(path);
+        let name = Name { dirfd, path: &trimmed, follow: false };
+        let Found { entry, object, process, .. } = walk(self.asker.caller, &self.identity, name)?;
+        if process.is_some() {
+            return Err(Errno::ACCESS);
+        }
+        let (parent, name) = entry.ok_or(root)?;
+        Ok(Entry { parent, name, object, wants_dir: trimmed.as_os_str() != path.as_os_str() })
+    }
+
+    /// Makes a new object and labels it.
+    fn make(
+        &self,
+        entry: &Entry,
+        kind: FileType,
+        make: impl FnOnce(&Entry) -> Result<()>,
+    ) -> Outcome {
+        if entry.object.is_some() {
+            return Err(Errno::EXIST);
+        }
+        let sid = allow_new(self.asker, &entry.parent, &entry.name, kind, perm::file::CREATE)?;
+        with_umask(&self.identity, || make(entry))?;
+        if let Ok(fd) = handle(&entry.parent, &entry.name) {
+            self.asker.gate.labels.created(&Status::of(fd.as_fd())?, sid);
+        }
+        Ok(Answer::Return(0))
+    }
+
+    fn mkdir(&self, with_dirfd: bool) -> Outcome {
+        let place = at(self.asker, with_dirfd, 0);
+        let mode = Mode::from_bits_retain(self.asker.caller.call.args[place.1 + 1] as u32 & 0o7777);
+        let entry = self.entry(place, Errno::EXIST)?;
+        self.make(&entry, FileType::Directory, |entry| {
+            rustix::fs::mkdirat(&entry.parent, &entry.name, mode)
+        })
+    }
+
+    fn mknod(&self, with_dirfd: bool) -> Outcome {
+        let place = at(self.asker, with_dirfd, 0);
+        let args = &self.asker.caller.call.args;
+        let raw_mode = args[place.1 + 1] as u32;
+        let kind = match FileType::from_raw_mode(raw_mode) {
+            // A mode without a type means a regular file.
+            FileType::Unknown if raw_mode & libc::S_IFMT == 0 => FileType::RegularFile,
+            FileType::Directory => return Err(Errno::PERM),
+            FileType::Unknown | FileType::Symlink => return Err(Errno::INVAL),
+            kind => kind,
+        };
+        let entry = self.entry(place, Errno::EXIST)?;
+        let no_slash = |entry: &Entry| if entry.wants_dir { Err(Errno::NOENT) } else { Ok(()) };
+        let mode = Mode::from_bits_retain(raw_mode & 0o7777);
+        let device = args[place.1 + 2];
+        self.make(&entry, kind, |entry| {
+            no_slash(entry)?;
+            rustix::fs::mknodat(&entry.parent, &entry.name, kind, mode, device)
+        })
+    }
+
+    fn symlink(&self, dirfd: i32, n: usize) -> Outcome {
+        let target = self.asker.caller.path(0)?;
+        let entry = self.entry((dirfd, n), Errno::EXIST)?;
+        self.make(&entry, FileType::Symlink, |entry| {
+            if entry.wants_dir {
+                return Err(Errno::NOENT);
+            }
+            rustix::fs::symlinkat(&target, &entry.parent, &entry.name)
+        })
+    }
+
+    fn remove(&self, place: (i32, usize), directory: bool) -> Outcome {
+        let entry = self.entry(place, if directory { Errno::INVAL } else { Errno::ISDIR })?;
+        let object = entry.object.as_ref().ok_or(Errno::NOENT)?;
+        let seen = Seen::of(self.asker, object.as_fd())?;
+        if !directory && entry.wants_dir && seen.class != Class::Dir {
+            return Err(Errno::NOTDIR);
+        }
+        self.leave_directory(&entry)?;
+        seen.allow(self.asker, removal(seen.class), object)?;
+        let flags = if directory { AtFlags::REMOVEDIR } else { AtFlags::empty() };
+        rustix::fs::unlinkat(&entry.parent, &entry.name, flags)?;
+        Ok(Answer::Return(0))
+    }
+
+    fn leave_directory(&self, entry: &Entry) -> Result<()> {
+        let parent = Seen::of(self.asker, entry.parent.as_fd())?;
+        parent.allow(self.asker, perm::dir::SEARCH | perm::dir::REMOVE_NAME, &entry.parent)
+    }
+
+    fn link(&self, from: (i32, usize), to: (i32, usize), flags: i32) -> Outcome {
+        if flags & !(libc::AT_SYMLINK_FOLLOW | libc::AT_EMPTY_PATH) != 0 {
+            return Err(Errno::INVAL);
+        }
+        let object = self.link_source(from, flags)?;
+        let seen = Seen::of(self.asker, object.as_fd())?;
+        let entry = self.entry(to, Errno::EXIST)?;
+        if entry.object.is_some() {
+            return Err(Errno::EXIST);
+        }
+        seen.allow(self.asker, perm::file::LINK, &object)?;
+        self.enter_directory(&entry, &seen, AccessVector::NONE, &object)?;
+        // The object by the monitor's own descriptor: what was decided is what is linked.
+        let view = &self.asker.gate.view;
+        let number = std::os::fd::AsRawFd::as_raw_fd(&object).to_string();
+        let follow = AtFlags::SYMLINK_FOLLOW;
+        rustix::fs::linkat(&view.own_fds, number, &entry.parent, &entry.name, follow)?;
+        Ok(Answer::Return(0))
+    }
+
+    fn link_source(&self, from: (i32, usize), flags: i32) -> Result<OwnedFd> {
+        let path = self.asker.caller.path(from.1)?;
+        if path.as_os_str().is_empty() && flags & libc::AT_EMPTY_PATH != 0 {
+            return self.asker.caller.file(from.0);
+        }
+        let follow = flags & libc::AT_SYMLINK_FOLLOW != 0;
+        let name = Name { dirfd: from.0, path: &path, follow };
+        let found = walk(self.asker.caller, &self.identity, name)?;
+        if found.process.is_some() {
+            return Err(Errno::ACCESS);
+        }
+        found.object.ok_or(Errno::NOENT)
+    }
+
+    /// Whether an existing object may get a name in another directory, where a more specific rule may reserve that
+    /// name for another label.
+    fn enter_directory(
+        &self,
+        entry: &Entry,
+        object: &Seen,
+        requested: AccessVector,
+        fd: &OwnedFd,
+    ) -> Result<()> {
+        let parent = Seen::of(self.asker, entry.parent.as_fd())?;
+        parent.allow(self.asker, perm::dir::SEARCH | perm::dir::ADD_NAME, &entry.parent)?;
+        object.allow(self.asker, requested, fd)?;
+        let reserved = reserved_label(self.asker, &entry.parent, &entry.name, object.status.kind)?;
+        match reserved {
+            Some(_) => {
+                let kind = object.status.kind;
+                allow_new(self.asker, &entry.parent, &entry.name, kind, perm::file::CREATE)
+                    .map(drop)
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn rename(&self, from: (i32, usize), to: (i32, usize), flags: u32) -> Outcome {
+        let flags = RenameFlags::from_bits_retain(flags);
+        let source = self.entry(from, Errno::BUSY)?;
+        let target = self.entry(to, Errno::BUSY)?;
+        let object = source.object.as_ref().ok_or(Errno::NOENT)?;
+        let seen = Seen::of(self.asker, object.as_fd())?;
+        let not_dir = seen.class != Class::Dir;
+        if not_dir && (source.wants_dir || target.wants_dir) {
+            return Err(Errno::NOTDIR);
+        }
+        self.leave_directory(&source)?;
+        let moved = self.moves_between(&source, &target, &seen)?;
+        self.enter_directory(&target, &seen, perm::file::RENAME | moved, object)?;
+        if let Some(replaced) = &target.object {
+            self.replace(&source, &target, replaced, flags)?;
+        }
+        rustix::fs::renameat_with(
+            &source.parent,
+            &source.name,
+            &target.parent,
+            &target.name,
+            flags,
+        )?;
+        Ok(Answer::Return(0))
+    }
+
+    /// A directory that changes its parent needs one permission more.
+    fn moves_between(&self, source: &Entry, target: &Entry, seen: &Seen) -> Result<AccessVector> {
+        let (from, to) = (Status::of(source.parent.as_fd())?, Status::of(target.parent.as_fd())?);
+        let same = (from.device, from.number) == (to.device, to.number);
+        Ok(if seen.class == Class::Dir && !same { perm::dir::REPARENT } else { AccessVector::NONE })
+    }
+
+    /// The object that a rename removes, or swaps with `RENAME_EXCHANGE`.
+    fn replace(
+        &self,
+        source: &Entry,
+        target: &Entry,
+        replaced: &OwnedFd,
+        flags: RenameFlags,
+    ) -> Result<()> {
+        if flags.contains(RenameFlags::NOREPLACE) {
+            return Err(Errno::EXIST);
+        }
+        let seen = Seen::of(self.asker, replaced.as_fd())?;
+        self.leave_directory(target)?;
+        if flags.contains(RenameFlags::EXCHANGE) {
+            let moved = self.moves_between(target, source, &seen)?;
+            return self.enter_directory(source, &seen, perm::file::RENAME | moved, replaced);
+        }
+        seen.allow(self.asker, removal(seen.class), replaced)
+    }
+}
+
+/// What removing the last name of an object of a class asks for.
+fn removal(class: Class) -> AccessVector {
+    if class == Class::Dir { perm::dir::RMDIR } else { perm::file::UNLINK }
+}
+
+fn handle(parent: &OwnedFd, name: &OsString) -> Result<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    rustix::fs::openat(parent, name, flags, Mode::empty())
+}
+
+/// `path` without slashes at its end, unless it is nothing else.
+fn without_slashes(path: &Path) -> std::path::PathBuf {
+    use std::os::unix::ffi::OsStrExt;
+    let bytes = path.as_os_str().as_bytes();
+    let end =
+        bytes.iter().rposition(|byte| *byte != b'/').map_or(bytes.len().min(1), |last| last + 1);
+    crate::label::path_from(&bytes[..end]).to_owned()
+}

@@ -1,0 +1,35 @@
+//! The file object manager: labels files by inode, decides every call that reaches one by name, and makes on the
+//! program's behalf whatever the envelope does not refuse exactly as policy does.
+
+mod attribute;
+mod change;
+mod look;
+mod object;
+mod open;
+
+use crate::gate::{Asker, Outcome};
+use syscalls::Sysno;
+
+pub(crate) use object::{Seen, missing_name};
+pub(crate) use open::{allow_new, with_umask};
+
+/// Answers the calls of this object manager; `None` for those of others.
+pub(crate) fn decide(asker: Asker<'_>) -> Option<Outcome> {
+    use Sysno::*;
+    Some(match asker.number {
+        open | openat | creat | openat2 => self::open::decide(asker),
+        mkdir | mkdirat | rmdir | unlink | unlinkat | rename | renameat | renameat2 | link
+        | linkat | symlink | symlinkat | mknod | mknodat => change::decide(asker),
+        chmod | fchmod | fchmodat | fchmodat2 | chown | fchown | lchown | fchownat | utime
+        | utimes | futimesat | utimensat | truncate | setxattr | lsetxattr | fsetxattr
+        | removexattr | lremovexattr | fremovexattr | setxattrat | removexattrat | file_setattr => {
+            attribute::decide(asker)
+        }
+        stat | lstat | newfstatat | statx | access | faccessat | faccessat2 | readlink
+        | readlinkat | chdir | statfs | getxattr | lgetxattr | getxattrat | listxattr
+        | llistxattr | listxattrat | file_getattr | inotify_add_watch | name_to_handle_at => {
+            look::decide(asker)
+        }
+        _ => return None,
+    })
+}

@@ -1,0 +1,319 @@
+//! open, openat, openat2, creat.
+
+use super::object::{Seen, Target, class_of, missing_name};
+use crate::{
+    caller::{Identity, path_of},
+    gate::{Answer, Asker, Outcome},
+    label::{Status, file_kind},
+    plan::Rights,
+    process::proc_files,
+    resolve::{Found, Name, look, walk},
+};
+use avc::Hint;
+use flask::{AccessVector, Class, Question, Sid, perm};
+use landlock::AccessFs;
+use rustix::{
+    fs::{FileType, Mode, OFlags},
+    io::{Errno, Result},
+};
+use std::{
+    ffi::OsStr,
+    os::fd::{AsFd, AsRawFd, OwnedFd},
+    path::PathBuf,
+};
+use syscalls::Sysno;
+
+/// How often a name may change under an open that creates.
+const MOST_TRIES: usize = 16;
+
+/// The arguments of an open, copied.
+struct Open {
+    dirfd: i32,
+    path: PathBuf,
+    flags: OFlags,
+    mode: Mode,
+}
+
+pub(super) fn decide(asker: Asker<'_>) -> Outcome {
+    let open = arguments(asker)?;
+    if asker.gate.exact.contains(open.rights()) {
+        return open.leave_to_kernel(asker);
+    }
+    if asker.number == Sysno::openat2 {
+        // Its limits on resolution are the kernel's to keep; programs fall back to openat.
+        return Err(Errno::NOSYS);
+    }
+    open.make(asker)
+}
+
+fn arguments(asker: Asker<'_>) -> Result<Open> {
+    let caller = asker.caller;
+    let flags = |n| OFlags::from_bits_retain(caller.int(n) as u32);
+    let mode = |n| Mode::from_bits_retain(caller.call.args[n] as u32 & 0o7777);
+    Ok(match asker.number {
+        Sysno::open => {
+            Open { dirfd: libc::AT_FDCWD, path: caller.path(0)?, flags: flags(1), mode: mode(2) }
+        }
+        Sysno::creat => Open {
+            dirfd: libc::AT_FDCWD,
+            path: caller.path(0)?,
+            flags: OFlags::CREATE | OFlags::WRONLY | OFlags::TRUNC,
+            mode: mode(1),
+        },
+        Sysno::openat2 => {
+            let how = caller.bytes::<8>(caller.call.args[2])?;
+            let flags = OFlags::from_bits_retain(u64::from_ne_bytes(how) as u32);
+            Open { dirfd: caller.int(0), path: caller.path(1)?, flags, mode: Mode::empty() }
+        }
+        _ => Open { dirfd: caller.int(0), path: caller.path(1)?, flags: flags(2), mode: mode(3) },
+    })
+}
+
+impl Open {
+    fn creates(&self) -> bool {
+        self.flags.contains(OFlags::CREATE)
+    }
+
+    fn is_temporary(&self) -> bool {
+        self.flags.contains(OFlags::TMPFILE)
+    }
+
+    fn follows(&self) -> bool {
+        let exclusive = self.creates() && self.flags.contains(OFlags::EXCL);
+        !exclusive && !self.flags.contains(OFlags::NOFOLLOW)
+    }
+
+    fn writes(&self) -> bool {
+        matches!(self.flags & OFlags::RWMODE, OFlags::WRONLY | OFlags::RDWR)
+            || self.flags.intersects(OFlags::TRUNC)
+    }
+
+    /// What the kernel would have to be exact about for the program to make this call itself.
+    fn rights(&self) -> Rights {
+        let mut rights = Rights::empty();
+        if self.flags.contains(OFlags::PATH) {
+            return rights;
+        }
+        if !matches!(self.flags & OFlags::RWMODE, OFlags::WRONLY) {
+            rights |= AccessFs::ReadFile | AccessFs::ReadDir;
+        }
+        if self.writes() || self.creates() || self.is_temporary() {
+            rights |= AccessFs::WriteFile | AccessFs::Truncate | AccessFs::MakeReg;
+        }
+        rights
+    }
+
+    /// What the open asks of an existing file.
+    fn requested(&self, class: Class) -> AccessVector {
+        if self.flags.contains(OFlags::PATH) {
+            return perm::file::GETATTR;
+        }
+        let mut requested = perm::file::OPEN;
+        match self.flags & OFlags::RWMODE {
+            OFlags::WRONLY => {}
+            OFlags::RDWR => requested |= perm::file::READ,
+            _ => requested |= perm::file::READ,
+        }
+        if self.writes() && class != Class::Dir {
+            let appends =
+                self.flags.contains(OFlags::APPEND) && !self.flags.contains(OFlags::TRUNC);
+            requested |= if appends { perm::file::APPEND } else { perm::file::WRITE };
+        }
+        requested
+    }
+
+    fn name(&self) -> Name<'_> {
+        Name { dirfd: self.dirfd, path: &self.path, follow: self.follows() }
+    }
+
+    /// Decides, and lets the program open the file itself.
+    ///
+    /// Sound because the envelope refuses exactly what policy refuses for these rights (see `Plan::exact`): other
+    /// bytes in the path, or other links on the way, reach nothing that policy does not grant.
+    fn leave_to_kernel(&self, asker: Asker<'_>) -> Outcome {
+        match look(asker.caller, self.name()) {
+            Ok(fd) if self.is_temporary() => self.allow_new(asker, &fd, OsStr::new(""))?,
+            Ok(fd) => {
+                let seen = Seen::of(asker, fd.as_fd())?;
+                seen.allow(asker, self.requested(seen.class), &fd)?;
+            }
+            Err(Errno::NOENT) if self.creates() => {
+                let identity = asker.caller.identity()?;
+                if let Ok(Found { entry: Some((parent, name)), object: None, .. }) =
+                    walk(asker.caller, &identity, self.name())
+                {
+                    self.allow_new(asker, &parent, &name)?;
+                }
+            }
+            Err(Errno::NOENT) => {
+                missing_name(asker, self.dirfd, &self.path, self.requested(Class::File));
+            }
+            // Whatever else stops the walk stops the program's own, with the right errno.
+            Err(_) => {}
+        }
+        Ok(Answer::Continue)
+    }
+
+    /// Whether a file `name` may be made in `parent`; its label.
+    fn allow_new(&self, asker: Asker<'_>, parent: &OwnedFd, name: &OsStr) -> Result<()> {
+        let requested = perm::file::CREATE | self.requested(Class::File);
+        allow_new(asker, parent, name, FileType::RegularFile, requested).map(drop)
+    }
+
+    /// Opens on the program's behalf.
+    fn make(&self, asker: Asker<'_>) -> Outcome {
+        let identity = asker.caller.identity()?;
+        asker.same_ids(&identity)?;
+        let cloexec = self.flags.contains(OFlags::CLOEXEC);
+        for _ in 0..MOST_TRIES {
+            let found = walk(asker.caller, &identity, self.name())?;
+            proc_files::allow(asker, &found)?;
+            let opened = match &found.object {
+                Some(object) => self.existing(asker, object, &found).map(Some),
+                None => self.new_file(asker, &identity, &found),
+            };
+            if let Some(fd) = opened? {
+                return Ok(Answer::Open { fd, cloexec });
+            }
+        }
+        Err(Errno::AGAIN)
+    }
+
+    fn existing(&self, asker: Asker<'_>, object: &OwnedFd, found: &Found) -> Result<OwnedFd> {
+        if self.creates() && self.flags.contains(OFlags::EXCL) {
+            return Err(Errno::EXIST);
+        }
+        let seen = Seen::of(asker, object.as_fd())?;
+        if seen.status.kind == FileType::Symlink && !self.flags.contains(OFlags::PATH) {
+            return Err(Errno::LOOP);
+        }
+        if found.wants_dir && seen.status.kind != FileType::Directory {
+            return Err(Errno::NOTDIR);
+        }
+        if self.is_temporary() {
+            self.allow_new(asker, object, OsStr::new(""))?;
+        } else if path_of(&asker.gate.view, object)?.is_absolute() {
+            seen.allow(asker, self.requested(seen.class), object)?;
+        }
+        // Else a pipe, a socket or memory without a name, reached through a descriptor that its process holds.
+        self.reopen(asker, object)
+    }
+
+    /// Opens the very file that was decided, through the monitor's own descriptor of it.
+    fn reopen(&self, asker: Asker<'_>, object: &OwnedFd) -> Result<OwnedFd> {
+        let object = controlling_terminal(asker, object)?;
+        let object = object.as_ref().unwrap_or_else(|same| same);
+        if self.flags.contains(OFlags::PATH) {
+            return object.try_clone().map_err(|_| Errno::MFILE);
+        }
+        let drop = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
+        let flags =
+            self.flags.difference(if self.is_temporary() { OFlags::NOFOLLOW } else { drop });
+        let number = object.as_raw_fd().to_string();
+        let mode = if self.is_temporary() { self.mode } else { Mode::empty() };
+        rustix::fs::openat(
+            &asker.gate.view.own_fds,
+            number,
+            flags | OFlags::CLOEXEC | OFlags::NOCTTY,
+            mode,
+        )
+    }
+
+    /// Makes the file; `None` when somebody else made it meanwhile.
+    fn new_file(
+        &self,
+        asker: Asker<'_>,
+        identity: &Identity,
+        found: &Found,
+    ) -> Result<Option<OwnedFd>> {
+        let (true, Some((parent, name))) = (self.creates(), &found.entry) else {
+            missing_name(asker, self.dirfd, &self.path, self.requested(Class::File));
+            return Err(Errno::NOENT);
+        };
+        if found.wants_dir {
+            return Err(Errno::ISDIR);
+        }
+        let requested = perm::file::CREATE | self.requested(Class::File);
+        let sid = allow_new(asker, parent, name, FileType::RegularFile, requested)?;
+        let flags = self.flags | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NOCTTY;
+        let opened = with_umask(identity, || rustix::fs::openat(parent, name, flags, self.mode));
+        match opened {
+            Ok(fd) => {
+                asker.gate.labels.created(&Status::of(fd.as_fd())?, sid);
+                Ok(Some(fd))
+            }
+            Err(Errno::EXIST) if !self.flags.contains(OFlags::EXCL) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// `/dev/tty` means the caller's controlling terminal, not the monitor's: the terminal itself in its place, or the
+/// object unchanged.
+fn controlling_terminal<'a>(
+    asker: Asker<'_>,
+    object: &'a OwnedFd,
+) -> Result<std::result::Result<OwnedFd, &'a OwnedFd>> {
+    let stat = rustix::fs::fstat(object)?;
+    let is_tty = FileType::from_raw_mode(stat.st_mode) == FileType::CharacterDevice
+        && stat.st_rdev == rustix::fs::makedev(5, 0);
+    if !is_tty {
+        return Ok(Err(object));
+    }
+    let path = proc_files::controlling_terminal(asker)?;
+    let fd = rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+    let seen = Seen::of(asker, fd.as_fd())?;
+    seen.allow(asker, perm::file::OPEN | perm::file::READ, &fd)?;
+    Ok(Ok(fd))
+}
+
+/// Whether `asker` may make an object `name` of `kind` in `parent` and use `requested` on it. The new object's label:
+/// that of a more specific rule for its path, else what the security server computes.
+pub(crate) fn allow_new(
+    asker: Asker<'_>,
+    parent: &OwnedFd,
+    name: &OsStr,
+    kind: FileType,
+    requested: AccessVector,
+) -> Result<Sid> {
+    let directory = Seen::of(asker, parent.as_fd())?;
+    let adds = perm::dir::ADD_NAME | perm::dir::SEARCH;
+    directory.allow(asker, adds, parent)?;
+    let class = class_of(kind);
+    let sid = match reserved_label(asker, parent, name, kind)? {
+        Some(sid) => sid,
+        None => {
+            let question = Question { ssid: asker.ssid, tsid: directory.label.sid, tclass: class };
+            let computed = asker.gate.server.compute_create(question, name.to_str());
+            computed.map_err(|_| Errno::ACCESS)?
+        }
+    };
+    let path = || path_of(&asker.gate.view, parent).unwrap_or_default().join(name);
+    let object = || path().to_string_lossy().into_owned();
+    let hint = Hint::default();
+    Target { tsid: sid, tclass: class, hint: &hint }.allow(asker, requested, &object)?;
+    Ok(sid)
+}
+
+/// The label that a rule reserves for `name` in `parent`, where it is another than the rules give the directory.
+pub(super) fn reserved_label(
+    asker: Asker<'_>,
+    parent: &OwnedFd,
+    name: &OsStr,
+    kind: FileType,
+) -> Result<Option<Sid>> {
+    if name.is_empty() {
+        return Ok(None);
+    }
+    let directory = path_of(&asker.gate.view, parent)?;
+    let labels = &asker.gate.labels;
+    let by_rule = labels.of_path(&directory.join(name), file_kind(kind));
+    let around = labels.of_path(&directory, flask::FileKind::Dir);
+    Ok((by_rule != around).then_some(by_rule))
+}
+
+/// Runs `make` under the caller's file mode creation mask, which this thread has to itself.
+pub(crate) fn with_umask<T>(identity: &Identity, make: impl FnOnce() -> T) -> T {
+    rustix::process::umask(Mode::from_bits_retain(identity.umask));
+    make()
+}

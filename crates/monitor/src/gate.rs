@@ -1,0 +1,317 @@
+//! The gate: receives every trapped call, has it decided, and answers it.
+//!
+//! One thread leads: it waits for a call, handles it and answers, on the caller's own CPU. A watchdog makes
+//! another thread lead when a call takes long (a FIFO without a peer, a file system that hangs), so that no
+//! call waits for an unrelated one.
+
+use crate::{
+    audit::Audit,
+    caller::{self, Caller, Identity},
+    file,
+    label::Labels,
+    manager::Manager,
+    plan::Rights,
+    process::{self, Processes},
+    socket,
+    sys::{
+        notify::{Listener, Notification},
+        thread,
+    },
+};
+use flask::SecurityServer;
+use rustix::{
+    fs::{Mode, OFlags},
+    io::{Errno, Result},
+};
+use std::{
+    os::fd::{BorrowedFd, OwnedFd},
+    panic::AssertUnwindSafe,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+use syscalls::Sysno;
+
+/// `PROC_SUPER_MAGIC` of `linux/magic.h`.
+const PROC_MAGIC: i64 = 0x9fa0;
+/// The inode number of the root of every proc file system (`PROC_ROOT_INO`).
+const PROC_ROOT: u64 = 1;
+/// A call that takes longer hands the lead to another thread.
+const SLOW: Duration = Duration::from_millis(20);
+/// Threads that slow calls can hold at once; beyond, calls wait.
+const MOST_LEADERS: u64 = 256;
+
+/// The monitor's eyes on the sandbox.
+#[derive(Debug)]
+pub(crate) struct View {
+    /// The proc file system that shows the monitor's PIDs.
+    pub(crate) proc: OwnedFd,
+    /// `/proc/self/fd` of the monitor, there.
+    pub(crate) own_fds: OwnedFd,
+}
+
+impl View {
+    pub(crate) fn new(proc: OwnedFd) -> Result<Self> {
+        let own_fds = rustix::fs::openat(
+            &proc,
+            "self/fd",
+            OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
+            Mode::empty(),
+        )?;
+        Ok(Self { proc, own_fds })
+    }
+
+    pub(crate) fn is_proc(&self, fd: BorrowedFd<'_>) -> Result<bool> {
+        Ok(rustix::fs::fstatfs(fd)?.f_type as i64 == PROC_MAGIC)
+    }
+
+    pub(crate) fn is_proc_root(&self, fd: BorrowedFd<'_>) -> Result<bool> {
+        Ok(self.is_proc(fd)? && rustix::fs::fstat(fd)?.st_ino == PROC_ROOT)
+    }
+
+    /// The monitor's PID of the process that the sandbox calls `inner`.
+    pub(crate) fn outer_pid(&self, inner: u32, asker: &Identity) -> Result<u32> {
+        if inner == asker.inner_pid {
+            return Ok(asker.pid);
+        }
+        if asker.inner_pid == asker.pid {
+            return Ok(inner);
+        }
+        let asker_space = self.pid_namespace(asker.pid)?;
+        let same = |pid: &u32| {
+            caller::identity(self, *pid).is_ok_and(|it| it.inner_pid == inner)
+                && self.pid_namespace(*pid).is_ok_and(|space| space == asker_space)
+        };
+        self.pids()?.into_iter().find(same).ok_or(Errno::SRCH)
+    }
+
+    /// Every process that the monitor sees.
+    pub(crate) fn pids(&self) -> Result<Vec<u32>> {
+        self.numbers(".")
+    }
+
+    fn numbers(&self, directory: &str) -> Result<Vec<u32>> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let fd = rustix::fs::openat(&self.proc, directory, flags, Mode::empty())?;
+        let entries = rustix::fs::Dir::new(fd)?;
+        let number = |entry: rustix::fs::DirEntry| entry.file_name().to_str().ok()?.parse().ok();
+        Ok(entries.filter_map(|entry| number(entry.ok()?)).collect())
+    }
+
+    /// The children of a process, as far as they still run.
+    pub(crate) fn children(&self, pid: u32) -> Result<Vec<u32>> {
+        let of = |pid: &u32| caller::identity(self, *pid).map(|it| it.parent);
+        let list = |tid: &str| caller::read_text(self, &format!("{pid}/task/{tid}/children"));
+        match list(&pid.to_string()) {
+            // The kernel may be built without these files (CONFIG_PROC_CHILDREN).
+            Err(Errno::NOENT) => {
+                Ok(self.pids()?.into_iter().filter(|it| of(it) == Ok(pid)).collect())
+            }
+            Err(error) => Err(error),
+            Ok(first) => {
+                let mut text = first;
+                for tid in self.numbers(&format!("{pid}/task"))? {
+                    if tid != pid {
+                        text.push_str(&list(&tid.to_string()).unwrap_or_default());
+                    }
+                }
+                Ok(text.split_whitespace().filter_map(|pid| pid.parse().ok()).collect())
+            }
+        }
+    }
+
+    /// Whether two processes see the same PIDs.
+    pub(crate) fn share_pids(&self, one: u32, other: u32) -> bool {
+        matches!((self.pid_namespace(one), self.pid_namespace(other)), (Ok(a), Ok(b)) if a == b)
+    }
+
+    fn pid_namespace(&self, pid: u32) -> Result<std::ffi::CString> {
+        rustix::fs::readlinkat(&self.proc, format!("{pid}/ns/pid"), Vec::new())
+    }
+}
+
+/// How a trapped call ends.
+#[derive(Debug)]
+pub(crate) enum Answer {
+    /// The program makes the call itself. Whoever gives this answer says why that is sound.
+    Continue,
+    /// The call has been made on the program's behalf, and returned this.
+    Return(i64),
+    /// The call has been made on the program's behalf, and opened this.
+    Open { fd: OwnedFd, cloexec: bool },
+    /// The call is answered by another thread.
+    Elsewhere,
+}
+
+/// What an object manager makes of a call: an answer, or the errno that the program sees.
+pub(crate) type Outcome = std::result::Result<Answer, Errno>;
+
+/// Everything that deciding a call takes.
+pub(crate) struct Gate {
+    pub(crate) listener: Listener,
+    pub(crate) view: View,
+    pub(crate) server: Arc<dyn SecurityServer>,
+    pub(crate) files: Manager,
+    pub(crate) processes: Manager,
+    pub(crate) sockets: Manager,
+    pub(crate) labels: Labels,
+    pub(crate) subjects: Processes,
+    pub(crate) endpoints: socket::Endpoints,
+    pub(crate) audit: Arc<Audit>,
+    /// Rights that the envelope refuses exactly where policy does.
+    pub(crate) exact: Rights,
+    /// Directories whose content the view leaves out: what is not found below them is explained.
+    pub(crate) absent: Vec<std::path::PathBuf>,
+    /// The IDs that every on-behalf operation is done with: the program's, unless it changed them.
+    pub(crate) ids: (u32, u32),
+    /// Nothing is decided: the base that measurements compare with.
+    pub(crate) off: bool,
+    /// The sandbox's first process, which is ours.
+    pub(crate) init: u32,
+    /// The sandbox sees no process but its own.
+    pub(crate) private_pids: bool,
+    pub(crate) lead: Lead,
+}
+
+/// Who leads, and what the leader is at.
+#[derive(Debug, Default)]
+pub(crate) struct Lead {
+    /// Grows with every change of leader.
+    term: AtomicU64,
+    /// The call that the leader handles; 0 when it waits.
+    at: AtomicU64,
+    /// Threads that lead or finish what they began as leader.
+    threads: AtomicU64,
+}
+
+impl Gate {
+    /// Serves until no process of the sandbox is left.
+    pub(crate) fn serve(self: Arc<Self>) {
+        self.listener.hand_over_on_one_cpu();
+        Self::new_leader(&self);
+        let mut last = 0;
+        while self.lead.threads.load(Ordering::Acquire) > 0 {
+            std::thread::sleep(SLOW);
+            let at = self.lead.at.load(Ordering::Acquire);
+            let slow = at != 0 && at == last;
+            if slow && self.lead.threads.load(Ordering::Acquire) < MOST_LEADERS {
+                Self::new_leader(&self);
+            }
+            last = at;
+        }
+    }
+
+    fn new_leader(gate: &Arc<Self>) {
+        let term = gate.lead.term.fetch_add(1, Ordering::AcqRel) + 1;
+        gate.lead.at.store(0, Ordering::Release);
+        gate.lead.threads.fetch_add(1, Ordering::AcqRel);
+        let leader = Arc::clone(gate);
+        let lead = move || {
+            leader.lead_through(term);
+            leader.lead.threads.fetch_sub(1, Ordering::AcqRel);
+        };
+        let thread = std::thread::Builder::new().name("gate".into()).stack_size(256 << 10);
+        if thread.spawn(lead).is_err() {
+            gate.lead.threads.fetch_sub(1, Ordering::AcqRel);
+        }
+    }
+
+    fn lead_through(&self, term: u64) {
+        // Working directory and file mode creation mask are this thread's own from here on.
+        let ready = thread::own_file_system_state().is_ok()
+            && rustix::process::fchdir(&self.view.own_fds).is_ok();
+        if !ready {
+            return;
+        }
+        while self.lead.term.load(Ordering::Acquire) == term {
+            match self.listener.receive() {
+                Ok(Some(call)) => self.handle(&call),
+                Ok(None) => {}
+                Err(Errno::NOENT) if !self.is_deserted() => {}
+                Err(_) => return,
+            }
+        }
+    }
+
+    /// Whether a process belongs to the sandbox: it came from the command, and through its filter.
+    pub(crate) fn is_inside(&self, pid: u32) -> bool {
+        if self.private_pids {
+            return self.view.share_pids(pid, self.init) && pid != self.init;
+        }
+        let mut at = pid;
+        while at > 1 {
+            if at == std::process::id() {
+                return pid != at && pid != self.init;
+            }
+            let Ok(identity) = caller::identity(&self.view, at) else { return false };
+            at = identity.parent;
+        }
+        false
+    }
+
+    /// Whether the last process of the sandbox is gone.
+    fn is_deserted(&self) -> bool {
+        use rustix::event::{PollFd, PollFlags, poll};
+        let mut fds = [PollFd::new(&self.listener, PollFlags::IN)];
+        let now = rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 };
+        poll(&mut fds, Some(&now)).is_err() || fds[0].revents().contains(PollFlags::HUP)
+    }
+
+    fn handle(&self, call: &Notification) {
+        // IDs of notifications are never zero for long: they start at random and grow.
+        let id = call.id.max(1);
+        self.lead.at.store(id, Ordering::Release);
+        let outcome = std::panic::catch_unwind(AssertUnwindSafe(|| self.decide(call)));
+        self.answer(call, outcome.unwrap_or(Err(Errno::PERM)));
+        let _ = self.lead.at.compare_exchange(id, 0, Ordering::AcqRel, Ordering::Relaxed);
+    }
+
+    /// Answers a call. Errors mean that the caller is gone, which is no concern of ours.
+    pub(crate) fn answer(&self, call: &Notification, outcome: Outcome) {
+        let _ = match outcome {
+            Ok(Answer::Continue) => self.listener.send_continue(call.id),
+            Ok(Answer::Return(value)) => self.listener.send_result(call.id, Ok(value)),
+            Ok(Answer::Open { fd, cloexec }) => {
+                use std::os::fd::AsFd;
+                let sent = self.listener.send_fd(call.id, fd.as_fd(), cloexec);
+                // The program's table of descriptors is full, or it is gone.
+                if let Err(error) = sent {
+                    self.listener.send_result(call.id, Err(error))
+                } else {
+                    sent
+                }
+            }
+            Ok(Answer::Elsewhere) => Ok(()),
+            Err(error) => self.listener.send_result(call.id, Err(error)),
+        };
+    }
+
+    fn decide(&self, call: &Notification) -> Outcome {
+        if self.off {
+            // Soundness is not asked for: the whole run was started without decisions.
+            return Ok(Answer::Continue);
+        }
+        let caller = Caller { view: &self.view, call };
+        let number = Sysno::new(call.nr as usize).ok_or(Errno::NOSYS)?;
+        let ssid = self.subjects.sid(self, caller)?;
+        let asker = Asker { gate: self, caller, ssid, number };
+        if let Some(outcome) = file::decide(asker) {
+            return outcome;
+        }
+        if let Some(outcome) = process::decide(asker) {
+            return outcome;
+        }
+        socket::decide(asker).unwrap_or(Err(Errno::NOSYS))
+    }
+}
+
+/// A call with its subject.
+#[derive(Clone, Copy)]
+pub(crate) struct Asker<'a> {
+    pub(crate) gate: &'a Gate,
+    pub(crate) caller: Caller<'a>,
+    pub(crate) ssid: flask::Sid,
+    pub(crate) number: Sysno,
+}

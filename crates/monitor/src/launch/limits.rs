@@ -1,0 +1,95 @@
+//! Limits on memory, processes, processor time and wall time.
+
+use std::time::Duration;
+
+use rustix::io::Errno;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+/// How much the sandbox may use. `None` leaves a limit as it was inherited.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Limits {
+    /// Memory of the whole sandbox, in bytes (cgroup). Without a writable cgroup it bounds the
+    /// address space of each process instead (`RLIMIT_AS`), which is a poor stand-in: a process
+    /// may reserve far more than it uses, and many processes together may use far more.
+    pub memory_bytes: Option<u64>,
+    /// Processes and threads of the whole sandbox (cgroup). Without a writable cgroup it bounds
+    /// what the *user* has in all (`RLIMIT_NPROC`), outside of the sandbox too; the kernel does
+    /// not apply that one to root.
+    pub processes: Option<u64>,
+    /// How many processors' worth of time the sandbox gets (cgroup), such as 1.5. Without a
+    /// writable cgroup the sandbox is bound to that many processors, rounded up.
+    pub cpus: Option<f64>,
+    /// Processor time of each process (`RLIMIT_CPU`), rounded up to seconds.
+    pub cpu_time: Option<Duration>,
+    /// Size of each file written (`RLIMIT_FSIZE`), in bytes.
+    pub file_bytes: Option<u64>,
+    /// Open descriptors of each process (`RLIMIT_NOFILE`).
+    pub open_files: Option<u64>,
+    /// Wall time, after which the command is told to end (`SIGTERM`).
+    pub time: Option<Duration>,
+    /// How long it may take to end before the whole sandbox is killed; two seconds by default.
+    pub grace: Option<Duration>,
+}
+
+/// Which limits a cgroup enforces, so that no stand-in is needed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[allow(clippy::struct_excessive_bools)]
+pub struct ByCgroup {
+    /// Memory of the whole sandbox.
+    pub memory: bool,
+    /// Processes of the whole sandbox.
+    pub processes: bool,
+    /// Processor time of the whole sandbox.
+    pub cpus: bool,
+}
+
+impl Limits {
+    /// How long after `SIGTERM` the sandbox is killed.
+    #[must_use]
+    pub fn grace(&self) -> Duration {
+        self.grace.unwrap_or(Duration::from_secs(2))
+    }
+
+    /// Sets the limits of the calling process and its descendants, besides those that a cgroup
+    /// enforces. A limit is never raised.
+    pub(super) fn apply(&self, by_cgroup: ByCgroup) -> Result<(), Errno> {
+        let unless = |done: bool, limit: Option<u64>| if done { None } else { limit };
+        let seconds = |time: Duration| time.as_secs() + u64::from(time.subsec_nanos() > 0);
+        let all = [
+            (Resource::As, unless(by_cgroup.memory, self.memory_bytes)),
+            (Resource::Nproc, unless(by_cgroup.processes, self.processes)),
+            (Resource::Cpu, self.cpu_time.map(seconds)),
+            (Resource::Fsize, self.file_bytes),
+            (Resource::Nofile, self.open_files),
+        ];
+        for (resource, limit) in all {
+            if let Some(limit) = limit {
+                lower(resource, limit)?;
+            }
+        }
+        match self.cpus {
+            Some(cpus) if !by_cgroup.cpus => bind_to(cpus),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn lower(resource: Resource, limit: u64) -> Result<(), Errno> {
+    let now = getrlimit(resource);
+    let least = |bound: Option<u64>| Some(bound.map_or(limit, |bound| bound.min(limit)));
+    setrlimit(resource, Rlimit { current: least(now.current), maximum: least(now.maximum) })
+}
+
+/// Binds the calling process to the first `cpus` processors, rounded up, of those it may use.
+fn bind_to(cpus: f64) -> Result<(), Errno> {
+    use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+    let allowed = sched_getaffinity(None)?;
+    let mut chosen = CpuSet::new();
+    for cpu in (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu)) {
+        if f64::from(chosen.count()) >= cpus && chosen.count() > 0 {
+            break;
+        }
+        chosen.set(cpu);
+    }
+    sched_setaffinity(None, &chosen)
+}

@@ -1,0 +1,258 @@
+//! What a policy means for the kernel: the domains that a run can reach, the envelope around them, and where that
+//! envelope is exact.
+
+use crate::label::{Tree, literal, stem_dir};
+use flask::{
+    AccessVector, Class, FileRule, InitialSid, LabelRules, Question, SecurityServer, Sid,
+    Unreachable, perm,
+};
+use landlock::{Access, AccessFs, BitFlags};
+use std::path::{Path, PathBuf};
+
+/// Rights in the words of Landlock.
+pub(crate) type Rights = BitFlags<AccessFs>;
+
+/// A subtree of the file system with one label, and what the reachable domains together may do there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// Index of the labelling rule.
+    pub(crate) rule: usize,
+    /// The rule is a pattern, and `tree` only the directory that its files lie below.
+    pub(crate) is_pattern: bool,
+    pub(crate) tree: Tree,
+    /// What some domain may do.
+    pub(crate) any: Rights,
+    /// What every domain may do, on files of every class.
+    pub(crate) all: Rights,
+    /// Some domain must not even know that it exists.
+    pub(crate) hidden: bool,
+}
+
+/// What follows from the policy alone.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    /// The domain of the command; then every other that an exec can lead to.
+    pub(crate) domains: Vec<Sid>,
+    /// Literal places, outermost first.
+    pub(crate) places: Vec<Place>,
+    /// Places known only by pattern, with the directory that they lie below.
+    pub(crate) patterns: Vec<Place>,
+    /// Rights that some file without a rule has: no envelope can be exact for them.
+    pub(crate) unruled: Rights,
+    /// Some new file gets another label than its directory.
+    pub(crate) relabels: bool,
+}
+
+/// Rights on files, by class and permission. A right is granted when all of one row's permissions are.
+const FILE_RIGHTS: &[(AccessFs, AccessVector)] = &[
+    (AccessFs::ReadFile, AccessVector(perm::file::READ.0 | perm::file::OPEN.0)),
+    (AccessFs::WriteFile, AccessVector(perm::file::WRITE.0 | perm::file::OPEN.0)),
+    (AccessFs::Truncate, perm::file::WRITE),
+    (AccessFs::Execute, perm::file::EXECUTE),
+    (AccessFs::MakeReg, perm::file::CREATE),
+    (AccessFs::RemoveFile, perm::file::UNLINK),
+    (AccessFs::Refer, perm::file::LINK),
+];
+
+/// The file classes that [`FILE_RIGHTS`] must agree on before an envelope can be exact for them.
+const FILE_CLASSES: [Class; 3] = [Class::File, Class::ChrFile, Class::FifoFile];
+
+/// Rights on directories and what is made in them.
+const DIR_RIGHTS: &[(AccessFs, Class, AccessVector)] = &[
+    (AccessFs::ReadDir, Class::Dir, AccessVector(perm::dir::READ.0 | perm::dir::OPEN.0)),
+    (AccessFs::RemoveDir, Class::Dir, perm::dir::RMDIR),
+    (AccessFs::MakeDir, Class::Dir, perm::dir::CREATE),
+    (AccessFs::MakeSym, Class::LnkFile, perm::lnk_file::CREATE),
+    (AccessFs::MakeFifo, Class::FifoFile, perm::fifo_file::CREATE),
+    (AccessFs::MakeSock, Class::SockFile, perm::sock_file::CREATE),
+    (AccessFs::MakeChar, Class::ChrFile, perm::chr_file::CREATE),
+    (AccessFs::MakeBlock, Class::BlkFile, perm::blk_file::CREATE),
+];
+
+impl Plan {
+    /// Reads the policy through the security server.
+    pub(crate) fn new(
+        server: &dyn SecurityServer,
+        labels: &LabelRules,
+    ) -> Result<Self, Unreachable> {
+        let types = file_types(&labels.files);
+        let domains = reachable(server, &types)?;
+        let mut places = Vec::new();
+        let mut patterns = Vec::new();
+        for (index, rule) in labels.files.iter().enumerate() {
+            let sid = rule.sid.unwrap_or_else(|| InitialSid::File.into());
+            let tree = literal(&rule.path);
+            // A grant to a directory alone is none that Landlock could express.
+            let is_pattern = tree.as_ref().is_none_or(|tree| !tree.deep);
+            let tree = tree.unwrap_or_else(|| Tree { path: stem_dir(&rule.path), deep: true });
+            let place = Place { rule: index, is_pattern, ..place(server, &domains, tree, sid)? };
+            if is_pattern { patterns.push(place) } else { places.push(place) }
+        }
+        places.sort_by_key(|place: &Place| place.tree.path.components().count());
+        let rest = Tree { path: "/".into(), deep: true };
+        let rest = place(server, &domains, rest, InitialSid::File.into())?;
+        let relabels = relabels(server, &domains, &types);
+        Ok(Self { domains, places, patterns, unruled: rest.any, relabels })
+    }
+
+    /// The literal place that `path` itself lies in.
+    pub(crate) fn innermost(&self, path: &Path) -> Option<&Place> {
+        let holds = |place: &&Place| {
+            if place.tree.deep {
+                path.starts_with(&place.tree.path)
+            } else {
+                path == place.tree.path
+            }
+        };
+        self.places.iter().rev().find(holds)
+    }
+
+    /// The rights that the kernel enforces exactly as policy decides them, once it grants `any` below every place.
+    /// `shielded` places are refused by the kernel for another reason than the envelope.
+    pub(crate) fn exact(&self, shielded: &dyn Fn(&Place) -> bool) -> Rights {
+        let mut exact = !self.unruled;
+        for place in &self.places {
+            exact &= place.all | !place.any;
+            if !shielded(place) {
+                exact &= !self.from_above(place) | place.any;
+            }
+        }
+        for pattern in &self.patterns {
+            let around =
+                self.innermost(&pattern.tree.path).map_or(Rights::empty(), |place| place.any);
+            exact &= pattern.all | !pattern.any;
+            // More than around it, the envelope could only grant to everything there.
+            exact &= !pattern.any | around;
+            if !shielded(pattern) {
+                exact &= !around | pattern.any;
+            }
+        }
+        if self.relabels {
+            exact &= !BitFlags::from(AccessFs::MakeReg)
+        }
+        exact
+    }
+
+    /// The rights of the place that surrounds a literal place.
+    pub(crate) fn from_above(&self, place: &Place) -> Rights {
+        let outer = place.tree.path.parent().and_then(|parent| self.innermost(parent));
+        outer.map_or(Rights::empty(), |outer| outer.any)
+    }
+
+    /// What the envelope grants: each place with those rights of some domain that the program uses itself.
+    pub(crate) fn envelope(&self, used: Rights) -> Vec<(PathBuf, Rights)> {
+        let places = self.places.iter().chain(&self.patterns);
+        let all = places.map(|place| (place.tree.path.clone(), place.any & used));
+        let rest = std::iter::once(("/".into(), self.unruled & used));
+        all.chain(rest).filter(|(_, rights)| !rights.is_empty()).collect()
+    }
+}
+
+/// Whether some domain's new files get another label than the directory that they are made in.
+fn relabels(server: &dyn SecurityServer, domains: &[Sid], types: &[Sid]) -> bool {
+    domains.iter().any(|&ssid| {
+        types.iter().any(|&tsid| {
+            let question = Question { ssid, tsid, tclass: Class::File };
+            server.compute_create(question, None) != Ok(tsid)
+        })
+    })
+}
+
+/// Every label that a file can have at first sight.
+fn file_types(rules: &[FileRule]) -> Vec<Sid> {
+    let mut types: Vec<Sid> = rules.iter().filter_map(|rule| rule.sid).collect();
+    types.push(InitialSid::File.into());
+    types.sort_unstable();
+    types.dedup();
+    types
+}
+
+/// The initial domain and every domain that execs can lead to from it.
+fn reachable(server: &dyn SecurityServer, types: &[Sid]) -> Result<Vec<Sid>, Unreachable> {
+    let mut domains = vec![Sid::from(InitialSid::Init)];
+    let mut next = 0;
+    while let Some(&domain) = domains.get(next) {
+        next += 1;
+        for &file in types {
+            if let Some(new) = entered(server, domain, file)?
+                && !domains.contains(&new)
+            {
+                domains.push(new);
+            }
+        }
+    }
+    Ok(domains)
+}
+
+/// The other domain that `domain` enters by executing a file labelled `file`, if policy lets it.
+pub(crate) fn entered(
+    server: &dyn SecurityServer,
+    domain: Sid,
+    file: Sid,
+) -> Result<Option<Sid>, Unreachable> {
+    let allows = |ssid, tsid, tclass, requested: AccessVector| {
+        let decision = server.compute_av(Question { ssid, tsid, tclass })?;
+        Ok::<bool, Unreachable>(decision.permissive || decision.allowed.contains(requested))
+    };
+    if !allows(domain, file, Class::File, perm::file::EXECUTE)? {
+        return Ok(None);
+    }
+    let question = Question { ssid: domain, tsid: file, tclass: Class::Process };
+    let Ok(new) = server.compute_create(question, None) else { return Ok(None) };
+    let enters = new != domain
+        && allows(domain, new, Class::Process, perm::process::TRANSITION)?
+        && allows(new, file, Class::File, perm::file::ENTRYPOINT)?;
+    Ok(enters.then_some(new))
+}
+
+fn place(
+    server: &dyn SecurityServer,
+    domains: &[Sid],
+    tree: Tree,
+    sid: Sid,
+) -> Result<Place, Unreachable> {
+    let all = AccessFs::from_all(landlock::ABI::V5);
+    let any = Rights::empty();
+    let mut place = Place { rule: usize::MAX, is_pattern: false, tree, any, all, hidden: false };
+    for &ssid in domains {
+        let (any, all, seen) = rights(server, ssid, sid)?;
+        place.any |= any;
+        place.all &= all;
+        place.hidden |= !seen;
+    }
+    Ok(place)
+}
+
+/// What `ssid` may do on some class of file labelled `tsid`, on every class, and whether it may see it.
+fn rights(
+    server: &dyn SecurityServer,
+    ssid: Sid,
+    tsid: Sid,
+) -> Result<(Rights, Rights, bool), Unreachable> {
+    let allowed = |tclass| {
+        let decision = server.compute_av(Question { ssid, tsid, tclass })?;
+        Ok::<_, Unreachable>(if decision.permissive { AccessVector::ALL } else { decision.allowed })
+    };
+    let (mut any, mut all) = (Rights::empty(), AccessFs::from_all(landlock::ABI::V5));
+    for class in FILE_CLASSES {
+        let allowed = allowed(class)?;
+        for &(right, needed) in FILE_RIGHTS {
+            // Devices and FIFOs are not truncated, executed or made by what these rights stand for.
+            let applies =
+                class == Class::File || matches!(right, AccessFs::ReadFile | AccessFs::WriteFile);
+            if allowed.contains(needed) {
+                any |= right;
+            } else if applies {
+                all &= !BitFlags::from(right);
+            }
+        }
+    }
+    for &(right, class, needed) in DIR_RIGHTS {
+        if allowed(class)?.contains(needed) { any |= right } else { all &= !BitFlags::from(right) }
+    }
+    if any.intersects(AccessFs::ReadFile | AccessFs::WriteFile) {
+        any |= AccessFs::IoctlDev;
+    }
+    all &= any;
+    Ok((any, all, allowed(Class::File)?.contains(perm::file::GETATTR)))
+}

@@ -1,0 +1,90 @@
+//! execve and execveat: the only way to another label.
+
+use super::{lineage::Processes, verify};
+use crate::{
+    file::{Seen, missing_name},
+    gate::{Answer, Asker, Outcome},
+    manager::Request,
+    plan::entered,
+    resolve::{Name, look},
+};
+use avc::Hint;
+use flask::{Class, Sid, perm};
+use landlock::AccessFs;
+use rustix::io::{Errno, Result};
+use std::{
+    os::fd::{AsFd, OwnedFd},
+    path::PathBuf,
+};
+use syscalls::Sysno;
+
+pub(super) fn decide(asker: Asker<'_>) -> Outcome {
+    let (dirfd, n, flags) = match asker.number {
+        Sysno::execveat => (asker.caller.int(0), 1, asker.caller.int(4)),
+        _ => (libc::AT_FDCWD, 0, 0),
+    };
+    let path = asker.caller.path(n)?;
+    let file = match found(asker, dirfd, &path, flags) {
+        Ok(file) => file,
+        Err(Errno::NOENT) => {
+            missing_name(asker, dirfd, &path, perm::file::EXECUTE);
+            return Ok(Answer::Continue);
+        }
+        // The program's own call stops where this walk stopped, with the right errno.
+        Err(_) => return Ok(Answer::Continue),
+    };
+    let seen = Seen::of(asker, file.as_fd())?;
+    match new_domain(asker, &seen)? {
+        Some(domain) => {
+            seen.allow(asker, perm::file::EXECUTE, &file)?;
+            allow_entry(asker, &seen, domain, &path)?;
+            verify::enter(asker, &seen, &file, domain)
+        }
+        None => {
+            seen.allow(asker, perm::file::EXECUTE | perm::file::EXECUTE_NO_TRANS, &file)?;
+            if asker.gate.exact.contains(AccessFs::Execute) {
+                // The envelope refuses to execute exactly what policy refuses, and the label stays.
+                return Ok(Answer::Continue);
+            }
+            verify::stay(asker)
+        }
+    }
+}
+
+fn found(asker: Asker<'_>, dirfd: i32, path: &PathBuf, flags: i32) -> Result<OwnedFd> {
+    if path.as_os_str().is_empty() && flags & libc::AT_EMPTY_PATH != 0 {
+        return asker.caller.file(dirfd);
+    }
+    let follow = flags & libc::AT_SYMLINK_NOFOLLOW == 0;
+    look(asker.caller, Name { dirfd, path, follow })
+}
+
+/// The domain that this exec enters; `None` when it keeps its own.
+fn new_domain(asker: Asker<'_>, seen: &Seen) -> Result<Option<Sid>> {
+    if matches!(asker.gate.subjects, Processes::One(_)) {
+        return Ok(None);
+    }
+    entered(&*asker.gate.server, asker.ssid, seen.label.sid).map_err(|_| Errno::ACCESS)
+}
+
+fn allow_entry(asker: Asker<'_>, seen: &Seen, domain: Sid, path: &PathBuf) -> Result<()> {
+    let object = || path.to_string_lossy().into_owned();
+    let hint = Hint::default();
+    let transition = Request {
+        tsid: domain,
+        tclass: Class::Process,
+        requested: perm::process::TRANSITION,
+        hint: &hint,
+        object: &object,
+    };
+    asker.gate.processes.ask(asker, &transition)?;
+    let entering = Asker { ssid: domain, ..asker };
+    let entrypoint = Request {
+        tsid: seen.label.sid,
+        tclass: Class::File,
+        requested: perm::file::ENTRYPOINT,
+        hint: &hint,
+        object: &object,
+    };
+    Ok(asker.gate.processes.ask(entering, &entrypoint)?)
+}

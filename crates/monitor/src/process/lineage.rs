@@ -1,0 +1,121 @@
+//! Which label a process has: its parent's at the fork, another only by exec.
+
+use crate::{
+    caller,
+    caller::Caller,
+    gate::{Answer, Asker, Gate, Outcome},
+};
+use flask::{InitialSid, Sid};
+use rustix::io::{Errno, Result};
+use std::{
+    collections::HashMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+/// The labels of the processes of a run.
+#[derive(Debug)]
+pub(crate) enum Processes {
+    /// Policy knows one domain only: whoever comes through the gate is in it.
+    One(Sid),
+    /// Labels by process.
+    Many(Mutex<HashMap<u32, Process>>),
+}
+
+/// Labels kept before those of dead processes are thrown away.
+const MOST_KNOWN: usize = 4096;
+
+/// A process that has a label of its own.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Process {
+    sid: Sid,
+    /// When it started: together with the PID, that is who it is.
+    started: u64,
+}
+
+impl Processes {
+    pub(crate) fn new(domains: &[Sid], command: u32, view: &crate::gate::View) -> Result<Self> {
+        let [first, _, ..] = domains else {
+            return Ok(Self::One(domains.first().copied().unwrap_or(InitialSid::Init.into())));
+        };
+        let started = caller::started(view, command)?;
+        Ok(Self::Many(Mutex::new(HashMap::from([(command, Process { sid: *first, started })]))))
+    }
+
+    /// The label of the calling process.
+    pub(crate) fn sid(&self, gate: &Gate, caller: Caller<'_>) -> Result<Sid> {
+        match self {
+            Self::One(sid) => Ok(*sid),
+            Self::Many(known) => label(gate, known, caller.call.tid),
+        }
+    }
+}
+
+fn lock(known: &Mutex<HashMap<u32, Process>>) -> MutexGuard<'_, HashMap<u32, Process>> {
+    known.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The label of the process of thread `tid`: its own, or at first sight its parent's. That is the one its parent had at
+/// the fork, because a process that changes its label, or ends, has its children labelled first.
+///
+/// A parent always has a label by then: its fork came through the gate.
+fn label(gate: &Gate, known: &Mutex<HashMap<u32, Process>>, tid: u32) -> Result<Sid> {
+    let identity = caller::identity(&gate.view, tid)?;
+    if let Some(sid) = own_label(gate, known, identity.pid)? {
+        return Ok(sid);
+    }
+    // An orphan's parent is init or the monitor, neither of which has a label: whose child it was is lost, and it
+    // may do nothing.
+    let sid = own_label(gate, known, identity.parent)?.ok_or(Errno::PERM)?;
+    let started = caller::started(&gate.view, identity.pid)?;
+    let mut known = lock(known);
+    if known.len() >= MOST_KNOWN {
+        known.retain(|pid, process| caller::started(&gate.view, *pid) == Ok(process.started));
+    }
+    known.insert(identity.pid, Process { sid, started });
+    Ok(sid)
+}
+
+fn own_label(gate: &Gate, known: &Mutex<HashMap<u32, Process>>, pid: u32) -> Result<Option<Sid>> {
+    let Some(process) = lock(known).get(&pid).copied() else { return Ok(None) };
+    let same = caller::started(&gate.view, pid)? == process.started;
+    Ok(same.then_some(process.sid))
+}
+
+/// The label of another process of the sandbox; of everything outside, the initial SID `kernel`.
+pub(crate) fn subject_of(asker: Asker<'_>, pid: u32) -> Result<Sid> {
+    let gate = asker.gate;
+    if !gate.is_inside(pid) {
+        return Ok(InitialSid::Kernel.into());
+    }
+    match &gate.subjects {
+        Processes::One(sid) => Ok(*sid),
+        Processes::Many(known) => label(gate, known, pid).or(Ok(InitialSid::Kernel.into())),
+    }
+}
+
+/// Gives every child of `pid` that has no label yet the label that `pid` has now. Grandchildren have theirs: their
+/// parent's fork came through the gate.
+pub(crate) fn label_children(gate: &Gate, pid: u32) -> Result<()> {
+    let Processes::Many(known) = &gate.subjects else { return Ok(()) };
+    for child in gate.view.children(pid)? {
+        // A child that is gone meanwhile needs no label.
+        let _ = label(gate, known, child);
+    }
+    Ok(())
+}
+
+/// Changes the label of a process that has just entered a domain. It is stopped, alone, and its children are labelled.
+pub(crate) fn enter(gate: &Gate, pid: u32, sid: Sid) -> Result<()> {
+    let Processes::Many(known) = &gate.subjects else { return Err(Errno::PERM) };
+    let started = caller::started(&gate.view, pid)?;
+    lock(known).insert(pid, Process { sid, started });
+    Ok(())
+}
+
+/// A process ends: its children keep the label that they were born with.
+pub(super) fn exit(asker: Asker<'_>) -> Outcome {
+    let pid = asker.caller.identity()?.pid;
+    label_children(asker.gate, pid)?;
+    // Ending grants nothing.
+    Ok(Answer::Continue)
+}

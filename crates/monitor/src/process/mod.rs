@@ -1,0 +1,42 @@
+//! The process object manager: whose label a process has, and what one process may do to another.
+
+mod exec;
+mod lineage;
+mod others;
+pub(crate) mod proc_files;
+mod verify;
+
+use crate::{
+    caller::Identity,
+    gate::{Asker, Outcome},
+};
+use rustix::io::{Errno, Result};
+use syscalls::Sysno;
+
+pub(crate) use lineage::Processes;
+
+/// Answers the calls of this object manager; `None` for those of others.
+pub(crate) fn decide(asker: Asker<'_>) -> Option<Outcome> {
+    use Sysno::*;
+    Some(match asker.number {
+        execve | execveat => exec::decide(asker),
+        fork | vfork | clone => others::fork(asker),
+        exit_group => lineage::exit(asker),
+        kill | tkill | tgkill | rt_sigqueueinfo | rt_tgsigqueueinfo | pidfd_send_signal
+        | pidfd_open => others::signal(asker),
+        ptrace | process_vm_readv | process_vm_writev | pidfd_getfd | kcmp => {
+            others::inspect(asker)
+        }
+        prlimit64 | sched_setparam | sched_setscheduler | sched_setattr | sched_setaffinity
+        | setpriority | ioprio_set => others::tune(asker),
+        _ => return None,
+    })
+}
+
+impl Asker<'_> {
+    /// Refuses to act on behalf of a process that has changed its IDs since it was launched: the monitor has only its
+    /// own to act with.
+    pub(crate) fn same_ids(&self, identity: &Identity) -> Result<()> {
+        if (identity.fsuid, identity.fsgid) == self.gate.ids { Ok(()) } else { Err(Errno::PERM) }
+    }
+}

@@ -1,0 +1,178 @@
+//! What one process may do to another, and forking.
+
+use super::lineage::{Processes, subject_of};
+use crate::{
+    caller::{Identity, identity, read_text},
+    gate::{Answer, Asker, Outcome},
+    manager::Request,
+};
+use avc::Hint;
+use flask::{AccessVector, Class, InitialSid, Sid, perm};
+use rustix::io::{Errno, Result};
+use syscalls::Sysno;
+
+/// `IOPRIO_WHO_PROCESS` of `linux/ioprio.h`.
+const IOPRIO_WHO_PROCESS: i32 = 1;
+
+/// Asks about a process labelled `tsid`.
+fn ask(
+    asker: Asker<'_>,
+    tsid: Sid,
+    requested: AccessVector,
+    object: &dyn Fn() -> String,
+) -> Result<()> {
+    let hint = Hint::default();
+    let request = Request { tsid, tclass: Class::Process, requested, hint: &hint, object };
+    asker.gate.processes.ask(asker, &request).map_err(|_| Errno::PERM)
+}
+
+pub(super) fn fork(asker: Asker<'_>) -> Outcome {
+    ask(asker, asker.ssid, perm::process::FORK, &|| "itself".to_owned())?;
+    // The flags came in a register, and the child has its parent's label: nothing is gained by changing anything.
+    Ok(Answer::Continue)
+}
+
+/// The processes that a call is about, by their PIDs in the sandbox.
+enum Targets {
+    One(u32),
+    Group(u32),
+    All,
+}
+
+/// Whether `asker` may do `requested` to every target. A process that cannot be named inside is none of the sandbox's;
+/// the attempt is recorded as one on the initial SID `kernel`, and the kernel's own answer stands.
+fn allow(asker: Asker<'_>, targets: &Targets, requested: AccessVector) -> Result<()> {
+    let own = asker.caller.identity()?;
+    match targets {
+        Targets::One(pid) => allow_one(asker, &own, *pid, requested),
+        Targets::Group(_) | Targets::All if matches!(asker.gate.subjects, Processes::One(_)) => {
+            ask(asker, asker.ssid, requested, &|| "process group".to_owned())
+        }
+        Targets::Group(group) => allow_members(asker, Some(*group), requested),
+        Targets::All => allow_members(asker, None, requested),
+    }
+}
+
+fn allow_one(asker: Asker<'_>, own: &Identity, pid: u32, requested: AccessVector) -> Result<()> {
+    let object = || format!("process {pid}");
+    if pid == own.inner_pid || pid == own.inner_tid {
+        return ask(asker, asker.ssid, requested, &object);
+    }
+    let tsid = match asker.gate.view.outer_pid(pid, own) {
+        Ok(outer) => subject_of(asker, outer)?,
+        Err(_) => {
+            let _ = ask(asker, InitialSid::Kernel.into(), requested, &object);
+            return Err(Errno::SRCH);
+        }
+    };
+    ask(asker, tsid, requested, &object)
+}
+
+/// Each process of a group, or of the sandbox, must be one that `asker` may do this to.
+fn allow_members(asker: Asker<'_>, group: Option<u32>, requested: AccessVector) -> Result<()> {
+    let gate = asker.gate;
+    for pid in gate.view.pids()? {
+        let Ok(member) = identity(&gate.view, pid) else { continue };
+        if gate.is_inside(pid) && group.is_none_or(|group| group_of(asker, pid) == Some(group)) {
+            let inner = member.inner_pid;
+            ask(asker, subject_of(asker, pid)?, requested, &|| format!("process {inner}"))?;
+        }
+    }
+    Ok(())
+}
+
+/// The process group of a process, as the sandbox numbers it: the last column of `NSpgid`.
+fn group_of(asker: Asker<'_>, pid: u32) -> Option<u32> {
+    let text = read_text(&asker.gate.view, &format!("{pid}/status")).ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("NSpgid:"))?;
+    line.split_whitespace().last()?.parse().ok()
+}
+
+/// The process behind a PID descriptor of the caller, by its PID in the sandbox.
+fn behind_pidfd(asker: Asker<'_>, fd: i32) -> Result<u32> {
+    let text = read_text(&asker.gate.view, &format!("{}/fdinfo/{fd}", asker.caller.call.tid));
+    let text = text.map_err(|_| Errno::BADF)?;
+    let line = text.lines().find_map(|line| line.strip_prefix("NSpid:")).ok_or(Errno::BADF)?;
+    line.split_whitespace().last().and_then(|pid| pid.parse().ok()).ok_or(Errno::SRCH)
+}
+
+fn of_signal(signal: i32) -> AccessVector {
+    match signal {
+        0 => perm::process::SIGNULL,
+        libc::SIGKILL => perm::process::SIGKILL,
+        libc::SIGSTOP => perm::process::SIGSTOP,
+        _ => perm::process::SIGNAL,
+    }
+}
+
+/// Who a `kill`-like first argument means.
+fn targets(asker: Asker<'_>, pid: i32) -> Result<Targets> {
+    Ok(match pid {
+        -1 => Targets::All,
+        0 => Targets::Group(group_of(asker, asker.caller.identity()?.pid).ok_or(Errno::SRCH)?),
+        pid if pid < 0 => Targets::Group(pid.unsigned_abs()),
+        pid => Targets::One(pid.unsigned_abs()),
+    })
+}
+
+pub(super) fn signal(asker: Asker<'_>) -> Outcome {
+    let int = |n| asker.caller.int(n);
+    let one = |n: usize| u32::try_from(int(n)).map(Targets::One).map_err(|_| Errno::INVAL);
+    let (targets, signal) = match asker.number {
+        Sysno::kill => (targets(asker, int(0))?, int(1)),
+        Sysno::tkill | Sysno::rt_sigqueueinfo => (one(0)?, int(1)),
+        Sysno::tgkill | Sysno::rt_tgsigqueueinfo => (one(0)?, int(2)),
+        Sysno::pidfd_send_signal => (Targets::One(behind_pidfd(asker, int(0))?), int(1)),
+        _ => (one(0)?, 0),
+    };
+    allow(asker, &targets, of_signal(signal))?;
+    // PID and signal came in registers. The PID keeps its owner for longer than a call waits, and the kernel itself
+    // (PID namespace, Landlock scope) lets no signal out of the sandbox.
+    Ok(Answer::Continue)
+}
+
+pub(super) fn inspect(asker: Asker<'_>) -> Outcome {
+    let int = |n| asker.caller.int(n);
+    let one = |n: usize| u32::try_from(int(n)).map(Targets::One).map_err(|_| Errno::SRCH);
+    let ptrace = perm::process::PTRACE;
+    match asker.number {
+        Sysno::ptrace if int(0) == libc::PTRACE_TRACEME as i32 => {
+            let parent = asker.caller.identity()?.parent;
+            ask(asker, subject_of(asker, parent)?, ptrace, &|| "its parent".to_owned())?;
+        }
+        Sysno::ptrace => allow(asker, &one(1)?, ptrace)?,
+        Sysno::kcmp => {
+            allow(asker, &one(0)?, ptrace)?;
+            allow(asker, &one(1)?, ptrace)?;
+        }
+        Sysno::pidfd_getfd => allow(asker, &Targets::One(behind_pidfd(asker, int(0))?), ptrace)?,
+        _ => allow(asker, &one(0)?, ptrace)?,
+    }
+    // As for signals; Landlock refuses every process outside the sandbox.
+    Ok(Answer::Continue)
+}
+
+pub(super) fn tune(asker: Asker<'_>) -> Outcome {
+    let int = |n| asker.caller.int(n);
+    let (pid, requested) = match asker.number {
+        // Only a look at the limits.
+        Sysno::prlimit64 if asker.caller.call.args[2] == 0 => return Ok(Answer::Continue),
+        Sysno::prlimit64 => (int(0), perm::process::SETRLIMIT),
+        // `which` says that `who` is a process, or else a group or a user.
+        Sysno::setpriority if int(0) == libc::PRIO_PROCESS as i32 => {
+            (int(1), perm::process::SETSCHED)
+        }
+        Sysno::ioprio_set if int(0) == IOPRIO_WHO_PROCESS => (int(1), perm::process::SETSCHED),
+        Sysno::setpriority | Sysno::ioprio_set => {
+            allow(asker, &Targets::All, perm::process::SETSCHED)?;
+            return Ok(Answer::Continue);
+        }
+        _ => (int(0), perm::process::SETSCHED),
+    };
+    if pid != 0 {
+        let pid = u32::try_from(pid).map_err(|_| Errno::SRCH)?;
+        allow(asker, &Targets::One(pid), requested)?;
+    }
+    // As for signals.
+    Ok(Answer::Continue)
+}

@@ -1,0 +1,90 @@
+//! An exec under supervision: the process is seized for this one call and checked where the new program has replaced
+//! the old one but has not run yet.
+
+use super::lineage;
+use crate::{
+    file::Seen,
+    gate::{Answer, Asker, Outcome},
+    sys::ptrace::{self, Event, Seized},
+};
+use flask::{Sid, perm};
+use rustix::{
+    fs::{Mode, OFlags},
+    io::{Errno, Result},
+    process::{Pid, Signal},
+};
+use std::os::fd::{AsFd, OwnedFd};
+
+/// Executes `file`, decided as `seen`, and enters `domain`.
+pub(super) fn enter(asker: Asker<'_>, seen: &Seen, file: &OwnedFd, domain: Sid) -> Outcome {
+    // An interpreter opens its script by name, after the label has changed: nothing ties it to this file.
+    if is_script(asker, file)? {
+        return Err(Errno::ACCESS);
+    }
+    supervised(asker, |pid| {
+        let executed = executed(asker, pid)?;
+        let status = crate::label::Status::of(executed.as_fd())?;
+        if (status.device, status.number) != (seen.status.device, seen.status.number) {
+            return Err(Errno::ACCESS);
+        }
+        lineage::label_children(asker.gate, pid)?;
+        lineage::enter(asker.gate, pid, domain)
+    })
+}
+
+/// Executes a file and keeps the domain, where the envelope alone would let other files be executed.
+pub(super) fn stay(asker: Asker<'_>) -> Outcome {
+    supervised(asker, |pid| {
+        let executed = executed(asker, pid)?;
+        let seen = Seen::of(asker, executed.as_fd())?;
+        seen.allow(asker, perm::file::EXECUTE | perm::file::EXECUTE_NO_TRANS, &executed)
+    })
+}
+
+/// The program that a process runs now.
+fn executed(asker: Asker<'_>, pid: u32) -> Result<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    rustix::fs::openat(&asker.gate.view.proc, format!("{pid}/exe"), flags, Mode::empty())
+}
+
+fn is_script(asker: Asker<'_>, file: &OwnedFd) -> Result<bool> {
+    use std::os::fd::AsRawFd;
+    let name = file.as_raw_fd().to_string();
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+    let opened = rustix::fs::openat(&asker.gate.view.own_fds, name, flags, Mode::empty());
+    // A program that cannot be read is none that the kernel would interpret.
+    let Ok(file) = opened else { return Ok(false) };
+    let mut start = [0; 2];
+    Ok(rustix::io::read(file, &mut start)? == 2 && start == *b"#!")
+}
+
+/// Lets the call run under ptrace and calls `check` at the exec stop. A process that fails the check is killed: it must
+/// not run a single instruction with a wrong label.
+fn supervised(asker: Asker<'_>, check: impl FnOnce(u32) -> Result<()>) -> Outcome {
+    let tid = asker.caller.call.tid;
+    let pid = asker.caller.identity()?.pid;
+    // A process that is traced already is denied, as SELinux does.
+    let seized = Seized::new(tid)?;
+    if !asker.gate.listener.is_valid(asker.caller.call.id) {
+        return Err(Errno::SRCH);
+    }
+    asker.gate.listener.send_continue(asker.caller.call.id)?;
+    match seized.wait()? {
+        Event::Executed => {
+            if check(pid).is_err() {
+                kill(pid);
+            }
+            ptrace::detach(pid, 0);
+        }
+        // The exec failed, and the program has been told so.
+        Event::Stopped { signal } => ptrace::detach(tid, signal),
+        Event::Gone => {}
+    }
+    Ok(Answer::Elsewhere)
+}
+
+fn kill(pid: u32) {
+    if let Some(pid) = Pid::from_raw(pid as i32) {
+        let _ = rustix::process::kill_process(pid, Signal::KILL);
+    }
+}

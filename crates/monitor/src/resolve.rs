@@ -1,0 +1,293 @@
+//! From a path of the program to the object that it names, in the program's own view.
+//!
+//! [`look`] lets the kernel walk, for calls that the program then makes itself. [`walk`] goes component by component,
+//! for calls that the monitor makes on the program's behalf: `/proc/self` is the program's, magic links are
+//! followed only where the program may look, and what comes back is a descriptor, so nothing can be swapped
+//! between decision and use.
+
+use crate::{
+    caller::{Caller, Identity, path_of},
+    label::path_from,
+};
+use rustix::{
+    fs::{Mode, OFlags, ResolveFlags},
+    io::{Errno, Result},
+};
+use std::{
+    collections::VecDeque,
+    ffi::{OsStr, OsString},
+    os::{
+        fd::{AsFd, BorrowedFd, OwnedFd},
+        unix::ffi::OsStrExt,
+    },
+    path::Path,
+};
+
+/// The kernel's own limit on symbolic links in one walk (`MAXSYMLINKS`).
+const MOST_LINKS: usize = 40;
+const HANDLE: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
+
+/// What a path of the program names.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Name<'a> {
+    pub(crate) dirfd: i32,
+    pub(crate) path: &'a Path,
+    /// A symbolic link at the end is followed.
+    pub(crate) follow: bool,
+}
+
+/// The object that `name` names right now, as the kernel finds it.
+pub(crate) fn look(caller: Caller<'_>, name: Name<'_>) -> Result<OwnedFd> {
+    let nofollow = if name.follow { OFlags::empty() } else { OFlags::NOFOLLOW };
+    let open = |base: BorrowedFd<'_>| {
+        rustix::fs::openat2(
+            base,
+            name.path,
+            HANDLE | nofollow,
+            Mode::empty(),
+            ResolveFlags::NO_MAGICLINKS,
+        )
+    };
+    if name.path.is_absolute() {
+        open(rustix::fs::CWD)
+    } else {
+        open(caller.base(name.dirfd)?.as_fd())
+    }
+}
+
+/// Where a walk ended.
+#[derive(Debug)]
+pub(crate) struct Found {
+    /// The directory that holds the last component, and that component; absent where a magic link ended the walk
+    /// or the path names a directory by `.`, `..` or `/`.
+    pub(crate) entry: Option<(OwnedFd, OsString)>,
+    /// The object itself, if it exists, as an `O_PATH` descriptor.
+    pub(crate) object: Option<OwnedFd>,
+    /// The process whose `/proc/PID` the object lies in, by its PID in the sandbox, unless it is the caller.
+    pub(crate) process: Option<u32>,
+    /// The path ended in a slash: only a directory will do.
+    pub(crate) wants_dir: bool,
+}
+
+struct Walk<'a> {
+    caller: Caller<'a>,
+    identity: Identity,
+    at: OwnedFd,
+    todo: VecDeque<OsString>,
+    links: usize,
+    /// Components below the root of a proc file system, once inside one.
+    in_proc: Option<Vec<OsString>>,
+}
+
+/// Walks `name` to its end. Symbolic links on the way are followed as the kernel does.
+pub(crate) fn walk(caller: Caller<'_>, identity: &Identity, name: Name<'_>) -> Result<Found> {
+    if name.path.as_os_str().is_empty() {
+        return Err(Errno::NOENT);
+    }
+    let at = if name.path.is_absolute() { root()? } else { caller.base(name.dirfd)? };
+    let in_proc = if name.path.is_absolute() { None } else { trail_of(caller, at.as_fd())? };
+    let identity = identity.clone();
+    let mut walk = Walk { caller, identity, at, todo: VecDeque::new(), links: 0, in_proc };
+    walk.push(name.path);
+    walk.run(name.follow)
+}
+
+fn root() -> Result<OwnedFd> {
+    rustix::fs::open("/", HANDLE | OFlags::DIRECTORY, Mode::empty())
+}
+
+/// The components below the proc file system that a walk starts in, if it does.
+fn trail_of(caller: Caller<'_>, base: BorrowedFd<'_>) -> Result<Option<Vec<OsString>>> {
+    if !caller.view.is_proc(base)? {
+        return Ok(None);
+    }
+    let path = path_of(caller.view, base)?;
+    // Mounted anywhere else, it could not be told whose files these are.
+    let trail = path.strip_prefix("/proc").map_err(|_| Errno::ACCESS)?;
+    Ok(Some(trail.iter().map(OsStr::to_owned).collect()))
+}
+
+impl Walk<'_> {
+    /// Puts the components of a path, or of a link's target, before what is left to do.
+    fn push(&mut self, path: &Path) {
+        let bytes = path.as_os_str().as_bytes();
+        let parts: Vec<OsString> = bytes
+            .split(|byte| *byte == b'/')
+            .map(|part| OsStr::from_bytes(part).to_owned())
+            .collect();
+        // An empty last part keeps a trailing slash in sight.
+        for part in parts.into_iter().rev() {
+            self.todo.push_front(part);
+        }
+    }
+
+    fn run(mut self, follow: bool) -> Result<Found> {
+        while let Some(part) = self.todo.pop_front() {
+            let last = self.todo.iter().all(|rest| rest.is_empty());
+            let slash = last && !self.todo.is_empty();
+            match part.as_bytes() {
+                b"" | b"." if last && !slash => return self.end_at_directory(),
+                b"" | b"." => continue,
+                b".." => {
+                    self.up()?;
+                    if last {
+                        return self.end_at_directory();
+                    }
+                    continue;
+                }
+                _ => {}
+            }
+            if let Some(found) = self.step(&part, last, slash, follow)? {
+                return Ok(found);
+            }
+        }
+        self.end_at_directory()
+    }
+
+    /// Takes one named component; the result when it was the last.
+    fn step(
+        &mut self,
+        part: &OsStr,
+        last: bool,
+        slash: bool,
+        follow: bool,
+    ) -> Result<Option<Found>> {
+        if let Some(target) = self.own_process(part) {
+            self.follow_link(path_from(target.as_bytes()))?;
+            return Ok(None);
+        }
+        let opened = rustix::fs::openat(&self.at, part, HANDLE | OFlags::NOFOLLOW, Mode::empty());
+        let fd = match opened {
+            Err(Errno::NOENT) if last => return self.end(part, None, slash).map(Some),
+            opened => opened?,
+        };
+        let kind = rustix::fs::FileType::from_raw_mode(rustix::fs::fstat(&fd)?.st_mode);
+        if kind == rustix::fs::FileType::Symlink && (!last || follow || slash) {
+            return self.symlink(part, fd, last, slash);
+        }
+        if last {
+            return self.end(part, Some(fd), slash).map(Some);
+        }
+        if kind != rustix::fs::FileType::Directory {
+            return Err(Errno::NOTDIR);
+        }
+        self.enter(part, fd)?;
+        Ok(None)
+    }
+
+    fn symlink(
+        &mut self,
+        part: &OsStr,
+        fd: OwnedFd,
+        last: bool,
+        slash: bool,
+    ) -> Result<Option<Found>> {
+        if self.in_proc.as_ref().is_some_and(|trail| trail.first().is_some_and(|pid| is_pid(pid))) {
+            let process = self.foreign_process();
+            let target = self.magic(part)?;
+            if last {
+                return Ok(Some(Found {
+                    entry: None,
+                    object: Some(target),
+                    process,
+                    wants_dir: slash,
+                }));
+            }
+            // Beyond the link, files belong to whom they belong; the link itself was the process's.
+            if process.is_some() {
+                return Err(Errno::ACCESS);
+            }
+            self.in_proc = None;
+            self.at = target;
+            return Ok(None);
+        }
+        let target = rustix::fs::readlinkat(&fd, c"", Vec::new())?;
+        self.follow_link(path_from(target.as_bytes()))?;
+        Ok(None)
+    }
+
+    fn follow_link(&mut self, target: &Path) -> Result<()> {
+        self.links += 1;
+        if self.links > MOST_LINKS {
+            return Err(Errno::LOOP);
+        }
+        if target.is_absolute() {
+            self.at = root()?;
+            self.in_proc = None;
+        }
+        self.push(target);
+        Ok(())
+    }
+
+    /// What `self` and `thread-self` mean to the caller, at the root of a proc file system.
+    fn own_process(&self, part: &OsStr) -> Option<OsString> {
+        if self.in_proc.as_ref().is_none_or(|trail| !trail.is_empty()) {
+            return None;
+        }
+        let Identity { inner_pid, inner_tid, .. } = self.identity;
+        match part.as_bytes() {
+            b"self" => Some(inner_pid.to_string().into()),
+            b"thread-self" => Some(format!("{inner_pid}/task/{inner_tid}").into()),
+            _ => None,
+        }
+    }
+
+    /// The object behind a magic link of `/proc/PID/…`, asked of the monitor's own proc file system.
+    fn magic(&self, part: &OsStr) -> Result<OwnedFd> {
+        let trail = self.in_proc.as_deref().unwrap_or_default();
+        let pid: u32 =
+            trail.first().and_then(|pid| pid.to_str()?.parse().ok()).ok_or(Errno::NOENT)?;
+        let outer = self.caller.view.outer_pid(pid, &self.identity)?;
+        let mut path = outer.to_string();
+        for component in trail[1..].iter().map(OsString::as_os_str).chain([part]) {
+            path.push('/');
+            path.push_str(component.to_str().ok_or(Errno::NOENT)?);
+        }
+        rustix::fs::openat(&self.caller.view.proc, path, HANDLE, Mode::empty())
+    }
+
+    fn enter(&mut self, part: &OsStr, fd: OwnedFd) -> Result<()> {
+        if let Some(trail) = &mut self.in_proc {
+            trail.push(part.to_owned());
+        } else if self.caller.view.is_proc_root(fd.as_fd())? {
+            self.in_proc = Some(Vec::new());
+        }
+        self.at = fd;
+        Ok(())
+    }
+
+    fn up(&mut self) -> Result<()> {
+        self.at = rustix::fs::openat(&self.at, c"..", HANDLE | OFlags::DIRECTORY, Mode::empty())?;
+        if let Some(trail) = &mut self.in_proc
+            && trail.pop().is_none()
+        {
+            self.in_proc = None;
+        }
+        Ok(())
+    }
+
+    fn foreign_process(&self) -> Option<u32> {
+        let pid = self.in_proc.as_ref()?.first()?.to_str()?.parse().ok()?;
+        (pid != self.identity.inner_pid).then_some(pid)
+    }
+
+    fn end(&mut self, part: &OsStr, object: Option<OwnedFd>, wants_dir: bool) -> Result<Found> {
+        let mut process = self.foreign_process();
+        if let (Some([]), Some(pid)) =
+            (self.in_proc.as_deref(), part.to_str().and_then(|p| p.parse().ok()))
+        {
+            process = (pid != self.identity.inner_pid).then_some(pid);
+        }
+        let parent = self.at.try_clone().map_err(|_| Errno::MFILE)?;
+        Ok(Found { entry: Some((parent, part.to_owned())), object, process, wants_dir })
+    }
+
+    fn end_at_directory(self) -> Result<Found> {
+        let process = self.foreign_process();
+        Ok(Found { entry: None, object: Some(self.at), process, wants_dir: true })
+    }
+}
+
+fn is_pid(name: &OsStr) -> bool {
+    !name.is_empty() && name.as_bytes().iter().all(u8::is_ascii_digit)
+}

@@ -1,0 +1,274 @@
+//! A run, from the policy to the command's end.
+
+use crate::{
+    Mode,
+    arrange::Arrangement,
+    audit::{Audit, Record},
+    filter::{self, Traps},
+    gate::{Gate, View},
+    label::{BadRule, Labels, PathRules},
+    launch::{self, Envelope, Filter, Inherited, LaunchSpec, Limits, Namespaces, Outcome, Started},
+    manager::Manager,
+    plan::{Plan, Rights},
+    process::Processes,
+    socket::Endpoints,
+};
+use avc::Stats;
+use flask::{Class, LabelRules, Question, SecurityServer, Sid, Unreachable, perm};
+use landlock::{ABI, Access, AccessFs};
+use std::{ffi::OsString, io::Write, path::PathBuf, sync::Arc};
+
+/// Which object managers decide.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Enforce {
+    /// The file object manager.
+    pub files: bool,
+    /// The process object manager.
+    pub processes: bool,
+    /// The socket object manager.
+    pub sockets: bool,
+}
+
+impl Enforce {
+    /// Everything is decided.
+    pub const ALL: Self = Self { files: true, processes: true, sockets: true };
+    /// Same launch, same interposition, no decision: the base of measurements. Protects nothing but by the envelope.
+    pub const OFF: Self = Self { files: false, processes: false, sockets: false };
+}
+
+/// What to run, and under what.
+pub struct Job {
+    /// The command: a name to be looked for along `PATH`, or a path, and its arguments.
+    pub command: Vec<OsString>,
+    /// Its whole environment.
+    pub environment: Vec<(OsString, OsString)>,
+    /// Its working directory.
+    pub cwd: PathBuf,
+    /// What passes through from Dewar's caller.
+    pub inherited: Inherited,
+    /// How much is put before the object managers.
+    pub mode: Mode,
+    /// How much it may use.
+    pub limits: Limits,
+    /// The namespaces to create.
+    pub namespaces: Namespaces,
+    /// The Landlock ABI to rely on; `None` for no envelope.
+    pub landlock: Option<ABI>,
+    /// Empty directories of its own at `/tmp`, `/var/tmp` and `/dev/shm`; needs a mount namespace.
+    pub private_tmp: bool,
+    /// What `/etc/hosts` holds; needs a mount namespace.
+    pub hosts: Option<String>,
+    /// Which object managers decide.
+    pub enforce: Enforce,
+    /// Where every decision is written, a line of JSON each.
+    pub audit: Option<Box<dyn Write + Send>>,
+}
+
+/// Why nothing was run.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RunError {
+    /// No policy, no run.
+    #[error(transparent)]
+    Server(#[from] Unreachable),
+    /// The policy's labelling rules are unusable.
+    #[error(transparent)]
+    Label(#[from] BadRule),
+    /// The policy asks for more than a filter can hold.
+    #[error(transparent)]
+    Filter(#[from] crate::bpf::TooLong),
+    /// The view was not entered.
+    #[error(transparent)]
+    View(#[from] launch::EnterError),
+    /// The sandbox was not started.
+    #[error(transparent)]
+    Start(#[from] launch::StartError),
+    /// The command was lost.
+    #[error(transparent)]
+    Wait(#[from] launch::WaitError),
+    /// A system call of the monitor failed.
+    #[error("cannot {what}: {source}")]
+    System {
+        /// What was to be done.
+        what: &'static str,
+        /// What the kernel said.
+        source: rustix::io::Errno,
+    },
+}
+
+/// What came of a run.
+#[derive(Debug)]
+pub struct Report {
+    /// How the command ended.
+    pub outcome: Outcome,
+    /// Decisions asked for, by object manager.
+    pub decisions: Vec<(&'static str, Stats)>,
+    /// What was denied, each kind once, the most frequent first.
+    pub denials: Vec<Record>,
+    /// Further kinds of denial that were not kept.
+    pub dropped: u64,
+}
+
+/// Rights that the program exercises itself where they are exact; all else is done on its behalf.
+const CONTINUED: [AccessFs; 6] = [
+    AccessFs::ReadFile,
+    AccessFs::ReadDir,
+    AccessFs::WriteFile,
+    AccessFs::Truncate,
+    AccessFs::MakeReg,
+    AccessFs::IoctlDev,
+];
+
+/// What the policy comes to on this machine.
+struct Prepared {
+    plan: Plan,
+    exact: Rights,
+    spec: LaunchSpec,
+    traps: Traps,
+    labels: LabelRules,
+    rules: PathRules,
+}
+
+/// Runs a command under the policy of `server`, and waits for its end.
+///
+/// The calling process becomes the monitor and stays in the view; it must have a single thread, and should end
+/// afterwards as `Report::outcome` says.
+///
+/// # Errors
+///
+/// [`RunError`]; nothing was run then, and nothing is left running.
+pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError> {
+    let Job { enforce, audit, .. } = job;
+    let (job, audit) = (Job { audit: None, ..job }, audit);
+    let prepared = prepare(&job, &*server)?;
+    let entered = launch::enter_view(&prepared.spec)?;
+    let program = filter::compile(prepared.traps)?;
+    let flags = libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
+    let filter = Filter { program: &program, flags };
+    let started = launch::start(&prepared.spec, &entered, &filter)?;
+    let proc = entered
+        .proc()
+        .try_clone_to_owned()
+        .map_err(|_| system("keep /proc")(rustix::io::Errno::MFILE))?;
+    let audit = Arc::new(Audit::new(Arc::clone(&server), audit));
+    let Started { listener, command, mut sandbox, .. } = started;
+    let view = View::new(proc).map_err(system("look at this process"))?;
+    let subjects =
+        Processes::new(&prepared.plan.domains, command.as_raw_nonzero().get() as u32, &view)
+            .map_err(system("label the command"))?;
+    let gate = Arc::new(Gate {
+        listener: crate::sys::notify::Listener::new(listener),
+        view,
+        files: Manager::new(Arc::clone(&server), enforce.files),
+        processes: Manager::new(Arc::clone(&server), enforce.processes),
+        sockets: Manager::new(Arc::clone(&server), enforce.sockets),
+        labels: Labels::new(prepared.rules),
+        subjects,
+        endpoints: Endpoints::new(&prepared.labels),
+        audit: Arc::clone(&audit),
+        exact: prepared.exact,
+        absent: prepared.spec.view.absent.clone(),
+        ids: (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw()),
+        off: enforce == Enforce::OFF,
+        init: sandbox.init_pid().as_raw_nonzero().get() as u32,
+        private_pids: prepared.spec.namespaces.pid,
+        lead: crate::gate::Lead::default(),
+        server,
+    });
+    let serving = Arc::clone(&gate);
+    let thread = std::thread::Builder::new().name("watchdog".into()).stack_size(128 << 10);
+    thread
+        .spawn(move || serving.serve())
+        .map_err(|_| system("start a thread")(rustix::io::Errno::AGAIN))?;
+    let _ = sandbox.let_go_of_streams();
+    let outcome = sandbox.wait()?;
+    let (denials, dropped) = audit.denials();
+    let decisions = vec![
+        ("file", gate.files.stats()),
+        ("process", gate.processes.stats()),
+        ("socket", gate.sockets.stats()),
+    ];
+    Ok(Report { outcome, decisions, denials, dropped })
+}
+
+fn system(what: &'static str) -> impl Fn(rustix::io::Errno) -> RunError {
+    move |source| RunError::System { what, source }
+}
+
+fn prepare(job: &Job, server: &dyn SecurityServer) -> Result<Prepared, RunError> {
+    let labels = server.label_rules()?;
+    let rules = PathRules::new(&labels.files)?;
+    let plan = Plan::new(server, &labels)?;
+    let arrangement = if job.namespaces.mount {
+        Arrangement::with_mounts(&plan, &rules, job.private_tmp)
+    } else {
+        Arrangement::without_mounts(&plan)
+    };
+    let exact = exact(job, &plan, &arrangement);
+    let lineage = plan.domains.len() > 1;
+    let traps = Traps {
+        mode: job.mode,
+        reads_exact: exact.contains(AccessFs::ReadFile | AccessFs::ReadDir),
+        looks: arrangement.looks,
+        lineage,
+        datagrams: sends_datagrams(server, &plan.domains)?,
+        private_ipc: job.namespaces.ipc,
+    };
+    let spec = LaunchSpec {
+        command: job.command.clone(),
+        environment: job.environment.clone(),
+        cwd: job.cwd.clone(),
+        inherited: job.inherited.clone(),
+        namespaces: job.namespaces,
+        view: launch::View { hosts: job.hosts.clone(), ..arrangement.view },
+        envelope: job.landlock.map(|abi| envelope(abi, &plan, exact)),
+        capabilities: capabilities(server, &plan.domains)?,
+        limits: job.limits.clone(),
+    };
+    Ok(Prepared { plan, exact, spec, traps, labels, rules })
+}
+
+/// The rights for which the kernel refuses exactly what policy refuses.
+fn exact(job: &Job, plan: &Plan, arrangement: &Arrangement) -> Rights {
+    let handled = job.landlock.map_or(Rights::empty(), AccessFs::from_all);
+    plan.exact(&|place| arrangement.shields(place)) & handled
+}
+
+fn envelope(abi: ABI, plan: &Plan, exact: Rights) -> Envelope {
+    let handled_fs = AccessFs::from_all(abi);
+    let continued: Rights = CONTINUED.into_iter().collect();
+    let used = ((exact & continued) | AccessFs::Execute | AccessFs::IoctlDev) & handled_fs;
+    Envelope {
+        handled_fs,
+        rules: plan.envelope(used),
+        // Every connect and bind is made on the program's behalf, so the program itself needs no port.
+        tcp_bind: (abi >= ABI::V4).then(Vec::new),
+        tcp_connect: (abi >= ABI::V4).then(Vec::new),
+        scope_abstract_unix: abi >= ABI::V6,
+        scope_signal: abi >= ABI::V6,
+    }
+}
+
+/// Whether some domain may own a socket that sends to any address.
+fn sends_datagrams(server: &dyn SecurityServer, domains: &[Sid]) -> Result<bool, Unreachable> {
+    let classes = [Class::UdpSocket, Class::UnixDgramSocket, Class::RawipSocket, Class::Socket];
+    for &ssid in domains {
+        for tclass in classes {
+            let decision = server.compute_av(Question { ssid, tsid: ssid, tclass })?;
+            if decision.permissive || decision.allowed.contains(perm::socket::CREATE) {
+                return Ok(true);
+            }
+        }
+    }
+    Ok(false)
+}
+
+/// The capabilities that some domain keeps. Bit n of class `capability` is capability n.
+fn capabilities(server: &dyn SecurityServer, domains: &[Sid]) -> Result<u64, Unreachable> {
+    let mut all = 0;
+    for &ssid in domains {
+        let question = Question { ssid, tsid: ssid, tclass: Class::Capability };
+        all |= u64::from(server.compute_av(question)?.allowed.0);
+    }
+    Ok(all)
+}

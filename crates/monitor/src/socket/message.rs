@@ -1,0 +1,114 @@
+//! sendto, sendmsg, sendmmsg: trapped only where a socket can send to any address without connecting first.
+
+use super::{Socket, address::Address, address_at, names};
+use crate::{
+    gate::{Answer, Asker, Outcome},
+    sys,
+};
+use rustix::io::{Errno, Result};
+use std::os::fd::AsFd;
+
+/// As much as one call sends on a program's behalf; a stream's sender goes on with the rest.
+const MOST_DATA: usize = 1 << 20;
+/// `UIO_MAXIOV` of `linux/uio.h`.
+const MOST_PIECES: u64 = 1024;
+/// Control messages are small; `optmem_max` bounds them in the kernel, too.
+const MOST_CONTROL: u64 = 4096;
+
+/// `struct msghdr`, copied.
+struct Header {
+    name: u64,
+    name_len: i32,
+    pieces: u64,
+    piece_count: u64,
+    control: u64,
+    control_len: u64,
+}
+
+/// Size of `struct msghdr`, and where `struct mmsghdr` keeps the length sent.
+const HEADER: usize = 56;
+
+pub(super) fn sendto(asker: Asker<'_>) -> Outcome {
+    let args = &asker.caller.call.args;
+    let len = usize::try_from(args[2]).unwrap_or(usize::MAX).min(MOST_DATA);
+    let data = asker.caller.buffer(args[1], len)?;
+    let address = address_at(asker, args[4], asker.caller.int(5))?;
+    let sent = send(asker, &data, Some(&address), &[], asker.caller.int(3))?;
+    Ok(Answer::Return(sent as i64))
+}
+
+pub(super) fn sendmsg(asker: Asker<'_>) -> Outcome {
+    let sent = one(asker, asker.caller.call.args[1], asker.caller.int(2))?;
+    Ok(Answer::Return(sent as i64))
+}
+
+/// Sends the first message only, which sendmmsg may do; the program sends the rest with another call.
+pub(super) fn sendmmsg(asker: Asker<'_>) -> Outcome {
+    let at = asker.caller.call.args[1];
+    if asker.caller.call.args[2] == 0 {
+        return Ok(Answer::Return(0));
+    }
+    let sent = one(asker, at, asker.caller.int(3))?;
+    sys::memory::write(asker.caller.call.tid, at + HEADER as u64, &(sent as u32).to_ne_bytes())?;
+    Ok(Answer::Return(1))
+}
+
+fn one(asker: Asker<'_>, at: u64, flags: i32) -> Result<usize> {
+    let header = header(&asker.caller.bytes::<HEADER>(at)?);
+    let data = gather(asker, &header)?;
+    if header.control_len > MOST_CONTROL {
+        return Err(Errno::NOBUFS);
+    }
+    let control = asker.caller.buffer(header.control, header.control_len as usize)?;
+    let address = match header.name {
+        0 => None,
+        name => Some(address_at(asker, name, header.name_len)?),
+    };
+    send(asker, &data, address.as_ref(), &control, flags)
+}
+
+fn header(raw: &[u8; HEADER]) -> Header {
+    let word = |at: usize| u64::from_ne_bytes(raw[at..at + 8].try_into().unwrap_or_default());
+    Header {
+        name: word(0),
+        name_len: word(8) as i32,
+        pieces: word(16),
+        piece_count: word(24),
+        control: word(32),
+        control_len: word(40),
+    }
+}
+
+fn gather(asker: Asker<'_>, header: &Header) -> Result<Vec<u8>> {
+    if header.piece_count > MOST_PIECES {
+        return Err(Errno::MSGSIZE);
+    }
+    let table = asker.caller.buffer(header.pieces, header.piece_count as usize * 16)?;
+    let mut data = Vec::new();
+    for piece in table.chunks_exact(16) {
+        let word = |half: &[u8]| u64::from_ne_bytes(half.try_into().unwrap_or_default());
+        let room = (MOST_DATA - data.len()) as u64;
+        let len = word(&piece[8..]).min(room) as usize;
+        data.extend(asker.caller.buffer(word(&piece[..8]), len)?);
+    }
+    Ok(data)
+}
+
+fn send(
+    asker: Asker<'_>,
+    data: &[u8],
+    address: Option<&Address>,
+    control: &[u8],
+    flags: i32,
+) -> Result<usize> {
+    let socket = Socket::of(asker, asker.caller.int(0))?;
+    if socket.family == libc::AF_UNIX && !control.is_empty() {
+        // Descriptors and credentials in it are the program's, not the monitor's.
+        return Err(Errno::OPNOTSUPP);
+    }
+    let Some(address) = address else {
+        return sys::socket::send(socket.fd.as_fd(), data, &[], control, flags);
+    };
+    let target = names::reach(asker, &socket, address, names::Use::Send)?;
+    sys::socket::send(socket.fd.as_fd(), data, target.bytes(address), control, flags)
+}

@@ -1,0 +1,128 @@
+//! The socket object manager: which sockets a process may have, and whom it may reach with them. Every call that
+//! names an address is made on a duplicate of the socket, with a copy of the address.
+
+mod address;
+mod message;
+mod names;
+
+use crate::{
+    gate::{Answer, Asker, Outcome},
+    manager::Request,
+    sys,
+};
+use address::Address;
+use avc::Hint;
+use flask::{AccessVector, Class, Sid, perm};
+use rustix::{
+    io::{Errno, Result},
+    process::{Pid, PidfdFlags, PidfdGetfdFlags},
+};
+use std::os::fd::{AsFd, OwnedFd};
+use syscalls::Sysno;
+
+pub(crate) use names::Endpoints;
+
+/// Answers the calls of this object manager; `None` for those of others.
+pub(crate) fn decide(asker: Asker<'_>) -> Option<Outcome> {
+    let int = |n| asker.caller.int(n);
+    Some(match asker.number {
+        Sysno::socket | Sysno::socketpair => create(asker, class_of(int(0), int(1), int(2))),
+        Sysno::connect => connect(asker),
+        Sysno::bind => bind(asker),
+        Sysno::sendto => message::sendto(asker),
+        Sysno::sendmsg => message::sendmsg(asker),
+        Sysno::sendmmsg => message::sendmmsg(asker),
+        _ => return None,
+    })
+}
+
+/// The class of a socket by its family, type and protocol.
+fn class_of(family: i32, kind: i32, protocol: i32) -> Class {
+    let kind = kind & 0xf;
+    match (family, kind, protocol) {
+        (libc::AF_UNIX, libc::SOCK_STREAM | libc::SOCK_SEQPACKET, _) => Class::UnixStreamSocket,
+        (libc::AF_UNIX, libc::SOCK_DGRAM | libc::SOCK_RAW, _) => Class::UnixDgramSocket,
+        (libc::AF_INET | libc::AF_INET6, libc::SOCK_STREAM, 0 | libc::IPPROTO_TCP) => {
+            Class::TcpSocket
+        }
+        (libc::AF_INET | libc::AF_INET6, libc::SOCK_DGRAM, 0 | libc::IPPROTO_UDP) => {
+            Class::UdpSocket
+        }
+        (libc::AF_INET | libc::AF_INET6, libc::SOCK_DGRAM | libc::SOCK_RAW, _) => {
+            Class::RawipSocket
+        }
+        (libc::AF_NETLINK, _, _) => Class::NetlinkSocket,
+        // Families without an object manager of their own; also TCP's relatives that the envelope does not know.
+        _ => Class::Socket,
+    }
+}
+
+fn create(asker: Asker<'_>, class: Class) -> Outcome {
+    allow(asker, class, asker.ssid, perm::socket::CREATE, &|| format!("a new {class}"))?;
+    // Family, type and protocol came in registers.
+    Ok(Answer::Continue)
+}
+
+fn allow(
+    asker: Asker<'_>,
+    tclass: Class,
+    tsid: Sid,
+    requested: AccessVector,
+    object: &dyn Fn() -> String,
+) -> Result<()> {
+    let hint = Hint::default();
+    let request = Request { tsid, tclass, requested, hint: &hint, object };
+    Ok(asker.gate.sockets.ask(asker, &request)?)
+}
+
+/// A duplicate of the caller's socket, and what it is.
+struct Socket {
+    fd: OwnedFd,
+    class: Class,
+    family: i32,
+}
+
+impl Socket {
+    /// The socket behind descriptor `fd` of the caller.
+    fn of(asker: Asker<'_>, fd: i32) -> Result<Self> {
+        let pid = asker.caller.identity()?.pid;
+        let pid = Pid::from_raw(pid as i32).ok_or(Errno::SRCH)?;
+        let pidfd = rustix::process::pidfd_open(pid, PidfdFlags::empty())?;
+        let fd = rustix::process::pidfd_getfd(&pidfd, fd, PidfdGetfdFlags::empty())?;
+        let option = |name| sys::socket::option(fd.as_fd(), name);
+        let family = option(libc::SO_DOMAIN)?;
+        let class = class_of(family, option(libc::SO_TYPE)?, option(libc::SO_PROTOCOL)?);
+        Ok(Self { fd, class, family })
+    }
+}
+
+/// The address at argument `n`, whose length is the next argument.
+fn address(asker: Asker<'_>, n: usize) -> Result<Address> {
+    let len = asker.caller.int(n + 1);
+    address_at(asker, asker.caller.call.args[n], len)
+}
+
+fn address_at(asker: Asker<'_>, at: u64, len: i32) -> Result<Address> {
+    let len = usize::try_from(len).map_err(|_| Errno::INVAL)?;
+    if len > sys::socket::ADDRESS_MAX {
+        return Err(Errno::INVAL);
+    }
+    Address::parse(asker.caller.buffer(at, len)?)
+}
+
+fn connect(asker: Asker<'_>) -> Outcome {
+    let socket = Socket::of(asker, asker.caller.int(0))?;
+    let address = address(asker, 1)?;
+    allow(asker, socket.class, asker.ssid, perm::socket::CONNECT, &|| address.to_string())?;
+    let target = names::reach(asker, &socket, &address, names::Use::Connect)?;
+    sys::socket::connect(socket.fd.as_fd(), target.bytes(&address))?;
+    Ok(Answer::Return(0))
+}
+
+fn bind(asker: Asker<'_>) -> Outcome {
+    let socket = Socket::of(asker, asker.caller.int(0))?;
+    let address = address(asker, 1)?;
+    allow(asker, socket.class, asker.ssid, perm::socket::BIND, &|| address.to_string())?;
+    names::bind(asker, &socket, &address)?;
+    Ok(Answer::Return(0))
+}

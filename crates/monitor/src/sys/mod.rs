@@ -1,0 +1,8 @@
+//! The system calls that no safe library offers. All unsafe code of this crate lies in this folder.
+
+pub(crate) mod launch;
+pub(crate) mod memory;
+pub(crate) mod notify;
+pub(crate) mod ptrace;
+pub(crate) mod socket;
+pub(crate) mod thread;

@@ -1,0 +1,79 @@
+//! Socket calls on a duplicate of the program's socket, with an address as bytes.
+#![allow(unsafe_code)]
+
+use rustix::io::{Errno, Result};
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+/// The largest address that the kernel takes (`struct sockaddr_storage`).
+pub(crate) const ADDRESS_MAX: usize = 128;
+
+/// connect(2) to the address in `bytes`, which the kernel parses.
+pub(crate) fn connect(socket: BorrowedFd<'_>, bytes: &[u8]) -> Result<()> {
+    // SAFETY: pointer and length are those of `bytes`, which the call only reads.
+    check(unsafe {
+        libc::connect(socket.as_raw_fd(), bytes.as_ptr().cast(), bytes.len() as libc::socklen_t)
+    })
+    .map(drop)
+}
+
+/// bind(2) to the address in `bytes`, which the kernel parses.
+pub(crate) fn bind(socket: BorrowedFd<'_>, bytes: &[u8]) -> Result<()> {
+    // SAFETY: pointer and length are those of `bytes`, which the call only reads.
+    check(unsafe {
+        libc::bind(socket.as_raw_fd(), bytes.as_ptr().cast(), bytes.len() as libc::socklen_t)
+    })
+    .map(drop)
+}
+
+/// sendmsg(2) of one piece of data, to `address` unless that is empty, with `control` messages as bytes.
+pub(crate) fn send(
+    socket: BorrowedFd<'_>,
+    data: &[u8],
+    address: &[u8],
+    control: &[u8],
+    flags: i32,
+) -> Result<usize> {
+    let mut piece = libc::iovec { iov_base: data.as_ptr().cast_mut().cast(), iov_len: data.len() };
+    // SAFETY: `msghdr` is integers and pointers, for which all zeroes is a value.
+    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+    message.msg_iov = &raw mut piece;
+    message.msg_iovlen = 1;
+    if !address.is_empty() {
+        message.msg_name = address.as_ptr().cast_mut().cast();
+        message.msg_namelen = address.len() as libc::socklen_t;
+    }
+    if !control.is_empty() {
+        message.msg_control = control.as_ptr().cast_mut().cast();
+        message.msg_controllen = control.len();
+    }
+    // SAFETY: every pointer in `message` is null or spans the borrowed slice that it was made from, with its length;
+    // sendmsg only reads them.
+    let sent = unsafe {
+        libc::sendmsg(socket.as_raw_fd(), &raw const message, flags | libc::MSG_NOSIGNAL)
+    };
+    check(sent as libc::c_int).map(|sent| sent as usize)
+}
+
+/// An integer option of level `SOL_SOCKET`.
+pub(crate) fn option(socket: BorrowedFd<'_>, name: libc::c_int) -> Result<i32> {
+    let mut value: libc::c_int = 0;
+    let mut len = size_of::<libc::c_int>() as libc::socklen_t;
+    // SAFETY: `value` and `len` are valid places, and `len` says how much room `value` has.
+    let code = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            name,
+            (&raw mut value).cast(),
+            &raw mut len,
+        )
+    };
+    check(code).map(|_| value)
+}
+
+fn check(code: libc::c_int) -> Result<libc::c_int> {
+    if code >= 0 {
+        return Ok(code);
+    }
+    Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO))
+}

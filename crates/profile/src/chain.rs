@@ -1,0 +1,98 @@
+//! Reads a profile and everything that it extends.
+
+use crate::document::{self, Document};
+use crate::error::{Problem, Reporter, closest};
+use crate::source::{Place, Placed, Source, shipped};
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+/// Longest profile that is read.
+const MAX_BYTES: u64 = 1 << 20;
+
+/// What a source turned out to be.
+struct Text {
+    /// For messages.
+    name: String,
+    /// Equal for equal sources, to find circles.
+    identity: String,
+    text: String,
+    /// Where relative paths in it start.
+    directory: PathBuf,
+}
+
+/// The documents of `source` and of what it extends, the most basic first. What is wrong goes to `reporter`.
+pub(crate) fn read(source: &Source, reporter: &mut Reporter) -> Vec<Document> {
+    let mut documents = Vec::new();
+    let mut identities: Vec<String> = Vec::new();
+    let mut names: Vec<String> = Vec::new();
+    let mut next = Some((source.clone(), None));
+    while let Some((source, place)) = next.take() {
+        let Some(text) = open(&source, place, reporter) else { break };
+        names.push(text.name.clone());
+        if identities.contains(&text.identity) {
+            reporter.report(Problem::Cycle { chain: names.join(" → ") }, place);
+            break;
+        }
+        identities.push(text.identity);
+        let file = reporter.sources.add(text.name, &text.text);
+        let document = document::parse(&text.text, file, reporter);
+        next = document.extends.as_ref().map(|extends| extended(extends, &text.directory));
+        documents.push(document);
+    }
+    documents.reverse();
+    documents
+}
+
+fn extended(extends: &Placed<String>, directory: &Path) -> (Source, Option<Place>) {
+    (Source::relative_to(&extends.value, directory), Some(extends.place))
+}
+
+fn open(source: &Source, place: Option<Place>, reporter: &mut Reporter) -> Option<Text> {
+    let opened = match source {
+        Source::Shipped(name) => open_shipped(name),
+        Source::File(path) => open_file(path),
+        Source::Text { name, text, directory } => Ok(Text {
+            name: name.clone(),
+            identity: format!("text {name}"),
+            text: text.clone(),
+            directory: directory.clone(),
+        }),
+    };
+    opened.map_err(|problem| reporter.report(problem, place)).ok()
+}
+
+fn open_shipped(name: &str) -> Result<Text, Problem> {
+    let found = shipped().iter().find(|(known, _)| *known == name);
+    let (name, text) = found.ok_or_else(|| Problem::UnknownProfile { name: name.to_owned() })?;
+    let title = format!("profile {name}");
+    let text = (*text).to_owned();
+    Ok(Text { name: title.clone(), identity: title, text, directory: PathBuf::new() })
+}
+
+fn open_file(path: &Path) -> Result<Text, Problem> {
+    let shown = path.display().to_string();
+    let failed = |reason: String| Problem::Unreadable { path: shown.clone(), reason };
+    let file = std::fs::File::open(path).map_err(|error| failed(missing(path, &error)))?;
+    let mut bytes = Vec::new();
+    let read = file.take(MAX_BYTES + 1).read_to_end(&mut bytes);
+    read.map_err(|error| failed(error.to_string()))?;
+    if bytes.len() as u64 > MAX_BYTES {
+        return Err(failed("it is longer than 1 MiB".to_owned()));
+    }
+    let text = String::from_utf8(bytes).map_err(|_| failed("it is not UTF-8".to_owned()))?;
+    let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let directory = path.parent().unwrap_or(Path::new("")).to_owned();
+    Ok(Text { name: shown.clone(), identity: format!("file {}", real.display()), text, directory })
+}
+
+/// What the system said, with the shipped profile that may have been meant.
+fn missing(path: &Path, error: &std::io::Error) -> String {
+    let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+    let shipped = closest(stem, shipped().iter().map(|(name, _)| *name));
+    match shipped {
+        Some(name) if error.kind() == std::io::ErrorKind::NotFound => {
+            format!("{error}; the shipped profile is named `{name}`, without path and `.toml`")
+        }
+        _ => error.to_string(),
+    }
+}

@@ -1,0 +1,186 @@
+//! What a profile stands for: a policy, and what the launcher needs beside it.
+
+use crate::environment::Environment;
+use crate::hosts::ResolvedHost;
+use crate::limits::Limits;
+use crate::merge::{self, Direction, Profile};
+use crate::network::Target;
+use crate::policy::Policy;
+use crate::source::{Origin, Place, Sources};
+use flask::Protocol;
+use std::path::PathBuf;
+
+/// How much the monitor decides itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// Every open is decided and counted.
+    #[default]
+    All,
+    /// What all domains may read is left to the kernel; writing, executing, the network and hidden things are
+    /// decided.
+    Fast,
+}
+
+/// A profile, compiled.
+#[derive(Clone, Debug)]
+pub struct Compiled {
+    /// The file, or `profile NAME`.
+    pub name: String,
+    /// What the profile says about itself.
+    pub description: Option<String>,
+    /// How much the monitor decides itself.
+    pub mode: Mode,
+    /// The policy, for a security server or `secilc`.
+    pub cil: String,
+    /// Which environment variables pass.
+    pub environment: Environment,
+    /// How much the run may use.
+    pub limits: Limits,
+    /// The domains; the first is `main`, in which a run starts.
+    pub domains: Vec<Domain>,
+    /// The file patterns of the policy in the order of its labelling rules.
+    pub paths: Vec<PathRule>,
+    /// The hosts of network rules with their addresses.
+    pub hosts: Vec<ResolvedHost>,
+    sources: Sources,
+    origins: Vec<Option<Place>>,
+}
+
+/// A domain.
+#[derive(Clone, Debug)]
+pub struct Domain {
+    /// As the profile names it.
+    pub name: String,
+    /// The type of its processes.
+    pub type_name: String,
+    /// Names of class `capability` that it keeps.
+    pub capabilities: Vec<String>,
+    /// Whether it may ask for interfaces and routes by netlink.
+    pub netlink: bool,
+    /// Endpoints that it may connect and send to.
+    pub connect: Vec<EndpointRule>,
+    /// Endpoints that it may bind to.
+    pub bind: Vec<EndpointRule>,
+    /// Whether it may connect to any unix socket by name.
+    pub unix: bool,
+}
+
+impl Domain {
+    /// Whether it needs no network at all: it may use no endpoint.
+    #[must_use]
+    pub fn is_offline(&self) -> bool {
+        self.connect.is_empty() && self.bind.is_empty()
+    }
+}
+
+/// Hosts with a range of ports.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EndpointRule {
+    /// Index into [`Compiled::hosts`].
+    pub host: usize,
+    /// TCP or UDP.
+    pub protocol: Protocol,
+    /// First port, inclusive.
+    pub low: u16,
+    /// Last port, inclusive.
+    pub high: u16,
+}
+
+/// The files of one pattern and what each domain may do with them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PathRule {
+    /// Regular expression over whole paths, as in the policy.
+    pub regex: String,
+    /// The path, if the pattern is one path and everything below it.
+    pub path: Option<PathBuf>,
+    /// The type of these files.
+    pub type_name: String,
+    /// Rights for each of [`Compiled::domains`].
+    pub rights: Vec<PathRights>,
+}
+
+/// What a domain may do with files.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PathRights {
+    /// Read them.
+    pub read: bool,
+    /// Write, make and remove them.
+    pub write: bool,
+    /// Execute them without leaving the domain, or to leave it.
+    pub exec: bool,
+    /// They do not exist for it.
+    pub hidden: bool,
+}
+
+impl Compiled {
+    /// Where the rule in line `line` (from 1) of [`Compiled::cil`] comes from; `None` for rules that every
+    /// policy has.
+    #[must_use]
+    pub fn origin(&self, line: usize) -> Option<Origin> {
+        let place = self.origins.get(line.checked_sub(1)?)?;
+        self.sources.origin((*place)?)
+    }
+
+    pub(crate) fn new(
+        name: String,
+        profile: Profile,
+        hosts: Vec<ResolvedHost>,
+        policy: Policy,
+        sources: Sources,
+    ) -> Self {
+        let domains = profile.domains.iter().zip(policy.types);
+        let domains = domains.map(|(domain, name)| summary(domain, name, &hosts)).collect();
+        Self {
+            name,
+            description: profile.description,
+            mode: profile.mode.unwrap_or_default(),
+            cil: policy.cil,
+            environment: profile.environment,
+            limits: profile.limits,
+            domains,
+            paths: policy.nodes.into_iter().map(path_rule).collect(),
+            hosts,
+            sources,
+            origins: policy.origins,
+        }
+    }
+}
+
+fn summary(domain: &merge::Domain, type_name: String, hosts: &[ResolvedHost]) -> Domain {
+    let endpoints = |direction: Direction| {
+        let rules = domain.network.iter().filter(|rule| rule.direction == direction);
+        let endpoints = rules.filter_map(|rule| match &rule.target {
+            Target::Ip(endpoints) => Some(endpoints),
+            _ => None,
+        });
+        let rule = |e: &crate::network::Endpoints| {
+            let host = hosts.iter().position(|host| host.host == e.host)?;
+            Some(EndpointRule { host, protocol: e.protocol, low: e.low, high: e.high })
+        };
+        endpoints.filter_map(rule).collect::<Vec<_>>()
+    };
+    Domain {
+        name: domain.name.clone(),
+        type_name,
+        capabilities: domain.capabilities.iter().map(|c| c.value.clone()).collect(),
+        netlink: domain.netlink().is_some(),
+        connect: endpoints(Direction::Connect),
+        bind: endpoints(Direction::Bind),
+        unix: domain.network.iter().any(|rule| !matches!(rule.target, Target::Ip(_))),
+    }
+}
+
+fn path_rule(node: crate::policy::Node) -> PathRule {
+    let rights = node.rights.iter().map(|rights| PathRights {
+        read: rights.readable().is_some(),
+        write: rights.write.is_some(),
+        exec: rights.exec.is_some(),
+        hidden: rights.hidden.is_some(),
+    });
+    PathRule {
+        regex: node.pattern.regex().to_owned(),
+        path: node.pattern.literal().map(PathBuf::from),
+        rights: rights.collect(),
+        type_name: node.type_name,
+    }
+}

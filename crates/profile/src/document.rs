@@ -1,0 +1,332 @@
+//! One profile file as written: strings with their places, not yet looked into.
+
+use crate::error::{Problem, Reporter, closest};
+use crate::source::{Place, Placed};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// Every key of a profile with the tables that it stands in, to find what a misplaced key was meant to be.
+const KEYS: &[&str] = &[
+    "description",
+    "extends",
+    "mode",
+    "capabilities",
+    "files.read",
+    "files.write",
+    "files.exec",
+    "files.readonly",
+    "files.deny",
+    "files.hide",
+    "network.connect",
+    "network.bind",
+    "network.netlink",
+    "network.inherit",
+    "env.pass",
+    "env.drop",
+    "env.set",
+    "limits.memory",
+    "limits.processes",
+    "limits.cpu",
+    "limits.time",
+    "limits.files",
+    "limits.file_size",
+    "domains.NAME.exec",
+    "domains.NAME.from",
+    "domains.NAME.inherit",
+    "domains.NAME.capabilities",
+];
+
+/// What a person wrote into one file.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Document {
+    pub(crate) description: Option<Placed<String>>,
+    pub(crate) extends: Option<Placed<String>>,
+    pub(crate) mode: Option<Placed<String>>,
+    pub(crate) env: EnvironmentLists,
+    pub(crate) limits: LimitTexts,
+    /// The base domain.
+    pub(crate) main: DomainLists,
+    pub(crate) domains: Vec<(Placed<String>, DomainLists)>,
+}
+
+/// Rights of one domain.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct DomainLists {
+    pub(crate) exec: Vec<Placed<String>>,
+    pub(crate) from: Option<Vec<Placed<String>>>,
+    pub(crate) inherit: Option<Placed<bool>>,
+    pub(crate) capabilities: Vec<Placed<String>>,
+    pub(crate) files: FileLists,
+    pub(crate) network: NetworkLists,
+}
+
+/// `[files]`.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct FileLists {
+    pub(crate) read: Vec<Placed<String>>,
+    pub(crate) write: Vec<Placed<String>>,
+    pub(crate) exec: Vec<Placed<String>>,
+    pub(crate) readonly: Vec<Placed<String>>,
+    pub(crate) deny: Vec<Placed<String>>,
+    pub(crate) hide: Vec<Placed<String>>,
+}
+
+/// `[network]`.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct NetworkLists {
+    pub(crate) connect: Vec<Placed<String>>,
+    pub(crate) bind: Vec<Placed<String>>,
+    pub(crate) netlink: Option<Placed<bool>>,
+    pub(crate) inherit: Option<Placed<bool>>,
+}
+
+/// `[env]`.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct EnvironmentLists {
+    pub(crate) pass: Vec<Placed<String>>,
+    pub(crate) drop: Vec<Placed<String>>,
+    pub(crate) set: Vec<(Placed<String>, Placed<String>)>,
+}
+
+/// `[limits]`, integers as text.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct LimitTexts {
+    pub(crate) memory: Option<Placed<String>>,
+    pub(crate) processes: Option<Placed<String>>,
+    pub(crate) cpu: Option<Placed<String>>,
+    pub(crate) time: Option<Placed<String>>,
+    pub(crate) files: Option<Placed<String>>,
+    pub(crate) file_size: Option<Placed<String>>,
+}
+
+/// Reads the text of source `file`. What is wrong goes to `reporter`; the rest is returned.
+pub(crate) fn parse(text: &str, file: usize, reporter: &mut Reporter) -> Document {
+    let (table, errors) = DeTable::parse_recoverable(text);
+    let broken = !errors.is_empty();
+    for error in errors {
+        let span = error.span().unwrap_or(0..0);
+        let place = Place { file, start: span.start, end: span.end };
+        let message = error.message().to_owned();
+        reporter.report(Problem::Syntax { message }, Some(place));
+    }
+    if broken {
+        // Half a table would only bring errors that follow from the first.
+        return Document::default();
+    }
+    let mut top = Section::new(String::new(), table.get_ref(), file, reporter);
+    read_document(&mut top)
+}
+
+fn read_document(top: &mut Section<'_, '_>) -> Document {
+    let mut document = Document {
+        description: top.string("description"),
+        extends: top.string("extends"),
+        mode: top.string("mode"),
+        ..Document::default()
+    };
+    document.main.capabilities = top.strings("capabilities");
+    top.section("files", |files| document.main.files = read_files(files));
+    top.section("network", |network| document.main.network = read_network(network, true));
+    top.section("env", |env| {
+        document.env = EnvironmentLists {
+            pass: env.strings("pass"),
+            drop: env.strings("drop"),
+            set: env.pairs("set"),
+        };
+    });
+    top.section("limits", |limits| document.limits = read_limits(limits));
+    top.section("domains", |domains| {
+        for name in domains.names() {
+            let text = name.value.clone();
+            domains.section(&text, |domain| document.domains.push((name, read_domain(domain))));
+        }
+    });
+    top.finish();
+    document
+}
+
+fn read_domain(domain: &mut Section<'_, '_>) -> DomainLists {
+    let mut lists = DomainLists {
+        exec: domain.strings("exec"),
+        from: domain.has("from").then(|| domain.strings("from")),
+        inherit: domain.boolean("inherit"),
+        capabilities: domain.strings("capabilities"),
+        ..DomainLists::default()
+    };
+    domain.section("files", |files| lists.files = read_files(files));
+    domain.section("network", |network| lists.network = read_network(network, false));
+    lists
+}
+
+fn read_files(files: &mut Section<'_, '_>) -> FileLists {
+    FileLists {
+        read: files.strings("read"),
+        write: files.strings("write"),
+        exec: files.strings("exec"),
+        readonly: files.strings("readonly"),
+        deny: files.strings("deny"),
+        hide: files.strings("hide"),
+    }
+}
+
+fn read_network(network: &mut Section<'_, '_>, may_inherit: bool) -> NetworkLists {
+    NetworkLists {
+        connect: network.strings("connect"),
+        bind: network.strings("bind"),
+        netlink: network.boolean("netlink"),
+        inherit: if may_inherit { network.boolean("inherit") } else { None },
+    }
+}
+
+fn read_limits(limits: &mut Section<'_, '_>) -> LimitTexts {
+    LimitTexts {
+        memory: limits.scalar("memory"),
+        processes: limits.scalar("processes"),
+        cpu: limits.scalar("cpu"),
+        time: limits.scalar("time"),
+        files: limits.scalar("files"),
+        file_size: limits.scalar("file_size"),
+    }
+}
+
+/// A table that is being read: every key asked for is known, every other is an error.
+struct Section<'a, 'r> {
+    /// Names of the tables that it stands in, each followed by a dot.
+    path: String,
+    table: &'a DeTable<'a>,
+    known: Vec<String>,
+    file: usize,
+    reporter: &'r mut Reporter,
+}
+
+impl<'a, 'r> Section<'a, 'r> {
+    fn new(path: String, table: &'a DeTable<'a>, file: usize, reporter: &'r mut Reporter) -> Self {
+        Self { path, table, known: Vec::new(), file, reporter }
+    }
+
+    fn has(&self, key: &str) -> bool {
+        self.table.iter().any(|(name, _)| name.get_ref().as_ref() == key)
+    }
+
+    fn get(&mut self, key: &str) -> Option<&'a Spanned<DeValue<'a>>> {
+        self.known.push(key.to_owned());
+        self.table.iter().find(|(name, _)| name.get_ref().as_ref() == key).map(|(_, value)| value)
+    }
+
+    fn place<T>(&self, spanned: &Spanned<T>) -> Place {
+        let span = spanned.span();
+        Place { file: self.file, start: span.start, end: span.end }
+    }
+
+    fn wrong_type(&mut self, key: &str, expected: &'static str, value: &Spanned<DeValue<'_>>) {
+        let key = format!("{}{key}", self.path);
+        let found = value.get_ref().type_str();
+        let place = self.place(value);
+        self.reporter.report(Problem::WrongType { key, expected, found }, Some(place));
+    }
+
+    /// The keys of a table whose keys are names that the writer chose.
+    fn names(&self) -> Vec<Placed<String>> {
+        let names = self.table.keys();
+        names.map(|k| Placed { value: k.get_ref().to_string(), place: self.place(k) }).collect()
+    }
+
+    fn string(&mut self, key: &str) -> Option<Placed<String>> {
+        let value = self.get(key)?;
+        let Some(text) = value.get_ref().as_str() else {
+            self.wrong_type(key, "a string", value);
+            return None;
+        };
+        Some(Placed { value: text.to_owned(), place: self.place(value) })
+    }
+
+    fn boolean(&mut self, key: &str) -> Option<Placed<bool>> {
+        let value = self.get(key)?;
+        let Some(boolean) = value.get_ref().as_bool() else {
+            self.wrong_type(key, "`true` or `false`", value);
+            return None;
+        };
+        Some(Placed { value: boolean, place: self.place(value) })
+    }
+
+    /// A string, or an integer as text.
+    fn scalar(&mut self, key: &str) -> Option<Placed<String>> {
+        let value = self.get(key)?;
+        let text = match value.get_ref() {
+            DeValue::String(text) => text.to_string(),
+            DeValue::Integer(integer) if integer.radix() == 10 => integer.as_str().to_owned(),
+            _ => {
+                self.wrong_type(key, "a string or a decimal number", value);
+                return None;
+            }
+        };
+        Some(Placed { value: text, place: self.place(value) })
+    }
+
+    fn strings(&mut self, key: &str) -> Vec<Placed<String>> {
+        const EXPECTED: &str = "a list of strings";
+        let Some(value) = self.get(key) else { return Vec::new() };
+        let Some(array) = value.get_ref().as_array() else {
+            self.wrong_type(key, EXPECTED, value);
+            return Vec::new();
+        };
+        let mut strings = Vec::new();
+        for item in array.iter() {
+            match item.get_ref().as_str() {
+                Some(text) => {
+                    strings.push(Placed { value: text.to_owned(), place: self.place(item) });
+                }
+                None => self.wrong_type(key, EXPECTED, item),
+            }
+        }
+        strings
+    }
+
+    fn pairs(&mut self, key: &str) -> Vec<(Placed<String>, Placed<String>)> {
+        let mut pairs = Vec::new();
+        self.section(key, |table| {
+            for name in table.names() {
+                if let Some(value) = table.string(&name.value) {
+                    pairs.push((name, value));
+                }
+            }
+        });
+        pairs
+    }
+
+    /// Reads the table `key`, if it is there, and reports what nobody asked for in it.
+    fn section(&mut self, key: &str, read: impl FnOnce(&mut Section<'a, '_>)) {
+        let Some(value) = self.get(key) else { return };
+        let Some(table) = value.get_ref().as_table() else {
+            self.wrong_type(key, "a table", value);
+            return;
+        };
+        let path = format!("{}{key}.", self.path);
+        let mut section = Section::new(path, table, self.file, self.reporter);
+        read(&mut section);
+        section.finish();
+    }
+
+    fn finish(&mut self) {
+        for (name, _) in self.table.iter() {
+            let key = name.get_ref().as_ref();
+            if !self.known.iter().any(|known| known == key) {
+                let problem = Problem::UnknownKey {
+                    key: format!("{}{key}", self.path),
+                    meant: self.meant(key),
+                    known: self.known.join(", "),
+                };
+                let place = self.place(name);
+                self.reporter.report(problem, Some(place));
+            }
+        }
+    }
+
+    /// The key that `key` may have been meant to be: one of this table, or one of that name elsewhere.
+    fn meant(&self, key: &str) -> Option<String> {
+        let here = closest(key, self.known.iter().map(String::as_str));
+        let last = |full: &&&str| full.rsplit('.').next() == Some(key);
+        here.map(|known| format!("{}{known}", self.path))
+            .or_else(|| KEYS.iter().find(last).map(|full| (*full).to_owned()))
+    }
+}

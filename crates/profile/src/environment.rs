@@ -1,0 +1,166 @@
+//! `[env]`: which environment variables a run sees.
+
+use crate::document::EnvironmentLists;
+use crate::error::{Problem, Reporter};
+use crate::variables::Variables;
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+
+/// Decides about environment variables by name. Nothing passes that no rule passes.
+///
+/// # Example
+///
+/// ```
+/// # use profile::Environment;
+/// let mut environment = Environment::default();
+/// environment.pass("*");
+/// environment.drop("*_TOKEN");
+/// environment.pass("READ_TOKEN");
+/// assert!(environment.passes("PATH"));
+/// assert!(!environment.passes("GITHUB_TOKEN"));
+/// assert!(environment.passes("READ_TOKEN"));
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Environment {
+    /// Name patterns with whether they pass.
+    rules: Vec<(String, bool)>,
+    /// Variables that the profile sets, whatever they were outside.
+    pub set: BTreeMap<String, String>,
+}
+
+impl Environment {
+    /// Lets variables through whose names match `pattern` (`*` stands for any characters, `?` for one).
+    pub fn pass(&mut self, pattern: &str) {
+        self.rules.push((pattern.to_owned(), true));
+    }
+
+    /// Keeps variables out whose names match `pattern`.
+    pub fn drop(&mut self, pattern: &str) {
+        self.rules.push((pattern.to_owned(), false));
+    }
+
+    /// Whether a variable of that name passes: as the most specific matching rule says (a name without globs,
+    /// then the most characters that are not globs); among equals, a rule that keeps it out.
+    #[must_use]
+    pub fn passes(&self, name: &str) -> bool {
+        let matching = self.rules.iter().filter(|(pattern, _)| matches(pattern, name));
+        let best = matching.max_by_key(|(pattern, pass)| (specificity(pattern), !pass));
+        best.is_some_and(|(_, pass)| *pass)
+    }
+
+    /// The variables of a run, given those outside. A name that is not Unicode never passes.
+    #[must_use]
+    pub fn apply(
+        &self,
+        outside: impl IntoIterator<Item = (OsString, OsString)>,
+    ) -> BTreeMap<OsString, OsString> {
+        let passes = |name: &OsString| name.to_str().is_some_and(|name| self.passes(name));
+        let mut inside: BTreeMap<_, _> =
+            outside.into_iter().filter(|(name, _)| passes(name)).collect();
+        inside.extend(self.set.iter().map(|(name, value)| (name.into(), value.into())));
+        inside
+    }
+
+    /// Adds the rules of one file.
+    pub(crate) fn add(
+        &mut self,
+        lists: &EnvironmentLists,
+        variables: &Variables,
+        reporter: &mut Reporter,
+    ) {
+        for (list, pass) in [(&lists.pass, true), (&lists.drop, false)] {
+            for pattern in list {
+                if reporter.take(check(&pattern.value), pattern.place).is_some() {
+                    self.rules.push((pattern.value.clone(), pass));
+                }
+            }
+        }
+        for (name, value) in &lists.set {
+            let good = check(&name.value).and_then(|()| check_value(&name.value, &value.value));
+            let good = reporter.take(good, name.place).is_some();
+            let value = reporter.take(variables.expand(&value.value), value.place);
+            if let Some(value) = value.filter(|_| good) {
+                self.set.insert(name.value.clone(), value);
+            }
+        }
+    }
+}
+
+fn check(name: &str) -> Result<(), Problem> {
+    let good = !name.is_empty() && !name.contains(['=', '\0']);
+    good.then_some(()).ok_or_else(|| Problem::BadValue {
+        value: name.to_owned(),
+        expected: "the name of a variable",
+        help: "write a name such as `PATH` or `LC_*`; values go into `env.set`".to_owned(),
+    })
+}
+
+fn check_value(name: &str, value: &str) -> Result<(), Problem> {
+    let good = !name.contains(['*', '?']) && !value.contains('\0');
+    good.then_some(()).ok_or_else(|| Problem::BadValue {
+        value: name.to_owned(),
+        expected: "a variable that can be set",
+        help: "write one name without globs, and a value without NUL".to_owned(),
+    })
+}
+
+fn specificity(pattern: &str) -> (bool, usize) {
+    let globs = pattern.chars().filter(|c| matches!(c, '*' | '?')).count();
+    (globs == 0, pattern.chars().count() - globs)
+}
+
+/// `*` and `?` over bytes, falling back to the last star.
+fn matches(pattern: &str, name: &str) -> bool {
+    let (pattern, name) = (pattern.as_bytes(), name.as_bytes());
+    let (mut i, mut j) = (0, 0);
+    let mut star: Option<(usize, usize)> = None;
+    while j < name.len() {
+        match pattern.get(i) {
+            Some(b'*') => {
+                star = Some((i + 1, j));
+                i += 1;
+            }
+            Some(p) if *p == b'?' || *p == name[j] => (i, j) = (i + 1, j + 1),
+            _ => match star {
+                Some((after, from)) => {
+                    star = Some((after, from + 1));
+                    (i, j) = (after, from + 1);
+                }
+                None => return false,
+            },
+        }
+    }
+    pattern[i..].iter().all(|p| *p == b'*')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_most_specific_rule_decides_and_a_tie_keeps_out() {
+        let mut environment = Environment::default();
+        assert!(!environment.passes("PATH"), "nothing passes without a rule");
+        environment.pass("*");
+        environment.drop("*_TOKEN");
+        environment.pass("GITHUB_*");
+        environment.pass("HF_TOKEN");
+        environment.drop("HF_TOKEN");
+        for (name, want) in
+            [("PATH", true), ("NPM_TOKEN", false), ("GITHUB_TOKEN", true), ("HF_TOKEN", false)]
+        {
+            assert_eq!(environment.passes(name), want, "{name}");
+        }
+    }
+
+    #[test]
+    fn set_replaces_what_comes_from_outside() {
+        let mut environment = Environment::default();
+        environment.pass("A*");
+        environment.set.insert("AB".into(), "inside".into());
+        let outside = [("AB", "outside"), ("AC", "1"), ("B", "2")];
+        let inside = environment.apply(outside.map(|(name, value)| (name.into(), value.into())));
+        let want = [("AB", "inside"), ("AC", "1")];
+        assert!(inside.into_iter().eq(want.map(|(name, value)| (name.into(), value.into()))));
+    }
+}

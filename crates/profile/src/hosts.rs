@@ -1,0 +1,79 @@
+//! Which addresses the hosts of network rules stand for.
+
+use crate::merge::Profile;
+use crate::network::{Host, Target, bits, masked};
+use crate::variables::Variables;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// A host that network rules name, with its addresses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ResolvedHost {
+    /// As the profile names it.
+    pub host: Host,
+    /// Addresses and networks (address and length of prefix). Empty for a name without addresses: rules for it
+    /// stand in the policy, and reach nothing.
+    pub networks: Vec<(IpAddr, u8)>,
+    /// Why a name has no addresses.
+    pub error: Option<String>,
+}
+
+impl ResolvedHost {
+    /// Whether every address of `network` is one of this host.
+    pub(crate) fn contains(&self, network: (IpAddr, u8)) -> bool {
+        self.networks.iter().any(|outer| contains(*outer, network))
+    }
+}
+
+fn contains((outer, length): (IpAddr, u8), (inner, inner_length): (IpAddr, u8)) -> bool {
+    outer.is_ipv4() == inner.is_ipv4() && length <= inner_length && masked(inner, length) == outer
+}
+
+/// Every host that `profile` names, once, with its addresses. `resolver` is asked once for each name.
+pub(crate) fn resolve(
+    profile: &Profile,
+    variables: &Variables,
+    resolver: &mut dyn FnMut(&str) -> io::Result<Vec<IpAddr>>,
+) -> Vec<ResolvedHost> {
+    let rules = profile.domains.iter().flat_map(|domain| &domain.network);
+    let mut hosts: Vec<Host> = rules
+        .filter_map(|rule| match &rule.target {
+            Target::Ip(endpoints) => Some(endpoints.host.clone()),
+            _ => None,
+        })
+        .collect();
+    hosts.sort();
+    hosts.dedup();
+    hosts.into_iter().map(|host| resolve_one(host, variables, resolver)).collect()
+}
+
+fn resolve_one(
+    host: Host,
+    variables: &Variables,
+    resolver: &mut dyn FnMut(&str) -> io::Result<Vec<IpAddr>>,
+) -> ResolvedHost {
+    const LOOPBACK: [IpAddr; 2] =
+        [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
+    let mut error = None;
+    let networks = match &host {
+        Host::Any => {
+            vec![(Ipv4Addr::UNSPECIFIED.into(), 0), (Ipv6Addr::UNSPECIFIED.into(), 0)]
+        }
+        Host::Network(address, length) => vec![(*address, *length)],
+        Host::Nameserver => whole(variables.nameservers.clone()),
+        Host::Name(name) if name == "localhost" => whole(LOOPBACK.to_vec()),
+        Host::Name(name) => whole(resolver(name).unwrap_or_else(|why| {
+            error = Some(why.to_string());
+            Vec::new()
+        })),
+    };
+    ResolvedHost { host, networks, error }
+}
+
+/// Addresses as networks of one address, each once.
+fn whole(mut addresses: Vec<IpAddr>) -> Vec<(IpAddr, u8)> {
+    addresses.iter_mut().for_each(|address| *address = address.to_canonical());
+    addresses.sort();
+    addresses.dedup();
+    addresses.into_iter().map(|address| (address, bits(address))).collect()
+}

@@ -1,0 +1,302 @@
+//! From documents to one profile: strings become patterns, endpoints and numbers; what extends is added to
+//! what is extended.
+
+use crate::Mode;
+use crate::document::{Document, DomainLists, FileLists, NetworkLists};
+use crate::environment::Environment;
+use crate::error::{Problem, Reporter, closest};
+use crate::limits::Limits;
+use crate::network::{self, Target};
+use crate::pattern::{self, Pattern};
+use crate::rights::{Entries, Entry, List};
+use crate::source::{Place, Placed};
+use crate::variables::Variables;
+use flask::Class;
+
+/// Added to the layer of what a domain says on top of the base domain.
+const DOMAIN_LAYER: usize = 1 << 16;
+
+/// Names that types of the policy already carry.
+const RESERVED: [&str; 9] =
+    ["main", "kernel", "security", "unlabeled", "default", "init", "port", "node", "any_socket"];
+
+/// A profile, read and merged.
+#[derive(Debug, Default)]
+pub(crate) struct Profile {
+    pub(crate) description: Option<String>,
+    pub(crate) mode: Option<Mode>,
+    pub(crate) environment: Environment,
+    pub(crate) limits: Limits,
+    /// The base domain first.
+    pub(crate) domains: Vec<Domain>,
+}
+
+/// A domain as its profile describes it.
+#[derive(Debug)]
+pub(crate) struct Domain {
+    pub(crate) name: String,
+    place: Option<Place>,
+    /// The programs that enter it.
+    pub(crate) programs: Vec<(Pattern, Place)>,
+    from: Option<Vec<Placed<String>>>,
+    inherit: bool,
+    pub(crate) capabilities: Vec<Placed<String>>,
+    own: Vec<Entry>,
+    /// The rights to files, those of the base domain included.
+    pub(crate) entries: Entries,
+    pub(crate) network: Vec<NetworkRule>,
+    netlink: Option<Placed<bool>>,
+}
+
+impl Domain {
+    fn new(name: &str, place: Option<Place>) -> Self {
+        Self {
+            name: name.to_owned(),
+            place,
+            programs: Vec::new(),
+            from: None,
+            inherit: true,
+            capabilities: Vec::new(),
+            own: Vec::new(),
+            entries: Entries::default(),
+            network: Vec::new(),
+            netlink: None,
+        }
+    }
+
+    /// Whether a process of domain `name` enters this one by executing one of its programs.
+    pub(crate) fn is_entered_from(&self, name: &str) -> bool {
+        let listed = |from: &Vec<Placed<String>>| from.iter().any(|domain| domain.value == name);
+        name != self.name && self.from.as_ref().is_none_or(listed)
+    }
+
+    /// Whether it may ask for interfaces and routes, and where that is said.
+    pub(crate) fn netlink(&self) -> Option<Place> {
+        self.netlink.as_ref().filter(|netlink| netlink.value).map(|netlink| netlink.place)
+    }
+}
+
+/// A network rule of one domain.
+#[derive(Clone, Debug)]
+pub(crate) struct NetworkRule {
+    pub(crate) target: Target,
+    pub(crate) direction: Direction,
+    pub(crate) place: Place,
+}
+
+/// Who starts the conversation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Direction {
+    Connect,
+    Bind,
+}
+
+/// Merges `documents`, the most basic first.
+pub(crate) fn merge(
+    documents: &[Document],
+    variables: &Variables,
+    reporter: &mut Reporter,
+) -> Profile {
+    let mut merger = Merger { variables, reporter, layer: 0 };
+    let mut profile = Profile { domains: vec![Domain::new("main", None)], ..Profile::default() };
+    for (layer, document) in documents.iter().enumerate() {
+        merger.layer = layer;
+        merger.add(&mut profile, document);
+    }
+    profile.description =
+        documents.last().and_then(|d| d.description.as_ref()).map(|d| d.value.clone());
+    merger.check_domains(&profile);
+    finish_domains(&mut profile.domains);
+    profile
+}
+
+/// Gives each domain its entries and what it takes from the base domain.
+fn finish_domains(domains: &mut [Domain]) {
+    let Some((main, others)) = domains.split_first_mut() else { return };
+    for domain in others {
+        let inherited = if domain.inherit { main.own.as_slice() } else { &[] };
+        let own = std::mem::take(&mut domain.own);
+        domain.entries = Entries::new(inherited.iter().cloned().chain(own).collect());
+        if domain.netlink.is_none() {
+            domain.netlink.clone_from(&main.netlink);
+        }
+    }
+    main.entries = Entries::new(std::mem::take(&mut main.own));
+}
+
+struct Merger<'a> {
+    variables: &'a Variables,
+    reporter: &'a mut Reporter,
+    layer: usize,
+}
+
+impl Merger<'_> {
+    fn add(&mut self, profile: &mut Profile, document: &Document) {
+        if let Some(mode) = &document.mode {
+            profile.mode = self.reporter.take(parse_mode(&mode.value), mode.place).or(profile.mode);
+        }
+        profile.environment.add(&document.env, self.variables, self.reporter);
+        profile.limits.apply(&document.limits, self.reporter);
+        self.add_domain(&mut profile.domains[0], &document.main, self.layer);
+        for (name, lists) in &document.domains {
+            if self.reporter.take(check_name(&name.value), name.place).is_none() {
+                continue;
+            }
+            let known = profile.domains.iter().position(|domain| domain.name == name.value);
+            let index = known.unwrap_or_else(|| {
+                profile.domains.push(Domain::new(&name.value, Some(name.place)));
+                profile.domains.len() - 1
+            });
+            self.add_domain(&mut profile.domains[index], lists, self.layer + DOMAIN_LAYER);
+        }
+    }
+
+    fn add_domain(&mut self, domain: &mut Domain, lists: &DomainLists, layer: usize) {
+        for program in &lists.exec {
+            let patterns = self.patterns(program);
+            domain.programs.extend(patterns.into_iter().map(|pattern| (pattern, program.place)));
+        }
+        if let Some(from) = &lists.from {
+            domain.from.get_or_insert_default().extend(from.iter().cloned());
+        }
+        if let Some(inherit) = &lists.inherit {
+            domain.inherit = inherit.value;
+        }
+        for capability in &lists.capabilities {
+            let good = check_capability(&capability.value);
+            if self.reporter.take(good, capability.place).is_some() {
+                domain.capabilities.push(capability.clone());
+            }
+        }
+        self.add_files(domain, &lists.files, layer);
+        self.add_network(domain, &lists.network);
+    }
+
+    fn patterns(&mut self, text: &Placed<String>) -> Vec<Pattern> {
+        let parsed = pattern::parse(&text.value, self.variables);
+        self.reporter.take(parsed, text.place).unwrap_or_default()
+    }
+
+    fn add_files(&mut self, domain: &mut Domain, files: &FileLists, layer: usize) {
+        let lists = [
+            (List::Read, &files.read),
+            (List::Write, &files.write),
+            (List::Exec, &files.exec),
+            (List::Readonly, &files.readonly),
+            (List::Deny, &files.deny),
+            (List::Hide, &files.hide),
+        ];
+        for (list, texts) in lists {
+            for text in texts {
+                for mut pattern in self.patterns(text) {
+                    if list.restricts() {
+                        pattern = pattern.with_everything_below();
+                    }
+                    domain.own.push(Entry { pattern, list, layer, place: text.place });
+                }
+            }
+        }
+    }
+
+    fn add_network(&mut self, domain: &mut Domain, lists: &NetworkLists) {
+        if lists.inherit.as_ref().is_some_and(|inherit| !inherit.value) {
+            domain.network.clear();
+            domain.netlink = None;
+        }
+        if let Some(netlink) = &lists.netlink {
+            domain.netlink = Some(netlink.clone());
+        }
+        for (direction, rules) in
+            [(Direction::Connect, &lists.connect), (Direction::Bind, &lists.bind)]
+        {
+            for rule in rules {
+                let target = network::parse(&rule.value, self.variables)
+                    .and_then(|target| check_direction(&rule.value, target, direction));
+                if let Some(target) = self.reporter.take(target, rule.place) {
+                    domain.network.push(NetworkRule { target, direction, place: rule.place });
+                }
+            }
+        }
+    }
+
+    /// Reports domains that nothing enters, and names in `from` that no domain has.
+    fn check_domains(&mut self, profile: &Profile) {
+        let names: Vec<&str> = profile.domains.iter().map(|domain| domain.name.as_str()).collect();
+        for domain in &profile.domains[1..] {
+            if domain.programs.is_empty() {
+                let problem = bad(
+                    &domain.name,
+                    "a domain that a program enters",
+                    format!("list programs: `domains.{0}.exec = [\"/usr/bin/{0}\"]`", domain.name),
+                );
+                self.reporter.report(problem, domain.place);
+            }
+            for from in domain.from.iter().flatten() {
+                if !names.contains(&from.value.as_str()) {
+                    let help = format!("domains here are {}", names.join(", "));
+                    let problem = bad(&from.value, "a domain of this profile", help);
+                    self.reporter.report(problem, Some(from.place));
+                }
+            }
+        }
+    }
+}
+
+fn bad(value: &str, expected: &'static str, help: String) -> Problem {
+    Problem::BadValue { value: value.to_owned(), expected, help }
+}
+
+fn parse_mode(text: &str) -> Result<Mode, Problem> {
+    match text {
+        "all" => Ok(Mode::All),
+        "fast" => Ok(Mode::Fast),
+        _ => Err(bad(text, "a mode", "write `all` or `fast`".to_owned())),
+    }
+}
+
+/// Names of domains become names of types.
+fn check_name(name: &str) -> Result<(), Problem> {
+    let plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_';
+    let starts = name.starts_with(|c: char| c.is_ascii_lowercase());
+    if !starts || !name.bytes().all(plain) || name.len() > 32 {
+        let help = "write a lower-case letter, then letters, digits or `_`, at most 32".to_owned();
+        return Err(bad(name, "a name for a domain", help));
+    }
+    match name {
+        "main" => {
+            let help = "the base domain's rights stand at the top of the profile: `[files]`";
+            Err(bad(name, "a name for a further domain", help.to_owned()))
+        }
+        _ if RESERVED.contains(&name) => {
+            Err(bad(name, "a free name: policies use it", format!("write `my_{name}`")))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn check_capability(name: &str) -> Result<(), Problem> {
+    let known = Class::Capability.permissions();
+    if known.contains(&name) {
+        return Ok(());
+    }
+    let lower = name.to_ascii_lowercase();
+    let bare = lower.strip_prefix("cap_").unwrap_or(&lower);
+    let help = match closest(bare, known.iter().copied()) {
+        Some(meant) => format!("did you mean `{meant}`?"),
+        None => "write the name without `CAP_`, in lower case: `net_bind_service`".to_owned(),
+    };
+    Err(bad(name, "a capability", help))
+}
+
+/// A socket in the file system is bound where files may be created; there is nothing more to grant.
+fn check_direction(rule: &str, target: Target, direction: Direction) -> Result<Target, Problem> {
+    match (&target, direction) {
+        (Target::Unix(_), Direction::Bind) => Err(Problem::BadEndpoint {
+            rule: rule.to_owned(),
+            reason: "binding a unix socket creates a file",
+            help: "list its directory in `files.write`: sockets may be made where files may"
+                .to_owned(),
+        }),
+        _ => Ok(target),
+    }
+}

@@ -1,0 +1,310 @@
+//! Path patterns: `/usr`, `${home}/.ssh`, `${workspace}/**/*.key`.
+//!
+//! A pattern is a list of components. One without globs takes the path and everything below it; one with
+//! globs takes what it matches, and what lies below only when it ends in `/**`.
+
+mod parse;
+
+pub(crate) use parse::parse;
+
+/// A set of absolute paths. Two patterns are equal when their regular expressions are.
+#[derive(Clone, Debug)]
+pub(crate) struct Pattern {
+    components: Vec<Component>,
+    below: bool,
+    regex: String,
+    /// What every path of it starts with: the text before the first glob.
+    stem: String,
+    label: String,
+}
+
+/// What stands between two slashes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Component {
+    Literal(String),
+    Glob(Vec<Token>),
+    /// `**`: any number of components, also none. Never the last.
+    AnyDepth,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Token {
+    Char(char),
+    Star,
+    Question,
+    Set(CharSet),
+}
+
+/// `[a-z]`, `[!a-z]`. A slash is never in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct CharSet {
+    pub(super) negated: bool,
+    pub(super) ranges: Vec<(char, char)>,
+}
+
+impl PartialEq for Pattern {
+    fn eq(&self, other: &Self) -> bool {
+        self.regex == other.regex
+    }
+}
+
+impl Pattern {
+    fn new(components: Vec<Component>, below: bool, label: String) -> Self {
+        let stem = stem(&components);
+        Self { regex: regex(&components, below), components, below, stem, label }
+    }
+
+    /// The same pattern, which also takes everything below what it matches.
+    pub(crate) fn with_everything_below(self) -> Self {
+        if self.below { self } else { Self::new(self.components, true, self.label) }
+    }
+
+    /// A regular expression over whole paths.
+    pub(crate) fn regex(&self) -> &str {
+        &self.regex
+    }
+
+    /// How many characters stand before the first special one: the longer, the more specific.
+    pub(crate) fn stem(&self) -> usize {
+        self.stem.chars().count()
+    }
+
+    /// A name for people, not unique.
+    pub(crate) fn label(&self) -> &str {
+        &self.label
+    }
+
+    /// The path, if there is no glob in it.
+    pub(crate) fn literal(&self) -> Option<String> {
+        let parts = self.components.iter().map(|c| match c {
+            Component::Literal(text) => Some(text.as_str()),
+            _ => None,
+        });
+        let parts = parts.collect::<Option<Vec<&str>>>()?;
+        Some(format!("/{}", parts.join("/")))
+    }
+
+    /// Whether a glob stands in it.
+    pub(crate) fn is_glob(&self) -> bool {
+        self.literal_components() < self.components.len()
+    }
+
+    /// Whether every path of `other` is one of `self`. Says no when in doubt.
+    pub(crate) fn covers(&self, other: &Self) -> bool {
+        if !other.stem.starts_with(&self.stem) {
+            return false;
+        }
+        let (a, b) = (&self.components, &other.components);
+        let at_end = |i: usize, j: usize| match (i == a.len(), j == b.len()) {
+            (true, true) => self.below || !other.below,
+            (true, false) => self.below,
+            _ => false,
+        };
+        // reach[j]: whether a[i..] covers b[j..], for the i at hand; rows from the last i upwards.
+        let mut reach: Vec<bool> = (0..=b.len()).map(|j| at_end(a.len(), j)).collect();
+        for component in a.iter().rev() {
+            let mut row = vec![false; b.len() + 1];
+            row[b.len()] = *component == Component::AnyDepth && reach[b.len()];
+            for j in (0..b.len()).rev() {
+                row[j] = match component {
+                    Component::AnyDepth => reach[j] || row[j + 1],
+                    one => one.covers(&b[j]) && reach[j + 1],
+                };
+            }
+            reach = row;
+        }
+        reach[0]
+    }
+
+    /// What `self`, a glob, still matches below the literal directories at the start of `other`: patterns as
+    /// specific as `other`, for which `self` would lose against `other` otherwise.
+    pub(crate) fn residuals_below(&self, other: &Self) -> Vec<Self> {
+        let prefix = &other.components[..other.literal_components()];
+        let mut positions = vec![0usize];
+        for component in prefix {
+            positions = self.step(&positions, component);
+        }
+        let rests = positions.into_iter().filter(|at| *at < self.components.len());
+        rests.map(|at| self.residual(other, prefix, at)).collect()
+    }
+
+    /// The positions in `self.components` after one more component, from any of `positions`.
+    fn step(&self, positions: &[usize], component: &Component) -> Vec<usize> {
+        let mut next: Vec<usize> = Vec::new();
+        let mut add = |at: usize| {
+            if !next.contains(&at) {
+                next.push(at);
+            }
+        };
+        for &at in positions {
+            match self.components.get(at) {
+                Some(Component::AnyDepth) => {
+                    add(at);
+                    if self.components.get(at + 1).is_some_and(|c| c.covers(component)) {
+                        add(at + 2);
+                    }
+                }
+                Some(one) if one.covers(component) => add(at + 1),
+                _ => {}
+            }
+        }
+        next
+    }
+
+    fn residual(&self, other: &Self, prefix: &[Component], at: usize) -> Self {
+        let rest = &self.components[at..];
+        let shown = if other.is_glob() { String::new() } else { format!("{}/", other.label) };
+        let rest_label: Vec<String> = rest.iter().map(Component::label).collect();
+        let label = format!("{shown}{}", rest_label.join("/"));
+        Self::new([prefix, rest].concat(), self.below, label)
+    }
+
+    fn literal_components(&self) -> usize {
+        self.components.iter().take_while(|c| matches!(c, Component::Literal(_))).count()
+    }
+}
+
+impl Component {
+    /// Whether every name that `other` matches is one of `self`. `**` is covered by nothing here.
+    fn covers(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Literal(a), Self::Literal(b)) => a == b,
+            (Self::Glob(a), Self::Literal(b)) => {
+                glob_covers(a, &b.chars().map(Token::Char).collect::<Vec<_>>())
+            }
+            (Self::Glob(a), Self::Glob(b)) => glob_covers(a, b),
+            _ => false,
+        }
+    }
+
+    fn label(&self) -> String {
+        let glob = |token: &Token| match token {
+            Token::Char(c) => c.to_string(),
+            Token::Star => "_any_".to_owned(),
+            Token::Question | Token::Set(_) => "_one_".to_owned(),
+        };
+        match self {
+            Self::Literal(text) => text.clone(),
+            Self::Glob(tokens) => tokens.iter().map(glob).collect(),
+            Self::AnyDepth => "all".to_owned(),
+        }
+    }
+}
+
+/// Matches the tokens of one glob as if those of the other were characters: the usual two-pointer match, which
+/// falls back to the last star.
+fn glob_covers(a: &[Token], b: &[Token]) -> bool {
+    let (mut i, mut j) = (0, 0);
+    let mut star: Option<(usize, usize)> = None;
+    while j < b.len() {
+        if a.get(i) == Some(&Token::Star) {
+            star = Some((i, j));
+            i += 1;
+        } else if a.get(i).is_some_and(|token| token.covers(&b[j])) {
+            i += 1;
+            j += 1;
+        } else if let Some((at, from)) = star {
+            star = Some((at, from + 1));
+            (i, j) = (at + 1, from + 1);
+        } else {
+            return false;
+        }
+    }
+    a[i..].iter().all(|token| *token == Token::Star)
+}
+
+impl Token {
+    fn covers(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Question, other) => *other != Self::Star,
+            (Self::Set(set), Self::Char(c)) => set.contains(*c),
+            (a, b) => a == b,
+        }
+    }
+}
+
+impl CharSet {
+    fn contains(&self, c: char) -> bool {
+        c != '/'
+            && self.negated != self.ranges.iter().any(|(low, high)| (*low..=*high).contains(&c))
+    }
+}
+
+fn stem(components: &[Component]) -> String {
+    let mut stem = String::new();
+    for component in components {
+        stem.push('/');
+        match component {
+            Component::Literal(text) => stem.push_str(text),
+            Component::Glob(tokens) => {
+                let literal = tokens.iter().map_while(|token| match token {
+                    Token::Char(c) => Some(*c),
+                    _ => None,
+                });
+                stem.extend(literal);
+                return stem;
+            }
+            Component::AnyDepth => return stem,
+        }
+    }
+    if stem.is_empty() { "/".to_owned() } else { stem }
+}
+
+fn regex(components: &[Component], below: bool) -> String {
+    if components.is_empty() {
+        return "/.*".to_owned();
+    }
+    let mut out = String::new();
+    let mut slash = true;
+    for component in components {
+        if slash {
+            out.push('/');
+        }
+        slash = true;
+        match component {
+            Component::Literal(text) => text.chars().for_each(|c| push_escaped(&mut out, c)),
+            Component::Glob(tokens) => tokens.iter().for_each(|t| push_token(&mut out, t)),
+            Component::AnyDepth => {
+                out.push_str("(.*/)?");
+                slash = false;
+            }
+        }
+    }
+    if below {
+        out.push_str("(/.*)?");
+    }
+    out
+}
+
+fn push_token(out: &mut String, token: &Token) {
+    match token {
+        Token::Char(c) => push_escaped(out, *c),
+        Token::Star => out.push_str("[^/]*"),
+        Token::Question => out.push_str("[^/]"),
+        Token::Set(set) => {
+            out.push_str(if set.negated { "[^/" } else { "[" });
+            for (low, high) in &set.ranges {
+                push_in_set(out, *low);
+                if high > low {
+                    out.push('-');
+                    push_in_set(out, *high);
+                }
+            }
+            out.push(']');
+        }
+    }
+}
+
+fn push_escaped(out: &mut String, c: char) {
+    if r".^$?*+|[](){}\".contains(c) {
+        out.push('\\');
+    }
+    out.push(c);
+}
+
+fn push_in_set(out: &mut String, c: char) {
+    if c.is_ascii_punctuation() {
+        out.push('\\');
+    }
+    out.push(c);
+}

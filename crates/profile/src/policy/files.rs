@@ -1,0 +1,163 @@
+//! Types of files, and what each domain may do with them.
+
+use super::writer::{Writer, object};
+use crate::merge::Profile;
+use crate::network::Target;
+use crate::pattern::Pattern;
+use crate::rights::Rights;
+
+/// What a domain may do with everything that is not hidden from it: see that it exists, and walk through.
+const EXIST: &[(&str, &str)] = &[
+    ("file", "getattr"),
+    ("dir", "getattr search"),
+    ("lnk_file", "getattr"),
+    ("chr_file", "getattr"),
+    ("blk_file", "getattr"),
+    ("fifo_file", "getattr"),
+    ("sock_file", "getattr"),
+];
+
+/// `files.read`. Block devices are granted by no list: they are the file system below all labels.
+const READ: &[(&str, &str)] = &[
+    ("file", "read open watch"),
+    ("dir", "read open watch"),
+    ("lnk_file", "read open"),
+    ("chr_file", "read open"),
+    ("fifo_file", "read open"),
+    ("sock_file", "read open"),
+];
+
+/// `files.write`, beyond [`READ`]. Devices are written to, never made or removed.
+const WRITE: &[(&str, &str)] = &[
+    ("file", "write append create setattr unlink link rename"),
+    ("dir", "write create setattr unlink rename add_name remove_name reparent rmdir"),
+    ("lnk_file", "write create setattr unlink link rename"),
+    ("chr_file", "write append"),
+    ("fifo_file", "write append create setattr unlink link rename"),
+    ("sock_file", "write create setattr unlink link rename"),
+];
+
+/// `files.exec`, beyond [`READ`].
+const EXEC: &[(&str, &str)] = &[("file", "execute execute_no_trans")];
+
+/// `files.exec` on a program that enters another domain.
+const EXEC_ENTERING: &[(&str, &str)] = &[("file", "execute")];
+
+/// The files of one pattern, which share a type.
+#[derive(Debug)]
+pub(crate) struct Node {
+    pub(crate) pattern: Pattern,
+    pub(crate) type_name: String,
+    /// For each domain of the profile, its rights.
+    pub(crate) rights: Vec<Rights>,
+}
+
+/// One node for each pattern of the profile, in the order of labelling rules: of two that match a path, the
+/// one with the longer stem labels it; among equals, the later.
+pub(crate) fn nodes(profile: &Profile, out: &mut Writer) -> Vec<Node> {
+    let mut patterns: Vec<(&Pattern, bool)> = Vec::new();
+    let mut seen = std::collections::HashMap::new();
+    for (pattern, restricts) in all_patterns(profile) {
+        let index = *seen.entry(pattern.regex()).or_insert_with(|| {
+            patterns.push((pattern, false));
+            patterns.len() - 1
+        });
+        patterns[index].1 |= restricts;
+    }
+    patterns.sort_by_key(|(pattern, restricts)| (pattern.stem(), *restricts));
+    let node = |(pattern, _): (&Pattern, bool)| Node {
+        type_name: type_name(profile, pattern, out),
+        rights: profile.domains.iter().map(|domain| domain.entries.rights(pattern)).collect(),
+        pattern: pattern.clone(),
+    };
+    patterns.into_iter().map(node).collect()
+}
+
+/// The patterns of every list of every domain, with whether the list restricts.
+fn all_patterns(profile: &Profile) -> impl Iterator<Item = (&Pattern, bool)> {
+    profile.domains.iter().flat_map(|domain| {
+        let files = domain.entries.iter().map(|entry| (&entry.pattern, entry.list.restricts()));
+        let programs = domain.programs.iter().map(|(pattern, _)| (pattern, false));
+        let sockets = domain.network.iter().flat_map(|rule| match &rule.target {
+            Target::Unix(patterns) => patterns.as_slice(),
+            _ => &[],
+        });
+        files.chain(programs).chain(sockets.map(|pattern| (pattern, false)))
+    })
+}
+
+/// `git_exec_t` for what enters the domain `git`; otherwise named after the pattern.
+fn type_name(profile: &Profile, pattern: &Pattern, out: &mut Writer) -> String {
+    let enters = profile.domains.iter().find(|d| d.programs.iter().any(|(p, _)| p == pattern));
+    match enters {
+        Some(domain) => out.names.fresh(&domain.name, "exec_t"),
+        None => out.names.fresh(pattern.label(), "t"),
+    }
+}
+
+/// Writes types, labelling rules and rights. `entered[domain]` says which nodes lead out of the domain.
+pub(crate) fn write(
+    profile: &Profile,
+    types: &[String],
+    nodes: &[Node],
+    entered: &[Vec<bool>],
+    out: &mut Writer,
+) {
+    out.heading("files: one type for each pattern");
+    for node in nodes {
+        out.object_type(&node.type_name);
+        let regex = node.pattern.regex();
+        out.line(format_args!("(filecon \"{regex}\" any {})", object(&node.type_name)));
+    }
+    for (index, domain) in profile.domains.iter().enumerate() {
+        out.heading(&format!("files: what {} may do", domain.name));
+        write_visible(index, &types[index], nodes, out);
+        for (node, enters) in nodes.iter().zip(&entered[index]) {
+            write_rights(&types[index], node, &node.rights[index], *enters, out);
+        }
+    }
+}
+
+/// Everything but what is hidden exists for a domain.
+fn write_visible(index: usize, domain: &str, nodes: &[Node], out: &mut Writer) {
+    let visible = visible(domain);
+    out.line(format_args!("(typeattribute {visible})"));
+    let shown = nodes.iter().filter(|node| node.rights[index].hidden.is_none());
+    let names: Vec<&str> = shown.map(|node| node.type_name.as_str()).collect();
+    out.line(format_args!("(typeattributeset {visible} (default_t {}))", names.join(" ")));
+    out.allow(None, domain, &visible, EXIST);
+}
+
+/// The attribute of what exists for a domain. Types end in `_t`, so it is no type's name.
+pub(super) fn visible(domain: &str) -> String {
+    format!("{}_visible", domain.trim_end_matches("_t"))
+}
+
+fn write_rights(domain: &str, node: &Node, rights: &Rights, enters: bool, out: &mut Writer) {
+    let exec = if enters { EXEC_ENTERING } else { EXEC };
+    for (place, rules) in [(rights.readable(), READ), (rights.write, WRITE), (rights.exec, exec)] {
+        if place.is_some() {
+            out.allow(place, domain, &node.type_name, rules);
+        }
+    }
+    if let Some(place) = rights.hidden.or(rights.denied) {
+        let what = if rights.hidden.is_some() { "hidden from" } else { "denied to" };
+        out.rule(Some(place), format_args!("; {} is {what} {domain}", node.type_name));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flask::Class;
+
+    #[test]
+    fn every_class_and_permission_in_the_tables_exists() {
+        for (class, permissions) in [EXIST, READ, WRITE, EXEC, EXEC_ENTERING].concat() {
+            let class = Class::by_name(class).expect(class);
+            for permission in permissions.split(' ') {
+                assert!(class.permission(permission).is_some(), "{class} {permission}");
+            }
+        }
+    }
+}

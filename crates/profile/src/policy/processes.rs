@@ -1,0 +1,133 @@
+//! Domains: what processes may do to each other, and which programs lead from one domain to another.
+
+use super::files::Node;
+use super::writer::Writer;
+use crate::error::{Problem, Reporter};
+use crate::merge::Profile;
+use crate::source::Place;
+
+/// What processes of one domain may do to each other.
+const OWN: &[(&str, &str)] =
+    &[("process", "fork signal sigkill sigstop signull ptrace getattr setrlimit setsched setpgid")];
+
+/// What a process may do to those of a domain that it can start.
+const STARTED: &[(&str, &str)] =
+    &[("process", "transition signal sigkill sigstop signull setsched setpgid")];
+
+/// What a domain may do with a program that leads out of it.
+const EXECUTE: &[(&str, &str)] = &[("file", "getattr read open execute")];
+
+/// What a domain may do with its own programs.
+const ENTER: &[(&str, &str)] = &[("file", "getattr read open execute execute_no_trans entrypoint")];
+
+/// A program that leads from one domain into another. Indices are those of domains and nodes.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    from: usize,
+    node: usize,
+    into: usize,
+    place: Place,
+}
+
+/// Every way from a domain into another. Files that are denied or hidden lead nowhere.
+pub(crate) fn entries(profile: &Profile, nodes: &[Node], reporter: &mut Reporter) -> Vec<Entry> {
+    let mut entries = Vec::new();
+    for (node, object) in nodes.iter().enumerate() {
+        for (from, rights) in object.rights.iter().enumerate() {
+            if rights.denied.is_none() && rights.hidden.is_none() {
+                entries.extend(entry(profile, from, node, object, reporter));
+            }
+        }
+    }
+    entries
+}
+
+/// Where a process of domain `from` gets by executing a file of `object`: the most specific program decides.
+fn entry(
+    profile: &Profile,
+    from: usize,
+    node: usize,
+    object: &Node,
+    reporter: &mut Reporter,
+) -> Option<Entry> {
+    let from_name = &profile.domains[from].name;
+    let open = profile.domains.iter().enumerate().filter(|(_, d)| d.is_entered_from(from_name));
+    let programs = open.flat_map(|(into, d)| d.programs.iter().map(move |p| (into, p)));
+    let mut covering: Vec<_> =
+        programs.filter(|(_, (pattern, _))| pattern.covers(&object.pattern)).collect();
+    covering.sort_by_key(|(_, (pattern, _))| pattern.stem());
+    let (into, (pattern, place)) = covering.pop()?;
+    // From inside a domain, its own programs keep it; only a more specific one leads out.
+    let own = profile.domains[from].programs.iter().filter(|(p, _)| p.covers(&object.pattern));
+    if own.map(|(p, _)| p.stem()).max() >= Some(pattern.stem()) {
+        return None;
+    }
+    if let Some((other, _)) = covering.iter().find(|(other, (p, _))| *other != into && p == pattern)
+    {
+        let problem = Problem::AmbiguousDomain {
+            program: pattern.literal().unwrap_or_else(|| pattern.label().to_owned()),
+            first: profile.domains[*other].name.clone(),
+            second: profile.domains[into].name.clone(),
+            from: from_name.clone(),
+        };
+        reporter.report(problem, Some(*place));
+    }
+    Some(Entry { from, node, into, place: *place })
+}
+
+/// For each domain, which nodes lead out of it.
+pub(crate) fn leads_out(profile: &Profile, nodes: &[Node], entries: &[Entry]) -> Vec<Vec<bool>> {
+    let mut out = vec![vec![false; nodes.len()]; profile.domains.len()];
+    for entry in entries {
+        out[entry.from][entry.node] = true;
+    }
+    out
+}
+
+/// Writes the rules between processes. `types` are the types of the domains.
+pub(crate) fn write(
+    profile: &Profile,
+    types: &[String],
+    nodes: &[Node],
+    entries: &[Entry],
+    out: &mut Writer,
+) {
+    out.heading("processes");
+    for (domain, name) in profile.domains.iter().zip(types) {
+        out.allow(None, name, "self", OWN);
+        for capability in &domain.capabilities {
+            let rule = [("capability", capability.value.as_str())];
+            out.allow(Some(capability.place), name, "self", &rule);
+        }
+    }
+    let mut started = std::collections::BTreeSet::new();
+    let mut programs = std::collections::BTreeSet::new();
+    for entry in entries {
+        let (place, node) = (Some(entry.place), &nodes[entry.node].type_name);
+        let (from, into) = (&types[entry.from], &types[entry.into]);
+        if started.insert((entry.from, entry.into)) {
+            out.allow(place, from, into, STARTED);
+        }
+        if programs.insert((entry.into, entry.node)) {
+            out.allow(place, into, node, ENTER);
+        }
+        out.allow(place, from, node, EXECUTE);
+        out.rule(place, format_args!("(typetransition {from} {node} process {into})"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flask::Class;
+
+    #[test]
+    fn every_class_and_permission_in_the_tables_exists() {
+        for (class, permissions) in [OWN, STARTED, EXECUTE, ENTER].concat() {
+            let class = Class::by_name(class).expect(class);
+            for permission in permissions.split(' ') {
+                assert!(class.permission(permission).is_some(), "{class} {permission}");
+            }
+        }
+    }
+}

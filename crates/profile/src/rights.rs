@@ -1,0 +1,117 @@
+//! Which rights a domain has to the files of a pattern: of all entries that cover it, from the least to the
+//! most specific.
+
+use crate::pattern::Pattern;
+use crate::source::Place;
+
+/// The list of `[files]` that a pattern stands in. Order is strength: of two entries for one pattern in one
+/// file, the greater has the last word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum List {
+    Read,
+    Write,
+    Exec,
+    Readonly,
+    Deny,
+    Hide,
+}
+
+impl List {
+    /// Whether it takes rights away.
+    pub(crate) fn restricts(self) -> bool {
+        self >= Self::Readonly
+    }
+}
+
+/// One pattern of one list.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    pub(crate) pattern: Pattern,
+    pub(crate) list: List,
+    /// Depth in the chain of `extends`: greater for what extends than for what is extended, greater still for
+    /// what a domain adds to the base domain.
+    pub(crate) layer: usize,
+    pub(crate) place: Place,
+}
+
+impl Entry {
+    fn key(&self) -> (usize, usize, List) {
+        (self.pattern.stem(), self.layer, self.list)
+    }
+}
+
+/// Rights to the files of one pattern, each with the entry that gives it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Rights {
+    pub(crate) read: Option<Place>,
+    pub(crate) write: Option<Place>,
+    pub(crate) exec: Option<Place>,
+    pub(crate) denied: Option<Place>,
+    pub(crate) hidden: Option<Place>,
+}
+
+impl Rights {
+    fn apply(&mut self, list: List, place: Place) {
+        let granted = |old: Self| Self { denied: None, hidden: None, ..old };
+        match list {
+            List::Read => *self = Self { read: Some(place), ..granted(*self) },
+            List::Write => *self = Self { write: Some(place), ..granted(*self) },
+            List::Exec => *self = Self { exec: Some(place), ..granted(*self) },
+            List::Readonly => *self = Self { read: Some(place), write: None, ..granted(*self) },
+            List::Deny => *self = Self { denied: Some(place), ..Self::default() },
+            List::Hide => *self = Self { hidden: Some(place), ..Self::default() },
+        }
+    }
+
+    /// What makes it readable: writing and executing imply it.
+    pub(crate) fn readable(&self) -> Option<Place> {
+        self.read.or(self.write).or(self.exec)
+    }
+}
+
+/// Entries of one domain in the order of applying.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Entries(Vec<Entry>);
+
+impl Entries {
+    /// Sorts `entries`, and lets each glob hold below the more specific patterns that would hide it: the rule
+    /// with the longest literal stem labels a file, so `hide ${workspace}/**/.env` would lose against
+    /// `write ${workspace}/src` without an entry of its own for `${workspace}/src/**/.env`.
+    pub(crate) fn new(mut entries: Vec<Entry>) -> Self {
+        let mut residuals = Vec::new();
+        for glob in entries.iter().filter(|entry| entry.pattern.is_glob()) {
+            for other in entries.iter().filter(|other| loses_against(glob, other)) {
+                for pattern in glob.pattern.residuals_below(&other.pattern) {
+                    let layer = glob.layer.max(other.layer);
+                    residuals.push(Entry { pattern, layer, ..glob.clone() });
+                }
+            }
+        }
+        entries.extend(residuals);
+        entries.sort_by_key(Entry::key);
+        entries.dedup_by(|a, b| a.pattern == b.pattern && a.list == b.list && a.layer == b.layer);
+        Self(entries)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Entry> {
+        self.0.iter()
+    }
+
+    /// The rights to the files of `pattern`.
+    pub(crate) fn rights(&self, pattern: &Pattern) -> Rights {
+        let mut rights = Rights::default();
+        for entry in self.0.iter().filter(|entry| entry.pattern.covers(pattern)) {
+            rights.apply(entry.list, entry.place);
+        }
+        rights
+    }
+}
+
+/// Whether files of `glob` below `other` would be labelled by `other` though `glob` has a say there.
+fn loses_against(glob: &Entry, other: &Entry) -> bool {
+    let says = glob.list.restricts() && other.list < List::Deny;
+    let adds = !glob.list.restricts() && !other.list.restricts();
+    (says || adds)
+        && other.pattern.stem() > glob.pattern.stem()
+        && !glob.pattern.covers(&other.pattern)
+}

@@ -1,0 +1,127 @@
+//! Where profile text comes from: shipped with Dewar, a file, or a string; and places inside it.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A profile to load.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// A profile that is part of Dewar, by name: see [`shipped`].
+    Shipped(String),
+    /// A file.
+    File(PathBuf),
+    /// Text that is already here. What it `extends` is looked up from `directory`.
+    Text {
+        /// Stands for the file's name in messages.
+        name: String,
+        /// The profile.
+        text: String,
+        /// Where relative paths in `extends` start.
+        directory: PathBuf,
+    },
+}
+
+impl Source {
+    /// What a person means by `argument`: a file if it holds a `/` or ends in `.toml`, else a shipped profile.
+    #[must_use]
+    pub fn from_argument(argument: &str) -> Self {
+        Self::relative_to(argument, Path::new(""))
+    }
+
+    /// The name that messages use: the file, or `profile NAME`.
+    #[must_use]
+    pub fn title(&self) -> String {
+        match self {
+            Self::Shipped(name) => format!("profile {name}"),
+            Self::File(path) => path.display().to_string(),
+            Self::Text { name, .. } => name.clone(),
+        }
+    }
+
+    /// As [`Source::from_argument`], for a name that stands in a file of `directory`.
+    pub(crate) fn relative_to(argument: &str, directory: &Path) -> Self {
+        let is_file = argument.contains('/') || argument.ends_with(".toml");
+        if is_file {
+            Self::File(directory.join(argument))
+        } else {
+            Self::Shipped(argument.to_owned())
+        }
+    }
+}
+
+/// The profiles that are part of Dewar: name and text.
+#[must_use]
+pub fn shipped() -> &'static [(&'static str, &'static str)] {
+    &[
+        ("workspace", include_str!("../../../policy/profiles/workspace.toml")),
+        ("build", include_str!("../../../policy/profiles/build.toml")),
+        ("agent", include_str!("../../../policy/profiles/agent.toml")),
+        ("readonly", include_str!("../../../policy/profiles/readonly.toml")),
+        ("offline", include_str!("../../../policy/profiles/offline.toml")),
+    ]
+}
+
+/// A stretch of bytes in one of the files that make up a profile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct Place {
+    /// Index into [`Sources`].
+    pub(crate) file: usize,
+    pub(crate) start: usize,
+    pub(crate) end: usize,
+}
+
+/// Something that a person wrote, and where.
+#[derive(Clone, Debug)]
+pub(crate) struct Placed<T> {
+    pub(crate) value: T,
+    pub(crate) place: Place,
+}
+
+/// One file of a profile.
+#[derive(Clone, Debug)]
+pub(crate) struct SourceFile {
+    pub(crate) name: String,
+    pub(crate) text: Arc<str>,
+}
+
+/// The files read for one profile, in the order of reading: the profile itself, then what it extends.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Sources(pub(crate) Vec<SourceFile>);
+
+/// The place in a profile that a rule of the policy comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Origin {
+    /// The file, or the shipped profile as `profile NAME`.
+    pub file: String,
+    /// Line, from 1.
+    pub line: usize,
+    /// Column in characters, from 1.
+    pub column: usize,
+    /// The text at that place: one string of a list, as written.
+    pub text: String,
+}
+
+impl Sources {
+    /// Adds a file and returns its index.
+    pub(crate) fn add(&mut self, name: String, text: &str) -> usize {
+        self.0.push(SourceFile { name, text: text.into() });
+        self.0.len() - 1
+    }
+
+    pub(crate) fn get(&self, place: Place) -> Option<&SourceFile> {
+        self.0.get(place.file)
+    }
+
+    /// File, line, column and text of `place`.
+    pub(crate) fn origin(&self, place: Place) -> Option<Origin> {
+        let file = self.get(place)?;
+        let before = file.text.get(..place.start)?;
+        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        Some(Origin {
+            file: file.name.clone(),
+            line: before.matches('\n').count() + 1,
+            column: before[line_start..].chars().count() + 1,
+            text: file.text.get(place.start..place.end)?.to_owned(),
+        })
+    }
+}

@@ -1,0 +1,53 @@
+//! `${workspace}` and its like.
+
+use crate::error::Problem;
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+/// What the variables of a profile stand for in one run.
+///
+/// Paths are absolute and real (without symbolic links, `.` and `..`): policy speaks about objects, and a link
+/// is followed before the object is looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Variables {
+    /// `${workspace}`: the directory that the run is about.
+    pub workspace: PathBuf,
+    /// `${home}`: the user's home directory.
+    pub home: PathBuf,
+    /// `${tmp}`: the directory for temporary files, private to the run.
+    pub tmp: PathBuf,
+    /// `${user}`: the user's name.
+    pub user: String,
+    /// `${nameserver}`: the hosts that answer name queries (network rules only).
+    pub nameservers: Vec<IpAddr>,
+}
+
+/// Names of all variables.
+pub(crate) const NAMES: [&str; 5] = ["workspace", "home", "tmp", "user", "nameserver"];
+
+impl Variables {
+    /// The text that `name` stands for in a path; `None` if it is unknown there or not Unicode.
+    pub(crate) fn in_path(&self, name: &str) -> Option<&str> {
+        match name {
+            "workspace" => self.workspace.to_str(),
+            "home" => self.home.to_str(),
+            "tmp" => self.tmp.to_str(),
+            "user" => Some(&self.user),
+            _ => None,
+        }
+    }
+
+    /// `text` with its variables replaced.
+    pub(crate) fn expand(&self, text: &str) -> Result<String, Problem> {
+        let mut out = String::new();
+        let mut rest = text;
+        while let Some((before, after)) = rest.split_once("${") {
+            out.push_str(before);
+            let (name, behind) = after.split_once('}').unwrap_or((after, ""));
+            let unknown = || Problem::UnknownVariable { name: name.to_owned() };
+            out.push_str(self.in_path(name).ok_or_else(unknown)?);
+            rest = behind;
+        }
+        Ok(out + rest)
+    }
+}

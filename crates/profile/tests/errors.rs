@@ -1,0 +1,120 @@
+//! What a person is told about a broken profile.
+
+mod common;
+
+use common::{compile, compile_source};
+use miette::Diagnostic as _;
+use profile::{Problem, Source};
+use std::fs;
+
+/// Message, line, column and help of each error of `text`.
+fn errors(text: &str) -> Vec<(String, usize, usize, String)> {
+    let errors = compile(text).expect_err(text);
+    let one = |error: &profile::ProfileError| {
+        let (_, line, column) = error.position().expect("every error has a place");
+        let help = error.help().map(|help| help.to_string()).unwrap_or_default();
+        (error.to_string(), line, column, help)
+    };
+    errors.errors().iter().map(one).collect()
+}
+
+#[test]
+fn each_mistake_is_named_with_its_place_and_with_what_to_write() {
+    for (text, message, help) in [
+        ("[file]\n", "unknown key `file`", "did you mean `files`?"),
+        ("read = ['/usr']", "unknown key `read`", "did you mean `files.read`?"),
+        ("[files]\nraed = []", "unknown key `files.raed`", "did you mean `files.read`?"),
+        ("[files]\nxyzzyx = []", "unknown key `files.xyzzyx`", "known here: read, write, exec"),
+        ("[files]\nread = '/usr'", "`files.read` must be a list of strings, not string", "write a"),
+        ("[files]\nread = [1]", "`files.read` must be a list of strings, not integer", "write a"),
+        ("files = 1", "`files` must be a table, not integer", "write a table"),
+        ("mode = 'fats'", "`fats` is not a mode", "write `all` or `fast`"),
+        ("[files]\nread = ['${wrkspace}']", "unknown variable `${wrkspace}`", "`${workspace}`"),
+        ("[files]\nread = ['src']", "`src` is not an absolute path", "`${workspace}/src`"),
+        ("[files]\nread = ['~/.ssh']", "`~/.ssh` is not an absolute path", "`${home}/.ssh`"),
+        ("[files]\nread = ['/a/../b']", "bad pattern `/a/../b`: it holds `..`", "without `..`"),
+        ("[files]\nread = ['/a[b']", "a `[` is not closed", "[a-z]"),
+        ("[files]\nread = ['/a{b']", "a `{` is not closed", "{a,b}"),
+        ("[files]\nread = ['/a**b']", "`**` stands beside other characters", "/**/"),
+        ("[files]\nread = ['/a\"b']", "double quote", "use `?`"),
+        ("[network]\nconnect = ['github.com']", "no port is named", "`github.com:443`"),
+        ("[network]\nconnect = ['https://x.org/']", "it is a URL", "`x.org:443`"),
+        ("[network]\nconnect = ['x.org:https']", "not a port", "write 443"),
+        ("[network]\nconnect = ['x.org:70000']", "not a port", "65535"),
+        ("[network]\nconnect = ['x.org:9-8']", "the range of ports is empty", "8000-8999"),
+        ("[network]\nconnect = ['*.x.org:1']", "cannot hold a `*`", "name each host"),
+        ("[network]\nconnect = ['::1:80']", "stands in brackets", "`[::1]:PORT`"),
+        ("[network]\nconnect = ['10.0.0.1/8:*']", "bits beyond", "`10.0.0.0/8`"),
+        ("[network]\nconnect = ['x.org:1/sctp']", "unknown protocol", "/udp"),
+        ("[network]\nconnect = ['unix:run/x']", "is not an absolute path", "`${workspace}/run/x`"),
+        ("[network]\nbind = ['unix:/run/x']", "creates a file", "files.write"),
+        ("[limits]\nmemory = '4X'", "`4X` is not a size", "`512M`"),
+        ("[limits]\ntime = '10'", "`10` is not a time", "`10m`"),
+        ("[limits]\ncpu = 200", "`200` is not a share", "`200%`"),
+        ("capabilities = ['CAP_CHOWN']", "`CAP_CHOWN` is not a capability", "`chown`"),
+        ("[domains.Git]\nexec = ['/g']", "`Git` is not a name for a domain", "lower-case"),
+        ("[domains.main]\nexec = ['/g']", "not a name for a further domain", "`[files]`"),
+        ("[domains.git]", "`git` is not a domain that a program enters", "domains.git.exec"),
+        ("[domains.g]\nexec = ['/g']\nfrom = ['x']", "not a domain of this profile", "main, g"),
+        ("[env]\npass = ['A=b']", "`A=b` is not the name of a variable", "env.set"),
+        ("extends = 'workspaces'", "no profile is called `workspaces`", "`workspace`"),
+        ("extends = './nothing.toml'", "cannot read profile", ""),
+        ("a = = 1", "not valid TOML", ""),
+    ] {
+        let found = errors(text);
+        let (said, line, _, helped) = &found[0];
+        assert!(said.contains(message), "{text}: said {said}");
+        assert!(helped.contains(help), "{text}: helped {helped}");
+        assert!((1..=text.lines().count()).contains(line), "{text}: line {line}");
+    }
+}
+
+#[test]
+fn all_mistakes_are_reported_at_once_and_in_place() {
+    let text = "mode = 'x'\n[files]\nread = ['/usr', 'b',\n  '${c}']\nwrit = []\n";
+    let places: Vec<(usize, usize)> =
+        errors(text).into_iter().map(|(_, line, column, _)| (line, column)).collect();
+    assert_eq!(places, [(5, 1), (1, 8), (3, 17), (4, 3)]);
+}
+
+#[test]
+fn a_program_that_enters_two_domains_is_an_error() {
+    let text = "[domains.a]\nexec = ['/bin/x']\n[domains.b]\nexec = ['/bin/x']\n";
+    assert!(errors(text)[0].0.contains("`/bin/x` enters both `a` and `b` from `main`"));
+    let apart = text.replace("[domains.b]", "[domains.b]\nfrom = ['a']");
+    let apart = apart.replace("[domains.a]", "[domains.a]\nfrom = ['main']");
+    assert!(compile(&apart).is_ok());
+}
+
+#[test]
+fn a_circle_of_extends_is_an_error_that_names_it() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("a.toml"), "extends = './b.toml'").unwrap();
+    fs::write(dir.path().join("b.toml"), "extends = 'a.toml'").unwrap();
+    let errors = compile_source(&Source::File(dir.path().join("a.toml"))).unwrap_err();
+    let Problem::Cycle { chain } = &errors.errors()[0].problem else { panic!("{errors:?}") };
+    assert_eq!(chain.matches("a.toml").count(), 2);
+    assert_eq!(errors.errors()[0].position().unwrap().1, 1);
+}
+
+#[test]
+fn a_mistake_in_an_extended_file_is_shown_in_that_file() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("base.toml"), "\n\nmode = 3").unwrap();
+    fs::write(dir.path().join("a.toml"), "extends = './base.toml'").unwrap();
+    let errors = compile_source(&Source::File(dir.path().join("a.toml"))).unwrap_err();
+    let (file, line, _) = errors.errors()[0].position().unwrap();
+    assert!(file.ends_with("base.toml"));
+    assert_eq!(line, 3);
+}
+
+#[test]
+fn the_report_shows_the_line_and_the_help() {
+    let errors = compile("[files]\nread = ['src']\n").unwrap_err();
+    let handler = miette::GraphicalReportHandler::new_themed(miette::GraphicalTheme::none());
+    let mut report = String::new();
+    handler.render_report(&mut report, &errors).unwrap();
+    assert!(report.contains("test.toml:2:9"), "{report}");
+    assert!(report.contains("read = ['src']"), "{report}");
+    assert!(report.contains("help: write `${workspace}/src`"), "{report}");
+}

@@ -1,0 +1,118 @@
+//! Properties that hold for every profile.
+
+mod common;
+
+use common::{compile, letters, rights, secilc};
+use proptest::prelude::*;
+
+/// A pattern over few names, so that patterns meet.
+fn pattern() -> impl Strategy<Value = String> {
+    let component = prop_oneof![
+        6 => prop::sample::select(vec!["a", "b", "c", ".x"]),
+        2 => prop::sample::select(vec!["*", "**", "?", "a*", "[ab]", "{a,b}"]),
+    ];
+    prop::collection::vec(component, 1..4).prop_map(|parts| format!("/{}", parts.join("/")))
+}
+
+fn literal() -> impl Strategy<Value = String> {
+    let component = prop::sample::select(vec!["a", "b", "c", ".x"]);
+    prop::collection::vec(component, 1..5).prop_map(|parts| format!("/{}", parts.join("/")))
+}
+
+fn endpoint() -> impl Strategy<Value = String> {
+    let host = prop::sample::select(vec![
+        "*",
+        "10.0.0.0/8",
+        "10.1.0.0/16",
+        "10.1.2.3",
+        "[::1]",
+        "[fd00::]/8",
+        "example.org",
+        "v6.example.org",
+        "nowhere.example",
+        "localhost",
+        "${nameserver}",
+    ]);
+    let port = prop::sample::select(vec![
+        "*", "0", "53/udp", "80", "1-1023", "80-8080", "443/tcp", "65535",
+    ]);
+    (host, port).prop_map(|(host, port)| format!("{host}:{port}"))
+}
+
+fn list(name: &str, items: &[String]) -> String {
+    let quoted: Vec<String> = items.iter().map(|item| format!("'{item}'")).collect();
+    format!("{name} = [{}]\n", quoted.join(", "))
+}
+
+prop_compose! {
+    fn files()(lists in prop::collection::vec(prop::collection::vec(pattern(), 0..4), 6)) -> String {
+        let names = ["read", "write", "exec", "readonly", "deny", "hide"];
+        names.iter().zip(&lists).map(|(name, items)| list(&format!("files.{name}"), items)).collect()
+    }
+}
+
+prop_compose! {
+    fn profile()(
+        main in files(), git in files(), inherit: bool,
+        connect in prop::collection::vec(endpoint(), 0..5),
+        bind in prop::collection::vec(endpoint(), 0..3),
+        programs in prop::collection::vec(pattern(), 1..3),
+    ) -> String {
+        let (connect, bind) = (list("network.connect", &connect), list("network.bind", &bind));
+        let exec = list("exec", &programs);
+        format!("{main}{connect}{bind}[domains.git]\n{exec}inherit = {inherit}\n{git}{connect}")
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn the_reference_compiler_accepts_every_profile_that_compiles(text in profile()) {
+        let compiled = compile(&text).unwrap();
+        prop_assert_eq!(secilc(&compiled.cil), Ok(()));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+
+    /// A path stays hidden unless, for every `hide` that matches it, a grant inside of that `hide` opens it again.
+    #[test]
+    fn what_is_hidden_stays_hidden_whatever_is_granted_around_it(
+        granted in prop::collection::vec(literal(), 0..4),
+        hidden in prop::collection::vec(pattern(), 1..3),
+        path in literal(),
+    ) {
+        let text = format!("[files]\n{}{}", list("write", &granted), list("hide", &hidden));
+        let compiled = compile(&text).unwrap();
+        let hides: Vec<String> = hidden.iter().map(|h| format!("[files]\n{}", list("hide", std::slice::from_ref(h)))).collect();
+        let takes = |text: &String, path: &str| {
+            letters(rights(&compile(text).unwrap(), "main", path)) == "hidden"
+        };
+        let opens = |grant: &&String| path == **grant || path.starts_with(&format!("{grant}/"));
+        let stays = hides.iter().filter(|hide| takes(hide, &path)).any(|hide| {
+            granted.iter().filter(opens).all(|grant| !takes(hide, grant) || is_equal(hide, grant))
+        });
+        if stays {
+            prop_assert_eq!(letters(rights(&compiled, "main", &path)), "hidden");
+        }
+    }
+
+    #[test]
+    fn no_text_makes_it_panic(text in "\\PC*") {
+        let _ = compile(&text);
+    }
+
+    #[test]
+    fn no_string_in_a_list_makes_it_panic(text in "[a/*?{}\\[\\],!:$@.0-9\\\\\\-~ée]*", key in 0usize..3) {
+        let key = ["files.read", "network.connect", "env.set.A"][key];
+        let text = format!("{key} = {}", if key == "env.set.A" { format!("'''{text}'''") } else { format!("['''{text}''']") });
+        let _ = compile(&text);
+    }
+}
+
+/// Whether `grant` is the very path that `hide` names: then the later word, hiding, holds.
+fn is_equal(hide: &str, grant: &str) -> bool {
+    hide.contains(&format!("'{grant}'"))
+}

@@ -1,0 +1,206 @@
+//! The policy that a profile stands for.
+
+mod common;
+
+use common::{compile, letters, rights, secilc};
+use profile::Compiled;
+
+fn good(text: &str) -> Compiled {
+    let compiled = compile(text).unwrap_or_else(|e| panic!("{text}: {e:?}"));
+    secilc(&compiled.cil).unwrap_or_else(|said| panic!("{said}\n{}", compiled.cil));
+    compiled
+}
+
+fn has(compiled: &Compiled, rule: &str) -> bool {
+    compiled.cil.lines().any(|line| line == rule)
+}
+
+#[test]
+fn an_empty_profile_grants_existence_and_nothing_else() {
+    let empty = good("");
+    assert_eq!(letters(rights(&empty, "main", "/etc/passwd")), "");
+    assert!(has(&empty, "(allow main_t main_visible (file (getattr)))"));
+    assert!(!empty.cil.contains("(file (read"));
+    assert!(!empty.environment.passes("PATH"));
+}
+
+#[test]
+fn the_more_specific_pattern_decides() {
+    let compiled = good(
+        "[files]\nread = ['/data', '/data/secret/public']\nwrite = ['/data/out']\n\
+         hide = ['/data/secret']\ndeny = ['/data/out/log']\nexec = ['/data/bin']\n",
+    );
+    for (path, want) in [
+        ("/data/x", "r"),
+        ("/database", ""),
+        ("/data/out/x", "rw"),
+        ("/data/out/log/x", ""),
+        ("/data/secret/x", "hidden"),
+        ("/data/secret/public/x", "r"),
+        ("/data/bin/tool", "rx"),
+    ] {
+        assert_eq!(letters(rights(&compiled, "main", path)), want, "{path}");
+    }
+}
+
+#[test]
+fn a_hidden_name_stays_hidden_below_a_more_specific_grant() {
+    let compiled = good(
+        "[files]\nwrite = ['${workspace}', '${workspace}/src/app']\nread = ['${workspace}/a/.env']\n\
+         hide = ['${workspace}/**/.env', '${workspace}/**/secrets/*.key']\n",
+    );
+    for (path, want) in [
+        ("/home/me/work/.env", "hidden"),
+        ("/home/me/work/x/y/.env/z", "hidden"),
+        ("/home/me/work/src/app/.env", "hidden"),
+        ("/home/me/work/src/app/x/secrets/a.key", "hidden"),
+        ("/home/me/work/src/app/x/secrets/a.pem", "rw"),
+        // Hiding takes everything; the grant inside gives back what it says.
+        ("/home/me/work/a/.env", "r"),
+        ("/home/me/work/src/.envrc", "rw"),
+    ] {
+        assert_eq!(letters(rights(&compiled, "main", path)), want, "{path}");
+    }
+}
+
+#[test]
+fn a_glob_grants_what_it_matches_and_takes_what_lies_below() {
+    let compiled = good("[files]\nread = ['/srv/*', '/opt/**']\nhide = ['/opt/.*']\n");
+    for (path, want) in [
+        ("/srv/a", "r"),
+        ("/srv/a/b", ""),
+        ("/srv", ""),
+        ("/opt/a/b", "r"),
+        ("/opt", ""),
+        ("/opt/.x/y", "hidden"),
+    ] {
+        assert_eq!(letters(rights(&compiled, "main", path)), want, "{path}");
+    }
+}
+
+#[test]
+fn characters_that_mean_something_in_regular_expressions_are_only_characters() {
+    let compiled = good("[files]\nread = ['/a.b+c(d)|e^f$', '/x/[a-c]?', '/y/[!a]', '/z\\*']\n");
+    for (path, want) in [
+        ("/a.b+c(d)|e^f$", "r"),
+        ("/aXb+c(d)|e^f$", ""),
+        ("/x/b1", "r"),
+        ("/x/d1", ""),
+        ("/y/b", "r"),
+        ("/y/a", ""),
+        ("/z*", "r"),
+        ("/zz", ""),
+    ] {
+        assert_eq!(letters(rights(&compiled, "main", path)), want, "{path}");
+    }
+}
+
+#[test]
+fn a_domain_has_the_base_domain_s_files_and_its_own_but_not_its_network() {
+    let compiled = good(
+        "[files]\nread = ['/usr']\n[network]\nconnect = ['example.org:443']\n\
+         [domains.git]\nexec = ['/usr/bin/git']\nfiles.read = ['${home}/.gitconfig']\n\
+         [domains.bare]\nexec = ['/usr/bin/bare']\ninherit = false\n",
+    );
+    assert_eq!(letters(rights(&compiled, "git", "/usr/x")), "r");
+    assert_eq!(letters(rights(&compiled, "git", "/home/me/.gitconfig")), "r");
+    assert_eq!(letters(rights(&compiled, "main", "/home/me/.gitconfig")), "");
+    assert_eq!(letters(rights(&compiled, "bare", "/usr/x")), "");
+    assert!(!compiled.domains[0].is_offline() && compiled.domains[2].is_offline());
+    assert!(has(&compiled, "(typetransition main_t git_exec_t process git_t)"));
+    assert!(has(&compiled, "(typetransition bare_t git_exec_t process git_t)"));
+    let enter = "(file (getattr read open execute execute_no_trans entrypoint))";
+    assert!(has(&compiled, &format!("(allow git_t git_exec_t {enter})")));
+    assert!(has(&compiled, "(allow main_t git_exec_t (file (getattr read open execute)))"));
+    assert!(compiled.cil.contains("(allow main_t git_t (process (transition signal"));
+    assert!(!compiled.cil.contains("(allow git_t main_t"));
+    assert!(!compiled.cil.contains("(allow main_t git_exec_t (file (execute execute_no_trans))"));
+}
+
+#[test]
+fn a_program_that_is_hidden_or_denied_leads_nowhere() {
+    let compiled = good(
+        "[files]\nexec = ['/usr']\ndeny = ['/usr/bin/git']\n[domains.git]\nexec = ['/usr/bin/git']\n",
+    );
+    assert!(!compiled.cil.contains("typetransition main_t"));
+}
+
+#[test]
+fn overlapping_addresses_and_ports_are_cut_so_that_each_rule_holds_exactly() {
+    let compiled = good(
+        "[network]\nconnect = ['10.0.0.0/8:80', '10.1.0.0/16:8000-8999', '*:8080', '[fd00::/8]:1', \
+         'example.org:443', 'twin.example.org:22', '*:53/udp']\nbind = ['127.0.0.1:0', '[::1]:8080']\n",
+    );
+    for rule in [
+        "(nodecon (10.0.0.0) (255.0.0.0) (dewar_u object_r ip_10_0_0_0_8_node_t ((s0) (s0))))",
+        "(nodecon (fd00::) (ff00::) (dewar_u object_r ip_fd00_8_node_t ((s0) (s0))))",
+        "(portcon tcp (8000 8079) (dewar_u object_r tcp_8000_8999_port_t ((s0) (s0))))",
+        "(portcon udp (53 53) (dewar_u object_r udp_53_port_t ((s0) (s0))))",
+        "(allow main_t ip_10_0_0_0_8_tcp_80_t (endpoint (name_connect sendto)))",
+        // The inner network keeps what the outer one may do.
+        "(allow main_t ip_10_1_0_0_16_tcp_80_t (endpoint (name_connect sendto)))",
+        "(allow main_t ip_127_0_0_1_tcp_0_t (endpoint (name_bind)))",
+        "(allow main_t example_org_and_twin_example_org_tcp_22_t (endpoint (name_connect sendto)))",
+    ] {
+        assert!(has(&compiled, rule), "{rule}\n{}", compiled.cil);
+    }
+    for absent in ["ip_10_0_0_0_8_tcp_8000_8999_t", "any_tcp_53_t", "any_tcp_80_t"] {
+        assert!(!compiled.cil.contains(absent), "{absent}");
+    }
+}
+
+#[test]
+fn a_name_without_address_reaches_nothing_and_says_why() {
+    let compiled = good("[network]\nconnect = ['nowhere.example:443']\n");
+    assert_eq!(compiled.hosts[0].error.as_deref(), Some("no such host"));
+    assert!(!compiled.cil.contains("(nodecon"));
+}
+
+#[test]
+fn unix_sockets_are_reached_by_path_or_abstract_name() {
+    let compiled = good(
+        "[files]\nhide = ['/run/secret']\n\
+         [network]\nconnect = ['unix:/run/foo.sock', 'unix:@dbus-*', 'unix:@dbus-x']\nbind = ['unix:@*']\n",
+    );
+    for rule in [
+        "(allow main_t run_foo_sock_t (unix_stream_socket (connectto)))",
+        "(allow main_t abstract_dbus_t (unix_stream_socket (connectto)))",
+        "(allow main_t abstract_dbus_x_t (unix_dgram_socket (sendto)))",
+        "(allow main_t any_socket_t (unix_stream_socket (bind)))",
+        "(filecon \"@dbus-.*\" socket (dewar_u object_r abstract_dbus_t ((s0) (s0))))",
+    ] {
+        assert!(has(&compiled, rule), "{rule}\n{}", compiled.cil);
+    }
+    assert!(!has(&compiled, "(allow main_t any_socket_t (unix_stream_socket (connectto)))"));
+}
+
+#[test]
+fn each_rule_leads_back_to_the_string_that_asked_for_it() {
+    let compiled =
+        good("[files]\nread = [\n  '/usr',\n]\n[network]\nconnect = ['example.org:443']\n");
+    let origin = |rule: &str| {
+        let line = compiled.cil.lines().position(|line| line.contains(rule)).expect(rule) + 1;
+        compiled.origin(line).map(|o| (o.file, o.line, o.column, o.text))
+    };
+    let usr = Some(("test.toml".to_owned(), 3, 3, "'/usr'".to_owned()));
+    assert_eq!(origin("(allow main_t usr_t (dir (read"), usr);
+    let host = Some(("test.toml".to_owned(), 6, 12, "'example.org:443'".to_owned()));
+    assert_eq!(origin("example_org_tcp_443_t (endpoint"), host);
+    assert_eq!(origin("(handleunknown deny)"), None);
+    assert_eq!((compiled.origin(0), compiled.origin(usize::MAX)), (None, None));
+}
+
+#[test]
+fn scalars_of_the_extending_profile_replace_those_of_the_extended() {
+    let dir = tempfile::tempdir().unwrap();
+    let base = "mode = 'all'\ncapabilities = ['chown']\n[limits]\nmemory = '1G'\nfiles = 64\n";
+    std::fs::write(dir.path().join("base.toml"), base).unwrap();
+    let text = "extends = './base.toml'\nmode = 'fast'\n[limits]\nmemory = '2G'\n";
+    std::fs::write(dir.path().join("top.toml"), text).unwrap();
+    let source = profile::Source::File(dir.path().join("top.toml"));
+    let compiled = common::compile_source(&source).unwrap();
+    assert_eq!(compiled.mode, profile::Mode::Fast);
+    assert_eq!(compiled.limits.memory_bytes, Some(2 << 30));
+    assert_eq!(compiled.limits.files, Some(64));
+    assert!(has(&compiled, "(allow main_t self (capability (chown)))"));
+}

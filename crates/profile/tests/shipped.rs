@@ -1,0 +1,144 @@
+//! The profiles that are part of Dewar.
+
+mod common;
+
+use common::{compile, compile_source, letters, rights, secilc};
+use profile::{Compiled, Source, shipped};
+
+fn shipped_profile(name: &str) -> Compiled {
+    compile_source(&Source::Shipped(name.into())).unwrap_or_else(|e| panic!("{name}: {e:?}"))
+}
+
+#[test]
+fn the_reference_compiler_accepts_every_shipped_profile() {
+    for (name, _) in shipped() {
+        secilc(&shipped_profile(name).cil).unwrap_or_else(|said| panic!("{name}: {said}"));
+    }
+}
+
+#[test]
+fn every_shipped_profile_says_what_it_holds_against_and_what_not() {
+    for (name, text) in shipped() {
+        assert!(text.contains("# Holds against"), "{name}");
+        assert!(text.contains("# Does not hold against"), "{name}");
+        assert!(shipped_profile(name).description.is_some(), "{name}");
+    }
+}
+
+#[test]
+fn workspace_opens_the_workspace_and_the_system_and_hides_secrets() {
+    let workspace = shipped_profile("workspace");
+    for (path, want) in [
+        ("/home/me/work/src/main.c", "rwx"),
+        ("/tmp/dewar/a.out", "rwx"),
+        ("/usr/bin/make", "rx"),
+        ("/etc/passwd", "r"),
+        ("/dev/null", "rw"),
+        ("/dev/sda", ""),
+        ("/proc/self/status", "r"),
+        ("/etc/shadow", ""),
+        ("/etc/ssh/ssh_host_ed25519_key", ""),
+        ("/etc/ssh/ssh_config", "r"),
+        ("/home/me", ""),
+        ("/home/me/diary.txt", ""),
+        ("/home/me/.gitconfig", "r"),
+        ("/home/me/.cargo/bin/cargo", "rx"),
+        ("/home/me/.cargo/credentials.toml", "hidden"),
+        ("/home/me/.ssh/id_ed25519", "hidden"),
+        ("/home/me/.aws/credentials", "hidden"),
+        ("/home/me/.config/gh/hosts.yml", "hidden"),
+        ("/home/me/.config/google-chrome-beta/Default/Cookies", "hidden"),
+        ("/home/me/.bash_history", "hidden"),
+        ("/home/me/.psql_history", "hidden"),
+        ("/run/user/1000/bus", "hidden"),
+        ("/tmp/other", ""),
+    ] {
+        assert_eq!(letters(rights(&workspace, "main", path)), want, "{path}");
+    }
+}
+
+#[test]
+fn variables_that_look_like_secrets_do_not_pass_and_harmless_ones_do() {
+    let workspace = shipped_profile("workspace");
+    for (name, want) in [
+        ("PATH", true),
+        ("HOME", true),
+        ("TERM", true),
+        ("LC_ALL", true),
+        ("CARGO_TARGET_DIR", true),
+        ("GOPRIVATE", true),
+        ("LD_LIBRARY_PATH", true),
+        ("KEYBOARD", true),
+        ("GITHUB_TOKEN", false),
+        ("NPM_TOKEN", false),
+        ("AWS_SESSION_NAME", false),
+        ("OPENAI_API_KEY", false),
+        ("DB_PASSWORD", false),
+        ("SSH_AUTH_SOCK", false),
+        ("MY_SECRET_THING", false),
+    ] {
+        assert_eq!(workspace.environment.passes(name), want, "{name}");
+    }
+    assert_eq!(workspace.environment.set["TMPDIR"], "/tmp/dewar");
+}
+
+#[test]
+fn build_adds_caches_and_keeps_secrets_hidden() {
+    let build = shipped_profile("build");
+    for (path, want) in [
+        ("/home/me/.cache/pip/x", "rwx"),
+        ("/home/me/.cargo/registry/cache/x", "rwx"),
+        ("/home/me/.cargo/bin/cargo", "rx"),
+        ("/home/me/.cargo/credentials", "hidden"),
+        ("/home/me/.cache/huggingface/token", "hidden"),
+        ("/home/me/.gradle/gradle.properties", "hidden"),
+    ] {
+        assert_eq!(letters(rights(&build, "main", path)), want, "{path}");
+    }
+}
+
+#[test]
+fn readonly_takes_writing_to_the_workspace_and_nothing_else() {
+    let readonly = shipped_profile("readonly");
+    assert_eq!(letters(rights(&readonly, "main", "/home/me/work/x")), "rx");
+    assert_eq!(letters(rights(&readonly, "main", "/tmp/dewar/x")), "rwx");
+}
+
+#[test]
+fn agent_reaches_its_hosts_and_cannot_plant_hooks() {
+    let agent = shipped_profile("agent");
+    assert_eq!(letters(rights(&agent, "main", "/home/me/work/.git/hooks/pre-commit")), "rx");
+    assert_eq!(letters(rights(&agent, "main", "/home/me/work/.git/index")), "rwx");
+    assert!(agent.cil.contains("name_connect"));
+    assert!(agent.domains[0].connect.iter().all(|rule| [443, 53].contains(&rule.low)));
+    assert!(agent.domains[0].bind.is_empty());
+}
+
+#[test]
+fn offline_has_no_socket_but_unix_pairs() {
+    let offline = shipped_profile("offline");
+    for class in ["tcp_socket", "udp_socket", "netlink_socket", "rawip_socket", "endpoint"] {
+        assert!(!offline.cil.contains(&format!("self ({class} ")), "{class}");
+    }
+    assert!(!offline.cil.contains("(connectto)"), "only to what it has bound itself");
+    assert!(offline.domains[0].is_offline() && !offline.domains[0].unix);
+}
+
+#[test]
+fn shipped_profiles_use_only_literal_paths_which_the_kernel_enforces_alone() {
+    for (name, _) in shipped() {
+        for rule in shipped_profile(name).paths {
+            assert!(rule.path.is_some(), "{name}: {}", rule.regex);
+        }
+    }
+}
+
+#[test]
+fn a_profile_can_open_again_what_a_shipped_one_hides() {
+    let text =
+        "extends = 'workspace'\n[files]\nread = ['${home}/.ssh/known_hosts', '${home}/.aws']\n";
+    let compiled = compile(text).unwrap();
+    assert_eq!(letters(rights(&compiled, "main", "/home/me/.ssh/known_hosts")), "r");
+    assert_eq!(letters(rights(&compiled, "main", "/home/me/.ssh/id_rsa")), "hidden");
+    assert_eq!(letters(rights(&compiled, "main", "/home/me/.aws/config")), "r");
+}

@@ -1,0 +1,168 @@
+//! Builds the policy database from statements in force.
+
+mod attributes;
+mod classes;
+mod constraints;
+mod contexts;
+mod declare;
+mod labels;
+mod mls;
+mod roles;
+mod rules;
+mod statements;
+mod types;
+mod xperms;
+
+use super::containers::{Container, Containers};
+use super::scopes::{Binding, Scopes, Space, SymbolId};
+use super::tree::{Item, Node, Tree};
+use super::words::{Word, kw};
+use super::{Failure, Report};
+use crate::TypeId;
+use crate::policy::{Branch, Place, Policy};
+use classes::ClassPerms;
+use rustc_hash::FxHashMap;
+use statements::{Placed, Statements};
+
+/// The policy that the live statements spell. What is wrong goes to `report`.
+pub(super) fn build(
+    tree: &Tree,
+    containers: &Containers,
+    scopes: &Scopes,
+    live: &[Container],
+    report: &mut Report,
+) -> Policy {
+    let mut builder = Builder::new(tree, containers, scopes);
+    builder.policy.sources = tree.sources.names();
+    builder.declare();
+    let statements = Statements::new(&mut builder, live, report);
+    builder.declare_in_order(&statements, report);
+    builder.aliases(&statements, report);
+    builder.classes(&statements, report);
+    builder.levels(&statements, report);
+    builder.attributes(&statements, report);
+    builder.roles_and_users(&statements, report);
+    builder.type_statements(&statements, report);
+    builder.rules(&statements, report);
+    builder.constraints(&statements, report);
+    builder.labels(&statements, report);
+    builder.policy
+}
+
+/// The policy so far, and what symbols have become in it.
+struct Builder<'a> {
+    tree: &'a Tree,
+    containers: &'a Containers,
+    scopes: &'a Scopes,
+    policy: Policy,
+    /// For each symbol, its number in the policy's table of its space.
+    numbers: Vec<u32>,
+    /// For each alias, what it stands for.
+    actual: FxHashMap<SymbolId, SymbolId>,
+    /// Class permissions that a symbol stands for, by map permission for maps.
+    class_sets: FxHashMap<(SymbolId, Word), Vec<ClassPerms>>,
+    /// Attributes made for a macro's unnamed arguments.
+    unnamed: FxHashMap<u32, TypeId>,
+    role_attributes: FxHashMap<SymbolId, crate::BitSet>,
+    user_attributes: FxHashMap<SymbolId, crate::BitSet>,
+    category_sets: FxHashMap<SymbolId, crate::BitSet>,
+    permissionx: FxHashMap<SymbolId, xperms::XpermSet>,
+}
+
+/// The number of a symbol that has none.
+const NO_NUMBER: u32 = u32::MAX;
+
+impl<'a> Builder<'a> {
+    fn new(tree: &'a Tree, containers: &'a Containers, scopes: &'a Scopes) -> Self {
+        Self {
+            tree,
+            containers,
+            scopes,
+            policy: Policy::default(),
+            numbers: vec![NO_NUMBER; scopes.symbols().count()],
+            actual: FxHashMap::default(),
+            class_sets: FxHashMap::default(),
+            unnamed: FxHashMap::default(),
+            role_attributes: FxHashMap::default(),
+            user_attributes: FxHashMap::default(),
+            category_sets: FxHashMap::default(),
+            permissionx: FxHashMap::default(),
+        }
+    }
+
+    /// What the word at `node`, used in `at`, means.
+    fn find(&self, at: Container, space: Space, node: Node) -> Result<Binding, Failure> {
+        let Item::Word(word) = node.item else {
+            return Err(expected(node, space.noun()));
+        };
+        self.scopes
+            .find(self.tree, self.containers, at, space, word)
+            .ok_or(Failure::unknown(node, space, word))
+    }
+
+    /// The symbol that the word at `node` names; for an alias, what it stands for.
+    fn symbol(&self, at: Container, space: Space, node: Node) -> Result<SymbolId, Failure> {
+        match self.find(at, space, node)? {
+            Binding::Symbol(id) => Ok(self.actual.get(&id).copied().unwrap_or(id)),
+            Binding::Unnamed(node, _) => Err(expected(node, space.noun())),
+            Binding::Text(_) => Err(expected(node, space.noun())),
+        }
+    }
+
+    /// The number, in the policy's table, of what the word at `node` names.
+    fn number(&self, at: Container, space: Space, node: Node) -> Result<u32, Failure> {
+        let id = self.symbol(at, space, node)?;
+        match self.numbers[id.0 as usize] {
+            NO_NUMBER => Err(expected(node, space.noun())),
+            number => Ok(number),
+        }
+    }
+
+    fn flavor(&self, id: SymbolId) -> Word {
+        self.scopes.symbol(id).flavor
+    }
+
+    fn place(&self, node: Node) -> Option<Place> {
+        self.tree.sources.place(node.offset)
+    }
+
+    fn word(&self, node: Node) -> Result<Word, Failure> {
+        match node.item {
+            Item::Word(word) => Ok(word),
+            _ => Err(expected(node, "name")),
+        }
+    }
+
+    fn text(&self, node: Node) -> Result<&'a str, Failure> {
+        match node.item {
+            Item::Word(word) | Item::Quoted(word) => Ok(self.tree.text(word)),
+            Item::List { .. } => Err(expected(node, "text")),
+        }
+    }
+
+    /// The text at `node`, or the one that a macro's parameter stands for.
+    fn text_or_param(&self, at: Container, node: Node) -> Result<&'a str, Failure> {
+        let Item::Word(word) = node.item else { return self.text(node) };
+        match self.scopes.find(self.tree, self.containers, at, Space::Text, word) {
+            Some(Binding::Text(word)) => Ok(self.tree.text(word)),
+            _ => Ok(self.tree.text(word)),
+        }
+    }
+
+    fn full_name(&self, id: SymbolId) -> &'a str {
+        &self.scopes.symbol(id).full_name
+    }
+
+    fn rule_base(&self, s: &Placed) -> (Option<Branch>, Option<Place>) {
+        (s.branch, self.place(s.node))
+    }
+}
+
+/// Something else stands where a thing of that kind is expected.
+fn expected(node: Node, noun: &str) -> Failure {
+    Failure::wrong_owned(
+        node,
+        format!("expected the name of a {noun}"),
+        format!("name a {noun} here"),
+    )
+}

@@ -1,0 +1,172 @@
+//! Front end for the Common Intermediate Language (CIL).
+//!
+//! ```text
+//! text ─ tree ─▶ lists ─ containers ─▶ statements in blocks, macros, … ─ expand ─▶ statements where they hold
+//!                                                          ─ scopes ─▶ names ─ build ─▶ Policy
+//! ```
+//!
+//! An optional whose statements name something unknown is dropped as a whole, and everything is resolved again
+//! without it, until nothing changes: what it declared may be named elsewhere.
+
+mod build;
+mod containers;
+mod errors;
+mod expand;
+mod scopes;
+mod sets;
+mod tree;
+mod words;
+
+pub use errors::{PolicyError, PolicyErrors};
+
+use crate::policy::Policy;
+use containers::{Container, Containers, Entry, Kind};
+use rustc_hash::FxHashSet;
+use scopes::{Scopes, Space};
+use tree::{Node, Tree};
+use words::Word;
+
+/// Reads the policy that CIL files spell together: (name for messages, text) each.
+///
+/// # Errors
+///
+/// [`PolicyErrors`] with every mistake found, each with its place.
+pub fn compile<N: AsRef<str>, T: AsRef<str>>(files: &[(N, T)]) -> Result<Policy, PolicyErrors> {
+    let mut tree = Tree::new();
+    let mut statements = Vec::new();
+    let mut broken = Vec::new();
+    for (name, text) in files {
+        match tree.parse(name.as_ref(), text.as_ref()) {
+            Ok(parsed) => statements.extend(parsed),
+            Err(errors) => broken.extend_from_slice(errors.errors()),
+        }
+    }
+    if !broken.is_empty() {
+        return Err(PolicyErrors::new(broken));
+    }
+    let mut report = Report::default();
+    let mut containers = Containers::new(&tree, &statements, &mut report);
+    expand::expand(&tree, &mut containers, &mut report);
+    report.check(&tree, &Scopes::default())?;
+    resolve(&tree, &containers, report)
+}
+
+/// Resolves names until no optional is dropped any more.
+fn resolve(
+    tree: &Tree,
+    containers: &Containers,
+    mut report: Report,
+) -> Result<Policy, PolicyErrors> {
+    loop {
+        let dropped = report.dropped.len();
+        let live = live_containers(containers, &report.dropped);
+        let scopes = Scopes::new(tree, containers, &live, &mut report);
+        report.check(tree, &scopes)?;
+        let policy = build::build(tree, containers, &scopes, &live, &mut report);
+        if report.dropped.len() > dropped {
+            report.failures.clear();
+            continue;
+        }
+        report.check(tree, &scopes)?;
+        return Ok(policy);
+    }
+}
+
+/// The containers whose statements are in force, outer ones first.
+fn live_containers(containers: &Containers, dropped: &FxHashSet<Container>) -> Vec<Container> {
+    let mut live = Vec::new();
+    let mut pending = vec![Container::ROOT];
+    while let Some(id) = pending.pop() {
+        let gone = match containers.get(id).kind {
+            Kind::Macro { .. } | Kind::In { .. } | Kind::TunableIf | Kind::Gone => true,
+            Kind::Block { is_abstract, .. } => is_abstract,
+            _ => dropped.contains(&id),
+        };
+        if gone {
+            continue;
+        }
+        live.push(id);
+        let inner = containers.entries(id).iter().rev().filter_map(|entry| match entry {
+            Entry::Container(inner) => Some(*inner),
+            Entry::Statement(_) => None,
+        });
+        pending.extend(inner);
+    }
+    live
+}
+
+/// Why a statement has no effect.
+#[derive(Clone, Debug)]
+enum Failure {
+    /// It names something that does not exist: an optional around it is dropped.
+    Unknown { node: Node, space: Space, word: Word },
+    /// The same, where the message says more than what kind of thing it is.
+    Missing { node: Node, message: String, help: String },
+    /// It is wrong.
+    Wrong { node: Node, message: String, help: String },
+}
+
+impl Failure {
+    fn wrong(node: Node, message: String, help: &str) -> Self {
+        Self::wrong_owned(node, message, help.to_owned())
+    }
+
+    fn wrong_owned(node: Node, message: String, help: String) -> Self {
+        Self::Wrong { node, message, help }
+    }
+
+    fn unknown(node: Node, space: Space, word: Word) -> Self {
+        Self::Unknown { node, space, word }
+    }
+
+    fn into_error(self, tree: &Tree, scopes: &Scopes) -> PolicyError {
+        match self {
+            Self::Wrong { node, message, help } | Self::Missing { node, message, help } => {
+                tree.sources.error(node.offset, message, Some(help))
+            }
+            Self::Unknown { node, space, word } => {
+                let text = tree.text(word);
+                let noun = space.noun();
+                let help = match scopes.similar(space, text) {
+                    Some(similar) => format!("did you mean `{similar}`?"),
+                    None => format!("declare it, or correct the name of the {noun}"),
+                };
+                tree.sources.error(node.offset, format!("unknown {noun} `{text}`"), Some(help))
+            }
+        }
+    }
+}
+
+/// The mistakes found so far, and the optionals to be dropped.
+#[derive(Debug, Default)]
+struct Report {
+    failures: Vec<Failure>,
+    dropped: FxHashSet<Container>,
+}
+
+impl Report {
+    fn add(&mut self, failure: Failure) {
+        if self.failures.len() < PolicyErrors::MOST {
+            self.failures.push(failure);
+        }
+    }
+
+    /// A statement in `at` failed: drops the optional around it, or counts as a mistake.
+    fn fail(&mut self, containers: &Containers, at: Container, failure: Failure) {
+        let optional = |id: &Container| matches!(containers.get(*id).kind, Kind::Optional { .. });
+        match (&failure, containers.around(at).find(optional)) {
+            (Failure::Unknown { .. } | Failure::Missing { .. }, Some(optional)) => {
+                self.dropped.insert(optional);
+            }
+            _ => self.add(failure),
+        }
+    }
+
+    fn check(&mut self, tree: &Tree, scopes: &Scopes) -> Result<(), PolicyErrors> {
+        if self.failures.is_empty() {
+            return Ok(());
+        }
+        let failures = std::mem::take(&mut self.failures).into_iter();
+        Err(PolicyErrors::new(failures.map(|f| f.into_error(tree, scopes)).collect()))
+    }
+}

@@ -1,0 +1,282 @@
+//! The security server: a policy that can be replaced while it answers.
+
+mod mapping;
+mod sids;
+
+use crate::cil::{self, PolicyErrors};
+use crate::engine::Engine;
+use crate::policy::{Context, Policy, TypeRuleKind};
+use crate::{BoolId, ClassId};
+use arc_swap::ArcSwap;
+use flask::{
+    AccessVector, Class, Decision, Explanation, FileRule, LabelError, LabelRules, NodeRule,
+    PortRule, Question, SecurityServer, Seqno, Sid, Unreachable,
+};
+use mapping::Mapping;
+use sids::SidTable;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Why a policy was not loaded. The old policy stays active.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum LoadError {
+    /// `(handleunknown reject)`, and the policy lacks a class or permission of the object managers.
+    #[error(
+        "the policy rejects what it does not know, and lacks `{permission}` of class `{class}`"
+    )]
+    Unknown {
+        /// The class.
+        class: &'static str,
+        /// The permission.
+        permission: &'static str,
+    },
+}
+
+/// A boolean that the policy does not have.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the policy has no boolean `{0}`")]
+pub struct UnknownBoolean(pub String);
+
+/// Everything that one decision depends on.
+#[derive(Debug)]
+struct State {
+    engine: Engine,
+    mapping: Arc<Mapping>,
+    sids: Arc<SidTable>,
+    seqno: Seqno,
+}
+
+/// A security server inside this process.
+///
+/// Answers come from one consistent state; replacing the policy or changing booleans swaps the state, and no
+/// reader ever waits for it. SIDs keep their meaning over every change.
+#[derive(Debug)]
+pub struct Server {
+    state: ArcSwap<State>,
+    /// Held by whoever adds a SID or swaps the state.
+    changes: Mutex<()>,
+}
+
+impl Server {
+    /// A server with the policy that CIL files spell: (name for messages, text) each.
+    ///
+    /// # Errors
+    ///
+    /// [`PolicyErrors`] with every mistake found, each with its place.
+    pub fn from_cil<N: AsRef<str>, T: AsRef<str>>(files: &[(N, T)]) -> Result<Self, PolicyErrors> {
+        let policy = cil::compile(files)?;
+        Self::new(policy).map_err(|error| PolicyErrors::from_load_error(&error))
+    }
+
+    /// A server with that policy.
+    ///
+    /// # Errors
+    ///
+    /// [`LoadError`] when the policy rejects what it does not know.
+    pub fn new(policy: Policy) -> Result<Self, LoadError> {
+        let mapping = Arc::new(Mapping::new(&policy)?);
+        let sids = Arc::new(SidTable::new(&policy));
+        let state = State { engine: Engine::new(policy), mapping, sids, seqno: Seqno(1) };
+        Ok(Self { state: ArcSwap::from_pointee(state), changes: Mutex::new(()) })
+    }
+
+    /// Replaces the policy, at once for everyone. SIDs stay; those whose context the new policy does not know
+    /// are treated as `unlabeled` until a later policy knows it.
+    ///
+    /// # Errors
+    ///
+    /// [`LoadError`]; the old policy stays active.
+    pub fn reload(&self, policy: Policy) -> Result<Seqno, LoadError> {
+        let mapping = Arc::new(Mapping::new(&policy)?);
+        let engine = Engine::new(policy);
+        let _changing = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
+        let old = self.state.load();
+        let sids = Arc::new(old.sids.converted(old.engine.policy(), engine.policy()));
+        let seqno = Seqno(old.seqno.0 + 1);
+        self.state.store(Arc::new(State { engine, mapping, sids, seqno }));
+        Ok(seqno)
+    }
+
+    /// Changes booleans by name, all at once for everyone, or none.
+    ///
+    /// # Errors
+    ///
+    /// [`UnknownBoolean`]; then nothing has changed.
+    pub fn set_booleans(&self, changes: &[(&str, bool)]) -> Result<Seqno, UnknownBoolean> {
+        let _changing = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
+        let old = self.state.load();
+        let booleans = &old.engine.policy().booleans;
+        let find = |(name, state): &(&str, bool)| match booleans.get_index_of(*name) {
+            Some(index) => Ok((BoolId::at(index), *state)),
+            None => Err(UnknownBoolean((*name).to_owned())),
+        };
+        let changes = changes.iter().map(find).collect::<Result<Vec<_>, _>>()?;
+        let seqno = Seqno(old.seqno.0 + 1);
+        self.state.store(Arc::new(State {
+            engine: old.engine.with_booleans(&changes),
+            mapping: Arc::clone(&old.mapping),
+            sids: Arc::clone(&old.sids),
+            seqno,
+        }));
+        Ok(seqno)
+    }
+
+    /// The engine of the current state, for tools that ask about contexts and classes of the policy itself.
+    #[must_use]
+    pub fn engine(&self) -> Engine {
+        self.state.load().engine.clone()
+    }
+
+    /// Whether the SID's context is one of the current policy's.
+    #[must_use]
+    pub fn is_valid(&self, sid: Sid) -> bool {
+        self.state.load().sids.is_valid(sid)
+    }
+
+    /// The label that `q.ssid` relabels an object `q.tsid` to, as a login program does with a terminal.
+    ///
+    /// # Errors
+    ///
+    /// As for [`SecurityServer::compute_create`].
+    pub fn compute_relabel(&self, q: Question) -> Result<Sid, LabelError> {
+        self.compute_label(TypeRuleKind::Change, q, None)
+    }
+
+    /// Whether `process` may relabel an object of class `tclass` from `old` to `new`, as far as
+    /// `validatetrans` rules say. Unknown SIDs may not.
+    #[must_use]
+    pub fn validate_transition(&self, old: Sid, new: Sid, process: Sid, tclass: Class) -> bool {
+        let state = self.state.load();
+        let Some(class) = state.mapping.class(tclass) else { return true };
+        let contexts = [old, new, process].map(|sid| state.sids.context(sid));
+        let [Some(old), Some(new), Some(process)] = contexts else { return false };
+        state.engine.validate_transition(old, new, process, class).is_ok()
+    }
+
+    /// The extended permissions of `q.ssid` on `q.tsid`; without `limited` in the answer, every number is as
+    /// the access vector says.
+    #[must_use]
+    pub fn compute_xperms(&self, q: Question) -> crate::index::XpermSets {
+        let state = self.state.load();
+        let found = state.question(q).zip(state.mapping.class(q.tclass));
+        found.map_or_else(crate::index::XpermSets::default, |((source, target), class)| {
+            state.engine.xperms(source, target, class)
+        })
+    }
+
+    fn compute_label(
+        &self,
+        kind: TypeRuleKind,
+        q: Question,
+        name: Option<&str>,
+    ) -> Result<Sid, LabelError> {
+        self.intern(|state| {
+            let find = |sid| state.sids.context(sid).ok_or(LabelError::UnknownSid(sid));
+            let (source, target) = (find(q.ssid)?, find(q.tsid)?);
+            let class = state.mapping.class(q.tclass).unwrap_or(ClassId(u32::MAX));
+            let label = state.engine.compute_label(kind, source, target, class, name);
+            label.map_err(LabelError::InvalidContext)
+        })
+    }
+
+    /// The SID of the context that `make` gives, adding it if it is new.
+    fn intern(
+        &self,
+        make: impl Fn(&State) -> Result<Context, LabelError>,
+    ) -> Result<Sid, LabelError> {
+        let state = self.state.load();
+        let context = make(&state)?;
+        if let Some(sid) = state.sids.find(&context) {
+            return Ok(sid);
+        }
+        drop(state);
+        // The policy may have changed in between: its numbers may not be those of `context`.
+        let _changing = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = self.state.load();
+        state.sids.add(make(&state)?).ok_or(LabelError::Unreachable)
+    }
+}
+
+impl State {
+    fn question(&self, q: Question) -> Option<(&Context, &Context)> {
+        Some((self.sids.context(q.ssid)?, self.sids.context(q.tsid)?))
+    }
+}
+
+impl SecurityServer for Server {
+    fn seqno(&self) -> Result<Seqno, Unreachable> {
+        Ok(self.state.load().seqno)
+    }
+
+    fn compute_av(&self, q: Question) -> Result<Decision, Unreachable> {
+        let state = self.state.load();
+        let Some((source, target)) = state.question(q) else {
+            return Ok(Decision { seqno: state.seqno, ..Decision::DENY_ALL });
+        };
+        let Some(class) = state.mapping.class(q.tclass) else {
+            let permissive = state.engine.is_permissive(source.type_);
+            return Ok(state.mapping.unknown_class(permissive, state.seqno));
+        };
+        let av = state.engine.compute_av(source, target, class);
+        Ok(state.mapping.decision(q.tclass, av, state.seqno))
+    }
+
+    fn compute_create(&self, q: Question, name: Option<&str>) -> Result<Sid, LabelError> {
+        self.compute_label(TypeRuleKind::Transition, q, name)
+    }
+
+    fn compute_member(&self, q: Question) -> Result<Sid, LabelError> {
+        self.compute_label(TypeRuleKind::Member, q, None)
+    }
+
+    fn context_to_sid(&self, context: &str) -> Result<Sid, LabelError> {
+        self.intern(|state| {
+            let parsed = state.engine.policy().parse_context(context);
+            parsed.map_err(|_| LabelError::InvalidContext(context.to_owned()))
+        })
+    }
+
+    fn sid_to_context(&self, sid: Sid) -> Result<String, LabelError> {
+        let state = self.state.load();
+        state.sids.text(sid, state.engine.policy()).ok_or(LabelError::UnknownSid(sid))
+    }
+
+    fn label_rules(&self) -> Result<LabelRules, Unreachable> {
+        let state = self.state.load_full();
+        let sid = |context: &Context| {
+            let text = state.engine.policy().format_context(context);
+            self.context_to_sid(&text).ok()
+        };
+        let labels = &state.engine.policy().labels;
+        let files = labels.files.iter().filter_map(|rule| {
+            let label = match &rule.context {
+                Some(context) => Some(sid(context)?),
+                None => None,
+            };
+            Some(FileRule { path: rule.path.to_string(), kind: rule.kind, sid: label })
+        });
+        let ports = labels.ports.iter().filter_map(|rule| {
+            let (low, high) = rule.ports;
+            Some(PortRule { protocol: rule.protocol, low, high, sid: sid(&rule.context)? })
+        });
+        let nodes = labels.nodes.iter().filter_map(|rule| {
+            Some(NodeRule { address: rule.address, mask: rule.mask, sid: sid(&rule.context)? })
+        });
+        Ok(LabelRules { files: files.collect(), ports: ports.collect(), nodes: nodes.collect() })
+    }
+
+    fn explain(&self, q: Question, requested: AccessVector) -> Result<Explanation, Unreachable> {
+        let state = self.state.load();
+        let unknown =
+            |reason: &str| Explanation { reason: reason.to_owned(), ..Default::default() };
+        let Some((source, target)) = state.question(q) else {
+            return Ok(unknown("a SID is unknown to this security server"));
+        };
+        let Some(class) = state.mapping.class(q.tclass) else {
+            return Ok(unknown(&format!("the policy has no class `{}`", q.tclass)));
+        };
+        let perms = state.mapping.to_policy(q.tclass, requested);
+        let explained = state.engine.explain(source, target, class, perms);
+        Ok(explained.into_words(state.engine.policy()))
+    }
+}
