@@ -77,7 +77,7 @@ impl Diagnostic for Message {
     }
 }
 
-/// Why a plugin was not compiled: every error found, warnings too.
+/// Why a plugin was not compiled: every error found.
 #[derive(Clone, Debug)]
 pub struct CompileErrors {
     /// In the order of their places.
@@ -174,6 +174,10 @@ impl Diags {
             (message.line, message.column) = place(source.text, message.span.start as usize);
             message.file = source.name.to_owned();
             message.source = named.get(message.span.file as usize).cloned();
+        }
+        if self.errors > 0 {
+            // After an error, what looks suspicious may only follow from it.
+            self.messages.retain(Message::is_error);
         }
         self.messages.sort_by_key(|m| (m.span.file, m.span.start));
         self.messages

@@ -44,6 +44,8 @@ pub(crate) enum Tok {
     #[token("/")] Slash, #[token("%")] Percent, #[token("&")] Amp, #[token("|")] Pipe,
     #[token("^")] Caret, #[token("~")] Tilde, #[token("!")] Bang,
     #[token("#")] Hash, #[token("@")] At,
+    /// The start of a comment that has no end.
+    #[token("/*")] OpenComment,
 
     /// After the last token.
     End,
@@ -84,6 +86,10 @@ pub(crate) fn tokens(source: Source<'_>, file: u32, diags: &mut Diags) -> Vec<(T
                 let help = "there are no `#` directives: use `enum` for constants";
                 diags.hint(span, "E-code has no preprocessor", help);
             }
+            Ok(Tok::OpenComment) => {
+                diags.error(span, "this comment has no end");
+                break;
+            }
             Ok(token) => out.push((token, span)),
             Err(()) if span.start == last_bad => last_bad = span.end,
             Err(()) => {
@@ -101,7 +107,6 @@ fn bad_token(span: Span, text: &str, diags: &mut Diags) {
     match text.chars().next() {
         Some('"') => diags.hint(span, "this string has no end", "add `\"` before the line ends"),
         Some('\'') => diags.error(span, "this character constant is empty or has no end"),
-        Some('/') => diags.error(span, "this comment has no end"),
         Some(c) => diags.error(span, format!("`{}` does not belong here", c.escape_default())),
         None => diags.error(span, "unreadable text"),
     };

@@ -74,8 +74,14 @@ fn division_by_zero_and_bad_calls_end_the_call_on_every_target() {
         ("long z; long proc() { return 1 % z; }", TrapCode::DivideByZero),
         ("unsigned z; long proc() { return 1u / z; }", TrapCode::DivideByZero),
         ("int (*f)(int); long proc() { return f(1); }", TrapCode::BadCall),
-        ("long g(long n) { return n; } long proc() { int (*f)(int) = (int (*)(int))g; return f(1); }", TrapCode::BadCall),
-        ("int h(int n) { return n; } long proc() { int (*f)(int) = h; f = (int (*)(int))((long)f + 1000); return f(1); }", TrapCode::BadCall),
+        (
+            "long g(long n) { return n; } long proc() { int (*f)(int) = (int (*)(int))g; return f(1); }",
+            TrapCode::BadCall,
+        ),
+        (
+            "int h(int n) { return n; } long proc() { int (*f)(int) = h; f = (int (*)(int))((long)f + 1000); return f(1); }",
+            TrapCode::BadCall,
+        ),
     ] {
         let module = module(text, "");
         for target in TARGETS {
@@ -109,7 +115,8 @@ fn what_c_leaves_undefined_has_one_result_on_every_target() {
 
 #[test]
 fn a_smashed_stack_is_caught_on_return_and_names_the_function() {
-    let text = "long fill(long n) { char b[16]; for (long i = 0; i < n; i++) b[i] = 'x'; return b[0]; }
+    let text =
+        "long fill(long n) { char b[16]; for (long i = 0; i < n; i++) b[i] = 'x'; return b[0]; }
                 long proc(long n) { return fill(n); }";
     let module = module(text, "");
     let call = |n| run(&module, Target::NativeStack, Box::new(NoHost), "proc", &[Value::I64(n)]);

@@ -21,7 +21,10 @@ fn every_error_has_its_place_and_several_come_at_once() {
             (7, 10, "expected `;`, found `}`"),
         ]
     );
-    assert_eq!(found.to_string().lines().next(), Some("plugin.e:2:14: error: `coutn` is not declared"));
+    assert_eq!(
+        found.to_string().lines().next(),
+        Some("plugin.e:2:14: error: `coutn` is not declared")
+    );
 }
 
 #[test]
@@ -78,7 +81,11 @@ fn usual_mistakes_are_warned_about() {
         ("int f(int a) { return a / 0; }", "this divides by zero: the call will end here"),
     ] {
         let compiled = compile(&Input::new("plugin.e", text)).unwrap();
-        assert!(compiled.warnings.iter().any(|m| m.text() == want), "{text}: {:?}", compiled.warnings);
+        assert!(
+            compiled.warnings.iter().any(|m| m.text() == want),
+            "{text}: {:?}",
+            compiled.warnings
+        );
     }
     let clean = "int f(int a) { for (int i = 0; i < 3; i++) a += i; return a; }";
     assert!(compile(&Input::new("plugin.e", clean)).unwrap().warnings.is_empty());
@@ -86,7 +93,9 @@ fn usual_mistakes_are_warned_about() {
 
 #[test]
 fn no_text_makes_the_compiler_panic_or_run_away() {
-    let deep = |open: &str, close: &str| format!("long f() {{ return {}1{}; }}", open.repeat(5000), close.repeat(5000));
+    let deep = |open: &str, close: &str| {
+        format!("long f() {{ return {}1{}; }}", open.repeat(5000), close.repeat(5000))
+    };
     let mut texts = vec![
         deep("(", ")"),
         deep("-", ""),
@@ -99,6 +108,15 @@ fn no_text_makes_the_compiler_panic_or_run_away() {
         format!("long f(int a) {{ {} ; }}", "if (a) ; else ".repeat(5000)),
         format!("int a[] = {}1{};", "{".repeat(5000), "}".repeat(5000)),
         "int a[] = { [1 << 29] = 1 };".to_owned(),
+        "char a[] = { [(1 << 30) - 2] = 1 };".to_owned(),
+        format!("long g() {{ return 1; }} long f() {{ return ({}g)(); }}", "*".repeat(190)),
+        format!("long f() {{ return {}1{}; }}", "sizeof(".repeat(60), ")".repeat(60)),
+        {
+            let open = "g((struct s){ 1, ".repeat(40);
+            let close = " })".repeat(40);
+            let head = "struct i { int x; }; struct s { int n; struct i x; }; struct i g(struct s a) { return a.x; }";
+            format!("{head} struct i f(struct i v) {{ return {open} v {close}; }}")
+        },
         "struct s { struct s x; };".to_owned(),
         "int a[2] = { [0 ... 1] = 1 };".to_owned(),
         "typedef typedef int x; x x x;".to_owned(),

@@ -1,6 +1,10 @@
 //! Expressions.
 
-use super::{Checked, Checker, Val, effects, lvalue::LVal, scope::Sym};
+use super::{
+    Checked, Checker, Val, effects,
+    lvalue::{Deref, LVal},
+    scope::Sym,
+};
 use crate::{
     ast::{BinOp, Expr, ExprKind, TypeName, UnOp},
     ir::{BlockId, Operand, Term, Ty},
@@ -115,12 +119,9 @@ impl Checker<'_> {
 
     fn unary(&mut self, op: UnOp, inner: &Expr, whole: &Expr) -> Checked<Val> {
         match op {
-            UnOp::Deref => match self.lvalue_opt(whole) {
-                Some(lvalue) => {
-                    let lvalue = lvalue?;
-                    self.load(lvalue)
-                }
-                None => self.rvalue(inner),
+            UnOp::Deref => match self.deref(inner, whole.span)? {
+                Deref::Place(lvalue) => self.load(lvalue),
+                Deref::Function(value) => Ok(value),
             },
             UnOp::Addr => self.address_of(inner, whole.span),
             UnOp::Not => {

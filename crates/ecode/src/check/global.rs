@@ -9,8 +9,11 @@ use crate::{
     ast::{Decl, Declarator, ExprKind, Init, Name, Storage},
     ir::{Global, GlobalId, Operand, Reloc, Ty},
     span::Span,
-    types::{MAX_OBJECT, Type, TypeId},
+    types::{Type, TypeId},
 };
+
+/// All static data together.
+const MAX_STATIC: u64 = 64 << 20;
 
 impl Checker<'_> {
     /// A declaration outside of functions.
@@ -110,7 +113,7 @@ impl Checker<'_> {
             }
         };
         self.static_bytes += size;
-        if self.static_bytes > MAX_OBJECT {
+        if self.static_bytes > MAX_STATIC {
             return Err(self.diags.error(span, "there is too much static data"));
         }
         let align = self.types.align(ty);

@@ -279,9 +279,21 @@ impl Checker<'_> {
     fn fills_whole(&mut self, expr: &Expr, ty: TypeId) -> Checked<bool> {
         match self.types.get(ty) {
             Type::Array(..) => Ok(self.is_text_for(expr, ty)),
-            Type::Record(_) => Ok(self.type_of(expr)?.plain() == ty.plain()),
+            Type::Record(_) => Ok(self.type_of_once(expr)?.plain() == ty.plain()),
             _ => Ok(true),
         }
+    }
+
+    /// The type of `expr`, found once: initialisers inside of initialisers ask again and again.
+    fn type_of_once(&mut self, expr: &Expr) -> Checked<TypeId> {
+        // INVARIANT: the tree outlives the checker's work on it and does not move.
+        let key = std::ptr::from_ref(expr).addr();
+        if let Some(known) = self.expr_types.get(&key) {
+            return Ok(*known);
+        }
+        let ty = self.type_of(expr)?;
+        self.expr_types.insert(key, ty);
+        Ok(ty)
     }
 
     fn designated(

@@ -23,6 +23,12 @@ pub(super) struct LVal {
     pub(super) ty: TypeId,
 }
 
+/// What `*pointer` is: `*function` is the function.
+pub(super) enum Deref {
+    Place(LVal),
+    Function(Val),
+}
+
 impl Checker<'_> {
     /// The place that `expr` names; `None` when it is of a kind that names none.
     pub(super) fn lvalue_opt(&mut self, expr: &Expr) -> Option<Checked<LVal>> {
@@ -31,7 +37,11 @@ impl Checker<'_> {
                 Some(Sym::Var(ty, home)) => Some(Ok(LVal { place: home_place(home), ty })),
                 _ => None,
             },
-            ExprKind::Unary(UnOp::Deref, inner) => self.deref(inner, expr.span).transpose(),
+            ExprKind::Unary(UnOp::Deref, inner) => match self.deref(inner, expr.span) {
+                Ok(Deref::Place(lvalue)) => Some(Ok(lvalue)),
+                Ok(Deref::Function(_)) => None,
+                Err(reported) => Some(Err(reported)),
+            },
             ExprKind::Index(base, index) => Some(self.index(base, index, expr.span)),
             ExprKind::Member { base, field, arrow } => Some(self.member(base, field, *arrow)),
             ExprKind::Str(bytes) => {
@@ -57,20 +67,19 @@ impl Checker<'_> {
         }
     }
 
-    /// `None` for `*function`, which is the function.
-    fn deref(&mut self, inner: &Expr, span: Span) -> Checked<Option<LVal>> {
+    pub(super) fn deref(&mut self, inner: &Expr, span: Span) -> Checked<Deref> {
         let pointer = self.rvalue(inner)?;
         let Some(ty) = self.types.pointee(pointer.ty) else {
             let text = format!("`{}` is not a pointer", self.types.name(pointer.ty));
             return Err(self.diags.error(span, text));
         };
         if matches!(self.types.get(ty), Type::Func(_)) {
-            return Ok(None);
+            return Ok(Deref::Function(pointer));
         }
         if pointer.op == Operand::Int(0) {
             self.diags.warn(span, "this reads or writes at NULL", None);
         }
-        Ok(Some(LVal { place: Place::Mem { addr: pointer.op, off: 0 }, ty }))
+        Ok(Deref::Place(LVal { place: Place::Mem { addr: pointer.op, off: 0 }, ty }))
     }
 
     fn index(&mut self, base: &Expr, index: &Expr, span: Span) -> Checked<LVal> {

@@ -53,6 +53,8 @@ pub(crate) struct Checker<'d> {
     funcs: Vec<FuncInfo>,
     func: FuncState,
     strings: HashMap<Vec<u8>, GlobalId>,
+    /// Types of expressions inside initialisers, by their place in memory.
+    expr_types: HashMap<usize, TypeId>,
     /// Bytes of all static data so far.
     static_bytes: u64,
 }
@@ -67,6 +69,7 @@ impl<'d> Checker<'d> {
             funcs: Vec::new(),
             func: FuncState::default(),
             strings: HashMap::new(),
+            expr_types: HashMap::new(),
             static_bytes: 0,
         };
         checker.builtin_names();
