@@ -25,6 +25,7 @@ fn random_programs_agree_with_gcc_on_every_target() {
         let size = BATCH.min(count - done);
         batch(folder.path(), seed + done as u64, size);
         done += size;
+        println!("{done} programs");
     }
     println!("{done} programs agree on {TARGETS:?} and gcc -O0, -O2");
 }

@@ -71,6 +71,8 @@ pub(crate) struct Program<'r> {
     counters: Vec<String>,
     next: usize,
     helpers: usize,
+    /// How many of them may be called here: a helper calls only those above it.
+    callable: usize,
     loops: usize,
 }
 
@@ -87,6 +89,7 @@ pub(crate) fn program(rng: &mut Rng, id: usize) -> String {
         counters,
         next: 0,
         helpers: 0,
+        callable: 0,
         loops: 0,
     };
     p.globals();
@@ -147,6 +150,7 @@ impl Program<'_> {
 
     fn helper(&mut self) {
         self.global_places();
+        self.callable = self.helpers;
         self.helpers += 1;
         let (n, id) = (self.helpers, self.id);
         self.line(&format!("static int h{n}_{id}(int p, int q) {{"));
@@ -167,6 +171,7 @@ impl Program<'_> {
 
     fn entry(&mut self) {
         self.global_places();
+        self.callable = self.helpers;
         let id = self.id;
         self.line(&format!("long test_{id}(void) {{"));
         self.indent += 1;
@@ -256,7 +261,7 @@ impl Program<'_> {
                 let value = self.int(2);
                 self.line(&format!("{place} {op} {value};"));
             }
-            6 if self.helpers > 0 && self.indent == 1 && self.rng.chance(70) => self.call(),
+            6 if self.callable > 0 && self.indent == 1 && self.rng.chance(70) => self.call(),
             6 | 7 => {
                 // Of a type that is not promoted to a signed one, or small enough.
                 let place = format!("gu_{}.{}", self.id, self.rng.pick(&["w", "u[0]", "b[3]"]));
@@ -305,9 +310,11 @@ impl Program<'_> {
 
     fn call(&mut self) {
         let place = self.place();
-        let (n, id) = (self.rng.below(self.helpers) + 1, self.id);
+        let (n, id) = (self.rng.below(self.callable) + 1, self.id);
         let (a, b) = (self.int(1), self.int(1));
-        let callee = if self.rng.chance(30) { format!("gf_{id}") } else { format!("h{n}_{id}") };
+        let is_entry = self.callable == self.helpers;
+        let callee =
+            if is_entry && self.rng.chance(30) { format!("gf_{id}") } else { format!("h{n}_{id}") };
         self.line(&format!("{place} = {callee}((int)({a}), (int)({b}));"));
     }
 
