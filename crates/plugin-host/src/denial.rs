@@ -36,7 +36,7 @@ impl Denial {
     }
 }
 
-/// The last denials.
+/// The last denials, each once.
 #[derive(Debug, Default)]
 pub(crate) struct Journal(Mutex<VecDeque<Denial>>);
 
@@ -44,6 +44,10 @@ impl Journal {
     pub(crate) fn record(&self, denial: Denial) {
         debug_assert_eq!(denial.question.tclass, Class::Plugin);
         let mut kept = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        // Once is enough: a plugin that asks again and again does not push out what others were denied.
+        if kept.contains(&denial) {
+            return;
+        }
         if kept.len() == KEPT {
             kept.pop_front();
         }

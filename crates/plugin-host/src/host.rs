@@ -211,7 +211,7 @@ impl PluginHost {
         self.entry(name).map_or_else(Vec::new, |entry| entry.version.load().plugin.log())
     }
 
-    /// The last denials, oldest first.
+    /// The last denials, each once, oldest first.
     #[must_use]
     pub fn denials(&self) -> Vec<Denial> {
         self.gate.journal.all()

@@ -23,8 +23,10 @@ pub const EINVAL: i32 = -22;
 /// A limit is reached.
 pub const ENOSPC: i32 = -28;
 
+/// Copies up to this length are part of a turn of the plugin's loops.
+const FREE_BYTES: usize = 1024;
 /// Keys are no longer than this.
-const MAX_KEY: i64 = 1024;
+const MAX_KEY: usize = 1024;
 
 type Linked = wasmtime::Result<()>;
 
@@ -38,7 +40,15 @@ pub(crate) fn link(linker: &mut Linker<Running>) -> Linked {
 
 /// A look at the clock. The first one in a call starts its time.
 fn tick(mut caller: Caller<'_, Running>) -> Linked {
-    let running = caller.data_mut();
+    look_at_clock(caller.data_mut())
+}
+
+/// What takes long by itself looks at the clock by itself.
+fn spend(running: &mut Running, len: usize) -> Linked {
+    if len > FREE_BYTES { look_at_clock(running) } else { Ok(()) }
+}
+
+fn look_at_clock(running: &mut Running) -> Linked {
     let now = Instant::now();
     let time = running.plugin.limits.call_time;
     let deadline = *running.deadline.get_or_insert_with(|| now.checked_add(time).unwrap_or(now));
@@ -56,31 +66,46 @@ fn log(mut caller: Caller<'_, Running>, text: i32, len: i64) -> i32 {
     0
 }
 
-fn get(mut caller: Caller<'_, Running>, key: i32, key_len: i64, out: i32, room: i64) -> i64 {
+fn get(
+    mut caller: Caller<'_, Running>,
+    key: i32,
+    key_len: i64,
+    out: i32,
+    room: i64,
+) -> wasmtime::Result<i64> {
     let Some((memory, running)) = parts(&mut caller, perm::GET_STATE, 1) else {
-        return i64::from(EACCES);
+        return Ok(i64::from(EACCES));
     };
-    let Some(key) = bytes(memory, key, key_len.min(MAX_KEY)) else { return i64::from(EINVAL) };
-    let Some(value) = running.plugin.state.get(key) else { return -1 };
+    let Some(key) = bytes(memory, key, key_len).filter(|key| key.len() <= MAX_KEY) else {
+        return Ok(i64::from(EINVAL));
+    };
+    let Some(value) = running.plugin.state.get(key) else { return Ok(-1) };
+    spend(running, value.len())?;
     let kept = value.len().min(usize::try_from(room).unwrap_or(0));
     match bytes_mut(memory, out, kept) {
         Some(place) => place.copy_from_slice(&value[..kept]),
-        None => return i64::from(EINVAL),
+        None => return Ok(i64::from(EINVAL)),
     }
-    value.len() as i64
+    Ok(value.len() as i64)
 }
 
-fn set(mut caller: Caller<'_, Running>, key: i32, key_len: i64, value: i32, len: i64) -> i32 {
-    let Some((memory, running)) = parts(&mut caller, perm::SET_STATE, 2) else { return EACCES };
+fn set(
+    mut caller: Caller<'_, Running>,
+    key: i32,
+    key_len: i64,
+    value: i32,
+    len: i64,
+) -> wasmtime::Result<i32> {
+    let Some((memory, running)) = parts(&mut caller, perm::SET_STATE, 2) else { return Ok(EACCES) };
     let most = running.plugin.limits.state_bytes;
-    if key_len > MAX_KEY {
-        return EINVAL;
+    let (Some(key), Some(value)) = (bytes(memory, key, key_len), bytes(memory, value, len)) else {
+        return Ok(EINVAL);
+    };
+    if key.len() > MAX_KEY {
+        return Ok(EINVAL);
     }
-    match (bytes(memory, key, key_len), bytes(memory, value, len)) {
-        (Some(key), Some(value)) if running.plugin.state.set(key, value, most) => 0,
-        (Some(_), Some(_)) => ENOSPC,
-        _ => EINVAL,
-    }
+    spend(running, value.len())?;
+    Ok(if running.plugin.state.set(key, value, most) { 0 } else { ENOSPC })
 }
 
 /// The plugin's memory and what belongs to its call, if it has the permission.

@@ -171,6 +171,7 @@ fn hostile_plugins_end_their_own_calls_and_no_one_elses() {
             "while (host_log(out, 1000) == 0) ; for (;;) host_set(out, 8, in, 1 << 30);",
             "time",
         ),
+        ("copies", "for (;;) host_set(\"k\", 1, in, 1000000);", "time"),
         (
             "args",
             "host_log(out, -1); host_log((char *)-1, 9); host_get(in, -5, out, 4); return 1 / 0;",

@@ -129,7 +129,7 @@ impl Program<'_> {
         self.line(&format!("static int gm_{id}[3][4] = {{ {{ 1, 2 }}, 3, 4, 5, 6, {{ 7 }} }};"));
         let first = self.rng.below(100);
         self.line(&format!("enum {{ E1_{id} = {first}, E2_{id} }};"));
-        self.line(&format!("static int (*gf_{id})(int, int);"));
+        self.line(&format!("static int (*gf_{id})(int, int, int);"));
     }
 
     fn global_places(&mut self) {
@@ -153,14 +153,14 @@ impl Program<'_> {
         self.callable = self.helpers;
         self.helpers += 1;
         let (n, id) = (self.helpers, self.id);
-        self.line(&format!("static int h{n}_{id}(int p, int q) {{"));
+        self.line(&format!("static int h{n}_{id}(int p, int q, int depth) {{"));
         self.indent += 1;
         self.places.extend(["p".into(), "q".into()]);
         let count = self.rng.below(3) + 1;
         self.statements(count, 1);
         if self.rng.chance(30) {
             self.line(&format!(
-                "if (q > 0) return h{n}_{id}((int)((unsigned)p * 3u), (q & 7) - 1);"
+                "if (depth > 0) return h{n}_{id}((int)((unsigned)p * 3u), q, depth - 1);"
             ));
         }
         let result = self.int(2);
@@ -309,13 +309,14 @@ impl Program<'_> {
     }
 
     fn call(&mut self) {
-        let place = self.place();
+        // C does not say whether an index is evaluated before the call.
+        let place = self.plain_place();
         let (n, id) = (self.rng.below(self.callable) + 1, self.id);
         let (a, b) = (self.int(1), self.int(1));
         let is_entry = self.callable == self.helpers;
         let callee =
             if is_entry && self.rng.chance(30) { format!("gf_{id}") } else { format!("h{n}_{id}") };
-        self.line(&format!("{place} = {callee}((int)({a}), (int)({b}));"));
+        self.line(&format!("{place} = {callee}((int)({a}), (int)({b}), 4);"));
     }
 
     fn counted_loop(&mut self, depth: usize) {
@@ -381,6 +382,10 @@ impl Program<'_> {
                 _ => format!("gu_{id}.b[({index}) & 7]"),
             };
         }
+        self.plain_place()
+    }
+
+    fn plain_place(&mut self) -> String {
         let places = std::mem::take(&mut self.places);
         let place = self.rng.pick(&places).clone();
         self.places = places;
