@@ -304,16 +304,20 @@ unsafe extern "sysv64" fn raise(context: *mut Context, code: u64) -> ! {
 
 /// Calls host function `number`: arguments in `cells`, the result in the first of them. Not 0 when it failed.
 unsafe extern "sysv64" fn host_entry(context: *mut Context, number: u64, cells: *mut u64) -> u64 {
-    // SAFETY: generated code passes the context that `NativeInstance::context` filled in, whose instance is
-    // borrowed by the running call and touched by no one else while generated code runs.
-    let inside = unsafe { &mut *(*context).instance };
+    // SAFETY: generated code passes the context that `NativeInstance::context` filled in for the running call.
+    let instance = unsafe { (*context).instance };
+    // SAFETY: that context names the instance's own `inside`, which the running call borrows mutably and which no
+    // one else touches while generated code runs.
+    let inside = unsafe { &mut *instance };
     let shared = Arc::clone(&inside.shared);
     let func = &shared.module.funcs[number as usize];
     let sig = shared.module.sig_of(FuncId(number as u32));
     let args: Vec<Value> = (sig.params.iter().enumerate())
         .map(|(index, ty)| {
             // SAFETY: generated code passes as many cells as the function has parameters.
-            Value::from_bits(*ty, unsafe { *cells.add(index) })
+            let cell = unsafe { cells.add(index) };
+            // SAFETY: as above; generated code has written every one of them.
+            Value::from_bits(*ty, unsafe { cell.read() })
         })
         .collect();
     let call = AssertUnwindSafe(|| inside.host.call(&func.name, &args, &mut ProcessMemory));

@@ -12,7 +12,8 @@ pub(super) struct TrialHost {
 impl Host for TrialHost {
     fn call(&mut self, name: &str, args: &[Value], memory: &mut dyn Memory) -> Result<u64, String> {
         let invalid = i64::from(EINVAL) as u64;
-        let bytes = |memory: &dyn Memory, at: u64, len: i64| memory.read(at, u64::try_from(len).ok()?);
+        let bytes =
+            |memory: &dyn Memory, at: u64, len: i64| memory.read(at, u64::try_from(len).ok()?);
         match (name, args) {
             ("host_log", [Value::Ptr(at), Value::I64(len)]) => match bytes(memory, *at, *len) {
                 Some(text) => {

@@ -58,7 +58,9 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
                 let outcome = one(target)?;
                 eprintln!("{target:?}: code {:.1?}, call {:.1?}", outcome.compile, outcome.call);
                 match &first {
-                    Some(reply) if *reply != outcome.reply => bail!("{target:?} replies differently"),
+                    Some(reply) if *reply != outcome.reply => {
+                        bail!("{target:?} replies differently")
+                    }
                     _ => first = Some(outcome.reply),
                 }
             }
@@ -85,7 +87,8 @@ fn on_target(
 
 fn isolated(module: &Module, request: &[u8], args: &RunArgs) -> anyhow::Result<Outcome> {
     let memory = WasmOptions { max_memory_bytes: 1 << 30, ..WasmOptions::default() };
-    let engine = IsolatedEngine::new(IsolatedOptions { memory, instances: 1, ..Default::default() })?;
+    let engine =
+        IsolatedEngine::new(IsolatedOptions { memory, instances: 1, ..Default::default() })?;
     let start = Instant::now();
     let code = engine.compile(module)?;
     let compile = start.elapsed();

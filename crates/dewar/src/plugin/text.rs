@@ -8,7 +8,8 @@ use std::{fs, io::IsTerminal, path::Path};
 
 /// Compiles the text in `file`. Errors and warnings go to standard error; `None` after an error.
 pub(super) fn compile_file(file: &Path) -> anyhow::Result<Option<Compiled>> {
-    let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+    let text =
+        fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
     let name = file.display().to_string();
     let input = Input { host: HOST_DECLARATIONS, ..Input::new(&name, &text) };
     match compile(&input) {

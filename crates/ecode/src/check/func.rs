@@ -45,12 +45,6 @@ pub(super) struct Label {
     pub(super) used: Option<Span>,
 }
 
-impl Default for BlockId {
-    fn default() -> Self {
-        BlockId(0)
-    }
-}
-
 impl Default for TypeId {
     fn default() -> Self {
         TypeId::VOID

@@ -65,7 +65,7 @@ impl MemTy {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Reg(pub u32);
 /// A basic block of a function; 0 is the entry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BlockId(pub u32);
 /// A piece of a function's frame that has an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

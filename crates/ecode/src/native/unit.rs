@@ -85,21 +85,24 @@ fn new_jit(symbols: &[(&str, *const u8)]) -> Result<JITModule, NativeError> {
     Ok(JITModule::new(builder))
 }
 
+/// Declares a function of the process that takes `params` words.
+fn import(
+    jit: &mut JITModule,
+    name: &str,
+    params: usize,
+    returns: bool,
+) -> Result<FuncId, NativeError> {
+    let mut sig = jit.make_signature();
+    sig.params = vec![AbiParam::new(types::I64); params];
+    sig.returns = vec![AbiParam::new(types::I64); usize::from(returns)];
+    Ok(jit.declare_function(name, Linkage::Import, &sig)?)
+}
+
 fn declare<'m>(
     module: &'m ir::Module,
     protection: Protection,
     jit: &mut JITModule,
 ) -> Result<Shared<'m>, NativeError> {
-    let pointers = |jit: &JITModule, params: usize, ret: bool| {
-        let mut sig = jit.make_signature();
-        sig.params = vec![AbiParam::new(types::I64); params];
-        sig.returns = vec![AbiParam::new(types::I64); usize::from(ret)];
-        sig
-    };
-    let import = |jit: &mut JITModule, name: &str, params, ret| {
-        let sig = pointers(jit, params, ret);
-        jit.declare_function(name, Linkage::Import, &sig)
-    };
     let raise = import(jit, symbol::RAISE, 2, false)?;
     let host = import(jit, symbol::HOST, 3, true)?;
     let copy = import(jit, symbol::COPY, 3, false)?;
