@@ -20,7 +20,7 @@ impl Random {
 
     /// A number below `end`, 0 if that is 0.
     pub(crate) fn below(&mut self, end: usize) -> usize {
-        (u128::from(self.next()) * end as u128 >> 64) as usize
+        ((u128::from(self.next()) * end as u128) >> 64) as usize
     }
 
     /// A number from `low` to `high`, inclusive.

@@ -1,22 +1,40 @@
-//! The `dewar` command.
+//! The `dewar` command. See `dewar --help`.
+#![forbid(unsafe_code)]
+
+mod bench;
+mod cli;
+mod completions;
+mod doctor;
+mod explain;
+mod failure;
+mod man;
+mod output;
+mod policy;
 mod run;
-fn main() -> anyhow::Result<()> {
-    let inherited = monitor::launch::Inherited::capture();
-    let mut args: Vec<_> = std::env::args_os().skip(1).collect();
-    let mut request = run::RunRequest { profile: "workspace".into(), mode: None, workspace: std::env::current_dir()?, stats: false, audit: None, allow_degraded: false, without: vec![], enforce: monitor::Enforce::ALL, json: false, command: vec![] };
-    while let Some(a) = args.first().and_then(|a| a.to_str()).filter(|a| a.starts_with('-')).map(str::to_owned) {
-        args.remove(0);
-        match a.as_str() {
-            "--" => break,
-            "-p" => request.profile = args.remove(0).into_string().unwrap(),
-            "--stats" => request.stats = true,
-            "--json" => request.json = true,
-            "--fast" => request.mode = Some(monitor::Mode::Fast),
-            "--off" => request.enforce = monitor::Enforce::OFF,
-            "--audit" => request.audit = Some(args.remove(0).into()),
-            _ => panic!("{a}"),
-        }
+mod surroundings;
+
+use clap::Parser as _;
+use cli::{Cli, Command};
+use monitor::launch::Inherited;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    // First of all: descriptors that Dewar opens itself are not the command's.
+    let inherited = Inherited::capture();
+    match dispatch(Cli::parse().command, inherited) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => failure::report(error),
     }
-    request.command = args;
-    run::run(&request, inherited)?.leave()
+}
+
+fn dispatch(command: Command, inherited: Inherited) -> anyhow::Result<()> {
+    match command {
+        Command::Run(args) => run::run(&args.into(), inherited)?.leave(),
+        Command::Explain(args) => explain::run(&args),
+        Command::Policy(args) => policy::run(&args),
+        Command::Doctor(args) => doctor::run(&args),
+        Command::Bench(args) => bench::run(args),
+        Command::Completions(args) => completions::run(&args),
+        Command::Man(args) => man::run(&args),
+    }
 }

@@ -35,7 +35,7 @@ impl Arrangement {
         let view = View { private_tmp, absent: absent(plan), keep: keep(plan), ..View::default() };
         let mut this = Self { view, ..Self::default() };
         for place in &plan.places {
-            this.cover(place, plan.from_above(place), &|place| Some(vec![place.tree.path.clone()]));
+            this.cover(place, plan.around(place), &|place| Some(vec![place.tree.path.clone()]));
         }
         for pattern in &plan.patterns {
             let around =

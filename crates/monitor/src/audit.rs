@@ -139,7 +139,7 @@ impl Audit {
 
     fn describe(&self, asker: Asker<'_>, access: &Access, denied: bool) -> Record {
         let Access { question, requested, verdict, granted, .. } = *access;
-        let identity = asker.caller.identity().unwrap_or_default();
+        let identity = asker.caller.identity().cloned().unwrap_or_default();
         let context = |sid| self.server.sid_to_context(sid).unwrap_or_default();
         let names =
             |vector: AccessVector| vector.names(question.tclass).map(str::to_owned).collect();

@@ -145,7 +145,7 @@ pub(crate) mod tests {
             4 => arch,
             _ => {
                 let arg = args[(offset as usize - 16) / 8];
-                if offset % 8 == 0 { arg as u32 } else { (arg >> 32) as u32 }
+                if offset.is_multiple_of(8) { arg as u32 } else { (arg >> 32) as u32 }
             }
         };
         let (mut pc, mut a) = (0usize, 0u32);

@@ -9,6 +9,7 @@ use rustix::{
     io::{Errno, Result},
 };
 use std::{
+    cell::OnceCell,
     io::Read as _,
     os::{
         fd::{AsFd, OwnedFd},
@@ -26,6 +27,8 @@ const PAGE: u64 = 4096;
 pub(crate) struct Caller<'a> {
     pub(crate) view: &'a View,
     pub(crate) call: &'a Notification,
+    /// Filled in when somebody asks: finding out takes longer than most decisions.
+    pub(crate) who: &'a OnceCell<Identity>,
 }
 
 /// Identity of a process, read once from `/proc/TID/status`.
@@ -49,7 +52,7 @@ pub(crate) struct Identity {
     pub(crate) fsgid: u32,
 }
 
-impl Caller<'_> {
+impl<'a> Caller<'a> {
     /// Argument `n` as a C `int`.
     pub(crate) fn int(&self, n: usize) -> i32 {
         self.call.args[n] as i32
@@ -68,6 +71,9 @@ impl Caller<'_> {
             bytes.truncate(start + got);
             if let Some(end) = bytes[start..].iter().position(|byte| *byte == 0) {
                 bytes.truncate(start + end);
+                if bytes.len() >= PATH_MAX {
+                    break;
+                }
                 return Ok(std::ffi::OsString::from_vec(bytes).into());
             }
             if got < room {
@@ -124,9 +130,21 @@ impl Caller<'_> {
         self.base(fd)
     }
 
+    /// The flags that descriptor `fd` of the caller was opened with.
+    pub(crate) fn flags(&self, fd: i32) -> Result<OFlags> {
+        let text = read_text(self.view, &format!("{}/fdinfo/{fd}", self.call.tid))?;
+        let field = text.lines().find_map(|line| line.strip_prefix("flags:"));
+        let bits = field.and_then(|field| u32::from_str_radix(field.trim(), 8).ok());
+        bits.map(OFlags::from_bits_retain).ok_or(Errno::BADF)
+    }
+
     /// Who the caller is.
-    pub(crate) fn identity(&self) -> Result<Identity> {
-        identity(self.view, self.call.tid)
+    pub(crate) fn identity(&self) -> Result<&'a Identity> {
+        if let Some(known) = self.who.get() {
+            return Ok(known);
+        }
+        let identity = identity(self.view, self.call.tid)?;
+        Ok(self.who.get_or_init(|| identity))
     }
 
     /// The program that the caller runs; empty when it cannot be told.
@@ -175,7 +193,9 @@ fn parse_status(text: &str) -> Option<Identity> {
         parent: number("PPid", 0)?,
         inner_pid: last("NStgid")?,
         inner_tid: last("NSpid")?,
-        umask: u32::from_str_radix(field("Umask")?.trim(), 8).ok()?,
+        // A process that has ended has none.
+        umask: field("Umask")
+            .map_or(Some(0o777), |mask| u32::from_str_radix(mask.trim(), 8).ok())?,
         fsuid: number("Uid", 3)?,
         fsgid: number("Gid", 3)?,
     })

@@ -50,17 +50,19 @@ pub(crate) struct View {
     pub(crate) proc: OwnedFd,
     /// `/proc/self/fd` of the monitor, there.
     pub(crate) own_fds: OwnedFd,
+    /// The sandbox's first process, which is ours.
+    init: u32,
 }
 
 impl View {
-    pub(crate) fn new(proc: OwnedFd) -> Result<Self> {
+    pub(crate) fn new(proc: OwnedFd, init: u32) -> Result<Self> {
         let own_fds = rustix::fs::openat(
             &proc,
             "self/fd",
             OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
             Mode::empty(),
         )?;
-        Ok(Self { proc, own_fds })
+        Ok(Self { proc, own_fds, init })
     }
 
     pub(crate) fn is_proc(&self, fd: BorrowedFd<'_>) -> Result<bool> {
@@ -79,10 +81,10 @@ impl View {
         if asker.inner_pid == asker.pid {
             return Ok(inner);
         }
-        let asker_space = self.pid_namespace(asker.pid)?;
+        // All of the sandbox share one PID namespace: none of them can make another.
         let same = |pid: &u32| {
             caller::identity(self, *pid).is_ok_and(|it| it.inner_pid == inner)
-                && self.pid_namespace(*pid).is_ok_and(|space| space == asker_space)
+                && self.is_inside(*pid)
         };
         self.pids()?.into_iter().find(same).ok_or(Errno::SRCH)
     }
@@ -122,13 +124,18 @@ impl View {
         }
     }
 
-    /// Whether two processes see the same PIDs.
-    pub(crate) fn share_pids(&self, one: u32, other: u32) -> bool {
-        matches!((self.pid_namespace(one), self.pid_namespace(other)), (Ok(a), Ok(b)) if a == b)
-    }
-
-    fn pid_namespace(&self, pid: u32) -> Result<std::ffi::CString> {
-        rustix::fs::readlinkat(&self.proc, format!("{pid}/ns/pid"), Vec::new())
+    /// Whether a process belongs to the sandbox: it came from the command, and through its filter. Orphans go to its
+    /// first process, or to the monitor.
+    pub(crate) fn is_inside(&self, pid: u32) -> bool {
+        let mut at = pid;
+        while at > 1 {
+            if at == self.init || at == std::process::id() {
+                return pid != at && pid != self.init;
+            }
+            let Ok(identity) = caller::identity(self, at) else { return false };
+            at = identity.parent;
+        }
+        false
     }
 }
 
@@ -166,12 +173,10 @@ pub(crate) struct Gate {
     pub(crate) absent: Vec<std::path::PathBuf>,
     /// The IDs that every on-behalf operation is done with: the program's, unless it changed them.
     pub(crate) ids: (u32, u32),
+    /// Some domain has a capability that lets it change its IDs.
+    pub(crate) ids_change: bool,
     /// Nothing is decided: the base that measurements compare with.
     pub(crate) off: bool,
-    /// The sandbox's first process, which is ours.
-    pub(crate) init: u32,
-    /// The sandbox sees no process but its own.
-    pub(crate) private_pids: bool,
     pub(crate) lead: Lead,
 }
 
@@ -235,22 +240,6 @@ impl Gate {
         }
     }
 
-    /// Whether a process belongs to the sandbox: it came from the command, and through its filter.
-    pub(crate) fn is_inside(&self, pid: u32) -> bool {
-        if self.private_pids {
-            return self.view.share_pids(pid, self.init) && pid != self.init;
-        }
-        let mut at = pid;
-        while at > 1 {
-            if at == std::process::id() {
-                return pid != at && pid != self.init;
-            }
-            let Ok(identity) = caller::identity(&self.view, at) else { return false };
-            at = identity.parent;
-        }
-        false
-    }
-
     /// Whether the last process of the sandbox is gone.
     fn is_deserted(&self) -> bool {
         use rustix::event::{PollFd, PollFlags, poll};
@@ -293,7 +282,8 @@ impl Gate {
             // Soundness is not asked for: the whole run was started without decisions.
             return Ok(Answer::Continue);
         }
-        let caller = Caller { view: &self.view, call };
+        let who = std::cell::OnceCell::new();
+        let caller = Caller { view: &self.view, call, who: &who };
         let number = Sysno::new(call.nr as usize).ok_or(Errno::NOSYS)?;
         let ssid = self.subjects.sid(self, caller)?;
         let asker = Asker { gate: self, caller, ssid, number };

@@ -65,15 +65,31 @@ pub(crate) fn literal(regex: &str) -> Option<Tree> {
     Some(Tree { path: path.into(), deep })
 }
 
-/// Length of the part of a regular expression before its first special character.
-fn stem_len(regex: &str) -> usize {
-    let special = |c: char| ".*+?()[]{}|^$\\".contains(c);
-    regex.find(special).unwrap_or(regex.len())
+/// The part of a regular expression before its first special character, without the `\` of escaped ones.
+fn stem(regex: &str) -> String {
+    let mut stem = String::new();
+    let mut chars = regex.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '\\' => match chars.next() {
+                Some(escaped) if !escaped.is_alphanumeric() => stem.push(escaped),
+                _ => break,
+            },
+            '*' | '?' | '{' => {
+                // What they repeat is not sure to be there.
+                stem.pop();
+                break;
+            }
+            c if ".+()[]}|^$".contains(c) => break,
+            c => stem.push(c),
+        }
+    }
+    stem
 }
 
 /// The directory that everything which a rule can match lies in or below.
 pub(crate) fn stem_dir(regex: &str) -> PathBuf {
-    let stem = &regex[..stem_len(regex)];
+    let stem = stem(regex);
     PathBuf::from(&stem[..=stem.rfind('/').unwrap_or(0)])
 }
 
@@ -100,7 +116,7 @@ impl PathRules {
                 trees.entry(tree.path.clone()).or_default().push((tree, rule.kind, index));
             } else {
                 sources.push(anchored(rule)?);
-                pattern_rules.push((stem_len(&rule.path), rule.kind, index));
+                pattern_rules.push((stem(&rule.path).len(), rule.kind, index));
             }
         }
         let sids = rules.iter().map(|rule| rule.sid).collect();
@@ -132,13 +148,8 @@ impl PathRules {
             .map(|index| self.pattern_rules[index])
             .filter(|(_, rule, _)| fits(*rule))
             .map(|(stem, _, index)| (stem, index))
-            .max_by_key(|(stem, _)| *stem);
-        // A pattern is more specific than a tree of the same stem.
-        let best = match (tree, pattern) {
-            (Some(tree), Some(pattern)) if tree.0 > pattern.0 => Some(tree),
-            (tree, pattern) => pattern.or(tree),
-        };
-        best.map(|(_, index)| index)
+            .max();
+        tree.max(pattern).map(|(_, index)| index)
     }
 }
 
@@ -298,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_stem_wins_then_the_pattern_then_the_later() {
+    fn the_longest_stem_wins_then_the_later_rule() {
         use FileKind::Any;
         let rules = rules(&[
             ("/.*", Any, 101),
@@ -309,6 +320,8 @@ mod tests {
             ("/home/u/[^/]*", Any, 106),
             ("/home/u/[^/]*_history", Any, 107),
             ("/dev/null", FileKind::Char, 108),
+            (r"/w/\.conf(/.*)?", Any, 109),
+            (r"/w/\.conf/secret[^/]*(/.*)?", Any, 110),
         ]);
         for (path, want) in [
             ("/", 101),
@@ -322,6 +335,8 @@ mod tests {
             ("/srv/x", 101),
             ("/home/u/.profile", 106),
             ("/home/u/.sh_history", 107),
+            ("/w/.conf/x", 109),
+            ("/w/.conf/secret1/k", 110),
         ] {
             assert_eq!(rules.sid(Path::new(path), FileKind::File), sid(want), "{path}");
         }
@@ -346,6 +361,7 @@ mod tests {
         assert_eq!(literal(r"/a\d"), None);
         assert_eq!(stem_dir(r"/home/u/[^/]*_history"), Path::new("/home/u/"));
         assert_eq!(stem_dir(r"/home/u/x*"), Path::new("/home/u/"));
+        assert_eq!(stem_dir(r"/home/\.u/x[ab]"), Path::new("/home/.u/"));
     }
 
     #[test]

@@ -20,6 +20,7 @@ mod filter;
 mod gate;
 mod label;
 pub mod launch;
+pub mod layers;
 mod manager;
 mod plan;
 mod process;

@@ -2,7 +2,7 @@
 
 use crate::{audit::Access, gate::Asker};
 use avc::{Avc, Hint, Stats};
-use flask::{AccessVector, Class, Question, SecurityServer, Seqno, Sid};
+use flask::{AccessVector, Class, Question, SecurityServer, Sid};
 use rustix::io::Errno;
 use std::sync::Arc;
 
@@ -34,10 +34,6 @@ impl Manager {
 
     pub(crate) fn stats(&self) -> Stats {
         self.avc.stats()
-    }
-
-    pub(crate) fn reset(&self, seqno: Seqno) {
-        self.avc.reset(seqno);
     }
 
     /// Asks whether `asker` may; records what policy wants recorded. No answer is a denial.

@@ -7,7 +7,10 @@ use flask::{
     Unreachable, perm,
 };
 use landlock::{Access, AccessFs, BitFlags};
-use std::path::{Path, PathBuf};
+use std::{
+    collections::HashMap,
+    path::{Path, PathBuf},
+};
 
 /// Rights in the words of Landlock.
 pub(crate) type Rights = BitFlags<AccessFs>;
@@ -35,6 +38,8 @@ pub(crate) struct Plan {
     pub(crate) domains: Vec<Sid>,
     /// Literal places, outermost first.
     pub(crate) places: Vec<Place>,
+    /// Where in `places` a path stands.
+    by_path: HashMap<PathBuf, usize>,
     /// Places known only by pattern, with the directory that they lie below.
     pub(crate) patterns: Vec<Place>,
     /// Rights that some file without a rule has: no envelope can be exact for them.
@@ -92,19 +97,16 @@ impl Plan {
         let rest = Tree { path: "/".into(), deep: true };
         let rest = place(server, &domains, rest, InitialSid::File.into())?;
         let relabels = relabels(server, &domains, &types);
-        Ok(Self { domains, places, patterns, unruled: rest.any, relabels })
+        // Of several rules for one path the last decides.
+        let by_path = places.iter().enumerate();
+        let by_path = by_path.map(|(index, place)| (place.tree.path.clone(), index)).collect();
+        Ok(Self { domains, places, by_path, patterns, unruled: rest.any, relabels })
     }
 
     /// The literal place that `path` itself lies in.
     pub(crate) fn innermost(&self, path: &Path) -> Option<&Place> {
-        let holds = |place: &&Place| {
-            if place.tree.deep {
-                path.starts_with(&place.tree.path)
-            } else {
-                path == place.tree.path
-            }
-        };
-        self.places.iter().rev().find(holds)
+        let place = path.ancestors().find_map(|ancestor| self.by_path.get(ancestor));
+        place.map(|&index| &self.places[index])
     }
 
     /// The rights that the kernel enforces exactly as policy decides them, once it grants `any` below every place.
@@ -114,7 +116,7 @@ impl Plan {
         for place in &self.places {
             exact &= place.all | !place.any;
             if !shielded(place) {
-                exact &= !self.from_above(place) | place.any;
+                exact &= !self.around(place) | place.any;
             }
         }
         for pattern in &self.patterns {
@@ -128,13 +130,13 @@ impl Plan {
             }
         }
         if self.relabels {
-            exact &= !BitFlags::from(AccessFs::MakeReg)
+            exact &= !BitFlags::from(AccessFs::MakeReg);
         }
         exact
     }
 
     /// The rights of the place that surrounds a literal place.
-    pub(crate) fn from_above(&self, place: &Place) -> Rights {
+    pub(crate) fn around(&self, place: &Place) -> Rights {
         let outer = place.tree.path.parent().and_then(|parent| self.innermost(parent));
         outer.map_or(Rights::empty(), |outer| outer.any)
     }
@@ -142,10 +144,17 @@ impl Plan {
     /// What the envelope grants: each place with those rights of some domain that the program uses itself.
     pub(crate) fn envelope(&self, used: Rights) -> Vec<(PathBuf, Rights)> {
         let places = self.places.iter().chain(&self.patterns);
-        let all = places.map(|place| (place.tree.path.clone(), place.any & used));
-        let rest = std::iter::once(("/".into(), self.unruled & used));
+        let all = places.map(|place| (place.tree.path.clone(), granted(place.any, used)));
+        let rest = std::iter::once(("/".into(), granted(self.unruled, used)));
         all.chain(rest).filter(|(_, rights)| !rights.is_empty()).collect()
     }
+}
+
+/// Of the rights `any`, those that the program uses itself. The kernel reads what it executes on the program's behalf.
+fn granted(any: Rights, used: Rights) -> Rights {
+    let executes = (any & used).contains(AccessFs::Execute);
+    let read = if executes { AccessFs::ReadFile.into() } else { Rights::empty() };
+    any & (used | read)
 }
 
 /// Whether some domain's new files get another label than the directory that they are made in.

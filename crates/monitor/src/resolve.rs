@@ -10,7 +10,7 @@ use crate::{
     label::path_from,
 };
 use rustix::{
-    fs::{Mode, OFlags, ResolveFlags},
+    fs::{FileType, Mode, OFlags, ResolveFlags},
     io::{Errno, Result},
 };
 use std::{
@@ -69,9 +69,17 @@ pub(crate) struct Found {
     pub(crate) wants_dir: bool,
 }
 
+impl Found {
+    /// The object: `ENOENT` if there is none, `ENOTDIR` if the path wants a directory and this is something else.
+    pub(crate) fn existing(self) -> Result<OwnedFd> {
+        let object = self.object.ok_or(Errno::NOENT)?;
+        let kind = FileType::from_raw_mode(rustix::fs::fstat(&object)?.st_mode);
+        if self.wants_dir && !kind.is_dir() { Err(Errno::NOTDIR) } else { Ok(object) }
+    }
+}
+
 struct Walk<'a> {
     caller: Caller<'a>,
-    identity: Identity,
     at: OwnedFd,
     todo: VecDeque<OsString>,
     links: usize,
@@ -80,14 +88,13 @@ struct Walk<'a> {
 }
 
 /// Walks `name` to its end. Symbolic links on the way are followed as the kernel does.
-pub(crate) fn walk(caller: Caller<'_>, identity: &Identity, name: Name<'_>) -> Result<Found> {
+pub(crate) fn walk(caller: Caller<'_>, name: Name<'_>) -> Result<Found> {
     if name.path.as_os_str().is_empty() {
         return Err(Errno::NOENT);
     }
     let at = if name.path.is_absolute() { root()? } else { caller.base(name.dirfd)? };
     let in_proc = if name.path.is_absolute() { None } else { trail_of(caller, at.as_fd())? };
-    let identity = identity.clone();
-    let mut walk = Walk { caller, identity, at, todo: VecDeque::new(), links: 0, in_proc };
+    let mut walk = Walk { caller, at, todo: VecDeque::new(), links: 0, in_proc };
     walk.push(name.path);
     walk.run(name.follow)
 }
@@ -152,7 +159,7 @@ impl Walk<'_> {
         slash: bool,
         follow: bool,
     ) -> Result<Option<Found>> {
-        if let Some(target) = self.own_process(part) {
+        if let Some(target) = self.own_process(part)? {
             self.follow_link(path_from(target.as_bytes()))?;
             return Ok(None);
         }
@@ -161,14 +168,14 @@ impl Walk<'_> {
             Err(Errno::NOENT) if last => return self.end(part, None, slash).map(Some),
             opened => opened?,
         };
-        let kind = rustix::fs::FileType::from_raw_mode(rustix::fs::fstat(&fd)?.st_mode);
-        if kind == rustix::fs::FileType::Symlink && (!last || follow || slash) {
-            return self.symlink(part, fd, last, slash);
+        let kind = FileType::from_raw_mode(rustix::fs::fstat(&fd)?.st_mode);
+        if kind == FileType::Symlink && (!last || follow || slash) {
+            return self.symlink(part, &fd, last, slash);
         }
         if last {
             return self.end(part, Some(fd), slash).map(Some);
         }
-        if kind != rustix::fs::FileType::Directory {
+        if kind != FileType::Directory {
             return Err(Errno::NOTDIR);
         }
         self.enter(part, fd)?;
@@ -178,12 +185,12 @@ impl Walk<'_> {
     fn symlink(
         &mut self,
         part: &OsStr,
-        fd: OwnedFd,
+        fd: &OwnedFd,
         last: bool,
         slash: bool,
     ) -> Result<Option<Found>> {
         if self.in_proc.as_ref().is_some_and(|trail| trail.first().is_some_and(|pid| is_pid(pid))) {
-            let process = self.foreign_process();
+            let process = self.foreign_process()?;
             let target = self.magic(part)?;
             if last {
                 return Ok(Some(Found {
@@ -201,7 +208,7 @@ impl Walk<'_> {
             self.at = target;
             return Ok(None);
         }
-        let target = rustix::fs::readlinkat(&fd, c"", Vec::new())?;
+        let target = rustix::fs::readlinkat(fd, c"", Vec::new())?;
         self.follow_link(path_from(target.as_bytes()))?;
         Ok(None)
     }
@@ -220,16 +227,16 @@ impl Walk<'_> {
     }
 
     /// What `self` and `thread-self` mean to the caller, at the root of a proc file system.
-    fn own_process(&self, part: &OsStr) -> Option<OsString> {
+    fn own_process(&self, part: &OsStr) -> Result<Option<OsString>> {
         if self.in_proc.as_ref().is_none_or(|trail| !trail.is_empty()) {
-            return None;
+            return Ok(None);
         }
-        let Identity { inner_pid, inner_tid, .. } = self.identity;
-        match part.as_bytes() {
+        let &Identity { inner_pid, inner_tid, .. } = self.caller.identity()?;
+        Ok(match part.as_bytes() {
             b"self" => Some(inner_pid.to_string().into()),
             b"thread-self" => Some(format!("{inner_pid}/task/{inner_tid}").into()),
             _ => None,
-        }
+        })
     }
 
     /// The object behind a magic link of `/proc/PID/…`, asked of the monitor's own proc file system.
@@ -237,7 +244,7 @@ impl Walk<'_> {
         let trail = self.in_proc.as_deref().unwrap_or_default();
         let pid: u32 =
             trail.first().and_then(|pid| pid.to_str()?.parse().ok()).ok_or(Errno::NOENT)?;
-        let outer = self.caller.view.outer_pid(pid, &self.identity)?;
+        let outer = self.caller.view.outer_pid(pid, self.caller.identity()?)?;
         let mut path = outer.to_string();
         for component in trail[1..].iter().map(OsString::as_os_str).chain([part]) {
             path.push('/');
@@ -266,24 +273,30 @@ impl Walk<'_> {
         Ok(())
     }
 
-    fn foreign_process(&self) -> Option<u32> {
-        let pid = self.in_proc.as_ref()?.first()?.to_str()?.parse().ok()?;
-        (pid != self.identity.inner_pid).then_some(pid)
+    /// The process whose directory the walk is in, unless it is the caller's.
+    fn foreign_process(&self) -> Result<Option<u32>> {
+        let first = self.in_proc.as_ref().and_then(|trail| trail.first());
+        self.unless_own(first.and_then(|pid| pid.to_str()?.parse().ok()))
+    }
+
+    fn unless_own(&self, pid: Option<u32>) -> Result<Option<u32>> {
+        let Some(pid) = pid else { return Ok(None) };
+        Ok((pid != self.caller.identity()?.inner_pid).then_some(pid))
     }
 
     fn end(&mut self, part: &OsStr, object: Option<OwnedFd>, wants_dir: bool) -> Result<Found> {
-        let mut process = self.foreign_process();
+        let mut process = self.foreign_process()?;
         if let (Some([]), Some(pid)) =
             (self.in_proc.as_deref(), part.to_str().and_then(|p| p.parse().ok()))
         {
-            process = (pid != self.identity.inner_pid).then_some(pid);
+            process = self.unless_own(Some(pid))?;
         }
         let parent = self.at.try_clone().map_err(|_| Errno::MFILE)?;
         Ok(Found { entry: Some((parent, part.to_owned())), object, process, wants_dir })
     }
 
     fn end_at_directory(self) -> Result<Found> {
-        let process = self.foreign_process();
+        let process = self.foreign_process()?;
         Ok(Found { entry: None, object: Some(self.at), process, wants_dir: true })
     }
 }

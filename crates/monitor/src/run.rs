@@ -54,6 +54,8 @@ pub struct Job {
     pub namespaces: Namespaces,
     /// The Landlock ABI to rely on; `None` for no envelope.
     pub landlock: Option<ABI>,
+    /// No signal but a deadly one interrupts a decided call; the kernel knows how since Linux 5.19.
+    pub wait_killable: bool,
     /// Empty directories of its own at `/tmp`, `/var/tmp` and `/dev/shm`; needs a mount namespace.
     pub private_tmp: bool,
     /// What `/etc/hosts` holds; needs a mount namespace.
@@ -119,6 +121,9 @@ const CONTINUED: [AccessFs; 6] = [
     AccessFs::IoctlDev,
 ];
 
+/// CAP_SETUID and CAP_SETGID: with them a process can stop being who it was launched as.
+const CHANGES_IDS: u64 = 1 << 7 | 1 << 6;
+
 /// What the policy comes to on this machine.
 struct Prepared {
     plan: Plan,
@@ -143,7 +148,7 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
     let prepared = prepare(&job, &*server)?;
     let entered = launch::enter_view(&prepared.spec)?;
     let program = filter::compile(prepared.traps)?;
-    let flags = libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
+    let flags = if job.wait_killable { libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV } else { 0 };
     let filter = Filter { program: &program, flags };
     let started = launch::start(&prepared.spec, &entered, &filter)?;
     let proc = entered
@@ -152,7 +157,8 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
         .map_err(|_| system("keep /proc")(rustix::io::Errno::MFILE))?;
     let audit = Arc::new(Audit::new(Arc::clone(&server), audit));
     let Started { listener, command, mut sandbox, .. } = started;
-    let view = View::new(proc).map_err(system("look at this process"))?;
+    let init = sandbox.init_pid().as_raw_nonzero().get() as u32;
+    let view = View::new(proc, init).map_err(system("look at this process"))?;
     let subjects =
         Processes::new(&prepared.plan.domains, command.as_raw_nonzero().get() as u32, &view)
             .map_err(system("label the command"))?;
@@ -169,9 +175,8 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
         exact: prepared.exact,
         absent: prepared.spec.view.absent.clone(),
         ids: (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw()),
+        ids_change: prepared.spec.capabilities & CHANGES_IDS != 0,
         off: enforce == Enforce::OFF,
-        init: sandbox.init_pid().as_raw_nonzero().get() as u32,
-        private_pids: prepared.spec.namespaces.pid,
         lead: crate::gate::Lead::default(),
         server,
     });
@@ -221,7 +226,7 @@ fn prepare(job: &Job, server: &dyn SecurityServer) -> Result<Prepared, RunError>
         inherited: job.inherited.clone(),
         namespaces: job.namespaces,
         view: launch::View { hosts: job.hosts.clone(), ..arrangement.view },
-        envelope: job.landlock.map(|abi| envelope(abi, &plan, exact)),
+        envelope: job.landlock.map(|abi| envelope(abi, &plan, done_by_program(job, exact))),
         capabilities: capabilities(server, &plan.domains)?,
         limits: job.limits.clone(),
     };
@@ -234,10 +239,19 @@ fn exact(job: &Job, plan: &Plan, arrangement: &Arrangement) -> Rights {
     plan.exact(&|place| arrangement.shields(place)) & handled
 }
 
-fn envelope(abi: ABI, plan: &Plan, exact: Rights) -> Envelope {
-    let handled_fs = AccessFs::from_all(abi);
+/// The rights that the program exercises itself.
+fn done_by_program(job: &Job, exact: Rights) -> Rights {
+    if job.enforce == Enforce::OFF {
+        // Nothing is done on its behalf.
+        return AccessFs::from_all(ABI::V5);
+    }
     let continued: Rights = CONTINUED.into_iter().collect();
-    let used = ((exact & continued) | AccessFs::Execute | AccessFs::IoctlDev) & handled_fs;
+    (exact & continued) | AccessFs::Execute | AccessFs::IoctlDev
+}
+
+fn envelope(abi: ABI, plan: &Plan, used: Rights) -> Envelope {
+    let handled_fs = AccessFs::from_all(abi);
+    let used = used & handled_fs;
     Envelope {
         handled_fs,
         rules: plan.envelope(used),

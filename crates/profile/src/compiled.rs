@@ -44,6 +44,8 @@ pub struct Compiled {
     pub hosts: Vec<ResolvedHost>,
     sources: Sources,
     origins: Vec<Option<Place>>,
+    /// For each of `paths`, and each of `domains`, what denies or hides it.
+    withheld: Vec<Vec<Option<Place>>>,
 }
 
 /// A domain.
@@ -121,6 +123,15 @@ impl Compiled {
         self.sources.origin((*place)?)
     }
 
+    /// Where the profile denies or hides objects of type `object` from processes of type `subject`. No rule of
+    /// the policy says so: it is the absence of rules.
+    #[must_use]
+    pub fn withheld(&self, subject: &str, object: &str) -> Option<Origin> {
+        let domain = self.domains.iter().position(|domain| domain.type_name == subject)?;
+        let path = self.paths.iter().position(|path| path.type_name == object)?;
+        self.sources.origin((*self.withheld.get(path)?.get(domain)?)?)
+    }
+
     pub(crate) fn new(
         name: String,
         profile: Profile,
@@ -130,6 +141,11 @@ impl Compiled {
     ) -> Self {
         let domains = profile.domains.iter().zip(policy.types);
         let domains = domains.map(|(domain, name)| summary(domain, name, &hosts)).collect();
+        let withheld = policy
+            .nodes
+            .iter()
+            .map(|node| node.rights.iter().map(|rights| rights.hidden.or(rights.denied)).collect());
+        let withheld = withheld.collect();
         Self {
             name,
             description: profile.description,
@@ -142,6 +158,7 @@ impl Compiled {
             hosts,
             sources,
             origins: policy.origins,
+            withheld,
         }
     }
 }

@@ -291,7 +291,7 @@ fn check_capability(name: &str) -> Result<(), Problem> {
 /// A socket in the file system is bound where files may be created; there is nothing more to grant.
 fn check_direction(rule: &str, target: Target, direction: Direction) -> Result<Target, Problem> {
     match (&target, direction) {
-        (Target::Unix(_), Direction::Bind) => Err(Problem::BadEndpoint {
+        (Target::Unix(..), Direction::Bind) => Err(Problem::BadEndpoint {
             rule: rule.to_owned(),
             reason: "binding a unix socket creates a file",
             help: "list its directory in `files.write`: sockets may be made where files may"

@@ -12,9 +12,19 @@ pub(crate) enum Target {
     /// Endpoints: hosts and ports.
     Ip(Endpoints),
     /// Sockets in the file system.
-    Unix(Vec<Pattern>),
+    Unix(Flavour, Vec<Pattern>),
     /// Abstract unix names; `None` for all of them.
-    Abstract(Option<AbstractName>),
+    Abstract(Flavour, Option<AbstractName>),
+}
+
+/// Which unix sockets a rule is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Flavour {
+    /// `unix:`, streams and sequenced packets.
+    Stream,
+    /// `unixgram:`, datagrams. Apart, because they reach any name without connecting: where they are granted,
+    /// every send has to be decided.
+    Datagram,
 }
 
 /// `unix:@NAME`, or `unix:@PREFIX*`.
@@ -105,10 +115,12 @@ pub(crate) fn netmask(address: IpAddr, length: u8) -> IpAddr {
 
 /// Reads one network rule.
 pub(crate) fn parse(rule: &str, variables: &Variables) -> Result<Target, Problem> {
-    match rule.strip_prefix("unix:") {
-        Some(path) => parse_unix(rule, path, variables),
-        None => parse_ip(rule).map(Target::Ip).map_err(|(reason, help)| bad(rule, reason, help)),
+    for (scheme, flavour) in [("unix:", Flavour::Stream), ("unixgram:", Flavour::Datagram)] {
+        if let Some(path) = rule.strip_prefix(scheme) {
+            return parse_unix(rule, path, flavour, variables);
+        }
     }
+    parse_ip(rule).map(Target::Ip).map_err(|(reason, help)| bad(rule, reason, help))
 }
 
 fn bad(rule: &str, reason: &'static str, help: String) -> Problem {
@@ -118,9 +130,15 @@ fn bad(rule: &str, reason: &'static str, help: String) -> Problem {
 /// What is wrong, and what to write instead.
 type Bad = (&'static str, String);
 
-fn parse_unix(rule: &str, path: &str, variables: &Variables) -> Result<Target, Problem> {
+fn parse_unix(
+    rule: &str,
+    path: &str,
+    flavour: Flavour,
+    variables: &Variables,
+) -> Result<Target, Problem> {
     let Some(name) = path.strip_prefix('@') else {
-        return pattern::parse(path, variables).map(Target::Unix);
+        let patterns = pattern::parse(path, variables)?;
+        return Ok(Target::Unix(flavour, patterns));
     };
     let (stem, any) = match name.strip_suffix('*') {
         Some(stem) => (stem, true),
@@ -132,9 +150,9 @@ fn parse_unix(rule: &str, path: &str, variables: &Variables) -> Result<Target, P
         return Err(bad(rule, "not an abstract name that a policy can hold", help.to_owned()));
     }
     if stem.is_empty() {
-        return Ok(Target::Abstract(None));
+        return Ok(Target::Abstract(flavour, None));
     }
-    Ok(Target::Abstract(Some(AbstractName { stem: stem.to_owned(), any })))
+    Ok(Target::Abstract(flavour, Some(AbstractName { stem: stem.to_owned(), any })))
 }
 
 fn parse_ip(rule: &str) -> Result<Endpoints, Bad> {

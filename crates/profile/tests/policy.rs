@@ -157,10 +157,10 @@ fn a_name_without_address_reaches_nothing_and_says_why() {
 }
 
 #[test]
-fn unix_sockets_are_reached_by_path_or_abstract_name() {
+fn unix_sockets_are_reached_by_path_or_abstract_name_and_datagrams_only_where_named() {
     let compiled = good(
         "[files]\nhide = ['/run/secret']\n\
-         [network]\nconnect = ['unix:/run/foo.sock', 'unix:@dbus-*', 'unix:@dbus-x']\nbind = ['unix:@*']\n",
+         [network]\nconnect = ['unix:/run/foo.sock', 'unix:@dbus-*', 'unixgram:@dbus-x']\nbind = ['unix:@*']\n",
     );
     for rule in [
         "(allow main_t run_foo_sock_t (unix_stream_socket (connectto)))",
@@ -172,6 +172,11 @@ fn unix_sockets_are_reached_by_path_or_abstract_name() {
         assert!(has(&compiled, rule), "{rule}\n{}", compiled.cil);
     }
     assert!(!has(&compiled, "(allow main_t any_socket_t (unix_stream_socket (connectto)))"));
+    assert!(!has(&compiled, "(allow main_t abstract_dbus_x_t (unix_dgram_socket (bind)))"));
+    assert!(compiled.cil.contains("(allow main_t self (unix_dgram_socket (create"));
+    let streams = good("network.connect = ['unix:/run/foo.sock', 'unix:@*']\n");
+    assert!(!streams.cil.contains("_t (unix_dgram_socket"));
+    assert!(!streams.cil.contains("self (unix_dgram_socket"));
 }
 
 #[test]
@@ -188,6 +193,15 @@ fn each_rule_leads_back_to_the_string_that_asked_for_it() {
     assert_eq!(origin("example_org_tcp_443_t (endpoint"), host);
     assert_eq!(origin("(handleunknown deny)"), None);
     assert_eq!((compiled.origin(0), compiled.origin(usize::MAX)), (None, None));
+}
+
+#[test]
+fn what_is_denied_or_hidden_leads_back_to_the_list_that_does() {
+    let text = "files.read = ['/a']\nfiles.deny = ['/a/b']\nfiles.hide = ['/a/c']\n";
+    let compiled = good(text);
+    let line = |object| compiled.withheld("main_t", object).map(|origin| origin.line);
+    assert_eq!((line("a_b_t"), line("a_c_t"), line("a_t")), (Some(2), Some(3), None));
+    assert_eq!(line("default_t"), None);
 }
 
 #[test]

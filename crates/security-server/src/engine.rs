@@ -89,11 +89,13 @@ impl Engine {
     #[must_use]
     pub fn compute_av(&self, source: &Context, target: &Context, class: ClassId) -> AvDecision {
         let av = self.bounded_av(source, target, class, BOUNDS_DEPTH);
+        let domain = self.policy.types.get_index(source.type_.index()).map(|(_, domain)| domain);
+        let silent = domain.is_some_and(|domain| domain.neveraudit);
         AvDecision {
             allowed: av.allow,
-            auditallow: av.auditallow,
-            auditdeny: !av.dontaudit,
-            permissive: self.is_permissive(source.type_),
+            auditallow: if silent { 0 } else { av.auditallow },
+            auditdeny: if silent { 0 } else { !av.dontaudit },
+            permissive: domain.is_some_and(|domain| domain.permissive),
         }
     }
 

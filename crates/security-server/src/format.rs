@@ -2,6 +2,7 @@
 
 use crate::policy::{
     AvRule, BoolStep, Comparison, Constraint, Expr, LevelPair, Policy, Step, Subject, Symbol,
+    TypeRule,
 };
 use crate::{BitSet, ClassId, CondId};
 
@@ -16,6 +17,19 @@ impl Policy {
             self.type_name(rule.target),
             self.class_name(rule.class),
             self.format_perms(rule.class, rule.perms),
+        )
+    }
+
+    /// `(typetransition source target class result)`.
+    #[must_use]
+    pub fn format_type_rule(&self, rule: &TypeRule) -> String {
+        format!(
+            "({} {} {} {} {})",
+            rule.key.kind.keyword(),
+            self.type_name(rule.key.source),
+            self.type_name(rule.key.target),
+            self.class_name(rule.key.class),
+            self.type_name(rule.result),
         )
     }
 

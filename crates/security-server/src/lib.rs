@@ -29,14 +29,17 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod analysis;
 mod bitset;
 pub mod cil;
 mod engine;
 pub mod explain;
+mod export;
 mod format;
 mod ids;
 pub mod index;
 pub mod policy;
+pub mod policydb;
 mod server;
 
 pub use bitset::BitSet;

@@ -13,7 +13,7 @@ use std::{fs, io, path::Path};
 pub const PROGRAM: &str = "./sample";
 
 /// What the program prints.
-pub const OUTPUT: &str = "checksum 1240497d\n";
+pub const OUTPUT: &str = "checksum fe6d1979\n";
 
 /// A file of the application.
 #[derive(Clone, Debug, PartialEq, Eq)]

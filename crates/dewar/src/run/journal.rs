@@ -1,6 +1,9 @@
 //! The records of past runs, for `dewar explain`.
 
-use super::{RunRequest, prepare::{POLICY_NAME, Profile}};
+use super::{
+    RunRequest,
+    prepare::{POLICY_NAME, Profile},
+};
 use anyhow::{Context as _, anyhow};
 use monitor::{Record, Report, Stats};
 use serde::{Deserialize, Serialize};
@@ -57,10 +60,18 @@ impl RunRecord {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Self {
             time: now.as_secs_f64(),
-            command: request.command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
+            command: request
+                .command
+                .iter()
+                .map(|word| word.to_string_lossy().into_owned())
+                .collect(),
             profile: profile.compiled.name.clone(),
             status: report.outcome.status(),
-            decisions: report.decisions.iter().map(|(name, stats)| decisions(name, *stats)).collect(),
+            decisions: report
+                .decisions
+                .iter()
+                .map(|(name, stats)| decisions(name, *stats))
+                .collect(),
             denials: report.denials.iter().map(|record| denial(profile, record)).collect(),
             dropped: report.dropped,
         }
@@ -84,10 +95,17 @@ fn decisions(name: &str, stats: Stats) -> Decisions {
 
 fn denial(profile: &Profile, record: &Record) -> Denial {
     let lines = record.rules.iter().filter_map(|rule| policy_line(rule));
-    let origins = lines.filter_map(|line| profile.compiled.origin(line));
+    let granting = lines.filter_map(|line| profile.compiled.origin(line));
+    let withheld = profile.compiled.withheld(type_of(&record.scontext), type_of(&record.tcontext));
+    let origins = granting.chain(withheld);
     let profile_rules =
         origins.map(|origin| format!("{}:{}: {}", origin.file, origin.line, origin.text)).collect();
     Denial { record: record.clone(), profile_rules }
+}
+
+/// The type in a security context.
+fn type_of(context: &str) -> &str {
+    context.split(':').nth(2).unwrap_or_default()
 }
 
 /// The line of the compiled policy that a rule in an explanation stands in.
@@ -143,7 +161,8 @@ impl Journal {
 
 /// `$XDG_STATE_HOME/dewar/runs`, or its default.
 fn directory() -> anyhow::Result<PathBuf> {
-    let state = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
+    let state =
+        std::env::var_os("XDG_STATE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
     let state = match state {
         Some(state) => state,
         None => std::env::home_dir().context("HOME is not set")?.join(".local/state"),
@@ -157,7 +176,9 @@ fn runs() -> anyhow::Result<Vec<PathBuf>> {
     let entries = match std::fs::read_dir(&directory) {
         Ok(entries) => entries,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(error).with_context(|| format!("cannot read `{}`", directory.display())),
+        Err(error) => {
+            return Err(error).with_context(|| format!("cannot read `{}`", directory.display()));
+        }
     };
     let mut runs: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
     runs.sort();

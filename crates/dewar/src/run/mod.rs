@@ -1,5 +1,6 @@
 //! `dewar run`: a command under a profile.
 
+mod args;
 mod journal;
 mod prepare;
 mod summary;
@@ -9,7 +10,8 @@ use monitor::launch::{Inherited, Outcome};
 use monitor::{Enforce, Mode};
 use std::{ffi::OsString, path::PathBuf, sync::Arc};
 
-pub(crate) use journal::{Journal, RunRecord};
+pub(crate) use args::RunArgs;
+pub(crate) use journal::{Denial, Journal, RunRecord};
 
 /// What the command line asked for.
 pub(crate) struct RunRequest {
@@ -31,6 +33,8 @@ pub(crate) struct RunRequest {
     pub(crate) enforce: Enforce,
     /// Prints the summary as JSON.
     pub(crate) json: bool,
+    /// Says what is set up, and how.
+    pub(crate) verbose: bool,
     /// The command and its arguments.
     pub(crate) command: Vec<OsString>,
 }
@@ -38,7 +42,8 @@ pub(crate) struct RunRequest {
 /// Runs the command; how it ended.
 pub(crate) fn run(request: &RunRequest, inherited: Inherited) -> anyhow::Result<Outcome> {
     let profile = prepare::profile(request)?;
-    let server = security_server::Server::from_cil(&[(prepare::POLICY_NAME, &profile.compiled.cil)])?;
+    let server =
+        security_server::Server::from_cil(&[(prepare::POLICY_NAME, &profile.compiled.cil)])?;
     let journal = Journal::open().context("cannot keep the record of this run")?;
     let job = prepare::job(request, &profile, inherited)?;
     let report = monitor::run(job, Arc::new(server))?;

@@ -1,68 +1,105 @@
 //! From the command line and the profile to what the monitor runs.
 
 use super::RunRequest;
+use crate::surroundings;
 use anyhow::{Context as _, bail};
 use monitor::launch::{Inherited, Limits, Namespaces};
+use monitor::layers::Layers;
 use monitor::{ABI, Job, Mode};
-use profile::{Compiled, Source, Variables};
-use std::{
-    ffi::OsString,
-    fs::File,
-    io::Write,
-    net::{IpAddr, ToSocketAddrs},
-    path::{Path, PathBuf},
-};
+use profile::{Compiled, Source};
+use std::{ffi::OsString, fs::File, io::Write, path::Path};
 
 /// The name of the compiled policy in the security server's messages.
 pub(super) const POLICY_NAME: &str = "policy";
+
+/// Layers without which what a profile denies could be had: Dewar refuses to start without them. Namespaces are not
+/// among them: without them things outside show that they exist, but stay out of reach.
+const REQUIRED: [&str; 7] = [
+    "landlock",
+    "landlock-refer",
+    "landlock-truncate",
+    "seccomp-notify",
+    "wait-killable",
+    "pidfd-getfd",
+    "process-vm-readv",
+];
 
 /// A profile, made for this run.
 pub(crate) struct Profile {
     pub(super) compiled: Compiled,
     pub(super) namespaces: Namespaces,
     pub(super) landlock: Option<ABI>,
+    pub(super) wait_killable: bool,
     /// The run's temporary directory where the view gives it none; removed with this value.
     _tmp: Option<tempfile::TempDir>,
 }
 
-/// Loads the profile that the command line names.
+/// Loads the profile that the command line names, for what this machine can enforce.
 pub(super) fn profile(request: &RunRequest) -> anyhow::Result<Profile> {
-    let namespaces = Namespaces::all(true);
-    let private = namespaces.mount;
-    let tmp = if private { None } else { Some(tempfile::Builder::new().prefix("dewar-").tempdir()?) };
-    let variables = Variables {
-        workspace: canonical(&request.workspace, "workspace")?,
-        home: canonical(&home()?, "home directory")?,
-        tmp: tmp.as_ref().map_or("/tmp".into(), |tmp| tmp.path().to_owned()),
-        user: std::env::var("USER").unwrap_or_default(),
-        nameservers: nameservers(),
-    };
-    let compiled = profile::load(&Source::from_argument(&request.profile), &variables, &mut resolve)?;
+    let layers = surroundings::layers(&request.without)?;
+    insist(request, &layers)?;
+    let namespaces = layers.namespaces(Namespaces::all(true));
+    let tmp = if namespaces.mount { None } else { Some(private_directory()?) };
+    let place = tmp.as_ref().map_or("/tmp".into(), |tmp| tmp.path().to_owned());
+    let variables = surroundings::variables(Some(&request.workspace), place)?;
+    let source = Source::from_argument(&request.profile);
+    let compiled = profile::load(&source, &variables, &mut surroundings::resolve)?;
     let offline = compiled.domains.iter().all(profile::Domain::is_offline);
-    let namespaces = Namespaces { net: offline && namespaces.net, ..namespaces };
-    Ok(Profile { compiled, namespaces, landlock: Some(ABI::V6), _tmp: tmp })
-}
-
-fn canonical(path: &Path, what: &str) -> anyhow::Result<PathBuf> {
-    path.canonicalize().with_context(|| format!("cannot use `{}` as the {what}", path.display()))
-}
-
-fn home() -> anyhow::Result<PathBuf> {
-    match std::env::home_dir() {
-        Some(home) if home.is_absolute() => Ok(home),
-        _ => bail!("HOME is not set to a directory; secrets in it could not be told from other files"),
+    let profile = Profile {
+        compiled,
+        namespaces: Namespaces { net: offline && namespaces.net, ..namespaces },
+        landlock: Some(layers.landlock_version())
+            .filter(|v| *v > 0)
+            .map(|v| ABI::from(v.cast_signed())),
+        wait_killable: layers.has("wait-killable"),
+        _tmp: tmp,
+    };
+    if request.verbose {
+        tell(&profile, &layers);
     }
+    Ok(profile)
 }
 
-/// The servers that host names are asked of.
-fn nameservers() -> Vec<IpAddr> {
-    let text = std::fs::read_to_string("/etc/resolv.conf").unwrap_or_default();
-    let servers = text.lines().filter_map(|line| line.strip_prefix("nameserver"));
-    servers.filter_map(|server| server.trim().parse().ok()).collect()
+/// Refuses to run weaker than asked; or says aloud what is lost, if that was asked for.
+fn insist(request: &RunRequest, layers: &Layers) -> anyhow::Result<()> {
+    let missing =
+        REQUIRED.iter().filter_map(|name| layers.get(name)).filter(|layer| !layer.available);
+    for layer in missing {
+        if !request.allow_degraded {
+            bail!(
+                "this machine lacks `{}`, without which {}; nothing was started. `dewar doctor` tells more; \
+                 --allow-degraded runs nevertheless",
+                layer.name,
+                layer.without,
+            );
+        }
+        eprintln!("dewar: DEGRADED: without `{}` {}", layer.name, layer.without);
+    }
+    Ok(())
 }
 
-fn resolve(name: &str) -> std::io::Result<Vec<IpAddr>> {
-    Ok((name, 0).to_socket_addrs()?.map(|address| address.ip()).collect())
+fn private_directory() -> anyhow::Result<tempfile::TempDir> {
+    let made = tempfile::Builder::new().prefix("dewar-").tempdir();
+    made.context("cannot make a private temporary directory")
+}
+
+/// What `--verbose` says before the start.
+fn tell(profile: &Profile, layers: &Layers) {
+    let compiled = &profile.compiled;
+    eprintln!(
+        "dewar: {}: {}",
+        compiled.name,
+        compiled.description.as_deref().unwrap_or("no description")
+    );
+    eprintln!("dewar: namespaces: {}", profile.namespaces.names().join(" "));
+    eprintln!("dewar: Landlock version: {}", layers.landlock_version());
+    for host in compiled.hosts.iter().filter(|host| host.error.is_some()) {
+        let error = host.error.as_deref().unwrap_or_default();
+        eprintln!("dewar: {} is not reachable: {error}", host.host);
+    }
+    for layer in layers.layers.iter().filter(|layer| !layer.available) {
+        eprintln!("dewar: without `{}` {}", layer.name, layer.without);
+    }
 }
 
 /// What the monitor is to run.
@@ -87,6 +124,7 @@ pub(super) fn job(
         limits: limits(compiled),
         namespaces: profile.namespaces,
         landlock: profile.landlock,
+        wait_killable: profile.wait_killable,
         private_tmp: profile.namespaces.mount,
         hosts: hosts(compiled, profile.namespaces),
         enforce: request.enforce,
@@ -127,5 +165,7 @@ fn audit(path: &Path) -> anyhow::Result<Box<dyn Write + Send>> {
         return Ok(Box::new(std::io::stderr()));
     }
     let file = File::options().create(true).append(true).open(path);
-    Ok(Box::new(file.with_context(|| format!("cannot write the audit trail to `{}`", path.display()))?))
+    Ok(Box::new(
+        file.with_context(|| format!("cannot write the audit trail to `{}`", path.display()))?,
+    ))
 }

@@ -23,8 +23,16 @@ const XATTR_SIZE_MAX: u64 = 65_536;
 const XATTR_NAME_MAX: usize = 255;
 
 /// How a call names its file.
+#[derive(Clone, Copy)]
 enum Which {
-    Path { dirfd: i32, n: usize, follow: bool },
+    Path {
+        dirfd: i32,
+        n: usize,
+        follow: bool,
+    },
+    /// An open descriptor; `O_PATH` does not open.
+    Open(usize),
+    /// Any descriptor.
     Descriptor(usize),
 }
 
@@ -44,15 +52,22 @@ pub(super) fn decide(asker: Asker<'_>) -> Outcome {
 
 /// The file of a call, decided: an `O_PATH` descriptor of it.
 fn target(asker: Asker<'_>, which: Which, requested: AccessVector) -> Result<OwnedFd> {
-    let identity = asker.caller.identity()?;
-    asker.same_ids(&identity)?;
+    asker.same_ids()?;
     let object = match which {
+        Which::Open(n) => {
+            let fd = asker.caller.int(n);
+            let object = asker.caller.file(fd)?;
+            if asker.caller.flags(fd)?.contains(OFlags::PATH) {
+                return Err(Errno::BADF);
+            }
+            object
+        }
         Which::Descriptor(n) => asker.caller.file(asker.caller.int(n))?,
         Which::Path { dirfd, n, follow } => {
             let path = asker.caller.path(n)?;
-            let found = walk(asker.caller, &identity, Name { dirfd, path: &path, follow })?;
+            let found = walk(asker.caller, Name { dirfd, path: &path, follow })?;
             proc_files::allow(asker, &found)?;
-            found.object.ok_or(Errno::NOENT)?
+            found.existing()?
         }
     };
     Seen::of(asker, object.as_fd())?.allow(asker, requested, &object)?;
@@ -86,7 +101,7 @@ fn path_with_flags(asker: Asker<'_>, n: usize) -> Result<Which> {
 fn change_mode(asker: Asker<'_>) -> Outcome {
     let (which, n) = match asker.number {
         Sysno::chmod => (path_at(0, true), 1),
-        Sysno::fchmod => (Which::Descriptor(0), 1),
+        Sysno::fchmod => (Which::Open(0), 1),
         Sysno::fchmodat => (Which::Path { dirfd: asker.caller.int(0), n: 1, follow: true }, 2),
         _ => (path_with_flags(asker, 3)?, 2),
     };
@@ -100,7 +115,7 @@ fn change_owner(asker: Asker<'_>) -> Outcome {
     let (which, n) = match asker.number {
         Sysno::chown => (path_at(0, true), 1),
         Sysno::lchown => (path_at(0, false), 1),
-        Sysno::fchown => (Which::Descriptor(0), 1),
+        Sysno::fchown => (Which::Open(0), 1),
         _ => (path_with_flags(asker, 4)?, 2),
     };
     // An ID of -1 leaves the owner as it is.
@@ -115,9 +130,9 @@ fn change_times(asker: Asker<'_>) -> Outcome {
     let args = &asker.caller.call.args;
     let (which, address) = match asker.number {
         Sysno::utime | Sysno::utimes => (path_at(0, true), args[1]),
-        Sysno::utimensat if args[1] == 0 => (Which::Descriptor(0), args[2]),
+        Sysno::utimensat if args[1] == 0 => (Which::Open(0), args[2]),
         Sysno::utimensat => (path_with_flags(asker, 3)?, args[2]),
-        _ if args[1] == 0 => (Which::Descriptor(0), args[2]),
+        _ if args[1] == 0 => (Which::Open(0), args[2]),
         _ => (Which::Path { dirfd: asker.caller.int(0), n: 1, follow: true }, args[2]),
     };
     let times = if address == 0 { now() } else { times(asker, address)? };
@@ -172,7 +187,7 @@ fn xattr_target(asker: Asker<'_>) -> Result<OwnedFd> {
     let which = match asker.number {
         Sysno::setxattr | Sysno::removexattr => path_at(0, true),
         Sysno::lsetxattr | Sysno::lremovexattr => path_at(0, false),
-        _ => Which::Descriptor(0),
+        _ => Which::Open(0),
     };
     target(asker, which, perm::file::SETATTR)
 }

@@ -5,7 +5,6 @@ use super::{
     open::{allow_new, reserved_label, with_umask},
 };
 use crate::{
-    caller::Identity,
     gate::{Answer, Asker, Outcome},
     label::Status,
     resolve::{Found, Name, walk},
@@ -29,9 +28,8 @@ fn at(asker: Asker<'_>, with_dirfd: bool, n: usize) -> (i32, usize) {
 
 pub(super) fn decide(asker: Asker<'_>) -> Outcome {
     use Sysno::*;
-    let identity = asker.caller.identity()?;
-    asker.same_ids(&identity)?;
-    let change = Change { asker, identity };
+    asker.same_ids()?;
+    let change = Change { asker };
     let flags = |n| asker.caller.int(n);
     match asker.number {
         mkdir | mkdirat => change.mkdir(asker.number == mkdirat),
@@ -52,7 +50,6 @@ pub(super) fn decide(asker: Asker<'_>) -> Outcome {
 
 struct Change<'a> {
     asker: Asker<'a>,
-    identity: Identity,
 }
 
 /// A name in a directory, and what it names.
@@ -73,7 +70,7 @@ impl Change<'_> {
     fn entry_of(&self, dirfd: i32, path: &Path, root: Errno) -> Result<Entry> {
         let trimmed = without_slashes(path);
         let name = Name { dirfd, path: &trimmed, follow: false };
-        let Found { entry, object, process, .. } = walk(self.asker.caller, &self.identity, name)?;
+        let Found { entry, object, process, .. } = walk(self.asker.caller, name)?;
         if process.is_some() {
             return Err(Errno::ACCESS);
         }
@@ -92,7 +89,7 @@ impl Change<'_> {
             return Err(Errno::EXIST);
         }
         let sid = allow_new(self.asker, &entry.parent, &entry.name, kind, perm::file::CREATE)?;
-        with_umask(&self.identity, || make(entry))?;
+        with_umask(self.asker, || make(entry))?;
         if let Ok(fd) = handle(&entry.parent, &entry.name) {
             self.asker.gate.labels.created(&Status::of(fd.as_fd())?, sid);
         }
@@ -141,7 +138,9 @@ impl Change<'_> {
     }
 
     fn remove(&self, place: (i32, usize), directory: bool) -> Outcome {
-        let entry = self.entry(place, if directory { Errno::INVAL } else { Errno::ISDIR })?;
+        let path = self.asker.caller.path(place.1)?;
+        let root = if directory { irremovable(&path) } else { Errno::ISDIR };
+        let entry = self.entry_of(place.0, &path, root)?;
         let object = entry.object.as_ref().ok_or(Errno::NOENT)?;
         let seen = Seen::of(self.asker, object.as_fd())?;
         if !directory && entry.wants_dir && seen.class != Class::Dir {
@@ -169,6 +168,14 @@ impl Change<'_> {
         if entry.object.is_some() {
             return Err(Errno::EXIST);
         }
+        if entry.wants_dir {
+            return Err(Errno::NOENT);
+        }
+        if seen.class == Class::Dir {
+            // Not a matter of policy: a directory has one name.
+            seen.allow(self.asker, perm::file::GETATTR, &object)?;
+            return Err(Errno::PERM);
+        }
         seen.allow(self.asker, perm::file::LINK, &object)?;
         self.enter_directory(&entry, &seen, AccessVector::NONE, &object)?;
         // The object by the monitor's own descriptor: what was decided is what is linked.
@@ -186,11 +193,11 @@ impl Change<'_> {
         }
         let follow = flags & libc::AT_SYMLINK_FOLLOW != 0;
         let name = Name { dirfd: from.0, path: &path, follow };
-        let found = walk(self.asker.caller, &self.identity, name)?;
+        let found = walk(self.asker.caller, name)?;
         if found.process.is_some() {
             return Err(Errno::ACCESS);
         }
-        found.object.ok_or(Errno::NOENT)
+        found.existing()
     }
 
     /// Whether an existing object may get a name in another directory, where a more specific rule may reserve that
@@ -218,8 +225,11 @@ impl Change<'_> {
 
     fn rename(&self, from: (i32, usize), to: (i32, usize), flags: u32) -> Outcome {
         let flags = RenameFlags::from_bits_retain(flags);
-        let source = self.entry(from, Errno::BUSY)?;
-        let target = self.entry(to, Errno::BUSY)?;
+        let (source, target) = match (self.entry(from, Errno::BUSY), self.entry(to, Errno::BUSY)) {
+            // Whether both directories exist comes before what is named in them.
+            (Err(Errno::BUSY), Err(error)) => return Err(error),
+            (source, target) => (source?, target?),
+        };
         let object = source.object.as_ref().ok_or(Errno::NOENT)?;
         let seen = Seen::of(self.asker, object.as_fd())?;
         let not_dir = seen.class != Class::Dir;
@@ -278,6 +288,17 @@ fn removal(class: Class) -> AccessVector {
 fn handle(parent: &OwnedFd, name: &OsString) -> Result<OwnedFd> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     rustix::fs::openat(parent, name, flags, Mode::empty())
+}
+
+/// Why a directory that a path names by `.`, `..` or `/` is not removed.
+fn irremovable(path: &Path) -> Errno {
+    use std::os::unix::ffi::OsStrExt;
+    let path = without_slashes(path);
+    match path.as_os_str().as_bytes().rsplit(|byte| *byte == b'/').next() {
+        Some(b"..") => Errno::NOTEMPTY,
+        Some(b"") => Errno::BUSY,
+        _ => Errno::INVAL,
+    }
 }
 
 /// `path` without slashes at its end, unless it is nothing else.

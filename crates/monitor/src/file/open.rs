@@ -2,7 +2,7 @@
 
 use super::object::{Seen, Target, class_of, missing_name};
 use crate::{
-    caller::{Identity, path_of},
+    caller::path_of,
     gate::{Answer, Asker, Outcome},
     label::{Status, file_kind},
     plan::Rights,
@@ -132,15 +132,14 @@ impl Open {
     /// bytes in the path, or other links on the way, reach nothing that policy does not grant.
     fn leave_to_kernel(&self, asker: Asker<'_>) -> Outcome {
         match look(asker.caller, self.name()) {
-            Ok(fd) if self.is_temporary() => self.allow_new(asker, &fd, OsStr::new(""))?,
+            Ok(fd) if self.is_temporary() => self.allow_temporary(asker, &fd)?,
             Ok(fd) => {
                 let seen = Seen::of(asker, fd.as_fd())?;
                 seen.allow(asker, self.requested(seen.class), &fd)?;
             }
             Err(Errno::NOENT) if self.creates() => {
-                let identity = asker.caller.identity()?;
                 if let Ok(Found { entry: Some((parent, name)), object: None, .. }) =
-                    walk(asker.caller, &identity, self.name())
+                    walk(asker.caller, self.name())
                 {
                     self.allow_new(asker, &parent, &name)?;
                 }
@@ -154,6 +153,14 @@ impl Open {
         Ok(Answer::Continue)
     }
 
+    /// Whether a file without a name may be made in `parent`.
+    fn allow_temporary(&self, asker: Asker<'_>, parent: &OwnedFd) -> Result<()> {
+        if Seen::of(asker, parent.as_fd())?.class != Class::Dir {
+            return Err(Errno::NOTDIR);
+        }
+        self.allow_new(asker, parent, OsStr::new(""))
+    }
+
     /// Whether a file `name` may be made in `parent`; its label.
     fn allow_new(&self, asker: Asker<'_>, parent: &OwnedFd, name: &OsStr) -> Result<()> {
         let requested = perm::file::CREATE | self.requested(Class::File);
@@ -162,15 +169,14 @@ impl Open {
 
     /// Opens on the program's behalf.
     fn make(&self, asker: Asker<'_>) -> Outcome {
-        let identity = asker.caller.identity()?;
-        asker.same_ids(&identity)?;
+        asker.same_ids()?;
         let cloexec = self.flags.contains(OFlags::CLOEXEC);
         for _ in 0..MOST_TRIES {
-            let found = walk(asker.caller, &identity, self.name())?;
+            let found = walk(asker.caller, self.name())?;
             proc_files::allow(asker, &found)?;
             let opened = match &found.object {
                 Some(object) => self.existing(asker, object, &found).map(Some),
-                None => self.new_file(asker, &identity, &found),
+                None => self.new_file(asker, &found),
             };
             if let Some(fd) = opened? {
                 return Ok(Answer::Open { fd, cloexec });
@@ -191,7 +197,7 @@ impl Open {
             return Err(Errno::NOTDIR);
         }
         if self.is_temporary() {
-            self.allow_new(asker, object, OsStr::new(""))?;
+            self.allow_temporary(asker, object)?;
         } else if path_of(&asker.gate.view, object)?.is_absolute() {
             seen.allow(asker, self.requested(seen.class), object)?;
         }
@@ -220,12 +226,7 @@ impl Open {
     }
 
     /// Makes the file; `None` when somebody else made it meanwhile.
-    fn new_file(
-        &self,
-        asker: Asker<'_>,
-        identity: &Identity,
-        found: &Found,
-    ) -> Result<Option<OwnedFd>> {
+    fn new_file(&self, asker: Asker<'_>, found: &Found) -> Result<Option<OwnedFd>> {
         let (true, Some((parent, name))) = (self.creates(), &found.entry) else {
             missing_name(asker, self.dirfd, &self.path, self.requested(Class::File));
             return Err(Errno::NOENT);
@@ -236,7 +237,7 @@ impl Open {
         let requested = perm::file::CREATE | self.requested(Class::File);
         let sid = allow_new(asker, parent, name, FileType::RegularFile, requested)?;
         let flags = self.flags | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NOCTTY;
-        let opened = with_umask(identity, || rustix::fs::openat(parent, name, flags, self.mode));
+        let opened = with_umask(asker, || rustix::fs::openat(parent, name, flags, self.mode));
         match opened {
             Ok(fd) => {
                 asker.gate.labels.created(&Status::of(fd.as_fd())?, sid);
@@ -313,7 +314,7 @@ pub(super) fn reserved_label(
 }
 
 /// Runs `make` under the caller's file mode creation mask, which this thread has to itself.
-pub(crate) fn with_umask<T>(identity: &Identity, make: impl FnOnce() -> T) -> T {
-    rustix::process::umask(Mode::from_bits_retain(identity.umask));
+pub(crate) fn with_umask<T>(asker: Asker<'_>, make: impl FnOnce() -> Result<T>) -> Result<T> {
+    rustix::process::umask(Mode::from_bits_retain(asker.caller.identity()?.umask));
     make()
 }

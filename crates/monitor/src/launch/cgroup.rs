@@ -71,13 +71,6 @@ impl Cgroup {
         self.by
     }
 
-    /// Removes it; it has no member any more.
-    pub(super) fn remove(self) {
-        for made in &self.made {
-            made.remove();
-        }
-    }
-
     /// Makes a cgroup below `parent` with `settings`, or nothing.
     fn add(
         &mut self,
@@ -95,6 +88,15 @@ impl Cgroup {
             self.made.push(made);
             settings.iter().for_each(|setting| (setting.mark)(&mut self.by));
         } else {
+            made.remove();
+        }
+    }
+}
+
+impl Drop for Cgroup {
+    /// Removes it; it has no member any more.
+    fn drop(&mut self) {
+        for made in &self.made {
             made.remove();
         }
     }

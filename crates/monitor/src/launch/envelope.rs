@@ -6,7 +6,7 @@ use std::{
 };
 
 use landlock::{
-    ABI, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, NetPort, PathBeneath,
+    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, NetPort, PathBeneath,
     Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr, Scope,
 };
 use rustix::{
@@ -52,6 +52,20 @@ pub(super) enum EnvelopeError {
 }
 
 impl Envelope {
+    /// Whether what is asked needs what the Landlock of this version added.
+    #[must_use]
+    pub fn needs(&self, version: u32) -> bool {
+        let added = |version: u32| {
+            let before = AccessFs::from_all(ABI::from(version.cast_signed() - 1));
+            AccessFs::from_all(ABI::from(version.cast_signed())) & !before
+        };
+        match version {
+            4 => self.tcp_bind.is_some() || self.tcp_connect.is_some(),
+            6 => self.scope_abstract_unix || self.scope_signal,
+            _ => self.handled_fs.intersects(added(version)),
+        }
+    }
+
     /// Confines the calling thread and all that it creates. It must have `no_new_privs`.
     pub(super) fn apply(&self) -> Result<(), EnvelopeError> {
         let Some(created) = self.create()? else { return Ok(()) };

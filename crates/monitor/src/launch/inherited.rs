@@ -13,6 +13,7 @@ pub struct Inherited {
     descriptors: Vec<RawFd>,
     pub(super) mask: sys::SignalSet,
     sigpipe_ignored: bool,
+    sigchld_ignored: bool,
 }
 
 impl Inherited {
@@ -24,12 +25,14 @@ impl Inherited {
             descriptors: sys::inheritable(&open_descriptors()),
             mask: sys::SignalSet::of(&[]).block(),
             sigpipe_ignored: sys::sigpipe_was_ignored(),
+            sigchld_ignored: sys::is_ignored(libc::SIGCHLD),
         }
     }
 
     /// Gives signals back as they were; everything else survives an exec by itself.
     pub(super) fn restore_signals(&self) {
         sys::set_disposition(libc::SIGPIPE, self.sigpipe_ignored);
+        sys::set_disposition(libc::SIGCHLD, self.sigchld_ignored);
         self.mask.install();
     }
 

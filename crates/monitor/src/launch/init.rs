@@ -104,7 +104,7 @@ fn join_cgroup(entries: &[std::os::fd::OwnedFd]) -> Result<(), Errno> {
 }
 
 /// Covers `/proc` with one that shows the new pid namespace.
-fn mount_proc() -> Result<(), Errno> {
+pub(super) fn mount_proc() -> Result<(), Errno> {
     let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID
         | MountAttrFlags::MOUNT_ATTR_NODEV
         | MountAttrFlags::MOUNT_ATTR_NOEXEC;
@@ -154,8 +154,13 @@ fn stand_by(
     capabilities::reduce(CapabilitySet::empty()).map_err(|errno| (Doing::Capabilities, errno))?;
     let children = sys::SignalFd::new(&sys::SignalSet::of(&[libc::SIGCHLD])).map_err(at)?;
     sys::silence(&[0, 1, 2]).map_err(at)?;
-    let keep = [reports.as_fd(), children.as_fd(), order.proc].map(|fd| fd.as_raw_fd());
+    let mut keep = vec![reports.as_fd().as_raw_fd(), children.as_fd().as_raw_fd()];
+    if !order.spec.namespaces.pid {
+        // Where the kernel ends the sandbox, init needs no view of the processes outside.
+        keep.push(order.proc.as_raw_fd());
+    }
     sys::close_all_but(&keep);
+    let mut stopped = false;
     loop {
         let mut events = [
             PollFd::new(&children, PollFlags::IN),
@@ -167,23 +172,27 @@ fn stand_by(
         while children.next().is_some() {}
         // What asks is the monitor, or its end.
         let monitor_gone = asked && reports.wait().is_err();
-        if bury(reports, command) || monitor_gone {
+        if bury(reports, command, &mut stopped) || monitor_gone {
             end(order);
         }
         if asked {
-            let _ = reports.send(Report::Current);
+            let _ = reports.send(Report::Current { stopped });
         }
     }
 }
 
 /// Collects children that changed, and reports on the command; whether that one has ended.
-fn bury(reports: &Wire, command: Pid) -> bool {
+fn bury(reports: &Wire, command: Pid, stopped: &mut bool) -> bool {
+    let changes = WaitOptions::NOHANG | WaitOptions::UNTRACED | WaitOptions::CONTINUED;
     let mut ended = false;
-    while let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG | WaitOptions::UNTRACED) {
-        if pid == command
-            && let Some(report) = report_of(status)
-        {
-            ended |= !matches!(report, Report::Stopped(_));
+    while let Ok(Some((pid, status))) = wait(changes) {
+        if pid != command {
+            continue;
+        }
+        let report = report_of(status);
+        *stopped = matches!(report, Some(Report::Stopped(_)));
+        ended |= report.is_some() && !*stopped;
+        if let Some(report) = report {
             // If the monitor is gone, the next poll says so.
             let _ = reports.send(report);
         }
@@ -191,6 +200,7 @@ fn bury(reports: &Wire, command: Pid) -> bool {
     ended
 }
 
+/// What to tell the monitor; `None` when the command was continued.
 fn report_of(status: WaitStatus) -> Option<Report> {
     let exited = status.exit_status().map(Report::Exited);
     let killed = || status.terminating_signal().map(Report::Killed);

@@ -13,8 +13,8 @@ pub struct Limits {
     /// may reserve far more than it uses, and many processes together may use far more.
     pub memory_bytes: Option<u64>,
     /// Processes and threads of the whole sandbox (cgroup). Without a writable cgroup it bounds
-    /// what the *user* has in all (`RLIMIT_NPROC`), outside of the sandbox too; the kernel does
-    /// not apply that one to root.
+    /// what the *user* has in all (`RLIMIT_NPROC`), outside of the sandbox too; in a user
+    /// namespace, what the sandbox and Dewar itself have. The kernel does not apply it to root.
     pub processes: Option<u64>,
     /// How many processors' worth of time the sandbox gets (cgroup), such as 1.5. Without a
     /// writable cgroup the sandbox is bound to that many processors, rounded up.

@@ -25,6 +25,7 @@ mod limits;
 mod mounts;
 mod namespaces;
 mod outcome;
+pub(crate) mod probe;
 mod sandbox;
 mod start;
 mod terminal;
@@ -65,7 +66,8 @@ pub struct LaunchSpec {
     pub view: View,
     /// The upper bound that Landlock enforces; `None` for none.
     pub envelope: Option<Envelope>,
-    /// The capabilities that the command keeps, as bits, of those that the caller has.
+    /// The capabilities that the command keeps, as bits, of those that the caller has (an ordinary
+    /// user has those of the sandbox's user namespace). With `CAP_SYS_ADMIN` it can undo the view.
     pub capabilities: u64,
     /// How much it may use.
     pub limits: Limits,

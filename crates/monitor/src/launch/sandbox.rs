@@ -61,9 +61,9 @@ pub struct Sandbox {
 
 /// Whether the command, and Dewar with it, is stopped.
 ///
-/// When Dewar is continued, the command may have been continued too and stopped again already
-/// (`fg`, then at once the suspend key). Only init knows, so it is asked first, and only if it
-/// answers without a new stop in between is the command continued.
+/// When Dewar is continued, the command may have been continued with it, and stopped again already
+/// (`fg`, then at once the suspend key). Only init knows, so it is asked first, and only if the
+/// command is still in the stop that Dewar stopped for is it continued.
 #[derive(Debug, Default)]
 pub(super) struct Stop {
     stopped: bool,
@@ -79,14 +79,14 @@ impl Stop {
         self.outdated = self.asked;
     }
 
-    /// Takes an answer; whether the command is to be continued.
-    fn on_answer(&mut self) -> bool {
+    /// Takes init's answer; whether the command is to be continued.
+    fn on_answer(&mut self, stopped: bool) -> bool {
         self.asked = self.asked.saturating_sub(1);
         if self.outdated > 0 {
             self.outdated -= 1;
             return false;
         }
-        std::mem::take(&mut self.stopped)
+        std::mem::take(&mut self.stopped) && stopped
     }
 }
 
@@ -241,8 +241,8 @@ impl Sandbox {
                 self.on_stop(signal);
                 None
             }
-            Some(Report::Current) => {
-                if self.stop.on_answer() {
+            Some(Report::Current { stopped }) => {
+                if self.stop.on_answer(stopped) {
                     self.resume();
                 }
                 None
@@ -290,10 +290,13 @@ impl Sandbox {
             }
             return;
         }
-        let Some(sender) = signalled.sender else { return };
-        if let Some(signal) = Signal::from_named_raw(signalled.signal)
-            && !descendants::is_inside(self.proc(), sender, self.init_pid)
-        {
+        let reached = match signalled.sender {
+            Some(sender) => descendants::is_inside(self.proc(), sender, self.init_pid),
+            // A command that leads a group of its own does not hear that the terminal is gone if
+            // Dewar's group was stopped with it.
+            None => signalled.signal != libc::SIGHUP || self.own_group().is_none(),
+        };
+        if let (false, Some(signal)) = (reached, Signal::from_named_raw(signalled.signal)) {
             self.signal(signal);
         }
     }
@@ -325,9 +328,7 @@ impl Sandbox {
                 let _ =
                     with_raised(CapabilitySet::KILL, || kill_process_group(group, Signal::CONT));
             }
-            // The shell has continued the whole group unless the signal was for Dewar alone.
-            None if self.is_stopped() => self.signal(Signal::CONT),
-            None => {}
+            None => self.signal(Signal::CONT),
         }
     }
 
@@ -365,7 +366,7 @@ impl Sandbox {
         self.terminal.take_back();
         let reserve = self.reserve();
         if let Some(cgroup) = self.cgroup.take() {
-            with_raised(reserve, || cgroup.remove());
+            with_raised(reserve, || drop(cgroup));
         }
     }
 }
@@ -385,5 +386,32 @@ fn stop_by(signal: i32) {
     if kill_process(getpid(), named).is_ok() {
         SignalSet::of(&[signal]).unblock();
         SignalSet::of(&[signal]).block();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Stop;
+
+    #[test]
+    fn only_an_answer_about_the_last_stop_continues() {
+        let mut stop = Stop::default();
+        stop.on_stop();
+        stop.asked = 1;
+        // The command was stopped anew before init answered.
+        stop.on_stop();
+        assert!(!stop.on_answer(true));
+        stop.asked = 1;
+        assert!(stop.on_answer(true));
+        assert!(!stop.stopped);
+    }
+
+    #[test]
+    fn a_command_that_runs_again_is_not_continued() {
+        let mut stop = Stop::default();
+        stop.on_stop();
+        stop.asked = 1;
+        assert!(!stop.on_answer(false));
+        assert!(!stop.stopped);
     }
 }

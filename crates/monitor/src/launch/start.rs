@@ -7,8 +7,8 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::process::{
-    DumpableBehavior, Pid, PidfdFlags, PidfdGetfdFlags, getpid, pidfd_getfd, pidfd_open, set_child_subreaper,
-    set_dumpable_behavior,
+    DumpableBehavior, Pid, PidfdFlags, PidfdGetfdFlags, getpid, pidfd_getfd, pidfd_open,
+    set_child_subreaper, set_dumpable_behavior,
 };
 use rustix::thread::CapabilitySet;
 
@@ -166,9 +166,7 @@ pub fn start(
     filter: &Filter<'_>,
 ) -> Result<Started, StartError> {
     let program = Program::new(&spec.command, &spec.environment)?;
-    let watched = sys::SignalSet::of(&WATCHED);
-    watched.block();
-    let signals = sys::SignalFd::new(&watched).map_err(monitor("watch signals"))?;
+    let signals = prepare_monitor(spec)?;
     let cgroup = Cgroup::make(&spec.limits);
     let order = Order {
         spec,
@@ -178,11 +176,6 @@ pub fn start(
         by_cgroup: cgroup.as_ref().map(Cgroup::by).unwrap_or_default(),
         cgroup: cgroup.as_ref().map_or(&[], Cgroup::entries),
     };
-    set_dumpable_behavior(DumpableBehavior::NotDumpable).map_err(monitor("guard this process"))?;
-    if !spec.namespaces.pid {
-        // If init is killed, what it leaves comes to us, not to the init of the machine.
-        set_child_subreaper(Some(getpid())).map_err(monitor("adopt orphans"))?;
-    }
     let newborn = give_birth(&order)?;
     let (listener, command, command_pidfd) = match newborn.await_command() {
         Ok(awaited) => awaited,
@@ -213,6 +206,20 @@ pub fn start(
     let reserve = sandbox.reserve();
     capabilities::reduce_monitor(keep, reserve).map_err(monitor("drop capabilities"))?;
     Ok(Started { listener, command, command_pidfd, sandbox })
+}
+
+/// Makes this process the one that receives signals and orphans, and that nobody can trace.
+fn prepare_monitor(spec: &LaunchSpec) -> Result<sys::SignalFd, StartError> {
+    // Whoever ignores the end of its children does not learn how they ended.
+    sys::set_disposition(libc::SIGCHLD, false);
+    set_dumpable_behavior(DumpableBehavior::NotDumpable).map_err(monitor("guard this process"))?;
+    if !spec.namespaces.pid {
+        // If init is killed, what it leaves comes to us, not to the init of the machine.
+        set_child_subreaper(Some(getpid())).map_err(monitor("adopt orphans"))?;
+    }
+    let watched = sys::SignalSet::of(&WATCHED);
+    watched.block();
+    sys::SignalFd::new(&watched).map_err(monitor("watch signals"))
 }
 
 fn duplicate(fd: BorrowedFd<'_>) -> Result<OwnedFd, StartError> {

@@ -7,8 +7,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
 
 use rustix::io::Errno;
 use rustix::net::{
-    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendFlags, SocketFlags, SocketType, recvmsg,
-    socketpair, sockopt,
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendFlags, SocketFlags,
+    SocketType, recvmsg, socketpair, sockopt,
 };
 use rustix::process::Pid;
 
@@ -81,8 +81,9 @@ pub(super) enum Report {
     Exited(i32),
     /// The command was killed by this signal.
     Killed(i32),
-    /// All that had happened when the monitor asked has been reported.
-    Current,
+    /// The answer to a nudge: all that had happened before it has been reported, and the command
+    /// is `stopped`, not continued since.
+    Current { stopped: bool },
 }
 
 const SIZE: usize = 12;
@@ -95,7 +96,7 @@ impl Report {
             Self::Stopped(signal) => (3, signal, 0),
             Self::Exited(status) => (4, status, 0),
             Self::Killed(signal) => (5, signal, 0),
-            Self::Current => (6, 0, 0),
+            Self::Current { stopped } => (6, i32::from(stopped), 0),
         };
         let mut bytes = [0; SIZE];
         for (place, value) in bytes.chunks_exact_mut(4).zip([tag, first, second]) {
@@ -117,7 +118,7 @@ impl Report {
             3 => Self::Stopped(first),
             4 => Self::Exited(first),
             5 => Self::Killed(first),
-            6 => Self::Current,
+            6 => Self::Current { stopped: first != 0 },
             _ => return None,
         })
     }
@@ -151,8 +152,7 @@ impl Wire {
     /// The next message; `None` when the other side is gone (or sent no message of ours).
     pub(super) fn receive(&self) -> Result<Option<Received>, Errno> {
         let mut bytes = [0; SIZE];
-        let mut space =
-            [MaybeUninit::uninit(); rustix::cmsg_space!(ScmCredentials(1))];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmCredentials(1))];
         let mut control = RecvAncillaryBuffer::new(&mut space);
         let mut parts = [IoSliceMut::new(&mut bytes)];
         let message = rustix::io::retry_on_intr(|| {
@@ -206,7 +206,8 @@ mod tests {
             Report::Stopped(19),
             Report::Exited(255),
             Report::Killed(9),
-            Report::Current,
+            Report::Current { stopped: true },
+            Report::Current { stopped: false },
         ];
         for report in failures.into_iter().chain(others) {
             theirs.send(report).expect("send");

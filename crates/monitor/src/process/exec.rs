@@ -11,10 +11,13 @@ use crate::{
 use avc::Hint;
 use flask::{Class, Sid, perm};
 use landlock::AccessFs;
-use rustix::io::{Errno, Result};
+use rustix::{
+    fs::{Access, AtFlags, accessat},
+    io::{Errno, Result},
+};
 use std::{
-    os::fd::{AsFd, OwnedFd},
-    path::PathBuf,
+    os::fd::{AsFd, AsRawFd, OwnedFd},
+    path::Path,
 };
 use syscalls::Sysno;
 
@@ -34,6 +37,11 @@ pub(super) fn decide(asker: Asker<'_>) -> Outcome {
         Err(_) => return Ok(Answer::Continue),
     };
     let seen = Seen::of(asker, file.as_fd())?;
+    if !is_executable(asker, &seen, &file) {
+        // Not a matter of policy: it could not be executed without it either.
+        seen.allow(asker, perm::file::GETATTR, &file)?;
+        return Err(if seen.class == Class::LnkFile { Errno::LOOP } else { Errno::ACCESS });
+    }
     match new_domain(asker, &seen)? {
         Some(domain) => {
             seen.allow(asker, perm::file::EXECUTE, &file)?;
@@ -51,7 +59,15 @@ pub(super) fn decide(asker: Asker<'_>) -> Outcome {
     }
 }
 
-fn found(asker: Asker<'_>, dirfd: i32, path: &PathBuf, flags: i32) -> Result<OwnedFd> {
+/// Whether this user could execute a file, as far as its kind and its mode say.
+fn is_executable(asker: Asker<'_>, seen: &Seen, file: &OwnedFd) -> bool {
+    let own_fds = &asker.gate.view.own_fds;
+    let name = file.as_raw_fd().to_string();
+    let access = || accessat(own_fds, name, Access::EXEC_OK, AtFlags::empty());
+    seen.class == Class::File && access().is_ok()
+}
+
+fn found(asker: Asker<'_>, dirfd: i32, path: &Path, flags: i32) -> Result<OwnedFd> {
     if path.as_os_str().is_empty() && flags & libc::AT_EMPTY_PATH != 0 {
         return asker.caller.file(dirfd);
     }
@@ -67,7 +83,7 @@ fn new_domain(asker: Asker<'_>, seen: &Seen) -> Result<Option<Sid>> {
     entered(&*asker.gate.server, asker.ssid, seen.label.sid).map_err(|_| Errno::ACCESS)
 }
 
-fn allow_entry(asker: Asker<'_>, seen: &Seen, domain: Sid, path: &PathBuf) -> Result<()> {
+fn allow_entry(asker: Asker<'_>, seen: &Seen, domain: Sid, path: &Path) -> Result<()> {
     let object = || path.to_string_lossy().into_owned();
     let hint = Hint::default();
     let transition = Request {

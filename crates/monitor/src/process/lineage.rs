@@ -84,7 +84,7 @@ fn own_label(gate: &Gate, known: &Mutex<HashMap<u32, Process>>, pid: u32) -> Res
 /// The label of another process of the sandbox; of everything outside, the initial SID `kernel`.
 pub(crate) fn subject_of(asker: Asker<'_>, pid: u32) -> Result<Sid> {
     let gate = asker.gate;
-    if !gate.is_inside(pid) {
+    if !gate.view.is_inside(pid) {
         return Ok(InitialSid::Kernel.into());
     }
     match &gate.subjects {

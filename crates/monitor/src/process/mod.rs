@@ -6,10 +6,7 @@ mod others;
 pub(crate) mod proc_files;
 mod verify;
 
-use crate::{
-    caller::Identity,
-    gate::{Asker, Outcome},
-};
+use crate::gate::{Asker, Outcome};
 use rustix::io::{Errno, Result};
 use syscalls::Sysno;
 
@@ -36,7 +33,11 @@ pub(crate) fn decide(asker: Asker<'_>) -> Option<Outcome> {
 impl Asker<'_> {
     /// Refuses to act on behalf of a process that has changed its IDs since it was launched: the monitor has only its
     /// own to act with.
-    pub(crate) fn same_ids(&self, identity: &Identity) -> Result<()> {
+    pub(crate) fn same_ids(&self) -> Result<()> {
+        if !self.gate.ids_change {
+            return Ok(());
+        }
+        let identity = self.caller.identity()?;
         if (identity.fsuid, identity.fsgid) == self.gate.ids { Ok(()) } else { Err(Errno::PERM) }
     }
 }

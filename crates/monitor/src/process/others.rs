@@ -44,7 +44,7 @@ enum Targets {
 fn allow(asker: Asker<'_>, targets: &Targets, requested: AccessVector) -> Result<()> {
     let own = asker.caller.identity()?;
     match targets {
-        Targets::One(pid) => allow_one(asker, &own, *pid, requested),
+        Targets::One(pid) => allow_one(asker, own, *pid, requested),
         Targets::Group(_) | Targets::All if matches!(asker.gate.subjects, Processes::One(_)) => {
             ask(asker, asker.ssid, requested, &|| "process group".to_owned())
         }
@@ -73,7 +73,8 @@ fn allow_members(asker: Asker<'_>, group: Option<u32>, requested: AccessVector) 
     let gate = asker.gate;
     for pid in gate.view.pids()? {
         let Ok(member) = identity(&gate.view, pid) else { continue };
-        if gate.is_inside(pid) && group.is_none_or(|group| group_of(asker, pid) == Some(group)) {
+        if gate.view.is_inside(pid) && group.is_none_or(|group| group_of(asker, pid) == Some(group))
+        {
             let inner = member.inner_pid;
             ask(asker, subject_of(asker, pid)?, requested, &|| format!("process {inner}"))?;
         }

@@ -29,7 +29,7 @@ pub(crate) fn allow(asker: Asker<'_>, found: &Found) -> Result<()> {
     let harmless = name.is_some_and(|name| is_pid(name) || HARMLESS.iter().any(|it| name == *it));
     let requested = if harmless { perm::process::GETATTR } else { perm::process::PTRACE };
     let identity = asker.caller.identity()?;
-    let outer = asker.gate.view.outer_pid(pid, &identity)?;
+    let outer = asker.gate.view.outer_pid(pid, identity)?;
     let tsid = subject_of(asker, outer)?;
     let object = || format!("process {pid}");
     let hint = Hint::default();

@@ -8,13 +8,14 @@ use super::{
 use crate::{
     file::{self, Seen},
     gate::Asker,
-    label::Status,
+    label::{Status, path_from},
     process::proc_files,
     resolve::{Found, Name, walk},
     sys,
 };
 use flask::{
-    AccessVector, Class, InitialSid, LabelRules, NodeRule, PortRule, Protocol, Question, Sid, perm,
+    AccessVector, Class, FileKind, InitialSid, LabelRules, NodeRule, PortRule, Protocol, Question,
+    Sid, perm,
 };
 use rustix::{
     fs::FileType,
@@ -132,15 +133,23 @@ pub(super) fn reach(
             return reach_file(asker, socket, path, peer);
         }
         Kind::Abstract(name) if socket.family == libc::AF_UNIX => {
-            let owner = asker.gate.endpoints.owner(&Bound::Abstract(name.clone()));
-            let tsid = owner.unwrap_or_else(|| InitialSid::AnySocket.into());
-            allow(asker, socket.class, tsid, peer, &object)?;
+            allow(asker, socket.class, abstract_name(asker, name), peer, &object)?;
         }
         // Netlink and the like: `connect` on the socket itself has been asked for.
         Kind::Other(family) if i32::from(*family) == socket.family && !is_ip(socket.family) => {}
         _ => return Err(Errno::AFNOSUPPORT),
     }
     Ok(Target::Same)
+}
+
+/// The label of an abstract name: its owner's, if the sandbox has bound it; else that of a rule for `@NAME`.
+fn abstract_name(asker: Asker<'_>, name: &[u8]) -> Sid {
+    if let Some(owner) = asker.gate.endpoints.owner(&Bound::Abstract(name.to_vec())) {
+        return owner;
+    }
+    let rule = path_from(&[b"@", name].concat()).to_owned();
+    let sid = asker.gate.labels.of_path(&rule, FileKind::Socket);
+    if sid == InitialSid::File.into() { InitialSid::AnySocket.into() } else { sid }
 }
 
 fn is_ip(family: i32) -> bool {
@@ -166,10 +175,9 @@ fn reach_file(
     path: &Path,
     requested: AccessVector,
 ) -> Result<Target> {
-    let identity = asker.caller.identity()?;
-    asker.same_ids(&identity)?;
+    asker.same_ids()?;
     let name = Name { dirfd: libc::AT_FDCWD, path, follow: true };
-    let found = walk(asker.caller, &identity, name)?;
+    let found = walk(asker.caller, name)?;
     proc_files::allow(asker, &found)?;
     let Some(held) = found.object else {
         file::missing_name(asker, libc::AT_FDCWD, path, perm::file::WRITE);
@@ -210,16 +218,15 @@ pub(super) fn bind(asker: Asker<'_>, socket: &Socket, address: &Address) -> Resu
 }
 
 fn bind_file(asker: Asker<'_>, socket: &Socket, path: &Path) -> Result<()> {
-    let identity = asker.caller.identity()?;
-    asker.same_ids(&identity)?;
+    asker.same_ids()?;
     let name = Name { dirfd: libc::AT_FDCWD, path, follow: false };
-    let Found { entry, object, .. } = walk(asker.caller, &identity, name)?;
+    let Found { entry, object, .. } = walk(asker.caller, name)?;
     let (Some((parent, name)), None) = (entry, object) else { return Err(Errno::ADDRINUSE) };
     let sid = file::allow_new(asker, &parent, &name, FileType::Socket, perm::file::CREATE)?;
     let bytes = unix_bytes(std::os::unix::ffi::OsStrExt::as_bytes(name.as_os_str()))?;
     // Bound by its name alone, from its directory: no component of the path is walked again.
     rustix::process::fchdir(&parent)?;
-    let bound = file::with_umask(&identity, || sys::socket::bind(socket.fd.as_fd(), &bytes));
+    let bound = file::with_umask(asker, || sys::socket::bind(socket.fd.as_fd(), &bytes));
     rustix::process::fchdir(&asker.gate.view.own_fds)?;
     bound?;
     let flags =

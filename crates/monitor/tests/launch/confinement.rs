@@ -1,8 +1,11 @@
 //! What the command cannot do, and what others cannot do to its keepers.
 
+use std::io::Read;
+use std::process::Stdio;
+
 use serde_json::json;
 
-use crate::stage::{Stage, User};
+use crate::stage::{Stage, User, end_of};
 use crate::{Case, cases};
 
 pub(crate) const CASES: &[Case] = cases![
@@ -17,6 +20,11 @@ pub(crate) const CASES: &[Case] = cases![
     without_namespaces_the_envelope_holds,
     kernel_settings_are_read_only,
     a_masked_proc_refuses_the_pid_namespace,
+    the_keepers_cannot_be_read,
+    root_without_capabilities_is_bound_by_permissions,
+    the_monitor_can_do_no_more_than_the_sandbox,
+    a_further_namespace_uncovers_nothing,
+    a_further_namespace_reaches_no_outer_proc,
 ];
 
 fn nothing_is_left_of_root(stage: &Stage) {
@@ -130,4 +138,76 @@ fn a_masked_proc_refuses_the_pid_namespace(stage: &Stage) {
     assert!(ran.err.contains("mount a new /proc"), "{ran:?}");
     let ran = masked(&json!({"user": true, "pid": false}));
     assert_eq!(ran.out, "inside\n", "{ran:?}");
+}
+
+fn the_keepers_cannot_be_read(stage: &Stage) {
+    // Without a pid namespace init and the monitor are in sight.
+    let script = "monitor=$(cut -d' ' -f4 /proc/$PPID/stat); for keeper in $PPID $monitor; do \
+        head -c 1 /proc/$keeper/mem; cat /proc/$keeper/environ /proc/$keeper/maps; \
+        readlink /proc/$keeper/fd/3 /proc/$keeper/root /proc/$keeper/exe; done; echo end";
+    let ran = stage.run(&json!({"namespaces": "none"}), script);
+    assert_eq!(ran.out, "end\n", "{ran:?}");
+}
+
+fn root_without_capabilities_is_bound_by_permissions(stage: &Stage) {
+    use std::os::unix::fs::PermissionsExt;
+    let file = stage.file("shut", "secret");
+    std::fs::set_permissions(&file, PermissionsExt::from_mode(0o000)).expect("chmod");
+    let ran = stage.run(&json!({}), "cat shut; chown 1:1 shut; mknod device c 1 3; echo end");
+    assert_eq!(ran.out, "end\n", "{ran:?}");
+    for refused in ["cat", "chown", "mknod"] {
+        assert!(ran.err.contains(refused), "{refused}: {ran:?}");
+    }
+}
+
+fn the_monitor_can_do_no_more_than_the_sandbox(stage: &Stage) {
+    for plan in [json!({}), json!({"namespaces": "none"})] {
+        let mut command = stage.dewar(&plan, &["sh", "-c", "echo ready; exec sleep 60"]);
+        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("start");
+        child.stdout.take().expect("stdout").read_exact(&mut [0; 6]).expect("ready");
+        let status = std::fs::read_to_string(format!("/proc/{}/status", child.id()));
+        child.kill().expect("kill");
+        end_of(&mut child);
+        let status = status.expect("its status");
+        let set = |name: &str| {
+            let mask = status.lines().find_map(|line| line.strip_prefix(name));
+            u64::from_str_radix(mask.expect("a mask").trim(), 16).expect("a number")
+        };
+        assert_eq!(set("CapEff:"), 0, "{plan} {status}");
+        // CAP_KILL and CAP_SYS_PTRACE in reserve.
+        assert_eq!(set("CapPrm:") & !(1 << 5 | 1 << 19), 0, "{plan} {status}");
+        assert_eq!(set("CapInh:") | set("CapAmb:"), 0, "{plan} {status}");
+    }
+}
+
+fn a_further_namespace_uncovers_nothing(stage: &Stage) {
+    if stage.user == User::Root {
+        // The kernel lets nobody map uid 0 without CAP_SETFCAP, so there is no further namespace.
+        let ran = stage.run(&json!({}), "unshare -Urm true");
+        assert!(!ran.status.success(), "{ran:?}");
+        return;
+    }
+    stage.directory("home");
+    stage.file("home/secret", "secret");
+    let denied = stage.file("denied", "secret");
+    let plan = json!({"view": {"absent": [stage.path().join("home")], "denied": [denied]}});
+    // A user namespace of one's own gives all capabilities in it.
+    let script = "unshare -Urm sh -c 'umount -l home; umount home; umount denied; umount -l denied; \
+        mount --bind / /mnt; cat home/secret denied /mnt/$PWD/home/secret /mnt/$PWD/denied'; echo end";
+    let ran = stage.run(&plan, script);
+    assert_eq!(ran.out, "end\n", "{ran:?}");
+    assert!(ran.err.contains("umount"), "not even tried: {ran:?}");
+}
+
+fn a_further_namespace_reaches_no_outer_proc(stage: &Stage) {
+    if stage.user == User::Root {
+        // The kernel lets nobody map uid 0 without CAP_SETFCAP, so there is no further namespace.
+        let ran = stage.run(&json!({}), "unshare -Urm true");
+        assert!(!ran.status.success(), "{ran:?}");
+        return;
+    }
+    let script = "unshare -Urm sh -c 'umount -l /proc; umount /proc; ls -d /proc/[0-9]* | wc -l'";
+    let ran = stage.run(&json!({}), script);
+    let visible: u32 = ran.out.trim().parse().unwrap_or(99);
+    assert!(visible < 10, "{ran:?}");
 }

@@ -65,7 +65,12 @@ fn strike(stage: &Stage, plan: &Value, number: usize, strike: impl Fn(Pid, Pid))
     let script =
         format!("sleep {mark} & setsid sleep {mark} & (sleep {mark} &) ; echo ready; sleep {mark}");
     let mut command = stage.dewar(plan, &["sh", "-c", &script]);
-    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("start");
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("start");
     let mut stdout = child.stdout.take().expect("stdout");
     stdout.read_exact(&mut [0; 6]).expect("ready");
     until(|| (processes(&mark).len() >= 4).then_some(())).expect("four sleepers");

@@ -3,12 +3,13 @@
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use monitor::launch::{
     AccessFs, Envelope, Filter, Inherited, LaunchSpec, Limits, Namespaces, Outcome, View,
     enter_view, start,
 };
+use monitor::layers::Layers;
 use serde_json::Value;
 
 const ALLOW: libc::sock_filter =
@@ -19,7 +20,12 @@ pub(crate) fn main(mut arguments: impl Iterator<Item = OsString>) -> ! {
     let inherited = Inherited::capture();
     let plan = arguments.next().and_then(|text| text.into_string().ok()).expect("a plan");
     let plan: Value = serde_json::from_str(&plan).expect("a plan in JSON");
-    let spec = spec(&plan, arguments.collect(), inherited);
+    let mut spec = spec(&plan, arguments.collect(), inherited);
+    if plan["degrade"] == true {
+        for layer in Layers::probe().degrade(&mut spec) {
+            eprintln!("without {}: {}", layer.name, layer.without);
+        }
+    }
     match run(&plan, &spec) {
         Ok(outcome) => outcome.leave(),
         Err(error) => {
@@ -30,19 +36,25 @@ pub(crate) fn main(mut arguments: impl Iterator<Item = OsString>) -> ! {
 }
 
 fn run(plan: &Value, spec: &LaunchSpec) -> Result<Outcome, Box<dyn std::error::Error>> {
+    let begun = Instant::now();
     let entered = enter_view(spec)?;
+    let entered_after = begun.elapsed();
     if plan["threads"] == true {
         std::thread::spawn(|| std::thread::sleep(Duration::from_secs(60)));
     }
     let filter = Filter { program: &[ALLOW], flags: 0 };
     let mut started = start(spec, &entered, &filter)?;
     let _listener: OwnedFd = started.listener;
+    let started_after = begun.elapsed();
     if plan["pids"] == true {
         eprintln!("command {}", started.command.as_raw_pid());
     }
     started.sandbox.release()?;
     started.sandbox.let_go_of_streams()?;
     let outcome = started.sandbox.wait()?;
+    if plan["times"] == true {
+        eprintln!("{entered_after:?} {started_after:?} {:?}", begun.elapsed());
+    }
     if let Outcome::NotExecuted(errno) = outcome {
         eprintln!("dewar: cannot execute {:?}: {errno}", spec.command[0]);
     }
@@ -67,7 +79,7 @@ fn spec(plan: &Value, command: Vec<OsString>, inherited: Inherited) -> LaunchSpe
         inherited,
         namespaces,
         view: view(&plan["view"]),
-        envelope: (plan["envelope"] == true).then(|| envelope()),
+        envelope: (plan["envelope"] == true).then(envelope),
         capabilities: plan["capabilities"].as_u64().unwrap_or(0),
         limits: limits(&plan["limits"]),
     }

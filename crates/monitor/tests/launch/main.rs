@@ -7,6 +7,7 @@
 mod confinement;
 mod death;
 mod dewar;
+mod doctor;
 mod limits;
 mod stage;
 mod status;
@@ -31,6 +32,10 @@ fn main() -> ExitCode {
     let mut arguments = std::env::args_os();
     match arguments.nth(1).as_deref().and_then(|first| first.to_str()) {
         Some("--as-dewar") => dewar::main(arguments),
+        Some("--as-doctor") => {
+            println!("{}", serde_json::json!(monitor::layers::Layers::probe()));
+            return ExitCode::SUCCESS;
+        }
         Some("--on-terminal") => terminal::on_terminal(arguments),
         _ => {}
     }
@@ -40,6 +45,7 @@ fn main() -> ExitCode {
         view::CASES,
         death::CASES,
         limits::CASES,
+        doctor::CASES,
         terminal::CASES,
     ];
     let mut trials = Vec::new();

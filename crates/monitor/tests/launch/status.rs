@@ -18,6 +18,7 @@ pub(crate) const CASES: &[Case] = cases![
     a_closed_pipe_kills_the_writer,
     sigpipe_stays_ignored_if_it_was,
     ignored_and_blocked_signals_pass_through,
+    ignored_ends_of_children_do_no_harm,
     only_inherited_descriptors_pass_through,
     a_pipe_ends_when_the_command_closes_it,
     a_signal_sent_to_dewar_reaches_the_command,
@@ -113,6 +114,21 @@ fn ignored_and_blocked_signals_pass_through(stage: &Stage) {
     // Without the real-time signals, which whoever runs the tests may ignore.
     assert_eq!(ignored & 0x7fff_ffff, 3, "{ran:?}");
     assert!(ran.out.contains("SigBlk:\t0000000000000000\n"), "{ran:?}");
+}
+
+fn ignored_ends_of_children_do_no_harm(stage: &Stage) {
+    for plan in with_and_without_namespaces() {
+        let ignoring = |words: &[&str]| {
+            let mut command = stage.command("/usr/bin/env".as_ref());
+            command.arg("--ignore-signal=CHLD").arg(crate::stage::program());
+            command.arg("--as-dewar").arg(plan.to_string()).args(words);
+            run(command)
+        };
+        assert_eq!(ignoring(&["sh", "-c", "exit 7"]).status.code(), Some(7), "{plan}");
+        let ran = ignoring(&["grep", "SigIgn", "/proc/self/status"]);
+        // Bit 16 is SIGCHLD.
+        assert!(ran.out.trim().ends_with("10000"), "{plan} {ran:?}");
+    }
 }
 
 fn only_inherited_descriptors_pass_through(stage: &Stage) {

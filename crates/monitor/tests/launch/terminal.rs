@@ -24,6 +24,7 @@ pub(crate) const CASES: &[Case] = cases![
     a_pager_reads_its_keys,
     an_editor_edits,
     nothing_outlives_the_terminal,
+    a_suspended_shell_does_not_outlive_the_terminal,
 ];
 
 const INTERRUPT: &str = "\x03";
@@ -284,6 +285,20 @@ fn nothing_outlives_the_terminal(stage: &Stage) {
             &format!("sh -c 'sleep {mark} & setsid sleep {mark} & echo be\"\"gun; sleep {mark}'"),
         );
         keyboard.expect("begun");
+        drop(std::mem::replace(&mut keyboard.master, File::open("/dev/null").expect("null")));
+        let gone = until(|| processes(&mark).is_empty().then_some(()));
+        assert!(gone.is_some(), "{plan}: {:?} survive", processes(&mark));
+    }
+}
+
+fn a_suspended_shell_does_not_outlive_the_terminal(stage: &Stage) {
+    for (number, plan) in plans().iter().enumerate() {
+        let mark = mark(stage, 10 + number);
+        let mut keyboard = Keyboard::new(stage);
+        keyboard.dewar(plan, "bash --norc --noprofile -i");
+        keyboard.keys(&format!("PS1='in''ner> '; sleep {mark} & suspend\n"));
+        keyboard.expect("Stopped");
+        keyboard.expect("outer> ");
         drop(std::mem::replace(&mut keyboard.master, File::open("/dev/null").expect("null")));
         let gone = until(|| processes(&mark).is_empty().then_some(()));
         assert!(gone.is_some(), "{plan}: {:?} survive", processes(&mark));

@@ -23,13 +23,19 @@ fn tmp_is_private_and_the_workspace_stays(stage: &Stage) {
     stage.file("data", "kept");
     let here = stage.path();
     let plan = json!({"view": {"private_tmp": true, "keep": [here]}});
-    let script = "cat data; echo more > made; ls -A /var/tmp /dev/shm; stat -c %a /tmp; touch /tmp/x /var/tmp/x /dev/shm/x; \
-        for d in /tmp/*; do test \"$d\" = /tmp/x || echo \"$d\"; done; pwd";
-    let ran = stage.run(&plan, script);
+    let mine = format!("dewar-{}", std::process::id());
+    let script = format!(
+        "cat data; echo more > made; ls -A /var/tmp /dev/shm; stat -c %a /tmp; \
+         touch /tmp/{mine} /var/tmp/{mine} /dev/shm/{mine}; \
+         for d in /tmp/*; do test $d = /tmp/{mine} || echo $d; done; pwd"
+    );
+    let ran = stage.run(&plan, &script);
     let want = format!("kept/dev/shm:\n\n/var/tmp:\n1777\n{0}\n{0}\n", here.display());
     assert_eq!(ran.out, want, "{ran:?}");
     assert_eq!(std::fs::read_to_string(here.join("made")).expect("made"), "more\n");
-    assert!(!std::path::Path::new("/tmp/x").exists());
+    for outside in ["/tmp", "/var/tmp", "/dev/shm"] {
+        assert!(!std::path::Path::new(outside).join(&mine).exists(), "{outside}");
+    }
 }
 
 fn home(stage: &Stage) -> serde_json::Value {

@@ -79,7 +79,7 @@ fn all_patterns(profile: &Profile) -> impl Iterator<Item = (&Pattern, bool)> {
         let files = domain.entries.iter().map(|entry| (&entry.pattern, entry.list.restricts()));
         let programs = domain.programs.iter().map(|(pattern, _)| (pattern, false));
         let sockets = domain.network.iter().flat_map(|rule| match &rule.target {
-            Target::Unix(patterns) => patterns.as_slice(),
+            Target::Unix(_, patterns) => patterns.as_slice(),
             _ => &[],
         });
         files.chain(programs).chain(sockets.map(|pattern| (pattern, false)))
@@ -139,10 +139,6 @@ fn write_rights(domain: &str, node: &Node, rights: &Rights, enters: bool, out: &
         if place.is_some() {
             out.allow(place, domain, &node.type_name, rules);
         }
-    }
-    if let Some(place) = rights.hidden.or(rights.denied) {
-        let what = if rights.hidden.is_some() { "hidden from" } else { "denied to" };
-        out.rule(Some(place), format_args!("; {} is {what} {domain}", node.type_name));
     }
 }
 

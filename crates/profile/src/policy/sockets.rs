@@ -5,7 +5,7 @@ use super::files::Node;
 use super::writer::{Writer, object};
 use crate::hosts::ResolvedHost;
 use crate::merge::{Direction, Domain, NetworkRule, Profile};
-use crate::network::{AbstractName, Endpoints, Target, netmask};
+use crate::network::{AbstractName, Endpoints, Flavour, Target, netmask};
 use crate::pattern::Pattern;
 use crate::source::Place;
 use flask::Protocol;
@@ -13,14 +13,27 @@ use flask::Protocol;
 /// Unix sockets of its own: socket pairs, and names that the domain itself has bound, which carry its label. No
 /// datagrams: they reach any name without connecting, so with them every send would have to be decided.
 const UNIX: &[(&str, &str)] = &[("unix_stream_socket", "create bind connect listen connectto")];
+/// The same for datagrams, if a rule names some.
+const DATAGRAM: &[(&str, &str)] = &[("unix_dgram_socket", "create bind connect sendto")];
 const TCP: &[(&str, &str)] = &[("tcp_socket", "create bind connect listen")];
 const UDP: &[(&str, &str)] = &[("udp_socket", "create bind connect")];
 const NETLINK: &[(&str, &str)] = &[("netlink_socket", "create bind connect")];
 const NAME_CONNECT: &[(&str, &str)] = &[("endpoint", "name_connect sendto")];
 const NAME_BIND: &[(&str, &str)] = &[("endpoint", "name_bind")];
-const UNIX_CONNECT: &[(&str, &str)] =
-    &[("unix_stream_socket", "connectto"), ("unix_dgram_socket", "sendto")];
-const UNIX_BIND: &[(&str, &str)] = &[("unix_stream_socket", "bind"), ("unix_dgram_socket", "bind")];
+const STREAM_CONNECT: &[(&str, &str)] = &[("unix_stream_socket", "connectto")];
+const STREAM_BIND: &[(&str, &str)] = &[("unix_stream_socket", "bind")];
+const DATAGRAM_CONNECT: &[(&str, &str)] = &[("unix_dgram_socket", "sendto")];
+const DATAGRAM_BIND: &[(&str, &str)] = &[("unix_dgram_socket", "bind")];
+
+/// What a rule for a unix name grants.
+fn unix_rights(flavour: Flavour, direction: Direction) -> &'static [(&'static str, &'static str)] {
+    match (flavour, direction) {
+        (Flavour::Stream, Direction::Connect) => STREAM_CONNECT,
+        (Flavour::Stream, Direction::Bind) => STREAM_BIND,
+        (Flavour::Datagram, Direction::Connect) => DATAGRAM_CONNECT,
+        (Flavour::Datagram, Direction::Bind) => DATAGRAM_BIND,
+    }
+}
 
 /// Writes the rules for sockets. `types` are the types of the domains.
 pub(crate) fn write(
@@ -38,9 +51,10 @@ pub(crate) fn write(
     write_abstract(profile, types, out);
     out.heading("sockets: names in the file system");
     for (index, domain) in profile.domains.iter().enumerate() {
-        for (rule, patterns) in unix_rules(domain) {
+        for (rule, flavour, patterns) in unix_rules(domain) {
+            let rights = unix_rights(flavour, rule.direction);
             for node in nodes.iter().filter(|node| reaches(patterns, node, index)) {
-                out.allow(Some(rule.place), &types[index], &node.type_name, UNIX_CONNECT);
+                out.allow(Some(rule.place), &types[index], &node.type_name, rights);
             }
         }
     }
@@ -48,6 +62,10 @@ pub(crate) fn write(
 
 fn write_families(domain: &Domain, name: &str, out: &mut Writer) {
     out.allow(None, name, "self", UNIX);
+    let mut rules = domain.network.iter();
+    if let Some(rule) = rules.find(|rule| is_datagram(&rule.target)) {
+        out.allow(Some(rule.place), name, "self", DATAGRAM);
+    }
     for (protocol, rules) in [(Protocol::Tcp, TCP), (Protocol::Udp, UDP)] {
         let mut endpoints = ip_rules(domain);
         if let Some((place, _, _)) = endpoints.find(|(_, _, rule)| rule.protocol == protocol) {
@@ -59,6 +77,10 @@ fn write_families(domain: &Domain, name: &str, out: &mut Writer) {
     }
 }
 
+fn is_datagram(target: &Target) -> bool {
+    matches!(target, Target::Unix(Flavour::Datagram, _) | Target::Abstract(Flavour::Datagram, _))
+}
+
 fn ip_rules(domain: &Domain) -> impl Iterator<Item = (Place, Direction, &Endpoints)> {
     domain.network.iter().filter_map(|rule| match &rule.target {
         Target::Ip(endpoints) => Some((rule.place, rule.direction, endpoints)),
@@ -66,9 +88,9 @@ fn ip_rules(domain: &Domain) -> impl Iterator<Item = (Place, Direction, &Endpoin
     })
 }
 
-fn unix_rules(domain: &Domain) -> impl Iterator<Item = (&NetworkRule, &[Pattern])> {
+fn unix_rules(domain: &Domain) -> impl Iterator<Item = (&NetworkRule, Flavour, &[Pattern])> {
     domain.network.iter().filter_map(|rule| match &rule.target {
-        Target::Unix(patterns) => Some((rule, patterns.as_slice())),
+        Target::Unix(flavour, patterns) => Some((rule, *flavour, patterns.as_slice())),
         _ => None,
     })
 }
@@ -156,7 +178,7 @@ fn write_abstract(profile: &Profile, types: &[String], out: &mut Writer) {
     let mut names: Vec<(AbstractName, String)> = Vec::new();
     let rules = profile.domains.iter().flat_map(|domain| &domain.network);
     for rule in rules {
-        let Target::Abstract(Some(name)) = &rule.target else { continue };
+        let Target::Abstract(_, Some(name)) = &rule.target else { continue };
         if names.iter().all(|(known, _)| known != name) {
             let type_name = out.names.fresh(&name.label(), "t");
             out.object_type(&type_name);
@@ -172,14 +194,14 @@ fn write_abstract(profile: &Profile, types: &[String], out: &mut Writer) {
     }
     for (domain, domain_type) in profile.domains.iter().zip(types) {
         for rule in &domain.network {
-            let Target::Abstract(name) = &rule.target else { continue };
+            let Target::Abstract(flavour, name) = &rule.target else { continue };
             let covers = |other: &AbstractName| name.as_ref().is_none_or(|n| n.covers(other));
             let mut targets: Vec<&str> = Vec::new();
             if name.is_none() {
                 targets.push("any_socket_t");
             }
             targets.extend(names.iter().filter(|(n, _)| covers(n)).map(|(_, t)| t.as_str()));
-            let rules = if rule.direction == Direction::Connect { UNIX_CONNECT } else { UNIX_BIND };
+            let rules = unix_rights(*flavour, rule.direction);
             for target in targets {
                 out.allow(Some(rule.place), domain_type, target, rules);
             }
@@ -194,7 +216,8 @@ mod tests {
 
     #[test]
     fn every_class_and_permission_in_the_tables_exists() {
-        let tables = [UNIX, TCP, UDP, NETLINK, NAME_CONNECT, NAME_BIND, UNIX_CONNECT, UNIX_BIND];
+        let unix = [STREAM_CONNECT, STREAM_BIND, DATAGRAM_CONNECT, DATAGRAM_BIND].concat();
+        let tables = [UNIX, DATAGRAM, TCP, UDP, NETLINK, NAME_CONNECT, NAME_BIND, unix.as_slice()];
         for (class, permissions) in tables.concat() {
             let class = Class::by_name(class).expect(class);
             for permission in permissions.split(' ') {

@@ -105,8 +105,13 @@ impl Containers {
         &self.get(id).entries
     }
 
+    /// How many containers there are.
+    pub(super) fn len(&self) -> usize {
+        self.bodies.len()
+    }
+
     /// Every container, in the order in which they were made.
-    pub(super) fn all(&self) -> impl ExactSizeIterator<Item = Container> + use<> {
+    pub(super) fn all(&self) -> impl Iterator<Item = Container> + use<> {
         (0..self.bodies.len() as u32).map(Container)
     }
 

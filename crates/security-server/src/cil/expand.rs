@@ -26,7 +26,8 @@ fn tunables(tree: &Tree, containers: &mut Containers, report: &mut Report) {
     let values = tunable_values(tree, containers, report);
     let mut next = 0;
     // Copies add containers, which are visited in turn.
-    while let Some(id) = containers.all().nth(next) {
+    while next < containers.len() {
+        let id = Container(next as u32);
         next += 1;
         if !matches!(containers.get(id).kind, Kind::TunableIf) {
             continue;
@@ -228,7 +229,8 @@ fn fill_copies(
     // Sources as they were before any copy: what a block inherits is copied with it as a container of its own.
     let mut filled = FxHashSet::default();
     let mut next = 0;
-    while let Some(id) = containers.all().nth(next) {
+    while next < containers.len() {
+        let id = Container(next as u32);
         next += 1;
         let Some(source) = origin(containers, id) else { continue };
         if !containers.entries(id).is_empty() || filled.contains(&id) {
@@ -265,9 +267,9 @@ fn copy_unfilled(
     source: Container,
     id: Container,
 ) -> Result<(), Failure> {
-    let first_new = containers.all().len();
+    let first_new = containers.len();
     containers.copy(source, id)?;
-    for copy in containers.all().skip(first_new) {
+    for copy in (first_new..containers.len()).map(|index| Container(index as u32)) {
         if matches!(containers.get(copy).kind, Kind::Inherit { .. } | Kind::Call { .. }) {
             for entry in std::mem::take(&mut containers.get_mut(copy).entries) {
                 if let Entry::Container(inner) = entry {
@@ -281,6 +283,7 @@ fn copy_unfilled(
 
 /// Marks the blocks that `blockabstract` names, which must stand in them.
 fn abstract_blocks(tree: &Tree, containers: &mut Containers, report: &mut Report) {
+    let scopes = Scopes::of_blocks(containers);
     for id in containers.all() {
         let marked = containers.entries(id).iter().find_map(|entry| match entry {
             Entry::Statement(node) => match tree.list(*node) {
@@ -290,17 +293,17 @@ fn abstract_blocks(tree: &Tree, containers: &mut Containers, report: &mut Report
             Entry::Container(_) => None,
         });
         let Some(node) = marked else { continue };
-        let named_self = match (&containers.get(id).kind, node.item) {
-            (Kind::Block { name, .. }, Item::Word(word)) => *name == word,
+        if matches!(containers.get(id).kind, Kind::Inherit { .. }) {
             // A copy of an abstract block's content does not make the copy abstract.
-            (Kind::Inherit { .. }, _) => continue,
-            _ => false,
-        };
-        if !named_self {
-            let message = "`blockabstract` names the block that it stands in".to_owned();
-            report.add(Failure::wrong(node, message, "write the name of the enclosing block"));
-        } else if let Kind::Block { is_abstract, .. } = &mut containers.get_mut(id).kind {
-            *is_abstract = true;
+            continue;
+        }
+        let itself = named(tree, containers, &scopes, id, node).is_ok_and(|found| found == id);
+        match &mut containers.get_mut(id).kind {
+            Kind::Block { is_abstract, .. } if itself => *is_abstract = true,
+            _ => {
+                let message = "`blockabstract` names the block that it stands in".to_owned();
+                report.add(Failure::wrong(node, message, "write the name of the enclosing block"));
+            }
         }
     }
 }

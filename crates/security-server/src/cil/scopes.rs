@@ -258,8 +258,10 @@ impl Scopes {
         name: Word,
     ) -> Option<Binding> {
         let text = tree.text(name);
-        if text.contains('.') {
-            return self.find_qualified(tree, containers, at, space, text);
+        if text.contains('.')
+            && let Some(found) = self.find_qualified(tree, containers, at, space, text)
+        {
+            return Some(found);
         }
         let query = Query { scopes: self, tree, containers, space, name };
         query.around(at, 0).or_else(|| {
@@ -326,7 +328,8 @@ impl Scopes {
         };
         for part in parts {
             let word = tree.words.find(part)?;
-            found = *self.blocks.get(&(found, word))?;
+            // An optional is no scope of its own: what is named behind it belongs to the scope around it.
+            found = *self.blocks.get(&(scope_of(containers, found), word))?;
         }
         (found != Container::ROOT).then_some(found)
     }
@@ -434,7 +437,7 @@ impl Query<'_> {
             Item::Word(word) => {
                 let found = self.scopes.find(self.tree, self.containers, outside, self.space, word);
                 match self.space {
-                    Space::Text => Some(found.unwrap_or(Binding::Text(word))),
+                    Space::Text | Space::IpAddr => Some(found.unwrap_or(Binding::Text(word))),
                     _ => found,
                 }
             }

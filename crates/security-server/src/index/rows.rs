@@ -75,7 +75,7 @@ fn signature_bit(target: TypeId) -> u128 {
 impl Rows {
     /// Lays out `rules`. Rules of the same source, target and class become one entry.
     pub(super) fn new(rules: &[AvRule]) -> Self {
-        let mut order: Vec<(u128, u32)> = rules.iter().zip(0..).map(|(r, i)| (key(r), i)).collect();
+        let mut order: Vec<_> = rules.iter().zip(0..).map(|(rule, n)| (key(rule), n)).collect();
         order.sort_unstable();
         let mut out = Self {
             rows: Vec::new(),
@@ -188,6 +188,6 @@ impl Rows {
 }
 
 /// Sorts by source, class, target.
-fn key(rule: &AvRule) -> u128 {
-    u128::from(rule.source.0) << 64 | u128::from(rule.class.0) << 32 | u128::from(rule.target.0)
+fn key(rule: &AvRule) -> (u64, u32) {
+    (u64::from(rule.source.0) << 32 | u64::from(rule.class.0), rule.target.0)
 }

@@ -41,19 +41,29 @@ impl Numbers {
             XpermKind::Ioctl => &mut self.ioctl,
             XpermKind::Nlmsg => &mut self.nlmsg,
         };
-        match xperms {
-            Xperms::Functions { driver, functions } => {
+        set.union_with(&xperms.numbers());
+    }
+}
+
+impl Xperms {
+    /// The numbers, of 16 bits.
+    #[must_use]
+    pub fn numbers(&self) -> BitSet {
+        let mut set = BitSet::new();
+        match self {
+            Self::Functions { driver, functions } => {
                 for (word, bits) in functions.iter().enumerate() {
                     set.insert_word(usize::from(*driver) * 4 + word, *bits);
                 }
             }
-            Xperms::Drivers(drivers) => {
+            Self::Drivers(drivers) => {
                 let whole = (0..256).filter(|d| drivers[d / 64] & (1 << (d % 64)) != 0);
                 for driver in whole {
                     (0..4).for_each(|word| set.insert_word(driver * 4 + word, u64::MAX));
                 }
             }
         }
+        set
     }
 }
 

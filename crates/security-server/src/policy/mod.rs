@@ -258,6 +258,12 @@ impl Policy {
         self.classes.get_index(id.index()).map_or("?", |(name, _)| name)
     }
 
+    /// Whether the look-up tables, which have a cell for each group of types and each class, could take more
+    /// than 128 MiB. The largest policies in use need a hundredth of that.
+    pub(crate) fn is_too_large(&self) -> bool {
+        self.types.len().saturating_mul(self.classes.len()) > 1 << 24
+    }
+
     /// Writes each type's attributes from the attributes' members.
     pub(crate) fn index_attributes(&mut self) {
         let mut attributes: Vec<Vec<TypeId>> = vec![Vec::new(); self.types.len()];

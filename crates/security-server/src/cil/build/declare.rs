@@ -109,9 +109,12 @@ impl Builder<'_> {
 
     fn order_list(&self, s: &Placed, space: Space) -> Result<Vec<SymbolId>, Failure> {
         let [list] = self.args(s)?;
-        let names = self.tree.list(list).iter();
-        let names = names.filter(|name| !matches!(name.item, Item::Word(kw::UNORDERED)));
-        names.map(|name| self.symbol(s.at, space, *name)).collect()
+        let names = self.tree.list(list);
+        if let [Node { item: Item::Word(kw::UNORDERED), .. }, names @ ..] = names {
+            names.iter().try_for_each(|name| self.symbol(s.at, space, *name).map(drop))?;
+            return Ok(Vec::new());
+        }
+        names.iter().map(|name| self.symbol(s.at, space, *name)).collect()
     }
 }
 

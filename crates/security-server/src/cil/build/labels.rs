@@ -137,7 +137,7 @@ impl Builder<'_> {
                 _ => Err(super::expected(node, "address")),
             },
             Binding::Unnamed(node, at) => self.address(at, node),
-            Binding::Text(_) => parse(node),
+            Binding::Text(word) => parse(Node { item: Item::Word(word), ..node }),
         }
     }
 

@@ -29,7 +29,7 @@ impl Builder<'_> {
         for alias in direct.keys() {
             let mut chain = std::iter::successors(Some(*alias), |id| direct.get(id).map(|a| a.0));
             match chain.by_ref().take(MAX_CHAIN).find(|id| !direct.contains_key(id)) {
-                Some(actual) => self.name_alias(*alias, actual),
+                Some(actual) => drop(self.actual.insert(*alias, actual)),
                 None => {
                     let message = "aliases stand for one another".to_owned();
                     report.add(Failure::wrong(direct[alias].1, message, "break the cycle"));
@@ -50,17 +50,19 @@ impl Builder<'_> {
         Ok((id, self.symbol(s.at, space, actual)?))
     }
 
-    fn name_alias(&mut self, alias: SymbolId, actual: SymbolId) {
-        let name: Box<str> = self.full_name(alias).into();
-        let number = self.numbers[actual.0 as usize];
-        match self.scopes.symbol(alias).space {
-            Space::Type => drop(self.policy.type_aliases.insert(name, TypeId(number))),
-            Space::Sensitivity => {
-                self.policy.sensitivity_aliases.insert(name, SensId(number));
+    /// Enters the aliases' names into the policy's tables, once what they stand for has a number.
+    pub(super) fn name_aliases(&mut self) {
+        for (alias, actual) in &self.actual {
+            let name: Box<str> = self.full_name(*alias).into();
+            let number = self.numbers[actual.0 as usize];
+            match self.scopes.symbol(*alias).space {
+                Space::Type => drop(self.policy.type_aliases.insert(name, TypeId(number))),
+                Space::Sensitivity => {
+                    self.policy.sensitivity_aliases.insert(name, SensId(number));
+                }
+                _ => drop(self.policy.category_aliases.insert(name, number)),
             }
-            _ => drop(self.policy.category_aliases.insert(name, number)),
         }
-        self.actual.insert(alias, actual);
     }
 
     /// Reads whether the policy is multi-level, and which sensitivity may have which categories.

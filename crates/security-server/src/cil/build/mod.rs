@@ -36,8 +36,9 @@ pub(super) fn build(
     builder.policy.sources = tree.sources.names();
     builder.declare();
     let statements = Statements::new(&mut builder, live, report);
-    builder.declare_in_order(&statements, report);
     builder.aliases(&statements, report);
+    builder.declare_in_order(&statements, report);
+    builder.name_aliases();
     builder.classes(&statements, report);
     builder.levels(&statements, report);
     builder.attributes(&statements, report);
@@ -46,6 +47,11 @@ pub(super) fn build(
     builder.rules(&statements, report);
     builder.constraints(&statements, report);
     builder.labels(&statements, report);
+    if builder.policy.is_too_large() {
+        let node = containers.get(Container::ROOT).node;
+        let message = "there are too many types and classes together".to_owned();
+        report.add(Failure::wrong(node, message, "split the policy"));
+    }
     builder.policy
 }
 

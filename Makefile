@@ -1,0 +1,37 @@
+# Dewar. `make demo` shows it at work on a real build; `make test` proves it.
+
+CARGO ?= cargo
+DEWAR := target/release/dewar
+export RUST_BACKTRACE ?= 0
+
+.PHONY: demo test check build bench install clean
+
+build: $(DEWAR)
+
+.PHONY: $(DEWAR)
+$(DEWAR):
+	$(CARGO) build --release --locked -p dewar
+
+demo:
+	scripts/setup
+	$(MAKE) --no-print-directory $(DEWAR)
+	scripts/demo $(DEWAR)
+
+# Everything: format, lints, documents, dependencies, tests.
+test:
+	scripts/setup tools
+	$(MAKE) --no-print-directory check
+	$(CARGO) build --release --locked -p dewar
+	DEWAR_BIN=$(abspath $(DEWAR)) $(CARGO) test --workspace --locked
+
+check:
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --workspace --no-deps --locked --document-private-items
+	cargo deny --locked check --hide-inclusion-graph licenses bans sources
+
+install: $(DEWAR)
+	install -D -m 755 $(DEWAR) $(DESTDIR)/usr/local/bin/dewar
+
+clean:
+	$(CARGO) clean

@@ -1,0 +1,153 @@
+//! The system calls that no library offers safely: fork, and the two ends of a seccomp notification.
+
+use rustix::process::Pid;
+use std::{
+    io,
+    os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd},
+    panic::{AssertUnwindSafe, catch_unwind},
+};
+
+/// `SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP` of `linux/seccomp.h`.
+const SYNC_WAKE_UP: u64 = 1;
+
+/// A system call that waits for an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Notification {
+    /// What answers refer to.
+    pub(crate) id: u64,
+    /// Number of the system call.
+    pub(crate) number: i64,
+}
+
+/// Runs `child` in a new process, which ends with the status that it returns. Meant for a process with one
+/// thread; in one with several, `child` must not need what another thread may hold.
+///
+/// # Errors
+///
+/// When the system refuses another process.
+pub(crate) fn fork(child: impl FnOnce() -> u8) -> io::Result<Pid> {
+    // SAFETY: fork touches no memory of ours. The child runs on a copy of this stack, and leaves by _exit
+    // below without returning into frames that the parent also returns into.
+    let pid = unsafe { libc::fork() };
+    if pid == 0 {
+        let status = catch_unwind(AssertUnwindSafe(child)).unwrap_or(101);
+        // SAFETY: _exit takes any number and does not return; it runs no handler of the parent's.
+        unsafe { libc::_exit(status.into()) }
+    }
+    // -1 is no process: it is the error.
+    Pid::from_raw(pid).filter(|_| pid > 0).ok_or_else(io::Error::last_os_error)
+}
+
+/// Makes the calls of these numbers wait for whoever holds the descriptor returned; all others pass. It holds
+/// for this thread and what it starts, for good, and needs `no_new_privs`.
+///
+/// # Errors
+///
+/// When the system refuses, for example because another listener is already there.
+pub(crate) fn notify_on(numbers: &[i64]) -> io::Result<OwnedFd> {
+    let mut filter = notifying_filter(numbers);
+    let program =
+        libc::sock_fprog { len: filter.len() as libc::c_ushort, filter: filter.as_mut_ptr() };
+    // SAFETY: `program` points to `filter`, which has `len` instructions (at most a few, so the length was not
+    // cut) and outlives the call; the kernel copies it and keeps no pointer.
+    let fd = unsafe {
+        libc::syscall(
+            libc::SYS_seccomp,
+            libc::SECCOMP_SET_MODE_FILTER,
+            libc::SECCOMP_FILTER_FLAG_NEW_LISTENER,
+            &raw const program,
+        )
+    };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the call has just returned this descriptor (not negative), so it is open and nobody else's.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd as RawFd) })
+}
+
+fn notifying_filter(numbers: &[i64]) -> Vec<libc::sock_filter> {
+    let instruction =
+        |code: u32, jf: u8, k: u32| libc::sock_filter { code: code as u16, jt: 0, jf, k };
+    let mut filter = vec![instruction(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0)];
+    for number in numbers {
+        filter.push(instruction(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 1, *number as u32));
+        filter.push(instruction(libc::BPF_RET | libc::BPF_K, 0, libc::SECCOMP_RET_USER_NOTIF));
+    }
+    filter.push(instruction(libc::BPF_RET | libc::BPF_K, 0, libc::SECCOMP_RET_ALLOW));
+    filter
+}
+
+/// Hands the processor straight over between the two ends, from now on.
+///
+/// # Errors
+///
+/// On kernels before 6.6.
+pub(crate) fn wake_synchronously(listener: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: this request takes its flags by value; no memory of ours is involved.
+    let done = unsafe {
+        libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_SET_FLAGS, SYNC_WAKE_UP)
+    };
+    check(done)
+}
+
+/// The next call that waits for an answer.
+///
+/// # Errors
+///
+/// `NotFound` when the caller is gone; whatever else the system says.
+pub(crate) fn receive(listener: BorrowedFd<'_>) -> io::Result<Notification> {
+    let mut received = libc::seccomp_notif {
+        id: 0,
+        pid: 0,
+        flags: 0,
+        data: libc::seccomp_data { nr: 0, arch: 0, instruction_pointer: 0, args: [0; 6] },
+    };
+    // SAFETY: the kernel writes one `seccomp_notif` to the address given, which is that of a live, exclusively
+    // borrowed one, all zero as the request demands; every bit pattern is valid in its integers.
+    let done = unsafe {
+        libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_RECV, &raw mut received)
+    };
+    check(done)?;
+    Ok(Notification { id: received.id, number: received.data.nr.into() })
+}
+
+/// Lets the call run as if nobody had asked.
+///
+/// # Errors
+///
+/// `NotFound` when the caller no longer waits.
+pub(crate) fn let_continue(listener: BorrowedFd<'_>, id: u64) -> io::Result<()> {
+    let flags = libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE as u32;
+    let answer = libc::seccomp_notif_resp { id, val: 0, error: 0, flags };
+    // SAFETY: the kernel reads one `seccomp_notif_resp` from the address given, that of a live one.
+    let done = unsafe {
+        libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_SEND, &raw const answer)
+    };
+    check(done)
+}
+
+/// Answers the call with a descriptor of its own for the file behind `fd`.
+///
+/// # Errors
+///
+/// `NotFound` when the caller no longer waits.
+pub(crate) fn answer_with(listener: BorrowedFd<'_>, id: u64, fd: BorrowedFd<'_>) -> io::Result<()> {
+    let addition = libc::seccomp_notif_addfd {
+        id,
+        flags: libc::SECCOMP_ADDFD_FLAG_SEND as u32,
+        // A descriptor is never negative.
+        srcfd: fd.as_raw_fd() as u32,
+        newfd: 0,
+        newfd_flags: libc::O_CLOEXEC as u32,
+    };
+    // SAFETY: the kernel reads one `seccomp_notif_addfd` from the address given, that of a live one; the
+    // descriptor in it is borrowed, so it is open during the call.
+    let done = unsafe {
+        libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_ADDFD, &raw const addition)
+    };
+    check(done)
+}
+
+fn check(returned: libc::c_int) -> io::Result<()> {
+    if returned < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}

@@ -1,0 +1,143 @@
+//! Tables for people: plain for a terminal, markdown for a document.
+
+use crate::{
+    comparison::{Figures, Report, Row},
+    statistics::Ratio,
+};
+use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+
+/// How a table is drawn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Style {
+    /// For a terminal.
+    #[default]
+    Plain,
+    /// For a document.
+    Markdown,
+}
+
+/// A table of these headings and rows; all columns but the first are numbers.
+pub(crate) fn draw(style: Style, headings: &[String], rows: Vec<Vec<String>>) -> String {
+    let mut table = Table::new();
+    table.load_style(match style {
+        Style::Plain => presets::UTF8_BORDERS_ONLY,
+        Style::Markdown => presets::ASCII_MARKDOWN,
+    });
+    table.set_content_arrangement(ContentArrangement::Disabled);
+    table.set_header(headings).add_rows(rows);
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table.to_string()
+}
+
+/// The table of a comparison, with the workload above it and the machine below.
+#[must_use]
+pub fn comparison(report: &Report, style: Style) -> String {
+    let headings = [
+        "configuration",
+        "medium",
+        "median",
+        "± MAD",
+        "min",
+        "max",
+        "cpu",
+        "max RSS",
+        "vs native",
+        "95 %",
+        "vs base",
+        "cpu vs native",
+    ];
+    let headings: Vec<String> = headings.map(str::to_owned).to_vec();
+    let rows = report.rows.iter().map(row).collect();
+    let mut text = format!("{}\n{}\n", report.title, draw(style, &headings, rows));
+    for row in &report.rows {
+        if let Err(why) = &row.figures {
+            text += &format!("{}: {why}\n", row.name);
+        }
+    }
+    let rounds = report.plan.rounds;
+    text += &format!("{rounds} rounds in changing order after one that does not count; ");
+    text += &format!("{}\n", report.machine);
+    if report.runs.interrupted {
+        text += "interrupted: fewer rounds than planned\n";
+    }
+    text
+}
+
+fn row(row: &Row) -> Vec<String> {
+    let mut cells = vec![row.name.clone(), row.medium.clone().unwrap_or_default()];
+    match &row.figures {
+        Ok(figures) => cells.extend(figure_cells(figures)),
+        Err(_) => cells.push("failed".to_owned()),
+    }
+    cells
+}
+
+fn figure_cells(figures: &Figures) -> [String; 10] {
+    let time = figures.time_s;
+    let interval = |ratio: Ratio| format!("{} … {}", slowdown(ratio.low), slowdown(ratio.high));
+    [
+        seconds(time.median),
+        seconds(time.mad),
+        seconds(time.min),
+        seconds(time.max),
+        seconds(figures.cpu_s),
+        format!("{:.1} MiB", figures.max_rss_kib as f64 / 1024.0),
+        figures.vs_native.map_or_else(String::new, |ratio| slowdown(ratio.value)),
+        figures.vs_native.map_or_else(String::new, interval),
+        figures.vs_base.map_or_else(String::new, |ratio| slowdown(ratio.value)),
+        figures.cpu_vs_native.map_or_else(String::new, |ratio| slowdown(ratio.value)),
+    ]
+}
+
+/// A slowdown in percent, or as a factor where percent would mislead.
+fn slowdown(ratio: f64) -> String {
+    if ratio >= 2.0 { format!("{ratio:.2} ×") } else { format!("{:+.1} %", (ratio - 1.0) * 100.0) }
+}
+
+/// Seconds in the unit that leaves few digits.
+pub(crate) fn seconds(seconds: f64) -> String {
+    match seconds {
+        s if s >= 0.9995 => format!("{s:.3} s"),
+        s if s >= 0.000_999_5 => format!("{:.2} ms", s * 1e3),
+        s if s >= 0.000_000_999_5 => format!("{:.2} µs", s * 1e6),
+        s => format!("{:.0} ns", s * 1e9),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seconds_are_shown_in_the_unit_that_fits() {
+        for (value, shown) in [
+            (2.5, "2.500 s"),
+            (0.0085, "8.50 ms"),
+            (7.5e-6, "7.50 µs"),
+            (8e-7, "800 ns"),
+            (0.0, "0 ns"),
+        ] {
+            assert_eq!(seconds(value), shown);
+        }
+    }
+
+    #[test]
+    fn a_ratio_is_a_percentage_below_two() {
+        for (ratio, shown) in
+            [(1.03, "+3.0 %"), (0.98, "-2.0 %"), (1.999, "+99.9 %"), (9.3, "9.30 ×")]
+        {
+            assert_eq!(slowdown(ratio), shown);
+        }
+    }
+
+    #[test]
+    fn a_markdown_table_has_a_line_of_dashes_under_its_headings() {
+        let text =
+            draw(Style::Markdown, &["a".into(), "b".into()], vec![vec!["x".into(), "1".into()]]);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), 3);
+        assert!(lines[1].starts_with("|--") && lines[2].starts_with("| x "), "{text}");
+    }
+}

@@ -1,0 +1,101 @@
+//! The walk: many files opened, looked at and closed, as a search or a backup does.
+
+use rustix::{
+    fs::{Access, AtFlags, CWD, Mode, OFlags, access, fstat, openat, statat},
+    io::read,
+};
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
+
+/// Files visited in one walk.
+pub(crate) const FILES: usize = 48_000;
+
+/// The tree of the system that is walked beside the workspace's own.
+const SYSTEM_TREE: &str = "/usr/include";
+
+/// Files taken from each tree.
+const TREE_FILES: usize = 2000;
+
+/// Writes the workspace's own tree: 2,000 small files in 40 directories.
+///
+/// # Errors
+///
+/// Whatever the file system says.
+pub(crate) fn write_tree(workspace: &Path) -> io::Result<()> {
+    for directory in 0..40 {
+        let directory = workspace.join(format!("tree/directory{directory:02}"));
+        fs::create_dir_all(&directory)?;
+        for file in 0..TREE_FILES / 40 {
+            fs::write(directory.join(format!("file{file:02}.txt")), "a line of text\n".repeat(40))?;
+        }
+    }
+    Ok(())
+}
+
+/// Visits [`FILES`] files of the workspace's tree and of the system's, in turn, and says how long it took. The
+/// names are collected before.
+///
+/// # Errors
+///
+/// The first error of any call.
+pub(crate) fn walk(workspace: &Path) -> io::Result<Duration> {
+    let mut paths = Vec::new();
+    for tree in [workspace.join("tree"), SYSTEM_TREE.into()].iter().filter(|tree| tree.is_dir()) {
+        let mut found = Vec::new();
+        collect(tree, &mut found)?;
+        paths.append(&mut found);
+    }
+    if paths.is_empty() {
+        return Err(io::Error::new(io::ErrorKind::NotFound, "no tree to walk over"));
+    }
+    let begin = Instant::now();
+    paths.iter().cycle().take(FILES).try_for_each(|path| visit(path))?;
+    Ok(begin.elapsed())
+}
+
+fn collect(directory: &Path, found: &mut Vec<PathBuf>) -> io::Result<()> {
+    let mut entries = fs::read_dir(directory)?.collect::<io::Result<Vec<_>>>()?;
+    entries.sort_by_key(fs::DirEntry::file_name);
+    for entry in entries {
+        let kind = entry.file_type()?;
+        if found.len() >= TREE_FILES {
+            break;
+        }
+        if kind.is_dir() {
+            collect(&entry.path(), found)?;
+        } else if kind.is_file() {
+            found.push(entry.path());
+        }
+    }
+    Ok(())
+}
+
+fn visit(path: &Path) -> io::Result<()> {
+    let mut buffer = [0; 4096];
+    let file = openat(CWD, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+    fstat(&file)?;
+    read(&file, &mut buffer)?;
+    drop(file);
+    access(path, Access::READ_OK)?;
+    statat(CWD, path, AtFlags::empty())?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_walk_visits_its_own_tree_and_takes_some_time() -> io::Result<()> {
+        let workspace = tempfile::tempdir()?;
+        write_tree(workspace.path())?;
+        let mut found = Vec::new();
+        collect(workspace.path(), &mut found)?;
+        assert_eq!(found.len(), TREE_FILES);
+        assert!(walk(workspace.path())? > Duration::ZERO);
+        Ok(())
+    }
+}

@@ -1,0 +1,158 @@
+//! `dewar explain`: what the last run was denied, why, and what would allow it.
+
+use crate::{
+    output,
+    run::{Denial, Journal, RunRecord},
+};
+use clap::Args;
+use monitor::Record;
+use std::fmt::Write as _;
+
+const EXAMPLES: &str = "\
+Examples:
+  dewar run -- make; dewar explain
+  dewar explain --json | jq '.denials[].object'
+
+Exit status: 0, or 125 if no run has been recorded.";
+
+/// Explain what the last run was denied.
+///
+/// For each denial: who asked, for what, which rule of the profile or the absence of which rule decided, and what
+/// would allow it.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct ExplainArgs {
+    /// Print the whole record of the run as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Carries out `dewar explain`.
+pub(crate) fn run(args: &ExplainArgs) -> anyhow::Result<()> {
+    let record = Journal::last()?;
+    let text =
+        if args.json { serde_json::to_string_pretty(&record)? + "\n" } else { tell(&record)? };
+    Ok(output::print(text.as_bytes())?)
+}
+
+/// The record, for people.
+fn tell(record: &RunRecord) -> Result<String, std::fmt::Error> {
+    let mut text = String::new();
+    let command = record.command.join(" ");
+    writeln!(text, "`{command}` under {}: exit status {}", record.profile, record.status)?;
+    if record.denials.is_empty() {
+        writeln!(text, "nothing was denied")?;
+    }
+    for denial in &record.denials {
+        text.push('\n');
+        tell_denial(&mut text, denial)?;
+    }
+    if record.dropped > 0 {
+        writeln!(text, "\n{} further kinds of denial were not kept", record.dropped)?;
+    }
+    Ok(text)
+}
+
+fn tell_denial(text: &mut String, denial: &Denial) -> std::fmt::Result {
+    let record = &denial.record;
+    let times = if record.count > 1 { format!(", {} times", record.count) } else { String::new() };
+    let missing = record.missing.join(" ");
+    writeln!(text, "{} may not {missing} {}{times}", record.comm, record.object)?;
+    let mut line = |name: &str, value: &str| match value {
+        "" => Ok(()),
+        value => writeln!(text, "  {name:13}{value}"),
+    };
+    line("program", &record.program)?;
+    line("call", &record.call)?;
+    line("subject", &record.scontext)?;
+    line("object", &format!("{} ({})", record.tcontext, record.tclass))?;
+    line("why", &record.reason)?;
+    record.rules.iter().try_for_each(|rule| line("rule", rule))?;
+    denial.profile_rules.iter().try_for_each(|rule| line("profile", rule))?;
+    line("would allow", record.would_allow.as_deref().unwrap_or_default())?;
+    line("in a profile", &in_profile(record).unwrap_or_default())
+}
+
+/// What to add to a profile, where its lists can say it.
+fn in_profile(record: &Record) -> Option<String> {
+    let wants = |names: &[&str]| record.missing.iter().any(|name| names.contains(&name.as_str()));
+    let list = match record.tclass.as_str() {
+        "file" | "dir" | "lnk_file" | "chr_file" | "fifo_file" | "sock_file" => {
+            if wants(&["execute", "execute_no_trans"]) {
+                "files.exec"
+            } else if wants(&["read", "getattr", "open", "search", "watch"])
+                && !wants(&["write", "append", "create"])
+            {
+                "files.read"
+            } else {
+                "files.write"
+            }
+        }
+        "endpoint" if wants(&["name_bind"]) => "network.bind",
+        "endpoint" => "network.connect",
+        "unix_stream_socket" if wants(&["connectto"]) => "network.connect",
+        "unix_dgram_socket" if wants(&["sendto"]) => {
+            let name = record.object.strip_prefix("unix:")?;
+            return Some(format!("network.connect = [{:?}]", format!("unixgram:{name}")));
+        }
+        _ => return None,
+    };
+    let named = !record.object.is_empty();
+    named.then(|| format!("{list} = [{:?}]", record.object))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn denial(tclass: &str, missing: &[&str], object: &str) -> Denial {
+        let record = Record {
+            comm: "cc1".into(),
+            object: object.into(),
+            tclass: tclass.into(),
+            missing: missing.iter().map(|name| (*name).into()).collect(),
+            reason: "no rule grants it".into(),
+            count: 3,
+            ..Record::default()
+        };
+        Denial { record, profile_rules: vec!["build.toml:4: '/x'".into()] }
+    }
+
+    #[test]
+    fn a_denial_is_told_with_what_would_allow_it_in_a_profile() {
+        for (tclass, missing, object, want) in [
+            (
+                "file",
+                &["read", "open"][..],
+                "/home/me/.ssh/id",
+                "files.read = [\"/home/me/.ssh/id\"]",
+            ),
+            ("file", &["write"], "/etc/x", "files.write = [\"/etc/x\"]"),
+            ("file", &["execute"], "/opt/x", "files.exec = [\"/opt/x\"]"),
+            ("dir", &["add_name"], "/etc", "files.write = [\"/etc\"]"),
+            (
+                "unix_dgram_socket",
+                &["sendto"],
+                "unix:/dev/log",
+                "network.connect = [\"unixgram:/dev/log\"]",
+            ),
+            (
+                "endpoint",
+                &["name_connect"],
+                "192.0.2.1:443",
+                "network.connect = [\"192.0.2.1:443\"]",
+            ),
+        ] {
+            let denials = vec![denial(tclass, missing, object)];
+            let text = tell(&RunRecord { denials, ..RunRecord::default() }).unwrap();
+            assert!(text.contains(want), "{text}");
+            assert!(text.contains("3 times") && text.contains("build.toml:4"), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_run_without_denials_says_so() {
+        let text = tell(&RunRecord { command: vec!["true".into()], ..RunRecord::default() });
+        assert!(text.unwrap().contains("nothing was denied"));
+    }
+}

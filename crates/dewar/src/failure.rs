@@ -1,0 +1,38 @@
+//! How Dewar says that it did not do what it was asked to, and with which exit status.
+
+use miette::Diagnostic;
+use profile::ProfileErrors;
+use security_server::PolicyErrors;
+use std::process::ExitCode;
+
+/// Wrong use: of the command line, or of a profile.
+pub(crate) const USAGE: u8 = 2;
+
+/// Dewar itself failed; nothing was started.
+pub(crate) const SETUP: u8 = 125;
+
+/// A request that cannot be met as it was made, whatever the machine.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct Usage(pub(crate) String);
+
+/// Prints `error` on standard error; the exit status that it stands for.
+pub(crate) fn report(error: anyhow::Error) -> ExitCode {
+    let error = match error.downcast::<ProfileErrors>() {
+        Ok(errors) => return diagnose(errors),
+        Err(error) => error,
+    };
+    let error = match error.downcast::<PolicyErrors>() {
+        Ok(errors) => return diagnose(errors),
+        Err(error) => error,
+    };
+    let status = if error.is::<Usage>() { USAGE } else { SETUP };
+    eprintln!("dewar: {error:#}");
+    ExitCode::from(status)
+}
+
+/// Mistakes in a text that a person wrote: with their places and what to write instead.
+fn diagnose(errors: impl Diagnostic + Send + Sync + 'static) -> ExitCode {
+    eprintln!("{:?}", miette::Report::new(errors));
+    ExitCode::from(USAGE)
+}

@@ -1,0 +1,27 @@
+//! `dewar policy export`.
+
+use super::load;
+use crate::output;
+use clap::Args;
+
+/// Write a policy as one CIL file that grants and labels the same.
+///
+/// Names are written in full, attributes with their members, macros and blocks as what they stand for. Exit
+/// status: 0, or 2 for a mistake in the policy.
+#[derive(Debug, Args)]
+pub(super) struct ExportArgs {
+    /// Policy: a profile, CIL files or a binary policy
+    #[arg(value_name = "POLICY", required = true)]
+    policies: Vec<String>,
+
+    /// The language to write: CIL, the only one
+    #[arg(long, default_value_t = true, action = clap::ArgAction::SetTrue)]
+    cil: bool,
+}
+
+/// Carries out `dewar policy export`.
+pub(super) fn run(args: &ExportArgs) -> anyhow::Result<()> {
+    let policy = load::load(&args.policies)?;
+    debug_assert!(args.cil);
+    Ok(output::print(policy.to_cil().as_bytes())?)
+}

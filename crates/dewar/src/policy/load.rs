@@ -1,0 +1,76 @@
+//! Where a policy comes from.
+
+use super::profiles;
+use crate::failure::Usage;
+use anyhow::Context as _;
+use clap::Args;
+use security_server::policy::Policy;
+use security_server::{BoolId, Engine, cil, policydb};
+use std::fs;
+
+/// The policy that a question is put to.
+#[derive(Debug, Args)]
+pub(super) struct PolicySource {
+    /// Policy: a profile, a CIL file (repeat for several) or a binary policy
+    #[arg(short = 'f', long = "policy", value_name = "POLICY", required = true)]
+    policies: Vec<String>,
+
+    /// Set a boolean first
+    #[arg(short, long = "boolean", value_name = "NAME=on|off", value_parser = boolean)]
+    booleans: Vec<(String, bool)>,
+}
+
+fn boolean(text: &str) -> Result<(String, bool), String> {
+    match text.split_once('=') {
+        Some((name, "on" | "true" | "1")) => Ok((name.to_owned(), true)),
+        Some((name, "off" | "false" | "0")) => Ok((name.to_owned(), false)),
+        _ => Err("write NAME=on or NAME=off".to_owned()),
+    }
+}
+
+impl PolicySource {
+    /// The policy, ready to decide.
+    pub(super) fn engine(&self) -> anyhow::Result<Engine> {
+        let engine = Engine::new(load(&self.policies)?);
+        let booleans = &engine.policy().booleans;
+        let find = |(name, state): &(String, bool)| match booleans.get_index_of(name.as_str()) {
+            Some(index) => Ok((BoolId::at(index), *state)),
+            None => Err(Usage(format!("the policy has no boolean `{name}`"))),
+        };
+        let changes = self.booleans.iter().map(find).collect::<Result<Vec<_>, _>>()?;
+        Ok(engine.with_booleans(&changes))
+    }
+}
+
+/// The policy that the arguments name: one profile, one binary policy, or CIL files that belong together.
+pub(super) fn load(arguments: &[String]) -> anyhow::Result<Policy> {
+    if let [argument] = arguments {
+        if is_profile(argument) {
+            let compiled = profiles::compile(argument, None, false)?;
+            return Ok(cil::compile(&[(format!("{argument} (as CIL)"), compiled.cil)])?);
+        }
+        let bytes = read(argument)?;
+        if policydb::is_policydb(&bytes) {
+            return policydb::read(&bytes)
+                .map_err(|error| Usage(format!("{argument}: {error}")).into());
+        }
+    }
+    let text = |argument: &String| {
+        let bytes = read(argument)?;
+        let text = String::from_utf8(bytes);
+        let text = text.map_err(|_| Usage(format!("{argument}: this is not a text in UTF-8")))?;
+        Ok((argument.clone(), text))
+    };
+    let files = arguments.iter().map(text).collect::<anyhow::Result<Vec<_>>>()?;
+    Ok(cil::compile(&files)?)
+}
+
+/// Whether the argument names a profile: a shipped one, or a TOML file.
+pub(super) fn is_profile(argument: &str) -> bool {
+    argument.ends_with(".toml") || profile::shipped().iter().any(|(name, _)| *name == argument)
+}
+
+fn read(path: &str) -> anyhow::Result<Vec<u8>> {
+    let read = fs::read(path).map_err(|error| Usage(format!("{path}: {error}")));
+    read.context("the policy cannot be read")
+}

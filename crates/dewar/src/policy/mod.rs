@@ -1,0 +1,58 @@
+//! `dewar policy`: profiles and policies, shown, checked, asked, compared.
+
+mod check;
+mod decide;
+mod diff;
+mod export;
+mod load;
+mod profiles;
+mod query;
+mod show;
+
+use crate::output;
+use clap::{Args, Subcommand};
+
+/// Show, check, ask and compare profiles and policies.
+///
+/// A policy is a profile (the name of a shipped one, or a TOML file), CIL files (read together), or a binary
+/// kernel policy such as /etc/selinux/default/policy/policy.33. Nothing here needs root or an SELinux kernel.
+#[derive(Debug, Args)]
+pub(crate) struct PolicyArgs {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// List the shipped profiles.
+    List,
+    Show(show::ShowArgs),
+    Check(check::CheckArgs),
+    Query(query::QueryArgs),
+    Av(decide::AvArgs),
+    /// Ask which label a new object gets.
+    Transition(decide::LabelArgs),
+    /// Ask which member of a polyinstantiated object a subject sees.
+    Member(decide::LabelArgs),
+    /// Ask which label an object is relabelled to.
+    Change(decide::LabelArgs),
+    Diff(diff::DiffArgs),
+    Export(export::ExportArgs),
+}
+
+/// Carries out `dewar policy`.
+pub(crate) fn run(args: &PolicyArgs) -> anyhow::Result<()> {
+    use security_server::policy::TypeRuleKind;
+    match &args.action {
+        Action::List => Ok(output::print(profiles::list()?.as_bytes())?),
+        Action::Show(args) => show::run(args),
+        Action::Check(args) => check::run(args),
+        Action::Query(args) => query::run(args),
+        Action::Av(args) => decide::av(args),
+        Action::Transition(args) => decide::label(args, TypeRuleKind::Transition),
+        Action::Member(args) => decide::label(args, TypeRuleKind::Member),
+        Action::Change(args) => decide::label(args, TypeRuleKind::Change),
+        Action::Diff(args) => diff::run(args),
+        Action::Export(args) => export::run(args),
+    }
+}

@@ -1,0 +1,137 @@
+//! The arguments of `dewar run`.
+
+use super::RunRequest;
+use clap::{Args, ValueEnum};
+use monitor::{Enforce, Mode};
+use std::{ffi::OsString, path::PathBuf};
+
+const AFTER_HELP: &str = "\
+Examples:
+  dewar run -- make -j2                       build under the default profile
+  dewar run -p agent -- claude                named hosts only
+  dewar run -p ./build.toml --stats -- make   a profile of your own; how decisions were found
+  dewar run --audit - -- ls                   every decision, as JSON lines on standard error
+
+Standard input, output, signals, job control and the exit status are the command's own. If something was denied, one
+line on standard error says so at the end; `dewar explain` tells the rest.
+
+Exit status: the command's; 2 for wrong use, 125 if Dewar failed to set up, 126 and 127 if the command could not be
+executed or found.";
+
+/// Run a command under a policy.
+///
+/// Everything that the command and its descendants do is decided by the policy that a profile stands for. What the
+/// profile does not grant is denied. Dewar refuses to start if this machine cannot enforce what the profile asks for.
+#[derive(Debug, Args)]
+#[command(after_help = AFTER_HELP)]
+pub(crate) struct RunArgs {
+    /// Profile: the name of a shipped one (see `dewar policy list`) or a file
+    #[arg(short, long, value_name = "PROFILE", default_value = "workspace")]
+    profile: String,
+
+    /// The directory that `${workspace}` stands for [default: the working directory]
+    #[arg(short, long, value_name = "DIR")]
+    workspace: Option<PathBuf>,
+
+    /// How much the monitor decides itself [default: as the profile says]
+    #[arg(long, value_name = "MODE")]
+    mode: Option<ModeName>,
+
+    /// Say at the end how many decisions were made, and where they were found
+    #[arg(long)]
+    stats: bool,
+
+    /// Write every decision as a line of JSON to FILE, or to standard error for `-`
+    #[arg(long, value_name = "FILE")]
+    audit: Option<PathBuf>,
+
+    /// Print the summary at the end as JSON
+    #[arg(long)]
+    json: bool,
+
+    /// Run even if this machine cannot enforce all of it, and say aloud what is missing
+    #[arg(long)]
+    allow_degraded: bool,
+
+    /// Pretend that this machine lacks a layer of protection; `dewar doctor` lists them (may be repeated)
+    #[arg(long, value_name = "LAYER")]
+    without: Vec<String>,
+
+    /// Which object managers decide: `on`, `off`, or a list of `files`, `processes`, `sockets`; for measurements
+    #[arg(long, value_name = "WHICH", default_value = "on", value_parser = enforce)]
+    enforce: Enforce,
+
+    /// Say what is set up, and how
+    #[arg(short, long)]
+    verbose: bool,
+
+    /// The command and its arguments
+    #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+/// How much the monitor decides itself.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum ModeName {
+    /// Every open is decided, counted and explained
+    All,
+    /// Reads that all domains may do are left to the kernel
+    Fast,
+}
+
+/// Reads `--enforce`.
+fn enforce(text: &str) -> Result<Enforce, String> {
+    match text {
+        "on" => return Ok(Enforce::ALL),
+        "off" => return Ok(Enforce::OFF),
+        _ => {}
+    }
+    let mut enforce = Enforce::OFF;
+    for name in text.split(',') {
+        match name {
+            "files" => enforce.files = true,
+            "processes" => enforce.processes = true,
+            "sockets" => enforce.sockets = true,
+            _ => {
+                let expected = "write `on`, `off`, or some of `files,processes,sockets`";
+                return Err(format!("`{name}` is no object manager: {expected}"));
+            }
+        }
+    }
+    Ok(enforce)
+}
+
+impl From<RunArgs> for RunRequest {
+    fn from(args: RunArgs) -> Self {
+        Self {
+            profile: args.profile,
+            mode: args.mode.map(|mode| match mode {
+                ModeName::All => Mode::All,
+                ModeName::Fast => Mode::Fast,
+            }),
+            workspace: args.workspace.unwrap_or_else(|| ".".into()),
+            stats: args.stats,
+            audit: args.audit,
+            allow_degraded: args.allow_degraded,
+            without: args.without,
+            enforce: args.enforce,
+            json: args.json,
+            verbose: args.verbose,
+            command: args.command,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn object_managers_are_chosen_by_name() {
+        assert_eq!(enforce("on"), Ok(Enforce::ALL));
+        assert_eq!(enforce("off"), Ok(Enforce::OFF));
+        assert_eq!(enforce("sockets"), Ok(Enforce { sockets: true, ..Enforce::OFF }));
+        assert_eq!(enforce("files,processes,sockets"), Ok(Enforce::ALL));
+        assert!(enforce("").is_err() && enforce("file").is_err());
+    }
+}

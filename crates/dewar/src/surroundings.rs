@@ -1,0 +1,83 @@
+//! What a profile's variables and names stand for on this machine.
+
+use crate::failure::Usage;
+use anyhow::{Context as _, bail};
+use monitor::layers::Layers;
+use profile::Variables;
+use std::{
+    io,
+    net::{IpAddr, ToSocketAddrs as _},
+    path::{Path, PathBuf},
+};
+
+/// The variables of a run on `workspace` (default: the working directory) with temporary files in `tmp`.
+pub(crate) fn variables(workspace: Option<&Path>, tmp: PathBuf) -> anyhow::Result<Variables> {
+    Ok(Variables {
+        workspace: directory(workspace.unwrap_or(Path::new(".")))?,
+        home: home()?,
+        tmp,
+        user: std::env::var("USER").unwrap_or_default(),
+        nameservers: nameservers(),
+    })
+}
+
+/// A directory that a person named, as its path is without links.
+fn directory(path: &Path) -> anyhow::Result<PathBuf> {
+    let shown = path.display();
+    let unusable = |error: io::Error| Usage(format!("cannot use workspace `{shown}`: {error}"));
+    let real = path.canonicalize().map_err(unusable)?;
+    if !real.is_dir() {
+        bail!(Usage(format!("cannot use workspace `{shown}`: it is not a directory")));
+    }
+    Ok(real)
+}
+
+fn home() -> anyhow::Result<PathBuf> {
+    let home = std::env::home_dir().filter(|home| home.is_absolute());
+    let home = home.context("HOME names no directory, so secrets in it could not be hidden")?;
+    home.canonicalize().with_context(|| format!("cannot use HOME `{}`", home.display()))
+}
+
+/// The servers that answer name queries on this machine.
+fn nameservers() -> Vec<IpAddr> {
+    let text = std::fs::read_to_string("/etc/resolv.conf").unwrap_or_default();
+    text.lines().filter_map(nameserver).collect()
+}
+
+fn nameserver(line: &str) -> Option<IpAddr> {
+    let mut words = line.split_whitespace();
+    let address = words.next().filter(|word| *word == "nameserver").and(words.next())?;
+    // `fe80::1%eth0`: the zone is no part of the address.
+    address.split('%').next()?.parse().ok()
+}
+
+/// The addresses of a host name, as this machine resolves it.
+pub(crate) fn resolve(name: &str) -> io::Result<Vec<IpAddr>> {
+    Ok((name, 0).to_socket_addrs()?.map(|address| address.ip()).collect())
+}
+
+/// The layers of protection that this machine has, as if it lacked those in `without`.
+pub(crate) fn layers(without: &[String]) -> anyhow::Result<Layers> {
+    let layers = Layers::probe();
+    let names: Vec<&str> = without.iter().map(String::as_str).collect();
+    if let Some(name) = names.iter().find(|name| layers.get(name).is_none()) {
+        let known: Vec<&str> = layers.layers.iter().map(|layer| layer.name).collect();
+        bail!(Usage(format!("`{name}` is no layer; layers are {}", known.join(", "))));
+    }
+    Ok(layers.without(&names))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nameservers_are_read_as_resolv_conf_spells_them() {
+        let address = |text: &str| Some(text.parse::<IpAddr>().unwrap());
+        assert_eq!(nameserver("nameserver 192.0.2.53"), address("192.0.2.53"));
+        assert_eq!(nameserver("  nameserver\tfe80::1%eth0 # x"), address("fe80::1"));
+        assert_eq!(nameserver("# nameserver 192.0.2.53"), None);
+        assert_eq!(nameserver("nameserver"), None);
+        assert_eq!(nameserver("search example.org"), None);
+    }
+}

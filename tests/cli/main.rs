@@ -1,0 +1,40 @@
+//! What the `dewar` command says and returns; above all for bad input: a clear message, the right exit status, and
+//! nothing started.
+
+mod input;
+mod policy;
+mod shell;
+
+use assert_cmd::Command;
+use std::path::Path;
+
+/// What a call of `dewar` came to.
+struct Said {
+    status: i32,
+    out: String,
+    err: String,
+}
+
+/// Calls `dewar` in a directory.
+fn dewar_in(dir: &Path, args: &[&str]) -> Said {
+    let mut command = Command::cargo_bin("dewar").expect("the command is built");
+    let output = command
+        .args(args)
+        .current_dir(dir)
+        .env("NO_COLOR", "1")
+        .env("XDG_STATE_HOME", dir.join("state"))
+        .env_remove("COLUMNS")
+        .output()
+        .expect("the command starts");
+    Said {
+        status: output.status.code().expect("no signal"),
+        out: String::from_utf8(output.stdout).expect("Unicode"),
+        err: String::from_utf8(output.stderr).expect("Unicode"),
+    }
+}
+
+/// Calls `dewar` in an empty directory.
+fn dewar(args: &[&str]) -> Said {
+    let dir = tempfile::tempdir().expect("a directory");
+    dewar_in(dir.path(), args)
+}

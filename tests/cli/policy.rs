@@ -1,0 +1,182 @@
+//! `dewar policy`.
+
+use super::{dewar, dewar_in};
+use std::fs;
+
+#[test]
+fn shipped_profiles_are_listed_with_what_they_are_for() {
+    let said = dewar(&["policy", "list"]);
+    for name in ["workspace", "build", "agent", "readonly", "offline"] {
+        let line = said.out.lines().find(|line| line.starts_with(name)).expect(name);
+        assert!(line.len() > name.len() + 10, "{line}");
+    }
+    assert_eq!(said.status, 0);
+}
+
+#[test]
+fn the_policy_of_a_profile_is_printed_in_cil_without_asking_a_name_server() {
+    let said = dewar(&["policy", "show", "--cil", "agent"]);
+    assert_eq!((said.status, said.err.as_str()), (0, ""));
+    assert!(said.out.contains("(allow main_t usr_t (file (execute execute_no_trans)))"));
+    assert!(said.out.contains("; github.com has no address (yet)"));
+}
+
+#[test]
+fn each_rule_of_the_policy_can_be_printed_with_its_place() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("x.toml"), "[files]\nread = ['/srv']\n").unwrap();
+    let said = dewar_in(dir.path(), &["policy", "show", "--cil", "--origins", "x.toml"]);
+    let line = said.out.lines().find(|line| line.starts_with("(allow main_t srv_t (file (read"));
+    assert!(line.unwrap().ends_with("; x.toml:2: '/srv'"), "{line:?}");
+}
+
+#[test]
+fn what_a_profile_grants_is_shown_for_people() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = "description = 'mine'\n[files]\nwrite = ['${workspace}']\nhide = ['/srv']\n\
+                [domains.git]\nexec = ['/usr/bin/git']\nnetwork.connect = ['example.org:22', '10.0.0.0/8:1-9/udp']\n";
+    fs::write(dir.path().join("x.toml"), text).unwrap();
+    let workspace = dir.path().canonicalize().unwrap();
+    let said = dewar_in(dir.path(), &["policy", "show", "x.toml"]);
+    let lines: Vec<String> =
+        said.out.lines().map(|l| l.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+    for line in [
+        "mine".to_owned(),
+        format!("rw {}", workspace.display()),
+        "hidden /srv".to_owned(),
+        "domain git".to_owned(),
+        "connect example.org:22/tcp".to_owned(),
+        "connect 10.0.0.0/8:1-9/udp".to_owned(),
+    ] {
+        assert!(lines.contains(&line), "{line}\n{}", said.out);
+    }
+}
+
+#[test]
+fn checking_says_nothing_about_good_profiles_and_everything_about_bad_ones() {
+    let good = dewar(&["policy", "check", "workspace", "agent"]);
+    assert_eq!((good.status, good.out.as_str(), good.err.as_str()), (0, "", ""));
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("x.toml"), "mode = 1").unwrap();
+    let bad = dewar_in(dir.path(), &["policy", "check", "workspace", "./x.toml"]);
+    assert!(bad.err.contains("`mode` must be a string, not integer"), "{}", bad.err);
+    assert_eq!(bad.status, 2);
+}
+
+/// A policy with a promise that a rule of an attribute breaks, a condition, and labels.
+const CIL: &str =
+    "(class file (read write)) (class process (transition)) (classorder (file process))
+(user u) (role r) (userrole u r) (type web_t) (type log_t) (type secret_t) (type cgi_t)
+(typeattribute domain) (typeattributeset domain (web_t cgi_t)) (roletype r domain)
+(boolean web_writes false)
+(allow web_t log_t (file (read)))
+(booleanif web_writes (true (allow web_t log_t (file (write)))))
+(typetransition web_t log_t process cgi_t)
+(typetransition web_t log_t file \"audit\" secret_t)
+";
+const WEB: &str = "u:r:web_t";
+const LOG: &str = "u:object_r:log_t";
+
+fn with_policy(extra: &str) -> (tempfile::TempDir, String) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("p.cil");
+    fs::write(&path, format!("{CIL}{extra}")).unwrap();
+    let path = path.to_str().unwrap().to_owned();
+    (dir, path)
+}
+
+#[test]
+fn a_decision_is_told_with_the_rules_and_what_would_change_it() {
+    let (_dir, path) = with_policy("");
+    let said = dewar(&["policy", "av", "-f", &path, WEB, LOG, "file"]);
+    assert!(said.out.contains("allowed     read\n"), "{}", said.out);
+    assert!(said.out.contains("(allow web_t log_t (file (read)))"), "{}", said.out);
+    assert!(said.out.contains("only while web_writes is true"), "{}", said.out);
+    let said =
+        dewar(&["policy", "av", "-f", &path, "-b", "web_writes=on", "--json", WEB, LOG, "file"]);
+    assert!(said.out.starts_with("{\"allowed\":[\"read\",\"write\"]"), "{}", said.out);
+    let said = dewar(&["policy", "av", "-f", &path, WEB, "u:object_r:none", "file"]);
+    assert_eq!(said.status, 2);
+    assert!(said.err.contains("the policy has no type `none`"), "{}", said.err);
+}
+
+#[test]
+fn labels_are_computed_by_rule_and_name() {
+    let (_dir, path) = with_policy("");
+    for (class, name, want) in [
+        ("process", None, "u:r:cgi_t\n"),
+        ("file", None, "u:object_r:log_t\n"),
+        ("file", Some("audit"), "u:object_r:secret_t\n"),
+    ] {
+        let mut args = vec!["policy", "transition", "-f", &path, WEB, LOG, class];
+        args.extend(name);
+        assert_eq!(dewar(&args).out, want, "{class} {name:?}");
+    }
+}
+
+#[test]
+fn rules_are_found_by_pattern_and_by_attribute() {
+    let (_dir, path) = with_policy("(allow domain secret_t (file (read)))");
+    let query = |more: &[&str]| {
+        let mut args = vec!["policy", "query", "-f", &path];
+        args.extend(more);
+        dewar(&args).out
+    };
+    assert_eq!(query(&["-s", "web_t", "-c", "file", "-k", "allow", "--active"]).lines().count(), 1);
+    assert!(
+        query(&["-s", "web_t", "-p", "write"]).contains("; if web_writes is true: not in force")
+    );
+    assert!(query(&["-s", "cgi_t", "-e"]).contains("(allow domain secret_t (file (read)))"));
+    assert!(
+        query(&["-k", "typetransition"]).contains("(typetransition web_t log_t process cgi_t)")
+    );
+}
+
+#[test]
+fn a_rule_that_breaks_a_promise_is_named_with_it() {
+    let (_dir, good) = with_policy("(neverallow domain secret_t (file (write)))");
+    assert_eq!(dewar(&["policy", "check", &good]).status, 0);
+    let (_dir, bad) = with_policy(
+        "(neverallow domain secret_t (file (all)))\n(allow domain secret_t (file (read)))",
+    );
+    let said = dewar(&["policy", "check", &bad]);
+    assert_eq!(said.status, 2);
+    for part in [
+        "(allow domain secret_t (file (read)))",
+        "p.cil:10",
+        "(neverallow domain secret_t (file (all)))",
+        "p.cil:9",
+    ] {
+        assert!(said.out.contains(part), "{part}\n{}", said.out);
+    }
+}
+
+#[test]
+fn authority_is_compared_not_text() {
+    let (_old_dir, old) = with_policy("");
+    let (_new_dir, new) = with_policy(
+        "(typeattribute both) (typeattributeset both (log_t secret_t)) (allow web_t both (file (read)))",
+    );
+    assert_eq!(dewar(&["policy", "diff", &old, &new]).out, "+ web_t secret_t file { read }\n");
+    assert_eq!(dewar(&["policy", "diff", &new, &old]).out, "- web_t secret_t file { read }\n");
+    assert_eq!(dewar(&["policy", "diff", &old, &old]).out, "");
+}
+
+#[test]
+fn an_exported_policy_is_a_policy_again() {
+    let (dir, path) = with_policy("");
+    let exported = dir.path().join("again.cil");
+    fs::write(&exported, dewar(&["policy", "export", "--cil", &path]).out).unwrap();
+    let exported = exported.to_str().unwrap();
+    assert_eq!(dewar(&["policy", "diff", &path, exported]).out, "");
+    assert_eq!(dewar(&["policy", "check", exported]).status, 0);
+}
+
+#[test]
+fn every_policy_subcommand_takes_profiles_too() {
+    let said =
+        dewar(&["policy", "query", "-f", "workspace", "-k", "allow", "-c", "file", "--json"]);
+    assert!(said.out.lines().count() > 3, "{}{}", said.out, said.err);
+    assert_eq!(dewar(&["policy", "diff", "workspace", "workspace"]).out, "");
+    assert!(dewar(&["policy", "show", "--json", "workspace"]).out.contains("\"allow\":"));
+}

@@ -1,0 +1,118 @@
+//! Files outside.
+
+use super::refused;
+use crate::{Case, cases, stage::Stage};
+use std::os::unix::fs::MetadataExt as _;
+
+pub(super) const CASES: &[Case] = cases![
+    secrets_of_the_home_do_not_exist,
+    nothing_is_written_outside_of_the_workspace,
+    system_secrets_are_not_read,
+    files_outside_keep_mode_owner_and_times,
+    nothing_is_linked_in_or_moved_out,
+    device_nodes_are_not_made,
+    programs_outside_are_not_executed,
+    links_in_the_workspace_lead_nowhere_outside,
+];
+
+fn secrets_of_the_home_do_not_exist(stage: &Stage) {
+    let (ran, record) = refused(
+        stage,
+        "h = os.environ['HOME']
+for p in ['.ssh/id_ed25519', '.aws/credentials']:
+    for path in [f'{h}/{p}', f'../{p}', f'/proc/self/cwd/../{p}', f'/proc/self/root{h}/{p}', f'./../work/../{p}']:
+        say(lambda: open(path).read(), path); say(lambda: os.stat(path), path); say(lambda: open(path, 'w'), path)
+        say(lambda: os.open(path, os.O_PATH), path) if not os.path.lexists(path) else say(lambda: open(path), path)
+say(lambda: os.listdir(h + '/.ssh'))",
+    );
+    record.explains("/.ssh/id_ed25519");
+    record.explains("/.aws/credentials");
+    let reads =
+        ran.out().lines().filter(|line| line.contains(".ssh/") && line.ends_with("ENOENT")).count();
+    assert!(reads > 10, "hidden files answer ENOENT:\n{}", ran.out());
+    let content = std::fs::read_to_string(stage.home().join(".ssh/id_ed25519"));
+    assert_eq!(content.expect("the key"), "secret key\n");
+}
+
+fn nothing_is_written_outside_of_the_workspace(stage: &Stage) {
+    let (_, record) = refused(
+        stage,
+        "o, h = os.environ['OUTSIDE'], os.environ['HOME']
+say(lambda: open(f'{o}/file', 'a')); say(lambda: open(f'{o}/new', 'w')); say(lambda: os.truncate(f'{o}/file', 0)); say(lambda: os.unlink(f'{o}/file')); say(lambda: os.mkdir(f'{o}/d')); say(lambda: os.rmdir(o)); say(lambda: os.symlink('x', f'{o}/l')); say(lambda: os.mkfifo(f'{o}/p')); say(lambda: open(f'{h}/new', 'w')); say(lambda: open('../new', 'w')); say(lambda: os.open('..', os.O_TMPFILE | os.O_RDWR)); say(lambda: os.rename('..', '../../x') if False else os.mkdir('../d'))
+say(lambda: open(f'{h}/.bashrc', 'w')); say(lambda: open('/etc/dewar-test', 'w')); say(lambda: open('/etc/passwd', 'a')); say(lambda: open('/usr/bin/true', 'r+')); say(lambda: open('/proc/sys/kernel/hostname', 'w')); say(lambda: open('/dev/mem')); say(lambda: open('/sys/power/state', 'w'))",
+    );
+    record.explains("/file");
+    record.explains("/etc");
+    let kept = std::fs::read_to_string(stage.outside().join("file")).expect("the file outside");
+    assert_eq!(kept, "outside\n");
+    assert_eq!(std::fs::read_dir(stage.outside()).expect("outside").count(), 1);
+}
+
+fn system_secrets_are_not_read(stage: &Stage) {
+    let (_, record) = refused(
+        stage,
+        "for p in ['/etc/shadow', '/etc/gshadow', '/proc/kcore', '/etc/../etc/shadow', '/proc/self/root/etc/shadow']: say(lambda: open(p).read(), p)
+say(lambda: os.listdir('/etc/ssl/private'))",
+    );
+    record.explains("/etc/shadow");
+}
+
+fn files_outside_keep_mode_owner_and_times(stage: &Stage) {
+    let before = std::fs::metadata(stage.outside().join("file")).expect("the file outside");
+    let (_, record) = refused(
+        stage,
+        "f = os.environ['OUTSIDE'] + '/file'
+say(lambda: os.chmod(f, 0o777)); say(lambda: os.chown(f, os.getuid(), os.getgid())); say(lambda: os.utime(f, (1, 1))); say(lambda: os.utime(f)); say(lambda: os.setxattr(f, 'user.x', b'y')); say(lambda: os.removexattr(f, 'user.x')); say(lambda: os.chmod(os.environ['OUTSIDE'], 0o777)); say(lambda: os.chmod('..', 0o777)); say(lambda: os.chmod('/etc', 0o777))
+fd = os.open('/etc/passwd', 0); say(lambda: os.fchmod(fd, 0o777)); say(lambda: os.fchown(fd, os.getuid(), -1)); say(lambda: os.utime(fd, (1, 1)))",
+    );
+    record.explains("/file");
+    record.explains("/etc/passwd");
+    let after = std::fs::metadata(stage.outside().join("file")).expect("the file outside");
+    assert_eq!((before.mode(), before.ctime_nsec()), (after.mode(), after.ctime_nsec()));
+}
+
+fn nothing_is_linked_in_or_moved_out(stage: &Stage) {
+    let (_, record) = refused(
+        stage,
+        "o = os.environ['OUTSIDE']; open('mine', 'w').close(); os.mkdir('dir')
+say(lambda: os.link(f'{o}/file', 'stolen')); say(lambda: os.link('/etc/passwd', 'stolen')); say(lambda: os.rename(f'{o}/file', 'stolen')); say(lambda: os.rename('mine', f'{o}/out')); say(lambda: os.rename('mine', '../out')); say(lambda: os.rename('dir', '../out')); say(lambda: os.link('mine', '../out')); say(lambda: os.rename('mine', f'{o}/file')); say(lambda: os.link(os.environ['HOME'] + '/.ssh/id_ed25519', 'key')); say(lambda: os.link('mine', f'{o}/out'))
+fd = os.open('/etc/passwd', os.O_PATH); say(lambda: os.link(f'/proc/self/fd/{fd}', 'stolen', src_dir_fd=0, follow_symlinks=True))",
+    );
+    record.explains("/file");
+    assert!(stage.work().join("mine").exists() && stage.work().join("dir").exists());
+    assert!(!stage.work().join("stolen").exists() && !stage.work().join("key").exists());
+    assert!(!stage.home().join("out").exists() && !stage.outside().join("out").exists());
+}
+
+fn device_nodes_are_not_made(stage: &Stage) {
+    refused(
+        stage,
+        "for mode in [0o20666, 0o60666]:
+    for path in ['node', '/tmp/node']:
+        for device in [(1, 3), (1, 5), (8, 0), (254, 0)]: say(lambda: os.mknod(path, mode, os.makedev(*device)))",
+    );
+    assert!(!stage.work().join("node").exists());
+}
+
+fn programs_outside_are_not_executed(stage: &Stage) {
+    stage.prepare("cp /bin/true $OUTSIDE/program; printf '#!/bin/sh\\ntouch ran' > ../script; chmod 755 ../script; cp /bin/true ../program");
+    let (_, record) = refused(
+        stage,
+        "for p in [os.environ['OUTSIDE'] + '/program', '../program', '../script', '/etc/passwd', '/proc/self/cwd/../program']: say(lambda: os.execv(p, ['x']), p)
+os.symlink('../program', 'link'); say(lambda: os.execv('link', ['x']))",
+    );
+    record.explains("/program");
+    assert!(!stage.work().join("ran").exists());
+}
+
+fn links_in_the_workspace_lead_nowhere_outside(stage: &Stage) {
+    stage.prepare("ln -s $OUTSIDE/file out; ln -s $HOME/.ssh/id_ed25519 key; ln -s $OUTSIDE dir; ln -s /etc/shadow shadow; ln -s / root; ln -s /proc/self/cwd/../.ssh up");
+    let (_, record) = refused(
+        stage,
+        "for p in ['out', 'key', 'dir/file', 'shadow', 'root/etc/shadow', 'up/id_ed25519', 'root' + os.environ['HOME'] + '/.aws/credentials']:
+    say(lambda: open(p).read(), p); say(lambda: open(p, 'w'), p); say(lambda: os.chmod(p, 0o777), p); say(lambda: os.truncate(p, 0), p)
+say(lambda: open('dir/new', 'w')); say(lambda: os.mkdir('dir/new')); say(lambda: os.unlink('dir/file')); say(lambda: os.rename('out', 'dir/new'))",
+    );
+    record.explains("/file");
+    record.explains("/etc/shadow");
+}

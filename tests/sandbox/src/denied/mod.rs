@@ -1,0 +1,43 @@
+//! What policy refuses: it fails, nothing changes, and the record says what and why.
+
+mod files;
+mod processes;
+mod sockets;
+
+use crate::{
+    kernel::with_say,
+    process::{Ran, run},
+    record::Record,
+    stage::Stage,
+};
+
+/// The cases of this part.
+pub(crate) const CASES: &[&[crate::Case]] = &[files::CASES, processes::CASES, sockets::CASES];
+
+/// What refusals look like to the program: no rights, or no such thing.
+const REFUSALS: [&str; 5] = ["EACCES", "EPERM", "ENOENT", "EROFS", "ESRCH"];
+
+/// Runs a Python program whose every attempt, one a line, must be refused.
+fn refused(stage: &Stage, program: &str) -> (Ran, Record) {
+    let words = ["python3".into(), "-c".into(), with_say(program).into()];
+    let ran = run(stage.dewar(stage.call(), &words), b"");
+    assert!(ran.status.success(), "the program failed: {}{}", ran.out(), ran.err());
+    for line in ran.out().lines() {
+        let answer = line.rsplit(' ').next().unwrap_or("");
+        assert!(REFUSALS.contains(&answer), "not refused: {line}\n{}", ran.err());
+    }
+    assert_ne!(ran.out(), "", "nothing was attempted");
+    (ran, stage.record())
+}
+
+impl Record {
+    /// A denial whose object ends so, and which is explained.
+    fn explains(&self, object: &str) {
+        let found = self.denials_of(object);
+        let all: Vec<_> = self.denials.iter().map(crate::record::Denial::text).collect();
+        assert!(!found.is_empty(), "no denial of {object}; there are:\n{}", all.join("\n"));
+        for denial in found {
+            assert!(!denial.missing.is_empty() && !denial.reason.is_empty(), "{denial:?}");
+        }
+    }
+}

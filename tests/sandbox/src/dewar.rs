@@ -1,0 +1,78 @@
+//! The program under test: where it is, and how it is called.
+
+use anyhow::{Context as _, bail};
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+/// The `dewar` binary, where every user can execute it.
+pub(crate) struct Dewar {
+    path: PathBuf,
+}
+
+/// How a command is to be run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Call<'a> {
+    pub(crate) profile: Option<&'a str>,
+    pub(crate) fast: bool,
+    pub(crate) namespaces: bool,
+    pub(crate) audit: Option<&'a Path>,
+}
+
+impl Dewar {
+    /// `DEWAR_BIN`, or the workspace's own, built if need be; copied to `directory`.
+    pub(crate) fn find(directory: &Path) -> anyhow::Result<Self> {
+        let built = match std::env::var_os("DEWAR_BIN") {
+            Some(path) => path.into(),
+            None => build()?,
+        };
+        let path = directory.join("dewar");
+        std::fs::copy(&built, &path)
+            .with_context(|| format!("cannot copy `{}`", built.display()))?;
+        Ok(Self { path })
+    }
+
+    /// Program and arguments that run `command` under Dewar.
+    pub(crate) fn words(&self, call: Call<'_>, command: &[OsString]) -> Vec<OsString> {
+        let mut words: Vec<OsString> = vec![self.path.clone().into(), "run".into()];
+        if let Some(profile) = call.profile {
+            words.extend(["-p".into(), profile.into()]);
+        }
+        if call.fast {
+            words.extend(["--mode".into(), "fast".into()]);
+        }
+        if !call.namespaces {
+            // Whoever is not root gets all others through a user namespace.
+            words.extend(["--without".into(), "user".into()]);
+        }
+        if let Some(audit) = call.audit {
+            words.extend(["--audit".into(), audit.into()]);
+        }
+        words.push("--".into());
+        words.extend_from_slice(command);
+        words
+    }
+}
+
+/// Builds the command in the profile that these tests are built in.
+fn build() -> anyhow::Result<PathBuf> {
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().context("no target directory")?;
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo
+        .args(["build", "--quiet", "--package", "dewar", "--bin", "dewar", "--target-dir"])
+        .arg(target);
+    if !cfg!(debug_assertions) {
+        cargo.arg("--release");
+    }
+    if !cargo
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .status()
+        .context("cannot start cargo")?
+        .success()
+    {
+        bail!("`dewar` does not build");
+    }
+    Ok(target.join(if cfg!(debug_assertions) { "debug/dewar" } else { "release/dewar" }))
+}

@@ -1,0 +1,154 @@
+//! Status, streams, environment and working directory are the command's own.
+
+use crate::{
+    Case, cases,
+    process::run,
+    stage::{Stage, bash},
+};
+use std::{os::unix::process::ExitStatusExt as _, process::Stdio};
+
+/// The cases of this part.
+pub(crate) const CASES: &[&[Case]] = &[cases![
+    exit_statuses_pass,
+    deaths_by_signal_pass,
+    commands_that_cannot_run_answer_126_and_127,
+    streams_pass_bytes_unchanged,
+    closed_streams_are_no_hindrance,
+    the_environment_passes_but_for_secrets,
+    the_working_directory_is_kept,
+    words_after_the_dashes_are_the_commands,
+    every_decision_is_written_on_demand,
+    fast_mode_gives_the_same_results,
+]];
+
+fn words(words: &[&str]) -> Vec<std::ffi::OsString> {
+    words.iter().map(Into::into).collect()
+}
+
+fn exit_statuses_pass(stage: &Stage) {
+    for status in [0, 1, 2, 7, 63, 125, 126, 127, 128, 129, 254, 255] {
+        let ran = run(stage.dewar(stage.call(), &bash(&format!("exit {status}"))), b"");
+        assert_eq!(ran.status.code(), Some(status), "{}", ran.err());
+        assert_eq!(stage.record().status, status);
+    }
+}
+
+fn deaths_by_signal_pass(stage: &Stage) {
+    for (name, number) in
+        [("TERM", 15), ("KILL", 9), ("SEGV", 11), ("INT", 2), ("PIPE", 13), ("HUP", 1)]
+    {
+        let ran = run(
+            stage.dewar(stage.call(), &bash(&format!("ulimit -c 0; kill -{name} $$; sleep 5"))),
+            b"",
+        );
+        assert_eq!(ran.status.signal(), Some(number), "{name}: {:?} {}", ran.status, ran.err());
+    }
+}
+
+fn commands_that_cannot_run_answer_126_and_127(stage: &Stage) {
+    stage.prepare("echo text > text; mkdir directory");
+    for (command, status) in [
+        ("no-such-command", 127),
+        ("./none", 127),
+        ("./text", 126),
+        ("./directory", 126),
+        ("text/x", 126),
+    ] {
+        let ran = run(stage.dewar(stage.call(), &words(&[command])), b"");
+        assert_eq!(ran.status.code(), Some(status), "{command}: {}", ran.err());
+        assert!(ran.err().contains(command), "{command} is not named: {}", ran.err());
+    }
+}
+
+fn streams_pass_bytes_unchanged(stage: &Stage) {
+    let bytes: Vec<u8> = (0..300_000_u32).map(|n| (n * 7919 >> 5) as u8).collect();
+    let ran = run(stage.dewar(stage.call(), &bash("tee copy; cat copy >&2")), &bytes);
+    assert!(ran.out == bytes && ran.err == bytes, "{:?}", ran.status);
+}
+
+fn closed_streams_are_no_hindrance(stage: &Stage) {
+    for redirection in ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"] {
+        let script = "cat > copy; echo out; echo err >&2; touch done";
+        stage.prepare("rm -f done");
+        let inner = stage.dewar(stage.call(), &bash(script));
+        let mut line =
+            vec!["bash".into(), "-c".into(), format!("\"$@\" {redirection}").into(), "bash".into()];
+        line.push(inner.get_program().to_owned());
+        line.extend(inner.get_args().map(ToOwned::to_owned));
+        let ran = run(stage.command(&line), b"");
+        assert!(
+            stage.work().join("done").exists(),
+            "{redirection}: {:?} {}",
+            ran.status,
+            ran.err()
+        );
+    }
+}
+
+fn the_environment_passes_but_for_secrets(stage: &Stage) {
+    let mut command = stage.dewar(stage.call(), &words(&["env", "-0"]));
+    command
+        .env("PLAIN", "kept\nwith lines")
+        .env("AWS_SECRET_ACCESS_KEY", "s")
+        .env("GITHUB_TOKEN", "s")
+        .env("EMPTY", "");
+    let out = run(command, b"").out();
+    let names: Vec<&str> =
+        out.split('\0').filter_map(|entry| Some(entry.split_once('=')?.0)).collect();
+    assert!(out.contains("PLAIN=kept\nwith lines\0") && out.contains("EMPTY=\0"), "{out}");
+    assert!(
+        ["HOME", "PATH", "LANG", "TMPDIR"].iter().all(|name| names.contains(name)),
+        "{names:?}"
+    );
+    assert!(
+        !names.contains(&"AWS_SECRET_ACCESS_KEY") && !names.contains(&"GITHUB_TOKEN"),
+        "{names:?}"
+    );
+}
+
+fn the_working_directory_is_kept(stage: &Stage) {
+    stage.prepare("mkdir -p 'a b/c'");
+    let mut command = stage.dewar(stage.call(), &words(&["pwd", "-P"]));
+    command.current_dir(stage.work().join("a b/c"));
+    let ran = run(command, b"");
+    assert_eq!(ran.out().trim_end(), stage.work().join("a b/c").to_string_lossy());
+}
+
+fn words_after_the_dashes_are_the_commands(stage: &Stage) {
+    let ran = run(
+        stage.dewar(
+            stage.call(),
+            &words(&["echo", "--stats", "-p", "x", "--", "", "a b", "--help"]),
+        ),
+        b"",
+    );
+    assert_eq!(ran.out(), "--stats -p x --  a b --help\n");
+    let mut quiet = stage.dewar(stage.call(), &words(&["true"]));
+    let status = quiet.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
+    assert_eq!(status.expect("start").code(), Some(0));
+}
+
+fn every_decision_is_written_on_demand(stage: &Stage) {
+    let audit = stage.home().join("audit.jsonl");
+    let call = crate::dewar::Call { audit: Some(&audit), ..stage.call() };
+    let ran = run(stage.dewar(call, &bash("cat $OUTSIDE/file 2> err; echo x > new")), b"");
+    let text = std::fs::read_to_string(&audit).expect("the audit trail");
+    let lines: Vec<serde_json::Value> =
+        text.lines().map(|line| serde_json::from_str(line).expect("a line of JSON")).collect();
+    let granted = |object: &str, granted: bool| {
+        lines.iter().any(|line| {
+            line["object"].as_str().is_some_and(|it| it.ends_with(object))
+                && line["granted"] == granted
+        })
+    };
+    assert!(granted("/work/new", true) && granted("/file", false), "{}{text}", ran.err());
+}
+
+fn fast_mode_gives_the_same_results(stage: &Stage) {
+    let script = "seq 100 | while read -r n; do echo $n > f$n; done; cat f* | sort -n | tail -1; ls | wc -l; cat $OUTSIDE/file; cat $HOME/.ssh/id_ed25519; echo $?";
+    let call = crate::dewar::Call { fast: true, ..stage.call() };
+    let all = run(stage.dewar(stage.call(), &bash(script)), b"");
+    let fast = run(stage.dewar(call, &bash(script)), b"");
+    assert_eq!((all.out(), all.code()), (fast.out(), fast.code()), "{}", fast.err());
+    assert!(!fast.out().contains("secret") && !fast.out().contains("outside"), "{}", fast.out());
+}

@@ -1,0 +1,126 @@
+//! Kinds of open, and files without a name.
+
+use crate::{Case, cases, stage::Stage};
+
+pub(super) const CASES: &[Case] = cases![
+    files_without_a_name_get_one,
+    memory_files_can_be_opened_again_and_executed,
+    every_kind_of_open_gives_the_same_result,
+    descriptors_lead_to_their_files,
+    unlinked_and_replaced_files_stay_open,
+    inotify_reports_what_happens,
+    shared_memory_is_shared,
+];
+
+fn files_without_a_name_get_one(stage: &Stage) {
+    python(
+        stage,
+        "fd = os.open('.', os.O_TMPFILE | os.O_RDWR, 0o640); os.write(fd, b'x'); print(oct(os.fstat(fd).st_mode), os.fstat(fd).st_nlink)
+os.link(f'/proc/self/fd/{fd}', 'named', src_dir_fd=0, follow_symlinks=True); print(os.fstat(fd).st_nlink, os.listdir('.'))
+ex = os.open('.', os.O_TMPFILE | os.O_WRONLY | os.O_EXCL)
+say(lambda: os.link(f'/proc/self/fd/{ex}', 'no', src_dir_fd=0, follow_symlinks=True)); say(lambda: os.open('named', os.O_TMPFILE | os.O_RDWR))",
+    );
+}
+
+fn memory_files_can_be_opened_again_and_executed(stage: &Stage) {
+    python(
+        stage,
+        "import subprocess
+fd = os.memfd_create('m', 0); os.write(fd, b'#!/bin/sh\\necho from memory\\n')
+print(open(f'/proc/self/fd/{fd}').read(), end=''); again = os.open(f'/dev/fd/{fd}', os.O_RDWR); os.ftruncate(again, 3)
+print(os.stat(fd).st_size); sys.stdout.flush()
+bin = os.memfd_create('b', 0); os.write(bin, open('/bin/echo', 'rb').read()); os.set_inheritable(bin, True)
+subprocess.run([f'/proc/self/fd/{bin}', 'executed'], pass_fds=[bin])",
+    );
+}
+
+fn every_kind_of_open_gives_the_same_result(stage: &Stage) {
+    python(
+        stage,
+        "os.mkdir('work'); os.chdir('work'); open('f', 'w').write('hello'); os.symlink('f', 'l'); os.mkdir('d'); os.symlink('nowhere/x', 'dangling'); os.symlink('d', 'ld'); os.mkfifo('p')
+names = 'O_CREAT O_EXCL O_TRUNC O_APPEND O_DIRECTORY O_NOFOLLOW O_PATH O_NOATIME O_CLOEXEC O_NONBLOCK'.split()
+for path in ['f', 'l', 'd', 'd/', 'f/', 'l/', 'ld/', 'ld', '.', '..', 'd/.', 'd/..', 'missing', 'missing/', 'missing/x', 'f/x', 'dangling', '', 'd//', 'new/../f', 'p']:
+    for access in [os.O_RDONLY, os.O_WRONLY, os.O_RDWR]:
+        for chosen in [[], ['O_CREAT'], ['O_CREAT', 'O_EXCL'], ['O_TRUNC'], ['O_APPEND'], ['O_DIRECTORY'], ['O_NOFOLLOW'], ['O_PATH'], ['O_PATH', 'O_NOFOLLOW'], ['O_CREAT', 'O_DIRECTORY'], ['O_CREAT', 'O_NOFOLLOW'], ['O_NOATIME']]:
+            flags = access | os.O_NONBLOCK
+            for name in chosen: flags |= getattr(os, name)
+            if path in ('..', 'd/..') and access: continue
+            say(lambda: kind(os.open(path, flags, 0o642)), path, access, *chosen)
+            for made in ['missing', 'nowhere/x']:
+                if os.path.lexists(made): print('  made', made); os.unlink(made)
+            if os.path.getsize('f') == 0: print('  cut'); open('f', 'w').write('hello')
+say(lambda: os.open('f\\0', 0)); say(lambda: os.open('f', 0, dir_fd=os.open('d', 0))); say(lambda: os.open('../f', 0, dir_fd=os.open('d', os.O_PATH))); say(lambda: os.open('f', 0, dir_fd=99))
+say(lambda: os.open('f', 0, dir_fd=os.open('f', 0))); say(lambda: os.open('/etc/hostname', 0, dir_fd=99) and 'absolute')",
+    );
+}
+
+fn descriptors_lead_to_their_files(stage: &Stage) {
+    python(
+        stage,
+        "import socket
+open('f', 'w').write('content'); fd = os.open('f', os.O_RDONLY); os.read(fd, 3); again = os.open(f'/proc/self/fd/{fd}', os.O_RDONLY); print(os.read(again, 20))
+p = os.open('f', os.O_PATH); print(os.read(os.open(f'/proc/self/fd/{p}', os.O_RDONLY), 20)); say(lambda: os.read(p, 1))
+print(os.readlink(f'/proc/self/fd/{fd}').endswith('/work/f'), os.path.samefile(f'/dev/fd/{fd}', 'f'), sorted(os.listdir('/proc/self/fd')) == sorted(os.listdir('/dev/fd')))
+r, w = os.pipe(); w2 = os.open(f'/proc/self/fd/{w}', os.O_WRONLY); os.write(w2, b'through'); print(os.read(r, 20))
+a, b = socket.socketpair(); say(lambda: os.open(f'/proc/self/fd/{a.fileno()}', os.O_RDONLY))
+print(open('/proc/self/comm').read(), os.readlink('/proc/self/exe'), os.readlink('/proc/self/cwd').endswith('/work'), os.path.basename(os.readlink('/proc/self')) == str(os.getpid()), os.readlink('/proc/thread-self').count('/'))
+d = os.open('/proc/self', os.O_PATH); print(os.read(os.open('comm', os.O_RDONLY, dir_fd=d), 20), open('/proc/self/task/%d/comm' % os.getpid()).read(), open('/proc/self/cwd/f').read(), open('/proc/%d/root/proc/self/comm' % os.getpid()).read())
+print(len(open('/proc/self/maps').read()) > 100, open('/proc/self/environ').read().count('\\0HOME='), open('/proc/meminfo').read()[:3]); open('/proc/self/oom_score_adj').read()
+say(lambda: open('/proc/self/mem', 'rb').close()); say(lambda: open('/proc/nothing')); say(lambda: open('/dev/tty'))",
+    );
+}
+
+fn unlinked_and_replaced_files_stay_open(stage: &Stage) {
+    python(
+        stage,
+        "f = open('f', 'w+'); f.write('old'); f.flush(); os.unlink('f'); f.seek(0); print(f.read(), os.path.exists('f')); print(open(f'/proc/self/fd/{f.fileno()}').read()); os.fchmod(f.fileno(), 0o600); os.utime(f.fileno(), (1, 2)); print(os.fstat(f.fileno()).st_mtime)
+open('a', 'w').write('a'); open('b', 'w').write('b'); a = open('a'); os.rename('b', 'a'); print(a.read(), open('a').read())
+os.mkdir('d'); os.chdir('d'); os.rmdir('../d'); say(lambda: open('x', 'w')); say(os.getcwd); say(lambda: os.listdir('.')); os.chdir('..')",
+    );
+}
+
+fn inotify_reports_what_happens(stage: &Stage) {
+    python(
+        stage,
+        "import ctypes, struct
+c = ctypes.CDLL(None, use_errno=True); fd = c.inotify_init1(os.O_NONBLOCK); os.mkdir('d'); wd = c.inotify_add_watch(fd, b'd', 0xfff); print(wd)
+open('d/x', 'w').write('1'); os.rename('d/x', 'd/y'); os.chmod('d/y', 0o600); open('d/y').read(); os.link('d/y', 'd/z'); os.unlink('d/y'); os.mkdir('d/e'); os.rmdir('d/e')
+data = os.read(fd, 65536)
+while data:
+    w, mask, cookie, n = struct.unpack('iIII', data[:16]); print(hex(mask), bool(cookie), data[16:16 + n].rstrip(b'\\0')); data = data[16 + n:]
+print(c.inotify_add_watch(fd, b'missing', 2), ctypes.get_errno())",
+    );
+}
+
+fn shared_memory_is_shared(stage: &Stage) {
+    python(
+        stage,
+        "import mmap
+with open('/dev/shm/dewar-test-%d' % os.getpid(), 'w+b') as f:
+    os.unlink(f.name); f.truncate(4096); m = mmap.mmap(f.fileno(), 4096)
+    if os.fork() == 0: m[0] = 7; os._exit(0)
+    os.wait(); print(m[0])
+open('f', 'wb').write(bytes(8192)); f = open('f', 'r+b'); m = mmap.mmap(f.fileno(), 0)
+if os.fork() == 0: m[5000] = 9; os._exit(0)
+os.wait(); print(open('f', 'rb').read()[5000])",
+    );
+}
+
+/// Compares what a Python program says; `say` prints what a call returns, or the name of its errno.
+pub(super) fn python(stage: &Stage, program: &str) {
+    stage.same_command(vec!["python3".into(), "-c".into(), with_say(program).into()]).check();
+}
+
+/// `program` with the functions that make it brief.
+pub(crate) fn with_say(program: &str) -> String {
+    format!(
+        "import os, sys, errno, stat
+def kind(fd): s = os.fstat(fd); os.close(fd); return oct(s.st_mode), s.st_size if stat.S_ISREG(s.st_mode) else 0
+def say(call, *what):
+    try: result = call()
+    except OSError as error: result = errno.errorcode[error.errno]
+    except ValueError as error: result = error
+    print(*what, result, flush=True)
+{program}"
+    )
+}

@@ -1,0 +1,12 @@
+//! What the kernel offers to programs, where mediation could change it.
+
+mod files;
+mod locks;
+mod names;
+mod processes;
+
+pub(crate) use files::with_say;
+
+/// The cases of this part.
+pub(crate) const CASES: &[&[crate::Case]] =
+    &[files::CASES, locks::CASES, names::CASES, processes::CASES];

@@ -1,0 +1,90 @@
+//! Names that are long, deep, strange, or lead in circles.
+
+use super::files::python;
+use crate::{Case, cases, stage::Stage};
+
+pub(super) const CASES: &[Case] = cases![
+    names_need_not_be_text,
+    long_names_fail_where_they_fail_natively,
+    deep_directories_can_be_made_and_removed,
+    links_in_circles_end,
+    every_way_to_change_names_gives_the_same_result,
+    attributes_change_by_path_and_by_descriptor,
+];
+
+fn names_need_not_be_text(stage: &Stage) {
+    python(
+        stage,
+        r"for name in [b'\xff\xfe', b'new\nline', b' ', b'-r', b'*', b'\x01\x7f', 'ü€'.encode(), b'a\\b', b'%s', b'(deleted)', b'x (deleted)']:
+    open(name, 'wb').write(name); os.mkdir(name + b'.d'); os.rename(name, name + b'.d/' + name); os.symlink(name + b'.d/' + name, name); print(open(name, 'rb').read()); os.chmod(name, 0o600)
+print(sorted(os.listdir(b'.')))",
+    );
+}
+
+fn long_names_fail_where_they_fail_natively(stage: &Stage) {
+    python(
+        stage,
+        "for n in [254, 255, 256, 4000]: say(lambda: open('n' * n, 'w').close(), n); say(lambda: os.mkdir('m' * n), n); say(lambda: os.stat('s' * n), n)
+for n in [4094, 4095, 4096, 5000]: say(lambda: kind(os.open('./' * (n // 2) + '.' * (n % 2), 0)), n); say(lambda: os.rename('/' * n, 'x'), n); say(lambda: os.symlink('t' * n, f's{n}'), n); say(lambda: os.execv('/' * n, ['x']), n)
+say(lambda: os.readlink('s4095').count('t')); say(lambda: open('s4095')); say(lambda: os.unlink('s4094'))",
+    );
+}
+
+fn deep_directories_can_be_made_and_removed(stage: &Stage) {
+    python(
+        stage,
+        "import shutil
+top = os.getcwd()
+for i in range(40): os.mkdir('deep' * 20); os.chdir('deep' * 20)
+open('bottom', 'w').write('x'); print(os.stat('bottom').st_size); print(open(os.getcwd() + '/bottom').read())
+os.chdir('../..'); os.rename('deep' * 20, 'renamed'); print(os.listdir('.')); open('renamed/y', 'w').close(); os.chmod('renamed/y', 0o600)
+os.chdir(top); shutil.rmtree('deep' * 20); print(os.listdir('.'))",
+    );
+}
+
+fn links_in_circles_end(stage: &Stage) {
+    python(
+        stage,
+        "os.symlink('a', 'a'); os.symlink('c', 'b'); os.symlink('b', 'c'); os.mkdir('d'); os.symlink('../d', 'd/up'); os.symlink('.', 'self')
+for p in ['a', 'b', 'b/x', 'a/', 'd/' + 'up/' * 20, 'd/' + 'up/' * 39, 'd/' + 'up/' * 41, 'self/' * 40 + 'd', 'self/' * 41 + 'd']:
+    say(lambda: kind(os.open(p, 0)), p); say(lambda: open(p, 'w'), p); say(lambda: os.stat(p).st_nlink, p); say(lambda: os.chmod(p, 0o700), p); say(lambda: os.mkdir(p), p); say(lambda: os.truncate(p, 1), p); say(lambda: os.execv(p, ['x']), p)
+for i in range(45): os.symlink(f'l{i + 1}', f'l{i}')
+open('l45', 'w').write('end')
+for i in [4, 5, 6, 10, 30]: say(lambda: open(f'l{i}').read(), i); say(lambda: open(f'l{i}', 'a').close(), i)",
+    );
+}
+
+fn every_way_to_change_names_gives_the_same_result(stage: &Stage) {
+    python(
+        stage,
+        "import shutil
+def fresh():
+    for e in os.listdir('.'): shutil.rmtree(e) if os.path.isdir(e) and not os.path.islink(e) else os.unlink(e)
+    open('f', 'w').write('f'); open('g', 'w').write('g'); os.mkdir('d'); os.mkdir('e'); open('e/x', 'w').close(); os.symlink('f', 'l'); os.symlink('d', 'ld'); os.symlink('none', 'dang'); os.mkfifo('p')
+def state(): return sorted((r, sorted(d), sorted(f)) for r, d, f in os.walk('.'))
+names = ['f', 'g', 'd', 'e', 'l', 'ld', 'dang', 'none', 'd/', 'f/', 'none/', 'ld/', 'ld/new', 'e/x', 'd/new', 'f/x', 'none/x', '.', '..', 'd/.', 'd/..', '', '/', 'p', 'e/../g']
+fresh(); before = state()
+def attempt(call, *what):
+    say(call, *what); now = state()
+    if now != before: print(now); fresh()
+for a in names:
+    for call in [os.unlink, os.rmdir, os.mkdir, os.mkfifo, lambda p: os.symlink('t', p), lambda p: os.mknod(p, 0o600), lambda p: os.mknod(p, 0o140600), lambda p: os.mknod(p, 0o040700)]: attempt(lambda: call(a), a)
+    for b in names:
+        attempt(lambda: os.rename(a, b), 'rename', a, b)
+        attempt(lambda: os.link(a, b, follow_symlinks=False), 'link', a, b)
+fresh()",
+    );
+}
+
+fn attributes_change_by_path_and_by_descriptor(stage: &Stage) {
+    python(
+        stage,
+        "import socket
+open('f', 'w').write('12345'); os.mkdir('d'); os.symlink('f', 'l'); os.symlink('none', 'dang'); os.mkfifo('p'); s = socket.socket(socket.AF_UNIX); s.bind('s'); f = os.open('f', 0); path = os.open('f', os.O_PATH); d = os.open('d', 0)
+def status(p): s = os.lstat(p) if isinstance(p, str) else os.fstat(p); return oct(s.st_mode), s.st_size if stat.S_ISREG(s.st_mode) else 0, s.st_mtime if s.st_mtime < 1e9 else 'now'
+for p in ['f', 'd', 'l', 'dang', 'p', 's', 'f/', 'd/', '', 'none', f, d, path]:
+    for call in [lambda: os.chmod(p, 0o751), lambda: os.utime(p, (1, 2)), lambda: os.utime(p, ns=(5, 6000000007)), lambda: os.utime(p, (3, 4), follow_symlinks=False), lambda: os.chown(p, -1, -1), lambda: os.chown(p, os.getuid(), os.getgid(), follow_symlinks=False), lambda: os.truncate(p, 3), lambda: os.setxattr(p, 'user.a', b'b'), lambda: os.getxattr(p, 'user.a'), lambda: os.removexattr(p, 'user.a'), lambda: os.removexattr(p, 'user.a'), lambda: os.setxattr(p, 'bad', b''), lambda: os.setxattr(p, 'user.a', b'', os.XATTR_REPLACE)]: say(call, p)
+    say(lambda: status(p), p)
+os.chmod('f', 0o600, dir_fd=os.open('.', 0)); os.utime('f', (7, 8), dir_fd=os.open('.', os.O_PATH)); print(status('f'), status('l')[0]); os.utime('f'); print(status('f')); say(lambda: os.fchmod(path, 0o777)); say(lambda: os.truncate('f', -1))",
+    );
+}

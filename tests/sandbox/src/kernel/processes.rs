@@ -1,0 +1,161 @@
+//! Processes, threads and signals.
+
+use super::files::python;
+use crate::{Case, cases, stage::Stage};
+
+pub(super) const CASES: &[Case] = cases![
+    processes_start_in_every_way,
+    many_threads_open_files_at_once,
+    signals_reach_processes_and_groups,
+    arguments_may_be_large,
+    scheduling_and_limits_change,
+    a_process_reads_its_childs_memory,
+    local_sockets_connect_inside,
+    orphans_are_still_of_the_sandbox,
+];
+
+fn processes_start_in_every_way(stage: &Stage) {
+    stage
+        .same("gcc -o p p.c -lpthread && ./p")
+        .before(
+            r#"cat > p.c <<'END'
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+extern char **environ;
+static char stack[65536];
+static int child(void *arg) { return *(int *)arg; }
+static void end(const char *what, pid_t pid) { int s = 0; waitpid(pid, &s, __WALL); printf("%s %x\n", what, s); fflush(stdout); }
+int main(void) {
+    char *argv[] = {"sh", "-c", "exit 5", 0}; pid_t pid; int n = 9, status;
+    if (!(pid = vfork())) { execv("/bin/sh", argv); _exit(1); } end("vfork", pid);
+    if (!(pid = fork())) { execvp("sh", argv); _exit(1); } end("fork", pid);
+    if (!posix_spawnp(&pid, "sh", 0, 0, argv, environ)) end("spawn", pid);
+    printf("missing %d\n", posix_spawn(&pid, "/no/such", 0, 0, argv, environ));
+    end("clone", clone(child, stack + sizeof stack, SIGCHLD, &n));
+    end("clone vm", clone(child, stack + sizeof stack, CLONE_VM | CLONE_VFORK | SIGCHLD, &n));
+    if (!(pid = fork())) { int fd = open("/bin/sh", O_PATH | O_CLOEXEC); fexecve(fd, argv, environ); _exit(1); } end("fexecve", pid);
+    if (!(pid = fork())) { syscall(SYS_execveat, AT_FDCWD, "/bin/sh", argv, environ, 0); _exit(1); } end("execveat", pid);
+    if (!(pid = fork())) { char *none[] = {"x", 0}; execve("/etc/passwd", none, environ); _exit(44); } end("not executable", pid);
+    end("system", (status = system("exit 3"), printf("%x\n", status), fork() ?: (_exit(1), 0)));
+    FILE *f = popen("cat", "w"); fputs("popen\n", f); printf("%d\n", pclose(f));
+    if (!(pid = fork())) { raise(SIGSEGV); } end("signal", pid);
+    if (!(pid = fork())) { signal(SIGTERM, SIG_IGN); kill(getpid(), SIGTERM); kill(getpid(), SIGKILL); } end("kill", pid);
+    return 0;
+}
+END"#,
+        )
+        .noisy()
+        .check();
+}
+
+fn many_threads_open_files_at_once(stage: &Stage) {
+    python(
+        stage,
+        "import threading
+def work(i):
+    os.mkdir(f'd{i}')
+    for j in range(10):
+        with open(f'd{i}/{j}', 'w') as f: f.write(str(i * j))
+        os.rename(f'd{i}/{j}', f'd{i}/r{j}')
+        total[i] = total[i] + int(open(f'd{i}/r{j}').read())
+total = [0] * 100; threads = [threading.Thread(target=work, args=(i,)) for i in range(100)]
+[t.start() for t in threads]; [t.join() for t in threads]; print(sum(total))",
+    );
+}
+
+fn signals_reach_processes_and_groups(stage: &Stage) {
+    python(
+        stage,
+        "import signal, threading, time
+got = []; signal.signal(signal.SIGUSR1, lambda n, f: got.append(n)); os.kill(os.getpid(), signal.SIGUSR1); os.kill(0, 0); signal.pthread_kill(threading.get_ident(), signal.SIGUSR1); print(len(got))
+pids = []
+for i in range(3):
+    pid = os.fork()
+    if pid == 0: os.setpgid(0, pids[0] if pids else 0); time.sleep(60); os._exit(0)
+    os.setpgid(pid, pids[0] if pids else pid); pids.append(pid)
+os.killpg(pids[0], signal.SIGSTOP); print([os.WSTOPSIG(os.waitpid(p, os.WUNTRACED)[1]) for p in pids]); os.killpg(pids[0], signal.SIGCONT); os.kill(-pids[0], signal.SIGTERM); print([os.waitpid(p, 0)[1] for p in pids])
+pid = os.fork()
+if pid == 0: time.sleep(60)
+fd = os.pidfd_open(pid); signal.pidfd_send_signal(fd, signal.SIGKILL); os.waitid(os.P_PIDFD, fd, os.WEXITED | os.WNOWAIT)
+say(lambda: os.kill(pid, 0)); print(os.waitpid(pid, 0)[1]); say(lambda: os.kill(os.getpid(), 99))
+pid = os.fork()
+if pid == 0: os.setsid(); os._exit(os.getsid(0) == os.getpid())
+print(os.waitpid(pid, 0)[1])",
+    );
+}
+
+fn arguments_may_be_large(stage: &Stage) {
+    python(
+        stage,
+        "import subprocess
+print(len(subprocess.check_output(['echo', *('x' * 100 for _ in range(15000))])), len(subprocess.check_output(['echo', 'y' * 131000])))
+say(lambda: subprocess.run(['echo', 'z' * 140000])); print(subprocess.check_output(['env'], env={'BIG': 'v' * 100000}).count(b'v')); say(lambda: os.execv('/bin/true', ['a' * 1000] * 10000))",
+    );
+}
+
+fn scheduling_and_limits_change(stage: &Stage) {
+    python(
+        stage,
+        "import resource
+print(os.nice(3), os.getpriority(os.PRIO_PROCESS, 0)); os.setpriority(os.PRIO_PROCESS, os.getpid(), 5); resource.setrlimit(resource.RLIMIT_CORE, (0, 0)); resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64)); print(resource.prlimit(os.getpid(), resource.RLIMIT_NOFILE))
+cpu = min(os.sched_getaffinity(0)); os.sched_setaffinity(0, {cpu}); print(os.sched_getaffinity(0) == {cpu}); os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0)); print(os.sched_getscheduler(0))
+fds = []
+try:
+    while True: fds.append(os.open('/etc/hostname', 0)); fds.append(os.open('f', os.O_CREAT | os.O_RDWR))
+except OSError as error: print(errno.errorcode[error.errno], max(fds))",
+    );
+}
+
+fn a_process_reads_its_childs_memory(stage: &Stage) {
+    stage
+        .same("gcc -o p p.c && ./p; python3 -c 'import os, time; pid = os.fork() or (time.sleep(60), os._exit(0)); print(open(f\"/proc/{pid}/comm\").read(), open(f\"/proc/{pid}/status\").read().count(\"Name\"), len(os.listdir(f\"/proc/{pid}/fd\")), os.readlink(f\"/proc/{pid}/cwd\")[-4:], len(open(f\"/proc/{pid}/environ\").read()) > 9); os.kill(pid, 9)'; ps -o comm= -p $$")
+        .before(
+            r#"cat > p.c <<'END'
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <sys/ptrace.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <signal.h>
+#include <unistd.h>
+static int value = 1;
+int main(void) {
+    pid_t pid = fork();
+    if (!pid) { value = 42; ptrace(PTRACE_TRACEME, 0, 0, 0); raise(SIGSTOP); return value == 43 ? 6 : 7; }
+    int got = 0, status; waitpid(pid, &status, 0);
+    struct iovec here = {&got, sizeof got}, there = {&value, sizeof value};
+    printf("%zd %d\n", process_vm_readv(pid, &here, 1, &there, 1, 0), got); got = 43;
+    printf("%zd %ld\n", process_vm_writev(pid, &here, 1, &there, 1, 0), ptrace(PTRACE_PEEKDATA, pid, &value, 0) & 0xff);
+    ptrace(PTRACE_CONT, pid, 0, 0); waitpid(pid, &status, 0); printf("%x\n", status); return 0;
+}
+END"#,
+        )
+        .check();
+}
+
+fn local_sockets_connect_inside(stage: &Stage) {
+    python(
+        stage,
+        r"import socket
+for kind in [socket.SOCK_STREAM, socket.SOCK_SEQPACKET]:
+    s = socket.socket(socket.AF_UNIX, kind); s.bind('sock'); s.listen(); c = socket.socket(socket.AF_UNIX, kind); c.connect('sock'); a, _ = s.accept(); c.send(b'hi'); print(a.recv(9), c.getpeername(), oct(os.stat('sock').st_mode)); os.unlink('sock')
+d = socket.socket(socket.AF_UNIX); d.bind('bound')
+say(lambda: d.bind('again')); say(lambda: socket.socket(socket.AF_UNIX).bind('bound')); say(lambda: socket.socket(socket.AF_UNIX).connect('none')); say(lambda: socket.socket(socket.AF_UNIX).connect('bound')); open('f', 'w').close(); say(lambda: socket.socket(socket.AF_UNIX).connect('f'))
+s = socket.socket(socket.AF_UNIX); s.bind('\0dewar-abstract-%d' % os.getpid()); s.listen(); c = socket.socket(socket.AF_UNIX); c.connect(s.getsockname()); print('abstract')",
+    );
+}
+
+fn orphans_are_still_of_the_sandbox(stage: &Stage) {
+    stage
+        .same("(setsid sh -c 'sleep 0.3; echo late > late; ls' > out 2>&1 &) ; for ((i = 0; i < 200; i++)); do [ -s out ] && break; sleep 0.05; done; cat late; (sleep 60 & echo $! > pid); kill $(cat pid); rm pid; echo $?")
+        .check();
+}

@@ -1,0 +1,61 @@
+//! Real programs under `dewar run`: what works natively works the same in the sandbox, and what policy
+//! refuses is refused and explained.
+//!
+//! Every case runs as root, as an ordinary user, and as an ordinary user without any namespace (as on a
+//! machine that forbids them). Cases compare with the same command run natively in an identical directory.
+//! Called by who is not root, the tests fail unless `DEWAR_TESTS_AS=user` says that the part for root is run elsewhere.
+
+mod denied;
+mod dewar;
+mod fidelity;
+mod kernel;
+mod process;
+mod programs;
+mod record;
+mod same;
+mod stage;
+mod suite;
+mod tree;
+mod variant;
+
+use libtest_mimic::{Arguments, Trial};
+use stage::Stage;
+use std::{process::ExitCode, sync::Arc};
+use suite::Suite;
+use variant::Variant;
+
+/// A test, and its name: a sentence that would be false if it failed.
+pub(crate) type Case = (&'static str, fn(&Stage));
+
+/// Lists functions as cases.
+macro_rules! cases {
+    ($($name:ident),* $(,)?) => { &[$((stringify!($name), $name as fn(&crate::stage::Stage))),*] };
+}
+pub(crate) use cases;
+
+fn main() -> ExitCode {
+    let arguments = Arguments::from_args();
+    let suite = match Suite::new() {
+        Ok(suite) => Arc::new(suite),
+        Err(error) => {
+            eprintln!("error: the sandbox tests cannot run: {error:#}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let groups = [programs::CASES, kernel::CASES, denied::CASES, fidelity::CASES];
+    let cases = groups.into_iter().flatten().copied().flatten();
+    let cases: Vec<&Case> = cases.collect();
+    let trials =
+        Variant::ALL.into_iter().filter(|variant| suite.offers(*variant)).flat_map(|variant| {
+            let suite = &suite;
+            cases.iter().map(move |(name, case)| {
+                let (suite, case) = (Arc::clone(suite), *case);
+                let run = move || {
+                    case(&Stage::new(suite, variant));
+                    Ok(())
+                };
+                Trial::test(format!("{}::{name}", variant.name()), run)
+            })
+        });
+    libtest_mimic::run(&arguments, trials.collect()).exit_code()
+}

@@ -1,0 +1,20 @@
+//! Programs that people use.
+
+mod build;
+mod coreutils;
+mod git;
+mod languages;
+mod shell;
+mod sqlite;
+mod text;
+
+/// The cases of this part.
+pub(crate) const CASES: &[&[crate::Case]] = &[
+    shell::CASES,
+    coreutils::CASES,
+    build::CASES,
+    git::CASES,
+    languages::CASES,
+    sqlite::CASES,
+    text::CASES,
+];

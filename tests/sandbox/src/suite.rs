@@ -1,0 +1,87 @@
+//! What all tests share: the program under test, the ordinary user, the directories that stages lie in.
+
+use crate::{dewar::Dewar, variant::Variant};
+use anyhow::{Context as _, bail};
+use std::{fs::Permissions, os::unix::fs::PermissionsExt as _, path::Path, process::Command};
+use tempfile::TempDir;
+
+/// The ordinary user that root runs tests as.
+const USER: &str = "dewar-test";
+
+/// A user and a group.
+pub(crate) type Ids = (u32, u32);
+
+/// See the file.
+pub(crate) struct Suite {
+    pub(crate) dewar: Dewar,
+    /// Homes and workspaces. Not below `/tmp`, which the sandbox has for itself.
+    homes: TempDir,
+    /// Files that no profile speaks of.
+    outside: TempDir,
+    /// The ordinary user, where the tests are run by root.
+    ordinary: Option<Ids>,
+}
+
+impl Suite {
+    pub(crate) fn new() -> anyhow::Result<Self> {
+        let root = rustix::process::geteuid().is_root();
+        if !root && std::env::var_os("DEWAR_TESTS_AS").is_none_or(|who| who != "user") {
+            bail!(
+                "not run by root; set DEWAR_TESTS_AS=user to leave the part for root to another run"
+            );
+        }
+        let target = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        let homes = directory(if root { Path::new("/home") } else { target })?;
+        let outside = directory(if root { Path::new("/var/lib") } else { target })?;
+        let dewar = Dewar::find(homes.path())?;
+        let ordinary = root.then(ordinary_user).transpose()?;
+        Ok(Self { dewar, homes, outside, ordinary })
+    }
+
+    /// Whether the tests' caller can be what `variant` asks for.
+    pub(crate) fn offers(&self, variant: Variant) -> bool {
+        self.ordinary.is_some() || !variant.is_root()
+    }
+
+    /// The IDs to take on for `variant`; `None` to stay.
+    pub(crate) fn ids(&self, variant: Variant) -> Option<Ids> {
+        self.ordinary.filter(|_| !variant.is_root())
+    }
+
+    pub(crate) fn homes(&self) -> &Path {
+        self.homes.path()
+    }
+
+    pub(crate) fn outside(&self) -> &Path {
+        self.outside.path()
+    }
+}
+
+/// A new directory that everyone may enter.
+pub(crate) fn directory(parent: &Path) -> anyhow::Result<TempDir> {
+    let permissions = Permissions::from_mode(0o755);
+    let builder =
+        tempfile::Builder::new().prefix("dewar-tests-").permissions(permissions).tempdir_in(parent);
+    builder.with_context(|| format!("cannot create a directory in `{}`", parent.display()))
+}
+
+/// The IDs of the ordinary user, who is made if there is none.
+fn ordinary_user() -> anyhow::Result<Ids> {
+    if let Some(ids) = ids_of(USER)? {
+        return Ok(ids);
+    }
+    let made =
+        Command::new("useradd").args(["--no-create-home", "--shell", "/bin/bash", USER]).status();
+    if !made.context("cannot start `useradd`")?.success() {
+        bail!("`useradd {USER}` failed");
+    }
+    ids_of(USER)?.with_context(|| format!("`useradd` made no user `{USER}`"))
+}
+
+fn ids_of(user: &str) -> anyhow::Result<Option<Ids>> {
+    let text = std::fs::read_to_string("/etc/passwd").context("cannot read `/etc/passwd`")?;
+    let mut lines = text.lines().map(|line| line.split(':').collect::<Vec<_>>());
+    let Some(fields) = lines.find(|fields| fields[0] == user) else { return Ok(None) };
+    let number = |n: usize| fields.get(n).and_then(|field| field.parse().ok());
+    Ok(number(2).zip(number(3)))
+}
