@@ -1,7 +1,8 @@
 # Dewar. `make demo` shows it at work on a real build; `make test` proves it.
 
 CARGO ?= cargo
-DEWAR := target/release/dewar
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+DEWAR := $(TARGET)/release/dewar
 export RUST_BACKTRACE ?= 0
 
 .PHONY: demo test check build bench install clean
@@ -21,8 +22,8 @@ demo:
 test:
 	scripts/setup tools
 	$(MAKE) --no-print-directory check
-	$(CARGO) build --release --locked -p dewar
-	DEWAR_BIN=$(abspath $(DEWAR)) $(CARGO) test --workspace --locked
+	$(CARGO) test --workspace --locked --no-run
+	DEWAR_BIN=$(abspath $(TARGET)/debug/dewar) $(CARGO) test --workspace --locked
 
 check:
 	$(CARGO) fmt --all --check

@@ -2,7 +2,7 @@
 
 use crate::{
     bench::BenchArgs, completions::CompletionsArgs, doctor::DoctorArgs, explain::ExplainArgs,
-    man::ManArgs, policy::PolicyArgs, run::RunArgs,
+    man::ManArgs, plugin::PluginArgs, policy::PolicyArgs, run::RunArgs,
 };
 use clap::{Parser, Subcommand};
 
@@ -38,6 +38,7 @@ pub(crate) enum Command {
     Run(RunArgs),
     Explain(ExplainArgs),
     Policy(PolicyArgs),
+    Plugin(PluginArgs),
     Doctor(DoctorArgs),
     Bench(BenchArgs),
     Completions(CompletionsArgs),

@@ -1,5 +1,6 @@
 //! How Dewar says that it did not do what it was asked to, and with which exit status.
 
+use ecode::CompileErrors;
 use miette::Diagnostic;
 use profile::ProfileErrors;
 use security_server::PolicyErrors;
@@ -23,6 +24,10 @@ pub(crate) fn report(error: anyhow::Error) -> ExitCode {
         Err(error) => error,
     };
     let error = match error.downcast::<PolicyErrors>() {
+        Ok(errors) => return diagnose(errors),
+        Err(error) => error,
+    };
+    let error = match error.downcast::<CompileErrors>() {
         Ok(errors) => return diagnose(errors),
         Err(error) => error,
     };

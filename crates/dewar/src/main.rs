@@ -1,5 +1,5 @@
 //! The `dewar` command. See `dewar --help`.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod bench;
 mod cli;
@@ -9,6 +9,7 @@ mod explain;
 mod failure;
 mod man;
 mod output;
+mod plugin;
 mod policy;
 mod run;
 mod surroundings;
@@ -32,6 +33,7 @@ fn dispatch(command: Command, inherited: Inherited) -> anyhow::Result<()> {
         Command::Run(args) => run::run(&args.into(), inherited)?.leave(),
         Command::Explain(args) => explain::run(&args),
         Command::Policy(args) => policy::run(&args),
+        Command::Plugin(args) => plugin::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Bench(args) => bench::run(args),
         Command::Completions(args) => completions::run(&args),

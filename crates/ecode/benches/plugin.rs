@@ -1,0 +1,121 @@
+//! What compiling and calling a plugin costs: `cargo bench -p ecode`. Prints the best and the median of many
+//! runs, beside the same text through gcc.
+
+use ecode::{
+    Input, IsolatedEngine, IsolatedOptions, NativeCode, NoHost, Protection, Value, compile,
+};
+use std::{
+    fs,
+    process::Command,
+    time::{Duration, Instant},
+};
+
+/// The grayscaler of "Kernel Plugins" (VM'04): header, then three bytes to one.
+const GRAY: &str = include_str!("gray.e");
+const SIZES: [usize; 4] = [9_747, 101_568, 280_908, 3_499_200];
+
+fn main() {
+    if std::env::args().any(|arg| arg == "--test") {
+        return;
+    }
+    let input = Input::new("gray.e", GRAY);
+    let engine = IsolatedEngine::new(IsolatedOptions::default()).expect("address space");
+    let module = compile(&input).expect("it compiles").module;
+    report("text to form", 300, || drop(compile(&input)));
+    report("form to WebAssembly", 300, || drop(ecode::wasm::emit(&module, &Default::default())));
+    report("isolated: form to code", 100, || drop(engine.compile(&module)));
+    report("native: form to code", 100, || drop(NativeCode::compile(&module, Protection::None)));
+    report("native+stack: form to code", 100, || {
+        drop(NativeCode::compile(&module, Protection::Stack));
+    });
+    let code = engine.compile(&module).expect("it compiles");
+    report("isolated: instantiate", 1000, || drop(code.instantiate(Box::new(NoHost))));
+    let mut isolated = code.instantiate(Box::new(NoHost)).expect("there is room");
+    report("isolated: call by name and values", 10_000, || {
+        let _ = isolated.call("empty", &[], Duration::from_secs(1));
+    });
+    gray(&mut isolated, &module);
+    gcc();
+}
+
+fn gray(isolated: &mut ecode::IsolatedInstance, module: &ecode::ir::Module) {
+    let base = isolated.heap_base().expect("it has a heap");
+    assert!(isolated.grow_to(base + 8_000_000));
+    for size in SIZES {
+        let image: Vec<u8> = (0..size).map(|i| (i * 7 + i / 3) as u8).collect();
+        let (src, dst) = (base, base + size as u64);
+        assert!(isolated.write(src, &image));
+        let args = [Value::Ptr(src), Value::Ptr(dst), Value::I64(size as i64)];
+        per_byte("isolated", size, || {
+            let _ = isolated.call("gray", &args, Duration::from_secs(10));
+        });
+        for (name, protection) in
+            [("native", Protection::None), ("native+stack", Protection::Stack)]
+        {
+            let code = NativeCode::compile(module, protection).expect("it compiles");
+            // SAFETY: `gray` reads `size` bytes at `image` and writes a third of that at `out`.
+            let mut native = unsafe { code.instantiate(Box::new(NoHost)) };
+            let mut out = vec![0_u8; size];
+            let (src, dst) = (image.as_ptr() as u64, out.as_mut_ptr() as u64);
+            let args = [Value::Ptr(src), Value::Ptr(dst), Value::I64(size as i64)];
+            per_byte(name, size, || drop(native.call("gray", &args)));
+            let isolated_out = isolated.read(base + size as u64, size as u64 / 3);
+            assert_eq!(isolated_out.as_deref(), Some(&out[..size / 3]), "{name}");
+        }
+    }
+}
+
+fn gcc() {
+    let folder = std::env::temp_dir();
+    let source = folder.join("dewar-gray.c");
+    let main = format!(
+        "{GRAY}\n#include <stdio.h>\n#include <stdlib.h>\n#include <time.h>\n\
+         static double now(void) {{ struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t); return t.tv_sec * 1e9 + t.tv_nsec; }}\n\
+         int main(void) {{ long sizes[] = {{ {SIZES:?} }}; for (int k = 0; k < 4; k++) {{ long n = sizes[k];\n\
+         unsigned char *a = malloc(n), *b = malloc(n); double best = 1e18; for (long i = 0; i < n; i++) a[i] = i * 7;\n\
+         for (int r = 0; r < 200; r++) {{ double t = now(); gray(a, b, n); t = now() - t; if (t < best) best = t; }}\n\
+         printf(\"%.4f \", best / n); }} return 0; }}"
+    );
+    let main = main.replace("{ [", "{ ").replace("] }", " }");
+    if fs::write(&source, main).is_err() {
+        return;
+    }
+    for flags in [&["-O0"][..], &["-O2"], &["-O3", "-march=native"]] {
+        let binary = folder.join("dewar-gray");
+        let built = Command::new("gcc").args(flags).arg("-o").args([&binary, &source]).status();
+        if built.is_ok_and(|status| status.success())
+            && let Ok(output) = Command::new(&binary).output()
+        {
+            let text = String::from_utf8_lossy(&output.stdout).into_owned();
+            println!("gcc {:<30} ns/byte at {SIZES:?}: {text}", flags.join(" "));
+        }
+    }
+}
+
+fn per_byte(name: &str, size: usize, mut run: impl FnMut()) {
+    let times = samples(200, &mut run);
+    let per_byte = |time: Duration| time.as_nanos() as f64 / size as f64;
+    println!(
+        "gray {name:<14} {size:>8} bytes: best {:.4} ns/byte, median {:.4}",
+        per_byte(times[0]),
+        per_byte(times[times.len() / 2])
+    );
+}
+
+fn report(name: &str, runs: usize, mut run: impl FnMut()) {
+    let times = samples(runs, &mut run);
+    println!("{name:<34} best {:>10.3?}, median {:>10.3?}", times[0], times[times.len() / 2]);
+}
+
+/// Times of `runs` runs, sorted.
+fn samples(runs: usize, run: &mut impl FnMut()) -> Vec<Duration> {
+    let mut times: Vec<Duration> = (0..runs)
+        .map(|_| {
+            let start = Instant::now();
+            run();
+            start.elapsed()
+        })
+        .collect();
+    times.sort_unstable();
+    times
+}

@@ -1,0 +1,12 @@
+//! No text makes the compiler panic, and what it accepts is well formed.
+//! Run with `-timeout=5 -rss_limit_mb=1024 -max_len=65536`.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|text: &str| {
+    if let Ok(compiled) = ecode::compile(&ecode::Input::new("fuzz", text)) {
+        compiled.module.verify().expect("well formed");
+        let _ = ecode::wasm::emit(&compiled.module, &ecode::wasm::WasmOptions::default());
+    }
+});

@@ -1,0 +1,312 @@
+//! The `isolated` target: WebAssembly in a linear memory of its own, run by wasmtime. Nothing outside of that
+//! memory can be named; whatever the plugin does, its call ends and the host lives.
+
+use crate::{
+    ir::{Module, Signature, TrapCode, Ty},
+    value::{CallError, Host, Memory, Value},
+    wasm::{self, DEWAR, EmitError, HOST, WasmOptions},
+};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+use wasmtime::{
+    Caller, Config, Engine, Extern, FuncType, InstanceAllocationStrategy, InstancePre, Linker,
+    PoolingAllocationConfig, Store, StoreLimits, StoreLimitsBuilder, Trap, Val, ValType,
+};
+
+/// Limits of isolated plugins.
+#[derive(Clone, Copy, Debug)]
+pub struct IsolatedOptions {
+    /// Sizes of memory.
+    pub memory: WasmOptions,
+    /// Machine stack that a call may use.
+    pub call_stack_bytes: usize,
+    /// Instances that may exist at a time.
+    pub instances: u32,
+}
+
+impl Default for IsolatedOptions {
+    fn default() -> Self {
+        Self { memory: WasmOptions::default(), call_stack_bytes: 256 << 10, instances: 64 }
+    }
+}
+
+/// Why there is no isolated code.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum IsolateError {
+    /// The module does not fit its limits.
+    #[error(transparent)]
+    Emit(#[from] EmitError),
+    /// The engine refused.
+    #[error("the WebAssembly engine refused: {0}")]
+    Engine(String),
+}
+
+impl From<wasmtime::Error> for IsolateError {
+    fn from(error: wasmtime::Error) -> Self {
+        Self::Engine(format!("{error:#}"))
+    }
+}
+
+/// Compiles and runs isolated plugins.
+#[derive(Clone)]
+pub struct IsolatedEngine {
+    engine: Engine,
+    options: IsolatedOptions,
+}
+
+/// Code of one plugin, which any number of instances share.
+#[derive(Clone)]
+pub struct IsolatedCode {
+    pre: InstancePre<State>,
+    options: IsolatedOptions,
+}
+
+/// A plugin's memory and the host it may call.
+pub struct IsolatedInstance {
+    store: Store<State>,
+    instance: wasmtime::Instance,
+}
+
+struct State {
+    host: Box<dyn Host>,
+    deadline: Option<Instant>,
+    limits: StoreLimits,
+}
+
+impl IsolatedEngine {
+    /// An engine for plugins within `options`.
+    ///
+    /// # Errors
+    ///
+    /// [`IsolateError::Engine`] when the machine lacks what it needs, address space above all.
+    pub fn new(options: IsolatedOptions) -> Result<Self, IsolateError> {
+        let mut pool = PoolingAllocationConfig::new();
+        pool.total_core_instances(options.instances)
+            .total_memories(options.instances)
+            .total_tables(options.instances)
+            .max_memory_size(options.memory.max_memory_bytes as usize)
+            .linear_memory_keep_resident(1 << 16)
+            .table_keep_resident(1 << 12);
+        let mut config = Config::new();
+        config
+            .allocation_strategy(InstanceAllocationStrategy::Pooling(pool))
+            .max_wasm_stack(options.call_stack_bytes)
+            .wasm_backtrace_max_frames(None);
+        Ok(Self { engine: Engine::new(&config)?, options })
+    }
+
+    /// Code for `module`. Host functions are resolved when they are called.
+    ///
+    /// # Errors
+    ///
+    /// [`IsolateError`] when the module does not fit its limits.
+    pub fn compile(&self, module: &Module) -> Result<IsolatedCode, IsolateError> {
+        let bytes = wasm::emit(module, &self.options.memory)?;
+        let compiled = wasmtime::Module::new(&self.engine, bytes)?;
+        let mut linker = Linker::new(&self.engine);
+        linker.func_wrap(DEWAR, "tick", tick)?;
+        for func in module.funcs.iter().filter(|f| f.body.is_none()) {
+            let sig = &module.sigs[func.sig.0 as usize];
+            self.link_host(&mut linker, &func.name, sig)?;
+        }
+        Ok(IsolatedCode { pre: linker.instantiate_pre(&compiled)?, options: self.options })
+    }
+
+    fn link_host(
+        &self,
+        linker: &mut Linker<State>,
+        name: &str,
+        sig: &Signature,
+    ) -> Result<(), IsolateError> {
+        let params = sig.params.iter().map(|ty| val_type(*ty));
+        let ty = FuncType::new(&self.engine, params, sig.ret.map(val_type));
+        let (sig, own_name): (Signature, Arc<str>) = (sig.clone(), name.into());
+        linker.func_new(HOST, name, ty, move |caller, args, results| {
+            let value = host_call(caller, &own_name, &sig, args)?;
+            if let (Some(result), Some(ty)) = (results.first_mut(), sig.ret) {
+                *result = to_wasm(Value::from_bits(ty, value));
+            }
+            Ok(())
+        })?;
+        Ok(())
+    }
+}
+
+impl IsolatedCode {
+    /// A fresh instance.
+    ///
+    /// # Errors
+    ///
+    /// [`IsolateError::Engine`] when there are as many instances as there may be.
+    pub fn instantiate(&self, host: Box<dyn Host>) -> Result<IsolatedInstance, IsolateError> {
+        let most = self.options.memory.max_memory_bytes as usize;
+        let limits = StoreLimitsBuilder::new().memory_size(most).build();
+        let state = State { host, deadline: None, limits };
+        let mut store = Store::new(self.pre.module().engine(), state);
+        store.limiter(|state| &mut state.limits);
+        let instance = self.pre.instantiate(&mut store)?;
+        Ok(IsolatedInstance { store, instance })
+    }
+}
+
+impl IsolatedInstance {
+    /// Calls `function`, for at most `time`.
+    ///
+    /// # Errors
+    ///
+    /// [`CallError`] says why there is no result. Do not use the instance again.
+    pub fn call(
+        &mut self,
+        function: &str,
+        args: &[Value],
+        time: Duration,
+    ) -> Result<Option<Value>, CallError> {
+        let missing = || CallError::NoFunction(function.to_owned());
+        let func = self.instance.get_func(&mut self.store, function).ok_or_else(missing)?;
+        let ty = func.ty(&self.store);
+        let args: Vec<Val> = args.iter().map(|arg| to_wasm(*arg)).collect();
+        let fits = args.len() == ty.params().len()
+            && ty
+                .params()
+                .zip(&args)
+                .all(|(ty, arg)| arg.ty(&self.store).is_ok_and(|own| own.matches(&ty)));
+        if !fits {
+            return Err(missing());
+        }
+        let mut results: Vec<Val> = ty.results().map(|_| Val::I32(0)).collect();
+        self.store.data_mut().deadline = Instant::now().checked_add(time);
+        func.call(&mut self.store, &args, &mut results).map_err(|error| call_error(&error))?;
+        Ok(results.first().and_then(from_wasm))
+    }
+
+    /// Copies `bytes` into the plugin's memory at `addr`.
+    #[must_use]
+    pub fn write(&mut self, addr: u64, bytes: &[u8]) -> bool {
+        let memory = self.instance.get_memory(&mut self.store, "memory");
+        let data = memory.map(|memory| memory.data_mut(&mut self.store));
+        data.is_some_and(|data| LinearMemory(data).write(addr, bytes))
+    }
+
+    /// Copies `len` bytes out of the plugin's memory.
+    #[must_use]
+    pub fn read(&mut self, addr: u64, len: u64) -> Option<Vec<u8>> {
+        let memory = self.instance.get_memory(&mut self.store, "memory")?;
+        LinearMemory(memory.data_mut(&mut self.store)).read(addr, len)
+    }
+
+    /// The first address behind the plugin's own data: buffers may lie from there on.
+    #[must_use]
+    pub fn heap_base(&mut self) -> Option<u64> {
+        let global = self.instance.get_global(&mut self.store, "__heap_base")?;
+        global.get(&mut self.store).i32().map(|base| u64::from(base as u32))
+    }
+
+    /// Makes the memory reach to `end` at least; whether it does.
+    pub fn grow_to(&mut self, end: u64) -> bool {
+        let Some(memory) = self.instance.get_memory(&mut self.store, "memory") else {
+            return false;
+        };
+        let missing = end.saturating_sub(memory.data_size(&self.store) as u64);
+        let pages = missing.div_ceil(wasm::PAGE);
+        pages == 0 || memory.grow(&mut self.store, pages).is_ok()
+    }
+}
+
+/// A look at the clock.
+#[allow(clippy::needless_pass_by_value)] // The form that wasmtime wants.
+fn tick(caller: Caller<'_, State>) -> wasmtime::Result<()> {
+    match caller.data().deadline {
+        Some(deadline) if Instant::now() >= deadline => {
+            Err(wasmtime::Error::new(CallError::Timeout))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn host_call(
+    mut caller: Caller<'_, State>,
+    name: &str,
+    sig: &Signature,
+    args: &[Val],
+) -> wasmtime::Result<u64> {
+    let values: Vec<Value> = args
+        .iter()
+        .zip(&sig.params)
+        .filter_map(|(arg, ty)| match (ty, from_wasm(arg)?) {
+            (Ty::Ptr, Value::I32(addr)) => Some(Value::Ptr(u64::from(addr as u32))),
+            (_, value) => Some(value),
+        })
+        .collect();
+    let Some(Extern::Memory(memory)) = caller.get_export("memory") else {
+        return Err(wasmtime::Error::msg("no memory"));
+    };
+    let (data, state) = memory.data_and_store_mut(&mut caller);
+    let result = state.host.call(name, &values, &mut LinearMemory(data));
+    result.map_err(|why| wasmtime::Error::new(CallError::Host(why)))
+}
+
+struct LinearMemory<'m>(&'m mut [u8]);
+
+impl Memory for LinearMemory<'_> {
+    fn read(&self, addr: u64, len: u64) -> Option<Vec<u8>> {
+        let end = addr.checked_add(len)?;
+        self.0.get(usize::try_from(addr).ok()?..usize::try_from(end).ok()?).map(<[u8]>::to_vec)
+    }
+
+    fn write(&mut self, addr: u64, bytes: &[u8]) -> bool {
+        let range =
+            usize::try_from(addr).ok().and_then(|at| Some(at..at.checked_add(bytes.len())?));
+        let place = range.and_then(|range| self.0.get_mut(range));
+        place.map(|place| place.copy_from_slice(bytes)).is_some()
+    }
+}
+
+fn call_error(error: &wasmtime::Error) -> CallError {
+    if let Some(own) = error.downcast_ref::<CallError>() {
+        return own.clone();
+    }
+    match error.downcast_ref::<Trap>() {
+        Some(Trap::IntegerDivisionByZero) => CallError::Trap(TrapCode::DivideByZero),
+        Some(Trap::StackOverflow | Trap::UnreachableCodeReached) => {
+            CallError::Trap(TrapCode::StackOverflow)
+        }
+        Some(Trap::MemoryOutOfBounds | Trap::HeapMisaligned) => CallError::OutOfBounds,
+        Some(Trap::IndirectCallToNull | Trap::BadSignature | Trap::TableOutOfBounds) => {
+            CallError::Trap(TrapCode::BadCall)
+        }
+        Some(other) => CallError::Other(other.to_string()),
+        None => CallError::Other(format!("{error:#}")),
+    }
+}
+
+fn val_type(ty: Ty) -> ValType {
+    match ty {
+        Ty::I32 | Ty::Ptr => ValType::I32,
+        Ty::I64 => ValType::I64,
+        Ty::F32 => ValType::F32,
+        Ty::F64 => ValType::F64,
+    }
+}
+
+fn to_wasm(value: Value) -> Val {
+    match value {
+        Value::I32(value) => Val::I32(value),
+        Value::I64(value) => Val::I64(value),
+        Value::F32(value) => Val::F32(value.to_bits()),
+        Value::F64(value) => Val::F64(value.to_bits()),
+        Value::Ptr(value) => Val::I32(value as u32 as i32),
+    }
+}
+
+fn from_wasm(value: &Val) -> Option<Value> {
+    Some(match value {
+        Val::I32(value) => Value::I32(*value),
+        Val::I64(value) => Value::I64(*value),
+        Val::F32(bits) => Value::F32(f32::from_bits(*bits)),
+        Val::F64(bits) => Value::F64(f64::from_bits(*bits)),
+        _ => return None,
+    })
+}

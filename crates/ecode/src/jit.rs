@@ -1,0 +1,371 @@
+//! Running native code: the only place where this crate is not checked by the compiler.
+
+#![allow(unsafe_code)]
+
+use crate::{
+    ir::{FuncId, Module, Operand, Signature, TrapCode},
+    native::{self, NativeError, Protection, code, symbol},
+    value::{CallError, Host, Memory, Value},
+};
+use std::{
+    arch::naked_asm,
+    cell::Cell,
+    collections::HashMap,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+};
+
+/// Stack that a call may use, beyond what host functions take.
+const STACK_BYTES: usize = 512 << 10;
+
+/// Machine code of one plugin, which any number of instances share.
+#[derive(Clone)]
+pub struct NativeCode {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    module: Module,
+    unit: Option<native::Unit>,
+    /// Code addresses of exported functions, by name.
+    entries: HashMap<String, (usize, Signature)>,
+    /// Pairs of code address and signature number, by function address.
+    table: Vec<[u64; 2]>,
+    code_bytes: usize,
+}
+
+// SAFETY: `unit` is only reached by `drop`, which has the value alone; all other fields are plain data that
+// nothing changes after `compile`. The code they point to is not changed either.
+unsafe impl Send for Shared {}
+// SAFETY: as above: shared use only reads.
+unsafe impl Sync for Shared {}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        if let Some(unit) = self.unit.take() {
+            // SAFETY: instances hold this value by `Arc`, so none is left, and calls borrow an instance, so none
+            // is running: nothing uses the code any more.
+            unsafe { unit.jit.free_memory() };
+        }
+    }
+}
+
+/// The head of what an instance's code sees; `native::context` has the offsets.
+#[repr(C, align(64))]
+struct Context {
+    /// The stack pointer to return to from `raise`.
+    saved: u64,
+    instance: *mut Inside,
+    stack_limit: u64,
+    guard: u64,
+    table: *const [u64; 2],
+    unused: [u64; 3],
+}
+
+/// What the host's dispatcher needs.
+struct Inside {
+    host: Box<dyn Host>,
+    shared: Arc<Shared>,
+    failure: Option<String>,
+}
+
+/// A plugin's static data and the host it may call.
+pub struct NativeInstance {
+    /// The context, and static data behind it. Its place never changes: the data holds addresses in it.
+    memory: Vec<Line>,
+    inside: Box<Inside>,
+}
+
+/// 64 bytes, aligned so.
+#[repr(C, align(64))]
+#[derive(Clone, Copy)]
+struct Line([u64; 8]);
+
+// SAFETY: the pointers in the context lead to what the instance itself owns (`inside`, the table in `shared`),
+// and both may change threads: `Host` is `Send` and `Shared` is.
+unsafe impl Send for NativeInstance {}
+
+impl NativeCode {
+    /// Machine code for `module`.
+    ///
+    /// # Errors
+    ///
+    /// [`NativeError`] when Cranelift does not know the machine or refuses the code.
+    pub fn compile(module: &Module, protection: Protection) -> Result<Self, NativeError> {
+        let symbols: [(&str, *const u8); 4] = [
+            (symbol::RAISE, raise as *const u8),
+            (symbol::HOST, host_entry as *const u8),
+            (symbol::COPY, copy_bytes as *const u8),
+            (symbol::ZERO, zero_bytes as *const u8),
+        ];
+        let unit = native::build(module, protection, &symbols)?;
+        let address = |id| unit.jit.get_finalized_function(id) as u64;
+        let entries = unit.entries.iter().map(|(own, code)| {
+            let name = module.funcs[own.0 as usize].name.clone();
+            (name, (address(*code) as usize, module.sig_of(*own).clone()))
+        });
+        let entries = entries.collect();
+        let mut table = vec![[0, u64::MAX]];
+        table.extend(module.address_taken().iter().map(|id| {
+            let sig = module.funcs[id.0 as usize].sig.0;
+            [address(unit.funcs[id.0 as usize]), u64::from(sig)]
+        }));
+        let code_bytes = unit.code_bytes;
+        let module = module.clone();
+        let shared = Shared { module, unit: Some(unit), entries, table, code_bytes };
+        Ok(Self { shared: Arc::new(shared) })
+    }
+
+    /// Bytes of machine code.
+    #[must_use]
+    pub fn code_bytes(&self) -> usize {
+        self.shared.code_bytes
+    }
+
+    /// A fresh instance.
+    ///
+    /// # Safety
+    ///
+    /// Calls run with all rights of the process, and can read and write all of its memory. The caller trusts
+    /// the program's text, and trusts it with every address that is passed to [`NativeInstance::call`].
+    #[must_use]
+    pub unsafe fn instantiate(&self, host: Box<dyn Host>) -> NativeInstance {
+        let shared = Arc::clone(&self.shared);
+        let (offsets, end) = native::data_layout(&shared.module);
+        let mut memory = vec![Line([0; 8]); end.div_ceil(size_of::<Line>()).max(1)];
+        let base = memory.as_ptr() as u64;
+        let mut put = |at: usize, byte: u8| {
+            let (line, word, shift) = (at / 64, at % 64 / 8, at % 8 * 8);
+            let cell = &mut memory[line].0[word];
+            *cell = *cell & !(0xff << shift) | u64::from(byte) << shift;
+        };
+        for (global, offset) in shared.module.globals.iter().zip(&offsets) {
+            let start = *offset as usize;
+            global.init.iter().enumerate().for_each(|(index, byte)| put(start + index, *byte));
+            for reloc in &global.relocs {
+                let address = static_address(&shared, &offsets, base, &reloc.target);
+                let at = start + reloc.at as usize;
+                address.to_le_bytes().iter().enumerate().for_each(|(i, byte)| put(at + i, *byte));
+            }
+        }
+        let inside = Box::new(Inside { host, shared, failure: None });
+        NativeInstance { memory, inside }
+    }
+}
+
+fn static_address(shared: &Shared, offsets: &[i64], base: u64, target: &Operand) -> u64 {
+    match target {
+        Operand::Global(global, off) => {
+            base.wrapping_add_signed(offsets[global.0 as usize]).wrapping_add_signed(*off)
+        }
+        Operand::Func(id) => function_address(&shared.module, *id),
+        _ => 0,
+    }
+}
+
+fn function_address(module: &Module, id: FuncId) -> u64 {
+    module.address_taken().binary_search(&id).map_or(0, |index| index as u64 + 1)
+}
+
+impl NativeInstance {
+    /// Calls `function`. There is no limit of time.
+    ///
+    /// # Errors
+    ///
+    /// [`CallError`] says why there is no result. Do not use the instance again.
+    pub fn call(&mut self, function: &str, args: &[Value]) -> Result<Option<Value>, CallError> {
+        let missing = || CallError::NoFunction(function.to_owned());
+        let shared = Arc::clone(&self.inside.shared);
+        let (entry, sig) = shared.entries.get(function).ok_or_else(missing)?;
+        if sig.params.len() != args.len() || !sig.params.iter().zip(args).all(|(t, a)| *t == a.ty())
+        {
+            return Err(missing());
+        }
+        let cells: Vec<u64> = args.iter().map(|arg| arg.bits()).chain([0]).collect();
+        let mut result = 0_u64;
+        let context = self.context();
+        // SAFETY: `entry` is finished code with the signature `entry(context, arguments, result)`, generated for
+        // a function with `sig`, and lives as long as `shared`. `cells` holds as many cells as `sig` has
+        // parameters, `result` one, and `context` was filled in just above for this instance, which is borrowed
+        // mutably, so no other call uses it. That the code itself does no harm is what the caller of
+        // `instantiate` has vouched for.
+        let status =
+            unsafe { enter(context, *entry as *const u8, cells.as_ptr(), &raw mut result) };
+        match status {
+            0 => Ok(sig.ret.map(|ty| Value::from_bits(ty, result))),
+            _ => Err(self.failure(status as i64)),
+        }
+    }
+
+    /// Fills in the context for a call and returns its address.
+    fn context(&mut self) -> *mut Context {
+        thread_local!(static GUARD: Cell<u64> = const { Cell::new(0) });
+        let here = std::ptr::from_ref(&self).addr() as u64;
+        let guard = GUARD.get();
+        let guard = if guard == 0 { random() } else { guard };
+        GUARD.set(guard);
+        let head = Context {
+            saved: 0,
+            instance: &raw mut *self.inside,
+            stack_limit: here.saturating_sub(STACK_BYTES as u64),
+            guard,
+            table: self.inside.shared.table.as_ptr(),
+            unused: [0; 3],
+        };
+        let place = self.memory.as_mut_ptr().cast::<Context>();
+        // SAFETY: `memory` has at least one `Line`, which has the size and alignment of `Context`, and is
+        // borrowed mutably here.
+        unsafe { place.write(head) };
+        place
+    }
+
+    fn failure(&mut self, status: i64) -> CallError {
+        match status {
+            code::DIVIDE => CallError::Trap(TrapCode::DivideByZero),
+            code::UNREACHABLE => CallError::Trap(TrapCode::Unreachable),
+            code::STACK => CallError::Trap(TrapCode::StackOverflow),
+            code::BAD_CALL => CallError::Trap(TrapCode::BadCall),
+            code::HOST => CallError::Host(self.inside.failure.take().unwrap_or_default()),
+            _ => {
+                let index = usize::try_from(status - code::SMASHED).unwrap_or(usize::MAX);
+                let func = self.inside.shared.module.funcs.get(index);
+                CallError::Smashed(func.map_or_else(String::new, |func| func.name.clone()))
+            }
+        }
+    }
+}
+
+/// A number that cannot be guessed.
+fn random() -> u64 {
+    use std::hash::{BuildHasher, RandomState};
+    // `RandomState` is keyed by the system's random numbers. The lowest byte is 0, so that an overflowing text
+    // cannot carry the guard.
+    RandomState::new().hash_one(0) << 8 | 1 << 63
+}
+
+/// Runs `code(context, args, result)`. Returns 0, or what `raise` was told.
+///
+/// # Safety
+///
+/// `code` must be code with the signature above that returns or calls [`raise`] with the same `context`, and
+/// whose frames need no cleaning up.
+#[unsafe(naked)]
+unsafe extern "sysv64" fn enter(
+    context: *mut Context,
+    code: *const u8,
+    args: *const u64,
+    result: *mut u64,
+) -> u64 {
+    naked_asm!(
+        "push rbp",
+        "push rbx",
+        "push r12",
+        "push r13",
+        "push r14",
+        "push r15",
+        "sub rsp, 8",
+        "mov [rdi], rsp",
+        "mov rax, rsi",
+        "mov rsi, rdx",
+        "mov rdx, rcx",
+        "call rax",
+        "xor eax, eax",
+        "add rsp, 8",
+        "pop r15",
+        "pop r14",
+        "pop r13",
+        "pop r12",
+        "pop rbx",
+        "pop rbp",
+        "ret",
+    )
+}
+
+/// Returns `code` from the call of [`enter`] that `context` belongs to.
+///
+/// # Safety
+///
+/// That call must not have returned, and only generated code may lie between.
+#[unsafe(naked)]
+unsafe extern "sysv64" fn raise(context: *mut Context, code: u64) -> ! {
+    naked_asm!(
+        "mov rsp, [rdi]",
+        "mov rax, rsi",
+        "add rsp, 8",
+        "pop r15",
+        "pop r14",
+        "pop r13",
+        "pop r12",
+        "pop rbx",
+        "pop rbp",
+        "ret",
+    )
+}
+
+/// Calls host function `number`: arguments in `cells`, the result in the first of them. Not 0 when it failed.
+unsafe extern "sysv64" fn host_entry(context: *mut Context, number: u64, cells: *mut u64) -> u64 {
+    // SAFETY: generated code passes the context that `NativeInstance::context` filled in for the running call.
+    let instance = unsafe { (*context).instance };
+    // SAFETY: that context names the instance's own `inside`, which the running call borrows mutably and which no
+    // one else touches while generated code runs.
+    let inside = unsafe { &mut *instance };
+    let shared = Arc::clone(&inside.shared);
+    let func = &shared.module.funcs[number as usize];
+    let sig = shared.module.sig_of(FuncId(number as u32));
+    let args: Vec<Value> = (sig.params.iter().enumerate())
+        .map(|(index, ty)| {
+            // SAFETY: generated code passes as many cells as the function has parameters.
+            let cell = unsafe { cells.add(index) };
+            // SAFETY: as above; generated code has written every one of them.
+            Value::from_bits(*ty, unsafe { cell.read() })
+        })
+        .collect();
+    let call = AssertUnwindSafe(|| inside.host.call(&func.name, &args, &mut ProcessMemory));
+    let result = catch_unwind(call).unwrap_or_else(|_| Err("the host function panicked".into()));
+    match result {
+        Ok(value) => {
+            // SAFETY: there is at least one cell.
+            unsafe { *cells = value };
+            0
+        }
+        Err(why) => {
+            inside.failure = Some(why);
+            1
+        }
+    }
+}
+
+/// `memmove` for generated code.
+unsafe extern "sysv64" fn copy_bytes(to: *mut u8, from: *const u8, len: usize) {
+    // SAFETY: native programs are trusted with addresses, as `NativeCode::instantiate` demands.
+    unsafe { std::ptr::copy(from, to, len) };
+}
+
+/// `memset` with 0 for generated code.
+unsafe extern "sysv64" fn zero_bytes(to: *mut u8, len: usize) {
+    // SAFETY: as for `copy_bytes`.
+    unsafe { std::ptr::write_bytes(to, 0, len) };
+}
+
+/// All memory of the process: what a native plugin can name.
+struct ProcessMemory;
+
+impl Memory for ProcessMemory {
+    fn read(&self, addr: u64, len: u64) -> Option<Vec<u8>> {
+        if addr == 0 {
+            return None;
+        }
+        let (from, len) = (addr as *const u8, usize::try_from(len).ok()?);
+        // SAFETY: the address comes from a native program, which is trusted with addresses (`instantiate`).
+        Some(unsafe { std::slice::from_raw_parts(from, len) }.to_vec())
+    }
+
+    fn write(&mut self, addr: u64, bytes: &[u8]) -> bool {
+        if addr == 0 {
+            return false;
+        }
+        // SAFETY: as for `read`; `bytes` is the host's, which the program has no address of.
+        unsafe { std::ptr::copy(bytes.as_ptr(), addr as *mut u8, bytes.len()) };
+        true
+    }
+}

@@ -1,0 +1,396 @@
+//! Instructions.
+
+use super::{FUEL, Numbers, Unit};
+use crate::ir::{BinOp, Body, Callee, CmpOp, ConvOp, Inst, MemTy, Operand, Reg, Ty};
+use wasm_encoder::{BlockType, Function, MemArg};
+
+/// Copies up to this length are spelled out.
+const MAX_INLINE_COPY: u64 = 128;
+/// Copies beyond this length look at the clock.
+const LONG_COPY: u64 = 1 << 16;
+
+pub(super) struct Emitter<'u, 'm> {
+    pub(super) unit: &'u Unit<'m>,
+    pub(super) code: Function,
+    /// The local that holds the frame's address.
+    pub(super) frame: u32,
+    pub(super) frame_bytes: u64,
+    /// The local that counts turns.
+    pub(super) fuel: Option<u32>,
+    pub(super) ret: Option<Ty>,
+    slots: Vec<u64>,
+}
+
+impl<'u, 'm> Emitter<'u, 'm> {
+    pub(super) fn new(
+        unit: &'u Unit<'m>,
+        body: &Body,
+        code: Function,
+        frame: u32,
+        fuel: Option<u32>,
+    ) -> Self {
+        let mut at = 0_u64;
+        let mut slots = Vec::with_capacity(body.slots.len());
+        for slot in &body.slots {
+            at = at.next_multiple_of(slot.align.max(1));
+            slots.push(at);
+            at += slot.size;
+        }
+        let frame_bytes = at.next_multiple_of(16);
+        Self { unit, code, frame, frame_bytes, fuel, ret: None, slots }
+    }
+
+    pub(super) fn finish(mut self) -> Function {
+        self.code.instructions().end();
+        self.code
+    }
+
+    /// Puts a value on the stack.
+    pub(super) fn operand(&mut self, operand: &Operand, ty: Ty) {
+        let mut code = self.code.instructions();
+        match (operand, ty) {
+            (Operand::Reg(reg), _) => code.local_get(reg.0),
+            (Operand::Int(value), Ty::I64) => code.i64_const(*value),
+            (Operand::Int(value), _) => code.i32_const(*value as i32),
+            (Operand::Float(bits), Ty::F32) => {
+                code.f32_const((f64::from_bits(*bits) as f32).into())
+            }
+            (Operand::Float(bits), _) => code.f64_const(f64::from_bits(*bits).into()),
+            (Operand::Slot(slot, off), _) => {
+                let at = (self.slots[slot.0 as usize] as i64).wrapping_add(*off) as i32;
+                code.local_get(self.frame).i32_const(at).i32_add()
+            }
+            (Operand::Global(..) | Operand::Func(_), _) => {
+                code.i32_const(self.unit.address(operand) as i32)
+            }
+        };
+    }
+
+    /// Puts the part of an address on the stack that does not fit into an instruction, and returns the rest.
+    fn address(&mut self, addr: &Operand, off: i64) -> MemArg {
+        let (base, off) = match addr {
+            Operand::Slot(slot, at) => {
+                let off = (self.slots[slot.0 as usize] as i64).wrapping_add(*at).wrapping_add(off);
+                (None, off)
+            }
+            Operand::Global(..) | Operand::Int(_) => {
+                let at = self.unit.address(addr).wrapping_add(off as u32);
+                self.code.instructions().i32_const(at as i32);
+                return mem_arg(0);
+            }
+            _ => (Some(addr), off),
+        };
+        match base {
+            Some(base) => self.operand(base, Ty::Ptr),
+            None => drop(self.code.instructions().local_get(self.frame)),
+        }
+        match u64::try_from(off).ok().filter(|off| *off < 1 << 31) {
+            Some(off) => mem_arg(off),
+            None => {
+                self.code.instructions().i32_const(off as i32).i32_add();
+                mem_arg(0)
+            }
+        }
+    }
+
+    fn set(&mut self, reg: Reg) {
+        self.code.instructions().local_set(reg.0);
+    }
+
+    pub(super) fn inst(&mut self, inst: &Inst) {
+        match inst {
+            Inst::Copy { ty, dst, src } => {
+                self.operand(src, *ty);
+                self.set(*dst);
+            }
+            Inst::Bin { op, ty, dst, a, b } => {
+                self.bin(*op, *ty, a, b);
+                self.set(*dst);
+            }
+            Inst::Neg { ty, dst, a } => {
+                self.operand(a, *ty);
+                match ty {
+                    Ty::F32 => self.code.instructions().f32_neg(),
+                    _ => self.code.instructions().f64_neg(),
+                };
+                self.set(*dst);
+            }
+            Inst::Cmp { op, ty, dst, a, b } => {
+                self.operand(a, *ty);
+                self.operand(b, *ty);
+                self.cmp(*op, *ty);
+                self.set(*dst);
+            }
+            Inst::Conv { op, from, to, dst, src } => {
+                self.operand(src, *from);
+                self.conv(*op, *from, *to);
+                self.set(*dst);
+            }
+            Inst::PtrAdd { dst, base, index, index_ty, scale } => {
+                self.operand(base, Ty::Ptr);
+                self.scaled(index, *index_ty, *scale);
+                self.code.instructions().i32_add();
+                self.set(*dst);
+            }
+            Inst::PtrSub { dst, a, b } => {
+                self.operand(a, Ty::Ptr);
+                self.operand(b, Ty::Ptr);
+                self.code.instructions().i32_sub().i64_extend_i32_s();
+                self.set(*dst);
+            }
+            Inst::Load { mem, dst, addr, off } => {
+                let arg = self.address(addr, *off);
+                self.load(*mem, arg);
+                self.set(*dst);
+            }
+            Inst::Store { mem, addr, off, val } => {
+                let arg = self.address(addr, *off);
+                self.operand(val, mem.reg());
+                self.store(*mem, arg);
+            }
+            Inst::MemCopy { dst, src, len } => self.copy(dst, src, *len),
+            Inst::MemZero { dst, len } => self.zero(dst, *len),
+            Inst::Call { dst, callee, args } => self.call(*dst, callee, args),
+        }
+    }
+
+    fn scaled(&mut self, index: &Operand, index_ty: Ty, scale: i64) {
+        self.operand(index, index_ty);
+        let mut code = self.code.instructions();
+        if index_ty == Ty::I64 {
+            code.i32_wrap_i64();
+        }
+        match scale {
+            1 => {}
+            _ if scale > 0 && scale.count_ones() == 1 => {
+                code.i32_const(scale.trailing_zeros() as i32).i32_shl();
+            }
+            _ => {
+                code.i32_const(scale as i32).i32_mul();
+            }
+        }
+    }
+
+    fn bin(&mut self, op: BinOp, ty: Ty, a: &Operand, b: &Operand) {
+        match (op, ty, b) {
+            (BinOp::DivS, Ty::I32 | Ty::I64, Operand::Int(-1)) => {
+                return self.bin(BinOp::Sub, ty, &Operand::Int(0), a);
+            }
+            // The machine traps on the one quotient that does not fit; here it wraps.
+            (BinOp::DivS, Ty::I32 | Ty::I64, Operand::Reg(_)) => {
+                self.operand(b, ty);
+                self.operand(&Operand::Int(-1), ty);
+                self.cmp(CmpOp::Eq, ty);
+                self.code.instructions().if_(BlockType::Result(super::val_type(ty)));
+                self.bin(BinOp::Sub, ty, &Operand::Int(0), a);
+                self.code.instructions().else_();
+                self.operand(a, ty);
+                self.operand(b, ty);
+                self.bin_op(op, ty);
+                self.code.instructions().end();
+                return;
+            }
+            _ => {}
+        }
+        self.operand(a, ty);
+        self.operand(b, ty);
+        self.bin_op(op, ty);
+    }
+
+    #[rustfmt::skip]
+    fn bin_op(&mut self, op: BinOp, ty: Ty) {
+        use BinOp::{Add, And, DivS, DivU, Mul, Or, RemS, RemU, Shl, ShrS, ShrU, Sub, Xor};
+        let mut code = self.code.instructions();
+        match (ty, op) {
+            (Ty::I64, Add) => code.i64_add(), (Ty::I64, Sub) => code.i64_sub(),
+            (Ty::I64, Mul) => code.i64_mul(), (Ty::I64, DivS) => code.i64_div_s(),
+            (Ty::I64, DivU) => code.i64_div_u(), (Ty::I64, RemS) => code.i64_rem_s(),
+            (Ty::I64, RemU) => code.i64_rem_u(), (Ty::I64, And) => code.i64_and(),
+            (Ty::I64, Or) => code.i64_or(), (Ty::I64, Xor) => code.i64_xor(),
+            (Ty::I64, Shl) => code.i64_shl(), (Ty::I64, ShrS) => code.i64_shr_s(),
+            (Ty::I64, ShrU) => code.i64_shr_u(),
+            (Ty::F32, Add) => code.f32_add(), (Ty::F32, Sub) => code.f32_sub(),
+            (Ty::F32, Mul) => code.f32_mul(), (Ty::F32, _) => code.f32_div(),
+            (Ty::F64, Add) => code.f64_add(), (Ty::F64, Sub) => code.f64_sub(),
+            (Ty::F64, Mul) => code.f64_mul(), (Ty::F64, _) => code.f64_div(),
+            (_, Add) => code.i32_add(), (_, Sub) => code.i32_sub(),
+            (_, Mul) => code.i32_mul(), (_, DivS) => code.i32_div_s(),
+            (_, DivU) => code.i32_div_u(), (_, RemS) => code.i32_rem_s(),
+            (_, RemU) => code.i32_rem_u(), (_, And) => code.i32_and(),
+            (_, Or) => code.i32_or(), (_, Xor) => code.i32_xor(),
+            (_, Shl) => code.i32_shl(), (_, ShrS) => code.i32_shr_s(),
+            (_, ShrU) => code.i32_shr_u(),
+        };
+    }
+
+    #[rustfmt::skip]
+    fn cmp(&mut self, op: CmpOp, ty: Ty) {
+        use CmpOp::{Eq, GeS, GeU, GtS, GtU, LeS, LeU, LtS, LtU, Ne};
+        let mut code = self.code.instructions();
+        match (ty, op) {
+            (Ty::I64, Eq) => code.i64_eq(), (Ty::I64, Ne) => code.i64_ne(),
+            (Ty::I64, LtS) => code.i64_lt_s(), (Ty::I64, LtU) => code.i64_lt_u(),
+            (Ty::I64, LeS) => code.i64_le_s(), (Ty::I64, LeU) => code.i64_le_u(),
+            (Ty::I64, GtS) => code.i64_gt_s(), (Ty::I64, GtU) => code.i64_gt_u(),
+            (Ty::I64, GeS) => code.i64_ge_s(), (Ty::I64, GeU) => code.i64_ge_u(),
+            (Ty::F32, Eq) => code.f32_eq(), (Ty::F32, Ne) => code.f32_ne(),
+            (Ty::F32, LtS | LtU) => code.f32_lt(), (Ty::F32, LeS | LeU) => code.f32_le(),
+            (Ty::F32, GtS | GtU) => code.f32_gt(), (Ty::F32, GeS | GeU) => code.f32_ge(),
+            (Ty::F64, Eq) => code.f64_eq(), (Ty::F64, Ne) => code.f64_ne(),
+            (Ty::F64, LtS | LtU) => code.f64_lt(), (Ty::F64, LeS | LeU) => code.f64_le(),
+            (Ty::F64, GtS | GtU) => code.f64_gt(), (Ty::F64, GeS | GeU) => code.f64_ge(),
+            (_, Eq) => code.i32_eq(), (_, Ne) => code.i32_ne(),
+            (_, LtS) => code.i32_lt_s(), (_, LtU) => code.i32_lt_u(),
+            (_, LeS) => code.i32_le_s(), (_, LeU) => code.i32_le_u(),
+            (_, GtS) => code.i32_gt_s(), (_, GtU) => code.i32_gt_u(),
+            (_, GeS) => code.i32_ge_s(), (_, GeU) => code.i32_ge_u(),
+        };
+    }
+
+    #[rustfmt::skip]
+    fn conv(&mut self, op: ConvOp, from: Ty, to: Ty) {
+        use ConvOp::{FloatToIntS, FloatToIntU, IntToFloatS, IntToFloatU};
+        let mut code = self.code.instructions();
+        match (op, from, to) {
+            (ConvOp::Sext8, ..) => code.i32_extend8_s(),
+            (ConvOp::Zext8, ..) => code.i32_const(0xff).i32_and(),
+            (ConvOp::Sext16, ..) => code.i32_extend16_s(),
+            (ConvOp::Zext16, ..) => code.i32_const(0xffff).i32_and(),
+            (ConvOp::Sext32, ..) => code.i64_extend_i32_s(),
+            (ConvOp::Zext32 | ConvOp::PtrToInt, ..) => code.i64_extend_i32_u(),
+            (ConvOp::Wrap | ConvOp::IntToPtr, ..) => code.i32_wrap_i64(),
+            (IntToFloatS, Ty::I64, Ty::F32) => code.f32_convert_i64_s(),
+            (IntToFloatS, _, Ty::F32) => code.f32_convert_i32_s(),
+            (IntToFloatS, Ty::I64, _) => code.f64_convert_i64_s(),
+            (IntToFloatS, ..) => code.f64_convert_i32_s(),
+            (IntToFloatU, Ty::I64, Ty::F32) => code.f32_convert_i64_u(),
+            (IntToFloatU, _, Ty::F32) => code.f32_convert_i32_u(),
+            (IntToFloatU, Ty::I64, _) => code.f64_convert_i64_u(),
+            (IntToFloatU, ..) => code.f64_convert_i32_u(),
+            (FloatToIntS, Ty::F32, Ty::I64) => code.i64_trunc_sat_f32_s(),
+            (FloatToIntS, Ty::F32, _) => code.i32_trunc_sat_f32_s(),
+            (FloatToIntS, _, Ty::I64) => code.i64_trunc_sat_f64_s(),
+            (FloatToIntS, ..) => code.i32_trunc_sat_f64_s(),
+            (FloatToIntU, Ty::F32, Ty::I64) => code.i64_trunc_sat_f32_u(),
+            (FloatToIntU, Ty::F32, _) => code.i32_trunc_sat_f32_u(),
+            (FloatToIntU, _, Ty::I64) => code.i64_trunc_sat_f64_u(),
+            (FloatToIntU, ..) => code.i32_trunc_sat_f64_u(),
+            (ConvOp::FloatToFloat, _, Ty::F32) => code.f32_demote_f64(),
+            (ConvOp::FloatToFloat, ..) => code.f64_promote_f32(),
+        };
+    }
+
+    fn load(&mut self, mem: MemTy, arg: MemArg) {
+        let mut code = self.code.instructions();
+        match mem {
+            MemTy::I8 => code.i32_load8_s(arg),
+            MemTy::U8 => code.i32_load8_u(arg),
+            MemTy::I16 => code.i32_load16_s(arg),
+            MemTy::U16 => code.i32_load16_u(arg),
+            MemTy::I32 | MemTy::Ptr => code.i32_load(arg),
+            MemTy::I64 => code.i64_load(arg),
+            MemTy::F32 => code.f32_load(arg),
+            MemTy::F64 => code.f64_load(arg),
+        };
+    }
+
+    fn store(&mut self, mem: MemTy, arg: MemArg) {
+        let mut code = self.code.instructions();
+        match mem {
+            MemTy::I8 | MemTy::U8 => code.i32_store8(arg),
+            MemTy::I16 | MemTy::U16 => code.i32_store16(arg),
+            MemTy::I32 => code.i32_store(arg),
+            MemTy::I64 => code.i64_store(arg),
+            MemTy::Ptr => code.i64_extend_i32_u().i64_store(arg),
+            MemTy::F32 => code.f32_store(arg),
+            MemTy::F64 => code.f64_store(arg),
+        };
+    }
+
+    fn copy(&mut self, dst: &Operand, src: &Operand, len: u64) {
+        if len <= MAX_INLINE_COPY {
+            for (mem, off) in pieces(len) {
+                let to = self.address(dst, off);
+                let from = self.address(src, off);
+                self.load(mem, from);
+                self.store(mem, to);
+            }
+            return;
+        }
+        self.operand(dst, Ty::Ptr);
+        self.operand(src, Ty::Ptr);
+        self.code.instructions().i32_const(len as i32).memory_copy(0, 0);
+        self.long_step(len);
+    }
+
+    fn zero(&mut self, dst: &Operand, len: u64) {
+        if len <= MAX_INLINE_COPY {
+            for (mem, off) in pieces(len) {
+                let to = self.address(dst, off);
+                self.operand(&Operand::Int(0), mem.reg());
+                self.store(mem, to);
+            }
+            return;
+        }
+        self.operand(dst, Ty::Ptr);
+        self.code.instructions().i32_const(0).i32_const(len as i32).memory_fill(0);
+        self.long_step(len);
+    }
+
+    /// One step that takes as long as many turns.
+    fn long_step(&mut self, len: u64) {
+        if len > LONG_COPY {
+            self.code.instructions().call(Numbers::TICK);
+        }
+    }
+
+    fn call(&mut self, dst: Option<Reg>, callee: &Callee, args: &[Operand]) {
+        let shared = self.unit.metered.call(callee);
+        if let (Some(fuel), true) = (self.fuel, shared) {
+            self.code.instructions().local_get(fuel).global_set(FUEL);
+        }
+        let sig = match callee {
+            Callee::Direct(id) => self.unit.module.sig_of(*id),
+            Callee::Indirect(_, sig) => &self.unit.module.sigs[sig.0 as usize],
+        };
+        for (arg, ty) in args.iter().zip(&sig.params) {
+            self.operand(arg, *ty);
+        }
+        let has_result = sig.ret.is_some();
+        match callee {
+            Callee::Direct(id) => {
+                let number = self.unit.numbers.function(*id);
+                self.code.instructions().call(number);
+            }
+            Callee::Indirect(target, sig) => {
+                self.operand(target, Ty::Ptr);
+                self.code.instructions().call_indirect(0, sig.0 + 1);
+            }
+        }
+        match dst {
+            Some(dst) => self.set(dst),
+            None if has_result => drop(self.code.instructions().drop()),
+            None => {}
+        }
+        if let (Some(fuel), true) = (self.fuel, shared) {
+            self.code.instructions().global_get(FUEL).local_set(fuel);
+        }
+    }
+}
+
+/// The cells that `len` bytes are made of.
+fn pieces(len: u64) -> Vec<(MemTy, i64)> {
+    let mut out = Vec::new();
+    let mut at = 0;
+    for (mem, size) in [(MemTy::I64, 8), (MemTy::I32, 4), (MemTy::U16, 2), (MemTy::U8, 1)] {
+        while len - at >= size {
+            out.push((mem, at as i64));
+            at += size;
+        }
+    }
+    out
+}
+
+fn mem_arg(offset: u64) -> MemArg {
+    MemArg { offset, align: 0, memory_index: 0 }
+}

@@ -1,0 +1,267 @@
+//! The intermediate form to WebAssembly.
+//!
+//! Memory, from address 0: a part that holds nothing, the frames (growing down), static data, the heap.
+//! A counter goes down at loop heads and function entries; when it is used up, the module calls the import
+//! `dewar.tick`, where the host ends calls that take too long. That is once per [`STRIP`] turns, not per turn.
+
+mod func;
+mod inst;
+mod layout;
+mod meter;
+mod structure;
+
+use crate::ir::{FuncId, Module, Operand, Ty};
+use layout::Layout;
+use meter::Metered;
+use wasm_encoder::{
+    CodeSection, ConstExpr, DataSection, ElementSection, Elements, EntityType, ExportKind,
+    ExportSection, FunctionSection, GlobalSection, GlobalType, ImportSection, MemorySection,
+    MemoryType, RefType, TableSection, TableType, TypeSection, ValType,
+};
+
+/// Turns of loops and calls between two looks at the clock.
+pub const STRIP: i32 = 8192;
+/// Module name of host functions.
+pub const HOST: &str = "host";
+/// Module name of what every module needs.
+pub const DEWAR: &str = "dewar";
+
+/// Sizes of a module's memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WasmOptions {
+    /// Bytes for frames.
+    pub stack_bytes: u32,
+    /// Bytes of heap that it starts with.
+    pub heap_bytes: u32,
+    /// Bytes that its memory may grow to.
+    pub max_memory_bytes: u32,
+}
+
+impl Default for WasmOptions {
+    fn default() -> Self {
+        Self { stack_bytes: 1 << 20, heap_bytes: 1 << 16, max_memory_bytes: 64 << 20 }
+    }
+}
+
+/// Why there is no WebAssembly for a module.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum EmitError {
+    /// Static data and frames exceed the memory.
+    #[error("static data and stack need {need} bytes, the limit is {limit}")]
+    Memory {
+        /// Bytes needed.
+        need: u64,
+        /// Bytes allowed.
+        limit: u32,
+    },
+}
+
+pub(crate) const SP: u32 = 0;
+pub(crate) const FUEL: u32 = 1;
+pub(crate) const PAGE: u64 = 65536;
+
+/// The module as WebAssembly. Equal modules and options give equal bytes.
+///
+/// # Errors
+///
+/// [`EmitError`] when it cannot fit its limits.
+pub fn emit(module: &Module, options: &WasmOptions) -> Result<Vec<u8>, EmitError> {
+    let layout = Layout::new(module, options)?;
+    let numbers = Numbers::new(module);
+    let metered = Metered::new(module);
+    let unit = Unit { module, layout, numbers, metered };
+    let mut out = wasm_encoder::Module::new();
+    out.section(&unit.types());
+    out.section(&unit.imports());
+    out.section(&unit.functions());
+    out.section(&unit.table());
+    out.section(&unit.memory(options));
+    out.section(&unit.globals());
+    out.section(&unit.exports());
+    out.section(&unit.elements());
+    out.section(&unit.code());
+    out.section(&unit.data());
+    Ok(out.finish())
+}
+
+/// Everything that the sections are made from.
+struct Unit<'m> {
+    module: &'m Module,
+    layout: Layout,
+    numbers: Numbers,
+    metered: Metered,
+}
+
+/// Numbers of functions: imports come first, `tick` before all.
+struct Numbers {
+    functions: Vec<u32>,
+    table: Vec<FuncId>,
+}
+
+impl Numbers {
+    const TICK: u32 = 0;
+
+    fn new(module: &Module) -> Self {
+        let imports = module.funcs.iter().filter(|f| f.body.is_none()).count() as u32;
+        let (mut next_import, mut next_own) = (1, 1 + imports);
+        let number = |next: &mut u32| {
+            *next += 1;
+            *next - 1
+        };
+        let functions = module.funcs.iter().map(|f| match f.body {
+            None => number(&mut next_import),
+            Some(_) => number(&mut next_own),
+        });
+        Self { functions: functions.collect(), table: module.address_taken() }
+    }
+
+    fn function(&self, id: FuncId) -> u32 {
+        self.functions[id.0 as usize]
+    }
+
+    /// The place of a function in the table: what its address is.
+    fn address(&self, id: FuncId) -> u32 {
+        self.table.binary_search(&id).map_or(0, |index| index as u32 + 1)
+    }
+}
+
+pub(crate) fn val_type(ty: Ty) -> ValType {
+    match ty {
+        Ty::I32 | Ty::Ptr => ValType::I32,
+        Ty::I64 => ValType::I64,
+        Ty::F32 => ValType::F32,
+        Ty::F64 => ValType::F64,
+    }
+}
+
+impl Unit<'_> {
+    fn types(&self) -> TypeSection {
+        let mut section = TypeSection::new();
+        section.ty().function([], []);
+        for sig in &self.module.sigs {
+            let params: Vec<_> = sig.params.iter().map(|ty| val_type(*ty)).collect();
+            section.ty().function(params, sig.ret.map(val_type));
+        }
+        section
+    }
+
+    fn imports(&self) -> ImportSection {
+        let mut section = ImportSection::new();
+        section.import(DEWAR, "tick", EntityType::Function(0));
+        for func in self.module.funcs.iter().filter(|f| f.body.is_none()) {
+            section.import(HOST, &func.name, EntityType::Function(func.sig.0 + 1));
+        }
+        section
+    }
+
+    fn functions(&self) -> FunctionSection {
+        let mut section = FunctionSection::new();
+        for func in self.module.funcs.iter().filter(|f| f.body.is_some()) {
+            section.function(func.sig.0 + 1);
+        }
+        section
+    }
+
+    fn table(&self) -> TableSection {
+        let mut section = TableSection::new();
+        let size = self.numbers.table.len() as u64 + 1;
+        section.table(TableType {
+            element_type: RefType::FUNCREF,
+            minimum: size,
+            maximum: Some(size),
+            table64: false,
+            shared: false,
+        });
+        section
+    }
+
+    fn memory(&self, options: &WasmOptions) -> MemorySection {
+        let mut section = MemorySection::new();
+        section.memory(MemoryType {
+            minimum: self.layout.pages,
+            maximum: Some(u64::from(options.max_memory_bytes) / PAGE),
+            memory64: false,
+            shared: false,
+            page_size_log2: None,
+        });
+        section
+    }
+
+    fn globals(&self) -> GlobalSection {
+        let mut section = GlobalSection::new();
+        let i32_global = |mutable| GlobalType { val_type: ValType::I32, mutable, shared: false };
+        section.global(i32_global(true), &ConstExpr::i32_const(self.layout.stack_top as i32));
+        section.global(i32_global(true), &ConstExpr::i32_const(STRIP));
+        section.global(i32_global(false), &ConstExpr::i32_const(self.layout.heap_base as i32));
+        section
+    }
+
+    fn exports(&self) -> ExportSection {
+        let mut section = ExportSection::new();
+        section.export("memory", ExportKind::Memory, 0);
+        section.export("__heap_base", ExportKind::Global, 2);
+        for (index, func) in self.module.funcs.iter().enumerate() {
+            let reserved = matches!(func.name.as_str(), "memory" | "__heap_base");
+            if func.exported && func.body.is_some() && !reserved {
+                let number = self.numbers.functions[index];
+                section.export(&func.name, ExportKind::Func, number);
+            }
+        }
+        section
+    }
+
+    fn elements(&self) -> ElementSection {
+        let mut section = ElementSection::new();
+        let table: Vec<u32> =
+            self.numbers.table.iter().map(|id| self.numbers.function(*id)).collect();
+        if !table.is_empty() {
+            let functions = Elements::Functions(table.into());
+            section.active(None, &ConstExpr::i32_const(1), functions);
+        }
+        section
+    }
+
+    fn code(&self) -> CodeSection {
+        let mut section = CodeSection::new();
+        for (index, func) in self.module.funcs.iter().enumerate() {
+            if let Some(body) = &func.body {
+                let metered = self.metered.is(FuncId(index as u32));
+                section.function(&func::emit(self, func, body, metered));
+            }
+        }
+        section
+    }
+
+    fn data(&self) -> DataSection {
+        let mut section = DataSection::new();
+        for (index, global) in self.module.globals.iter().enumerate() {
+            if global.init.is_empty() {
+                continue;
+            }
+            let mut bytes = global.init.clone();
+            for reloc in &global.relocs {
+                let at = reloc.at as usize;
+                let address = u64::from(self.address(&reloc.target));
+                if let Some(cell) = bytes.get_mut(at..at + 8) {
+                    cell.copy_from_slice(&address.to_le_bytes());
+                }
+            }
+            let at = self.layout.globals[index];
+            section.active(0, &ConstExpr::i32_const(at as i32), bytes);
+        }
+        section
+    }
+
+    /// The address that a constant operand stands for.
+    fn address(&self, operand: &Operand) -> u32 {
+        match operand {
+            Operand::Global(global, off) => {
+                self.layout.globals[global.0 as usize].wrapping_add(*off as u32)
+            }
+            Operand::Func(id) => self.numbers.address(*id),
+            Operand::Int(value) => *value as u32,
+            Operand::Reg(_) | Operand::Float(_) | Operand::Slot(..) => 0,
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! Random programs give the same results on every target and as C by gcc, unoptimised and optimised.
+//! `ECODE_PROGRAMS` says how many (10,000 in CI); `ECODE_SEED` where to start; with `ECODE_UBSAN` gcc's
+//! sanitizers watch the programs too.
+
+mod common;
+#[path = "common/generate.rs"]
+mod generate;
+
+use common::{TARGETS, engine};
+use ecode::{CallError, NativeCode, NoHost, Protection, Value, ir::Module};
+use generate::{Rng, program};
+use std::{env, fmt::Write as _, fs, path::Path, process::Command, time::Duration};
+
+const BATCH: usize = 100;
+
+#[test]
+fn random_programs_agree_with_gcc_on_every_target() {
+    let number = |name: &str, default: u64| {
+        env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(default)
+    };
+    let (count, seed) = (number("ECODE_PROGRAMS", 200) as usize, number("ECODE_SEED", 20_261_121));
+    let folder = tempfile::tempdir().unwrap();
+    let mut done = 0;
+    while done < count {
+        let size = BATCH.min(count - done);
+        batch(folder.path(), seed + done as u64, size);
+        done += size;
+        println!("{done} programs");
+    }
+    println!("{done} programs agree on {TARGETS:?} and gcc -O0, -O2");
+}
+
+fn batch(folder: &Path, seed: u64, size: usize) {
+    let mut rng = Rng(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+    let text: String = (0..size).map(|id| program(&mut rng, id)).collect();
+    let module = common::module(&text, "");
+    let (wanted, optimised) = std::thread::scope(|scope| {
+        let optimised = scope.spawn(|| gcc(folder, &text, size, &["-O2"]));
+        (gcc(folder, &text, size, &["-O0"]), optimised.join().unwrap())
+    });
+    assert_eq!(wanted, optimised, "seed {seed}: gcc disagrees with itself");
+    if env::var_os("ECODE_UBSAN").is_some() {
+        let flags = ["-O1", "-fsanitize=undefined,address", "-fno-sanitize-recover"];
+        assert_eq!(wanted, gcc(folder, &text, size, &flags), "seed {seed}: undefined behaviour");
+    }
+    let isolated = engine().compile(&module).unwrap();
+    let mut instance = isolated.instantiate(Box::new(NoHost)).unwrap();
+    check("isolated", seed, &wanted, &text, &module, |name| {
+        instance.call(name, &[], Duration::from_secs(10))
+    });
+    for protection in [Protection::None, Protection::Stack] {
+        let code = NativeCode::compile(&module, protection).unwrap();
+        // SAFETY: the generator makes no access outside of the program's own objects.
+        let mut instance = unsafe { code.instantiate(Box::new(NoHost)) };
+        let name = format!("native, {protection:?}");
+        check(&name, seed, &wanted, &text, &module, |name| instance.call(name, &[]));
+    }
+}
+
+fn check(
+    target: &str,
+    seed: u64,
+    wanted: &[i64],
+    text: &str,
+    module: &Module,
+    mut call: impl FnMut(&str) -> Result<Option<Value>, CallError>,
+) {
+    for (id, wanted) in wanted.iter().enumerate() {
+        let got = call(&format!("test_{id}"));
+        if got != Ok(Some(Value::I64(*wanted))) {
+            let start = text.find(&format!("struct S_{id} {{")).unwrap();
+            let end = text.find(&format!("struct S_{} {{", id + 1)).unwrap_or(text.len());
+            panic!(
+                "seed {seed}, program {id}: {target} gives {got:?}, gcc {wanted}\n{}\n{} functions",
+                &text[start..end],
+                module.funcs.len()
+            );
+        }
+    }
+}
+
+fn gcc(folder: &Path, text: &str, size: usize, flags: &[&str]) -> Vec<i64> {
+    let mut source = String::from("#include <stdbool.h>\n#include <stdio.h>\n");
+    source.push_str(text);
+    source.push_str("int main(void) {\n");
+    for id in 0..size {
+        let _ = writeln!(source, "printf(\"%ld\\n\", test_{id}());");
+    }
+    source.push_str("return 0; }\n");
+    let name = flags.concat();
+    let (file, binary) = (folder.join(format!("{name}.c")), folder.join(format!("bin{name}")));
+    fs::write(&file, source).unwrap();
+    let status = Command::new("gcc")
+        .args(["-w", "-std=gnu11", "-ffp-contract=off"])
+        .args(flags)
+        .arg("-o")
+        .args([&binary, &file])
+        .status()
+        .expect("gcc is installed");
+    assert!(status.success());
+    let output = Command::new(&binary).output().unwrap();
+    let printed = String::from_utf8(output.stdout).unwrap();
+    printed.lines().map(|line| line.parse().unwrap()).collect()
+}

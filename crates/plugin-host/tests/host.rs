@@ -1,0 +1,274 @@
+//! Plugins under a policy: what they may, what they may not, and what happens when they fail.
+
+use flask::{
+    AccessVector, Class, Decision, Explanation, LabelError, LabelRules, Question, SecurityServer,
+    Seqno, Sid, Unreachable, perm::plugin as perm,
+};
+use plugin_host::{CallFailure, Limits, LoadError, PluginHost, PluginSpec};
+use std::{
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, AtomicU32, Ordering::Relaxed},
+    },
+    time::{Duration, Instant},
+};
+
+/// Contexts are numbers from 100; what is allowed can change.
+struct Server {
+    allowed: Mutex<AccessVector>,
+    seqno: AtomicU32,
+}
+
+impl Server {
+    fn new() -> Arc<Self> {
+        Arc::new(Self { allowed: Mutex::new(AccessVector::ALL), seqno: AtomicU32::new(1) })
+    }
+
+    fn deny(&self, what: AccessVector) -> Seqno {
+        *self.allowed.lock().unwrap() = AccessVector(!what.0);
+        Seqno(self.seqno.fetch_add(1, Relaxed) + 1)
+    }
+}
+
+impl SecurityServer for Server {
+    fn seqno(&self) -> Result<Seqno, Unreachable> {
+        Ok(Seqno(self.seqno.load(Relaxed)))
+    }
+    fn compute_av(&self, _: Question) -> Result<Decision, Unreachable> {
+        let allowed = *self.allowed.lock().unwrap();
+        Ok(Decision { allowed, seqno: self.seqno()?, ..Decision::DENY_ALL })
+    }
+    fn compute_create(&self, q: Question, _: Option<&str>) -> Result<Sid, LabelError> {
+        Ok(q.tsid)
+    }
+    fn compute_member(&self, q: Question) -> Result<Sid, LabelError> {
+        Ok(q.tsid)
+    }
+    fn context_to_sid(&self, context: &str) -> Result<Sid, LabelError> {
+        let number = context.parse().ok().and_then(Sid::new);
+        number.ok_or_else(|| LabelError::InvalidContext(context.to_owned()))
+    }
+    fn sid_to_context(&self, sid: Sid) -> Result<String, LabelError> {
+        Ok(sid.to_string())
+    }
+    fn label_rules(&self) -> Result<LabelRules, Unreachable> {
+        Ok(LabelRules::default())
+    }
+    fn explain(&self, _: Question, _: AccessVector) -> Result<Explanation, Unreachable> {
+        Ok(Explanation { reason: "no rule grants it".into(), ..Explanation::default() })
+    }
+}
+
+fn host() -> (Arc<Server>, PluginHost) {
+    let server = Server::new();
+    let host = PluginHost::new(Arc::clone(&server) as Arc<dyn SecurityServer>, sid(7)).unwrap();
+    (server, host)
+}
+
+fn sid(number: u32) -> Sid {
+    Sid::new(number).unwrap()
+}
+
+fn spec<'s>(name: &'s str, text: &'s str) -> PluginSpec<'s> {
+    PluginSpec::new(name, "100", text)
+}
+
+const UPPER: &str = "long handle(const char *in, long n, char *out, long room) {
+    long i;
+    for (i = 0; i < n && i < room; i++) out[i] = in[i] >= 'a' && in[i] <= 'z' ? in[i] - 32 : in[i];
+    return i;
+}";
+
+const COUNT: &str = "long handle(const char *in, long n, char *out, long room) {
+    long count = 0;
+    if (host_get(\"n\", 1, &count, sizeof count) < -1) return 0;
+    count++;
+    int set = host_set(\"n\", 1, &count, sizeof count), log = host_log(\"called\", 6);
+    out[0] = '0' + count; out[1] = set ? 'd' : 's'; out[2] = log == -13 ? 'd' : 'l';
+    return 3;
+}";
+
+#[test]
+fn a_plugin_answers_requests_of_every_size() {
+    let (_, host) = host();
+    host.load(&spec("upper", UPPER)).unwrap();
+    for size in [0, 1, 9_000, 270_000, 3_300_000] {
+        assert_eq!(host.call("upper", &vec![b'x'; size]), Ok(vec![b'X'; size]), "{size}");
+    }
+    assert_eq!(host.list()[0].stats.calls, 5);
+}
+
+#[test]
+fn a_denied_host_call_is_an_error_inside_and_a_record_outside() {
+    let (server, host) = host();
+    host.load(&spec("count", COUNT)).unwrap();
+    assert_eq!(host.call("count", b""), Ok(b"1sl".to_vec()));
+    host.reset(server.deny(perm::LOG));
+    assert_eq!(host.call("count", b""), Ok(b"2sd".to_vec()));
+    assert_eq!(host.log("count"), ["called"]);
+    let denials = host.denials();
+    assert_eq!(denials.len(), 1);
+    assert_eq!(denials[0].permissions().collect::<Vec<_>>(), ["log"]);
+    assert_eq!(
+        denials[0].question,
+        Question { ssid: sid(100), tsid: sid(100), tclass: Class::Plugin }
+    );
+    assert_eq!(denials[0].explain(&*server).unwrap().reason, "no rule grants it");
+}
+
+#[test]
+fn loading_and_calling_are_permissions_of_the_host() {
+    let (server, host) = host();
+    host.load(&spec("upper", UPPER)).unwrap();
+    host.reset(server.deny(perm::CALL | perm::LOAD));
+    assert_eq!(host.call("upper", b"a"), Err(CallFailure::Denied));
+    assert!(matches!(host.load(&spec("other", UPPER)), Err(LoadError::Denied(_))));
+    assert!(matches!(host.replace(&spec("upper", UPPER)), Err(LoadError::Denied(_))));
+}
+
+#[test]
+fn without_read_request_and_write_reply_nothing_gets_in_or_out() {
+    let (server, host) = host();
+    let text = "long handle(const char *in, long n, char *out, long room) { out[0] = n < 0 ? '-' : *in; return 1; }";
+    host.load(&spec("peek", text)).unwrap();
+    assert_eq!(host.call("peek", b"secret"), Ok(b"s".to_vec()));
+    host.reset(server.deny(perm::READ_REQUEST));
+    assert_eq!(host.call("peek", b"secret"), Ok(b"-".to_vec()));
+    host.reset(server.deny(perm::WRITE_REPLY));
+    assert_eq!(host.call("peek", b"secret"), Ok(Vec::new()));
+}
+
+#[test]
+fn what_a_plugin_keeps_survives_its_replacement_and_not_its_unloading() {
+    let (_, host) = host();
+    host.load(&spec("count", COUNT)).unwrap();
+    assert_eq!(host.call("count", b""), Ok(b"1sl".to_vec()));
+    host.replace(&spec("count", COUNT)).unwrap();
+    assert_eq!(host.call("count", b""), Ok(b"2sl".to_vec()));
+    assert_eq!(host.list()[0].version, 2);
+    assert!(host.unload("count"));
+    assert_eq!(host.call("count", b""), Err(CallFailure::Unknown("count".into())));
+    host.load(&spec("count", COUNT)).unwrap();
+    assert_eq!(host.call("count", b""), Ok(b"1sl".to_vec()));
+}
+
+#[test]
+fn hostile_plugins_end_their_own_calls_and_no_one_elses() {
+    let (_, host) = host();
+    host.load(&spec("good", UPPER)).unwrap();
+    let limits = Limits { call_time: Duration::from_millis(30), faults: 100, ..Limits::default() };
+    for (name, body, want) in [
+        ("spin", "for (;;) ;", "time"),
+        ("read", "return *(char *)0x7fffffff;", "out of bounds"),
+        ("write", "char *p = out; for (;;) *(p += 4096) = 1;", "out of bounds"),
+        ("deep", "return handle(in, n, out, room) + 1;", ""),
+        ("huge", "return room + 1;", "no length"),
+        ("minus", "return -1;", "no length"),
+        ("zero", "return 1 / (n - n);", "divide by zero"),
+        ("forge", "return ((long (*)(long))(n + 12345))(n);", "undefined element"),
+        (
+            "logs",
+            "while (host_log(out, 1000) == 0) ; for (;;) host_set(out, 8, in, 1 << 30);",
+            "time",
+        ),
+        ("copies", "for (;;) host_set(\"k\", 1, in, 1000000);", "time"),
+        (
+            "args",
+            "host_log(out, -1); host_log((char *)-1, 9); host_get(in, -5, out, 4); return 1 / 0;",
+            "divide",
+        ),
+    ] {
+        let text =
+            format!("long handle(const char *in, long n, char *out, long room) {{ {body} }}");
+        host.load(&PluginSpec { limits, ..spec(name, &text) }).unwrap();
+        for _ in 0..3 {
+            let start = Instant::now();
+            let failure = host.call(name, b"x").expect_err(name);
+            assert!(failure.to_string().contains(want), "{name}: {failure}");
+            assert!(start.elapsed() < Duration::from_secs(1), "{name}: {:?}", start.elapsed());
+            assert_eq!(host.call("good", b"ok"), Ok(b"OK".to_vec()), "{name}");
+        }
+    }
+}
+
+#[test]
+fn memory_has_a_limit_for_text_and_for_requests() {
+    let (_, host) = host();
+    let limits = Limits { memory_bytes: 1 << 20, ..Limits::default() };
+    let bomb = format!("char big[2 << 20]; {UPPER}");
+    let loaded = host.load(&PluginSpec { limits, ..spec("bomb", &bomb) });
+    assert!(matches!(loaded, Err(LoadError::Interface { .. })), "{loaded:?}");
+    host.load(&PluginSpec { limits, ..spec("small", UPPER) }).unwrap();
+    let failure = host.call("small", &vec![0; 2 << 20]);
+    assert!(matches!(failure, Err(CallFailure::NoRoom(_))), "{failure:?}");
+    assert_eq!(host.call("small", b"ok"), Ok(b"OK".to_vec()));
+}
+
+#[test]
+fn repeated_faults_lead_to_quarantine_until_replacement() {
+    let (_, host) = host();
+    let limits = Limits { faults: 3, ..Limits::default() };
+    let text = "long handle(const char *in, long n, char *out, long room) { return 1 / n; }";
+    host.load(&PluginSpec { limits, ..spec("bad", text) }).unwrap();
+    for _ in 0..3 {
+        assert!(matches!(host.call("bad", b""), Err(CallFailure::Fault(_))));
+    }
+    assert_eq!(host.call("bad", b"x"), Err(CallFailure::Quarantined));
+    assert!(host.list()[0].quarantined);
+    host.replace(&spec("bad", UPPER)).unwrap();
+    assert_eq!(host.call("bad", b"x"), Ok(b"X".to_vec()));
+}
+
+#[test]
+fn a_text_that_does_not_fit_is_refused_and_the_old_code_stays() {
+    let (_, host) = host();
+    host.load(&spec("upper", UPPER)).unwrap();
+    let refused = [
+        "long handle(const char *in, long n) { return 0; }",
+        "long other(void) { return 0; }",
+        "long nowhere(int n); long handle(const char *in, long n, char *out, long room) { return nowhere(1); }",
+    ];
+    for text in refused {
+        let result = host.replace(&spec("upper", text));
+        assert!(matches!(result, Err(LoadError::Interface { .. })), "{text}: {result:?}");
+    }
+    assert!(matches!(host.replace(&spec("upper", "long handle(")), Err(LoadError::Text(_))));
+    let label = PluginSpec { context: "nonsense", ..spec("upper", UPPER) };
+    assert!(matches!(host.replace(&label), Err(LoadError::Label { .. })));
+    assert_eq!(host.call("upper", b"a"), Ok(b"A".to_vec()));
+}
+
+#[test]
+fn no_call_fails_while_the_plugin_is_replaced_under_load() {
+    let (_, host) = host();
+    let texts: Vec<String> = (0..2)
+        .map(|n| format!("long handle(const char *in, long n, char *out, long room) {{
+            long s = 0; for (int i = 0; i < 2000; i++) s += i ^ n; out[0] = '0' + {n}; out[1] = s ? '0' + {n} : 'x'; return 2; }}"))
+        .collect();
+    host.load(&spec("swap", &texts[0])).unwrap();
+    let replacements: usize =
+        std::env::var("PLUGIN_REPLACEMENTS").ok().and_then(|n| n.parse().ok()).unwrap_or(200);
+    let stop = AtomicBool::new(false);
+    let calls: usize = std::thread::scope(|scope| {
+        let callers: Vec<_> = (0..3)
+            .map(|_| {
+                scope.spawn(|| {
+                    let mut calls = 0;
+                    while !stop.load(Relaxed) {
+                        let reply = host.call("swap", b"").unwrap();
+                        assert!(reply == b"00" || reply == b"11", "{reply:?}");
+                        calls += 1;
+                    }
+                    calls
+                })
+            })
+            .collect();
+        for n in 0..replacements {
+            host.replace(&spec("swap", &texts[(n + 1) % 2])).unwrap();
+        }
+        stop.store(true, Relaxed);
+        callers.into_iter().map(|caller| caller.join().unwrap()).sum()
+    });
+    println!("{replacements} replacements, {calls} calls, 0 failed");
+    assert_eq!(host.list()[0].stats.faults, 0);
+}
