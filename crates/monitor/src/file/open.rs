@@ -2,6 +2,7 @@
 
 use super::{
     attribute::lends_ids,
+    known::Known,
     object::{Seen, Target, class_of, missing_name},
 };
 use crate::{
@@ -132,7 +133,18 @@ impl Open {
     /// Sound because the envelope refuses exactly what policy refuses for these rights (see `Plan::exact`): other
     /// bytes in the path, or other links on the way, reach nothing that policy does not grant.
     fn leave_to_kernel(&self, asker: Asker<'_>) -> Outcome {
+        let paths = &asker.gate.paths;
+        if let Some(known) = self.known(asker) {
+            known.allow(asker, |class| self.requested(class))?;
+            return Ok(Answer::Continue);
+        }
         let found = match look(asker.caller, self.name()) {
+            Ok(fd) if !self.is_temporary() => {
+                let seen = Seen::of(asker, fd.as_fd())?;
+                paths.found(asker.gate, self.name(), &fd, &seen)?;
+                seen.allow(asker, self.requested(seen.class), &fd)?;
+                return Ok(Answer::Continue);
+            }
             Err(Errno::LOOP) => match walk(asker.caller, self.name()).and_then(Found::existing) {
                 // A pipe, a socket or memory, by a magic link: its process holds it already.
                 Ok(fd) if !has_name(asker, &fd)? => return Ok(Answer::Continue),
@@ -154,12 +166,20 @@ impl Open {
                 }
             }
             Err(Errno::NOENT) => {
-                missing_name(asker, self.dirfd, &self.path, self.requested(Class::File));
+                if !missing_name(asker, self.dirfd, &self.path, self.requested(Class::File)) {
+                    paths.missing(asker.gate, self.name());
+                }
             }
             // Whatever else stops the walk stops the program's own, with the right errno.
             Err(_) => {}
         }
         Ok(Answer::Continue)
+    }
+
+    /// What the path is known to lead to; nothing is made there.
+    fn known(&self, asker: Asker<'_>) -> Option<Known> {
+        let makes = self.creates() || self.is_temporary();
+        if makes { None } else { asker.gate.paths.get(self.name()) }
     }
 
     /// Whether a file without a name may be made in `parent`.
