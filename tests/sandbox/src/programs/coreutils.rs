@@ -7,6 +7,7 @@ pub(super) const CASES: &[Case] = cases![
     mv_renames_files_and_directories,
     links_are_made_and_followed,
     chmod_and_umask_set_modes,
+    set_id_bits_are_left_out,
     touch_sets_times,
     directories_are_made_and_removed,
     install_copies_with_a_mode,
@@ -50,6 +51,22 @@ fn chmod_and_umask_set_modes(stage: &Stage) {
         .same("umask; chmod -R u+w,g-rwx,o=t a; chmod 711 a/one; chmod +t a; umask 077; echo x > private; mkdir pd; umask 000; echo x > public; mkdir od; mkfifo pf; (umask 027; touch t; mkdir m; echo > e); umask; chmod 0 private; chmod 777 nothing; cp public c; stat -c '%A %n' *; python3 -c \"import os; fd=os.open('x',os.O_CREAT|os.O_WRONLY,0o606); os.fchmod(fd,0o1640); os.chmod('t',0o600,follow_symlinks=True)\"")
         .before(SAMPLE)
         .check();
+}
+
+/// Programs that copy modes go on, and everything but the bits is as it is natively.
+fn set_id_bits_are_left_out(stage: &Stage) {
+    stage
+        .same("cp -p s p; cp s c; install -m 6755 s i; tar -xpf t.tar; chmod 2711 b; chmod u+s c; echo $?; chmod g+s d; mkdir -m 2750 e; chmod u+s f; stat -c '%A %n' d e f; chmod ug-s b c i p s")
+        .before("echo s > s; chmod 6755 s; cp -p s b; tar -cf t.tar b; mkdir d; mkfifo f")
+        .varies(&["t.tar"])
+        .does_without(&["/work/b", "/work/c", "/work/i", "/work/p"])
+        .check();
+    let record = stage.record();
+    for name in ["/work/b", "/work/c", "/work/i", "/work/p"] {
+        let found = record.denials_of(name);
+        let recorded = found.iter().any(|denial| denial.missing == ["setid"]);
+        assert!(recorded, "{name} is not on record: {found:?}");
+    }
 }
 
 fn touch_sets_times(stage: &Stage) {
