@@ -199,6 +199,8 @@ pub(crate) struct Gate {
     pub(crate) audit: Arc<Audit>,
     /// Rights that the envelope refuses exactly where policy does.
     pub(crate) exact: Rights,
+    /// Labels of directories that the envelope does not let the program list itself.
+    pub(crate) listed: Vec<flask::Sid>,
     /// Directories whose content the view leaves out: what is not found below them is explained.
     pub(crate) absent: Vec<std::path::PathBuf>,
     /// The IDs that every on-behalf operation is done with: the program's, unless it changed them.

@@ -1,6 +1,10 @@
 //! The GNU utilities, find and xargs.
 
-use crate::{Case, cases, stage::Stage};
+use crate::{
+    Case, cases,
+    process::run,
+    stage::{How, Stage, bash},
+};
 
 pub(super) const CASES: &[Case] = cases![
     cp_keeps_modes_times_and_links,
@@ -14,6 +18,7 @@ pub(super) const CASES: &[Case] = cases![
     sort_split_and_tee_work_on_large_files,
     stat_and_df_see_the_file_system,
     find_and_xargs_visit_everything,
+    the_root_directory_is_listed,
     temporary_files_are_made,
     extended_attributes_are_kept,
     truncation_and_sparse_files_work,
@@ -105,6 +110,21 @@ fn find_and_xargs_visit_everything(stage: &Stage) {
         .same("find . | sort; find a -type f -print0 | sort -z | xargs -0 wc -c; find a -name 't*' -exec cat {} +; find a -newermt 2015-01-01 | sort; seq 1000 | xargs -n 50 -P 4 echo | wc -l; find a -depth -delete; find .")
         .before(SAMPLE)
         .check();
+}
+
+/// Its names, and nothing of what they stand for.
+fn the_root_directory_is_listed(stage: &Stage) {
+    stage
+        .same("ls /; ls -d /*; cd /; ls .; python3 -c 'import os; print(sorted(os.listdir(\"..\")))'; find / -maxdepth 0; cd - > /dev/null; ls -a $PWD/; basename $(pwd)")
+        .check();
+    for how in [How::Dewar, How::Fast] {
+        let words = bash(
+            "ls / | wc -l; ls /root $HOME .. /home /var/lib $OUTSIDE; cat /etc/shadow; cd ..; ls",
+        );
+        let ran = run(stage.prepared(how, None, &words), b"");
+        let count: usize = ran.out().trim().parse().expect("a number, and no name");
+        assert!(count > 8 && ran.code() == 2, "{how:?} {}{}", ran.out(), ran.err());
+    }
 }
 
 fn temporary_files_are_made(stage: &Stage) {
