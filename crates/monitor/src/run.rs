@@ -180,6 +180,7 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
         endpoints: Endpoints::new(&prepared.labels),
         audit: Arc::clone(&audit),
         exact: prepared.exact,
+        listed: prepared.plan.listed,
         absent: prepared.spec.view.absent.clone(),
         ids: (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw()),
         ids_change: prepared.spec.capabilities & CHANGES_IDS != 0,
@@ -221,6 +222,7 @@ fn prepare(job: &Job, server: &dyn SecurityServer) -> Result<Prepared, RunError>
     let traps = Traps {
         mode: job.mode,
         reads_exact: exact.contains(AccessFs::ReadFile | AccessFs::ReadDir),
+        lists: !plan.listed.is_empty(),
         looks: arrangement.looks,
         lineage,
         datagrams: some_create(server, &plan.domains, &DATAGRAMS)?,

@@ -157,6 +157,9 @@ impl Open {
             Ok(fd) => {
                 let seen = Seen::of(asker, fd.as_fd())?;
                 seen.allow(asker, self.requested(seen.class), &fd)?;
+                if seen.class == Class::Dir && asker.gate.listed.contains(&seen.label.sid) {
+                    return self.make(asker);
+                }
             }
             Err(Errno::NOENT) if self.creates() => {
                 if let Ok(Found { entry: Some((parent, name)), object: None, .. }) =
