@@ -1,6 +1,6 @@
 //! What is wrong with a policy's text, and where.
 
-use crate::LoadError;
+use crate::{LoadError, spelling};
 use miette::{Diagnostic, LabeledSpan, NamedSource, SourceCode};
 use std::{fmt, sync::Arc};
 
@@ -153,7 +153,8 @@ impl Sources {
         u32::try_from(base as usize + text.len() + 1).ok()?;
         let breaks = text.bytes().zip(1..).filter(|(byte, _)| *byte == b'\n').map(|(_, at)| at);
         let line_starts = std::iter::once(0).chain(breaks).collect();
-        let source = Arc::new(NamedSource::new(name, Arc::from(text)));
+        let text = Arc::from(spelling::printable(text));
+        let source = Arc::new(NamedSource::new(spelling::printable(name), text));
         self.files.push(File { base, line_starts, source });
         Some(base)
     }

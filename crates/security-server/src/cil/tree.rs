@@ -2,6 +2,7 @@
 
 use super::errors::{PolicyError, PolicyErrors, Sources};
 use super::words::{Word, Words};
+use crate::spelling;
 
 /// A word, a quoted string or a list, and where it stands.
 #[derive(Clone, Copy, Debug)]
@@ -145,6 +146,13 @@ impl Reader<'_> {
                 help: "add a closing `\"`",
             });
         };
+        if !spelling::is_quotable(&rest[..end]) {
+            return Err(Bad {
+                at: self.at,
+                message: "this string holds a character that cannot be shown",
+                help: "remove control characters and marks of direction",
+            });
+        }
         let word = self.tree.words.intern(&rest[..end]);
         self.push(Item::Quoted(word))?;
         self.at += end + 2;
@@ -153,7 +161,7 @@ impl Reader<'_> {
 
     fn word(&mut self) -> Result<(), Bad> {
         let rest = &self.text.as_bytes()[self.at..];
-        let end = rest.iter().position(|byte| !is_word_byte(*byte)).unwrap_or(rest.len());
+        let end = rest.iter().position(|byte| !spelling::is_name_byte(*byte)).unwrap_or(rest.len());
         if end == 0 {
             return Err(Bad {
                 at: self.at,
@@ -178,8 +186,4 @@ impl Reader<'_> {
         self.done.push(Node { offset: self.base + self.at as u32, item });
         Ok(())
     }
-}
-
-fn is_word_byte(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"[].@=/*-_$%+!|&^:~`#{}'<>?,".contains(&byte)
 }
