@@ -81,7 +81,7 @@ fn queries_find_the_rules_that_sesearch_finds() {
     let path = debian_policy().expect("Debian's policy is installed");
     let engine = engine(&path);
     let types = [TypeRuleKind::Transition, TypeRuleKind::Member, TypeRuleKind::Change];
-    let allow = vec![Which::Av(AvKind::Allow)];
+    let allow = [Which::Av(AvKind::Allow)];
     let of = |kind: Which, source, target, class| Query {
         kinds: vec![kind],
         source,
