@@ -111,10 +111,8 @@ impl Open {
             return perm::file::GETATTR;
         }
         let mut requested = perm::file::OPEN;
-        match self.flags & OFlags::RWMODE {
-            OFlags::WRONLY => {}
-            OFlags::RDWR => requested |= perm::file::READ,
-            _ => requested |= perm::file::READ,
+        if self.flags & OFlags::RWMODE != OFlags::WRONLY {
+            requested |= perm::file::READ;
         }
         if self.writes() && class != Class::Dir {
             let appends =
@@ -138,13 +136,9 @@ impl Open {
             known.allow(asker, |class| self.requested(class))?;
             return Ok(Answer::Continue);
         }
-        let found = match look(asker.caller, self.name()) {
-            Ok(fd) if !self.is_temporary() => {
-                let seen = Seen::of(asker, fd.as_fd())?;
-                paths.found(asker.gate, self.name(), &fd, &seen)?;
-                seen.allow(asker, self.requested(seen.class), &fd)?;
-                return Ok(Answer::Continue);
-            }
+        let direct = look(asker.caller, self.name());
+        let is_magic = matches!(direct, Err(Errno::LOOP));
+        let found = match direct {
             Err(Errno::LOOP) => match walk(asker.caller, self.name()).and_then(Found::existing) {
                 // A pipe, a socket or memory, by a magic link: its process holds it already.
                 Ok(fd) if !has_name(asker, &fd)? => return Ok(Answer::Continue),
@@ -160,6 +154,9 @@ impl Open {
                 if seen.class == Class::Dir && asker.gate.listed.contains(&seen.label.sid) {
                     return self.make(asker);
                 }
+                if !is_magic {
+                    paths.found(asker.gate, self.name(), &fd, &seen)?;
+                }
             }
             Err(Errno::NOENT) if self.creates() => {
                 if let Ok(Found { entry: Some((parent, name)), object: None, .. }) =
@@ -169,7 +166,9 @@ impl Open {
                 }
             }
             Err(Errno::NOENT) => {
-                if !missing_name(asker, self.dirfd, &self.path, self.requested(Class::File)) {
+                let refused =
+                    missing_name(asker, self.dirfd, &self.path, self.requested(Class::File));
+                if !is_magic && !refused {
                     paths.missing(asker.gate, self.name());
                 }
             }
