@@ -130,9 +130,11 @@ fn queries_find_the_rules_that_sesearch_finds() {
         let mut ours: Vec<String> =
             found.iter().map(|rule| our_words(engine.policy(), rule)).collect();
         theirs.sort();
-        // Debian's policy holds a `roleallow` twice.
-        theirs.dedup();
         ours.sort();
+        if query.kinds == [Which::RoleAllow] {
+            // Debian's policy holds one twice.
+            theirs.dedup();
+        }
         let first = ours.iter().zip(&theirs).find(|(ours, theirs)| ours != theirs);
         assert!(ours == theirs, "{arguments}: {} {} {first:?}", ours.len(), theirs.len());
         assert!(!ours.is_empty(), "{arguments} finds nothing");
