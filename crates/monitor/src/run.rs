@@ -7,7 +7,7 @@ use crate::{
     file::KnownPaths,
     filter::{self, Traps},
     gate::{Gate, View},
-    label::{BadRule, Labels, PathRules},
+    label::Labels,
     launch::{self, Envelope, Filter, Inherited, LaunchSpec, Limits, Namespaces, Outcome, Started},
     manager::Manager,
     plan::{Plan, Rights},
@@ -16,6 +16,7 @@ use crate::{
 };
 use avc::Stats;
 use flask::{Class, LabelRules, Question, SecurityServer, Sid, Unreachable, perm};
+use labelling::{BadRule, PathRules};
 use landlock::{ABI, Access, AccessFs};
 use std::{
     ffi::OsString,
