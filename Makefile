@@ -20,7 +20,7 @@ demo:
 
 # Everything: format, lints, documents, dependencies, tests.
 test:
-	scripts/setup tools
+	scripts/setup cargo-deny
 	$(MAKE) --no-print-directory check
 	$(CARGO) test --workspace --locked --no-run
 	DEWAR_BIN=$(abspath $(TARGET)/debug/dewar) $(CARGO) test --workspace --locked
@@ -33,7 +33,7 @@ check:
 
 # A minute of each fuzz target, from the kept corpus. Needs a nightly toolchain.
 fuzz:
-	scripts/setup tools
+	scripts/setup cargo-fuzz
 	scripts/fuzz
 
 install: $(DEWAR)

@@ -76,7 +76,11 @@ fn rights(rights: PathRights) -> String {
     }
     let letters = [(rights.read, 'r'), (rights.write, 'w'), (rights.exec, 'x')];
     let text: String = letters.iter().filter(|(granted, _)| *granted).map(|(_, l)| *l).collect();
-    if text.is_empty() { "denied".to_owned() } else { text }
+    match (text.is_empty(), rights.list) {
+        (false, _) => text,
+        (true, true) => "list".to_owned(),
+        (true, false) => "denied".to_owned(),
+    }
 }
 
 fn endpoint(compiled: &Compiled, rule: &EndpointRule) -> String {
