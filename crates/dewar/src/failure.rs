@@ -12,6 +12,14 @@ pub(crate) const USAGE: u8 = 2;
 /// Dewar itself failed; nothing was started.
 pub(crate) const SETUP: u8 = 125;
 
+/// What was run did not come out well.
+pub(crate) const FAILED: u8 = 1;
+
+/// Something was run as it should be, and did not come out well.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct Failed(pub(crate) String);
+
 /// A request that cannot be met as it was made, whatever the machine.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
@@ -31,7 +39,13 @@ pub(crate) fn report(error: anyhow::Error) -> ExitCode {
         Ok(errors) => return diagnose(errors),
         Err(error) => error,
     };
-    let status = if error.is::<Usage>() { USAGE } else { SETUP };
+    let status = if error.is::<Usage>() {
+        USAGE
+    } else if error.is::<Failed>() {
+        FAILED
+    } else {
+        SETUP
+    };
     eprintln!("dewar: {}", with_causes(&error));
     ExitCode::from(status)
 }

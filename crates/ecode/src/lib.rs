@@ -29,6 +29,7 @@ mod ast;
 mod check;
 mod compile;
 mod diag;
+mod entry;
 pub mod ir;
 mod isolated;
 mod jit;
@@ -43,7 +44,10 @@ pub mod wasm;
 
 pub use compile::{Compiled, Input, compile};
 pub use diag::{CompileErrors, Message};
-pub use isolated::{IsolateError, IsolatedCode, IsolatedEngine, IsolatedInstance, IsolatedOptions};
-pub use jit::{NativeCode, NativeInstance};
+pub use entry::{Address, Args, Reply, Scalar};
+pub use isolated::{
+    IsolateError, IsolatedCode, IsolatedEngine, IsolatedEntry, IsolatedInstance, IsolatedOptions,
+};
+pub use jit::{NativeCode, NativeEntry, NativeInstance};
 pub use native::{NativeError, Protection};
 pub use value::{CallError, Host, Memory, NoHost, Value};

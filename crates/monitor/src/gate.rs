@@ -7,7 +7,7 @@
 use crate::{
     audit::Audit,
     caller::{self, Caller, Identity},
-    file,
+    file::{self, KnownPaths},
     label::Labels,
     manager::Manager,
     plan::Rights,
@@ -194,6 +194,7 @@ pub(crate) struct Gate {
     pub(crate) processes: Manager,
     pub(crate) sockets: Manager,
     pub(crate) labels: Labels,
+    pub(crate) paths: KnownPaths,
     pub(crate) subjects: Processes,
     pub(crate) endpoints: socket::Endpoints,
     pub(crate) audit: Arc<Audit>,

@@ -1,11 +1,11 @@
 //! What a policy means for the kernel: the domains that a run can reach, the envelope around them, and where that
 //! envelope is exact.
 
-use crate::label::{Tree, literal, stem_dir};
 use flask::{
     AccessVector, Class, FileRule, InitialSid, LabelRules, Question, SecurityServer, Sid,
     Unreachable, perm,
 };
+use labelling::{Tree, literal, stem_dir};
 use landlock::{Access, AccessFs, BitFlags};
 use std::{
     collections::HashMap,

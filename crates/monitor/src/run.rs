@@ -4,9 +4,10 @@ use crate::{
     Mode,
     arrange::Arrangement,
     audit::{Audit, Record},
+    file::KnownPaths,
     filter::{self, Traps},
     gate::{Gate, View},
-    label::{BadRule, Labels, PathRules},
+    label::Labels,
     launch::{self, Envelope, Filter, Inherited, LaunchSpec, Limits, Namespaces, Outcome, Started},
     manager::Manager,
     plan::{Plan, Rights},
@@ -15,6 +16,7 @@ use crate::{
 };
 use avc::Stats;
 use flask::{Class, LabelRules, Question, SecurityServer, Sid, Unreachable, perm};
+use labelling::{BadRule, PathRules};
 use landlock::{ABI, Access, AccessFs};
 use std::{
     ffi::OsString,
@@ -174,6 +176,7 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
         processes: Manager::new(Arc::clone(&server), enforce.processes),
         sockets: Manager::new(Arc::clone(&server), enforce.sockets),
         labels: Labels::new(prepared.rules),
+        paths: KnownPaths::new(prepared.plan.domains.clone()),
         subjects,
         endpoints: Endpoints::new(&prepared.labels),
         audit: Arc::clone(&audit),

@@ -8,4 +8,4 @@ mod tools;
 
 pub use compare::{Sample, Tally, compare};
 pub use synthetic::synthetic_policy;
-pub use tools::{Module, Oracle, debian_modules, debian_policy, decompile, secilc};
+pub use tools::{Module, Oracle, debian_modules, debian_policy, decompile, secilc, setools};

@@ -180,3 +180,13 @@ pub fn decompile(policy: &Path) -> Result<String> {
     run(Command::new("checkpolicy").args(["-M", "-b", "-C", "-o"]).arg(&output).arg(policy))?;
     Ok(fs::read_to_string(output)?)
 }
+
+/// What a program of setools prints about policies.
+///
+/// # Errors
+///
+/// When it fails.
+pub fn setools(program: &str, arguments: &[&str], policies: &[&Path]) -> Result<String> {
+    let output = run(Command::new(program).args(arguments).args(policies))?;
+    Ok(String::from_utf8(output)?)
+}

@@ -90,19 +90,26 @@ pub(crate) fn class_of(kind: FileType) -> Class {
 }
 
 /// Records that a name which does not exist in the view would have been refused outside it, so that a missing file
-/// is explained when policy is why it is missing. The program sees `ENOENT` either way.
-pub(crate) fn missing_name(asker: Asker<'_>, dirfd: i32, path: &Path, requested: AccessVector) {
+/// is explained when policy is why it is missing; whether it was recorded. The program sees `ENOENT` either way.
+pub(crate) fn missing_name(
+    asker: Asker<'_>,
+    dirfd: i32,
+    path: &Path,
+    requested: AccessVector,
+) -> bool {
     let gate = asker.gate;
     let base = || path_of(&gate.view, asker.caller.base(dirfd)?);
     let full = if path.is_absolute() { Ok(PathBuf::new()) } else { base() };
-    let Ok(full) = full.map(|base| normal(&base.join(path))) else { return };
+    let Ok(full) = full.map(|base| normal(&base.join(path))) else { return false };
     let tsid = gate.labels.of_path(&full, FileKind::Any);
     let left_out = gate.absent.iter().any(|absent| full.starts_with(absent));
     let question = Question { ssid: asker.ssid, tsid, tclass: Class::File };
     let hint = Hint::default();
-    if left_out || !gate.files.grants(question, perm::file::GETATTR, &hint) {
+    let refused = left_out || !gate.files.grants(question, perm::file::GETATTR, &hint);
+    if refused {
         let object = || full.to_string_lossy().into_owned();
         let target = Target { tsid, tclass: Class::File, hint: &hint };
         let _ = target.allow(asker, requested, &object);
     }
+    refused
 }

@@ -13,6 +13,7 @@ pub(super) const CASES: &[Case] = cases![
     device_nodes_are_not_made,
     programs_outside_are_not_executed,
     links_in_the_workspace_lead_nowhere_outside,
+    paths_that_were_granted_before_are_decided_again,
 ];
 
 fn secrets_of_the_home_do_not_exist(stage: &Stage) {
@@ -114,5 +115,22 @@ fn links_in_the_workspace_lead_nowhere_outside(stage: &Stage) {
 say(lambda: open('dir/new', 'w')); say(lambda: os.mkdir('dir/new')); say(lambda: os.unlink('dir/file')); say(lambda: os.rename('out', 'dir/new'))",
     );
     record.explains("/file");
+    record.explains("/etc/shadow");
+}
+
+/// What a path led to once says nothing of what it leads to now.
+fn paths_that_were_granted_before_are_decided_again(stage: &Stage) {
+    let (_, record) = refused(
+        stage,
+        "w = os.getcwd(); granted = 0
+for target in ['/etc/passwd', '/etc/shadow', '/etc/group', '/etc/shadow']:
+    os.symlink(target, 'next'); os.rename('next', 'link')
+    for path in [f'{w}/link', f'{w}/../work/link', '/etc/..' + w + '/link'] * 3:
+        if 'shadow' in target: say(lambda: open(path), path)
+        else: open(path).close(); granted += 1
+assert granted == 18
+for file in ['/etc/passwd', '/etc/group']:
+    fd = os.open(file, 0); assert open(f'/dev/fd/{fd}').read() == open(file).read(); os.close(fd)",
+    );
     record.explains("/etc/shadow");
 }

@@ -1,5 +1,4 @@
 //! No text makes the compiler panic, and what it accepts is well formed.
-//! Run with `-timeout=5 -rss_limit_mb=1024 -max_len=65536`.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
