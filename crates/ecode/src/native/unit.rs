@@ -45,6 +45,7 @@ pub(crate) fn build(
     protection: Protection,
     symbols: &[(&str, *const u8)],
 ) -> Result<Unit, NativeError> {
+    let module = &module.with_vectors();
     let mut jit = new_jit(symbols)?;
     let shared = declare(module, protection, &mut jit)?;
     let mut gen_ =
@@ -136,6 +137,7 @@ pub(super) fn machine_type(ty: Ty) -> Type {
         Ty::I64 | Ty::Ptr => types::I64,
         Ty::F32 => types::F32,
         Ty::F64 => types::F64,
+        Ty::V128 => types::I8X16,
     }
 }
 
