@@ -33,7 +33,7 @@ fn the_grayscaler_is_right_at_every_length_on_every_target() {
             image.chunks_exact(3).map(|p| (p[0] >> 2) + 5 * (p[1] >> 3) + (p[2] >> 3)).collect();
         let (src, dst) = (base + n as u64 % 5, base + 70_003);
         assert!(isolated.write(src, &image));
-        let args = [Value::Ptr(src), Value::Ptr(dst), Value::I64(n as i64)];
+        let args = [Value::Ptr(src), Value::Ptr(dst), Value::I64(n.into())];
         let got = isolated.call("gray", &args, Duration::from_secs(1));
         assert_eq!(got, Ok(Some(Value::I64(want.len() as i64))), "{n}");
         assert_eq!(isolated.read(dst, want.len() as u64).unwrap(), want, "{n}");
@@ -43,7 +43,7 @@ fn the_grayscaler_is_right_at_every_length_on_every_target() {
             let mut native = unsafe { code.instantiate(Box::new(NoHost)) };
             let mut out = vec![0_u8; want.len()];
             let (src, dst) = (image.as_ptr() as u64, out.as_mut_ptr() as u64);
-            let args = [Value::Ptr(src), Value::Ptr(dst), Value::I64(n as i64)];
+            let args = [Value::Ptr(src), Value::Ptr(dst), Value::I64(n.into())];
             assert_eq!(native.call("gray", &args), Ok(Some(Value::I64(want.len() as i64))));
             assert_eq!(out, want, "{n}");
         }

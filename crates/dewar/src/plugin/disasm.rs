@@ -11,6 +11,6 @@ pub(super) struct DisasmArgs {
 
 pub(super) fn run(args: &DisasmArgs) -> anyhow::Result<()> {
     let compiled = text::compile_file(&args.file)?;
-    print!("{}", compiled.module);
+    print!("{}", compiled.module.with_vectors());
     Ok(())
 }

@@ -4,6 +4,9 @@ use super::scalar::{Linear, Root, steps};
 use crate::ir::{BinOp, BlockId, Body, CmpOp, ConvOp, Inst, MemTy, Operand, Reg, Term, Ty};
 use std::collections::{HashMap, HashSet};
 
+/// Pairs of accesses whose overlap is tested when the loop runs; it is not to cost more than it gains.
+const MAX_TESTS: usize = 16;
+
 /// What a step of the loop is to be.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Role {
@@ -186,10 +189,18 @@ impl Analysis {
     /// it must not matter; else it is tested when the loop runs.
     fn overlaps_can_be_told(&self) -> Option<()> {
         let accesses = &self.plan.accesses;
+        let mut tests = 0;
         for (index, store) in accesses.iter().enumerate().filter(|(_, access)| access.is_store) {
             for (other_index, other) in accesses.iter().enumerate() {
                 let known = distance(store, other);
-                if index == other_index || known.is_none() {
+                if index == other_index {
+                    continue;
+                }
+                if known.is_none() {
+                    tests += 1;
+                    if tests > MAX_TESTS {
+                        return None;
+                    }
                     continue;
                 }
                 let later = known.is_some_and(|distance| distance >= 0);
