@@ -2,6 +2,8 @@
 //! `ECODE_PROGRAMS` says how many (10,000 in CI); `ECODE_SEED` where to start; with `ECODE_UBSAN` gcc's
 //! sanitizers watch the programs too.
 
+#[path = "common/arrays.rs"]
+mod arrays;
 mod common;
 #[path = "common/generate.rs"]
 mod generate;
@@ -9,9 +11,18 @@ mod generate;
 use common::{TARGETS, engine};
 use ecode::{CallError, NativeCode, NoHost, Protection, Value, ir::Module};
 use generate::{Rng, program};
-use std::{env, fmt::Write as _, fs, path::Path, process::Command, time::Duration};
+use std::{
+    env,
+    fmt::Write as _,
+    fs,
+    path::Path,
+    process::Command,
+    sync::atomic::{AtomicUsize, Ordering},
+    time::Duration,
+};
 
 const BATCH: usize = 100;
+static VECTORS: AtomicUsize = AtomicUsize::new(0);
 
 #[test]
 fn random_programs_agree_with_gcc_on_every_target() {
@@ -27,6 +38,7 @@ fn random_programs_agree_with_gcc_on_every_target() {
         done += size;
         println!("{done} programs");
     }
+    println!("{} loops over arrays ran by vectors", VECTORS.load(Ordering::Relaxed));
     println!("{done} programs agree on {TARGETS:?} and gcc -O0, -O2");
 }
 
@@ -34,6 +46,9 @@ fn batch(folder: &Path, seed: u64, size: usize) {
     let mut rng = Rng(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
     let text: String = (0..size).map(|id| program(&mut rng, id)).collect();
     let module = common::module(&text, "");
+    let vectors = module.with_vectors();
+    vectors.verify().unwrap_or_else(|e| panic!("seed {seed}: {e}"));
+    VECTORS.fetch_add(vectors.to_string().matches("  spent\n").count(), Ordering::Relaxed);
     let (wanted, optimised) = std::thread::scope(|scope| {
         let optimised = scope.spawn(|| gcc(folder, &text, size, &["-O2"]));
         (gcc(folder, &text, size, &["-O0"]), optimised.join().unwrap())
@@ -99,6 +114,7 @@ fn gcc(folder: &Path, text: &str, size: usize, flags: &[&str]) -> Vec<i64> {
         .expect("gcc is installed");
     assert!(status.success());
     let output = Command::new(&binary).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let printed = String::from_utf8(output.stdout).unwrap();
     printed.lines().map(|line| line.parse().unwrap()).collect()
 }
