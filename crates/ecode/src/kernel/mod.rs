@@ -7,11 +7,13 @@
 mod access;
 mod asm;
 mod func;
+mod graph;
 mod homes;
 mod inst;
 mod instance;
 mod live;
 mod program;
+mod simplify;
 mod sys;
 
 pub use instance::KernelInstance;
@@ -21,6 +23,7 @@ use crate::{
     value::Host,
     wasm::{EmitError, Layout, WasmOptions},
 };
+use graph::Need;
 use std::{collections::HashMap, io, sync::Arc};
 
 /// Limits of plugins in the kernel.
@@ -35,6 +38,22 @@ pub struct KernelOptions {
 impl Default for KernelOptions {
     fn default() -> Self {
         Self { memory: WasmOptions::default(), call_stack_bytes: 256 << 10 }
+    }
+}
+
+impl KernelOptions {
+    /// No more stack than `module` can use: every page of it costs time when an instance is made.
+    fn fitted(mut self, module: &Module) -> Self {
+        let need = Need::new(module);
+        let fit = |limit: u32, need: Option<u64>| match need {
+            Some(need) => limit.min(u32::try_from(need).unwrap_or(limit)),
+            None => limit,
+        };
+        let reserve = access::MAX_OFFSET as u64;
+        let slots = need.slots.map(|bytes| if bytes > 0 { bytes + reserve } else { 0 });
+        self.memory.stack_bytes = fit(self.memory.stack_bytes, slots);
+        self.call_stack_bytes = fit(self.call_stack_bytes, need.frames);
+        self
     }
 }
 
@@ -96,6 +115,7 @@ impl KernelCode {
     /// [`KernelError::Float`], [`KernelError::TooLarge`] and [`KernelError::Emit`].
     pub fn compile(module: &Module, options: KernelOptions) -> Result<Self, KernelError> {
         no_floats(module)?;
+        let (options, module) = (options.fitted(module), &simplified(module));
         let layout = Layout::new(module, &options.memory)?;
         let control = Control::new(&options);
         let program = program::build(module, &layout, control.end as i32)?;
@@ -145,9 +165,17 @@ impl Control {
     fn new(options: &KernelOptions) -> Self {
         let start = u64::from(options.memory.max_memory_bytes.min(1 << 30));
         let start = start.next_multiple_of(sys::PAGE);
-        let bytes = options.call_stack_bytes.clamp(1 << 15, 1 << 28);
+        let bytes = options.call_stack_bytes.min(1 << 28);
         Self { start, end: start + u64::from(bytes).next_multiple_of(sys::PAGE) }
     }
+}
+
+fn simplified(module: &Module) -> Module {
+    let mut module = module.clone();
+    for body in module.funcs.iter_mut().filter_map(|func| func.body.as_mut()) {
+        *body = simplify::simplify(body);
+    }
+    module
 }
 
 fn no_floats(module: &Module) -> Result<(), KernelError> {
