@@ -19,7 +19,7 @@ mod sys;
 pub use instance::KernelInstance;
 
 use crate::{
-    ir::{FuncId, Module, Signature, Ty},
+    ir::{FuncId, Inst, Module, Place, Signature, Ty},
     value::Host,
     wasm::{EmitError, Layout, WasmOptions},
 };
@@ -62,10 +62,15 @@ impl KernelOptions {
 #[non_exhaustive]
 pub enum KernelError {
     /// The kernel has no floating point.
-    #[error("`{function}` uses floating point, which the kernel does not have: run it isolated")]
+    #[error(
+        "{}`{function}` computes with floating point, which the kernel does not have: run it isolated",
+        .place.as_ref().map_or_else(String::new, |at| format!("{}:{}:{}: ", at.file, at.line, at.column))
+    )]
     Float {
         /// The function.
         function: String,
+        /// Where it first does so, if it has a text.
+        place: Option<Place>,
     },
     /// A function has more variables than a frame holds.
     #[error("`{0}` is too large for the kernel: divide it")]
@@ -182,9 +187,12 @@ fn no_floats(module: &Module) -> Result<(), KernelError> {
     let is_float = |ty: &Ty| matches!(ty, Ty::F32 | Ty::F64);
     for func in &module.funcs {
         let sig = &module.sigs[func.sig.0 as usize];
-        let regs = func.body.iter().flat_map(|body| &body.regs);
-        if regs.chain(&sig.params).chain(&sig.ret).any(is_float) {
-            return Err(KernelError::Float { function: func.name.clone() });
+        let body = func.body.as_ref();
+        let regs = body.into_iter().flat_map(|body| &body.regs);
+        let mut insts = body.into_iter().flat_map(|body| &body.blocks).flat_map(|b| &b.insts);
+        if regs.chain(&sig.params).chain(&sig.ret).any(is_float) || insts.any(Inst::is_float) {
+            let (function, place) = (func.name.clone(), func.float.clone());
+            return Err(KernelError::Float { function, place });
         }
     }
     Ok(())
