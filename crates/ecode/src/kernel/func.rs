@@ -174,9 +174,14 @@ impl Flow<'_, '_> {
         }
         match (&block.term, fused) {
             (Term::Branch { then, other, .. }, Some(Inst::Cmp { op, ty, a, b, .. })) => {
-                let (then, other) = (toward(&self.labels, index, *then), *other);
-                self.jump_if(*op, *ty, a, b, then);
-                self.jump(index, other);
+                if then.0 as usize == index + 1 {
+                    let other = toward(&self.labels, index, *other);
+                    self.jump_unless(*op, *ty, a, b, other);
+                } else {
+                    let then = toward(&self.labels, index, *then);
+                    self.jump_if(*op, *ty, a, b, then);
+                    self.jump(index, *other);
+                }
             }
             (term, _) => self.term(index, term),
         }

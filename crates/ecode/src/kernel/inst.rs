@@ -171,7 +171,7 @@ impl Flow<'_, '_> {
             Inst::MemCopy { dst, src, len } => self.copy(dst, src, *len),
             Inst::MemZero { dst, len } => self.zero(dst, *len),
             // INVARIANT: calls are the caller's, and modules with floats are refused before.
-            Inst::Call { .. } | Inst::Neg { .. } => {}
+            _ => {}
         }
     }
 
@@ -223,7 +223,7 @@ impl Flow<'_, '_> {
         self.set_mreg(dst, to);
     }
 
-    fn jump_unless(&mut self, op: CmpOp, ty: Ty, a: &Operand, b: &Operand, to: Label) {
+    pub(super) fn jump_unless(&mut self, op: CmpOp, ty: Ty, a: &Operand, b: &Operand, to: Label) {
         self.compare(cond(op).not(), ty, a, b, to);
     }
 
