@@ -2,7 +2,8 @@
 //! runs, beside the same text through gcc.
 
 use ecode::{
-    Input, IsolatedEngine, IsolatedOptions, NativeCode, NoHost, Protection, Value, compile,
+    Input, IsolatedEngine, IsolatedOptions, KernelCode, KernelOptions, NativeCode, NoHost,
+    Protection, Value, compile,
 };
 use std::{
     fs,
@@ -36,6 +37,7 @@ fn main() {
     });
     calls(&mut isolated, &module);
     gray(&mut isolated, &module);
+    kernel(&module);
     gcc();
 }
 
@@ -110,6 +112,36 @@ fn gray(isolated: &mut ecode::IsolatedInstance, module: &ecode::ir::Module) {
             let isolated_out = isolated.read(base + size as u64, size as u64 / 3);
             assert_eq!(isolated_out.as_deref(), Some(&out[..size / 3]), "{name}");
         }
+    }
+}
+
+fn kernel(module: &ecode::ir::Module) {
+    let build = || KernelCode::compile(module, KernelOptions::default()).expect("it compiles");
+    report("kernel: form to instructions", 300, || drop(build()));
+    let code = build();
+    println!("kernel: {} bytes of instructions", code.code_bytes());
+    let load = || code.instantiate(Box::new(NoHost));
+    let mut plugin = match load() {
+        Ok(plugin) => plugin,
+        Err(error) => return println!("kernel: NOT MEASURED: {error}"),
+    };
+    // Unloading is left out: the kernel does most of it later.
+    let mut loaded = Vec::new();
+    report("kernel: load", 100, || loaded.extend(load()));
+    drop(loaded);
+    report("kernel: call by name and values", 10_000, || {
+        let _ = plugin.call("empty", &[], Duration::from_secs(1));
+    });
+    let base = plugin.heap_base().expect("it has a heap");
+    assert!(plugin.grow_to(base + 8_000_000));
+    for size in SIZES {
+        let image: Vec<u8> = (0..size).map(|i| (i * 7 + i / 3) as u8).collect();
+        assert!(plugin.write(base, &image));
+        let dst = Value::Ptr(base + size as u64);
+        let args = [Value::Ptr(base), dst, Value::I64(size as i64)];
+        per_byte("kernel", size, || {
+            let _ = plugin.call("gray", &args, Duration::from_secs(10));
+        });
     }
 }
 

@@ -6,7 +6,7 @@ use std::fmt::Write;
 
 /// Elements of every array; the highest index is 4 * 69 + 15 + 3.
 const SIZE: usize = 300;
-const ELEMENTS: [&str; 10] = [
+const INTEGERS: [&str; 8] = [
     "signed char",
     "unsigned char",
     "short",
@@ -15,14 +15,19 @@ const ELEMENTS: [&str; 10] = [
     "unsigned",
     "long",
     "unsigned long",
-    "float",
-    "double",
 ];
 
-/// Functions `long kN_ID(void)` for N below the number returned, and what they use.
-pub(crate) fn kernels(rng: &mut Rng, id: usize, out: &mut String) -> usize {
+/// Functions `long kN_ID(void)` for N below the number returned, and what they use: arrays of integers, and of
+/// `float_types`.
+pub(crate) fn kernels(
+    rng: &mut Rng,
+    id: usize,
+    float_types: &[&'static str],
+    out: &mut String,
+) -> usize {
+    let elements = [&INTEGERS, float_types].concat();
     let count = rng.below(3) + 1;
-    (0..count).for_each(|n| kernel(rng, &format!("{n}_{id}"), out));
+    (0..count).for_each(|n| kernel(rng, &format!("{n}_{id}"), &elements, out));
     count
 }
 
@@ -37,10 +42,10 @@ fn is_float(ty: &str) -> bool {
     matches!(ty, "float" | "double")
 }
 
-fn kernel(rng: &mut Rng, name: &str, out: &mut String) {
-    let first = *rng.pick(&ELEMENTS);
+fn kernel(rng: &mut Rng, name: &str, elements: &[&'static str], out: &mut String) {
+    let first = *rng.pick(elements);
     // Mostly of one kind, so that many become vectors.
-    let other = |rng: &mut Rng| if rng.chance(60) { first } else { *rng.pick(&ELEMENTS) };
+    let other = |rng: &mut Rng| if rng.chance(60) { first } else { *rng.pick(elements) };
     let types = [first, other(rng), other(rng)];
     let index = *rng.pick(&["int", "long", "unsigned", "unsigned long"]);
     let mut kernel = Kernel { rng, types, index };
@@ -119,7 +124,7 @@ impl Kernel<'_> {
             };
         }
         let wide = *self.rng.pick(&["unsigned", "unsigned", "unsigned long"]);
-        let narrow = *self.rng.pick(&ELEMENTS[..8]);
+        let narrow = *self.rng.pick(&INTEGERS);
         match self.rng.below(9) {
             0 => format!("(({wide}){a} + {b})"),
             1 => format!("(({wide}){a} - {b})"),

@@ -2,8 +2,8 @@
 #![allow(dead_code)]
 
 use ecode::{
-    CallError, Host, Input, IsolatedEngine, IsolatedOptions, NativeCode, Protection, Value,
-    compile, ir::Module,
+    CallError, Host, Input, IsolatedEngine, IsolatedOptions, KernelCode, KernelOptions, NativeCode,
+    Protection, Value, compile, ir::Module,
 };
 use std::{sync::OnceLock, time::Duration};
 
@@ -13,8 +13,11 @@ pub(crate) enum Target {
     Isolated,
     Native,
     NativeStack,
+    /// Where the machine permits it, and without floating point.
+    Kernel,
 }
 
+/// Those that run everywhere.
 pub(crate) const TARGETS: [Target; 3] = [Target::Isolated, Target::Native, Target::NativeStack];
 
 pub(crate) fn engine() -> &'static IsolatedEngine {
@@ -43,6 +46,12 @@ pub(crate) fn run(
             let code = engine().compile(module).unwrap_or_else(|e| panic!("{e}\n{module}"));
             let mut instance = code.instantiate(host).unwrap();
             return instance.call(function, args, Duration::from_secs(20));
+        }
+        Target::Kernel => {
+            let code = KernelCode::compile(module, KernelOptions::default());
+            let instance = code.and_then(|code| code.instantiate(host));
+            let other = |error: ecode::KernelError| CallError::Other(error.to_string());
+            return instance.map_err(other)?.call(function, args, Duration::from_secs(20));
         }
         Target::Native => Protection::None,
         Target::NativeStack => Protection::Stack,
