@@ -63,7 +63,7 @@ impl Code {
                 Instance::Isolated(Box::new(Isolated::new(pre, plugin, *foreign)?))
             }
             Self::Native { code, trusted } => {
-                Instance::Native(Box::new(Native::new(code, *trusted, plugin)))
+                Instance::Native(Box::new(Native::new(code, *trusted, plugin)?))
             }
         })
     }
@@ -203,7 +203,7 @@ impl Compiler {
                 return Err(interface(spec, not_offered(import.name())));
             }
         }
-        loaded.code_bytes = module.text().len();
+        loaded.code_bytes = module.functions().map(|function| function.len).sum();
         let pre = isolation.linker.instantiate_pre(&module);
         let pre = pre.map_err(|error| interface(spec, format!("{error:#}")))?;
         Ok((Code::Isolated { pre, foreign }, loaded))
@@ -265,19 +265,6 @@ fn native(
         if !known || !spec.offers(&func.name) {
             return Err(interface(spec, not_offered(&func.name)));
         }
-    }
-    let has_handle = module.funcs.iter().any(|func| {
-        use ir::Ty::{I64, Ptr};
-        let sig = &module.sigs[func.sig.0 as usize];
-        func.name == "handle"
-            && func.exported
-            && func.body.is_some()
-            && sig.params == [Ptr, I64, Ptr, I64]
-            && sig.ret == Some(I64)
-    });
-    if !has_handle {
-        let what = "it does not define `long handle(const char *in, long n, char *out, long room)`";
-        return Err(interface(spec, what.to_owned()));
     }
     let protection = match target {
         Target::NativeStack => Protection::Stack,

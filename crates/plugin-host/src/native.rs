@@ -6,31 +6,44 @@ use crate::{
     plugin::Plugin,
     sys::{self, Trusted},
 };
-use ecode::{CallError, Host, Memory, NativeCode, NativeInstance, Value};
+use ecode::{Address, CallError, Host, Memory, NativeCode, NativeEntry, NativeInstance, Value};
 use std::{
     borrow::Cow,
     sync::{Arc, Mutex, PoisonError},
 };
 
+/// `handle(in, in_len, out, out_room)`
+type Handle = NativeEntry<(Address, i64, Address, i64), i64>;
+
 pub(crate) struct Native {
     instance: NativeInstance,
+    handle: Handle,
     calls: Arc<Mutex<Calls>>,
     request: Vec<u8>,
     reply: Vec<u8>,
 }
 
 impl Native {
-    pub(crate) fn new(code: &NativeCode, trusted: Trusted, plugin: &Arc<Plugin>) -> Self {
+    pub(crate) fn new(
+        code: &NativeCode,
+        trusted: Trusted,
+        plugin: &Arc<Plugin>,
+    ) -> Result<Self, CallFailure> {
         let calls = Arc::new(Mutex::new(Calls::new(Arc::clone(plugin))));
         let instance = sys::instantiate(code, trusted, Box::new(NativeHost(Arc::clone(&calls))));
-        Self { instance, calls, request: Vec::new(), reply: Vec::new() }
+        let handle = instance.entry("handle");
+        let handle = handle.map_err(|error| CallFailure::Fault(error.to_string()))?;
+        Ok(Self { instance, handle, calls, request: Vec::new(), reply: Vec::new() })
     }
 
     pub(crate) fn fill(&mut self, request: &[u8]) {
         self.request.clear();
         self.request.extend_from_slice(request);
         let room = self.lock(|calls| calls.plugin.limits.output_bytes);
-        self.reply.resize(room, 0);
+        if self.reply.len() != room {
+            // Pages that the system has zeroed are touched only where the plugin writes.
+            self.reply = vec![0; room];
+        }
     }
 
     pub(crate) fn run(&mut self) -> Result<usize, CallFailure> {
@@ -41,20 +54,15 @@ impl Native {
             self.request.fill(0);
             i64::from(crate::EACCES)
         };
-        let args = [
-            Value::Ptr(self.request.as_mut_ptr() as u64),
-            Value::I64(in_len),
-            Value::Ptr(self.reply.as_mut_ptr() as u64),
-            Value::I64(self.reply.len() as i64),
-        ];
-        let result = self.instance.call("handle", &args);
+        let at = |buffer: &mut Vec<u8>| Address(buffer.as_mut_ptr() as u64);
+        let (request, reply) = (at(&mut self.request), at(&mut self.reply));
+        let args = (request, in_len, reply, self.reply.len() as i64);
+        let length = self.instance.enter(&self.handle, args);
         let may_write = self.lock(Calls::end);
-        let length = match result {
-            Ok(Some(Value::I64(length))) => length,
-            Ok(_) => return Err(CallFailure::Fault("`handle` returns no `long`".to_owned())),
-            Err(CallError::Timeout) => return Err(CallFailure::Timeout),
-            Err(error) => return Err(CallFailure::Fault(error.to_string())),
-        };
+        let length = length.map_err(|error| match error {
+            CallError::Timeout => CallFailure::Timeout,
+            error => CallFailure::Fault(error.to_string()),
+        })?;
         let reply = usize::try_from(length).ok().filter(|length| *length <= self.reply.len());
         let reply = reply.ok_or(CallFailure::BadReply(length))?;
         Ok(if may_write { reply } else { 0 })
