@@ -107,7 +107,7 @@ pub(crate) struct Compiler {
 
 impl Compiler {
     pub(crate) fn new(cache: Option<Cache>) -> Result<Self, LoadError> {
-        let own = Isolation::new(false).map_err(refused)?;
+        let own = Isolation::new(false).map_err(|error| refused(&error))?;
         Ok(Self { own, foreign: OnceLock::new(), cache })
     }
 
@@ -169,7 +169,7 @@ impl Compiler {
         if let Some(made) = self.foreign.get() {
             return Ok(made);
         }
-        let made = Isolation::new(true).map_err(refused)?;
+        let made = Isolation::new(true).map_err(|error| refused(&error))?;
         let weak = made.engine.weak();
         let mut is_ours = false;
         let foreign = self.foreign.get_or_init(|| {
@@ -220,7 +220,7 @@ impl Compiler {
         // A foreign module may be refused, which is its fault; our own may not.
         let failed = |error: wasmtime::Error| match foreign {
             true => LoadError::Interface { name: name.to_owned(), what: format!("{error:#}") },
-            false => refused(error),
+            false => refused(&error),
         };
         let mut loaded = Loaded::default();
         let Some(cache) = &self.cache else {
@@ -282,6 +282,6 @@ fn interface(spec: &PluginSpec<'_>, what: String) -> LoadError {
     LoadError::Interface { name: spec.name.to_owned(), what }
 }
 
-fn refused(error: wasmtime::Error) -> LoadError {
+fn refused(error: &wasmtime::Error) -> LoadError {
     LoadError::Engine(format!("{error:#}"))
 }

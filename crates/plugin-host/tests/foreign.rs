@@ -109,7 +109,7 @@ fn a_module_that_does_not_fit_is_refused() {
         let module = wat::parse_str(&text).unwrap();
         match host.load(&PluginSpec::wasm("m", PLUGIN_CONTEXT, &module)) {
             Err(LoadError::Interface { what, .. }) => {
-                assert!(what.contains(want), "{text}: {what}")
+                assert!(what.contains(want), "{text}: {what}");
             }
             other => panic!("{text}: {other:?}"),
         }
