@@ -2,8 +2,9 @@
 //!
 //! ```text
 //!  text ─▶ lex ─▶ parse ─▶ check ─▶ ir::Module ─┬─▶ wasm ─▶ IsolatedEngine   memory of its own, limits
-//!                            │                  └─▶ native ─▶ NativeCode     in the process, trusted;
-//!                            └▶ CompileErrors                                with or without stack protection
+//!                            │                  ├─▶ native ─▶ NativeCode     in the process, trusted;
+//!                            │                  │                            with or without stack protection
+//!                            └▶ CompileErrors   └─▶ kernel ─▶ KernelCode     in the kernel, memory of its own
 //! ```
 //!
 //! The intermediate form ([`ir`]) defines what C leaves undefined, so a program gives the same result on every
@@ -33,6 +34,7 @@ mod entry;
 pub mod ir;
 mod isolated;
 mod jit;
+mod kernel;
 mod lex;
 mod native;
 mod number;
@@ -49,5 +51,6 @@ pub use isolated::{
     IsolateError, IsolatedCode, IsolatedEngine, IsolatedEntry, IsolatedInstance, IsolatedOptions,
 };
 pub use jit::{NativeCode, NativeEntry, NativeInstance};
+pub use kernel::{KernelCode, KernelError, KernelInstance, KernelOptions};
 pub use native::{NativeError, Protection};
 pub use value::{CallError, Host, Memory, NoHost, Value};

@@ -3,13 +3,15 @@
 //! sanitizers watch the programs too.
 
 mod common;
+#[path = "common/gcc.rs"]
+mod gcc;
 #[path = "common/generate.rs"]
 mod generate;
 
 use common::{TARGETS, engine};
 use ecode::{CallError, NativeCode, NoHost, Protection, Value, ir::Module};
 use generate::{Rng, program};
-use std::{env, fmt::Write as _, fs, path::Path, process::Command, time::Duration};
+use std::{env, path::Path, time::Duration};
 
 const BATCH: usize = 100;
 
@@ -35,13 +37,17 @@ fn batch(folder: &Path, seed: u64, size: usize) {
     let text: String = (0..size).map(|id| program(&mut rng, id)).collect();
     let module = common::module(&text, "");
     let (wanted, optimised) = std::thread::scope(|scope| {
-        let optimised = scope.spawn(|| gcc(folder, &text, size, &["-O2"]));
-        (gcc(folder, &text, size, &["-O0"]), optimised.join().unwrap())
+        let optimised = scope.spawn(|| gcc::results(folder, &text, size, &["-O2"]));
+        (gcc::results(folder, &text, size, &["-O0"]), optimised.join().unwrap())
     });
     assert_eq!(wanted, optimised, "seed {seed}: gcc disagrees with itself");
     if env::var_os("ECODE_UBSAN").is_some() {
         let flags = ["-O1", "-fsanitize=undefined,address", "-fno-sanitize-recover"];
-        assert_eq!(wanted, gcc(folder, &text, size, &flags), "seed {seed}: undefined behaviour");
+        assert_eq!(
+            wanted,
+            gcc::results(folder, &text, size, &flags),
+            "seed {seed}: undefined behaviour"
+        );
     }
     let isolated = engine().compile(&module).unwrap();
     let mut instance = isolated.instantiate(Box::new(NoHost)).unwrap();
@@ -77,28 +83,4 @@ fn check(
             );
         }
     }
-}
-
-fn gcc(folder: &Path, text: &str, size: usize, flags: &[&str]) -> Vec<i64> {
-    let mut source = String::from("#include <stdbool.h>\n#include <stdio.h>\n");
-    source.push_str(text);
-    source.push_str("int main(void) {\n");
-    for id in 0..size {
-        let _ = writeln!(source, "printf(\"%ld\\n\", test_{id}());");
-    }
-    source.push_str("return 0; }\n");
-    let name = flags.concat();
-    let (file, binary) = (folder.join(format!("{name}.c")), folder.join(format!("bin{name}")));
-    fs::write(&file, source).unwrap();
-    let status = Command::new("gcc")
-        .args(["-w", "-std=gnu11", "-ffp-contract=off"])
-        .args(flags)
-        .arg("-o")
-        .args([&binary, &file])
-        .status()
-        .expect("gcc is installed");
-    assert!(status.success());
-    let output = Command::new(&binary).output().unwrap();
-    let printed = String::from_utf8(output.stdout).unwrap();
-    printed.lines().map(|line| line.parse().unwrap()).collect()
 }

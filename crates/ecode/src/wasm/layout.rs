@@ -1,25 +1,25 @@
 //! Where things lie in linear memory.
 
 use super::{EmitError, PAGE, WasmOptions};
-use crate::ir::Module;
+use crate::ir::{FuncId, Module, Operand};
 
 /// Nothing lies below this address, so NULL is no one's.
 const FIRST: u64 = 1024;
 
-pub(super) struct Layout {
+pub(crate) struct Layout {
     /// Addresses of static data.
-    pub(super) globals: Vec<u32>,
+    pub(crate) globals: Vec<u32>,
     /// The lowest address that frames may have.
-    pub(super) stack_end: u32,
+    pub(crate) stack_end: u32,
     /// Where frames start; they grow down.
-    pub(super) stack_top: u32,
+    pub(crate) stack_top: u32,
     /// The first address behind static data.
-    pub(super) heap_base: u32,
-    pub(super) pages: u64,
+    pub(crate) heap_base: u32,
+    pub(crate) pages: u64,
 }
 
 impl Layout {
-    pub(super) fn new(module: &Module, options: &WasmOptions) -> Result<Self, EmitError> {
+    pub(crate) fn new(module: &Module, options: &WasmOptions) -> Result<Self, EmitError> {
         let stack_top = FIRST + u64::from(options.stack_bytes).next_multiple_of(16);
         let mut at = stack_top;
         let mut globals = Vec::with_capacity(module.globals.len());
@@ -40,5 +40,37 @@ impl Layout {
             heap_base: heap_base as u32,
             pages: need.div_ceil(PAGE),
         })
+    }
+    /// Static data with all addresses filled in: where it lies, and its bytes.
+    pub(crate) fn data(&self, module: &Module) -> Vec<(u32, Vec<u8>)> {
+        let table = module.address_taken();
+        let mut data = Vec::new();
+        for (global, at) in module.globals.iter().zip(&self.globals) {
+            if global.init.is_empty() {
+                continue;
+            }
+            let mut bytes = global.init.clone();
+            for reloc in &global.relocs {
+                let address = u64::from(self.address(&reloc.target, &table));
+                let place = reloc.at as usize;
+                if let Some(cell) = bytes.get_mut(place..place + 8) {
+                    cell.copy_from_slice(&address.to_le_bytes());
+                }
+            }
+            data.push((*at, bytes));
+        }
+        data
+    }
+
+    /// The address that a constant operand stands for; that of a function is its place in `table`, from 1.
+    pub(crate) fn address(&self, operand: &Operand, table: &[FuncId]) -> u32 {
+        match operand {
+            Operand::Global(global, off) => {
+                self.globals[global.0 as usize].wrapping_add(*off as u32)
+            }
+            Operand::Func(id) => table.binary_search(id).map_or(0, |index| index as u32 + 1),
+            Operand::Int(value) => *value as u32,
+            Operand::Reg(_) | Operand::Float(_) | Operand::Slot(..) => 0,
+        }
     }
 }

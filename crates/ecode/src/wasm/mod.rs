@@ -11,7 +11,7 @@ mod meter;
 mod structure;
 
 use crate::ir::{FuncId, Module, Operand, Ty};
-use layout::Layout;
+pub(crate) use layout::Layout;
 use meter::Metered;
 use wasm_encoder::{
     CodeSection, ConstExpr, DataSection, ElementSection, Elements, EntityType, ExportKind,
@@ -118,11 +118,6 @@ impl Numbers {
 
     fn function(&self, id: FuncId) -> u32 {
         self.functions[id.0 as usize]
-    }
-
-    /// The place of a function in the table: what its address is.
-    fn address(&self, id: FuncId) -> u32 {
-        self.table.binary_search(&id).map_or(0, |index| index as u32 + 1)
     }
 }
 
@@ -235,19 +230,7 @@ impl Unit<'_> {
 
     fn data(&self) -> DataSection {
         let mut section = DataSection::new();
-        for (index, global) in self.module.globals.iter().enumerate() {
-            if global.init.is_empty() {
-                continue;
-            }
-            let mut bytes = global.init.clone();
-            for reloc in &global.relocs {
-                let at = reloc.at as usize;
-                let address = u64::from(self.address(&reloc.target));
-                if let Some(cell) = bytes.get_mut(at..at + 8) {
-                    cell.copy_from_slice(&address.to_le_bytes());
-                }
-            }
-            let at = self.layout.globals[index];
+        for (at, bytes) in self.layout.data(self.module) {
             section.active(0, &ConstExpr::i32_const(at as i32), bytes);
         }
         section
@@ -255,13 +238,6 @@ impl Unit<'_> {
 
     /// The address that a constant operand stands for.
     fn address(&self, operand: &Operand) -> u32 {
-        match operand {
-            Operand::Global(global, off) => {
-                self.layout.globals[global.0 as usize].wrapping_add(*off as u32)
-            }
-            Operand::Func(id) => self.numbers.address(*id),
-            Operand::Int(value) => *value as u32,
-            Operand::Reg(_) | Operand::Float(_) | Operand::Slot(..) => 0,
-        }
+        self.layout.address(operand, &self.numbers.table)
     }
 }

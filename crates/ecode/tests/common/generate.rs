@@ -67,6 +67,8 @@ pub(crate) struct Program<'r> {
     /// Places of integer type that may be read and assigned.
     places: Vec<String>,
     floats: Vec<String>,
+    /// The types of `floats`: small integers where there is no floating point.
+    float_types: &'static [&'static str],
     /// Names that are only read: loop counters.
     counters: Vec<String>,
     next: usize,
@@ -78,6 +80,16 @@ pub(crate) struct Program<'r> {
 
 /// A program whose entry is `long test_ID(void)`; all its names end in the number.
 pub(crate) fn program(rng: &mut Rng, id: usize) -> String {
+    generate(rng, id, &["float", "double"])
+}
+
+/// The same without floating point.
+#[allow(dead_code)] // Not every test has a target without.
+pub(crate) fn integer_program(rng: &mut Rng, id: usize) -> String {
+    generate(rng, id, &["long"])
+}
+
+fn generate(rng: &mut Rng, id: usize, float_types: &'static [&'static str]) -> String {
     let (out, places, floats, counters) = (String::new(), Vec::new(), Vec::new(), Vec::new());
     let mut p = Program {
         rng,
@@ -86,6 +98,7 @@ pub(crate) fn program(rng: &mut Rng, id: usize) -> String {
         indent: 0,
         places,
         floats,
+        float_types,
         counters,
         next: 0,
         helpers: 0,
@@ -115,8 +128,11 @@ impl Program<'_> {
         let ty = *self.rng.pick(&INTS);
         let fields: Vec<&str> = (0..3).map(|_| *self.rng.pick(&INTS)).collect();
         self.line(&format!(
-            "struct S_{id} {{ {} a; {} b[4]; {} c; double d; struct {{ int x; short y; }} in; }};",
-            fields[0], fields[1], fields[2]
+            "struct S_{id} {{ {} a; {} b[4]; {} c; {} d; struct {{ int x; short y; }} in; }};",
+            fields[0],
+            fields[1],
+            fields[2],
+            self.float_types.last().unwrap_or(&"double"),
         ));
         self.line(&format!(
             "union U_{id} {{ unsigned long w; unsigned u[2]; unsigned char b[8]; }};"
@@ -207,7 +223,7 @@ impl Program<'_> {
             self.line(&format!("{ty} {name} = ({ty})({value});"));
             self.places.push(name);
         }
-        let (name, ty) = (self.name("f"), *self.rng.pick(&["float", "double"]));
+        let (name, ty) = (self.name("f"), *self.rng.pick(self.float_types));
         let value = self.float(1);
         self.line(&format!("{ty} {name} = {value};"));
         self.floats.push(name);
@@ -454,13 +470,17 @@ impl Program<'_> {
     }
 
     fn float(&mut self, depth: usize) -> String {
+        if self.float_types == ["long"] {
+            let value = self.int(depth);
+            return format!("(long)(short)({value})");
+        }
         if depth == 0 || self.rng.chance(20) {
             return match self.rng.below(4) {
                 0 => format!("{}.{}", self.rng.below(100), self.rng.below(100)),
                 1 => format!("{}.5f", self.rng.below(50)),
                 2 if !self.floats.is_empty() => self.rng.pick(&self.floats.clone()).clone(),
                 _ => {
-                    let ty = *self.rng.pick(&["float", "double"]);
+                    let ty = *self.rng.pick(self.float_types);
                     let value = self.int_leaf();
                     format!("({ty})({value})")
                 }
@@ -480,5 +500,5 @@ impl Program<'_> {
 
 /// `value` where it fits into an int, else 7.
 fn bounded(value: &str) -> String {
-    format!("(({value}) > -1e9 && ({value}) < 1e9 ? (int)({value}) : 7)")
+    format!("(({value}) > -1000000000 && ({value}) < 1000000000 ? (int)({value}) : 7)")
 }

@@ -1,0 +1,103 @@
+//! Which registers of a function are live where.
+
+use crate::ir::{BlockId, Body, Inst, Operand, Reg, Term};
+
+/// A set of registers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct RegSet(Vec<u64>);
+
+impl RegSet {
+    fn new(count: usize) -> Self {
+        Self(vec![0; count.div_ceil(64)])
+    }
+
+    fn insert(&mut self, reg: Reg) {
+        self.0[reg.0 as usize / 64] |= 1 << (reg.0 % 64);
+    }
+
+    fn remove(&mut self, reg: Reg) {
+        self.0[reg.0 as usize / 64] &= !(1 << (reg.0 % 64));
+    }
+
+    pub(super) fn contains(&self, reg: Reg) -> bool {
+        self.0[reg.0 as usize / 64] & 1 << (reg.0 % 64) != 0
+    }
+
+    fn union(&mut self, other: &RegSet) {
+        self.0.iter_mut().zip(&other.0).for_each(|(own, other)| *own |= other);
+    }
+
+    /// The registers in it, in order.
+    pub(super) fn iter(&self) -> impl Iterator<Item = Reg> + '_ {
+        self.0.iter().enumerate().flat_map(|(index, word)| {
+            let bits = (0..64).filter(move |bit| word & 1 << bit != 0);
+            bits.map(move |bit| Reg(index as u32 * 64 + bit))
+        })
+    }
+}
+
+/// Live registers at both ends of each block.
+pub(super) struct Live {
+    pub(super) at_start: Vec<RegSet>,
+    pub(super) at_end: Vec<RegSet>,
+}
+
+impl Live {
+    pub(super) fn new(body: &Body) -> Self {
+        let empty = RegSet::new(body.regs.len());
+        let count = body.blocks.len();
+        let (mut at_start, mut at_end) = (vec![empty.clone(); count], vec![empty; count]);
+        let mut changed = true;
+        while changed {
+            changed = false;
+            for index in (0..count).rev() {
+                let block = &body.blocks[index];
+                let mut set = at_end[index].clone();
+                for BlockId(next) in block.term.successors() {
+                    set.union(&at_start[next as usize]);
+                }
+                at_end[index].clone_from(&set);
+                step_term(&mut set, &block.term);
+                block.insts.iter().rev().for_each(|inst| step(&mut set, inst));
+                if at_start[index] != set {
+                    at_start[index] = set;
+                    changed = true;
+                }
+            }
+        }
+        Self { at_start, at_end }
+    }
+
+    /// What is live after each of the block's instructions, the last one first.
+    pub(super) fn backwards<'a>(
+        &self,
+        body: &'a Body,
+        block: usize,
+    ) -> impl Iterator<Item = (usize, &'a Inst, RegSet)> + use<'a> {
+        let mut set = self.at_end[block].clone();
+        step_term(&mut set, &body.blocks[block].term);
+        body.blocks[block].insts.iter().enumerate().rev().map(move |(index, inst)| {
+            let after = set.clone();
+            step(&mut set, inst);
+            (index, inst, after)
+        })
+    }
+}
+
+fn step_term(set: &mut RegSet, term: &Term) {
+    term.operands(&mut |operand| note(set, operand));
+}
+
+/// From what is live after `inst` to what is live before.
+fn step(set: &mut RegSet, inst: &Inst) {
+    if let Some((reg, _)) = inst.result() {
+        set.remove(reg);
+    }
+    inst.operands(&mut |operand| note(set, operand));
+}
+
+fn note(set: &mut RegSet, operand: &Operand) {
+    if let Operand::Reg(reg) = operand {
+        set.insert(*reg);
+    }
+}

@@ -1,0 +1,163 @@
+//! The `kernel` target: BPF over an arena that host and kernel share.
+//!
+//! The kernel's verifier proves that the program ends its turns and touches nothing but its arena; in the arena,
+//! every address that the program computes is compared with the end of its memory. Host functions work as
+//! everywhere: the program leaves with all its state in the arena, and is started again with the result.
+
+mod access;
+mod asm;
+mod func;
+mod homes;
+mod inst;
+mod instance;
+mod live;
+mod program;
+mod sys;
+
+pub use instance::KernelInstance;
+
+use crate::{
+    ir::{FuncId, Module, Signature, Ty},
+    value::Host,
+    wasm::{EmitError, Layout, WasmOptions},
+};
+use std::{collections::HashMap, io, sync::Arc};
+
+/// Limits of plugins in the kernel.
+#[derive(Clone, Copy, Debug)]
+pub struct KernelOptions {
+    /// Sizes of memory.
+    pub memory: WasmOptions,
+    /// Bytes for what calls keep apart from memory: variables without address, ways back.
+    pub call_stack_bytes: u32,
+}
+
+impl Default for KernelOptions {
+    fn default() -> Self {
+        Self { memory: WasmOptions::default(), call_stack_bytes: 256 << 10 }
+    }
+}
+
+/// Why a plugin does not run in the kernel.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum KernelError {
+    /// The kernel has no floating point.
+    #[error("`{function}` uses floating point, which the kernel does not have: run it isolated")]
+    Float {
+        /// The function.
+        function: String,
+    },
+    /// A function has more variables than a frame holds.
+    #[error("`{0}` is too large for the kernel: divide it")]
+    TooLarge(String),
+    /// The module does not fit its limits.
+    #[error(transparent)]
+    Emit(#[from] EmitError),
+    /// This process may not load programs.
+    #[error("loading programs into the kernel needs CAP_BPF and CAP_PERFMON, or root")]
+    NotPermitted,
+    /// The kernel lacks arenas or what they need.
+    #[error(
+        "the kernel is too old for plugins, or built without BPF: Linux 6.12 or later is needed"
+    )]
+    NoArena,
+    /// The verifier did not follow the program to its end: the last lines of what it says.
+    #[error("the kernel refused the program: {0}")]
+    Refused(String),
+    /// Another system error.
+    #[error("loading the program failed: {0}")]
+    System(#[source] io::Error),
+}
+
+/// Code of one plugin, which any number of instances share.
+#[derive(Clone)]
+pub struct KernelCode {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    program: program::Program,
+    /// The module's static data, where it lies in memory.
+    data: Vec<(u32, Vec<u8>)>,
+    /// Exported functions by name: site and signature.
+    entries: HashMap<String, (i32, Signature)>,
+    /// Names and signatures of host functions.
+    hosts: HashMap<FuncId, (String, Signature)>,
+    layout: Layout,
+    options: KernelOptions,
+}
+
+impl KernelCode {
+    /// BPF instructions for `module`. Needs no permission.
+    ///
+    /// # Errors
+    ///
+    /// [`KernelError::Float`], [`KernelError::TooLarge`] and [`KernelError::Emit`].
+    pub fn compile(module: &Module, options: KernelOptions) -> Result<Self, KernelError> {
+        no_floats(module)?;
+        let layout = Layout::new(module, &options.memory)?;
+        let control = Control::new(&options);
+        let program = program::build(module, &layout, control.end as i32)?;
+        let sites = program.sites.iter().enumerate();
+        let entries = sites.filter_map(|(index, site)| match site {
+            program::Site::Entry(id) => {
+                let number = program::code::FIRST_SITE + index as i32;
+                let name = module.funcs[id.0 as usize].name.clone();
+                Some((name, (number, module.sig_of(*id).clone())))
+            }
+            _ => None,
+        });
+        let entries = entries.collect();
+        let hosts = module.funcs.iter().enumerate().filter(|(_, func)| func.body.is_none());
+        let hosts = hosts.map(|(index, func)| {
+            let id = FuncId(index as u32);
+            (id, (func.name.clone(), module.sig_of(id).clone()))
+        });
+        let hosts = hosts.collect();
+        let data = layout.data(module);
+        Ok(Self { shared: Arc::new(Shared { program, data, entries, hosts, layout, options }) })
+    }
+
+    /// Bytes of BPF instructions.
+    #[must_use]
+    pub fn code_bytes(&self) -> usize {
+        self.shared.program.insns.len() * size_of::<asm::Insn>()
+    }
+
+    /// A fresh instance: a program in the kernel and its arena.
+    ///
+    /// # Errors
+    ///
+    /// [`KernelError`] when the kernel does not permit it, or refuses the program.
+    pub fn instantiate(&self, host: Box<dyn Host>) -> Result<KernelInstance, KernelError> {
+        KernelInstance::new(Arc::clone(&self.shared), host)
+    }
+}
+
+/// Where frames lie in the arena: behind all that memory may become.
+struct Control {
+    start: u64,
+    end: u64,
+}
+
+impl Control {
+    fn new(options: &KernelOptions) -> Self {
+        let start = u64::from(options.memory.max_memory_bytes.min(1 << 30));
+        let start = start.next_multiple_of(sys::PAGE);
+        let bytes = options.call_stack_bytes.clamp(1 << 15, 1 << 28);
+        Self { start, end: start + u64::from(bytes).next_multiple_of(sys::PAGE) }
+    }
+}
+
+fn no_floats(module: &Module) -> Result<(), KernelError> {
+    let is_float = |ty: &Ty| matches!(ty, Ty::F32 | Ty::F64);
+    for func in &module.funcs {
+        let sig = &module.sigs[func.sig.0 as usize];
+        let regs = func.body.iter().flat_map(|body| &body.regs);
+        if regs.chain(&sig.params).chain(&sig.ret).any(is_float) {
+            return Err(KernelError::Float { function: func.name.clone() });
+        }
+    }
+    Ok(())
+}
