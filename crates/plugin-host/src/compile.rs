@@ -6,13 +6,14 @@ use crate::{
     imports::{self, Running},
     instance::{CallFailure, Instance},
     isolated::Isolated,
+    kernel::Kernel,
     native::Native,
     plugin::Plugin,
     spec::{LoadError, PluginSpec, Source},
     sys::{self, Trusted},
     target::Target,
 };
-use ecode::{Input, NativeCode, Protection, ir, wasm::WasmOptions};
+use ecode::{Input, KernelCode, KernelOptions, NativeCode, Protection, ir, wasm::WasmOptions};
 use std::{
     sync::{Arc, OnceLock},
     thread,
@@ -53,6 +54,7 @@ pub struct Loaded {
 pub(crate) enum Code {
     Isolated { pre: InstancePre<Running>, foreign: bool },
     Native { code: NativeCode, trusted: Trusted },
+    Kernel { code: KernelCode },
 }
 
 impl Code {
@@ -65,6 +67,7 @@ impl Code {
             Self::Native { code, trusted } => {
                 Instance::Native(Box::new(Native::new(code, *trusted, plugin)?))
             }
+            Self::Kernel { code } => Instance::Kernel(Box::new(Kernel::new(code, plugin)?)),
         })
     }
 }
@@ -115,36 +118,34 @@ impl Compiler {
         self.cache.as_ref()
     }
 
-    /// Code for a plugin. `trusted` stands for the policy's leave to run it in the process.
+    /// Code for a plugin. `trusted` stands for the policy's leave to run it where it is to run.
     pub(crate) fn compile(
         &self,
         spec: &PluginSpec<'_>,
-        trusted: Option<Trusted>,
+        trusted: Trusted,
     ) -> Result<(Code, Loaded), LoadError> {
         match (spec.source, spec.target) {
             (Source::Text(text), Target::Isolated) => {
                 let compiled = self.front(spec, text)?;
-                let memory = spec.limits.memory_bytes.min(MAX_MEMORY as u32) >> 16 << 16;
-                let options = WasmOptions {
-                    stack_bytes: STACK_BYTES,
-                    heap_bytes: 0,
-                    max_memory_bytes: memory,
-                };
-                let wasm = ecode::wasm::emit(&compiled.module, &options)
+                let wasm = ecode::wasm::emit(&compiled.module, &memory(spec))
                     .map_err(|error| interface(spec, error.to_string()))?;
                 let (code, loaded) = self.isolated(spec, &self.own, &wasm, false)?;
                 Ok((code, Loaded { remarks: compiled.warnings, ..loaded }))
             }
             (Source::Text(text), target) => {
-                let trusted = trusted.ok_or_else(|| LoadError::Denied {
-                    plugin: spec.name.to_owned(),
-                    permission: "load_native",
-                })?;
                 let compiled = self.front(spec, text)?;
-                let code = native(spec, &compiled.module, target)?;
-                let code_bytes = code.code_bytes();
+                offered(spec, &compiled.module)?;
+                let (code, code_bytes) = if target == Target::Kernel {
+                    let code = in_kernel(spec, &compiled.module)?;
+                    let bytes = code.code_bytes();
+                    (Code::Kernel { code }, bytes)
+                } else {
+                    let code = native(&compiled.module, target)?;
+                    let bytes = code.code_bytes();
+                    (Code::Native { code, trusted }, bytes)
+                };
                 let loaded = Loaded { code_bytes, remarks: compiled.warnings, ..Loaded::default() };
-                Ok((Code::Native { code, trusted }, loaded))
+                Ok((code, loaded))
             }
             (Source::Wasm(wasm), Target::Isolated) => {
                 if wasm.len() > MAX_WASM {
@@ -255,23 +256,37 @@ impl Compiler {
     }
 }
 
-fn native(
-    spec: &PluginSpec<'_>,
-    module: &ir::Module,
-    target: Target,
-) -> Result<NativeCode, LoadError> {
+/// Whether the host offers every function that the text declares and does not define.
+fn offered(spec: &PluginSpec<'_>, module: &ir::Module) -> Result<(), LoadError> {
     for func in module.funcs.iter().filter(|func| func.body.is_none()) {
         let known = HOST_DECLARATIONS.contains(&format!(" {}(", func.name));
         if !known || !spec.offers(&func.name) {
             return Err(interface(spec, not_offered(&func.name)));
         }
     }
+    Ok(())
+}
+
+fn native(module: &ir::Module, target: Target) -> Result<NativeCode, LoadError> {
     let protection = match target {
         Target::NativeStack => Protection::Stack,
-        Target::Isolated | Target::Native => Protection::None,
+        _ => Protection::None,
     };
     let code = NativeCode::compile(module, protection);
     code.map_err(|error| LoadError::Engine(error.to_string()))
+}
+
+fn in_kernel(spec: &PluginSpec<'_>, module: &ir::Module) -> Result<KernelCode, LoadError> {
+    let memory = memory(spec);
+    let options = KernelOptions { memory, ..KernelOptions::default() };
+    let code = KernelCode::compile(module, options);
+    code.map_err(|error| interface(spec, error.to_string()))
+}
+
+/// Sizes of a plugin's memory.
+fn memory(spec: &PluginSpec<'_>) -> WasmOptions {
+    let max_memory_bytes = spec.limits.memory_bytes.min(MAX_MEMORY as u32) >> 16 << 16;
+    WasmOptions { stack_bytes: STACK_BYTES, heap_bytes: 0, max_memory_bytes }
 }
 
 fn not_offered(name: &str) -> String {
