@@ -254,6 +254,31 @@ fn an_exported_policy_is_a_policy_again() {
 }
 
 #[test]
+fn every_policy_subcommand_prints_json() {
+    let (_dir, path) = with_policy("");
+    let policy = &["-f", &path][..];
+    for args in [
+        &["list"][..],
+        &["show", &path],
+        &[&["query"], policy].concat(),
+        &[&["av"], policy, &[WEB, LOG, "file"]].concat(),
+        &[&["transition"], policy, &[WEB, LOG, "file"]].concat(),
+        &[&["member"], policy, &[WEB, LOG, "file"]].concat(),
+        &[&["change"], policy, &[WEB, LOG, "file"]].concat(),
+        &["diff", "workspace", &path],
+        &["export", &path],
+    ] {
+        let said = dewar(&[&["policy"], args, &["--json"]].concat());
+        assert_eq!((said.status, said.err.as_str()), (0, ""), "{args:?}");
+        assert!(!said.out.is_empty(), "{args:?}");
+        for line in said.out.lines() {
+            let object = line.starts_with('{') && line.ends_with('}');
+            assert!(object, "{args:?}: {line}");
+        }
+    }
+}
+
+#[test]
 fn every_policy_subcommand_takes_profiles_too() {
     let said =
         dewar(&["policy", "query", "-f", "workspace", "-k", "allow", "-c", "file", "--json"]);
