@@ -84,9 +84,10 @@ fn a_permission_taken_back_holds_for_what_is_open() {
            (allow plugin_t object_t (endpoint (name_connect)))";
     let text = format!(
         "long handle(const char *in, long n, char *out, long room) {{
-            int file = host_open(in, n), peer = host_connect(\"{address}\", {});
-            long first = host_read(file, out, 1), waited = host_read(peer, out, 1);
-            long second = host_read(file, out, 1);
+            int file = host_open(in, n);
+            long first = host_read(file, out, 1);
+            int peer = host_connect(\"{address}\", {});
+            long waited = host_read(peer, out, 1), second = host_read(file, out, 1);
             out[0] = '0' + first; out[1] = '0' + waited; out[2] = second == -13 ? 'd' : 'r';
             return 3; }}",
         address.len()
