@@ -3,11 +3,12 @@
 use crate::{
     ast::Name,
     check::Checker,
-    diag::{CompileErrors, Diags, Message},
+    diag::{self, CompileErrors, Diags, Message},
     ir,
     parse::{self, TypeNames},
-    span::Source,
+    span::{Source, Span},
 };
+use std::collections::HashMap;
 
 /// Texts beyond this size are refused.
 const MAX_BYTES: usize = 4 << 20;
@@ -70,6 +71,22 @@ pub fn compile(input: &Input<'_>) -> Result<Compiled, CompileErrors> {
 }
 
 fn build(sources: &[Source<'_>; 3], diags: &mut Diags) -> Option<ir::Module> {
+    let (mut module, floats) = check(sources, diags)?;
+    for func in &mut module.funcs {
+        let span = floats.get(&func.name).filter(|_| func.body.is_some());
+        func.float = span.map(|span| {
+            let source = sources[span.file as usize];
+            let (line, column) = diag::place(source.text, span.start as usize);
+            ir::Place { file: source.name.to_owned(), line, column }
+        });
+    }
+    Some(module)
+}
+
+fn check(
+    sources: &[Source<'_>; 3],
+    diags: &mut Diags,
+) -> Option<(ir::Module, HashMap<String, Span>)> {
     let mut types = TypeNames::default();
     let host = parse::unit(sources[0], 0, &mut types, diags);
     if parse::is_body(sources[1].text) {

@@ -184,7 +184,8 @@ impl Diags {
     }
 }
 
-fn place(text: &str, offset: usize) -> (u32, u32) {
+/// Line and column, counted from 1.
+pub(crate) fn place(text: &str, offset: usize) -> (u32, u32) {
     let mut offset = offset.min(text.len());
     while !text.is_char_boundary(offset) {
         offset -= 1;

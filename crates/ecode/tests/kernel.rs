@@ -176,7 +176,7 @@ fn a_program_never_reaches_memory_of_another() {
     let mut other = load(&module(writer, "")).unwrap();
     assert_eq!(other.call("proc", &[], LONG), Ok(Some(Value::I64(0))));
     let mut own = load(&module(reader, "")).unwrap();
-    let got = own.call("proc", &[Value::I32(1 << 20)], LONG);
+    let got = own.call("proc", &[Value::I32(1 << 16)], LONG);
     assert_eq!(got, Ok(Some(Value::I64(0))));
 }
 
@@ -334,11 +334,27 @@ fn the_grayscaler_gives_the_bytes_of_its_formula() {
 }
 
 #[test]
-fn floating_point_is_refused_by_name() {
-    let text = "double half(double d) { return d / 2; } long proc() { return (long)half(3); }";
-    let error = KernelCode::compile(&module(text, ""), KernelOptions::default()).err().unwrap();
-    assert!(matches!(error, KernelError::Float { .. }), "{error}");
-    assert!(error.to_string().contains("`half`"), "{error}");
+fn floating_point_is_refused_with_its_place() {
+    for (text, place) in [
+        (
+            "long proc() { return 0; }\ndouble half(double d) { return d / 2; }",
+            "test.e:2:20: `half`",
+        ),
+        ("double d[2];\nlong proc() {\n\td[0] = 1.5; return 0; }", "test.e:3:9: `proc`"),
+        (
+            "long proc() { long n = 1;\n  return n + (long)sizeof(1.0) + (n > 0.5); }",
+            "test.e:2:39: `proc`",
+        ),
+    ] {
+        let code = KernelCode::compile(&module(text, ""), KernelOptions::default());
+        let error = code.err().unwrap();
+        assert!(matches!(error, KernelError::Float { .. }), "{error}");
+        assert!(error.to_string().starts_with(place), "{error}");
+    }
+    // A record that holds one can still be copied.
+    let text =
+        "struct s { double d; long n; } a = { 1.5, 2 }, b; long proc() { b = a; return b.n; }";
+    assert!(KernelCode::compile(&module(text, ""), KernelOptions::default()).is_ok());
 }
 
 struct Echo(u64);

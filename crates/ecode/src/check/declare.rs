@@ -264,14 +264,14 @@ impl Checker<'_> {
     pub(super) fn scratch<T>(&mut self, f: impl FnOnce(&mut Self) -> T) -> (T, bool) {
         let (regs, blocks, slots) =
             (self.func.regs.len(), self.func.blocks.len(), self.func.slots.len());
-        let (cur, bytes) = (self.func.cur, self.func.frame_bytes);
+        let (cur, bytes, float) = (self.func.cur, self.func.frame_bytes, self.func.float);
         self.func.cur = self.func.block();
         let result = f(self);
         let emitted = self.func.blocks[blocks..].iter().any(|block| !block.insts.is_empty());
         self.func.regs.truncate(regs);
         self.func.blocks.truncate(blocks);
         self.func.slots.truncate(slots);
-        (self.func.cur, self.func.frame_bytes) = (cur, bytes);
+        (self.func.cur, self.func.frame_bytes, self.func.float) = (cur, bytes, float);
         (result, emitted)
     }
 

@@ -30,6 +30,10 @@ pub(super) struct FuncState {
     pub(super) addressed: HashSet<Name>,
     /// Frame bytes so far.
     pub(super) frame_bytes: u64,
+    /// What is being checked.
+    pub(super) here: Span,
+    /// Where floating point was first met.
+    pub(super) float: Option<Span>,
 }
 
 #[derive(Debug, Default)]
@@ -53,6 +57,9 @@ impl Default for TypeId {
 
 impl FuncState {
     pub(super) fn reg(&mut self, ty: Ty) -> Reg {
+        if matches!(ty, Ty::F32 | Ty::F64) {
+            self.float.get_or_insert(self.here);
+        }
         self.regs.push(ty);
         Reg(self.regs.len() as u32 - 1)
     }
@@ -68,6 +75,9 @@ impl FuncState {
             self.blocks.resize_with(cur + 1, OpenBlock::default);
         }
         if self.blocks[cur].term.is_none() {
+            if inst.is_float() {
+                self.float.get_or_insert(self.here);
+            }
             self.blocks[cur].insts.push(inst);
         }
     }

@@ -57,6 +57,8 @@ pub(crate) struct Checker<'d> {
     expr_types: HashMap<usize, TypeId>,
     /// Bytes of all static data so far.
     static_bytes: u64,
+    /// Where functions first compute with floating point, by name.
+    floats: HashMap<String, Span>,
 }
 
 impl<'d> Checker<'d> {
@@ -71,17 +73,19 @@ impl<'d> Checker<'d> {
             strings: HashMap::new(),
             expr_types: HashMap::new(),
             static_bytes: 0,
+            floats: HashMap::new(),
         };
         checker.builtin_names();
         checker
     }
 
-    pub(crate) fn finish(mut self) -> ir::Module {
+    /// The module, and where its functions first compute with floating point.
+    pub(crate) fn finish(mut self) -> (ir::Module, HashMap<String, Span>) {
         for func in self.module.funcs.iter_mut().filter_map(|f| f.body.as_mut()) {
             func.prune();
         }
         self.drop_unused_imports();
-        self.module
+        (self.module, self.floats)
     }
 
     /// Checks what stands outside of functions first, so that functions may use what is declared below them.
@@ -178,8 +182,13 @@ impl<'d> Checker<'d> {
         }
         let id = FuncId(self.funcs.len() as u32);
         let lowered = self.signature(&sig);
-        let func =
-            ir::Func { name: name.to_string(), sig: lowered, exported: !is_static, body: None };
+        let func = ir::Func {
+            name: name.to_string(),
+            sig: lowered,
+            exported: !is_static,
+            body: None,
+            float: None,
+        };
         self.module.funcs.push(func);
         self.funcs.push(FuncInfo { sig, is_static, defined: defines });
         self.define_global(name.clone(), Sym::Func(id));

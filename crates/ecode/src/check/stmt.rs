@@ -31,6 +31,7 @@ impl Checker<'_> {
             name: self.module.funcs[id.0 as usize].name.clone(),
             ret: sig.ret,
             addressed: super::effects::addressed(&def.body),
+            here: def.declarator.span,
             ..FuncState::default()
         };
         self.func.cur = self.func.block();
@@ -54,6 +55,7 @@ impl Checker<'_> {
         let mut homes = Vec::new();
         for param in params {
             let ty = self.param_type(param)?;
+            self.func.here = param.declarator.span;
             let reg = self.func.reg(self.types.reg(ty));
             homes.push((param, ty, reg));
         }
@@ -96,6 +98,9 @@ impl Checker<'_> {
         };
         let end = Term::Return(returns.then_some(zero));
         let body = self.func.body(&end);
+        if let Some(span) = self.func.float {
+            self.floats.insert(name, span);
+        }
         self.module.funcs[id.0 as usize].body = Some(body);
     }
 
@@ -372,6 +377,7 @@ impl Checker<'_> {
         span: Span,
     ) -> Checked<()> {
         if self.types.is_scalar(ty) && !self.func.addressed.contains(name) {
+            self.func.here = span;
             let reg = self.func.reg(self.types.reg(ty));
             self.func.vars.insert(reg);
             self.define_var(name.clone(), ty, Home::Reg(reg), span);

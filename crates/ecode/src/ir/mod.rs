@@ -368,6 +368,19 @@ pub struct Func {
     pub exported: bool,
     /// `None` for a host function.
     pub body: Option<Body>,
+    /// Where its text first computes with floating point, if it does.
+    pub float: Option<Place>,
+}
+
+/// A place in source text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// What messages call the text.
+    pub file: String,
+    /// Counted from 1.
+    pub line: u32,
+    /// In characters, counted from 1.
+    pub column: u32,
 }
 
 /// An address inside static data.
@@ -532,6 +545,37 @@ impl Inst {
             Inst::Call { dst: Some(dst), .. } => (*dst, None),
             _ => return None,
         })
+    }
+
+    /// Whether it computes with floating point, or moves it.
+    #[must_use]
+    pub fn is_float(&self) -> bool {
+        let float = |ty: Ty| matches!(ty, Ty::F32 | Ty::F64);
+        match self {
+            Inst::Copy { ty, .. }
+            | Inst::Bin { ty, .. }
+            | Inst::Neg { ty, .. }
+            | Inst::Cmp { ty, .. } => float(*ty),
+            Inst::Conv { from, to, .. } => float(*from) || float(*to),
+            Inst::Load { mem, .. } | Inst::Store { mem, .. } => float(mem.reg()),
+            _ => false,
+        }
+    }
+
+    /// Makes it assign `reg`, if it assigns one.
+    pub(crate) fn set_result(&mut self, reg: Reg) {
+        match self {
+            Inst::Copy { dst, .. }
+            | Inst::Bin { dst, .. }
+            | Inst::Neg { dst, .. }
+            | Inst::Cmp { dst, .. }
+            | Inst::Conv { dst, .. }
+            | Inst::PtrAdd { dst, .. }
+            | Inst::PtrSub { dst, .. }
+            | Inst::Load { dst, .. }
+            | Inst::Call { dst: Some(dst), .. } => *dst = reg,
+            _ => {}
+        }
     }
 }
 

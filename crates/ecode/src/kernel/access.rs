@@ -12,7 +12,7 @@ use super::{
 use crate::ir::{Inst, MemTy, Operand, Reg, Ty};
 
 /// Distances beyond this are added to the address.
-const MAX_OFFSET: i64 = 16 << 10;
+pub(super) const MAX_OFFSET: i64 = 16 << 10;
 /// Copies up to this length are spelled out.
 const MAX_INLINE_COPY: u64 = 128;
 /// Bytes that a turn of a longer copy moves.

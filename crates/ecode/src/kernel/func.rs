@@ -2,7 +2,9 @@
 
 use super::{
     KernelError,
+    access::MAX_OFFSET,
     asm::{Alu, Asm, Cond, Label, Mreg, R0, R1, R10, Size, Src, Width},
+    graph::slots,
     homes::{HEAD, Homes, headers},
     live::{Live, RegSet},
     program::{Call, FRAME, Labels, Unit, cell, code, toward, trap_code},
@@ -68,18 +70,6 @@ pub(super) fn emit(unit: &mut Unit<'_>, id: FuncId) -> Result<(), KernelError> {
     Ok(())
 }
 
-/// Where slots lie in their part of the stack.
-fn slots(body: &Body) -> (Vec<u64>, u64) {
-    let mut at = 0_u64;
-    let mut slots = Vec::with_capacity(body.slots.len());
-    for slot in &body.slots {
-        at = at.next_multiple_of(slot.align.max(1));
-        slots.push(at);
-        at += slot.size;
-    }
-    (slots, at.next_multiple_of(16))
-}
-
 fn over_calls(body: &Body, live: &Live) -> HashMap<(usize, usize), Vec<Reg>> {
     let mut found = HashMap::new();
     for (index, block) in body.blocks.iter().enumerate() {
@@ -115,7 +105,9 @@ impl Flow<'_, '_> {
         self.asm().mov(Width::W32, R0, Src::Reg(FRAME));
         self.asm().jump_if(Cond::GT, Width::W64, R0, Src::Imm(end), spent);
         if self.slot_bytes > 0 {
-            let (bytes, low) = (self.slot_bytes as i32, self.unit.layout.stack_end as i32);
+            let bytes = self.slot_bytes as i32;
+            // So low that distances are added below 0, no variable lies.
+            let low = self.unit.layout.stack_end as i32 + MAX_OFFSET as i32;
             self.asm().load(Size::B4, R0, FRAME, SLOTS);
             self.asm().jump_if(Cond::LT, Width::W64, R0, Src::Imm(bytes + low), spent);
             self.asm().alu(Alu::SUB, Width::W32, R0, Src::Imm(bytes));

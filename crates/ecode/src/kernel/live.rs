@@ -27,6 +27,14 @@ impl RegSet {
         self.0.iter_mut().zip(&other.0).for_each(|(own, other)| *own |= other);
     }
 
+    /// From what is live after `inst` to what is live before.
+    pub(super) fn step(&mut self, inst: &Inst) {
+        if let Some((reg, _)) = inst.result() {
+            self.remove(reg);
+        }
+        inst.operands(&mut |operand| note(self, operand));
+    }
+
     /// The registers in it, in order.
     pub(super) fn iter(&self) -> impl Iterator<Item = Reg> + '_ {
         self.0.iter().enumerate().flat_map(|(index, word)| {
@@ -58,7 +66,7 @@ impl Live {
                 }
                 at_end[index].clone_from(&set);
                 step_term(&mut set, &block.term);
-                block.insts.iter().rev().for_each(|inst| step(&mut set, inst));
+                block.insts.iter().rev().for_each(|inst| set.step(inst));
                 if at_start[index] != set {
                     at_start[index] = set;
                     changed = true;
@@ -68,17 +76,23 @@ impl Live {
         Self { at_start, at_end }
     }
 
+    /// What is live behind the block's last instruction.
+    pub(super) fn at_block_end(&self, body: &Body, block: usize) -> RegSet {
+        let mut set = self.at_end[block].clone();
+        step_term(&mut set, &body.blocks[block].term);
+        set
+    }
+
     /// What is live after each of the block's instructions, the last one first.
     pub(super) fn backwards<'a>(
         &self,
         body: &'a Body,
         block: usize,
     ) -> impl Iterator<Item = (usize, &'a Inst, RegSet)> + use<'a> {
-        let mut set = self.at_end[block].clone();
-        step_term(&mut set, &body.blocks[block].term);
+        let mut set = self.at_block_end(body, block);
         body.blocks[block].insts.iter().enumerate().rev().map(move |(index, inst)| {
             let after = set.clone();
-            step(&mut set, inst);
+            set.step(inst);
             (index, inst, after)
         })
     }
@@ -86,14 +100,6 @@ impl Live {
 
 fn step_term(set: &mut RegSet, term: &Term) {
     term.operands(&mut |operand| note(set, operand));
-}
-
-/// From what is live after `inst` to what is live before.
-fn step(set: &mut RegSet, inst: &Inst) {
-    if let Some((reg, _)) = inst.result() {
-        set.remove(reg);
-    }
-    inst.operands(&mut |operand| note(set, operand));
 }
 
 fn note(set: &mut RegSet, operand: &Operand) {

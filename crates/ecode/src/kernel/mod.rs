@@ -7,20 +7,23 @@
 mod access;
 mod asm;
 mod func;
+mod graph;
 mod homes;
 mod inst;
 mod instance;
 mod live;
 mod program;
+mod simplify;
 mod sys;
 
 pub use instance::KernelInstance;
 
 use crate::{
-    ir::{FuncId, Module, Signature, Ty},
+    ir::{FuncId, Inst, Module, Place, Signature, Ty},
     value::Host,
     wasm::{EmitError, Layout, WasmOptions},
 };
+use graph::Need;
 use std::{collections::HashMap, io, sync::Arc};
 
 /// Limits of plugins in the kernel.
@@ -38,15 +41,36 @@ impl Default for KernelOptions {
     }
 }
 
+impl KernelOptions {
+    /// No more stack than `module` can use: every page of it costs time when an instance is made.
+    fn fitted(mut self, module: &Module) -> Self {
+        let need = Need::new(module);
+        let fit = |limit: u32, need: Option<u64>| match need {
+            Some(need) => limit.min(u32::try_from(need).unwrap_or(limit)),
+            None => limit,
+        };
+        let reserve = access::MAX_OFFSET as u64;
+        let slots = need.slots.map(|bytes| if bytes > 0 { bytes + reserve } else { 0 });
+        self.memory.stack_bytes = fit(self.memory.stack_bytes, slots);
+        self.call_stack_bytes = fit(self.call_stack_bytes, need.frames);
+        self
+    }
+}
+
 /// Why a plugin does not run in the kernel.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum KernelError {
     /// The kernel has no floating point.
-    #[error("`{function}` uses floating point, which the kernel does not have: run it isolated")]
+    #[error(
+        "{}`{function}` computes with floating point, which the kernel does not have: run it isolated",
+        .place.as_ref().map_or_else(String::new, |at| format!("{}:{}:{}: ", at.file, at.line, at.column))
+    )]
     Float {
         /// The function.
         function: String,
+        /// Where it first does so, if it has a text.
+        place: Option<Place>,
     },
     /// A function has more variables than a frame holds.
     #[error("`{0}` is too large for the kernel: divide it")]
@@ -96,6 +120,7 @@ impl KernelCode {
     /// [`KernelError::Float`], [`KernelError::TooLarge`] and [`KernelError::Emit`].
     pub fn compile(module: &Module, options: KernelOptions) -> Result<Self, KernelError> {
         no_floats(module)?;
+        let (options, module) = (options.fitted(module), &simplified(module));
         let layout = Layout::new(module, &options.memory)?;
         let control = Control::new(&options);
         let program = program::build(module, &layout, control.end as i32)?;
@@ -145,18 +170,29 @@ impl Control {
     fn new(options: &KernelOptions) -> Self {
         let start = u64::from(options.memory.max_memory_bytes.min(1 << 30));
         let start = start.next_multiple_of(sys::PAGE);
-        let bytes = options.call_stack_bytes.clamp(1 << 15, 1 << 28);
+        let bytes = options.call_stack_bytes.min(1 << 28);
         Self { start, end: start + u64::from(bytes).next_multiple_of(sys::PAGE) }
     }
+}
+
+fn simplified(module: &Module) -> Module {
+    let mut module = module.clone();
+    for body in module.funcs.iter_mut().filter_map(|func| func.body.as_mut()) {
+        *body = simplify::simplify(body);
+    }
+    module
 }
 
 fn no_floats(module: &Module) -> Result<(), KernelError> {
     let is_float = |ty: &Ty| matches!(ty, Ty::F32 | Ty::F64);
     for func in &module.funcs {
         let sig = &module.sigs[func.sig.0 as usize];
-        let regs = func.body.iter().flat_map(|body| &body.regs);
-        if regs.chain(&sig.params).chain(&sig.ret).any(is_float) {
-            return Err(KernelError::Float { function: func.name.clone() });
+        let body = func.body.as_ref();
+        let regs = body.into_iter().flat_map(|body| &body.regs);
+        let mut insts = body.into_iter().flat_map(|body| &body.blocks).flat_map(|b| &b.insts);
+        if regs.chain(&sig.params).chain(&sig.ret).any(is_float) || insts.any(Inst::is_float) {
+            let (function, place) = (func.name.clone(), func.float.clone());
+            return Err(KernelError::Float { function, place });
         }
     }
     Ok(())

@@ -14,9 +14,10 @@ use super::{
     KernelError,
     asm::{Alu, Asm, Cond, Insn, Label, Mreg, R0, R1, R2, R10, Size, Src, Width},
     func,
+    graph::{calls, of_signature, recursive},
 };
 use crate::{
-    ir::{BlockId, Body, Callee, FuncId, Inst, Module, Operand, SigId, Term, TrapCode},
+    ir::{BlockId, Body, Callee, FuncId, Module, Operand, Term, TrapCode},
     wasm::Layout,
 };
 use std::collections::{HashMap, HashSet};
@@ -83,7 +84,6 @@ pub(super) struct Program {
 
 /// A function of the program.
 pub(super) struct Own<'m> {
-    pub(super) id: FuncId,
     pub(super) body: &'m Body,
     pub(super) entry: Label,
     /// Where it may return to.
@@ -117,6 +117,7 @@ pub(super) struct Unit<'m> {
     sites: Vec<Site>,
     /// Sites that the host may start at.
     starts: Vec<(i32, Label)>,
+    recursive: HashSet<FuncId>,
     traps: Vec<(i32, Label)>,
     leave: Label,
 }
@@ -145,21 +146,19 @@ pub(super) fn build(
 impl<'m> Unit<'m> {
     fn new(module: &'m Module, layout: &'m Layout, control_end: i32, far: bool) -> Self {
         let mut asm = Asm::new(far);
-        let leave = asm.label();
-        let (table, funcs, calls) = (module.address_taken(), HashMap::new(), HashMap::new());
-        let (sites, starts, traps) = (Vec::new(), Vec::new(), Vec::new());
         let mut unit = Self {
             module,
             layout,
-            table,
+            table: module.address_taken(),
+            leave: asm.label(),
             asm,
-            funcs,
-            calls,
+            funcs: HashMap::new(),
+            calls: HashMap::new(),
             control_end,
-            sites,
-            starts,
-            traps,
-            leave,
+            sites: Vec::new(),
+            starts: Vec::new(),
+            recursive: recursive(module),
+            traps: Vec::new(),
         };
         unit.plan();
         unit
@@ -182,12 +181,10 @@ impl<'m> Unit<'m> {
                 }
             }
         }
-        let mut edges = Vec::new();
         while let Some(id) = todo.pop() {
             for (block, step, callee) in calls(self.funcs[&id].body) {
                 let call = self.plan_call(callee);
                 for target in call.ways.iter().map(|way| way.0) {
-                    edges.push((id, target));
                     if let Some(body) = &module.funcs[target.0 as usize].body
                         && self.reach(target, body)
                     {
@@ -200,7 +197,6 @@ impl<'m> Unit<'m> {
                 self.calls.insert((id, block, step), call);
             }
         }
-        self.find_recursion(&edges);
     }
 
     /// Numbers what one call can lead to.
@@ -229,7 +225,8 @@ impl<'m> Unit<'m> {
         let is_new = !self.funcs.contains_key(&id);
         if is_new {
             let entry = self.asm.label();
-            let own = Own { id, body, entry, sites: Vec::new(), is_recursive: false };
+            let is_recursive = self.recursive.contains(&id);
+            let own = Own { body, entry, sites: Vec::new(), is_recursive };
             self.funcs.insert(id, own);
         }
         is_new
@@ -241,34 +238,12 @@ impl<'m> Unit<'m> {
         }
     }
 
-    /// Marks the functions on cycles of calls.
-    fn find_recursion(&mut self, edges: &[(FuncId, FuncId)]) {
-        let mut next: HashMap<FuncId, Vec<FuncId>> = HashMap::new();
-        edges.iter().for_each(|(from, to)| next.entry(*from).or_default().push(*to));
-        for own in self.funcs.values_mut() {
-            let mut todo = next.get(&own.id).cloned().unwrap_or_default();
-            let mut seen = HashSet::new();
-            while let Some(id) = todo.pop() {
-                if seen.insert(id) {
-                    todo.extend(next.get(&id).into_iter().flatten());
-                }
-            }
-            own.is_recursive = seen.contains(&own.id);
-        }
-    }
-
     /// The functions that a call may reach.
     pub(super) fn targets(&self, callee: &Callee) -> Vec<FuncId> {
         match callee {
             Callee::Direct(id) => vec![*id],
-            Callee::Indirect(_, sig) => self.table_of(*sig).map(|(_, id)| id).collect(),
+            Callee::Indirect(_, sig) => of_signature(self.module, &self.table, *sig).collect(),
         }
-    }
-
-    /// Addresses of functions of that signature.
-    pub(super) fn table_of(&self, sig: SigId) -> impl Iterator<Item = (i32, FuncId)> + '_ {
-        let all = self.table.iter().enumerate().map(|(index, id)| (index as i32 + 1, *id));
-        all.filter(move |(_, id)| self.module.funcs[id.0 as usize].sig == sig)
     }
 
     pub(super) fn site(&mut self, site: Site) -> i32 {
@@ -388,15 +363,6 @@ impl<'m> Unit<'m> {
 
 fn returns(body: &Body) -> bool {
     body.blocks.iter().any(|block| matches!(block.term, Term::Return(_)))
-}
-
-fn calls(body: &Body) -> impl Iterator<Item = (usize, usize, &Callee)> {
-    body.blocks.iter().enumerate().flat_map(|(index, block)| {
-        block.insts.iter().enumerate().filter_map(move |(step, inst)| match inst {
-            Inst::Call { callee, .. } => Some((index, step, callee)),
-            _ => None,
-        })
-    })
 }
 
 /// How the program says `code`.

@@ -131,40 +131,35 @@ impl Arena {
         if from.checked_add(len).is_none_or(|end| end > self.len) {
             return Err(io::ErrorKind::InvalidInput.into());
         }
+        let start = self.base.as_ptr().wrapping_add(from).cast();
         // SAFETY: the range lies in the mapping, as was just checked; the advice only adds pages to it.
-        let done = unsafe {
-            let start = self.base.as_ptr().add(from);
-            libc::madvise(start.cast(), len, libc::MADV_POPULATE_WRITE)
-        };
+        let done = unsafe { libc::madvise(start, len, libc::MADV_POPULATE_WRITE) };
         if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 
     /// Copies `bytes` to `addr`; whether they fit.
     pub(super) fn write(&mut self, addr: u64, bytes: &[u8]) -> bool {
-        let Some(at) = self.range(addr, bytes.len()) else { return false };
-        // SAFETY: `range` has checked that the bytes from `at` on lie in the mapping. No program runs now: runs
+        let Some(to) = self.place(addr, bytes.len()) else { return false };
+        // SAFETY: `place` has checked that the bytes from `to` on lie in the mapping. No program runs now: runs
         // borrow the arena mutably and end before they return. `bytes` is not in the mapping, of which no
         // reference is ever made.
-        unsafe {
-            ptr::copy_nonoverlapping(bytes.as_ptr(), self.base.as_ptr().add(at), bytes.len())
-        };
+        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) };
         true
     }
 
     /// Copies the bytes at `addr` to `out`; whether they lie in the arena.
     pub(super) fn read(&self, addr: u64, out: &mut [u8]) -> bool {
-        let Some(at) = self.range(addr, out.len()) else { return false };
+        let Some(from) = self.place(addr, out.len()) else { return false };
         // SAFETY: as for `write`.
-        unsafe {
-            ptr::copy_nonoverlapping(self.base.as_ptr().add(at), out.as_mut_ptr(), out.len())
-        };
+        unsafe { ptr::copy_nonoverlapping(from, out.as_mut_ptr(), out.len()) };
         true
     }
 
-    fn range(&self, addr: u64, len: usize) -> Option<usize> {
+    /// Where `len` bytes at `addr` are in this process.
+    fn place(&self, addr: u64, len: usize) -> Option<*mut u8> {
         let at = usize::try_from(addr).ok()?;
         at.checked_add(len).filter(|end| *end <= self.len)?;
-        Some(at)
+        Some(self.base.as_ptr().wrapping_add(at))
     }
 
     /// Loads a program over this arena; its first instruction names it.
