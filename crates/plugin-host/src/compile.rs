@@ -234,7 +234,10 @@ impl Compiler {
                     loaded.from_cache = true;
                     return Ok((module, loaded));
                 }
-                loaded.cache_warning = Some("it did not fit this engine".to_owned());
+                let path = cache.path().display();
+                loaded.cache_warning = Some(format!(
+                    "the code of `{name}` in {path} does not fit this engine; it is compiled anew"
+                ));
             }
             Lookup::Altered => {
                 let path = cache.path().display();
@@ -259,6 +262,7 @@ impl Compiler {
 /// Whether the host offers every function that the text declares and does not define.
 fn offered(spec: &PluginSpec<'_>, module: &ir::Module) -> Result<(), LoadError> {
     for func in module.funcs.iter().filter(|func| func.body.is_none()) {
+        // In the declarations a name stands behind its type and before its parameters, as in the text.
         let known = HOST_DECLARATIONS.contains(&format!(" {}(", func.name));
         if !known || !spec.offers(&func.name) {
             return Err(interface(spec, not_offered(&func.name)));

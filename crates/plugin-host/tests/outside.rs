@@ -169,3 +169,18 @@ fn forged_handles_are_errors_and_handles_end_with_their_call() {
         assert_eq!(host.call("forge", note.to_str().unwrap().as_bytes()).unwrap(), b"kq");
     }
 }
+
+#[test]
+fn a_plugin_that_asks_for_ever_more_does_not_push_out_what_others_were_denied() {
+    let host = host_of(&server(""), None);
+    host.load(&spec("quiet", CAT)).unwrap();
+    host.load(&spec("loud", CAT)).unwrap();
+    assert_eq!(host.call("quiet", b"/etc/passwd").unwrap(), b"-13");
+    for n in 0..600 {
+        assert_eq!(host.call("loud", format!("/missing/{n}").as_bytes()).unwrap(), b"-13");
+    }
+    let denials = host.denials();
+    assert_eq!(denials[0].plugin, "quiet");
+    assert_eq!(denials.len(), 33);
+    assert_eq!(denials.last().unwrap().object.as_deref(), Some("/missing/599"));
+}
