@@ -46,12 +46,37 @@ pub(crate) fn report(error: anyhow::Error) -> ExitCode {
     } else {
         SETUP
     };
-    eprintln!("dewar: {error:#}");
+    eprintln!("dewar: {}", with_causes(&error));
     ExitCode::from(status)
+}
+
+/// An error with what caused it, unless it says so itself.
+fn with_causes(error: &anyhow::Error) -> String {
+    let mut text = error.to_string();
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        if !text.contains(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    text
 }
 
 /// Mistakes in a text that a person wrote: with their places and what to write instead.
 fn diagnose(errors: impl Diagnostic + Send + Sync + 'static) -> ExitCode {
     eprintln!("{:?}", miette::Report::new(errors));
     ExitCode::from(USAGE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cause_is_told_once() {
+        let cause = || std::io::Error::from_raw_os_error(2);
+        let named = anyhow::Error::new(cause()).context("cannot start");
+        assert_eq!(with_causes(&named), "cannot start: No such file or directory (os error 2)");
+        let twice = anyhow::Error::new(cause()).context(format!("cannot start: {}", cause()));
+        assert_eq!(with_causes(&twice), "cannot start: No such file or directory (os error 2)");
+    }
 }

@@ -12,7 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 use wasmtime::{
-    Caller, Config, Engine, FuncType, InstanceAllocationStrategy, InstancePre, Linker,
+    Caller, Config, Enabled, Engine, FuncType, InstanceAllocationStrategy, InstancePre, Linker,
     PoolingAllocationConfig, Store, StoreLimits, StoreLimitsBuilder, Trap, TypedFunc, Val, ValType,
 };
 
@@ -102,7 +102,9 @@ impl IsolatedEngine {
             .total_tables(options.instances)
             .max_memory_size(options.memory.max_memory_bytes as usize)
             .linear_memory_keep_resident(1 << 16)
-            .table_keep_resident(1 << 12);
+            .table_keep_resident(1 << 12)
+            // Only pages that a call has touched are cleaned, where the kernel tells them.
+            .pagemap_scan(Enabled::Auto);
         let mut config = Config::new();
         config
             .allocation_strategy(InstanceAllocationStrategy::Pooling(pool))
@@ -350,6 +352,7 @@ fn val_type(ty: Ty) -> ValType {
         Ty::I64 => ValType::I64,
         Ty::F32 => ValType::F32,
         Ty::F64 => ValType::F64,
+        Ty::V128 => ValType::V128,
     }
 }
 

@@ -42,6 +42,7 @@ mod parse;
 mod span;
 mod types;
 mod value;
+mod vectorize;
 pub mod wasm;
 
 pub use compile::{Compiled, Input, compile};

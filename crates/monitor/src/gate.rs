@@ -211,6 +211,8 @@ pub(crate) struct Gate {
     /// Nothing is decided: the base that measurements compare with.
     pub(crate) off: bool,
     pub(crate) lead: Lead,
+    /// Opens that wait for a peer.
+    pub(crate) waits: file::Waits,
 }
 
 /// Who leads, and what the leader is at.
@@ -232,6 +234,7 @@ impl Gate {
         let mut last = 0;
         while self.lead.threads.load(Ordering::Acquire) > 0 {
             std::thread::sleep(SLOW);
+            self.waits.interrupt(&self);
             let at = self.lead.at.load(Ordering::Acquire);
             let slow = at != 0 && at == last;
             if slow && self.lead.threads.load(Ordering::Acquire) < MOST_LEADERS {

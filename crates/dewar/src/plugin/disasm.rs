@@ -20,5 +20,5 @@ pub(super) fn run(args: &DisasmArgs) -> anyhow::Result<()> {
             "{name} is WebAssembly, which has no intermediate form; try wasm-tools print"
         ))
     })?;
-    Ok(output::print(compiled.module.to_string().as_bytes())?)
+    Ok(output::print(compiled.module.with_vectors().to_string().as_bytes())?)
 }

@@ -3,6 +3,7 @@
 
 mod attribute;
 mod change;
+mod fifo;
 mod known;
 mod look;
 mod object;
@@ -11,6 +12,7 @@ mod open;
 use crate::gate::{Asker, Outcome};
 use syscalls::Sysno;
 
+pub(crate) use fifo::Waits;
 pub(crate) use known::KnownPaths;
 pub(crate) use object::{Seen, missing_name};
 pub(crate) use open::{allow_new, with_umask};

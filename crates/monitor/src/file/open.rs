@@ -243,11 +243,11 @@ impl Open {
             seen.allow(asker, self.requested(seen.class), object)?;
         }
         // Else a pipe, a socket or memory without a name, reached through a descriptor that its process holds.
-        self.reopen(asker, object)
+        self.reopen(asker, object, seen.status.kind)
     }
 
     /// Opens the very file that was decided, through the monitor's own descriptor of it.
-    fn reopen(&self, asker: Asker<'_>, object: &OwnedFd) -> Result<OwnedFd> {
+    fn reopen(&self, asker: Asker<'_>, object: &OwnedFd, kind: FileType) -> Result<OwnedFd> {
         let object = controlling_terminal(asker, object)?;
         let object = object.as_ref().unwrap_or_else(|same| same);
         if self.flags.contains(OFlags::PATH) {
@@ -258,12 +258,12 @@ impl Open {
             self.flags.difference(if self.is_temporary() { OFlags::NOFOLLOW } else { drop });
         let number = object.as_raw_fd().to_string();
         let mode = if self.is_temporary() { self.mode } else { Mode::empty() };
-        rustix::fs::openat(
-            &asker.gate.view.own_fds,
-            number,
-            flags | OFlags::CLOEXEC | OFlags::NOCTTY,
-            mode,
-        )
+        let flags = flags | OFlags::CLOEXEC | OFlags::NOCTTY;
+        let open = || rustix::fs::openat(&asker.gate.view.own_fds, number.as_str(), flags, mode);
+        if kind == FileType::Fifo && !flags.intersects(OFlags::NONBLOCK | OFlags::RDWR) {
+            return asker.gate.waits.open(asker, open);
+        }
+        open()
     }
 
     /// Makes the file; `None` when somebody else made it meanwhile.

@@ -107,15 +107,17 @@ os.symlink('../program', 'link'); say(lambda: os.execv('link', ['x']))",
 }
 
 fn links_in_the_workspace_lead_nowhere_outside(stage: &Stage) {
-    stage.prepare("ln -s $OUTSIDE/file out; ln -s $HOME/.ssh/id_ed25519 key; ln -s $OUTSIDE dir; ln -s /etc/shadow shadow; ln -s / root; ln -s /proc/self/cwd/../.ssh up");
+    stage.prepare("ln -s $OUTSIDE/file out; ln -s $HOME/.ssh/id_ed25519 key; ln -s $OUTSIDE dir; ln -s /etc/shadow shadow; ln -s / root; ln -s /proc/self/cwd/../.ssh up; ln -s key chain; ln -s ../.ssh ssh");
     let (_, record) = refused(
         stage,
         "for p in ['out', 'key', 'dir/file', 'shadow', 'root/etc/shadow', 'up/id_ed25519', 'root' + os.environ['HOME'] + '/.aws/credentials']:
     say(lambda: open(p).read(), p); say(lambda: open(p, 'w'), p); say(lambda: os.chmod(p, 0o777), p); say(lambda: os.truncate(p, 0), p)
-say(lambda: open('dir/new', 'w')); say(lambda: os.mkdir('dir/new')); say(lambda: os.unlink('dir/file')); say(lambda: os.rename('out', 'dir/new'))",
+say(lambda: open('dir/new', 'w')); say(lambda: os.mkdir('dir/new')); say(lambda: open('chain')); say(lambda: open('ssh/known')); say(lambda: os.unlink('dir/file')); say(lambda: os.rename('out', 'dir/new'))",
     );
     record.explains("/file");
     record.explains("/etc/shadow");
+    record.explains("/.ssh/id_ed25519");
+    record.explains("/.ssh/known");
 }
 
 /// What a path led to once says nothing of what it leads to now.
