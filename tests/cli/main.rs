@@ -2,6 +2,7 @@
 //! nothing started.
 
 mod input;
+mod plugin;
 mod policy;
 mod shell;
 
@@ -17,12 +18,19 @@ struct Said {
 
 /// Calls `dewar` in a directory.
 fn dewar_in(dir: &Path, args: &[&str]) -> Said {
+    dewar_with(dir, args, "")
+}
+
+/// Calls `dewar` in a directory, with something on standard input.
+fn dewar_with(dir: &Path, args: &[&str], input: &str) -> Said {
     let mut command = Command::cargo_bin("dewar").expect("the command is built");
     let output = command
         .args(args)
         .current_dir(dir)
         .env("NO_COLOR", "1")
         .env("XDG_STATE_HOME", dir.join("state"))
+        .env("XDG_CACHE_HOME", dir.join("cache"))
+        .write_stdin(input)
         .env_remove("COLUMNS")
         .output()
         .expect("the command starts");

@@ -187,6 +187,15 @@ impl SharedObject {
     }
 }
 
+/// Processor time that this thread has taken.
+pub(crate) fn thread_time() -> std::time::Duration {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the kernel writes one `timespec` to the address given, which is that of a live, exclusively borrowed
+    // one. This clock exists for every thread, so the call does not fail; if it did, the time would be 0.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
+    std::time::Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
 /// What `work` returns, and how many instructions it took outside of the kernel.
 ///
 /// # Errors

@@ -1,11 +1,29 @@
 //! Measures things inside this process in turn, again and again, so that what changes on the machine meets all of
 //! them alike.
 
-use crate::random::Random;
+use crate::{random::Random, sys};
 use std::time::Duration;
 
 /// Does something so many times in a row, and says how long all of it took.
 pub type Batch<'a> = Box<dyn FnMut(u32) -> Result<Duration, String> + 'a>;
+
+/// Processor time, not time of the wall: what else runs on the machine takes the one and not the other.
+#[derive(Clone, Copy, Debug)]
+pub struct Stopwatch(Duration);
+
+impl Stopwatch {
+    /// Starts now, for this thread.
+    #[must_use]
+    pub fn start() -> Self {
+        Self(sys::thread_time())
+    }
+
+    /// Processor time that this thread has taken since.
+    #[must_use]
+    pub fn elapsed(self) -> Duration {
+        sys::thread_time().saturating_sub(self.0)
+    }
+}
 
 /// How often, and how much at a time.
 #[derive(Clone, Copy, Debug, serde::Serialize)]

@@ -133,7 +133,13 @@ impl Cache {
         exposed(&status)
             .map_or(Ok(()), |what| Err(CacheError::Exposed { path: path.to_owned(), what }))?;
         let mut cache = Self { directory, path: path.to_owned(), secret: [0; HASH], max_bytes };
-        cache.secret = cache.secret().map_err(failed)?;
+        cache.secret = cache.secret().map_err(|error| match error.kind() {
+            io::ErrorKind::PermissionDenied => CacheError::Exposed {
+                path: path.join(SECRET),
+                what: "it is not a file that its owner alone may use",
+            },
+            _ => failed(error),
+        })?;
         Ok(cache)
     }
 

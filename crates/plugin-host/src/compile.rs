@@ -6,13 +6,14 @@ use crate::{
     imports::{self, Running},
     instance::{CallFailure, Instance},
     isolated::Isolated,
+    kernel::Kernel,
     native::Native,
     plugin::Plugin,
     spec::{LoadError, PluginSpec, Source},
     sys::{self, Trusted},
     target::Target,
 };
-use ecode::{Input, NativeCode, Protection, ir, wasm::WasmOptions};
+use ecode::{Input, KernelCode, KernelOptions, NativeCode, Protection, ir, wasm::WasmOptions};
 use std::{
     sync::{Arc, OnceLock},
     thread,
@@ -53,6 +54,7 @@ pub struct Loaded {
 pub(crate) enum Code {
     Isolated { pre: InstancePre<Running>, foreign: bool },
     Native { code: NativeCode, trusted: Trusted },
+    Kernel { code: KernelCode },
 }
 
 impl Code {
@@ -63,8 +65,9 @@ impl Code {
                 Instance::Isolated(Box::new(Isolated::new(pre, plugin, *foreign)?))
             }
             Self::Native { code, trusted } => {
-                Instance::Native(Box::new(Native::new(code, *trusted, plugin)))
+                Instance::Native(Box::new(Native::new(code, *trusted, plugin)?))
             }
+            Self::Kernel { code } => Instance::Kernel(Box::new(Kernel::new(code, plugin)?)),
         })
     }
 }
@@ -115,36 +118,34 @@ impl Compiler {
         self.cache.as_ref()
     }
 
-    /// Code for a plugin. `trusted` stands for the policy's leave to run it in the process.
+    /// Code for a plugin. `trusted` stands for the policy's leave to run it where it is to run.
     pub(crate) fn compile(
         &self,
         spec: &PluginSpec<'_>,
-        trusted: Option<Trusted>,
+        trusted: Trusted,
     ) -> Result<(Code, Loaded), LoadError> {
         match (spec.source, spec.target) {
             (Source::Text(text), Target::Isolated) => {
                 let compiled = self.front(spec, text)?;
-                let memory = spec.limits.memory_bytes.min(MAX_MEMORY as u32) >> 16 << 16;
-                let options = WasmOptions {
-                    stack_bytes: STACK_BYTES,
-                    heap_bytes: 0,
-                    max_memory_bytes: memory,
-                };
-                let wasm = ecode::wasm::emit(&compiled.module, &options)
+                let wasm = ecode::wasm::emit(&compiled.module, &memory(spec))
                     .map_err(|error| interface(spec, error.to_string()))?;
                 let (code, loaded) = self.isolated(spec, &self.own, &wasm, false)?;
                 Ok((code, Loaded { remarks: compiled.warnings, ..loaded }))
             }
             (Source::Text(text), target) => {
-                let trusted = trusted.ok_or_else(|| LoadError::Denied {
-                    plugin: spec.name.to_owned(),
-                    permission: "load_native",
-                })?;
                 let compiled = self.front(spec, text)?;
-                let code = native(spec, &compiled.module, target)?;
-                let code_bytes = code.code_bytes();
+                offered(spec, &compiled.module)?;
+                let (code, code_bytes) = if target == Target::Kernel {
+                    let code = in_kernel(spec, &compiled.module)?;
+                    let bytes = code.code_bytes();
+                    (Code::Kernel { code }, bytes)
+                } else {
+                    let code = native(&compiled.module, target)?;
+                    let bytes = code.code_bytes();
+                    (Code::Native { code, trusted }, bytes)
+                };
                 let loaded = Loaded { code_bytes, remarks: compiled.warnings, ..Loaded::default() };
-                Ok((Code::Native { code, trusted }, loaded))
+                Ok((code, loaded))
             }
             (Source::Wasm(wasm), Target::Isolated) => {
                 if wasm.len() > MAX_WASM {
@@ -203,7 +204,7 @@ impl Compiler {
                 return Err(interface(spec, not_offered(import.name())));
             }
         }
-        loaded.code_bytes = module.text().len();
+        loaded.code_bytes = module.functions().map(|function| function.len).sum();
         let pre = isolation.linker.instantiate_pre(&module);
         let pre = pre.map_err(|error| interface(spec, format!("{error:#}")))?;
         Ok((Code::Isolated { pre, foreign }, loaded))
@@ -233,7 +234,10 @@ impl Compiler {
                     loaded.from_cache = true;
                     return Ok((module, loaded));
                 }
-                loaded.cache_warning = Some("it did not fit this engine".to_owned());
+                let path = cache.path().display();
+                loaded.cache_warning = Some(format!(
+                    "the code of `{name}` in {path} does not fit this engine; it is compiled anew"
+                ));
             }
             Lookup::Altered => {
                 let path = cache.path().display();
@@ -255,36 +259,38 @@ impl Compiler {
     }
 }
 
-fn native(
-    spec: &PluginSpec<'_>,
-    module: &ir::Module,
-    target: Target,
-) -> Result<NativeCode, LoadError> {
+/// Whether the host offers every function that the text declares and does not define.
+fn offered(spec: &PluginSpec<'_>, module: &ir::Module) -> Result<(), LoadError> {
     for func in module.funcs.iter().filter(|func| func.body.is_none()) {
+        // In the declarations a name stands behind its type and before its parameters, as in the text.
         let known = HOST_DECLARATIONS.contains(&format!(" {}(", func.name));
         if !known || !spec.offers(&func.name) {
             return Err(interface(spec, not_offered(&func.name)));
         }
     }
-    let has_handle = module.funcs.iter().any(|func| {
-        use ir::Ty::{I64, Ptr};
-        let sig = &module.sigs[func.sig.0 as usize];
-        func.name == "handle"
-            && func.exported
-            && func.body.is_some()
-            && sig.params == [Ptr, I64, Ptr, I64]
-            && sig.ret == Some(I64)
-    });
-    if !has_handle {
-        let what = "it does not define `long handle(const char *in, long n, char *out, long room)`";
-        return Err(interface(spec, what.to_owned()));
-    }
+    Ok(())
+}
+
+fn native(module: &ir::Module, target: Target) -> Result<NativeCode, LoadError> {
     let protection = match target {
         Target::NativeStack => Protection::Stack,
-        Target::Isolated | Target::Native => Protection::None,
+        _ => Protection::None,
     };
     let code = NativeCode::compile(module, protection);
     code.map_err(|error| LoadError::Engine(error.to_string()))
+}
+
+fn in_kernel(spec: &PluginSpec<'_>, module: &ir::Module) -> Result<KernelCode, LoadError> {
+    let memory = memory(spec);
+    let options = KernelOptions { memory, ..KernelOptions::default() };
+    let code = KernelCode::compile(module, options);
+    code.map_err(|error| interface(spec, error.to_string()))
+}
+
+/// Sizes of a plugin's memory.
+fn memory(spec: &PluginSpec<'_>) -> WasmOptions {
+    let max_memory_bytes = spec.limits.memory_bytes.min(MAX_MEMORY as u32) >> 16 << 16;
+    WasmOptions { stack_bytes: STACK_BYTES, heap_bytes: 0, max_memory_bytes }
 }
 
 fn not_offered(name: &str) -> String {

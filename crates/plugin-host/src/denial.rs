@@ -5,6 +5,8 @@ use std::{collections::VecDeque, sync::Mutex};
 
 /// Older records are dropped beyond this many.
 const KEPT: usize = 256;
+/// Of one plugin, beyond this many.
+const KEPT_EACH: usize = 32;
 
 /// A permission that a plugin, or its host about it, was denied; or was granted only because the domain is
 /// permissive.
@@ -45,12 +47,15 @@ pub(crate) struct Journal(Mutex<VecDeque<Denial>>);
 impl Journal {
     pub(crate) fn record(&self, denial: Denial) {
         let mut kept = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        // Once is enough: a plugin that asks again and again does not push out what others were denied.
+        // A plugin that asks for ever more does not push out what others were denied.
         if kept.contains(&denial) {
             return;
         }
-        if kept.len() == KEPT {
-            kept.pop_front();
+        let own = kept.iter().filter(|other| other.plugin == denial.plugin).count();
+        let crowded = own >= KEPT_EACH;
+        if crowded || kept.len() == KEPT {
+            let oldest = kept.iter().position(|other| !crowded || other.plugin == denial.plugin);
+            oldest.map(|oldest| kept.remove(oldest));
         }
         kept.push_back(denial);
     }

@@ -14,7 +14,7 @@ use crate::{
 };
 use arc_swap::ArcSwap;
 use avc::{Avc, Hint};
-use flask::{AccessVector, Class, Question, SecurityServer, Seqno, Sid, perm::plugin as perm};
+use flask::{Class, Question, SecurityServer, Seqno, Sid, perm::plugin as perm};
 use std::{
     collections::HashMap,
     sync::{Arc, PoisonError, RwLock, atomic::Ordering::Relaxed},
@@ -218,12 +218,7 @@ impl PluginHost {
             .server
             .context_to_sid(spec.context)
             .map_err(|error| LoadError::Label { context: spec.context.to_owned(), error })?;
-        let trusted = if spec.target.is_trusted() {
-            Trusted::by_policy(self.may_load(spec, sid, perm::LOAD_NATIVE, "load_native")?)
-        } else {
-            self.may_load(spec, sid, perm::LOAD, "load")?;
-            None
-        };
+        let trusted = self.may_load(spec, sid)?;
         let (code, loaded) = self.compiler.compile(spec, trusted)?;
         let plugin = Arc::new(Plugin {
             name: spec.name.to_owned(),
@@ -239,17 +234,12 @@ impl PluginHost {
         Ok((version, loaded))
     }
 
-    fn may_load(
-        &self,
-        spec: &PluginSpec<'_>,
-        tsid: Sid,
-        requested: AccessVector,
-        permission: &'static str,
-    ) -> Result<bool, LoadError> {
+    fn may_load(&self, spec: &PluginSpec<'_>, tsid: Sid) -> Result<Trusted, LoadError> {
         let question = Question { ssid: self.own, tsid, tclass: Class::Plugin };
+        let (requested, permission) = spec.target.permission();
         let granted = self.gate.allows(spec.name, question, requested, &Hint::default(), || None);
         let denied = || LoadError::Denied { plugin: spec.name.to_owned(), permission };
-        granted.then_some(true).ok_or_else(denied)
+        granted.then(Trusted::by_policy).ok_or_else(denied)
     }
 }
 

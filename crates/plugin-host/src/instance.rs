@@ -1,6 +1,7 @@
 //! A running instance of a plugin, wherever it runs.
 
-use crate::{isolated::Isolated, native::Native};
+use crate::{isolated::Isolated, kernel::Kernel, native::Native};
+use ecode::CallError;
 
 /// Why a call gave no reply.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -24,14 +25,33 @@ pub enum CallFailure {
     /// It returned a length that is none, or exceeds its limit.
     #[error("the plugin returned {0}, which is no length of a reply")]
     BadReply(i64),
+    /// This machine, or this user, cannot have it run where it should.
+    #[error("it cannot run here: {0}")]
+    Unavailable(String),
     /// There is no room for the request or for another instance.
     #[error("no room: {0}")]
     NoRoom(String),
 }
 
+impl From<CallError> for CallFailure {
+    fn from(error: CallError) -> Self {
+        match error {
+            CallError::Timeout => Self::Timeout,
+            error => Self::Fault(error.to_string()),
+        }
+    }
+}
+
+/// What `handle` returned, as a length within the room that there was.
+pub(crate) fn reply_length(returned: i64, room: usize) -> Result<usize, CallFailure> {
+    let length = usize::try_from(returned).ok().filter(|length| *length <= room);
+    length.ok_or(CallFailure::BadReply(returned))
+}
+
 pub(crate) enum Instance {
     Isolated(Box<Isolated>),
     Native(Box<Native>),
+    Kernel(Box<Kernel>),
 }
 
 impl Instance {
@@ -43,6 +63,7 @@ impl Instance {
                 native.fill(request);
                 Ok(())
             }
+            Self::Kernel(kernel) => kernel.fill(request),
         }
     }
 
@@ -53,14 +74,16 @@ impl Instance {
         match self {
             Self::Isolated(isolated) => isolated.run(),
             Self::Native(native) => native.run(),
+            Self::Kernel(kernel) => kernel.run(),
         }
     }
 
     /// The first `len` bytes of the reply.
-    pub(crate) fn reply(&self, len: usize) -> &[u8] {
+    pub(crate) fn reply(&mut self, len: usize) -> &[u8] {
         match self {
             Self::Isolated(isolated) => isolated.reply(len),
             Self::Native(native) => native.reply(len),
+            Self::Kernel(kernel) => kernel.reply(len),
         }
     }
 }

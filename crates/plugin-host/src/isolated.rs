@@ -3,7 +3,7 @@
 use crate::{
     calls::{Calls, Timeout},
     imports::Running,
-    instance::CallFailure,
+    instance::{CallFailure, reply_length},
     plugin::Plugin,
 };
 use std::sync::Arc;
@@ -116,8 +116,7 @@ impl Isolated {
         let length = self.handle.call(&mut self.store, args);
         let may_write = self.store.data_mut().calls.end();
         let length = length.map_err(|error| failure(&error))?;
-        let reply = usize::try_from(length).ok().filter(|length| *length <= self.reply_room);
-        let reply = reply.ok_or(CallFailure::BadReply(length))?;
+        let reply = reply_length(length, self.reply_room)?;
         Ok(if may_write { reply } else { 0 })
     }
 

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!  text ─▶ ecode ─▶ WebAssembly ─▶ cache ─▶ code ┐ isolated: in a memory of its own, within limits
-//!           └─────▶ machine code (load_native) ──┤ native: in the process, trusted
+//!           ├─────▶ machine code (load_native) ──┤ native: in the process, trusted
+//!           └─────▶ BPF (load_kernel) ───────────┤ kernel: in a memory of its own
 //!                                                ▼
 //!  request ─▶ PluginHost::call ─▶ version ─▶ idle instance ─▶ handle(in, in_len, out, out_room)
 //!                                  │ replaced while calls run:      │ host_log, host_get, host_set,
@@ -45,9 +46,11 @@ mod compile;
 mod denial;
 mod handles;
 mod host;
+mod hosted;
 mod imports;
 mod instance;
 mod isolated;
+mod kernel;
 mod limits;
 mod native;
 mod objects;

@@ -4,7 +4,10 @@ use crate::calls::{EACCES, EINVAL, ENOENT};
 use flask::{Class, FileKind, Protocol, Question, SecurityServer, Seqno, Sid};
 use labelling::{Networks, PathRules};
 use rustix::{
-    fs::{CWD, FileType, Mode, OFlags, ResolveFlags, fstat, fstatfs, open, openat2, readlink},
+    fs::{
+        AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, fstat, fstatfs, open, openat2,
+        readlink, statat,
+    },
     io::Errno,
 };
 use std::{
@@ -100,7 +103,13 @@ impl Found {
             return Err(EACCES);
         }
         let name = readlink(own_link(&fd), Vec::new()).map_err(|_| EACCES)?;
-        Ok(Self { fd, path: OsStr::from_bytes(name.as_bytes()).into() })
+        let path = PathBuf::from(OsStr::from_bytes(name.as_bytes()));
+        // The name may have gone meanwhile, and the kernel then makes one up.
+        let named = statat(CWD, &path, AtFlags::SYMLINK_NOFOLLOW).map_err(|_| EACCES)?;
+        if (named.st_dev, named.st_ino) != (status.st_dev, status.st_ino) {
+            return Err(EACCES);
+        }
+        Ok(Self { fd, path })
     }
 
     /// Opens for reading the very file that was found.

@@ -118,7 +118,7 @@ impl Version {
             Ok(_) if self.faults_in_a_row.load(Relaxed) == 0 => {}
             Ok(_) => self.faults_in_a_row.store(0, Relaxed),
             // The host's lack of room is not the plugin's fault.
-            Err(CallFailure::NoRoom(_)) => {}
+            Err(CallFailure::NoRoom(_) | CallFailure::Unavailable(_)) => {}
             Err(_) => drop(self.faults_in_a_row.fetch_add(1, Relaxed)),
         }
     }

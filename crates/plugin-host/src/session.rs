@@ -64,8 +64,8 @@ impl Session {
 
     /// The first `len` bytes of the last reply.
     #[must_use]
-    pub fn reply(&self, len: usize) -> &[u8] {
-        self.instance.as_ref().map_or(&[], |instance| instance.reply(len))
+    pub fn reply(&mut self, len: usize) -> &[u8] {
+        self.instance.as_mut().map_or(&[], |instance| instance.reply(len))
     }
 
     fn instance(&mut self) -> Result<&mut Instance, CallFailure> {

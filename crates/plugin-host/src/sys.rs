@@ -15,15 +15,14 @@ pub(crate) fn deserialize(engine: &Engine, artefact: &Authentic) -> Option<Modul
     unsafe { Module::deserialize(engine, artefact.bytes()) }.ok()
 }
 
-/// A policy's word that code may run with all rights of this process. Made only where `plugin { load_native }` was
-/// granted.
+/// A policy's word that a plugin may be loaded; for a native target, that it may run with all rights of this process.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Trusted(());
 
 impl Trusted {
-    /// To be called only where the policy has granted `load_native` to the host, on the plugin.
-    pub(crate) fn by_policy(granted: bool) -> Option<Self> {
-        granted.then_some(Self(()))
+    /// To be called only where the policy has granted the host, on the plugin, [`crate::Target::permission`].
+    pub(crate) fn by_policy() -> Self {
+        Self(())
     }
 }
 

@@ -1,5 +1,7 @@
 //! Where a plugin's code runs.
 
+use flask::{AccessVector, perm::plugin as perm};
+
 /// Where a plugin's code runs, and so what it can harm.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -11,11 +13,14 @@ pub enum Target {
     Native,
     /// As [`Target::Native`], with arrays on the stack guarded: an overflow ends the call.
     NativeStack,
+    /// In the kernel, as BPF in a memory of its own: the policy must grant the host `plugin { load_kernel }`, and the
+    /// kernel must permit it.
+    Kernel,
 }
 
 impl Target {
     /// Every target.
-    pub const ALL: [Self; 3] = [Self::Isolated, Self::Native, Self::NativeStack];
+    pub const ALL: [Self; 4] = [Self::Isolated, Self::Native, Self::NativeStack, Self::Kernel];
 
     /// Its name in commands and tables.
     #[must_use]
@@ -24,13 +29,18 @@ impl Target {
             Self::Isolated => "isolated",
             Self::Native => "native",
             Self::NativeStack => "native+stack",
+            Self::Kernel => "kernel",
         }
     }
 
-    /// Whether code runs with all rights of the process.
+    /// The permission of class `plugin` that a host needs on a plugin to load it there, and its name.
     #[must_use]
-    pub const fn is_trusted(self) -> bool {
-        matches!(self, Self::Native | Self::NativeStack)
+    pub const fn permission(self) -> (AccessVector, &'static str) {
+        match self {
+            Self::Isolated => (perm::LOAD, "load"),
+            Self::Native | Self::NativeStack => (perm::LOAD_NATIVE, "load_native"),
+            Self::Kernel => (perm::LOAD_KERNEL, "load_kernel"),
+        }
     }
 }
 

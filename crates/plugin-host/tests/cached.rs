@@ -103,6 +103,14 @@ fn a_directory_or_file_that_others_may_use_is_not_used() {
     fs::remove_file(&file).unwrap();
     symlink(elsewhere.path(), &file).unwrap();
     assert!(!load(dir.path(), UPPER).0, "a link");
+    let secret = dir.path().join("secret");
+    fs::set_permissions(&secret, fs::Permissions::from_mode(0o644)).unwrap();
+    let opened = Cache::open(dir.path(), Cache::DEFAULT_BYTES);
+    assert!(
+        matches!(&opened, Err(CacheError::Exposed { path, .. }) if *path == secret),
+        "{opened:?}"
+    );
+    fs::set_permissions(&secret, fs::Permissions::from_mode(0o600)).unwrap();
     fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o770)).unwrap();
     let opened = Cache::open(dir.path(), Cache::DEFAULT_BYTES);
     assert!(matches!(opened, Err(CacheError::Exposed { .. })), "{opened:?}");

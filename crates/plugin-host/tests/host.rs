@@ -239,6 +239,59 @@ fn a_text_that_does_not_fit_is_refused_and_the_old_code_stays() {
 }
 
 #[test]
+fn faults_during_replacement_stay_with_the_calls_that_make_them() {
+    let (_, host) = host();
+    let limits = Limits { call_time: Duration::from_millis(20), faults: 3, ..Limits::default() };
+    let bad = "long handle(const char *in, long n, char *out, long room) { for (;;) ; }";
+    let replaced = |text| PluginSpec { limits, ..spec("swap", text) };
+    host.load(&spec("good", UPPER)).unwrap();
+    host.load(&replaced(UPPER)).unwrap();
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                while !stop.load(Relaxed) {
+                    match host.call("swap", b"ok") {
+                        Ok(reply) => assert_eq!(reply, b"OK"),
+                        Err(failure) => assert!(
+                            matches!(failure, CallFailure::Timeout | CallFailure::Quarantined),
+                            "{failure}"
+                        ),
+                    }
+                    assert_eq!(host.call("good", b"ok"), Ok(b"OK".to_vec()));
+                }
+            });
+        }
+        for _ in 0..10 {
+            host.replace(&replaced(bad)).unwrap();
+            std::thread::sleep(Duration::from_millis(10));
+            assert!(host.replace(&replaced("long handle(")).is_err());
+            host.replace(&replaced(UPPER)).unwrap();
+        }
+        stop.store(true, Relaxed);
+    });
+    assert_eq!(host.call("swap", b"ok"), Ok(b"OK".to_vec()));
+    assert!(host.list()[1].stats.faults > 0);
+}
+
+#[test]
+fn a_session_ends_with_its_plugin_and_outlives_a_fault() {
+    let (_, host) = host();
+    let text =
+        "long handle(const char *in, long n, char *out, long room) { out[0] = 1 / n; return 1; }";
+    host.load(&spec("one", text)).unwrap();
+    let mut session = host.session("one").unwrap();
+    session.fill(b"x").unwrap();
+    assert_eq!((session.run(), session.reply(1)), (Ok(1), &[1][..]));
+    session.fill(b"").unwrap();
+    assert!(matches!(session.run(), Err(CallFailure::Fault(_))));
+    session.fill(b"x").unwrap();
+    assert_eq!(session.run(), Ok(1));
+    host.unload("one");
+    assert_eq!(session.run(), Err(CallFailure::Unknown("one".into())));
+}
+
+#[test]
 fn no_call_fails_while_the_plugin_is_replaced_under_load() {
     let (_, host) = host();
     let texts: Vec<String> = (0..2)

@@ -1,11 +1,43 @@
-//! Code in the process: only by the policy's leave, and what stack protection catches there.
+//! Code in the process and in the kernel: only by the policy's leave, and what holds there.
 
 mod common;
 
-use common::{NATIVE, UPPER, host_of, server, spec};
-use plugin_host::{CallFailure, LoadError, PluginSpec, Target};
+use common::{NATIVE, UPPER, host_of, server, spec, targets};
+use plugin_host::{CallFailure, Limits, LoadError, PluginSpec, Target};
+use std::time::Duration;
 
 const NATIVES: [Target; 2] = [Target::Native, Target::NativeStack];
+
+#[test]
+fn the_kernel_needs_the_permission_and_has_the_limits() {
+    let host = host_of(&server(""), None);
+    let error = host.load(&PluginSpec { target: Target::Kernel, ..spec("p", UPPER) }).unwrap_err();
+    assert!(matches!(error, LoadError::Denied { permission: "load_kernel", .. }), "{error}");
+    if !targets().contains(&Target::Kernel) {
+        return;
+    }
+    let host = host_of(&server(NATIVE), None);
+    let call_time = Duration::from_millis(50);
+    let limits = Limits { call_time, faults: 100, ..Limits::default() };
+    host.load(&PluginSpec { target: Target::Kernel, limits, ..spec("good", UPPER) }).unwrap();
+    for (name, body, want) in [
+        ("spin", "for (;;) ;", "time"),
+        ("write", "char *p = out; for (;;) *(p += 4096) = 1;", "not its own"),
+        ("deep", "return handle(in, n, out, room) + 1;", "stack"),
+        ("huge", "return room + 1;", "no length"),
+        ("zero", "return 1 / (n - n);", "zero"),
+    ] {
+        let text =
+            format!("long handle(const char *in, long n, char *out, long room) {{ {body} }}");
+        host.load(&PluginSpec { target: Target::Kernel, limits, ..spec(name, &text) }).unwrap();
+        for _ in 0..3 {
+            let failure = host.call(name, b"x").expect_err(name);
+            assert!(failure.to_string().contains(want), "{name}: {failure}");
+            assert_eq!(host.call("good", b"ok"), Ok(b"OK".to_vec()), "{name}");
+        }
+    }
+    assert_eq!(host.call("good", &vec![b'x'; 270_000]), Ok(vec![b'X'; 270_000]));
+}
 
 #[test]
 fn native_code_needs_the_permission_that_is_named() {
@@ -38,7 +70,7 @@ fn host_functions_are_the_same_on_every_target() {
         return 5;
     }";
     let host = host_of(&server(NATIVE), None);
-    for target in Target::ALL {
+    for target in targets() {
         let name = target.name();
         host.load(&PluginSpec { target, ..spec(name, text) }).unwrap();
         assert_eq!(host.call(name, b"").unwrap(), b"1sldg", "{name}");
@@ -69,7 +101,7 @@ fn a_symbol_outside_of_the_plugin_s_table_is_not_linked() {
     let text =
         "long handle(const char *in, long n, char *out, long room) { return host_log(in, n); }";
     let host = host_of(&server(NATIVE), None);
-    for target in Target::ALL {
+    for target in targets() {
         let refused =
             host.load(&PluginSpec { symbols: Some(&["host_get"]), target, ..spec("p", text) });
         let Err(LoadError::Interface { what, .. }) = refused else { panic!("{refused:?}") };

@@ -84,9 +84,10 @@ fn a_permission_taken_back_holds_for_what_is_open() {
            (allow plugin_t object_t (endpoint (name_connect)))";
     let text = format!(
         "long handle(const char *in, long n, char *out, long room) {{
-            int file = host_open(in, n), peer = host_connect(\"{address}\", {});
-            long first = host_read(file, out, 1), waited = host_read(peer, out, 1);
-            long second = host_read(file, out, 1);
+            int file = host_open(in, n);
+            long first = host_read(file, out, 1);
+            int peer = host_connect(\"{address}\", {});
+            long waited = host_read(peer, out, 1), second = host_read(file, out, 1);
             out[0] = '0' + first; out[1] = '0' + waited; out[2] = second == -13 ? 'd' : 'r';
             return 3; }}",
         address.len()
@@ -167,4 +168,19 @@ fn forged_handles_are_errors_and_handles_end_with_their_call() {
     for _ in 0..3 {
         assert_eq!(host.call("forge", note.to_str().unwrap().as_bytes()).unwrap(), b"kq");
     }
+}
+
+#[test]
+fn a_plugin_that_asks_for_ever_more_does_not_push_out_what_others_were_denied() {
+    let host = host_of(&server(""), None);
+    host.load(&spec("quiet", CAT)).unwrap();
+    host.load(&spec("loud", CAT)).unwrap();
+    assert_eq!(host.call("quiet", b"/etc/passwd").unwrap(), b"-13");
+    for n in 0..600 {
+        assert_eq!(host.call("loud", format!("/missing/{n}").as_bytes()).unwrap(), b"-13");
+    }
+    let denials = host.denials();
+    assert_eq!(denials[0].plugin, "quiet");
+    assert_eq!(denials.len(), 33);
+    assert_eq!(denials.last().unwrap().object.as_deref(), Some("/missing/599"));
 }

@@ -1,12 +1,8 @@
 //! Kernels through gcc, as shared objects in this process.
 
 use super::{Callable, Implementation, Kernel};
-use crate::sys::SharedObject;
-use std::{
-    fs,
-    process::Command,
-    time::{Duration, Instant},
-};
+use crate::{sys::SharedObject, turns::Stopwatch};
+use std::{fs, process::Command, time::Duration};
 
 /// gcc with some flags.
 #[derive(Clone, Debug)]
@@ -72,7 +68,7 @@ impl Callable for Compiled {
     }
 
     fn run(&mut self, times: u32) -> Result<Duration, String> {
-        let start = Instant::now();
+        let start = Stopwatch::start();
         for _ in 0..times {
             self.length = self.object.handle(&self.request, &mut self.reply);
         }

@@ -18,7 +18,7 @@ pub struct Cell {
     pub size: usize,
     /// The implementation.
     pub implementation: String,
-    /// Nanoseconds of a call.
+    /// Nanoseconds of processor time of a call.
     pub ns: Option<Summary>,
     /// The same of every round.
     pub runs: Vec<f64>,
@@ -128,7 +128,9 @@ impl KernelReport {
     #[must_use]
     pub fn table(&self, style: Style) -> String {
         let per_byte = |cell: &Cell| Some(cell.ns?.median / cell.size as f64);
-        let mut text = "kernels, nanoseconds per byte of request, ± median deviation\n".to_owned();
+        let mut text =
+            "kernels, nanoseconds of processor time per byte of request, ± median deviation\n"
+                .to_owned();
         text += &self.grid(style, |cell| {
             let spread = 100.0 * cell.ns?.mad / cell.ns?.median;
             Some(format!("{:.3} ±{spread:.0} %", per_byte(cell)?))
@@ -152,6 +154,7 @@ impl KernelReport {
             let Mean { over, under, value, low, high, pairs } = mean;
             text += &format!("{over} ÷ {under}: {value:.3} ({low:.3} … {high:.3}) of {pairs}\n");
         }
+        text += "CoD, from which E-code comes, is not among them: no package has it\n";
         for why in self.failures() {
             text += &format!("{why}\n");
         }

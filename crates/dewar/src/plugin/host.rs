@@ -9,9 +9,6 @@ use plugin_host::{
 use security_server::Server;
 use std::{fs, path::PathBuf, sync::Arc, time::Duration};
 
-/// The rule that native targets need. Asking for one on the command line is giving leave.
-const NATIVE_RULE: &str = "(allow host_t plugin_t (plugin (load_native)))";
-
 /// What plugins may do and use.
 #[derive(Debug, Args)]
 pub(super) struct HostArgs {
@@ -55,8 +52,10 @@ impl HostArgs {
             let text = fs::read_to_string(path);
             files.push((name.clone(), text.map_err(|error| Usage(format!("{name}: {error}")))?));
         }
-        if targets.iter().any(|target| target.is_trusted()) {
-            files.push(("--target".to_owned(), NATIVE_RULE.to_owned()));
+        // Asking for a target on the command line is giving leave.
+        for (_, permission) in targets.iter().map(|target| target.permission()) {
+            let rule = format!("(allow host_t plugin_t (plugin ({permission})))");
+            files.push(("--target".to_owned(), rule));
         }
         Host::new(&files, if self.no_cache { None } else { open_cache() })
     }

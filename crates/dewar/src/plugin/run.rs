@@ -45,11 +45,17 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<()> {
     let mut request = Vec::new();
     std::io::stdin().lock().read_to_end(&mut request).context("cannot read standard input")?;
     let targets = args.target.targets(source.targets());
-    let mut outcomes = Vec::new();
+    let (mut outcomes, mut left_out) = (Vec::new(), Vec::new());
     for target in targets {
-        outcomes.push(on_target(args, &source, target, &request)?);
+        match on_target(args, &source, target, &request) {
+            // Not every machine and user may have plugins in the kernel, and not every plugin can run there.
+            Err(why) if args.target == TargetArg::All && target == Target::Kernel => {
+                left_out.push((target, why.to_string()));
+            }
+            outcome => outcomes.push(outcome?),
+        }
     }
-    report(args, &outcomes)?;
+    report(args, &outcomes, &left_out)?;
     let first = outcomes.first().context("the plugin runs on no target")?;
     for outcome in &outcomes {
         if let Err(failure) = &outcome.reply {
@@ -90,7 +96,11 @@ fn on_target(
     Ok(Outcome { target, load_ms, call_ms, code_bytes, from_cache, reply })
 }
 
-fn report(args: &RunArgs, outcomes: &[Outcome]) -> anyhow::Result<()> {
+fn report(
+    args: &RunArgs,
+    outcomes: &[Outcome],
+    left_out: &[(Target, String)],
+) -> anyhow::Result<()> {
     if args.json {
         let rows = outcomes.iter().map(|outcome| {
             json!({
@@ -103,7 +113,10 @@ fn report(args: &RunArgs, outcomes: &[Outcome]) -> anyhow::Result<()> {
                 "failure": outcome.reply.as_ref().err().map(ToString::to_string),
             })
         });
-        let text = serde_json::to_string_pretty(&rows.collect::<Vec<_>>())? + "\n";
+        let left_out = (left_out.iter())
+            .map(|(target, why)| json!({ "target": target.name(), "left_out": why }));
+        let rows: Vec<_> = rows.chain(left_out).collect();
+        let text = serde_json::to_string_pretty(&rows)? + "\n";
         return Ok(output::print(text.as_bytes())?);
     }
     if args.target == TargetArg::All {
@@ -118,6 +131,9 @@ fn report(args: &RunArgs, outcomes: &[Outcome]) -> anyhow::Result<()> {
                 "{target:<13} {loaded} in {load_ms:.2} ms, {code_bytes} bytes of code; \
                  call {call_ms:.3} ms, {reply}"
             );
+        }
+        for (target, why) in left_out {
+            eprintln!("{target:<13} left out: {why}");
         }
     }
     Ok(())

@@ -12,6 +12,8 @@ pub(super) enum TargetArg {
     /// As native; arrays on the stack are guarded
     #[value(name = "native+stack")]
     NativeStack,
+    /// In the kernel, as BPF in a memory of its own; needs root, or CAP_BPF and CAP_PERFMON
+    Kernel,
     /// Each of them in turn
     All,
 }
@@ -23,6 +25,7 @@ impl TargetArg {
             Self::Isolated => vec![Target::Isolated],
             Self::Native => vec![Target::Native],
             Self::NativeStack => vec![Target::NativeStack],
+            Self::Kernel => vec![Target::Kernel],
             Self::All => possible.to_vec(),
         }
     }

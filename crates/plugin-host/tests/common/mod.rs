@@ -3,11 +3,13 @@
 #![allow(dead_code)] // Each test uses a part of it.
 
 use flask::{SecurityServer, Sid};
-use plugin_host::{Cache, HOST_CONTEXT, PLUGIN_CONTEXT, PluginHost, PluginSpec, base_policy};
+use plugin_host::{
+    Cache, HOST_CONTEXT, PLUGIN_CONTEXT, PluginHost, PluginSpec, Target, base_policy,
+};
 use security_server::{Server, cil};
 use std::sync::Arc;
 
-pub(crate) const NATIVE: &str = "(allow host_t plugin_t (plugin (load_native)))";
+pub(crate) const NATIVE: &str = "(allow host_t plugin_t (plugin (load_native load_kernel)))";
 
 pub(crate) fn server(rules: &str) -> Arc<Server> {
     let files = [("base.cil", base_policy()), ("rules.cil", rules.to_owned())];
@@ -35,3 +37,20 @@ pub(crate) const UPPER: &str = "long handle(const char *in, long n, char *out, l
     for (i = 0; i < n && i < room; i++) out[i] = in[i] >= 'a' && in[i] <= 'z' ? in[i] - 32 : in[i];
     return i;
 }";
+
+/// The targets that this machine permits; says which are left out, and why.
+pub(crate) fn targets() -> Vec<Target> {
+    let host = host_of(&server(NATIVE), None);
+    let mut targets = Target::ALL.to_vec();
+    targets.retain(|target| {
+        match host.load(&PluginSpec { target: *target, ..spec(target.name(), UPPER) }) {
+            Ok(_) => true,
+            Err(error) if *target == Target::Kernel => {
+                println!("left out: kernel: {error}");
+                false
+            }
+            Err(error) => panic!("{target}: {error}"),
+        }
+    });
+    targets
+}

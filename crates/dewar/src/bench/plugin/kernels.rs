@@ -1,12 +1,12 @@
 //! Kernels as plugins.
 
 use super::{Trial, limits};
-use bench::kernels::{Callable, Implementation, Kernel};
-use plugin_host::{PLUGIN_CONTEXT, PluginSpec, Session, Target};
-use std::{
-    rc::Rc,
-    time::{Duration, Instant},
+use bench::{
+    kernels::{Callable, Implementation, Kernel},
+    turns::Stopwatch,
 };
+use plugin_host::{PLUGIN_CONTEXT, PluginSpec, Session, Target};
+use std::{rc::Rc, time::Duration};
 
 /// Our own compiler, for one target.
 pub(super) struct Own {
@@ -50,7 +50,7 @@ impl Callable for Plugin {
     }
 
     fn run(&mut self, times: u32) -> Result<Duration, String> {
-        let start = Instant::now();
+        let start = Stopwatch::start();
         for _ in 0..times {
             self.length = self.session.run().map_err(|failure| failure.to_string())?;
         }

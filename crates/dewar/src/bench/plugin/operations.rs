@@ -7,17 +7,12 @@ use bench::{
     machine::Machine,
     statistics::Summary,
     table::{self, Style},
-    turns::{Batch, Turns},
+    turns::{Batch, Stopwatch, Turns},
 };
 use flask::{Class, Question, SecurityServer, perm};
 use plugin_host::{Cache, HOST_DECLARATIONS, PLUGIN_CONTEXT, PluginSpec, Session, Target};
 use serde::Serialize;
-use std::{
-    fmt::Display,
-    os::unix::fs::PermissionsExt,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{fmt::Display, os::unix::fs::PermissionsExt, sync::Arc, time::Duration};
 
 /// The image transcoder that "Kernel Plugins" (VM'04) measured, in E-code.
 const GRAY: &str = include_str!("../../../../../examples/plugins/gray.e");
@@ -48,7 +43,8 @@ pub(super) struct OperationReport {
 
 impl OperationReport {
     pub(super) fn table(&self, style: Style) -> String {
-        let headings = ["operation", "median", "± MAD", "min", "max"].map(str::to_owned);
+        let headings =
+            ["operation (processor time)", "median", "± MAD", "min", "max"].map(str::to_owned);
         let rows = self.operations.iter().map(|operation| {
             let mut row = vec![operation.name.clone()];
             match operation.ns {
@@ -99,7 +95,7 @@ fn text(error: impl Display) -> String {
 /// Repeats `work`, timing all of it.
 fn batch<'a, E: Display>(mut work: impl FnMut() -> Result<(), E> + 'a) -> Batch<'a> {
     Box::new(move |times| {
-        let start = Instant::now();
+        let start = Stopwatch::start();
         for _ in 0..times {
             work().map_err(text)?;
         }
@@ -131,7 +127,7 @@ fn calls<'a>(trial: &'a Trial, jobs: &mut Jobs<'a>) -> anyhow::Result<()> {
         let run = move |times: u32| {
             let mut took = [Duration::ZERO; 2];
             for (session, took) in [&mut asks, &mut turns].into_iter().zip(&mut took) {
-                let start = Instant::now();
+                let start = Stopwatch::start();
                 for _ in 0..times {
                     session.run().map_err(text)?;
                 }
@@ -203,12 +199,12 @@ fn load_and_unload(
 ) -> Result<(Duration, Duration), String> {
     let (mut load, mut unload) = (Duration::ZERO, Duration::ZERO);
     for _ in 0..times {
-        let start = Instant::now();
+        let start = Stopwatch::start();
         trial.plugins.load(spec).map_err(text)?;
-        let loaded = Instant::now();
+        load += start.elapsed();
+        let start = Stopwatch::start();
         trial.plugins.unload(spec.name);
-        unload += loaded.elapsed();
-        load += loaded - start;
+        unload += start.elapsed();
     }
     Ok((load, unload))
 }

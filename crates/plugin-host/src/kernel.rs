@@ -1,0 +1,83 @@
+//! A running instance in the kernel.
+
+use crate::{
+    calls::Calls,
+    hosted::Hosted,
+    instance::{CallFailure, reply_length},
+    plugin::Plugin,
+};
+use ecode::{KernelCode, KernelInstance, Value};
+use std::sync::Arc;
+
+pub(crate) struct Kernel {
+    instance: KernelInstance,
+    hosted: Hosted,
+    request_at: u64,
+    request_len: usize,
+    reply_at: u64,
+    reply_room: u64,
+    /// The last reply, copied out of the arena.
+    reply: Vec<u8>,
+}
+
+impl Kernel {
+    pub(crate) fn new(code: &KernelCode, plugin: &Arc<Plugin>) -> Result<Self, CallFailure> {
+        let hosted = Hosted::new(Calls::new(Arc::clone(plugin)));
+        let instance = code.instantiate(Box::new(hosted.clone()));
+        let mut instance = instance.map_err(|error| CallFailure::Unavailable(error.to_string()))?;
+        let base = instance.heap_base().unwrap_or_default().next_multiple_of(16);
+        let (request_len, reply_room, reply) = (0, 0, Vec::new());
+        Ok(Self {
+            instance,
+            hosted,
+            request_at: base,
+            request_len,
+            reply_at: base,
+            reply_room,
+            reply,
+        })
+    }
+
+    pub(crate) fn fill(&mut self, request: &[u8]) -> Result<(), CallFailure> {
+        let limits = self.hosted.with(|calls| calls.plugin.limits);
+        self.request_len = request.len();
+        self.reply_at = (self.request_at + request.len() as u64).next_multiple_of(16);
+        let wanted = limits.output_bytes.min(i32::MAX as usize) as u64;
+        let most = u64::from(limits.memory_bytes);
+        self.reply_room = wanted.min(most.saturating_sub(self.reply_at));
+        let fits = self.instance.grow_to(self.reply_at + self.reply_room)
+            && self.instance.write(self.request_at, request);
+        let why = || CallFailure::NoRoom("the request exceeds the plugin's memory".to_owned());
+        fits.then_some(()).ok_or_else(why)
+    }
+
+    pub(crate) fn run(&mut self) -> Result<usize, CallFailure> {
+        let (may_read, time) =
+            self.hosted.with(|calls| (calls.begin(), calls.plugin.limits.call_time));
+        let in_len = if may_read {
+            self.request_len as i64
+        } else {
+            let wiped = self.instance.write(self.request_at, &vec![0; self.request_len]);
+            debug_assert!(wiped, "the request was written there");
+            i64::from(crate::EACCES)
+        };
+        let args = [
+            Value::Ptr(self.request_at),
+            Value::I64(in_len),
+            Value::Ptr(self.reply_at),
+            Value::I64(self.reply_room as i64),
+        ];
+        let length = self.instance.call("handle", &args, time);
+        let may_write = self.hosted.with(Calls::end);
+        let Some(Value::I64(length)) = length? else {
+            return Err(CallFailure::Fault("`handle` returns no `long`".to_owned()));
+        };
+        let reply = reply_length(length, self.reply_room as usize)?;
+        Ok(if may_write { reply } else { 0 })
+    }
+
+    pub(crate) fn reply(&mut self, len: usize) -> &[u8] {
+        self.reply = self.instance.read(self.reply_at, len as u64).unwrap_or_default();
+        &self.reply
+    }
+}
