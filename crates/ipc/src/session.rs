@@ -30,6 +30,8 @@ pub struct Session {
     peer: Peer,
     checks: Checks,
     last: u32,
+    /// A reply did not find its way.
+    ended: bool,
     body: Body,
     descriptors: Vec<OwnedFd>,
 }
@@ -106,7 +108,7 @@ impl Session {
             answer(&mut socket, Status::Done, &[])?;
             Link::Socket(socket)
         };
-        Ok(Self { link, peer, checks, last: 0, body, descriptors: Vec::new() })
+        Ok(Self { link, peer, checks, last: 0, ended: false, body, descriptors: Vec::new() })
     }
 
     /// The next request that policy grants; a denied one is answered as such, and the service never sees it.
@@ -139,6 +141,9 @@ impl Session {
     }
 
     fn next(&mut self, until: &Deadline) -> Result<Head, LinkError> {
+        if self.ended {
+            return Err(LinkError::Gone);
+        }
         let wanted = Wanted::Not(self.last);
         let head = self.link.receive(wanted, &mut self.body, &mut self.descriptors, until)?;
         self.last = head.seq;
@@ -156,9 +161,15 @@ impl Session {
         if !message.fits() {
             return Err(SessionError::TooLong);
         }
-        // A client that makes no room for its reply does not want it.
-        Ok(self.link.send(&message, &Deadline::after(Some(TIMEOUT)))?)
+        deliver(&mut self.link, &mut self.ended, &message)
     }
+}
+
+/// Sends a reply, or ends the session: a client that makes no room for its reply does not want another.
+fn deliver(link: &mut Link, ended: &mut bool, message: &Message<'_>) -> Result<(), SessionError> {
+    let sent = link.send(message, &Deadline::after(Some(TIMEOUT)));
+    *ended |= sent.is_err();
+    Ok(sent?)
 }
 
 /// A call that policy has granted. Dropped without a reply, it is answered as unanswered.
@@ -246,9 +257,9 @@ impl Request<'_> {
     /// As for [`Request::reply`].
     pub fn echo(mut self) -> Result<(), SessionError> {
         self.answered = true;
-        let body = self.session.body.bytes();
-        let message = Message { seq: self.seq, word: Status::Done as u32, body, descriptors: &[] };
-        Ok(self.session.link.send(&message, &Deadline::after(Some(TIMEOUT)))?)
+        let Session { link, ended, body, .. } = &mut *self.session;
+        let (word, body) = (Status::Done as u32, body.bytes());
+        deliver(link, ended, &Message { seq: self.seq, word, body, descriptors: &[] })
     }
 }
 

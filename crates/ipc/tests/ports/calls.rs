@@ -1,8 +1,6 @@
 //! What both transports do alike.
 
-mod common;
-
-use common::{TRANSPORTS, World, beside, echo};
+use crate::world::{TRANSPORTS, World, beside, echo};
 use ipc::{Access, Call, CallError, ConnectError, MAX_MESSAGE, Port, Server, SessionError};
 use proptest::prelude::*;
 use std::{

@@ -1,8 +1,6 @@
 //! What policy decides about calls, on both transports.
 
-mod common;
-
-use common::{TRANSPORTS, World, beside, echo};
+use crate::world::{TRANSPORTS, World, beside, echo};
 use flask::{Class, Sid, perm};
 use ipc::{
     Access, CallError, ConnectError, Guard, PeerTable, Port, Record, Request, Server, Transport,
