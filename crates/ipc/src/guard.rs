@@ -1,0 +1,143 @@
+//! What a port asks before a request reaches its service.
+
+use crate::{
+    head::Status,
+    peer::{Peer, PeerLabels},
+};
+use avc::{Avc, Hint};
+use flask::{AccessVector, Class, InitialSid, Question, Sid, perm};
+use std::sync::Arc;
+
+/// A decision that policy wants on record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// Who asked for what.
+    pub question: Question,
+    /// What was asked for.
+    pub requested: AccessVector,
+    /// Whether it was granted.
+    pub granted: bool,
+    /// The process that called.
+    pub pid: i32,
+}
+
+/// Everything that decides about the calls of one port.
+#[derive(Clone)]
+pub struct Guard {
+    avc: Arc<Avc>,
+    labels: Arc<dyn PeerLabels>,
+    port: Sid,
+    audit: Option<Arc<dyn Fn(Record) + Send + Sync>>,
+}
+
+impl Guard {
+    /// Decides about a port labelled `port` by `avc`, for processes that `labels` knows.
+    #[must_use]
+    pub fn new(avc: Arc<Avc>, labels: Arc<dyn PeerLabels>, port: Sid) -> Self {
+        Self { avc, labels, port, audit: None }
+    }
+
+    /// Tells `audit` of every decision that policy wants on record. It runs before the call goes on.
+    #[must_use]
+    pub fn with_audit(self, audit: impl Fn(Record) + Send + Sync + 'static) -> Self {
+        Self { audit: Some(Arc::new(audit)), ..self }
+    }
+
+    fn granted(&self, asked: (Sid, Sid, AccessVector), hint: &Hint, peer: &Peer) -> bool {
+        let (ssid, tsid, requested) = asked;
+        let question = Question { ssid, tsid, tclass: Class::Port };
+        // No answer is a denial.
+        let Ok(verdict) = self.avc.has_perm(question, requested, hint) else { return false };
+        let granted = verdict.granted();
+        if let Some(audit) = self.audit.as_ref().filter(|_| !verdict.audit.is_empty()) {
+            audit(Record { question, requested, granted, pid: peer.pid() });
+        }
+        granted
+    }
+}
+
+/// Whether a port checks its calls.
+#[derive(Clone)]
+pub enum Access {
+    /// On every call.
+    Checked(Guard),
+    /// Never: every call is granted, its client is `unlabeled`. What the price of checking is measured against.
+    Unchecked,
+}
+
+/// What is known of one connection.
+pub(crate) struct Checks {
+    access: Access,
+    client: Sid,
+    generation: u64,
+    connect: Hint,
+    specify: Hint,
+    connect_named: Hint,
+}
+
+/// The labels of one call.
+#[derive(Clone, Copy)]
+pub(crate) struct Caller {
+    /// Of the process that calls.
+    pub(crate) peer: Sid,
+    /// Of the one in whose name it calls.
+    pub(crate) client: Sid,
+}
+
+impl Checks {
+    /// What holds for `peer`, if it may connect at all.
+    pub(crate) fn begin(access: Access, peer: &Peer) -> Result<Self, Status> {
+        let mut checks = Self {
+            access,
+            client: InitialSid::Unlabeled.into(),
+            generation: 0,
+            connect: Hint::default(),
+            specify: Hint::default(),
+            connect_named: Hint::default(),
+        };
+        if let Access::Checked(guard) = &checks.access {
+            (checks.client, checks.generation) = identify(guard, peer)?;
+            checks.admit(0, peer)?;
+        }
+        Ok(checks)
+    }
+
+    /// Decides about a call made in the name of the SID numbered `named`, or its own for 0.
+    ///
+    /// `connect` must be granted to the process that calls, and to the one in whose name it does so: nobody
+    /// reaches by way of a service what it may not reach itself.
+    #[inline]
+    pub(crate) fn admit(&mut self, named: u32, peer: &Peer) -> Result<Caller, Status> {
+        let guard = match &self.access {
+            Access::Checked(guard) => guard,
+            Access::Unchecked => {
+                let client = Sid::new(named).unwrap_or(self.client);
+                return Ok(Caller { peer: self.client, client });
+            }
+        };
+        if guard.labels.generation() != self.generation {
+            (self.client, self.generation) = identify(guard, peer)?;
+        }
+        let itself = self.client;
+        let connect = |sid| (sid, guard.port, perm::port::CONNECT);
+        if !guard.granted(connect(itself), &self.connect, peer) {
+            return Err(Status::Denied);
+        }
+        let Some(client) = Sid::new(named) else {
+            return Ok(Caller { peer: itself, client: itself });
+        };
+        let specify = (itself, client, perm::port::SPECIFY_CLIENT);
+        let granted = guard.granted(specify, &self.specify, peer)
+            && guard.granted(connect(client), &self.connect_named, peer);
+        if granted { Ok(Caller { peer: itself, client }) } else { Err(Status::DeniedName) }
+    }
+}
+
+/// The label of `peer`, and the state of the record that it follows from.
+fn identify(guard: &Guard, peer: &Peer) -> Result<(Sid, u64), Status> {
+    // In this order: a change between the two is noticed by the next call. And it lives after its label was
+    // looked up, so the label was not that of another process with the same number.
+    let generation = guard.labels.generation();
+    let sid = guard.labels.sid(peer).filter(|_| peer.is_alive());
+    sid.map(|sid| (sid, generation)).ok_or(Status::Denied)
+}

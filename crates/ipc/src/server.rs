@@ -1,0 +1,176 @@
+//! The end that is called: it listens, and gives each client a session of its own.
+
+use crate::{
+    guard::Access,
+    session::{Request, Session, SessionError},
+};
+use rustix::{
+    io::Errno,
+    net::{
+        AddressFamily, Shutdown, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind,
+        listen, shutdown, socket_with, sockopt::set_socket_passcred,
+    },
+};
+use std::{
+    fs, io,
+    os::fd::OwnedFd,
+    path::{Path, PathBuf},
+    sync::{
+        Arc, Mutex, PoisonError, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+    time::Duration,
+};
+
+/// Connections that wait to be accepted.
+const BACKLOG: i32 = 128;
+
+/// The most connections at a time, unless told otherwise. Each takes a thread and 256 KiB.
+const SESSIONS: usize = 128;
+
+/// How long to wait before accepting again when the system has no descriptors or threads left.
+const RESPITE: Duration = Duration::from_millis(50);
+
+/// A service's port, at a path.
+pub struct Server {
+    listener: OwnedFd,
+    path: PathBuf,
+    access: Access,
+    max_sessions: usize,
+    sessions: Mutex<Vec<Weak<OwnedFd>>>,
+    stopped: AtomicBool,
+}
+
+impl Server {
+    /// Listens at `path`, which must not exist yet, and is removed when the server is dropped.
+    ///
+    /// # Errors
+    ///
+    /// Whatever the system says; `AddrInUse` if something is there.
+    pub fn bind(path: &Path, access: Access) -> io::Result<Self> {
+        let flags = SocketFlags::CLOEXEC;
+        let listener = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
+        // Inherited by every connection, so that no packet is ever sent without its sender's identity.
+        set_socket_passcred(&listener, true)?;
+        bind(&listener, &SocketAddrUnix::new(path)?)?;
+        let server = Self {
+            listener,
+            path: path.to_owned(),
+            access,
+            max_sessions: SESSIONS,
+            sessions: Mutex::default(),
+            stopped: AtomicBool::new(false),
+        };
+        listen(&server.listener, BACKLOG)?;
+        Ok(server)
+    }
+
+    /// Takes that many connections at a time; whoever else comes is told that the service is busy.
+    #[must_use]
+    pub fn with_max_sessions(mut self, max_sessions: usize) -> Self {
+        self.max_sessions = max_sessions;
+        self
+    }
+
+    /// The next client that policy lets connect; others are sent away. For a service with a loop of its own.
+    ///
+    /// # Errors
+    ///
+    /// Whatever the system says; `BrokenPipe` after [`Server::stop`].
+    pub fn accept(&self) -> io::Result<Session> {
+        loop {
+            if let Ok(session) = self.admit(self.accept_socket()?) {
+                return Ok(session);
+            }
+        }
+    }
+
+    /// Serves every client in a thread of its own until [`Server::stop`]: what one client does, or does not do,
+    /// holds up no other. A request that `service` drops is answered as such.
+    ///
+    /// # Errors
+    ///
+    /// Whatever the system says about the listening socket.
+    ///
+    /// # Panics
+    ///
+    /// When it ends, if `service` has panicked; only that one session ended at once.
+    pub fn serve(&self, service: impl Fn(Request<'_>) + Sync) -> io::Result<()> {
+        let service = &service;
+        thread::scope(|scope| {
+            loop {
+                let fd = match self.accept_socket() {
+                    Ok(fd) => fd,
+                    Err(_) if self.stopped.load(Ordering::Acquire) => return Ok(()),
+                    Err(error) => return Err(error),
+                };
+                let serve = move || {
+                    // Whatever ends a session, it ends only this one.
+                    if let Ok(mut session) = self.admit(fd) {
+                        while let Ok(request) = session.recv(None) {
+                            service(request);
+                        }
+                    }
+                };
+                if thread::Builder::new().spawn_scoped(scope, serve).is_err() {
+                    thread::sleep(RESPITE);
+                }
+            }
+        })
+    }
+
+    /// Ends [`Server::serve`] and every session. Requests that are being served are finished first; their
+    /// clients see [`CallError::Gone`](crate::CallError::Gone).
+    pub fn stop(&self) {
+        self.stopped.store(true, Ordering::Release);
+        // Neither can fail in a way that matters: a socket that is not connected any more has ended, too.
+        let _ = shutdown(&self.listener, Shutdown::Both);
+        for session in self.sessions().iter().filter_map(Weak::upgrade) {
+            let _ = shutdown(&session, Shutdown::Both);
+        }
+    }
+
+    fn accept_socket(&self) -> io::Result<OwnedFd> {
+        loop {
+            match accept_with(&self.listener, SocketFlags::CLOEXEC) {
+                Err(_) if self.stopped.load(Ordering::Acquire) => {
+                    return Err(io::ErrorKind::BrokenPipe.into());
+                }
+                Err(Errno::INTR | Errno::CONNABORTED) => {}
+                Err(Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::NOBUFS) => {
+                    thread::sleep(RESPITE);
+                }
+                Err(error) => return Err(error.into()),
+                Ok(fd) => return Ok(fd),
+            }
+        }
+    }
+
+    fn admit(&self, fd: OwnedFd) -> Result<Session, SessionError> {
+        let fd = Arc::new(fd);
+        let room = self.register(&fd);
+        Session::begin(fd, self.access.clone(), room)
+    }
+
+    /// Notes a session, so that [`Server::stop`] reaches it; tells whether there is room for it.
+    fn register(&self, fd: &Arc<OwnedFd>) -> bool {
+        let mut sessions = self.sessions();
+        sessions.retain(|session| session.strong_count() > 0);
+        sessions.push(Arc::downgrade(fd));
+        // After it is noted: `stop` either finds it or has been seen here.
+        sessions.len() <= self.max_sessions && !self.stopped.load(Ordering::Acquire)
+    }
+
+    fn sessions(&self) -> std::sync::MutexGuard<'_, Vec<Weak<OwnedFd>>> {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.stop();
+        // If somebody else has removed it, all the better.
+        let _ = fs::remove_file(&self.path);
+    }
+}
