@@ -36,7 +36,9 @@ pub(crate) fn report(error: anyhow::Error) -> ExitCode {
         Err(error) => error,
     };
     let error = match error.downcast::<CompileErrors>() {
-        Ok(errors) => return diagnose(errors),
+        Ok(errors) => {
+            return errors.messages.into_iter().map(diagnose).last().unwrap_or(USAGE.into());
+        }
         Err(error) => error,
     };
     let status = if error.is::<Usage>() {
