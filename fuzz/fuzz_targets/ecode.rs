@@ -6,6 +6,7 @@ use libfuzzer_sys::fuzz_target;
 fuzz_target!(|text: &str| {
     if let Ok(compiled) = ecode::compile(&ecode::Input::new("fuzz", text)) {
         compiled.module.verify().expect("well formed");
+        compiled.module.with_vectors().verify().expect("well formed with vectors");
         let _ = ecode::wasm::emit(&compiled.module, &ecode::wasm::WasmOptions::default());
     }
 });

@@ -2,7 +2,7 @@
 //! runs, beside the same text through gcc.
 
 use ecode::{
-    Input, IsolatedEngine, IsolatedOptions, KernelCode, KernelOptions, NativeCode, NoHost,
+    Address, Input, IsolatedEngine, IsolatedOptions, KernelCode, KernelOptions, NativeCode, NoHost,
     Protection, Value, compile,
 };
 use std::{
@@ -95,9 +95,10 @@ fn gray(isolated: &mut ecode::IsolatedInstance, module: &ecode::ir::Module) {
         let image: Vec<u8> = (0..size).map(|i| (i * 7 + i / 3) as u8).collect();
         let (src, dst) = (base, base + size as u64);
         assert!(isolated.write(src, &image));
-        let args = [Value::Ptr(src), Value::Ptr(dst), Value::I64(size as i64)];
+        let args = (Address(src), Address(dst), size as i64);
+        let gray = isolated.entry::<_, i64>("gray").expect("it is there");
         per_byte("isolated", size, || {
-            let _ = isolated.call("gray", &args, Duration::from_secs(10));
+            let _ = isolated.enter(&gray, args, Duration::from_secs(10));
         });
         for (name, protection) in
             [("native", Protection::None), ("native+stack", Protection::Stack)]
@@ -107,8 +108,9 @@ fn gray(isolated: &mut ecode::IsolatedInstance, module: &ecode::ir::Module) {
             let mut native = unsafe { code.instantiate(Box::new(NoHost)) };
             let mut out = vec![0_u8; size];
             let (src, dst) = (image.as_ptr() as u64, out.as_mut_ptr() as u64);
-            let args = [Value::Ptr(src), Value::Ptr(dst), Value::I64(size as i64)];
-            per_byte(name, size, || drop(native.call("gray", &args)));
+            let args = (Address(src), Address(dst), size as i64);
+            let gray = native.entry::<_, i64>("gray").expect("it is there");
+            per_byte(name, size, || drop(native.enter(&gray, args)));
             let isolated_out = isolated.read(base + size as u64, size as u64 / 3);
             assert_eq!(isolated_out.as_deref(), Some(&out[..size / 3]), "{name}");
         }

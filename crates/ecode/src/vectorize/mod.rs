@@ -19,6 +19,8 @@
 
 mod analyse;
 mod emit;
+mod lanes;
+mod ranges;
 mod scalar;
 
 use crate::ir::{Block, BlockId, Body, Module};
