@@ -5,7 +5,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 DEWAR := $(TARGET)/release/dewar
 export RUST_BACKTRACE ?= 0
 
-.PHONY: demo test check build bench install clean
+.PHONY: demo test check fuzz build bench install clean
 
 build: $(DEWAR)
 
@@ -20,7 +20,7 @@ demo:
 
 # Everything: format, lints, documents, dependencies, tests.
 test:
-	scripts/setup tools
+	scripts/setup cargo-deny
 	$(MAKE) --no-print-directory check
 	$(CARGO) test --workspace --locked --no-run
 	DEWAR_BIN=$(abspath $(TARGET)/debug/dewar) $(CARGO) test --workspace --locked
@@ -30,6 +30,11 @@ check:
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --workspace --no-deps --locked --document-private-items
 	cargo deny --locked check --hide-inclusion-graph licenses bans sources
+
+# A minute of each fuzz target, from the kept corpus. Needs a nightly toolchain.
+fuzz:
+	scripts/setup cargo-fuzz
+	scripts/fuzz
 
 install: $(DEWAR)
 	install -D -m 755 $(DEWAR) $(DESTDIR)/usr/local/bin/dewar

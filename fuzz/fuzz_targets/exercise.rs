@@ -6,6 +6,7 @@ use security_server::{ClassId, Engine, RoleId, TypeId, UserId};
 /// Decides, labels, explains, analyses and writes with the policy. Nothing here may panic.
 pub(crate) fn exercise(policy: Policy) {
     let _ = policy.violations();
+    let _ = policy.excesses();
     let _ = policy.to_cil();
     let types = policy.types.len().min(6);
     let classes = policy.classes.len().min(4);

@@ -152,13 +152,94 @@ fn a_rule_that_breaks_a_promise_is_named_with_it() {
 }
 
 #[test]
+fn a_rule_beyond_its_bounds_is_named_with_both_types_and_places() {
+    let bounds = "(typebounds web_t cgi_t)\n";
+    let (_dir, good) = with_policy(&format!("{bounds}(allow cgi_t log_t (file (read)))"));
+    let said = dewar(&["policy", "check", &good]);
+    assert_eq!((said.status, said.out.as_str()), (0, ""));
+    let (_dir, bad) = with_policy(&format!("{bounds}(allow cgi_t log_t (file (read write)))"));
+    let said = dewar(&["policy", "check", &bad]);
+    assert_eq!(said.status, 2);
+    for part in [
+        "(allow cgi_t log_t (file (read write)))",
+        "p.cil:10",
+        "grants (write) to cgi_t on log_t, which web_t may not do",
+        "(typebounds web_t cgi_t)",
+        "p.cil:9",
+    ] {
+        assert!(said.out.contains(part), "{part}\n{}", said.out);
+    }
+    assert!(said.err.contains("goes beyond its bounds"), "{}", said.err);
+    let said = dewar(&["policy", "check", "--json", &bad]);
+    assert!(said.out.contains("\"breaks\":\"typebounds\""), "{}", said.out);
+}
+
+#[test]
+fn rules_of_every_kind_are_found() {
+    let (_dir, path) = with_policy(
+        "(role s) (roleallow r s) (roletransition r log_t process s)
+(allowx web_t log_t (ioctl file ((range 0x1000 0x10ff))))",
+    );
+    let query = |more: &[&str]| dewar(&[&["policy", "query", "-f", &path], more].concat());
+    for (args, want) in [
+        (&["-k", "roleallow"][..], "(roleallow r s)\n"),
+        (&["-t", "s"], "(roleallow r s)\n"),
+        (&["-k", "roletransition", "-s", "r"], "(roletransition r log_t process s)\n"),
+        (
+            &["-k", "typetransition", "-c", "file"],
+            "(typetransition web_t log_t file \"audit\" secret_t)\n",
+        ),
+    ] {
+        assert_eq!(query(args).out, want, "{args:?}");
+    }
+    let found = query(&["-x", "0x1010"]).out;
+    assert!(
+        found.starts_with("(allowx web_t log_t (ioctl file ((range 0x1000 0x10ff))))"),
+        "{found}"
+    );
+    assert_eq!(query(&["-x", "0x2000"]).out, "");
+    assert!(query(&["-s", "none"]).err.contains("no type, attribute or role `none`"));
+    assert!(query(&["-p", "none"]).err.contains("no permission `none`"));
+}
+
+#[test]
+fn what_bears_on_authority_is_compared_statement_by_statement() {
+    let (_old_dir, old) =
+        with_policy("(role s) (boolean b true) (allow web_t web_t (file (read)))");
+    let (_new_dir, new) = with_policy(
+        "(role t) (roleallow r t) (boolean b false) (typepermissive cgi_t) (typebounds web_t cgi_t)
+(constrain (file (read)) (eq u1 u2)) (allow web_t web_t (file (read))) (allow cgi_t web_t (file (read write)))
+(booleanif b (true (allow web_t secret_t (file (read)))))",
+    );
+    let said = dewar(&["policy", "diff", &old, &new]);
+    let lines: Vec<&str> = said.out.lines().collect();
+    let want = [
+        "+ cgi_t web_t file { read }",
+        "+ web_t secret_t file { read } if b is true",
+        "~ boolean b: true -> false",
+        "+ constraint (constrain (file (read)) (eq u1 u2))",
+        "+ permissive cgi_t",
+        "- role s",
+        "+ role t",
+        "+ roleallow (roleallow r t)",
+        "+ typebounds cgi_t: web_t",
+    ];
+    assert_eq!(lines, want);
+    let said = dewar(&["policy", "diff", "--only", "boolean", "--json", &old, &new]);
+    let json = "{\"about\":\"b\",\"new\":\"false\",\"old\":\"true\",\"section\":\"boolean\"}\n";
+    assert_eq!(said.out, json);
+    assert_eq!(dewar(&["policy", "diff", "--only", "nothing", &old, &new]).status, 2);
+}
+
+#[test]
 fn authority_is_compared_not_text() {
     let (_old_dir, old) = with_policy("");
     let (_new_dir, new) = with_policy(
         "(typeattribute both) (typeattributeset both (log_t secret_t)) (allow web_t both (file (read)))",
     );
-    assert_eq!(dewar(&["policy", "diff", &old, &new]).out, "+ web_t secret_t file { read }\n");
-    assert_eq!(dewar(&["policy", "diff", &new, &old]).out, "- web_t secret_t file { read }\n");
+    let authority = |a: &str, b: &str| dewar(&["policy", "diff", "--only", "authority", a, b]).out;
+    assert_eq!(authority(&old, &new), "+ web_t secret_t file { read }\n");
+    assert_eq!(authority(&new, &old), "- web_t secret_t file { read }\n");
     assert_eq!(dewar(&["policy", "diff", &old, &old]).out, "");
 }
 
@@ -170,6 +251,31 @@ fn an_exported_policy_is_a_policy_again() {
     let exported = exported.to_str().unwrap();
     assert_eq!(dewar(&["policy", "diff", &path, exported]).out, "");
     assert_eq!(dewar(&["policy", "check", exported]).status, 0);
+}
+
+#[test]
+fn every_policy_subcommand_prints_json() {
+    let (_dir, path) = with_policy("");
+    let policy = &["-f", &path][..];
+    for args in [
+        &["list"][..],
+        &["show", &path],
+        &[&["query"], policy].concat(),
+        &[&["av"], policy, &[WEB, LOG, "file"]].concat(),
+        &[&["transition"], policy, &[WEB, LOG, "file"]].concat(),
+        &[&["member"], policy, &[WEB, LOG, "file"]].concat(),
+        &[&["change"], policy, &[WEB, LOG, "file"]].concat(),
+        &["diff", "workspace", &path],
+        &["export", &path],
+    ] {
+        let said = dewar(&[&["policy"], args, &["--json"]].concat());
+        assert_eq!((said.status, said.err.as_str()), (0, ""), "{args:?}");
+        assert!(!said.out.is_empty(), "{args:?}");
+        for line in said.out.lines() {
+            let object = line.starts_with('{') && line.ends_with('}');
+            assert!(object, "{args:?}: {line}");
+        }
+    }
 }
 
 #[test]

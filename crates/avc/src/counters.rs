@@ -32,7 +32,7 @@ struct Lease(usize);
 
 impl Lease {
     fn take() -> Self {
-        let lowest_free = |leased: u64| (leased != u64::MAX).then_some(leased | (leased + 1));
+        let lowest_free = |leased: u64| (leased != u64::MAX).then(|| leased | (leased + 1));
         let before = LEASED.fetch_update(Ordering::Acquire, Ordering::Relaxed, lowest_free);
         Self(before.map_or(COMMON, |leased| leased.trailing_ones() as usize))
     }
@@ -113,6 +113,12 @@ mod tests {
             }
         });
         assert_eq!(counters.stats(), Stats { cache: (threads * each) as u64, ..Stats::default() });
+    }
+
+    #[test]
+    fn more_leases_than_shares_are_for_the_common_one() {
+        let leases: Vec<Lease> = (0..=OWNED).map(|_| Lease::take()).collect();
+        assert_eq!(leases.last().map(|lease| lease.0), Some(COMMON));
     }
 
     #[test]

@@ -16,6 +16,14 @@ pub fn on_terminal() -> impl FnMut(Progress<'_>) {
     }
 }
 
+/// Says what comes, on one line of standard error if that is a terminal.
+pub fn note(what: &str) {
+    if stderr().is_terminal() {
+        let _ = write!(stderr(), "\r\x1b[K{what}");
+        let _ = stderr().flush();
+    }
+}
+
 /// Clears the line again.
 pub fn clear() {
     if stderr().is_terminal() {

@@ -1,4 +1,4 @@
-//! The system calls that no library offers safely: fork, and the two ends of a seccomp notification.
+//! What no library offers safely: fork, the two ends of a seccomp notification, and code in shared objects.
 
 use rustix::process::Pid;
 use std::{
@@ -150,4 +150,55 @@ pub(crate) fn answer_with(listener: BorrowedFd<'_>, id: u64, fd: BorrowedFd<'_>)
 
 fn check(returned: libc::c_int) -> io::Result<()> {
     if returned < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// A function `long handle(const unsigned char *in, long n, unsigned char *out, long room)`.
+type Handle = unsafe extern "C" fn(*const u8, libc::c_long, *mut u8, libc::c_long) -> libc::c_long;
+
+/// A shared object of a kernel, which gcc made of a text that is part of this crate.
+pub(crate) struct SharedObject {
+    handle: Handle,
+    /// Holds the code that `handle` points to.
+    _library: libloading::Library,
+}
+
+impl SharedObject {
+    /// Loads it.
+    ///
+    /// # Errors
+    ///
+    /// Says why it cannot be loaded.
+    pub(crate) fn open(path: &std::path::Path) -> Result<Self, String> {
+        // SAFETY: the object was made just now from one of this crate's kernels, which have no initialisers.
+        let library = unsafe { libloading::Library::new(path) }.map_err(|e| e.to_string())?;
+        // SAFETY: every kernel defines `handle` with this signature.
+        let handle = unsafe { library.get::<Handle>(c"handle") }.map_err(|e| e.to_string())?;
+        let handle = *handle;
+        Ok(Self { handle, _library: library })
+    }
+
+    /// Calls it; the length of the reply.
+    pub(crate) fn handle(&self, request: &[u8], reply: &mut [u8]) -> usize {
+        let (n, room) = (request.len() as libc::c_long, reply.len() as libc::c_long);
+        // SAFETY: kernels read `n` bytes at `in` and write at most `room` bytes at `out`; these are the lengths of
+        // the two slices. Their static data is theirs alone: this object has one caller, by `&mut` of its owner.
+        let length = unsafe { (self.handle)(request.as_ptr(), n, reply.as_mut_ptr(), room) };
+        usize::try_from(length).unwrap_or(usize::MAX)
+    }
+}
+
+/// What `work` returns, and how many instructions it took outside of the kernel.
+///
+/// # Errors
+///
+/// Says why this machine does not count.
+pub(crate) fn instructions<T>(work: impl FnOnce() -> T) -> Result<(T, u64), String> {
+    use perf_event::{Builder, events::Hardware};
+    let why = |error: io::Error| format!("perf_event_open: {error}");
+    let mut counter = Builder::new(Hardware::INSTRUCTIONS).exclude_kernel(true).build();
+    let counter = counter.as_mut().map_err(|error| format!("perf_event_open: {error}"))?;
+    counter.enable().map_err(why)?;
+    let done = work();
+    counter.disable().map_err(why)?;
+    Ok((done, counter.read().map_err(why)?))
 }

@@ -17,7 +17,8 @@ pub enum Style {
 }
 
 /// A table of these headings and rows; all columns but the first are numbers.
-pub(crate) fn draw(style: Style, headings: &[String], rows: Vec<Vec<String>>) -> String {
+#[must_use]
+pub fn draw(style: Style, headings: &[String], rows: Vec<Vec<String>>) -> String {
     let mut table = Table::new();
     table.load_style(match style {
         Style::Plain => presets::UTF8_BORDERS_ONLY,
@@ -94,6 +95,15 @@ fn figure_cells(figures: &Figures) -> [String; 10] {
 /// A slowdown in percent, or as a factor where percent would mislead.
 fn slowdown(ratio: f64) -> String {
     if ratio >= 2.0 { format!("{ratio:.2} ×") } else { format!("{:+.1} %", (ratio - 1.0) * 100.0) }
+}
+
+/// Nanoseconds in the unit that leaves few digits.
+#[must_use]
+pub fn nanoseconds(nanoseconds: f64) -> String {
+    match nanoseconds {
+        ns if ns < 99.95 => format!("{ns:.1} ns"),
+        ns => seconds(ns / 1e9),
+    }
 }
 
 /// Seconds in the unit that leaves few digits.

@@ -1,5 +1,7 @@
 //! `dewar bench`: what protection costs here.
 
+mod plugin;
+
 use crate::output;
 use anyhow::Context as _;
 use bench::{
@@ -23,6 +25,7 @@ Examples:
   dewar bench build --undo 'make clean' -- make  a build of your own, in the working directory
   dewar bench syscalls                           single system calls, beside the least that mediation can cost
   dewar bench walk; dewar bench start            a walk over a tree of files; the start of `true`
+  dewar bench plugin                             plugins: calls, loading, kernels beside gcc and LuaJIT
   dewar bench sample DIR                         write the sample application, to look at or to build by hand
 
 Configurations are run in turn, in an order shuffled anew each round; the first round is not counted. Figures are
@@ -46,6 +49,8 @@ enum What {
     Walk(MeasureArgs),
     /// The start and end of `true`
     Start(MeasureArgs),
+    /// Plugins: single operations, and kernels on every target beside gcc and LuaJIT
+    Plugin(plugin::PluginArgs),
     /// Write the sample application into a directory
     Sample {
         /// Where to; it is created if it does not exist
@@ -117,6 +122,7 @@ pub(crate) fn run(args: BenchArgs) -> anyhow::Result<()> {
         What::Syscalls(measure) => syscalls(&measure),
         What::Walk(measure) => compare(Workload::walk(worker()?), &measure),
         What::Start(measure) => compare(Workload::start(), &measure),
+        What::Plugin(args) => plugin::run(&args),
         What::Sample { directory } => sample::write(&directory)
             .with_context(|| format!("cannot write the sample to `{}`", directory.display())),
         What::Worker { task } => Ok(output::print((task.run()? + "\n").as_bytes())?),

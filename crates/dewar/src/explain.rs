@@ -5,7 +5,7 @@ use crate::{
     run::{Denial, Journal, RunRecord},
 };
 use clap::Args;
-use monitor::Record;
+use monitor::{Record, visible};
 use std::fmt::Write as _;
 
 const EXAMPLES: &str = "\
@@ -30,16 +30,15 @@ pub(crate) struct ExplainArgs {
 /// Carries out `dewar explain`.
 pub(crate) fn run(args: &ExplainArgs) -> anyhow::Result<()> {
     let record = Journal::last()?;
-    let text =
-        if args.json { serde_json::to_string_pretty(&record)? + "\n" } else { tell(&record)? };
+    let text = if args.json { output::json(&record)? } else { tell(&record)? };
     Ok(output::print(text.as_bytes())?)
 }
 
 /// The record, for people.
 fn tell(record: &RunRecord) -> Result<String, std::fmt::Error> {
     let mut text = String::new();
-    let command = record.command.join(" ");
-    writeln!(text, "`{command}` under {}: exit status {}", record.profile, record.status)?;
+    let (command, profile) = (visible(&record.command.join(" ")), visible(&record.profile));
+    writeln!(text, "`{command}` under {profile}: exit status {}", record.status)?;
     if record.denials.is_empty() {
         writeln!(text, "nothing was denied")?;
     }
@@ -57,10 +56,11 @@ fn tell_denial(text: &mut String, denial: &Denial) -> std::fmt::Result {
     let record = &denial.record;
     let times = if record.count > 1 { format!(", {} times", record.count) } else { String::new() };
     let missing = record.missing.join(" ");
-    writeln!(text, "{} may not {missing} {}{times}", record.comm, record.object)?;
+    let (comm, object) = (visible(&record.comm), visible(&record.object));
+    writeln!(text, "{comm} may not {missing} {object}{times}")?;
     let mut line = |name: &str, value: &str| match value {
         "" => Ok(()),
-        value => writeln!(text, "  {name:13}{value}"),
+        value => writeln!(text, "  {name:13}{}", visible(value)),
     };
     line("program", &record.program)?;
     line("call", &record.call)?;
@@ -77,6 +77,9 @@ fn tell_denial(text: &mut String, denial: &Denial) -> std::fmt::Result {
 fn in_profile(record: &Record) -> Option<String> {
     let wants = |names: &[&str]| record.missing.iter().any(|name| names.contains(&name.as_str()));
     let list = match record.tclass.as_str() {
+        "dir" if !record.missing.iter().any(|name| name != "read" && name != "open") => {
+            "files.list"
+        }
         "file" | "dir" | "lnk_file" | "chr_file" | "fifo_file" | "sock_file" => {
             if wants(&["execute", "execute_no_trans"]) {
                 "files.exec"
@@ -84,6 +87,8 @@ fn in_profile(record: &Record) -> Option<String> {
                 && !wants(&["write", "append", "create"])
             {
                 "files.read"
+            } else if wants(&["setid"]) {
+                return None;
             } else {
                 "files.write"
             }
@@ -93,12 +98,30 @@ fn in_profile(record: &Record) -> Option<String> {
         "unix_stream_socket" if wants(&["connectto"]) => "network.connect",
         "unix_dgram_socket" if wants(&["sendto"]) => {
             let name = record.object.strip_prefix("unix:")?;
-            return Some(format!("network.connect = [{:?}]", format!("unixgram:{name}")));
+            return Some(entry("network.connect", &format!("unixgram:{}", literal(name))));
         }
         _ => return None,
     };
-    let named = !record.object.is_empty();
-    named.then(|| format!("{list} = [{:?}]", record.object))
+    let is_path = list.starts_with("files.") || record.object.starts_with("unix:");
+    let object = if is_path { literal(&record.object) } else { record.object.clone() };
+    (!object.is_empty()).then(|| entry(list, &object))
+}
+
+/// A line of a profile. A string of JSON is one of TOML, once no control character is left in it.
+fn entry(list: &str, value: &str) -> String {
+    format!("{list} = [{}]", serde_json::json!(value))
+}
+
+/// The pattern for `path` and nothing else.
+fn literal(path: &str) -> String {
+    let mut pattern = String::with_capacity(path.len());
+    for c in path.chars() {
+        if r"\*?[{$".contains(c) {
+            pattern.push('\\');
+        }
+        pattern.push(c);
+    }
+    pattern
 }
 
 #[cfg(test)]
@@ -130,23 +153,41 @@ mod tests {
             ("file", &["write"], "/etc/x", "files.write = [\"/etc/x\"]"),
             ("file", &["execute"], "/opt/x", "files.exec = [\"/opt/x\"]"),
             ("dir", &["add_name"], "/etc", "files.write = [\"/etc\"]"),
+            ("dir", &["read", "open"], "/home/me", "files.list = [\"/home/me\"]"),
             (
                 "unix_dgram_socket",
                 &["sendto"],
                 "unix:/dev/log",
                 "network.connect = [\"unixgram:/dev/log\"]",
             ),
-            (
-                "endpoint",
-                &["name_connect"],
-                "192.0.2.1:443",
-                "network.connect = [\"192.0.2.1:443\"]",
-            ),
+            ("endpoint", &["name_connect"], "[::1]:443", "network.connect = [\"[::1]:443\"]"),
+            ("file", &["write"], "/a*b\\\u{1b}\"", r#"files.write = ["/a\\*b\\\\\u001b\""]"#),
         ] {
             let denials = vec![denial(tclass, missing, object)];
             let text = tell(&RunRecord { denials, ..RunRecord::default() }).unwrap();
             assert!(text.contains(want), "{text}");
             assert!(text.contains("3 times") && text.contains("build.toml:4"), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_name_cannot_steer_the_terminal() {
+        let nasty = "\u{1b}]0;title\u{7}\u{9b}2J\r\n";
+        let mut denial = denial("file", &["read"], nasty);
+        for field in [
+            &mut denial.record.comm,
+            &mut denial.record.program,
+            &mut denial.record.reason,
+            &mut denial.profile_rules[0],
+        ] {
+            *field = nasty.into();
+        }
+        let command = vec![nasty.into()];
+        let record = RunRecord { denials: vec![denial], command, ..RunRecord::default() };
+        let json = output::json(&record).unwrap();
+        for text in [tell(&record).unwrap(), json] {
+            assert!(!text.chars().any(|c| c.is_control() && c != '\n'), "{text:?}");
+            assert!(text.contains(r"\u001b]0;title\u0007\u009b2J"), "{text}");
         }
     }
 

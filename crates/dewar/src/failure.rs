@@ -12,6 +12,14 @@ pub(crate) const USAGE: u8 = 2;
 /// Dewar itself failed; nothing was started.
 pub(crate) const SETUP: u8 = 125;
 
+/// What was run did not come out well.
+pub(crate) const FAILED: u8 = 1;
+
+/// Something was run as it should be, and did not come out well.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct Failed(pub(crate) String);
+
 /// A request that cannot be met as it was made, whatever the machine.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
@@ -31,13 +39,44 @@ pub(crate) fn report(error: anyhow::Error) -> ExitCode {
         Ok(errors) => return diagnose(errors),
         Err(error) => error,
     };
-    let status = if error.is::<Usage>() { USAGE } else { SETUP };
-    eprintln!("dewar: {error:#}");
+    let status = if error.is::<Usage>() {
+        USAGE
+    } else if error.is::<Failed>() {
+        FAILED
+    } else {
+        SETUP
+    };
+    eprintln!("dewar: {}", with_causes(&error));
     ExitCode::from(status)
+}
+
+/// An error with what caused it, unless it says so itself.
+fn with_causes(error: &anyhow::Error) -> String {
+    let mut text = error.to_string();
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        if !text.contains(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    text
 }
 
 /// Mistakes in a text that a person wrote: with their places and what to write instead.
 fn diagnose(errors: impl Diagnostic + Send + Sync + 'static) -> ExitCode {
     eprintln!("{:?}", miette::Report::new(errors));
     ExitCode::from(USAGE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cause_is_told_once() {
+        let cause = || std::io::Error::from_raw_os_error(2);
+        let named = anyhow::Error::new(cause()).context("cannot start");
+        assert_eq!(with_causes(&named), "cannot start: No such file or directory (os error 2)");
+        let twice = anyhow::Error::new(cause()).context(format!("cannot start: {}", cause()));
+        assert_eq!(with_causes(&twice), "cannot start: No such file or directory (os error 2)");
+    }
 }

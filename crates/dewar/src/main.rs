@@ -1,5 +1,5 @@
 //! The `dewar` command. See `dewar --help`.
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 mod bench;
 mod cli;

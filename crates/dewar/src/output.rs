@@ -1,6 +1,14 @@
 //! Standard output that may be a pipe whose reader has seen enough.
 
+use monitor::visible;
+use serde::Serialize;
 use std::io::{self, Write as _};
+
+/// `value` as JSON for people and programs: indented, and without a character that could steer a terminal.
+pub(crate) fn json(value: &impl Serialize) -> serde_json::Result<String> {
+    let text = serde_json::to_string_pretty(value)?;
+    Ok(text.lines().map(|line| visible(line) + "\n").collect())
+}
 
 /// Writes `text` to standard output. A reader that has gone away is no error.
 pub(crate) fn print(text: &[u8]) -> io::Result<()> {

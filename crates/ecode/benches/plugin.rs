@@ -35,9 +35,57 @@ fn main() {
     report("isolated: call by name and values", 10_000, || {
         let _ = isolated.call("empty", &[], Duration::from_secs(1));
     });
+    calls(&mut isolated, &module);
     gray(&mut isolated, &module);
     kernel(&module);
     gcc();
+}
+
+/// Calls into a plugin by a typed entry, and from it to its host.
+fn calls(isolated: &mut ecode::IsolatedInstance, module: &ecode::ir::Module) {
+    const TURNS: u32 = 10_000;
+    let second = Duration::from_secs(1);
+    let each = |name: &str, run: &mut dyn FnMut()| {
+        let times = samples(100, run);
+        let nanos = |time: Duration| time.as_nanos() as f64 / f64::from(TURNS);
+        let (best, median) = (nanos(times[0]), nanos(times[times.len() / 2]));
+        println!("{name:<34} best {best:>7.2} ns, median {median:>7.2} ns");
+    };
+    let empty = isolated.entry::<(), i64>("empty").expect("it is there");
+    each("isolated: enter", &mut || {
+        for _ in 0..TURNS {
+            let _ = isolated.enter(&empty, (), second);
+        }
+    });
+    let code = NativeCode::compile(module, Protection::None).expect("it compiles");
+    // SAFETY: `empty` uses no memory.
+    let mut native = unsafe { code.instantiate(Box::new(NoHost)) };
+    let empty = native.entry::<(), i64>("empty").expect("it is there");
+    each("native: enter", &mut || {
+        for _ in 0..TURNS {
+            let _ = native.enter(&empty, ());
+        }
+    });
+    let text = "int next(int n); int proc(int turns) { int n = 0; while (turns--) n = next(n); return n; }";
+    let module = compile(&Input::new("next.e", text)).expect("it compiles").module;
+    let engine = IsolatedEngine::new(IsolatedOptions::default()).expect("address space");
+    let code = engine.compile(&module).expect("it compiles");
+    let mut caller = code.instantiate(Box::new(Next)).expect("there is room");
+    let proc = caller.entry::<(i32,), i32>("proc").expect("it is there");
+    each("isolated: host call", &mut || {
+        let _ = caller.enter(&proc, (TURNS as i32,), second);
+    });
+}
+
+struct Next;
+
+impl ecode::Host for Next {
+    fn call(&mut self, _: &str, args: &[Value], _: &mut dyn ecode::Memory) -> Result<u64, String> {
+        match args {
+            [Value::I32(n)] => Ok(*n as u64 + 1),
+            _ => Err("next takes an int".into()),
+        }
+    }
 }
 
 fn gray(isolated: &mut ecode::IsolatedInstance, module: &ecode::ir::Module) {
@@ -140,7 +188,7 @@ fn report(name: &str, runs: usize, mut run: impl FnMut()) {
 }
 
 /// Times of `runs` runs, sorted.
-fn samples(runs: usize, run: &mut impl FnMut()) -> Vec<Duration> {
+fn samples(runs: usize, run: &mut (impl FnMut() + ?Sized)) -> Vec<Duration> {
     let mut times: Vec<Duration> = (0..runs)
         .map(|_| {
             let start = Instant::now();

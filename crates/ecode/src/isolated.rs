@@ -2,18 +2,22 @@
 //! memory can be named; whatever the plugin does, its call ends and the host lives.
 
 use crate::{
+    entry::{Args, Reply},
     ir::{Module, Signature, TrapCode, Ty},
     value::{CallError, Host, Memory, Value},
     wasm::{self, DEWAR, EmitError, HOST, WasmOptions},
 };
 use std::{
-    sync::Arc,
+    marker::PhantomData,
     time::{Duration, Instant},
 };
 use wasmtime::{
-    Caller, Config, Engine, Extern, FuncType, InstanceAllocationStrategy, InstancePre, Linker,
-    PoolingAllocationConfig, Store, StoreLimits, StoreLimitsBuilder, Trap, Val, ValType,
+    Caller, Config, Enabled, Engine, FuncType, InstanceAllocationStrategy, InstancePre, Linker,
+    PoolingAllocationConfig, Store, StoreLimits, StoreLimitsBuilder, Trap, TypedFunc, Val, ValType,
 };
+
+/// Arguments of host functions that need no allocation.
+const MAX_INLINE_ARGS: usize = 8;
 
 /// Limits of isolated plugins.
 #[derive(Clone, Copy, Debug)]
@@ -70,8 +74,17 @@ pub struct IsolatedInstance {
     instance: wasmtime::Instance,
 }
 
+/// A function of one instance, its name and types resolved.
+pub struct IsolatedEntry<A: Args, R: Reply> {
+    func: TypedFunc<A::Wasm, R::Wasm>,
+    types: PhantomData<fn(A) -> R>,
+}
+
 struct State {
     host: Box<dyn Host>,
+    memory: Option<wasmtime::Memory>,
+    /// What the running call may take, and when that is used up: known from its first look at the clock.
+    time: Duration,
     deadline: Option<Instant>,
     limits: StoreLimits,
 }
@@ -89,7 +102,9 @@ impl IsolatedEngine {
             .total_tables(options.instances)
             .max_memory_size(options.memory.max_memory_bytes as usize)
             .linear_memory_keep_resident(1 << 16)
-            .table_keep_resident(1 << 12);
+            .table_keep_resident(1 << 12)
+            // Only pages that a call has touched are cleaned, where the kernel tells them.
+            .pagemap_scan(Enabled::Auto);
         let mut config = Config::new();
         config
             .allocation_strategy(InstanceAllocationStrategy::Pooling(pool))
@@ -123,7 +138,7 @@ impl IsolatedEngine {
     ) -> Result<(), IsolateError> {
         let params = sig.params.iter().map(|ty| val_type(*ty));
         let ty = FuncType::new(&self.engine, params, sig.ret.map(val_type));
-        let (sig, own_name): (Signature, Arc<str>) = (sig.clone(), name.into());
+        let (sig, own_name) = (sig.clone(), name.to_owned());
         linker.func_new(HOST, name, ty, move |caller, args, results| {
             let value = host_call(caller, &own_name, &sig, args)?;
             if let (Some(result), Some(ty)) = (results.first_mut(), sig.ret) {
@@ -144,16 +159,59 @@ impl IsolatedCode {
     pub fn instantiate(&self, host: Box<dyn Host>) -> Result<IsolatedInstance, IsolateError> {
         let most = self.options.memory.max_memory_bytes as usize;
         let limits = StoreLimitsBuilder::new().memory_size(most).build();
-        let state = State { host, deadline: None, limits };
+        let state = State { host, memory: None, time: Duration::ZERO, deadline: None, limits };
         let mut store = Store::new(self.pre.module().engine(), state);
         store.limiter(|state| &mut state.limits);
         let instance = self.pre.instantiate(&mut store)?;
+        store.data_mut().memory = instance.get_memory(&mut store, "memory");
         Ok(IsolatedInstance { store, instance })
     }
 }
 
 impl IsolatedInstance {
-    /// Calls `function`, for at most `time`.
+    /// The function `name`, to be called by [`IsolatedInstance::enter`].
+    ///
+    /// # Errors
+    ///
+    /// [`CallError::NoFunction`] when there is none with these parameters and this result.
+    pub fn entry<A: Args, R: Reply>(
+        &mut self,
+        name: &str,
+    ) -> Result<IsolatedEntry<A, R>, CallError> {
+        let found = self.instance.get_typed_func(&mut self.store, name);
+        let func = found.map_err(|_| CallError::NoFunction(name.to_owned()))?;
+        Ok(IsolatedEntry { func, types: PhantomData })
+    }
+
+    /// Calls `entry`, for at most `time`: the clock starts with the call's first look at it, after at most
+    /// [`wasm::STRIP`] turns.
+    ///
+    /// # Errors
+    ///
+    /// [`CallError`] says why there is no result. Do not use the instance again.
+    ///
+    /// # Panics
+    ///
+    /// When `entry` is another instance's.
+    #[inline]
+    pub fn enter<A: Args, R: Reply>(
+        &mut self,
+        entry: &IsolatedEntry<A, R>,
+        args: A,
+        time: Duration,
+    ) -> Result<R, CallError> {
+        self.start_clock(time);
+        let result = entry.func.call(&mut self.store, args.to_wasm());
+        result.map(R::from_wasm).map_err(|error| call_error(&error))
+    }
+
+    fn start_clock(&mut self, time: Duration) {
+        let state = self.store.data_mut();
+        (state.time, state.deadline) = (time, None);
+    }
+
+    /// Calls `function` by its name and with values whose types are checked: slower than
+    /// [`IsolatedInstance::enter`].
     ///
     /// # Errors
     ///
@@ -177,7 +235,7 @@ impl IsolatedInstance {
             return Err(missing());
         }
         let mut results: Vec<Val> = ty.results().map(|_| Val::I32(0)).collect();
-        self.store.data_mut().deadline = Instant::now().checked_add(time);
+        self.start_clock(time);
         func.call(&mut self.store, &args, &mut results).map_err(|error| call_error(&error))?;
         Ok(results.first().and_then(from_wasm))
     }
@@ -215,13 +273,12 @@ impl IsolatedInstance {
     }
 }
 
-/// A look at the clock.
-#[allow(clippy::needless_pass_by_value)] // The form that wasmtime wants.
-fn tick(caller: Caller<'_, State>) -> wasmtime::Result<()> {
-    match caller.data().deadline {
-        Some(deadline) if Instant::now() >= deadline => {
-            Err(wasmtime::Error::new(CallError::Timeout))
-        }
+/// A look at the clock. The first one in a call starts its time.
+fn tick(mut caller: Caller<'_, State>) -> wasmtime::Result<()> {
+    let state = caller.data_mut();
+    let (now, time) = (Instant::now(), state.time);
+    match *state.deadline.get_or_insert_with(|| now.checked_add(time).unwrap_or(now)) {
+        deadline if now >= deadline => Err(wasmtime::Error::new(CallError::Timeout)),
         _ => Ok(()),
     }
 }
@@ -232,19 +289,26 @@ fn host_call(
     sig: &Signature,
     args: &[Val],
 ) -> wasmtime::Result<u64> {
-    let values: Vec<Value> = args
-        .iter()
-        .zip(&sig.params)
-        .filter_map(|(arg, ty)| match (ty, from_wasm(arg)?) {
-            (Ty::Ptr, Value::I32(addr)) => Some(Value::Ptr(u64::from(addr as u32))),
-            (_, value) => Some(value),
-        })
-        .collect();
-    let Some(Extern::Memory(memory)) = caller.get_export("memory") else {
+    let mut values = [Value::I32(0); MAX_INLINE_ARGS];
+    let mut many = Vec::new();
+    let values = match values.get_mut(..args.len()) {
+        Some(values) => values,
+        None => {
+            many.resize(args.len(), Value::I32(0));
+            &mut many[..]
+        }
+    };
+    for ((value, arg), ty) in values.iter_mut().zip(args).zip(&sig.params) {
+        *value = match (ty, from_wasm(arg)) {
+            (Ty::Ptr, Some(Value::I32(addr))) => Value::Ptr(u64::from(addr as u32)),
+            (_, other) => other.unwrap_or(*value),
+        };
+    }
+    let Some(memory) = caller.data().memory else {
         return Err(wasmtime::Error::msg("no memory"));
     };
     let (data, state) = memory.data_and_store_mut(&mut caller);
-    let result = state.host.call(name, &values, &mut LinearMemory(data));
+    let result = state.host.call(name, values, &mut LinearMemory(data));
     result.map_err(|why| wasmtime::Error::new(CallError::Host(why)))
 }
 
@@ -288,6 +352,7 @@ fn val_type(ty: Ty) -> ValType {
         Ty::I64 => ValType::I64,
         Ty::F32 => ValType::F32,
         Ty::F64 => ValType::F64,
+        Ty::V128 => ValType::V128,
     }
 }
 

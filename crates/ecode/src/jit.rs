@@ -3,6 +3,7 @@
 #![allow(unsafe_code)]
 
 use crate::{
+    entry::{Args, Reply},
     ir::{FuncId, Module, Operand, Signature, TrapCode},
     native::{self, NativeError, Protection, code, symbol},
     value::{CallError, Host, Memory, Value},
@@ -11,10 +12,13 @@ use std::{
     arch::naked_asm,
     cell::Cell,
     collections::HashMap,
+    marker::PhantomData,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
 };
 
+/// Arguments of host functions that need no allocation.
+const MAX_INLINE_ARGS: usize = 8;
 /// Stack that a call may use, beyond what host functions take.
 const STACK_BYTES: usize = 512 << 10;
 
@@ -74,6 +78,13 @@ pub struct NativeInstance {
     /// The context, and static data behind it. Its place never changes: the data holds addresses in it.
     memory: Vec<Line>,
     inside: Box<Inside>,
+}
+
+/// A function of one plugin, its name and types resolved.
+pub struct NativeEntry<A: Args, R: Reply> {
+    code: usize,
+    shared: Arc<Shared>,
+    types: PhantomData<fn(A) -> R>,
 }
 
 /// 64 bytes, aligned so.
@@ -168,32 +179,78 @@ fn function_address(module: &Module, id: FuncId) -> u64 {
 }
 
 impl NativeInstance {
-    /// Calls `function`. There is no limit of time.
+    /// The function `name`, to be called by [`NativeInstance::enter`].
+    ///
+    /// # Errors
+    ///
+    /// [`CallError::NoFunction`] when there is none with these parameters and this result.
+    pub fn entry<A: Args, R: Reply>(&self, name: &str) -> Result<NativeEntry<A, R>, CallError> {
+        match self.inside.shared.entries.get(name) {
+            Some((code, sig)) if sig.params == A::TYPES && sig.ret == R::TYPE => {
+                let shared = Arc::clone(&self.inside.shared);
+                Ok(NativeEntry { code: *code, shared, types: PhantomData })
+            }
+            _ => Err(CallError::NoFunction(name.to_owned())),
+        }
+    }
+
+    /// Calls `entry`. There is no limit of time.
+    ///
+    /// # Errors
+    ///
+    /// [`CallError`] says why there is no result. Do not use the instance again.
+    ///
+    /// # Panics
+    ///
+    /// When `entry` is another plugin's.
+    #[inline]
+    pub fn enter<A: Args, R: Reply>(
+        &mut self,
+        entry: &NativeEntry<A, R>,
+        args: A,
+    ) -> Result<R, CallError> {
+        assert!(Arc::ptr_eq(&entry.shared, &self.inside.shared), "an entry of another plugin");
+        let cells = args.cells();
+        // SAFETY: `entry` made sure that the code is that of a function which takes `A` and returns `R`; `cells`
+        // holds the one. It is code of this instance's `shared`, as was just checked.
+        unsafe { self.run(entry.code, cells.as_ref()) }.map(R::from_bits)
+    }
+
+    /// Calls `function` by its name and with values whose types are checked: slower than
+    /// [`NativeInstance::enter`]. There is no limit of time.
     ///
     /// # Errors
     ///
     /// [`CallError`] says why there is no result. Do not use the instance again.
     pub fn call(&mut self, function: &str, args: &[Value]) -> Result<Option<Value>, CallError> {
         let missing = || CallError::NoFunction(function.to_owned());
-        let shared = Arc::clone(&self.inside.shared);
-        let (entry, sig) = shared.entries.get(function).ok_or_else(missing)?;
-        if sig.params.len() != args.len() || !sig.params.iter().zip(args).all(|(t, a)| *t == a.ty())
-        {
+        let (code, sig) = self.inside.shared.entries.get(function).ok_or_else(missing)?;
+        if !sig.params.iter().copied().eq(args.iter().map(|arg| arg.ty())) {
             return Err(missing());
         }
-        let cells: Vec<u64> = args.iter().map(|arg| arg.bits()).chain([0]).collect();
+        let (code, ret) = (*code, sig.ret);
+        let cells: Vec<u64> = args.iter().map(|arg| arg.bits()).collect();
+        // SAFETY: `code` is the entry of a function of this instance, whose parameters `cells` were just compared
+        // with.
+        let result = unsafe { self.run(code, &cells) }?;
+        Ok(ret.map(|ty| Value::from_bits(ty, result)))
+    }
+
+    /// Calls the entry at `code`.
+    ///
+    /// # Safety
+    ///
+    /// It must be an entry in `shared.entries` of this instance, with as many parameters as `cells`.
+    unsafe fn run(&mut self, code: usize, cells: &[u64]) -> Result<u64, CallError> {
         let mut result = 0_u64;
         let context = self.context();
-        // SAFETY: `entry` is finished code with the signature `entry(context, arguments, result)`, generated for
-        // a function with `sig`, and lives as long as `shared`. `cells` holds as many cells as `sig` has
-        // parameters, `result` one, and `context` was filled in just above for this instance, which is borrowed
-        // mutably, so no other call uses it. That the code itself does no harm is what the caller of
-        // `instantiate` has vouched for.
-        let status =
-            unsafe { enter(context, *entry as *const u8, cells.as_ptr(), &raw mut result) };
-        match status {
-            0 => Ok(sig.ret.map(|ty| Value::from_bits(ty, result))),
-            _ => Err(self.failure(status as i64)),
+        // SAFETY: `code` is finished code with the signature `entry(context, arguments, result)`, as the caller
+        // vouches, and lives as long as `shared`. `cells` holds as many cells as it has parameters, `result` one,
+        // and `context` was filled in just above for this instance, which is borrowed mutably, so no other call
+        // uses it. That the code itself does no harm is what the caller of `instantiate` has vouched for.
+        match unsafe { enter(context, code as *const u8, cells.as_ptr(), &raw mut result) } {
+            0 => Ok(result),
+            status => Err(self.failure(status as i64)),
         }
     }
 
@@ -309,18 +366,25 @@ unsafe extern "sysv64" fn host_entry(context: *mut Context, number: u64, cells: 
     // SAFETY: that context names the instance's own `inside`, which the running call borrows mutably and which no
     // one else touches while generated code runs.
     let inside = unsafe { &mut *instance };
-    let shared = Arc::clone(&inside.shared);
+    let Inside { host, shared, failure } = inside;
     let func = &shared.module.funcs[number as usize];
     let sig = shared.module.sig_of(FuncId(number as u32));
-    let args: Vec<Value> = (sig.params.iter().enumerate())
-        .map(|(index, ty)| {
-            // SAFETY: generated code passes as many cells as the function has parameters.
-            let cell = unsafe { cells.add(index) };
-            // SAFETY: as above; generated code has written every one of them.
-            Value::from_bits(*ty, unsafe { cell.read() })
-        })
-        .collect();
-    let call = AssertUnwindSafe(|| inside.host.call(&func.name, &args, &mut ProcessMemory));
+    let mut few = [Value::I32(0); MAX_INLINE_ARGS];
+    let mut many = Vec::new();
+    let args = match few.get_mut(..sig.params.len()) {
+        Some(few) => few,
+        None => {
+            many.resize(sig.params.len(), Value::I32(0));
+            &mut many[..]
+        }
+    };
+    for (index, (arg, ty)) in args.iter_mut().zip(&sig.params).enumerate() {
+        // SAFETY: generated code passes as many cells as the function has parameters.
+        let cell = unsafe { cells.add(index) };
+        // SAFETY: as above; generated code has written every one of them.
+        *arg = Value::from_bits(*ty, unsafe { cell.read() });
+    }
+    let call = AssertUnwindSafe(|| host.call(&func.name, args, &mut ProcessMemory));
     let result = catch_unwind(call).unwrap_or_else(|_| Err("the host function panicked".into()));
     match result {
         Ok(value) => {
@@ -329,7 +393,7 @@ unsafe extern "sysv64" fn host_entry(context: *mut Context, number: u64, cells: 
             0
         }
         Err(why) => {
-            inside.failure = Some(why);
+            *failure = Some(why);
             1
         }
     }

@@ -30,6 +30,7 @@ mod ast;
 mod check;
 mod compile;
 mod diag;
+mod entry;
 pub mod ir;
 mod isolated;
 mod jit;
@@ -41,12 +42,16 @@ mod parse;
 mod span;
 mod types;
 mod value;
+mod vectorize;
 pub mod wasm;
 
 pub use compile::{Compiled, Input, compile};
 pub use diag::{CompileErrors, Message};
-pub use isolated::{IsolateError, IsolatedCode, IsolatedEngine, IsolatedInstance, IsolatedOptions};
-pub use jit::{NativeCode, NativeInstance};
+pub use entry::{Address, Args, Reply, Scalar};
+pub use isolated::{
+    IsolateError, IsolatedCode, IsolatedEngine, IsolatedEntry, IsolatedInstance, IsolatedOptions,
+};
+pub use jit::{NativeCode, NativeEntry, NativeInstance};
 pub use kernel::{KernelCode, KernelError, KernelInstance, KernelOptions};
 pub use native::{NativeError, Protection};
 pub use value::{CallError, Host, Memory, NoHost, Value};

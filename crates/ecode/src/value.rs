@@ -30,12 +30,12 @@ impl Value {
         }
     }
 
-    /// The value of type `ty` that `bits` stand for.
+    /// The value of type `ty` that `bits` stand for; `ty` is one that signatures have.
     #[must_use]
     pub fn from_bits(ty: Ty, bits: u64) -> Self {
         match ty {
             Ty::I32 => Value::I32(bits as i32),
-            Ty::I64 => Value::I64(bits as i64),
+            Ty::I64 | Ty::V128 => Value::I64(bits as i64),
             Ty::F32 => Value::F32(f32::from_bits(bits as u32)),
             Ty::F64 => Value::F64(f64::from_bits(bits)),
             Ty::Ptr => Value::Ptr(bits),

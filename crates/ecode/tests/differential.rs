@@ -2,6 +2,8 @@
 //! `ECODE_PROGRAMS` says how many (10,000 in CI); `ECODE_SEED` where to start; with `ECODE_UBSAN` gcc's
 //! sanitizers watch the programs too.
 
+#[path = "common/arrays.rs"]
+mod arrays;
 mod common;
 #[path = "common/gcc.rs"]
 mod gcc;
@@ -11,9 +13,15 @@ mod generate;
 use common::{TARGETS, engine};
 use ecode::{CallError, NativeCode, NoHost, Protection, Value, ir::Module};
 use generate::{Rng, program};
-use std::{env, path::Path, time::Duration};
+use std::{
+    env,
+    path::Path,
+    sync::atomic::{AtomicUsize, Ordering},
+    time::Duration,
+};
 
 const BATCH: usize = 100;
+static VECTORS: AtomicUsize = AtomicUsize::new(0);
 
 #[test]
 fn random_programs_agree_with_gcc_on_every_target() {
@@ -29,6 +37,7 @@ fn random_programs_agree_with_gcc_on_every_target() {
         done += size;
         println!("{done} programs");
     }
+    println!("{} loops over arrays ran by vectors", VECTORS.load(Ordering::Relaxed));
     println!("{done} programs agree on {TARGETS:?} and gcc -O0, -O2");
 }
 
@@ -36,6 +45,9 @@ fn batch(folder: &Path, seed: u64, size: usize) {
     let mut rng = Rng(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
     let text: String = (0..size).map(|id| program(&mut rng, id)).collect();
     let module = common::module(&text, "");
+    let vectors = module.with_vectors();
+    vectors.verify().unwrap_or_else(|e| panic!("seed {seed}: {e}"));
+    VECTORS.fetch_add(vectors.to_string().matches("  spent\n").count(), Ordering::Relaxed);
     let (wanted, optimised) = std::thread::scope(|scope| {
         let optimised = scope.spawn(|| gcc::results(folder, &text, size, &["-O2"]));
         (gcc::results(folder, &text, size, &["-O0"]), optimised.join().unwrap())

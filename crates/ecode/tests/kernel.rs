@@ -2,6 +2,9 @@
 //! program. Where the machine does not let programs into the kernel, each test says so and tests nothing.
 //! `ECODE_PROGRAMS` and `ECODE_SEED` as in `differential.rs`.
 
+#[path = "common/arrays.rs"]
+#[allow(dead_code)]
+mod arrays;
 mod common;
 #[path = "common/gcc.rs"]
 mod gcc;

@@ -1,10 +1,11 @@
 //! What the view must leave out so that the kernel alone keeps it away: hidden and denied places.
 
 use crate::{
-    label::{PathRules, file_kind},
+    label::file_kind,
     launch::View,
     plan::{Place, Plan, Rights},
 };
+use labelling::PathRules;
 use landlock::AccessFs;
 use rustix::fs::FileType;
 use std::{

@@ -191,8 +191,46 @@ fn source_name(source: Source) -> &'static str {
 
 fn write_line(sink: &mut dyn Write, record: &Record) {
     // A full disk must not stop the program; the denials themselves stay in memory.
-    if let Ok(mut line) = serde_json::to_vec(record) {
-        line.push(b'\n');
-        let _ = sink.write_all(&line);
+    if let Ok(line) = serde_json::to_string(record) {
+        let _ = sink.write_all((visible(&line) + "\n").as_bytes());
+    }
+}
+
+/// `text` with each character that would steer a terminal instead of being shown written as `\u001b`: control characters,
+/// and those that change the direction of writing. What a sandboxed program chose (a name, a path) is printed only so.
+///
+/// In JSON and in TOML the result says the same as `text`, as long as that has no line breaks between its strings.
+#[must_use]
+pub fn visible(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        let turns = matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+        if c.is_control() || turns {
+            shown.push_str(&format!("\\u{:04x}", u32::from(c)));
+        } else {
+            shown.push(c);
+        }
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_that_steers_a_terminal_is_printed() {
+        let nasty = "a\u{1b}[2J\u{9b}2J\r\n\u{7f}\u{202e}b é\\";
+        assert_eq!(visible(nasty), r"a\u001b[2J\u009b2J\u000d\u000a\u007f\u202eb é\");
+    }
+
+    #[test]
+    fn a_line_of_the_trail_holds_no_control_character_and_says_the_same() {
+        let record = Record { comm: "x\u{9b}\u{7f}\u{1b}\n".into(), ..Record::default() };
+        let mut line = Vec::new();
+        write_line(&mut line, &record);
+        let text = String::from_utf8(line).unwrap();
+        assert!(!text.trim_end().chars().any(char::is_control), "{text:?}");
+        assert_eq!(serde_json::from_str::<Record>(&text).unwrap(), record);
     }
 }

@@ -28,6 +28,8 @@ pub(crate) struct Traps {
     pub(crate) mode: Mode,
     /// The envelope refuses reading exactly where policy does.
     pub(crate) reads_exact: bool,
+    /// Some directory can be listed only by the monitor.
+    pub(crate) lists: bool,
     /// Some object is hidden from some domain: calls that only look must be decided, too.
     pub(crate) looks: bool,
     /// More than one domain can exist: every birth and death of a process matters.
@@ -485,7 +487,8 @@ fn opens(traps: Traps, arg: u8) -> Rule {
     if traps.mode == Mode::Fast && traps.reads_exact && !traps.looks {
         let tmpfile = libc::O_TMPFILE & !libc::O_DIRECTORY;
         let writes = libc::O_ACCMODE | libc::O_CREAT | libc::O_TRUNC | tmpfile;
-        allowed.push(none_of(arg, writes as u32));
+        let lists = if traps.lists { libc::O_DIRECTORY } else { 0 };
+        allowed.push(none_of(arg, (writes | lists) as u32));
     }
     when(&allowed, Action::Allow, Action::Notify)
 }
@@ -570,6 +573,7 @@ mod tests {
     const STRICT: Traps = Traps {
         mode: Mode::All,
         reads_exact: false,
+        lists: true,
         looks: true,
         lineage: true,
         datagrams: true,
@@ -579,6 +583,7 @@ mod tests {
     const LOOSE: Traps = Traps {
         mode: Mode::Fast,
         reads_exact: true,
+        lists: false,
         looks: false,
         lineage: false,
         datagrams: false,
@@ -616,6 +621,8 @@ mod tests {
             (LOOSE, 0, ALLOW),
             (LOOSE, libc::O_CLOEXEC as u64, ALLOW),
             (LOOSE, libc::O_DIRECTORY as u64, ALLOW),
+            (Traps { lists: true, ..LOOSE }, libc::O_DIRECTORY as u64, NOTIFY),
+            (Traps { lists: true, ..LOOSE }, 0, ALLOW),
             (LOOSE, write, NOTIFY),
             (LOOSE, create, NOTIFY),
             (LOOSE, tmpfile, NOTIFY),

@@ -7,7 +7,7 @@
 use crate::{
     audit::Audit,
     caller::{self, Caller, Identity},
-    file,
+    file::{self, KnownPaths},
     label::Labels,
     manager::Manager,
     plan::Rights,
@@ -40,6 +40,8 @@ const PROC_MAGIC: i64 = 0x9fa0;
 const PROC_ROOT: u64 = 1;
 /// A call that takes longer hands the lead to another thread.
 const SLOW: Duration = Duration::from_millis(20);
+/// How often a process may lose its parent while its ancestors are looked at.
+const MOST_LOST: u32 = 16;
 /// Threads that slow calls can hold at once; beyond, calls wait.
 const MOST_LEADERS: u64 = 256;
 
@@ -82,11 +84,34 @@ impl View {
             return Ok(inner);
         }
         // All of the sandbox share one PID namespace: none of them can make another.
-        let same = |pid: &u32| {
-            caller::identity(self, *pid).is_ok_and(|it| it.inner_pid == inner)
-                && self.is_inside(*pid)
+        let same = |it: &Identity| it.inner_pid == inner && self.is_inside(it.pid);
+        let pids = self.pids()?;
+        let mut processes = pids.iter().filter_map(|pid| caller::identity(self, *pid).ok());
+        match processes.find(same) {
+            Some(process) => Ok(process.pid),
+            None => self.process_of_thread(inner, &pids).ok_or(Errno::SRCH),
+        }
+    }
+
+    /// Whether `inner`, a PID that nothing in the sandbox has, can only mean a process outside: there is one, and the
+    /// sandbox has not come to that number. The kernel gives numbers out in order, and few processes newer than the
+    /// newest can have ended already.
+    pub(crate) fn is_outsider(&self, inner: u32) -> bool {
+        const ENDED: u32 = 256;
+        let inside = self.pids().unwrap_or_default().into_iter().filter(|pid| self.is_inside(*pid));
+        let numbers = inside.filter_map(|pid| Some(caller::identity(self, pid).ok()?.inner_pid));
+        inner > numbers.max().unwrap_or(0) + ENDED && caller::identity(self, inner).is_ok()
+    }
+
+    /// The process, among `pids`, with a thread that the sandbox calls `inner`.
+    fn process_of_thread(&self, inner: u32, pids: &[u32]) -> Option<u32> {
+        let has_thread = |pid: &&u32| {
+            let threads = self.numbers(&format!("{pid}/task")).unwrap_or_default();
+            let mut threads =
+                threads.into_iter().filter_map(|tid| caller::identity(self, tid).ok());
+            threads.any(|thread| thread.inner_tid == inner)
         };
-        self.pids()?.into_iter().find(same).ok_or(Errno::SRCH)
+        pids.iter().filter(|pid| self.is_inside(**pid)).find(has_thread).copied()
     }
 
     /// Every process that the monitor sees.
@@ -128,12 +153,17 @@ impl View {
     /// first process, or to the monitor.
     pub(crate) fn is_inside(&self, pid: u32) -> bool {
         let mut at = pid;
-        while at > 1 {
+        let mut lost = 0;
+        while at > 1 && lost < MOST_LOST {
             if at == self.init || at == std::process::id() {
                 return pid != at && pid != self.init;
             }
-            let Ok(identity) = caller::identity(self, at) else { return false };
-            at = identity.parent;
+            match caller::identity(self, at) {
+                Ok(identity) => at = identity.parent,
+                Err(_) if at == pid => return false,
+                // A parent that has ended meanwhile has left its children to another.
+                Err(_) => (at, lost) = (pid, lost + 1),
+            }
         }
         false
     }
@@ -164,11 +194,14 @@ pub(crate) struct Gate {
     pub(crate) processes: Manager,
     pub(crate) sockets: Manager,
     pub(crate) labels: Labels,
+    pub(crate) paths: KnownPaths,
     pub(crate) subjects: Processes,
     pub(crate) endpoints: socket::Endpoints,
     pub(crate) audit: Arc<Audit>,
     /// Rights that the envelope refuses exactly where policy does.
     pub(crate) exact: Rights,
+    /// Labels of directories that the envelope does not let the program list itself.
+    pub(crate) listed: Vec<flask::Sid>,
     /// Directories whose content the view leaves out: what is not found below them is explained.
     pub(crate) absent: Vec<std::path::PathBuf>,
     /// The IDs that every on-behalf operation is done with: the program's, unless it changed them.
@@ -178,6 +211,8 @@ pub(crate) struct Gate {
     /// Nothing is decided: the base that measurements compare with.
     pub(crate) off: bool,
     pub(crate) lead: Lead,
+    /// Opens that wait for a peer.
+    pub(crate) waits: file::Waits,
 }
 
 /// Who leads, and what the leader is at.
@@ -199,6 +234,7 @@ impl Gate {
         let mut last = 0;
         while self.lead.threads.load(Ordering::Acquire) > 0 {
             std::thread::sleep(SLOW);
+            self.waits.interrupt(&self);
             let at = self.lead.at.load(Ordering::Acquire);
             let slow = at != 0 && at == last;
             if slow && self.lead.threads.load(Ordering::Acquire) < MOST_LEADERS {

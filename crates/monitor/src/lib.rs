@@ -29,7 +29,7 @@ mod run;
 mod socket;
 mod sys;
 
-pub use audit::Record;
+pub use audit::{Record, visible};
 pub use avc::Stats;
 pub use filter::Mode;
 pub use landlock::ABI;

@@ -1,11 +1,11 @@
 //! What a policy means for the kernel: the domains that a run can reach, the envelope around them, and where that
 //! envelope is exact.
 
-use crate::label::{Tree, literal, stem_dir};
 use flask::{
     AccessVector, Class, FileRule, InitialSid, LabelRules, Question, SecurityServer, Sid,
     Unreachable, perm,
 };
+use labelling::{Tree, literal, stem_dir};
 use landlock::{Access, AccessFs, BitFlags};
 use std::{
     collections::HashMap,
@@ -42,6 +42,9 @@ pub(crate) struct Plan {
     by_path: HashMap<PathBuf, usize>,
     /// Places known only by pattern, with the directory that they lie below.
     pub(crate) patterns: Vec<Place>,
+    /// Labels of directories that can be listed, while nothing in them is granted. No envelope can say so; the monitor
+    /// opens them.
+    pub(crate) listed: Vec<Sid>,
     /// Rights that some file without a rule has: no envelope can be exact for them.
     pub(crate) unruled: Rights,
     /// Some new file gets another label than its directory.
@@ -100,7 +103,25 @@ impl Plan {
         // Of several rules for one path the last decides.
         let by_path = places.iter().enumerate();
         let by_path = by_path.map(|(index, place)| (place.tree.path.clone(), index)).collect();
-        Ok(Self { domains, places, by_path, patterns, unruled: rest.any, relabels })
+        let (listed, unruled) = (Vec::new(), rest.any);
+        let mut plan = Self { domains, places, by_path, patterns, listed, unruled, relabels };
+        plan.set_listings_aside(labels);
+        Ok(plan)
+    }
+
+    /// Moves from `patterns` to `listed` what grants listing alone, where nothing is granted around it.
+    fn set_listings_aside(&mut self, labels: &LabelRules) {
+        let patterns = std::mem::take(&mut self.patterns);
+        let stands_alone = |pattern: &Place| {
+            let around = self.innermost(&pattern.tree.path);
+            pattern.any == BitFlags::from(AccessFs::ReadDir)
+                && !pattern.hidden
+                && self.unruled.is_empty()
+                && around.is_none_or(|around| around.any.is_empty())
+        };
+        let (listed, rest): (Vec<Place>, _) = patterns.into_iter().partition(stands_alone);
+        self.listed = listed.iter().filter_map(|place| labels.files[place.rule].sid).collect();
+        self.patterns = rest;
     }
 
     /// The literal place that `path` itself lies in.

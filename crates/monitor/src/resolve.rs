@@ -55,14 +55,6 @@ pub(crate) fn look(caller: Caller<'_>, name: Name<'_>) -> Result<OwnedFd> {
     }
 }
 
-/// As [`look`], but through magic links, too, where the program may follow them.
-pub(crate) fn look_through(caller: Caller<'_>, name: Name<'_>) -> Result<OwnedFd> {
-    match look(caller, name) {
-        Err(Errno::LOOP) => walk(caller, name)?.existing(),
-        found => found,
-    }
-}
-
 /// Where a walk ended.
 #[derive(Debug)]
 pub(crate) struct Found {

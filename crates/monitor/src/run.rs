@@ -4,9 +4,10 @@ use crate::{
     Mode,
     arrange::Arrangement,
     audit::{Audit, Record},
+    file::KnownPaths,
     filter::{self, Traps},
     gate::{Gate, View},
-    label::{BadRule, Labels, PathRules},
+    label::Labels,
     launch::{self, Envelope, Filter, Inherited, LaunchSpec, Limits, Namespaces, Outcome, Started},
     manager::Manager,
     plan::{Plan, Rights},
@@ -15,6 +16,7 @@ use crate::{
 };
 use avc::Stats;
 use flask::{Class, LabelRules, Question, SecurityServer, Sid, Unreachable, perm};
+use labelling::{BadRule, PathRules};
 use landlock::{ABI, Access, AccessFs};
 use std::{
     ffi::OsString,
@@ -174,15 +176,18 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
         processes: Manager::new(Arc::clone(&server), enforce.processes),
         sockets: Manager::new(Arc::clone(&server), enforce.sockets),
         labels: Labels::new(prepared.rules),
+        paths: KnownPaths::new(prepared.plan.domains.clone()),
         subjects,
         endpoints: Endpoints::new(&prepared.labels),
         audit: Arc::clone(&audit),
         exact: prepared.exact,
+        listed: prepared.plan.listed,
         absent: prepared.spec.view.absent.clone(),
         ids: (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw()),
         ids_change: prepared.spec.capabilities & CHANGES_IDS != 0,
         off: enforce == Enforce::OFF,
         lead: crate::gate::Lead::default(),
+        waits: crate::file::Waits::default(),
         server,
     });
     let serving = Arc::clone(&gate);
@@ -219,6 +224,7 @@ fn prepare(job: &Job, server: &dyn SecurityServer) -> Result<Prepared, RunError>
     let traps = Traps {
         mode: job.mode,
         reads_exact: exact.contains(AccessFs::ReadFile | AccessFs::ReadDir),
+        lists: !plan.listed.is_empty(),
         looks: arrangement.looks,
         lineage,
         datagrams: some_create(server, &plan.domains, &DATAGRAMS)?,

@@ -2,7 +2,7 @@
 
 use crate::denial::{Denial, Journal};
 use avc::{Avc, Hint};
-use flask::{AccessVector, Class, Question, Sid};
+use flask::{AccessVector, Question};
 
 /// What every check of a host goes through.
 pub(crate) struct Gate {
@@ -11,24 +11,24 @@ pub(crate) struct Gate {
 }
 
 impl Gate {
-    /// Whether `ssid` may use `requested` on plugin `tsid`. What is denied is recorded under `plugin`; no answer
-    /// is a denial.
+    /// Whether `question.ssid` may use `requested`. What is denied is recorded under `plugin`, with what `object`
+    /// calls the thing; no answer is a denial.
     pub(crate) fn allows(
         &self,
         plugin: &str,
-        ssid: Sid,
-        tsid: Sid,
+        question: Question,
         requested: AccessVector,
         hint: &Hint,
+        object: impl FnOnce() -> Option<String>,
     ) -> bool {
-        let question = Question { ssid, tsid, tclass: Class::Plugin };
         let (granted, missing, recorded) = match self.avc.has_perm(question, requested, hint) {
+            Ok(verdict) if verdict.missing.is_empty() => return true,
             Ok(verdict) => (verdict.granted(), verdict.missing, !verdict.audit.is_empty()),
             Err(flask::Unreachable) => (false, requested, true),
         };
-        if recorded && !missing.is_empty() {
-            let plugin = plugin.to_owned();
-            self.journal.record(Denial { plugin, question, missing, permissive: granted });
+        if recorded {
+            let (plugin, object) = (plugin.to_owned(), object());
+            self.journal.record(Denial { plugin, question, missing, object, permissive: granted });
         }
         granted
     }

@@ -1,6 +1,6 @@
 //! Records of what plugins were denied.
 
-use flask::{AccessVector, Class, Explanation, Question, SecurityServer};
+use flask::{AccessVector, Explanation, Question, SecurityServer};
 use std::{collections::VecDeque, sync::Mutex};
 
 /// Older records are dropped beyond this many.
@@ -14,6 +14,8 @@ pub struct Denial {
     pub plugin: String,
     /// Who asked for what.
     pub question: Question,
+    /// The file or address that it was about, if it was about one.
+    pub object: Option<String>,
     /// What is missing.
     pub missing: AccessVector,
     /// It was let pass all the same: the domain is permissive.
@@ -42,7 +44,6 @@ pub(crate) struct Journal(Mutex<VecDeque<Denial>>);
 
 impl Journal {
     pub(crate) fn record(&self, denial: Denial) {
-        debug_assert_eq!(denial.question.tclass, Class::Plugin);
         let mut kept = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         // Once is enough: a plugin that asks again and again does not push out what others were denied.
         if kept.contains(&denial) {

@@ -1,132 +1,66 @@
 //! The host: plugins by name.
 
 use crate::{
+    cache::Cache,
     check::Gate,
+    compile::{Compiler, Loaded},
     denial::{Denial, Journal},
-    imports,
-    instance::{CallFailure, Running},
-    limits::Limits,
-    plugin::{Counters, Plugin, PluginInfo, Version},
-    state::State,
+    instance::CallFailure,
+    objects::Labels,
+    plugin::{Plugin, PluginInfo, Shared, Version},
+    session::Session,
+    spec::{LoadError, PluginSpec},
+    sys::Trusted,
 };
 use arc_swap::ArcSwap;
 use avc::{Avc, Hint};
-use ecode::{CompileErrors, Input, wasm::WasmOptions};
-use flask::{LabelError, SecurityServer, Seqno, Sid, perm::plugin as perm};
+use flask::{AccessVector, Class, Question, SecurityServer, Seqno, Sid, perm::plugin as perm};
 use std::{
     collections::HashMap,
-    sync::{Arc, PoisonError, RwLock},
+    sync::{Arc, PoisonError, RwLock, atomic::Ordering::Relaxed},
+    time::Instant,
 };
-use wasmtime::{
-    Config, Engine, InstanceAllocationStrategy, InstancePre, Linker, Module,
-    PoolingAllocationConfig,
-};
-
-/// Instances that may exist at a time, of all plugins together.
-const INSTANCES: u32 = 128;
-/// No plugin's memory may exceed this.
-const MAX_MEMORY: usize = 64 << 20;
-/// Bytes for the frames of a plugin's functions.
-const STACK_BYTES: u32 = 256 << 10;
-/// Machine stack that a call may use.
-const CALL_STACK_BYTES: usize = 256 << 10;
-
-/// A plugin to be loaded.
-#[derive(Clone, Copy, Debug)]
-pub struct PluginSpec<'s> {
-    /// What it is called by.
-    pub name: &'s str,
-    /// Its security context.
-    pub context: &'s str,
-    /// Its text in E-code, which defines `long handle(const char *in, long n, char *out, long room)`: `n` bytes of
-    /// request are at `in` (or `n` is a negative error), the reply goes to `out`, its length is returned.
-    pub text: &'s str,
-    /// What it may use.
-    pub limits: Limits,
-}
-
-impl<'s> PluginSpec<'s> {
-    /// A plugin with the limits that [`Limits::default`] gives.
-    #[must_use]
-    pub fn new(name: &'s str, context: &'s str, text: &'s str) -> Self {
-        Self { name, context, text, limits: Limits::default() }
-    }
-}
-
-/// Why a plugin was not loaded or replaced. What was there before stays.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum LoadError {
-    /// Its text has errors.
-    #[error("{0}")]
-    Text(#[from] CompileErrors),
-    /// Its security context is not valid.
-    #[error("the label `{context}` cannot be used: {error}")]
-    Label {
-        /// As given.
-        context: String,
-        /// Why.
-        error: LabelError,
-    },
-    /// The policy denies it.
-    #[error("the policy does not let this host load `{0}`")]
-    Denied(String),
-    /// It lacks `handle`, or declares host functions that do not exist.
-    #[error("`{name}` does not fit this host: {what}")]
-    Interface {
-        /// The plugin.
-        name: String,
-        /// What is missing.
-        what: String,
-    },
-    /// There is no such plugin, or already one.
-    #[error("{0}")]
-    Name(String),
-    /// The engine cannot be set up.
-    #[error("the WebAssembly engine refused: {0}")]
-    Engine(String),
-}
 
 /// Plugins of one server.
 pub struct PluginHost {
-    engine: Engine,
-    linker: Linker<Running>,
+    compiler: Compiler,
     server: Arc<dyn SecurityServer>,
     gate: Arc<Gate>,
+    labels: Arc<Labels>,
     own: Sid,
     plugins: RwLock<HashMap<String, Arc<Entry>>>,
 }
 
 struct Entry {
     version: ArcSwap<Version>,
-    state: Arc<State>,
-    counters: Counters,
+    shared: Arc<Shared>,
 }
 
 impl PluginHost {
-    /// A host without plugins that acts as `own`.
+    /// A host without plugins and without a cache, that acts as `own`.
     ///
     /// # Errors
     ///
     /// [`LoadError::Engine`] when the machine lacks what isolation needs, address space above all.
     pub fn new(server: Arc<dyn SecurityServer>, own: Sid) -> Result<Self, LoadError> {
-        let refused = |error: wasmtime::Error| LoadError::Engine(format!("{error:#}"));
-        let mut pool = PoolingAllocationConfig::new();
-        pool.total_core_instances(INSTANCES)
-            .total_memories(INSTANCES)
-            .total_tables(INSTANCES)
-            .max_memory_size(MAX_MEMORY);
-        let mut config = Config::new();
-        config
-            .allocation_strategy(InstanceAllocationStrategy::Pooling(pool))
-            .max_wasm_stack(CALL_STACK_BYTES)
-            .wasm_backtrace_max_frames(None);
-        let engine = Engine::new(&config).map_err(refused)?;
-        let mut linker = Linker::new(&engine);
-        imports::link(&mut linker).map_err(refused)?;
+        Self::with_cache(server, own, None)
+    }
+
+    /// A host that keeps machine code in a cache.
+    ///
+    /// # Errors
+    ///
+    /// As for [`PluginHost::new`].
+    pub fn with_cache(
+        server: Arc<dyn SecurityServer>,
+        own: Sid,
+        cache: Option<Cache>,
+    ) -> Result<Self, LoadError> {
+        let compiler = Compiler::new(cache)?;
         let gate = Gate { avc: Avc::new(Arc::clone(&server)), journal: Journal::default() };
+        let labels = Arc::new(Labels::new(Arc::clone(&server)));
         let (gate, plugins) = (Arc::new(gate), RwLock::default());
-        Ok(Self { engine, linker, server, gate, own, plugins })
+        Ok(Self { compiler, server, gate, labels, own, plugins })
     }
 
     /// Compiles and links a new plugin.
@@ -134,16 +68,16 @@ impl PluginHost {
     /// # Errors
     ///
     /// [`LoadError`]; nothing is loaded then.
-    pub fn load(&self, spec: &PluginSpec<'_>) -> Result<(), LoadError> {
-        let state = Arc::new(State::default());
-        let version = self.prepare(spec, &state, 1)?;
+    pub fn load(&self, spec: &PluginSpec<'_>) -> Result<Loaded, LoadError> {
+        let shared = Arc::new(Shared::default());
+        let (version, loaded) = self.prepare(spec, &shared, 1)?;
         let mut plugins = self.plugins.write().unwrap_or_else(PoisonError::into_inner);
         if plugins.contains_key(spec.name) {
             return Err(LoadError::Name(format!("there is already a plugin `{}`", spec.name)));
         }
-        let (version, counters) = (ArcSwap::from_pointee(version), Counters::default());
-        plugins.insert(spec.name.to_owned(), Arc::new(Entry { version, state, counters }));
-        Ok(())
+        let version = ArcSwap::from_pointee(version);
+        plugins.insert(spec.name.to_owned(), Arc::new(Entry { version, shared }));
+        Ok(loaded)
     }
 
     /// Puts new code in the place of a plugin's. Calls that run finish on the old code; what the plugin has kept
@@ -152,20 +86,24 @@ impl PluginHost {
     /// # Errors
     ///
     /// [`LoadError`]; the old code stays then.
-    pub fn replace(&self, spec: &PluginSpec<'_>) -> Result<(), LoadError> {
+    pub fn replace(&self, spec: &PluginSpec<'_>) -> Result<Loaded, LoadError> {
         let entry = self.entry(spec.name).ok_or_else(|| {
             LoadError::Name(format!("there is no plugin `{}` to replace", spec.name))
         })?;
         let number = entry.version.load().number + 1;
-        let version = self.prepare(spec, &entry.state, number)?;
+        let (version, loaded) = self.prepare(spec, &entry.shared, number)?;
         entry.version.store(Arc::new(version));
-        Ok(())
+        Ok(loaded)
     }
 
-    /// Forgets a plugin and what it kept. Whether there was one.
+    /// Forgets a plugin and what it kept. Calls that run finish; sessions end. Whether there was one.
     pub fn unload(&self, name: &str) -> bool {
         let mut plugins = self.plugins.write().unwrap_or_else(PoisonError::into_inner);
-        plugins.remove(name).is_some()
+        let removed = plugins.remove(name);
+        if let Some(entry) = &removed {
+            entry.shared.gone.store(true, Relaxed);
+        }
+        removed.is_some()
     }
 
     /// The plugin's reply to `request`.
@@ -176,13 +114,43 @@ impl PluginHost {
     pub fn call(&self, name: &str, request: &[u8]) -> Result<Vec<u8>, CallFailure> {
         let entry = self.entry(name).ok_or_else(|| CallFailure::Unknown(name.to_owned()))?;
         let version = entry.version.load_full();
-        let sid = version.plugin.sid;
-        if !self.gate.allows(name, self.own, sid, perm::CALL, &version.host_hint) {
-            return Err(CallFailure::Denied);
-        }
-        let result = version.call(request);
-        entry.counters.count(result.is_err());
+        let start = Instant::now();
+        let result = self.call_version(&version, request);
+        entry.shared.counters.count(1, u64::from(result.is_err()), start.elapsed());
         result
+    }
+
+    fn call_version(&self, version: &Version, request: &[u8]) -> Result<Vec<u8>, CallFailure> {
+        may_call(&self.gate, self.own, version)?;
+        let mut instance = version.lease()?;
+        let result = instance.fill(request).and_then(|()| instance.run());
+        version.note(&result);
+        let reply = instance.reply(result?).to_vec();
+        version.give_back(instance);
+        Ok(reply)
+    }
+
+    /// An instance of the plugin's present version for one caller, for calls in a row without looking it up again.
+    ///
+    /// # Errors
+    ///
+    /// [`CallFailure`] when there is no such plugin, no room, or the policy denies calling it.
+    pub fn session(&self, name: &str) -> Result<Session, CallFailure> {
+        let entry = self.entry(name).ok_or_else(|| CallFailure::Unknown(name.to_owned()))?;
+        let version = entry.version.load_full();
+        may_call(&self.gate, self.own, &version)?;
+        let instance = version.lease()?;
+        Ok(Session::new(Arc::clone(&self.gate), self.own, version, instance))
+    }
+
+    /// Makes an instance and throws it away: for measuring.
+    ///
+    /// # Errors
+    ///
+    /// [`CallFailure`] when there is no such plugin, or no room.
+    pub fn instantiate(&self, name: &str) -> Result<(), CallFailure> {
+        let entry = self.entry(name).ok_or_else(|| CallFailure::Unknown(name.to_owned()))?;
+        entry.version.load().instantiate()
     }
 
     /// The loaded plugins, by name.
@@ -195,9 +163,10 @@ impl PluginHost {
                 PluginInfo {
                     name: name.clone(),
                     sid: version.plugin.sid,
+                    target: version.target,
                     version: version.number,
                     quarantined: version.is_quarantined(),
-                    stats: entry.counters.read(),
+                    stats: entry.shared.counters.read(),
                 }
             })
             .collect();
@@ -205,16 +174,28 @@ impl PluginHost {
         infos
     }
 
-    /// The last lines that the plugin's current version has logged.
+    /// The last lines that the plugin has logged.
     #[must_use]
     pub fn log(&self, name: &str) -> Vec<String> {
-        self.entry(name).map_or_else(Vec::new, |entry| entry.version.load().plugin.log())
+        self.entry(name).map_or_else(Vec::new, |entry| entry.shared.log())
     }
 
     /// The last denials, each once, oldest first.
     #[must_use]
     pub fn denials(&self) -> Vec<Denial> {
         self.gate.journal.all()
+    }
+
+    /// How many decisions were asked for, and where they were found.
+    #[must_use]
+    pub fn avc_stats(&self) -> avc::Stats {
+        self.gate.avc.stats()
+    }
+
+    /// The cache of machine code, if there is one.
+    #[must_use]
+    pub fn cache(&self) -> Option<&Cache> {
+        self.compiler.cache()
     }
 
     /// Takes note of a new policy state: answers older than it are not used any more.
@@ -230,38 +211,57 @@ impl PluginHost {
     fn prepare(
         &self,
         spec: &PluginSpec<'_>,
-        state: &Arc<State>,
+        shared: &Arc<Shared>,
         number: u64,
-    ) -> Result<Version, LoadError> {
+    ) -> Result<(Version, Loaded), LoadError> {
         let sid = self
             .server
             .context_to_sid(spec.context)
             .map_err(|error| LoadError::Label { context: spec.context.to_owned(), error })?;
-        if !self.gate.allows(spec.name, self.own, sid, perm::LOAD, &Hint::default()) {
-            return Err(LoadError::Denied(spec.name.to_owned()));
-        }
-        let pre = self.link(spec)?;
-        let (name, gate, state) = (spec.name.to_owned(), Arc::clone(&self.gate), Arc::clone(state));
-        let plugin = Arc::new(Plugin::new(name, sid, spec.limits, gate, state));
-        let version = Version::new(plugin, self.engine.clone(), pre, number);
-        // One instance shows that the interface is there.
-        version.instantiate().map_err(|error| LoadError::Interface {
+        let trusted = if spec.target.is_trusted() {
+            Trusted::by_policy(self.may_load(spec, sid, perm::LOAD_NATIVE, "load_native")?)
+        } else {
+            self.may_load(spec, sid, perm::LOAD, "load")?;
+            None
+        };
+        let (code, loaded) = self.compiler.compile(spec, trusted)?;
+        let plugin = Arc::new(Plugin {
             name: spec.name.to_owned(),
-            what: error.to_string(),
+            sid,
+            limits: spec.limits,
+            gate: Arc::clone(&self.gate),
+            labels: Arc::clone(&self.labels),
+            shared: Arc::clone(shared),
+        });
+        let version = Version::new(plugin, code, spec.target, number).map_err(|error| {
+            LoadError::Interface { name: spec.name.to_owned(), what: error.to_string() }
         })?;
-        Ok(version)
+        Ok((version, loaded))
     }
 
-    fn link(&self, spec: &PluginSpec<'_>) -> Result<InstancePre<Running>, LoadError> {
-        let interface = |what: String| LoadError::Interface { name: spec.name.to_owned(), what };
-        let input = Input { host: imports::HOST_DECLARATIONS, ..Input::new(spec.name, spec.text) };
-        let compiled = ecode::compile(&input)?;
-        let max_memory_bytes = spec.limits.memory_bytes.min(MAX_MEMORY as u32) >> 16 << 16;
-        let options = WasmOptions { stack_bytes: STACK_BYTES, heap_bytes: 0, max_memory_bytes };
-        let bytes = ecode::wasm::emit(&compiled.module, &options)
-            .map_err(|error| interface(error.to_string()))?;
-        let module = Module::new(&self.engine, bytes)
-            .map_err(|error| LoadError::Engine(format!("{error:#}")))?;
-        self.linker.instantiate_pre(&module).map_err(|error| interface(format!("{error:#}")))
+    fn may_load(
+        &self,
+        spec: &PluginSpec<'_>,
+        tsid: Sid,
+        requested: AccessVector,
+        permission: &'static str,
+    ) -> Result<bool, LoadError> {
+        let question = Question { ssid: self.own, tsid, tclass: Class::Plugin };
+        let granted = self.gate.allows(spec.name, question, requested, &Hint::default(), || None);
+        let denied = || LoadError::Denied { plugin: spec.name.to_owned(), permission };
+        granted.then_some(true).ok_or_else(denied)
     }
+}
+
+/// Whether the host may call a version, and the version be called.
+#[inline]
+pub(crate) fn may_call(gate: &Gate, own: Sid, version: &Version) -> Result<(), CallFailure> {
+    let question = Question { ssid: own, tsid: version.plugin.sid, tclass: Class::Plugin };
+    if !gate.allows(&version.plugin.name, question, perm::CALL, &version.host_hint, || None) {
+        return Err(CallFailure::Denied);
+    }
+    if version.is_quarantined() {
+        return Err(CallFailure::Quarantined);
+    }
+    Ok(())
 }

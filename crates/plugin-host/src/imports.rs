@@ -1,136 +1,88 @@
-//! Host functions: what plugins can call, each a permission of class `plugin`.
+//! The host functions as WebAssembly imports.
 
-use crate::instance::{Running, Timeout};
-use flask::{AccessVector, perm::plugin as perm};
-use std::time::Instant;
-use wasmtime::{Caller, Extern, Linker};
+use crate::calls::{Bytes, Calls};
+use ecode::wasm::{DEWAR, HOST};
+use std::borrow::Cow;
+use wasmtime::{Caller, Extern, Linker, Memory, StoreLimits};
 
-/// The host functions, as plugins see them. Lengths and addresses that are not the plugin's give [`EINVAL`], what
-/// the policy denies [`EACCES`], what exceeds a limit [`ENOSPC`].
-pub const HOST_DECLARATIONS: &str = "
-/* Writes text to the host's log. */
-extern int host_log(const char *text, long len);
-/* Copies what is kept under a key to `out`; the length of it all, or -1 when there is nothing. */
-extern long host_get(const char *key, long key_len, void *out, long room);
-/* Keeps a value under a key; a value of no length removes the key. */
-extern int host_set(const char *key, long key_len, const void *value, long len);
-";
+/// What an isolated instance's store holds.
+pub(crate) struct Running {
+    pub(crate) calls: Calls,
+    pub(crate) memory: Option<Memory>,
+    pub(crate) limits: StoreLimits,
+}
 
-/// The policy denies it.
-pub const EACCES: i32 = -13;
-/// An address or a length is not the plugin's.
-pub const EINVAL: i32 = -22;
-/// A limit is reached.
-pub const ENOSPC: i32 = -28;
+type Called<'c> = Caller<'c, Running>;
 
-/// Copies up to this length are part of a turn of the plugin's loops.
-const FREE_BYTES: usize = 1024;
-/// Keys are no longer than this.
-const MAX_KEY: usize = 1024;
-
-type Linked = wasmtime::Result<()>;
-
-pub(crate) fn link(linker: &mut Linker<Running>) -> Linked {
-    linker.func_wrap(ecode::wasm::DEWAR, "tick", tick)?;
-    linker.func_wrap(ecode::wasm::HOST, "host_log", log)?;
-    linker.func_wrap(ecode::wasm::HOST, "host_get", get)?;
-    linker.func_wrap(ecode::wasm::HOST, "host_set", set)?;
+/// Names every host function.
+pub(crate) fn link(linker: &mut Linker<Running>) -> wasmtime::Result<()> {
+    linker.func_wrap(DEWAR, "tick", |mut caller: Called<'_>| -> wasmtime::Result<()> {
+        Ok(caller.data_mut().calls.look_at_clock().map(drop)?)
+    })?;
+    linker.func_wrap(HOST, "host_log", |mut caller: Called<'_>, text: i32, len: i64| {
+        let (memory, calls) = parts(&mut caller)?;
+        wasmtime::Result::Ok(calls.log(&memory, addr(text), len))
+    })?;
+    linker.func_wrap(HOST, "host_get", |mut caller: Called<'_>, key, len, out, room| {
+        let (mut memory, calls) = parts(&mut caller)?;
+        wasmtime::Result::Ok(calls.get(&mut memory, (addr(key), len), (addr(out), room))?)
+    })?;
+    linker.func_wrap(HOST, "host_set", |mut caller: Called<'_>, key, key_len, value, len| {
+        let (memory, calls) = parts(&mut caller)?;
+        wasmtime::Result::Ok(calls.set(&memory, (addr(key), key_len), (addr(value), len))?)
+    })?;
+    linker.func_wrap(HOST, "host_open", |mut caller: Called<'_>, path, len| {
+        let (memory, calls) = parts(&mut caller)?;
+        wasmtime::Result::Ok(calls.open(&memory, (addr(path), len))?)
+    })?;
+    linker.func_wrap(HOST, "host_connect", |mut caller: Called<'_>, address, len| {
+        let (memory, calls) = parts(&mut caller)?;
+        wasmtime::Result::Ok(calls.connect(&memory, (addr(address), len))?)
+    })?;
+    linker.func_wrap(HOST, "host_read", |mut caller: Called<'_>, handle, out, room| {
+        let (mut memory, calls) = parts(&mut caller)?;
+        wasmtime::Result::Ok(calls.read(&mut memory, handle, (addr(out), room))?)
+    })?;
+    linker.func_wrap(HOST, "host_write", |mut caller: Called<'_>, handle, from, len| {
+        let (memory, calls) = parts(&mut caller)?;
+        wasmtime::Result::Ok(calls.write(&memory, handle, (addr(from), len))?)
+    })?;
+    linker.func_wrap(HOST, "host_close", |mut caller: Called<'_>, handle: i32| {
+        caller.data_mut().calls.close(handle)
+    })?;
     Ok(())
 }
 
-/// A look at the clock. The first one in a call starts its time.
-fn tick(mut caller: Caller<'_, Running>) -> Linked {
-    look_at_clock(caller.data_mut())
+fn addr(at: i32) -> u64 {
+    u64::from(at as u32)
 }
 
-/// What takes long by itself looks at the clock by itself.
-fn spend(running: &mut Running, len: usize) -> Linked {
-    if len > FREE_BYTES { look_at_clock(running) } else { Ok(()) }
-}
-
-fn look_at_clock(running: &mut Running) -> Linked {
-    let now = Instant::now();
-    let time = running.plugin.limits.call_time;
-    let deadline = *running.deadline.get_or_insert_with(|| now.checked_add(time).unwrap_or(now));
-    if now >= deadline { Err(wasmtime::Error::new(Timeout)) } else { Ok(()) }
-}
-
-fn log(mut caller: Caller<'_, Running>, text: i32, len: i64) -> i32 {
-    let Some((memory, running)) = parts(&mut caller, perm::LOG, 0) else { return EACCES };
-    let Some(bytes) = bytes(memory, text, len) else { return EINVAL };
-    if bytes.len() > running.log_room {
-        return ENOSPC;
-    }
-    running.log_room -= bytes.len();
-    running.plugin.write_log(bytes);
-    0
-}
-
-fn get(
-    mut caller: Caller<'_, Running>,
-    key: i32,
-    key_len: i64,
-    out: i32,
-    room: i64,
-) -> wasmtime::Result<i64> {
-    let Some((memory, running)) = parts(&mut caller, perm::GET_STATE, 1) else {
-        return Ok(i64::from(EACCES));
-    };
-    let Some(key) = bytes(memory, key, key_len).filter(|key| key.len() <= MAX_KEY) else {
-        return Ok(i64::from(EINVAL));
-    };
-    let Some(value) = running.plugin.state.get(key) else { return Ok(-1) };
-    spend(running, value.len())?;
-    let kept = value.len().min(usize::try_from(room).unwrap_or(0));
-    match bytes_mut(memory, out, kept) {
-        Some(place) => place.copy_from_slice(&value[..kept]),
-        None => return Ok(i64::from(EINVAL)),
-    }
-    Ok(value.len() as i64)
-}
-
-fn set(
-    mut caller: Caller<'_, Running>,
-    key: i32,
-    key_len: i64,
-    value: i32,
-    len: i64,
-) -> wasmtime::Result<i32> {
-    let Some((memory, running)) = parts(&mut caller, perm::SET_STATE, 2) else { return Ok(EACCES) };
-    let most = running.plugin.limits.state_bytes;
-    let (Some(key), Some(value)) = (bytes(memory, key, key_len), bytes(memory, value, len)) else {
-        return Ok(EINVAL);
-    };
-    if key.len() > MAX_KEY {
-        return Ok(EINVAL);
-    }
-    spend(running, value.len())?;
-    Ok(if running.plugin.state.set(key, value, most) { 0 } else { ENOSPC })
-}
-
-/// The plugin's memory and what belongs to its call, if it has the permission.
-fn parts<'c>(
-    caller: &'c mut Caller<'_, Running>,
-    requested: AccessVector,
-    hint: usize,
-) -> Option<(&'c mut [u8], &'c mut Running)> {
+/// The plugin's memory and what belongs to its call.
+fn parts<'c>(caller: &'c mut Called<'_>) -> wasmtime::Result<(Linear<'c>, &'c mut Calls)> {
     let memory = match caller.data().memory {
         Some(memory) => memory,
+        // The instance is only being made: its start function calls.
         None => match caller.get_export("memory") {
             Some(Extern::Memory(memory)) => memory,
-            _ => return None,
+            _ => return Err(wasmtime::Error::msg("it exports no memory")),
         },
     };
     let (data, running) = memory.data_and_store_mut(caller);
-    running.plugin.may(requested, &running.hints[hint]).then_some((data, running))
+    Ok((Linear(data), &mut running.calls))
 }
 
-fn bytes(memory: &[u8], at: i32, len: i64) -> Option<&[u8]> {
-    let at = at as u32 as usize;
-    memory.get(at..at.checked_add(usize::try_from(len).ok()?)?)
-}
+/// The memory of an isolated plugin.
+pub(crate) struct Linear<'m>(&'m mut [u8]);
 
-fn bytes_mut(memory: &mut [u8], at: i32, len: usize) -> Option<&mut [u8]> {
-    let at = at as u32 as usize;
-    memory.get_mut(at..at.checked_add(len)?)
+impl Bytes for Linear<'_> {
+    fn read(&self, at: u64, len: usize) -> Option<Cow<'_, [u8]>> {
+        let at = usize::try_from(at).ok()?;
+        self.0.get(at..at.checked_add(len)?).map(Cow::Borrowed)
+    }
+
+    fn write(&mut self, at: u64, bytes: &[u8]) -> bool {
+        let place = usize::try_from(at).ok().and_then(|at| Some(at..at.checked_add(bytes.len())?));
+        let place = place.and_then(|place| self.0.get_mut(place));
+        place.map(|place| place.copy_from_slice(bytes)).is_some()
+    }
 }

@@ -1,49 +1,75 @@
 //! Plugins as subjects: untrusted code inside a server, under the same policy as everything else.
 //!
 //! ```text
+//!  text ─▶ ecode ─▶ WebAssembly ─▶ cache ─▶ code ┐ isolated: in a memory of its own, within limits
+//!           └─────▶ machine code (load_native) ──┤ native: in the process, trusted
+//!                                                ▼
 //!  request ─▶ PluginHost::call ─▶ version ─▶ idle instance ─▶ handle(in, in_len, out, out_room)
-//!                                  │ replaced while calls run:      │ host_log, host_get, host_set
-//!                                  ▼ they finish on their version   ▼
+//!                                  │ replaced while calls run:      │ host_log, host_get, host_set,
+//!                                  ▼ they finish on their version   ▼ host_open, host_connect …
 //!                                new version                hint ─▶ Avc ─▶ security server
 //! ```
 //!
-//! A plugin is text in E-code. It runs isolated, with limits of time, memory, output and state; what goes wrong
-//! in it ends its call. Every host function is a permission of class `plugin`; a denial is an error code inside
-//! the plugin, and a record with an explanation outside.
+//! A plugin is a text in E-code, or a WebAssembly module from any compiler. It has a security context. Isolated, it has
+//! limits of time, memory, output and state, and what goes wrong in it ends its call. Every host function is a
+//! permission; a denial is an error code inside the plugin, and a record with an explanation outside.
+//!
+//! What lasts: static data belongs to an instance, of which there are as many as calls at a time; what a plugin keeps
+//! by `host_set` is shared by its instances, and stays when it is replaced.
 //!
 //! # Example
 //!
 //! ```
-//! # use std::sync::Arc;
-//! # fn embed(server: Arc<dyn flask::SecurityServer>, own: flask::Sid) -> Result<(), Box<dyn std::error::Error>> {
-//! use plugin_host::{PluginHost, PluginSpec};
+//! use flask::SecurityServer;
+//! use plugin_host::{HOST_CONTEXT, PLUGIN_CONTEXT, PluginHost, PluginSpec, base_policy};
+//! use std::sync::Arc;
 //!
-//! let host = PluginHost::new(server, own)?;
+//! let server = Arc::new(security_server::Server::from_cil(&[("plugins.cil", base_policy())])?);
+//! let host = PluginHost::new(server.clone(), server.context_to_sid(HOST_CONTEXT)?)?;
 //! let text = "long handle(const char *in, long n, char *out, long room) {
 //!                 long i;
 //!                 for (i = 0; i < n && i < room; i++)
 //!                     out[i] = in[i] >= 'a' && in[i] <= 'z' ? in[i] - 32 : in[i];
 //!                 return i;
 //!             }";
-//! host.load(&PluginSpec::new("upper", "system_u:system_r:plugin_t", text))?;
+//! host.load(&PluginSpec::new("upper", PLUGIN_CONTEXT, text))?;
 //! assert_eq!(host.call("upper", b"hello")?, b"HELLO");
-//! # Ok(())
-//! # }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
+mod cache;
+mod calls;
 mod check;
+mod compile;
 mod denial;
+mod handles;
 mod host;
 mod imports;
 mod instance;
+mod isolated;
 mod limits;
+mod native;
+mod objects;
 mod plugin;
+mod policy;
+mod session;
+mod spec;
 mod state;
+mod sys;
+mod target;
 
+pub use cache::{Cache, CacheError, CachedCode};
+pub use calls::{
+    EACCES, EBADF, ECONNREFUSED, EINVAL, EIO, EMFILE, ENOENT, ENOSPC, HOST_DECLARATIONS,
+};
+pub use compile::Loaded;
 pub use denial::Denial;
-pub use host::{LoadError, PluginHost, PluginSpec};
-pub use imports::{EACCES, EINVAL, ENOSPC, HOST_DECLARATIONS};
+pub use host::PluginHost;
 pub use instance::CallFailure;
 pub use limits::Limits;
 pub use plugin::{PluginInfo, PluginStats};
+pub use policy::{HOST_CONTEXT, PLUGIN_CONTEXT, base_policy};
+pub use session::Session;
+pub use spec::{LoadError, PluginSpec, Source};
+pub use target::Target;

@@ -2,52 +2,60 @@
 
 use crate::{
     check::Gate,
-    instance::{CallFailure, Instance, Running},
+    compile::Code,
+    instance::{CallFailure, Instance},
     limits::Limits,
+    objects::Labels,
     state::State,
+    target::Target,
 };
 use avc::Hint;
-use flask::{AccessVector, Sid};
+use flask::Sid;
 use std::{
     collections::VecDeque,
     sync::{
         Arc, Mutex, PoisonError,
-        atomic::{AtomicU32, AtomicU64, Ordering::Relaxed},
+        atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed},
     },
+    time::Duration,
 };
-use wasmtime::{Engine, InstancePre};
 
 /// Instances that wait for the next call; more are thrown away.
 const MAX_IDLE: usize = 16;
 /// Lines of log that are kept.
 const MAX_LINES: usize = 256;
 
-/// What all versions and instances of a plugin share.
+/// What all instances of a version of a plugin share.
 pub(crate) struct Plugin {
     pub(crate) name: String,
     pub(crate) sid: Sid,
     pub(crate) limits: Limits,
     pub(crate) gate: Arc<Gate>,
-    pub(crate) state: Arc<State>,
+    pub(crate) labels: Arc<Labels>,
+    pub(crate) shared: Arc<Shared>,
+}
+
+/// What all versions of a plugin share.
+#[derive(Default)]
+pub(crate) struct Shared {
+    pub(crate) state: State,
+    pub(crate) counters: Counters,
+    /// It was unloaded: whoever still holds it does not call it any more.
+    pub(crate) gone: AtomicBool,
     log: Mutex<VecDeque<String>>,
 }
 
 impl Plugin {
-    pub(crate) fn new(
-        name: String,
-        sid: Sid,
-        limits: Limits,
-        gate: Arc<Gate>,
-        state: Arc<State>,
-    ) -> Self {
-        Self { name, sid, limits, gate, state, log: Mutex::default() }
+    /// Counts what was denied.
+    pub(crate) fn asked(&self, granted: bool) -> bool {
+        if !granted {
+            self.shared.counters.denials.fetch_add(1, Relaxed);
+        }
+        granted
     }
+}
 
-    /// Whether the plugin may use `requested` on itself.
-    pub(crate) fn may(&self, requested: AccessVector, hint: &Hint) -> bool {
-        self.gate.allows(&self.name, self.sid, self.sid, requested, hint)
-    }
-
+impl Shared {
     pub(crate) fn write_log(&self, text: &[u8]) {
         let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
         if log.len() == MAX_LINES {
@@ -65,87 +73,99 @@ impl Plugin {
 /// Code of one version. Calls that have begun on it end on it.
 pub(crate) struct Version {
     pub(crate) plugin: Arc<Plugin>,
-    engine: Engine,
-    pre: InstancePre<Running>,
+    pub(crate) target: Target,
+    pub(crate) number: u64,
+    pub(crate) host_hint: Hint,
+    code: Code,
     idle: Mutex<Vec<Instance>>,
     faults_in_a_row: AtomicU32,
-    pub(crate) host_hint: Hint,
-    pub(crate) number: u64,
 }
 
 impl Version {
+    /// A version of which one instance was made, which shows that the interface is there.
     pub(crate) fn new(
         plugin: Arc<Plugin>,
-        engine: Engine,
-        pre: InstancePre<Running>,
+        code: Code,
+        target: Target,
         number: u64,
-    ) -> Self {
-        let (idle, faults_in_a_row) = (Mutex::default(), AtomicU32::new(0));
-        Self { plugin, engine, pre, idle, faults_in_a_row, host_hint: Hint::default(), number }
+    ) -> Result<Self, CallFailure> {
+        let idle = Mutex::new(vec![code.instantiate(&plugin)?]);
+        let (host_hint, faults_in_a_row) = (Hint::default(), AtomicU32::new(0));
+        Ok(Self { plugin, target, number, host_hint, code, idle, faults_in_a_row })
     }
 
     pub(crate) fn is_quarantined(&self) -> bool {
         self.faults_in_a_row.load(Relaxed) >= self.plugin.limits.faults
     }
 
-    pub(crate) fn call(&self, request: &[u8]) -> Result<Vec<u8>, CallFailure> {
-        if self.is_quarantined() {
-            return Err(CallFailure::Quarantined);
-        }
+    /// An instance for one call, or for a session.
+    pub(crate) fn lease(&self) -> Result<Instance, CallFailure> {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let mut instance = match idle {
-            Some(instance) => instance,
-            None => self.instantiate()?,
-        };
-        let result = instance.call(request);
-        match &result {
-            Ok(_) => {
-                self.faults_in_a_row.store(0, Relaxed);
-                let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-                if idle.len() < MAX_IDLE {
-                    idle.push(instance);
-                }
-            }
+        idle.map_or_else(|| self.code.instantiate(&self.plugin), Ok)
+    }
+
+    /// Takes an instance back whose last call went well.
+    pub(crate) fn give_back(&self, instance: Instance) {
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        if idle.len() < MAX_IDLE {
+            idle.push(instance);
+        }
+    }
+
+    /// Takes note of how a call ended.
+    pub(crate) fn note<T>(&self, result: &Result<T, CallFailure>) {
+        match result {
+            Ok(_) if self.faults_in_a_row.load(Relaxed) == 0 => {}
+            Ok(_) => self.faults_in_a_row.store(0, Relaxed),
             // The host's lack of room is not the plugin's fault.
             Err(CallFailure::NoRoom(_)) => {}
             Err(_) => drop(self.faults_in_a_row.fetch_add(1, Relaxed)),
         }
-        result
     }
 
-    /// A fresh instance.
-    pub(crate) fn instantiate(&self) -> Result<Instance, CallFailure> {
-        Instance::new(&self.engine, &self.pre, &self.plugin)
+    /// A fresh instance, thrown away: what instantiation costs.
+    pub(crate) fn instantiate(&self) -> Result<(), CallFailure> {
+        self.code.instantiate(&self.plugin).map(drop)
     }
 }
 
 /// Counters of one plugin, over all its versions.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
-    pub(crate) calls: AtomicU64,
-    pub(crate) faults: AtomicU64,
+    calls: AtomicU64,
+    faults: AtomicU64,
+    denials: AtomicU64,
+    nanos: AtomicU64,
 }
 
 impl Counters {
-    pub(crate) fn count(&self, failed: bool) {
-        self.calls.fetch_add(1, Relaxed);
-        if failed {
-            self.faults.fetch_add(1, Relaxed);
-        }
+    pub(crate) fn count(&self, calls: u64, faults: u64, time: Duration) {
+        self.calls.fetch_add(calls, Relaxed);
+        self.faults.fetch_add(faults, Relaxed);
+        self.nanos.fetch_add(time.as_nanos() as u64, Relaxed);
     }
 
     pub(crate) fn read(&self) -> PluginStats {
-        PluginStats { calls: self.calls.load(Relaxed), faults: self.faults.load(Relaxed) }
+        PluginStats {
+            calls: self.calls.load(Relaxed),
+            faults: self.faults.load(Relaxed),
+            denials: self.denials.load(Relaxed),
+            time: Duration::from_nanos(self.nanos.load(Relaxed)),
+        }
     }
 }
 
-/// How a plugin has fared.
+/// How a plugin has fared, over all its versions. Calls of a [`Session`](crate::Session) count when it ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PluginStats {
     /// Calls that were begun.
     pub calls: u64,
     /// Calls that gave no reply.
     pub faults: u64,
+    /// Permissions that it asked for and was denied.
+    pub denials: u64,
+    /// Time in calls, and in sessions from their first moment to their last.
+    pub time: Duration,
 }
 
 /// What is known of a loaded plugin.
@@ -155,6 +175,8 @@ pub struct PluginInfo {
     pub name: String,
     /// Its label.
     pub sid: Sid,
+    /// Where its code runs.
+    pub target: Target,
     /// 1 when loaded, one more with every replacement.
     pub version: u64,
     /// It is not called any more until it is replaced.

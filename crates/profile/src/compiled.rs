@@ -93,7 +93,7 @@ pub struct EndpointRule {
 pub struct PathRule {
     /// Regular expression over whole paths, as in the policy.
     pub regex: String,
-    /// The path, if the pattern is one path and everything below it.
+    /// The path, if the pattern has no globs: it and everything below it; it alone, if all it grants is `list`.
     pub path: Option<PathBuf>,
     /// The type of these files.
     pub type_name: String,
@@ -104,6 +104,8 @@ pub struct PathRule {
 /// What a domain may do with files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PathRights {
+    /// List them, if they are directories.
+    pub list: bool,
     /// Read them.
     pub read: bool,
     /// Write, make and remove them.
@@ -189,6 +191,7 @@ fn summary(domain: &merge::Domain, type_name: String, hosts: &[ResolvedHost]) ->
 
 fn path_rule(node: crate::policy::Node) -> PathRule {
     let rights = node.rights.iter().map(|rights| PathRights {
+        list: rights.list.or(rights.readable()).is_some(),
         read: rights.readable().is_some(),
         write: rights.write.is_some(),
         exec: rights.exec.is_some(),

@@ -11,6 +11,7 @@ const KEYS: &[&str] = &[
     "extends",
     "mode",
     "capabilities",
+    "files.list",
     "files.read",
     "files.write",
     "files.exec",
@@ -63,6 +64,7 @@ pub(crate) struct DomainLists {
 /// `[files]`.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FileLists {
+    pub(crate) list: Vec<Placed<String>>,
     pub(crate) read: Vec<Placed<String>>,
     pub(crate) write: Vec<Placed<String>>,
     pub(crate) exec: Vec<Placed<String>>,
@@ -160,6 +162,7 @@ fn read_domain(domain: &mut Section<'_, '_>) -> DomainLists {
 
 fn read_files(files: &mut Section<'_, '_>) -> FileLists {
     FileLists {
+        list: files.strings("list"),
         read: files.strings("read"),
         write: files.strings("write"),
         exec: files.strings("exec"),

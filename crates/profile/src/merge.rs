@@ -179,6 +179,7 @@ impl Merger<'_> {
 
     fn add_files(&mut self, domain: &mut Domain, files: &FileLists, layer: usize) {
         let lists = [
+            (List::Names, &files.list),
             (List::Read, &files.read),
             (List::Write, &files.write),
             (List::Exec, &files.exec),
@@ -189,7 +190,9 @@ impl Merger<'_> {
         for (list, texts) in lists {
             for text in texts {
                 for mut pattern in self.patterns(text) {
-                    if list.restricts() {
+                    if list == List::Names {
+                        pattern = pattern.with_nothing_below();
+                    } else if list.restricts() {
                         pattern = pattern.with_everything_below();
                     }
                     domain.own.push(Entry { pattern, list, layer, place: text.place });

@@ -8,6 +8,7 @@ use crate::source::Place;
 /// file, the greater has the last word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum List {
+    Names,
     Read,
     Write,
     Exec,
@@ -43,6 +44,7 @@ impl Entry {
 /// Rights to the files of one pattern, each with the entry that gives it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Rights {
+    pub(crate) list: Option<Place>,
     pub(crate) read: Option<Place>,
     pub(crate) write: Option<Place>,
     pub(crate) exec: Option<Place>,
@@ -54,6 +56,7 @@ impl Rights {
     fn apply(&mut self, list: List, place: Place) {
         let granted = |old: Self| Self { denied: None, hidden: None, ..old };
         match list {
+            List::Names => *self = Self { list: Some(place), ..granted(*self) },
             List::Read => *self = Self { read: Some(place), ..granted(*self) },
             List::Write => *self = Self { write: Some(place), ..granted(*self) },
             List::Exec => *self = Self { exec: Some(place), ..granted(*self) },

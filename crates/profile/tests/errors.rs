@@ -24,7 +24,11 @@ fn each_mistake_is_named_with_its_place_and_with_what_to_write() {
         ("[file]\n", "unknown key `file`", "did you mean `files`?"),
         ("read = ['/usr']", "unknown key `read`", "did you mean `files.read`?"),
         ("[files]\nraed = []", "unknown key `files.raed`", "did you mean `files.read`?"),
-        ("[files]\nxyzzyx = []", "unknown key `files.xyzzyx`", "known here: read, write, exec"),
+        (
+            "[files]\nxyzzyx = []",
+            "unknown key `files.xyzzyx`",
+            "known here: list, read, write, exec",
+        ),
         ("[files]\nread = '/usr'", "`files.read` must be a list of strings, not string", "write a"),
         ("[files]\nread = [1]", "`files.read` must be a list of strings, not integer", "write a"),
         ("files = 1", "`files` must be a table, not integer", "write a table"),

@@ -1,10 +1,7 @@
 //! A policy as one CIL file, whatever it was read from.
 
-use crate::policy::{
-    Context, DefaultFrom, DefaultRange, FsUseKind, HandleUnknown, Level, Policy, Range, TypeKind,
-    XpermKind, Xperms,
-};
-use crate::{BitSet, RoleId, TypeId, UserId};
+use crate::policy::{Context, FsUseKind, HandleUnknown, Policy, TypeKind};
+use crate::{ClassId, RoleId, TypeId};
 use flask::FileKind;
 use std::fmt::{self, Write};
 
@@ -75,24 +72,8 @@ impl<W: Write> Writer<'_, W> {
             if let Some(common) = &class.common {
                 writeln!(self.out, "(classcommon {name} {common})")?;
             }
-            let from = |from| if from == DefaultFrom::Source { "source" } else { "target" };
-            for (keyword, default) in [
-                ("defaultuser", class.default_user),
-                ("defaultrole", class.default_role),
-                ("defaulttype", class.default_type),
-            ] {
-                if let Some(default) = default {
-                    writeln!(self.out, "({keyword} {name} {})", from(default))?;
-                }
-            }
-            if let Some(default) = class.default_range {
-                let words = match default {
-                    DefaultRange::GlbLub => "glblub".to_owned(),
-                    DefaultRange::Low(f) => format!("{} low", from(f)),
-                    DefaultRange::High(f) => format!("{} high", from(f)),
-                    DefaultRange::LowHigh(f) => format!("{} low-high", from(f)),
-                };
-                writeln!(self.out, "(defaultrange {name} {words})")?;
+            for (keyword, default) in class.defaults() {
+                writeln!(self.out, "({keyword} {name} {default})")?;
             }
         }
         let names = words(self.policy.classes.keys().map(|name| &**name));
@@ -116,7 +97,7 @@ impl<W: Write> Writer<'_, W> {
         for (name, cats) in &policy.sensitivities {
             writeln!(self.out, "(sensitivity {name})")?;
             if !cats.is_empty() {
-                let cats = self.categories(cats);
+                let cats = words(self.policy.category_names(cats));
                 writeln!(self.out, "(sensitivitycategory {name} ({cats}))")?;
             }
         }
@@ -133,26 +114,6 @@ impl<W: Write> Writer<'_, W> {
             )?;
         }
         Ok(())
-    }
-
-    fn categories(&self, cats: &BitSet) -> String {
-        words(
-            cats.iter()
-                .map(|cat| self.policy.categories.get_index(cat).map_or("?", |(name, ())| name)),
-        )
-    }
-
-    fn level(&self, level: &Level) -> String {
-        let sens =
-            self.policy.sensitivities.get_index(level.sens.index()).map_or("?", |(name, _)| name);
-        if level.cats.is_empty() {
-            return format!("({sens})");
-        }
-        format!("({sens} ({}))", self.categories(&level.cats))
-    }
-
-    fn range(&self, range: &Range) -> String {
-        format!("({} {})", self.level(&range.low), self.level(&range.high))
     }
 
     fn types(&mut self) -> fmt::Result {
@@ -186,15 +147,8 @@ impl<W: Write> Writer<'_, W> {
         Ok(())
     }
 
-    fn role_name(&self, id: RoleId) -> &str {
-        self.policy.roles.get_index(id.index()).map_or("?", |(name, _)| name)
-    }
-
-    fn user_name(&self, id: UserId) -> &str {
-        self.policy.users.get_index(id.index()).map_or("?", |(name, _)| name)
-    }
-
     fn roles(&mut self) -> fmt::Result {
+        let policy = self.policy;
         for name in self.policy.roles.keys() {
             writeln!(self.out, "(role {name})")?;
         }
@@ -207,37 +161,35 @@ impl<W: Write> Writer<'_, W> {
                 )?;
             }
             if let Some(bound) = role.bounds {
-                let bound = self.role_name(bound).to_owned();
+                let bound = policy.role_name(bound);
                 writeln!(self.out, "(rolebounds {bound} {name})")?;
             }
         }
-        for (from, to) in &self.policy.role_allows {
-            let (from, to) = (self.role_name(*from).to_owned(), self.role_name(*to).to_owned());
-            writeln!(self.out, "(roleallow {from} {to})")?;
+        for (from, to) in &policy.role_allows {
+            writeln!(self.out, "{}", policy.format_role_allow(*from, *to))?;
         }
-        for ((from, type_, class), to) in &self.policy.role_transitions {
-            let (from, to) = (self.role_name(*from).to_owned(), self.role_name(*to).to_owned());
-            let (type_, class) = (self.policy.type_name(*type_), self.policy.class_name(*class));
-            writeln!(self.out, "(roletransition {from} {type_} {class} {to})")?;
+        for (key, to) in &policy.role_transitions {
+            writeln!(self.out, "{}", policy.format_role_transition(*key, *to))?;
         }
         Ok(())
     }
 
     fn users(&mut self) -> fmt::Result {
+        let policy = self.policy;
         for (name, user) in &self.policy.users {
             writeln!(self.out, "(user {name})")?;
             for role in user.roles.iter() {
-                let role = self.role_name(RoleId::at(role)).to_owned();
+                let role = policy.role_name(RoleId::at(role));
                 writeln!(self.out, "(userrole {name} {role})")?;
             }
             if let (Some(level), Some(range)) = (&user.level, &user.range) {
-                let (level, range) = (self.level(level), self.range(range));
+                let (level, range) = (policy.spell_level(level), policy.spell_range(range));
                 writeln!(self.out, "(userlevel {name} {level})\n(userrange {name} {range})")?;
             }
         }
         for (name, user) in &self.policy.users {
             if let Some(bound) = user.bounds {
-                let bound = self.user_name(bound).to_owned();
+                let bound = policy.user_name(bound);
                 writeln!(self.out, "(userbounds {bound} {name})")?;
             }
         }
@@ -264,30 +216,16 @@ impl<W: Write> Writer<'_, W> {
             }
         }
         for rule in &policy.xperm_rules {
-            let family = match rule.family {
-                XpermKind::Ioctl => "ioctl",
-                XpermKind::Nlmsg => "nlmsg",
-            };
-            let text = format!(
-                "({}x {} {} ({family} {} ({})))",
-                rule.kind.keyword(),
-                policy.type_name(rule.source),
-                policy.type_name(rule.target),
-                policy.class_name(rule.class),
-                numbers(&rule.xperms)
-            );
+            let text = policy.format_xperm_rule(rule);
             self.conditional(rule.branch, &text)?;
         }
-        for (name, class) in &policy.classes {
-            let id = policy.class(name).unwrap_or(crate::ClassId(0));
+        for (index, class) in policy.classes.values().enumerate() {
+            let id = ClassId::at(index);
             for constraint in &class.constraints {
                 writeln!(self.out, "{}", policy.format_constraint(id, constraint))?;
             }
             for constraint in &class.validations {
-                let keyword =
-                    if constraint.is_mls() { "mlsvalidatetrans" } else { "validatetrans" };
-                let expression = policy.format_expression(constraint);
-                writeln!(self.out, "({keyword} {name} {expression})")?;
+                writeln!(self.out, "{}", policy.format_validation(id, constraint))?;
             }
         }
         Ok(())
@@ -301,18 +239,12 @@ impl<W: Write> Writer<'_, W> {
         }
         for (sources, target, class, name, result) in policy.name_transitions.iter() {
             for source in sources.iter().map(TypeId::at) {
-                let (source, target) = (policy.type_name(source), policy.type_name(target));
-                let (class, result) = (policy.class_name(class), policy.type_name(result));
-                writeln!(
-                    self.out,
-                    "(typetransition {source} {target} {class} \"{name}\" {result})"
-                )?;
+                let rule = policy.format_name_transition((source, target, class), name, result);
+                writeln!(self.out, "{rule}")?;
             }
         }
-        for ((source, target, class), range) in &policy.range_transitions {
-            let (source, target) = (policy.type_name(*source), policy.type_name(*target));
-            let (class, range) = (policy.class_name(*class), self.range(range));
-            writeln!(self.out, "(rangetransition {source} {target} {class} {range})")?;
+        for (key, range) in &policy.range_transitions {
+            writeln!(self.out, "{}", policy.format_range_transition(*key, range))?;
         }
         Ok(())
     }
@@ -320,13 +252,13 @@ impl<W: Write> Writer<'_, W> {
     fn context(&self, context: &Context) -> String {
         let mut text = format!(
             "({} {} {}",
-            self.user_name(context.user),
-            self.role_name(context.role),
+            self.policy.user_name(context.user),
+            self.policy.role_name(context.role),
             self.policy.type_name(context.type_)
         );
         if let Some(range) = &context.range {
             text.push(' ');
-            text.push_str(&self.range(range));
+            text.push_str(&self.policy.spell_range(range));
         }
         text + ")"
     }
@@ -395,10 +327,4 @@ fn kind_word(kind: FileKind) -> &'static str {
         FileKind::Pipe => "pipe",
         FileKind::Symlink => "symlink",
     }
-}
-
-fn numbers(xperms: &Xperms) -> String {
-    let numbers: Vec<String> =
-        xperms.numbers().iter().map(|number| format!("{number:#x}")).collect();
-    numbers.join(" ")
 }

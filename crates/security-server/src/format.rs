@@ -1,10 +1,13 @@
 //! Rules as CIL spells them.
 
 use crate::policy::{
-    AvRule, BoolStep, Comparison, Constraint, Expr, LevelPair, Policy, Step, Subject, Symbol,
-    TypeRule,
+    AvRule, BoolStep, Branch, Class, Comparison, Constraint, DefaultFrom, DefaultRange, Expr,
+    Level, LevelPair, Policy, Range, Step, Subject, Symbol, TypeRule, XpermKind, XpermRule,
 };
-use crate::{BitSet, ClassId, CondId};
+use crate::{BitSet, ClassId, CondId, RoleId, TypeId};
+
+/// What transitions are looked up by: type or role of the subject, type of the related object, class.
+type Key<T> = (T, TypeId, ClassId);
 
 impl Policy {
     /// `(allow source target (class (permission …)))`.
@@ -31,6 +34,87 @@ impl Policy {
             self.class_name(rule.key.class),
             self.type_name(rule.result),
         )
+    }
+
+    /// `(allowx source target (ioctl class (numbers)))`.
+    #[must_use]
+    pub fn format_xperm_rule(&self, rule: &XpermRule) -> String {
+        let (head, numbers) = self.split_xperm_rule(rule);
+        format!("({head} ({})))", numbers.join(" "))
+    }
+
+    /// `allowx source target (ioctl class` and the numbers.
+    pub(crate) fn split_xperm_rule(&self, rule: &XpermRule) -> (String, Vec<String>) {
+        let family = match rule.family {
+            XpermKind::Ioctl => "ioctl",
+            XpermKind::Nlmsg => "nlmsg",
+        };
+        let head = format!(
+            "{}x {} {} ({family} {}",
+            rule.kind.keyword(),
+            self.type_name(rule.source),
+            self.type_name(rule.target),
+            self.class_name(rule.class),
+        );
+        (head, numbers(&rule.xperms.numbers()))
+    }
+
+    /// `(typetransition source target class "name" result)`.
+    #[must_use]
+    pub fn format_name_transition(&self, key: Key<TypeId>, name: &str, result: TypeId) -> String {
+        let (source, target, class) = self.format_key(self.type_name(key.0), key.1, key.2);
+        format!("(typetransition {source} {target} {class} \"{name}\" {})", self.type_name(result))
+    }
+
+    /// `(rangetransition source target class range)`.
+    #[must_use]
+    pub fn format_range_transition(&self, key: Key<TypeId>, range: &Range) -> String {
+        let (source, target, class) = self.format_key(self.type_name(key.0), key.1, key.2);
+        format!("(rangetransition {source} {target} {class} {})", self.spell_range(range))
+    }
+
+    /// `(roleallow from to)`.
+    #[must_use]
+    pub fn format_role_allow(&self, from: RoleId, to: RoleId) -> String {
+        format!("(roleallow {} {})", self.role_name(from), self.role_name(to))
+    }
+
+    /// `(roletransition role type class role)`.
+    #[must_use]
+    pub fn format_role_transition(&self, key: Key<RoleId>, result: RoleId) -> String {
+        let (source, target, class) = self.format_key(self.role_name(key.0), key.1, key.2);
+        format!("(roletransition {source} {target} {class} {})", self.role_name(result))
+    }
+
+    fn format_key<'a>(
+        &'a self,
+        source: &'a str,
+        target: TypeId,
+        class: ClassId,
+    ) -> (&'a str, &'a str, &'a str) {
+        (source, self.type_name(target), self.class_name(class))
+    }
+
+    /// `((s0) (s1 (c0 c1)))`: a range as statements hold it. [`Self::format_range`] writes it as contexts do.
+    #[must_use]
+    pub fn spell_range(&self, range: &Range) -> String {
+        format!("({} {})", self.spell_level(&range.low), self.spell_level(&range.high))
+    }
+
+    /// `(s1 (c0 c1))`.
+    #[must_use]
+    pub fn spell_level(&self, level: &Level) -> String {
+        let sens = self.sensitivities.get_index(level.sens.index()).map_or("?", |(name, _)| name);
+        if level.cats.is_empty() {
+            return format!("({sens})");
+        }
+        let cats: Vec<&str> = self.category_names(&level.cats).collect();
+        format!("({sens} ({}))", cats.join(" "))
+    }
+
+    /// The names of categories.
+    pub(crate) fn category_names<'a>(&'a self, cats: &'a BitSet) -> impl Iterator<Item = &'a str> {
+        cats.iter().map(|cat| self.categories.get_index(cat).map_or("?", |(name, ())| name))
     }
 
     /// `(read write)`.
@@ -66,6 +150,19 @@ impl Policy {
         let class_name = self.class_name(class);
         let perms = self.format_perms(class, constraint.perms);
         format!("({keyword} ({class_name} {perms}) {})", self.format_expression(constraint))
+    }
+
+    /// `(mlsvalidatetrans class expression)`.
+    #[must_use]
+    pub fn format_validation(&self, class: ClassId, constraint: &Constraint) -> String {
+        let keyword = if constraint.is_mls() { "mlsvalidatetrans" } else { "validatetrans" };
+        format!("({keyword} {} {})", self.class_name(class), self.format_expression(constraint))
+    }
+
+    /// `CONDITION is true`.
+    #[must_use]
+    pub fn format_branch(&self, branch: Branch) -> String {
+        format!("{} is {}", self.format_condition(branch.condition), branch.when)
     }
 
     /// The expression of a constraint.
@@ -120,6 +217,23 @@ impl Policy {
     }
 }
 
+/// Numbers in hexadecimal, runs of them as `(range low high)`.
+fn numbers(set: &BitSet) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut numbers = set.iter().peekable();
+    while let Some(low) = numbers.next() {
+        let mut high = low;
+        while let Some(next) = numbers.next_if_eq(&(high + 1)) {
+            high = next;
+        }
+        words.push(match high - low {
+            0 => format!("{low:#x}"),
+            _ => format!("(range {low:#x} {high:#x})"),
+        });
+    }
+    words
+}
+
 /// Postfix to prefix: `Ok` is an operand, `Err` an operator and how many operands it takes.
 fn prefix(steps: impl Iterator<Item = Result<String, (&'static str, usize)>>) -> String {
     let mut operands: Vec<String> = Vec::new();
@@ -171,5 +285,25 @@ impl Constraint {
     pub fn is_mls(&self) -> bool {
         let steps = self.program.steps().iter();
         steps.filter(|step| matches!(step, Step::Test(Expr::Levels(..)))).count() > 0
+    }
+}
+
+impl Class {
+    /// The keywords of its `default…` statements, and what they say.
+    pub(crate) fn defaults(&self) -> Vec<(&'static str, String)> {
+        let word = |from| if from == DefaultFrom::Source { "source" } else { "target" };
+        let range = self.default_range.map(|range| match range {
+            DefaultRange::GlbLub => "glblub".to_owned(),
+            DefaultRange::Low(from) => format!("{} low", word(from)),
+            DefaultRange::High(from) => format!("{} high", word(from)),
+            DefaultRange::LowHigh(from) => format!("{} low-high", word(from)),
+        });
+        let parts = [
+            ("defaultuser", self.default_user.map(|from| word(from).to_owned())),
+            ("defaultrole", self.default_role.map(|from| word(from).to_owned())),
+            ("defaulttype", self.default_type.map(|from| word(from).to_owned())),
+            ("defaultrange", range),
+        ];
+        parts.into_iter().filter_map(|(keyword, words)| Some((keyword, words?))).collect()
     }
 }

@@ -41,6 +41,7 @@ pub mod index;
 pub mod policy;
 pub mod policydb;
 mod server;
+mod spelling;
 
 pub use bitset::BitSet;
 pub use cil::{PolicyError, PolicyErrors};

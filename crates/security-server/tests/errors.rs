@@ -111,3 +111,76 @@ fn copies_that_grow_without_measure_are_refused() {
     let errors = cil::compile(&[("bomb.cil", text)]).unwrap_err();
     assert!(errors.to_string().contains("grow without measure"), "{errors}");
 }
+
+/// Declarations of many types, and an attribute of all of them.
+fn many_types(count: usize) -> String {
+    let types: String = (0..count).map(|n| format!("(type t{n})")).collect();
+    format!(
+        "(class file (read)) (classorder (file)) {types} (typeattribute x) (typeattributeset x (all))"
+    )
+}
+
+#[test]
+fn a_few_lines_cannot_stand_for_more_than_memory_holds() {
+    let rules = |rule: &str| many_types(4000) + &rule.repeat(8);
+    let attributes: String = (0..4000)
+        .map(|n| format!("(typeattribute a{n})(typeattributeset a{n} (not t{n}))"))
+        .collect();
+    for text in [
+        rules("(typetransition x x file t0)"),
+        rules("(typemember x x file t0)"),
+        rules("(allow x notself (file (read)))"),
+        rules("(allow x other (file (read)))"),
+        rules("(allowx x notself (ioctl file (0x1)))"),
+        many_types(4000) + "(allow x x (file (read))) (deny t0 x (file (read)))",
+        rules("(rangetransition x x file ((s0) (s0)))") + "(sensitivity s0)(sensitivityorder (s0))",
+        many_types(4000) + &attributes,
+    ] {
+        let before = std::time::Instant::now();
+        let errors = cil::compile(&[("hostile.cil", &text)]).expect_err("refused");
+        let messages: Vec<&str> = errors.errors().iter().map(|error| error.message()).collect();
+        let refused = messages.iter().any(|message| message.contains("more memory than"));
+        assert!(refused, "{messages:?} {}", &text[text.len() - 60..]);
+        assert!(before.elapsed().as_secs() < 20);
+    }
+}
+
+#[test]
+fn mistakes_in_generated_text_point_into_its_source() {
+    let text = "(class file (read)) (classorder (file)) (type a)\n;;* lms 12 web.te\n(allow a a (file (read)))\n\
+                (allow a b (file (read)))\n;;* lme\n";
+    let errors = cil::compile(&[("web.cil", text)]).expect_err("refused");
+    assert_eq!(errors.errors()[0].origin(), Some(("web.te", 13)));
+    assert_eq!(errors.to_string(), "web.te:13: web.cil:4:10: unknown type `b`");
+    let policy = cil::compile(&[("web.cil", text.replace("a b", "a a"))]).unwrap();
+    assert_eq!(policy.format_place(policy.av_rules[0].place).trim(), "web.te:12");
+    let errors = cil::compile(&[("bad.cil", ";;* lmq\n")]).expect_err("refused");
+    assert!(errors.to_string().contains("not a line mark"), "{errors}");
+}
+
+#[test]
+fn levels_in_the_wrong_order_are_told_from_other_mistakes() {
+    let base = "(class file (read)) (classorder (file)) (mls true) (sensitivity s0) (sensitivityorder (s0))\n";
+    for (expression, help) in [
+        ("(dom l2 l1)", "write `(domby l1 l2)`"),
+        ("(eq h2 l1)", "write `(eq l1 h2)`"),
+        ("(dom l1 l1)", "compare l1 or h1 with l2 or h2, l1 with h1, or l2 with h2"),
+    ] {
+        let text = format!("{base}(mlsconstrain (file (read)) {expression})");
+        let errors = cil::compile(&[("levels.cil", text)]).expect_err("refused");
+        assert_eq!(errors.errors()[0].suggestion(), Some(help), "{errors}");
+    }
+}
+
+#[test]
+fn text_that_could_steer_a_terminal_is_refused_and_not_repeated() {
+    let errors =
+        cil::compile(&[("x.cil", "(filecon \"/\u{1b}[2J\" any ())")]).expect_err("refused");
+    assert!(errors.to_string().contains("cannot be shown"), "{errors}");
+    let errors =
+        cil::compile(&[("x.cil", "(allow a b c) ; \u{1b}[2J\u{202e}")]).expect_err("refused");
+    let mut shown = String::new();
+    miette::NarratableReportHandler::new().render_report(&mut shown, &errors).unwrap();
+    assert!(shown.contains("(allow a b c)"), "{shown}");
+    assert!(!shown.contains(['\u{1b}', '\u{202e}']), "{shown:?}");
+}

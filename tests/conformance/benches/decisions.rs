@@ -33,8 +33,7 @@ fn main() -> anyhow::Result<()> {
         });
     }
     through_the_server(&bytes, &sample)?;
-    loading(&oracle, &path, &bytes)?;
-    growth()
+    loading(&oracle, &path, &bytes)
 }
 
 type Asked = (Context, Context, ClassId);
@@ -131,29 +130,4 @@ fn loading(oracle: &Oracle, path: &std::path::Path, bytes: &[u8]) -> anyhow::Res
 
 fn ms(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
-}
-
-/// The cost of a decision when types and rules grow tenfold.
-fn growth() -> anyhow::Result<()> {
-    for scale in [1, 2, 5, 10] {
-        let text = conformance::synthetic_policy(400 * scale);
-        let engine = Engine::new(
-            security_server::cil::compile(&[("synthetic.cil", text)])
-                .map_err(|errors| anyhow::anyhow!("{errors}"))?,
-        );
-        let policy = engine.policy();
-        let contexts: Vec<Context> = (0..400 * scale)
-            .map(|n| policy.parse_context(&format!("u:object_r:t{n}")))
-            .collect::<Result<_, _>>()?;
-        let class = policy.class("file").unwrap_or(ClassId(0));
-        let count = contexts.len();
-        let pairs = (0..QUESTIONS).map(|n| (n * 7919 % count, n * 104_729 % count));
-        let questions: Vec<Asked> =
-            pairs.map(|(s, t)| (contexts[s].clone(), contexts[t].clone(), class)).collect();
-        let name = format!("growth types {} rules {}", policy.types.len(), policy.av_rules.len());
-        single_calls(&name, &questions, |(source, target, class)| {
-            black_box(engine.compute_av(source, target, *class));
-        });
-    }
-    Ok(())
 }

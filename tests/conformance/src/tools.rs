@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 const HELP: &str = "install the packages that tests/conformance/packages.txt lists";
 
 /// Runs a command and gives what it prints.
-fn run(command: &mut Command) -> Result<Vec<u8>> {
+pub(crate) fn run(command: &mut Command) -> Result<Vec<u8>> {
     let name = command.get_program().to_string_lossy().into_owned();
     let output = command.output().with_context(|| format!("cannot run `{name}`: {HELP}"))?;
     ensure!(
@@ -32,6 +32,11 @@ fn scratch() -> Result<PathBuf> {
 pub struct Oracle(PathBuf);
 
 impl Oracle {
+    /// The program at `path`.
+    pub(crate) fn at(path: PathBuf) -> Self {
+        Self(path)
+    }
+
     /// Builds the program, once for each process.
     ///
     /// # Errors
@@ -179,4 +184,14 @@ pub fn decompile(policy: &Path) -> Result<String> {
     let output = scratch()?.join("decompiled.cil");
     run(Command::new("checkpolicy").args(["-M", "-b", "-C", "-o"]).arg(&output).arg(policy))?;
     Ok(fs::read_to_string(output)?)
+}
+
+/// What a program of setools prints about policies.
+///
+/// # Errors
+///
+/// When it fails.
+pub fn setools(program: &str, arguments: &[&str], policies: &[&Path]) -> Result<String> {
+    let output = run(Command::new(program).args(arguments).args(policies))?;
+    Ok(String::from_utf8(output)?)
 }

@@ -49,11 +49,12 @@ fn program() -> &'static Path {
     path
 }
 
-/// Builds the command in the profile that these tests are built in.
+/// Builds the command as these tests are built: for the whole workspace, so that no dependency is built anew for fewer
+/// features.
 fn build() -> PathBuf {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("a target directory");
     let mut cargo = Command::new(env!("CARGO"));
-    cargo.args(["build", "--quiet", "--package", "dewar", "--bin", "dewar", "--target-dir"]);
+    cargo.args(["test", "--workspace", "--test", "cli", "--no-run", "--quiet", "--target-dir"]);
     cargo.arg(target).current_dir(env!("CARGO_MANIFEST_DIR"));
     if !cfg!(debug_assertions) {
         cargo.arg("--release");

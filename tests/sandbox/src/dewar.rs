@@ -56,12 +56,13 @@ impl Dewar {
     }
 }
 
-/// Builds the command in the profile that these tests are built in.
+/// Builds the command as these tests are built: for the whole workspace, so that no dependency is built anew for fewer
+/// features.
 fn build() -> anyhow::Result<PathBuf> {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().context("no target directory")?;
     let mut cargo = Command::new(env!("CARGO"));
     cargo
-        .args(["build", "--quiet", "--package", "dewar", "--bin", "dewar", "--target-dir"])
+        .args(["test", "--workspace", "--test", "cli", "--no-run", "--quiet", "--target-dir"])
         .arg(target);
     if !cfg!(debug_assertions) {
         cargo.arg("--release");

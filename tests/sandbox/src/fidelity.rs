@@ -10,6 +10,9 @@ use std::{os::unix::process::ExitStatusExt as _, process::Stdio};
 /// The cases of this part.
 pub(crate) const CASES: &[&[Case]] = &[cases![
     exit_statuses_pass,
+    two_runs_share_a_workspace,
+    a_full_disk_loses_no_status,
+    a_workspace_that_holds_the_home_is_warned_of,
     deaths_by_signal_pass,
     commands_that_cannot_run_answer_126_and_127,
     streams_pass_bytes_unchanged,
@@ -26,10 +29,60 @@ fn words(words: &[&str]) -> Vec<std::ffi::OsString> {
 }
 
 fn exit_statuses_pass(stage: &Stage) {
-    for status in [0, 1, 2, 7, 63, 125, 126, 127, 128, 129, 254, 255] {
+    for status in (0..=255).step_by(if stage.variant.is_root() { 1 } else { 15 }) {
         let ran = run(stage.dewar(stage.call(), &bash(&format!("exit {status}"))), b"");
         assert_eq!(ran.status.code(), Some(status), "{}", ran.err());
         assert_eq!(stage.record().status, status);
+    }
+}
+
+fn two_runs_share_a_workspace(stage: &Stage) {
+    let script = |name| {
+        format!(
+            "for i in $(seq 100); do echo {name}$i >> log; mkdir -p d/$i; echo $i > {name}; mv {name} d/$i/{name}; done; touch {name}-done; for i in $(seq 600); do [ -e a-done -a -e b-done ] && break; sleep 0.1; done; ls d/*/{name} | wc -l"
+        )
+    };
+    let runs = ["a", "b"].map(|name| stage.dewar(stage.call(), &bash(&script(name))));
+    let runs = runs.map(|command| std::thread::spawn(|| run(command, b"")));
+    for ran in runs.map(|run| run.join().expect("a run")) {
+        assert_eq!((ran.out().as_str(), ran.code()), ("100\n", 0), "{}", ran.err());
+    }
+    let log = std::fs::read_to_string(stage.work().join("log")).expect("the log");
+    assert_eq!(log.lines().count(), 200);
+}
+
+/// Also when neither the command's output nor the record of the run nor the audit trail can be written.
+fn a_full_disk_loses_no_status(stage: &Stage) {
+    let audit = std::path::Path::new("/dev/full");
+    let call = crate::dewar::Call { audit: Some(audit), ..stage.call() };
+    let limited = stage.dewar(call, &bash("echo x > /dev/full || cat $OUTSIDE/file; exit 3"));
+    let mut line: Vec<std::ffi::OsString> =
+        // No file of Dewar's, the record neither, can be written any more.
+        ["bash", "-c", "trap '' XFSZ; ulimit -f 0; \"$@\"", "bash"].map(Into::into).into();
+    line.push(limited.get_program().to_owned());
+    line.extend(limited.get_args().map(ToOwned::to_owned));
+    let ran = run(stage.command(&line), b"");
+    assert_eq!(ran.code(), 3, "{}", ran.err());
+    assert!(ran.err().contains("cannot keep the record of this run"), "{}", ran.err());
+    assert!(ran.err().contains("No space left on device"), "{}", ran.err());
+}
+
+fn a_workspace_that_holds_the_home_is_warned_of(stage: &Stage) {
+    for (directory, warned) in
+        [(stage.home(), true), (std::path::Path::new("/"), true), (&stage.work(), false)]
+    {
+        let mut command =
+            stage.dewar(stage.call(), &bash("cat $HOME/.ssh/id_ed25519; ls -d $HOME"));
+        command.current_dir(directory);
+        let ran = run(command, b"");
+        let shown = directory.display();
+        assert_eq!(ran.err().contains("holds your whole home"), warned, "{shown}: {}", ran.err());
+        assert!(
+            !ran.out().contains("secret") && ran.code() == 0,
+            "{shown}: {} {}",
+            ran.out(),
+            ran.err()
+        );
     }
 }
 

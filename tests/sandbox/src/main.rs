@@ -15,6 +15,7 @@ mod record;
 mod same;
 mod stage;
 mod suite;
+mod terminal;
 mod tree;
 mod variant;
 
@@ -42,7 +43,7 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let groups = [programs::CASES, kernel::CASES, denied::CASES, fidelity::CASES];
+    let groups = [programs::CASES, kernel::CASES, denied::CASES, fidelity::CASES, terminal::CASES];
     let cases = groups.into_iter().flatten().copied().flatten();
     let cases: Vec<&Case> = cases.collect();
     let trials =

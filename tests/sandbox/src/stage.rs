@@ -72,7 +72,7 @@ impl Stage {
         self.suite.ids(self.variant)
     }
 
-    fn give(&self, path: &Path) {
+    pub(crate) fn give(&self, path: &Path) {
         if let Some((uid, gid)) = self.ids() {
             std::os::unix::fs::chown(path, Some(uid), Some(gid)).expect("give a file away");
         }

@@ -1,27 +1,72 @@
 //! `dewar plugin build`
 
-use super::text;
-use anyhow::Context;
+use super::{
+    host::HostArgs,
+    source::{SourceFile, Text},
+    target::TargetArg,
+};
+use crate::output;
+use anyhow::Context as _;
+use clap::Args;
 use ecode::wasm::{WasmOptions, emit};
+use serde_json::json;
 use std::{fs, path::PathBuf, time::Instant};
 
-#[derive(Debug, clap::Args)]
+/// Check a plugin and generate its code, which the cache keeps.
+#[derive(Debug, Args)]
 pub(super) struct BuildArgs {
-    /// The plugin's text
+    /// The plugin
     file: PathBuf,
-    /// Where to write it as WebAssembly
-    #[arg(short, long)]
+
+    /// For which target
+    #[arg(long, value_enum, default_value_t = TargetArg::Isolated)]
+    target: TargetArg,
+
+    /// Also write it as WebAssembly
+    #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten)]
+    host: HostArgs,
 }
 
 pub(super) fn run(args: &BuildArgs) -> anyhow::Result<()> {
-    let start = Instant::now();
-    let compiled = text::compile_file(&args.file)?;
-    let wasm = emit(&compiled.module, &WasmOptions::default())?;
-    let (functions, time) = (compiled.module.funcs.len(), start.elapsed());
-    eprintln!("{functions} functions, {} bytes of WebAssembly, {time:.1?}", wasm.len());
-    if let Some(output) = &args.output {
-        fs::write(output, wasm).with_context(|| format!("cannot write {}", output.display()))?;
+    let source = SourceFile::read(&args.file)?;
+    let targets = args.target.targets(source.targets());
+    let mut built = Vec::new();
+    for target in targets {
+        let host = args.host.host(&[target])?;
+        let start = Instant::now();
+        let loaded = host.load(&source.spec(target, args.host.limits()))?;
+        built.push(json!({
+            "target": target.name(),
+            "code_bytes": loaded.code_bytes,
+            "from_cache": loaded.from_cache,
+            "ms": start.elapsed().as_secs_f64() * 1e3,
+        }));
     }
-    Ok(())
+    if let Some(path) = &args.output {
+        let wasm = match (&source.text, source.compile()?) {
+            (_, Some(compiled)) => emit(&compiled.module, &WasmOptions::default())?,
+            (Text::Wasm(module), None) => module.clone(),
+            (Text::ECode(_), None) => Vec::new(),
+        };
+        fs::write(path, wasm).with_context(|| format!("cannot write `{}`", path.display()))?;
+    }
+    let text = if args.json {
+        serde_json::to_string_pretty(&built)? + "\n"
+    } else {
+        let line = |row: &serde_json::Value| {
+            let origin = if row["from_cache"] == true { "from the cache" } else { "compiled" };
+            let (target, bytes) = (row["target"].as_str().unwrap_or(""), &row["code_bytes"]);
+            let ms = row["ms"].as_f64().unwrap_or_default();
+            format!("{target:<13} {bytes:>8} bytes of code, {origin} in {ms:.2} ms\n")
+        };
+        built.iter().map(line).collect()
+    };
+    Ok(output::print(text.as_bytes())?)
 }

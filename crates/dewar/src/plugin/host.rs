@@ -1,43 +1,135 @@
-//! The host functions, for plugins that are tried out: the log is standard error, what is kept is forgotten.
+//! The host that the commands load plugins into, and its policy.
 
-use ecode::{Host, Memory, Value};
-use plugin_host::EINVAL;
-use std::collections::HashMap;
+use crate::failure::Usage;
+use clap::Args;
+use flask::SecurityServer;
+use plugin_host::{
+    Cache, HOST_CONTEXT, Limits, LoadError, Loaded, PluginHost, PluginSpec, Target, base_policy,
+};
+use security_server::Server;
+use std::{fs, path::PathBuf, sync::Arc, time::Duration};
 
-#[derive(Debug, Default)]
-pub(super) struct TrialHost {
-    state: HashMap<Vec<u8>, Vec<u8>>,
+/// The rule that native targets need. Asking for one on the command line is giving leave.
+const NATIVE_RULE: &str = "(allow host_t plugin_t (plugin (load_native)))";
+
+/// What plugins may do and use.
+#[derive(Debug, Args)]
+pub(super) struct HostArgs {
+    /// Rules in CIL, added to what a plugin may do by default: see requests, reply, log, keep state. Types are
+    /// plugin_t, host_t, and object_t for everything outside
+    #[arg(short = 'f', long = "policy", value_name = "FILE")]
+    policies: Vec<PathBuf>,
+
+    /// Time for one call
+    #[arg(long, value_name = "MS", default_value_t = 10_000)]
+    time_ms: u64,
+
+    /// Memory of one instance
+    #[arg(long, value_name = "BYTES", default_value_t = 64 << 20)]
+    memory_bytes: u32,
+
+    /// Bytes of reply that there is room for
+    #[arg(long, value_name = "BYTES", default_value_t = 16 << 20)]
+    output_bytes: usize,
+
+    /// Compile anew, and keep nothing
+    #[arg(long)]
+    no_cache: bool,
 }
 
-impl Host for TrialHost {
-    fn call(&mut self, name: &str, args: &[Value], memory: &mut dyn Memory) -> Result<u64, String> {
-        let invalid = i64::from(EINVAL) as u64;
-        let bytes =
-            |memory: &dyn Memory, at: u64, len: i64| memory.read(at, u64::try_from(len).ok()?);
-        match (name, args) {
-            ("host_log", [Value::Ptr(at), Value::I64(len)]) => match bytes(memory, *at, *len) {
-                Some(text) => {
-                    eprintln!("{}", String::from_utf8_lossy(&text));
-                    Ok(0)
-                }
-                None => Ok(invalid),
-            },
-            ("host_get", [Value::Ptr(at), Value::I64(len), Value::Ptr(out), Value::I64(room)]) => {
-                let Some(key) = bytes(memory, *at, *len) else { return Ok(invalid) };
-                let Some(value) = self.state.get(&key) else { return Ok(-1_i64 as u64) };
-                let kept = value.len().min(usize::try_from(*room).unwrap_or(0));
-                let written = memory.write(*out, &value[..kept]);
-                Ok(if written { value.len() as u64 } else { invalid })
+impl HostArgs {
+    pub(super) fn limits(&self) -> Limits {
+        Limits {
+            call_time: Duration::from_millis(self.time_ms),
+            memory_bytes: self.memory_bytes,
+            output_bytes: self.output_bytes,
+            ..Limits::default()
+        }
+    }
+
+    /// A host under the policy that the arguments make.
+    pub(super) fn host(&self, targets: &[Target]) -> anyhow::Result<Host> {
+        let mut files = vec![("plugins.cil".to_owned(), base_policy())];
+        for path in &self.policies {
+            let name = path.display().to_string();
+            let text = fs::read_to_string(path);
+            files.push((name.clone(), text.map_err(|error| Usage(format!("{name}: {error}")))?));
+        }
+        if targets.iter().any(|target| target.is_trusted()) {
+            files.push(("--target".to_owned(), NATIVE_RULE.to_owned()));
+        }
+        Host::new(&files, if self.no_cache { None } else { open_cache() })
+    }
+}
+
+/// The user's cache; without it, with a warning, if it cannot be used.
+fn open_cache() -> Option<Cache> {
+    match Cache::open(&Cache::user_path()?, Cache::DEFAULT_BYTES) {
+        Ok(cache) => Some(cache),
+        Err(error) => {
+            eprintln!("dewar: {error}");
+            None
+        }
+    }
+}
+
+/// A host with its security server.
+pub(super) struct Host {
+    pub(super) plugins: PluginHost,
+    server: Arc<Server>,
+}
+
+impl Host {
+    fn new(files: &[(String, String)], cache: Option<Cache>) -> anyhow::Result<Self> {
+        let server = Arc::new(Server::from_cil(files)?);
+        let own = server.context_to_sid(HOST_CONTEXT).map_err(|e| Usage(e.to_string()))?;
+        let shared = Arc::clone(&server) as Arc<dyn SecurityServer>;
+        Ok(Self { plugins: PluginHost::with_cache(shared, own, cache)?, server })
+    }
+
+    /// Loads a plugin; remarks about its text and the cache go to standard error.
+    pub(super) fn load(&self, spec: &PluginSpec<'_>) -> anyhow::Result<Loaded> {
+        let loaded = match self.plugins.load(spec) {
+            Ok(loaded) => loaded,
+            Err(LoadError::Text(errors)) => return Err(errors.into()),
+            Err(error @ LoadError::Engine(_)) => return Err(error.into()),
+            Err(error) => {
+                self.show_denials();
+                return Err(Usage(error.to_string()).into());
             }
-            ("host_set", [Value::Ptr(at), Value::I64(len), Value::Ptr(from), Value::I64(size)]) => {
-                match (bytes(memory, *at, *len), bytes(memory, *from, *size)) {
-                    (Some(key), Some(value)) if value.is_empty() => drop(self.state.remove(&key)),
-                    (Some(key), Some(value)) => drop(self.state.insert(key, value)),
-                    _ => return Ok(invalid),
-                }
-                Ok(0)
+        };
+        for remark in &loaded.remarks {
+            eprintln!("{:?}", miette::Report::new(remark.clone()));
+        }
+        if let Some(warning) = &loaded.cache_warning {
+            eprintln!("dewar: {warning}");
+        }
+        Ok(loaded)
+    }
+
+    /// Says on standard error what was denied, and what would allow it.
+    pub(super) fn show_denials(&self) {
+        for denial in self.plugins.denials() {
+            let permissions = denial.permissions().collect::<Vec<_>>().join(" ");
+            let context = |sid| self.server.sid_to_context(sid).unwrap_or_default();
+            let object = denial.object.as_deref().map_or_else(String::new, |o| format!(" on {o}"));
+            let verb = if denial.permissive { "lacks, but was let" } else { "may not" };
+            eprintln!("dewar: {} {verb} {permissions}{object}", denial.plugin);
+            eprintln!("  subject      {}", context(denial.question.ssid));
+            let class = denial.question.tclass;
+            eprintln!("  object       {} ({class})", context(denial.question.tsid));
+            let Ok(why) = denial.explain(&*self.server) else { continue };
+            eprintln!("  why          {}", why.reason);
+            if let Some(rule) = why.would_allow {
+                eprintln!("  would allow  {rule}");
             }
-            _ => Err(format!("the host has no function `{name}`")),
+        }
+    }
+
+    /// Says on standard error what the plugin logged.
+    pub(super) fn show_log(&self, name: &str) {
+        for line in self.plugins.log(name) {
+            eprintln!("{line}");
         }
     }
 }

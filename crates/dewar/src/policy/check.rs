@@ -1,11 +1,12 @@
 //! `dewar policy check`.
 
-use super::{load, profiles};
+use super::load;
 use crate::failure::Usage;
 use crate::output;
 use clap::Args;
-use security_server::analysis::Violation;
-use security_server::policy::Policy;
+use security_server::analysis::{Excess, Violation};
+use security_server::policy::{AvRule, Policy, Type};
+use security_server::{ClassId, TypeId};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 
@@ -15,12 +16,12 @@ Examples:
   dewar policy check base.cil web.cil          CIL files, together one policy
   dewar policy check --json policy.33
 
-Exit status: 0, or 2 if there is a mistake or a rule breaks a `neverallow`.";
+Exit status: 0, or 2 if there is a mistake, or something breaks a `neverallow` or its bounds.";
 
 /// Check profiles or a policy; say nothing if they are good.
 ///
-/// Reports every mistake with its place and with what to write instead, and every rule that grants what a
-/// `neverallow` forbids.
+/// Reports every mistake with its place and with what to write instead; every rule that grants what a `neverallow`
+/// forbids; and every type, role and user that goes beyond what bounds it.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct CheckArgs {
@@ -28,7 +29,7 @@ pub(super) struct CheckArgs {
     #[arg(value_name = "POLICY", required = true)]
     policies: Vec<String>,
 
-    /// Print broken rules as JSON, one a line
+    /// Print what is broken as JSON, one object a line
     #[arg(long)]
     json: bool,
 }
@@ -37,35 +38,50 @@ pub(super) struct CheckArgs {
 pub(super) fn run(args: &CheckArgs) -> anyhow::Result<()> {
     let (profiles, files): (Vec<_>, Vec<_>) =
         args.policies.iter().cloned().partition(|name| load::is_profile(name));
-    profiles.iter().try_for_each(|name| profiles::compile(name, None, false).map(drop))?;
-    if files.is_empty() {
-        return Ok(());
+    let mut policies = Vec::new();
+    for name in &profiles {
+        policies.push(load::load(std::slice::from_ref(name))?);
     }
-    let policy = load::load(&files)?;
-    let violations = policy.violations();
-    let mut text = String::new();
-    for violation in &violations {
-        if args.json {
-            writeln!(text, "{}", as_json(&policy, violation))?;
-        } else {
-            text.push_str(&in_words(&policy, violation));
+    if !files.is_empty() {
+        policies.push(load::load(&files)?);
+    }
+    let (mut text, mut promises, mut bounds) = (String::new(), 0, 0);
+    for policy in &policies {
+        for violation in &policy.violations() {
+            promises += 1;
+            match args.json {
+                true => writeln!(text, "{}", promise_json(policy, violation))?,
+                false => text += &promise_words(policy, violation),
+            }
+        }
+        for excess in &policy.excesses() {
+            bounds += 1;
+            match args.json {
+                true => writeln!(text, "{}", excess_json(policy, excess))?,
+                false => text += &excess_words(policy, excess),
+            }
         }
     }
     output::print(text.as_bytes())?;
-    match violations.len() {
-        0 => Ok(()),
-        1 => Err(Usage("1 rule breaks a `neverallow`".to_owned()).into()),
-        count => Err(Usage(format!("{count} rules break a `neverallow`")).into()),
-    }
+    let count = |count, one: &str, many: &str| match count {
+        0 => None,
+        1 => Some(format!("1 {one}")),
+        count => Some(format!("{count} {many}")),
+    };
+    let broken = [
+        count(promises, "rule breaks a `neverallow`", "rules break a `neverallow`"),
+        count(bounds, "thing goes beyond its bounds", "things go beyond their bounds"),
+    ];
+    let broken: Vec<String> = broken.into_iter().flatten().collect();
+    if broken.is_empty() { Ok(()) } else { Err(Usage(broken.join("; ")).into()) }
 }
 
-fn in_words(policy: &Policy, violation: &Violation<'_>) -> String {
+fn promise_words(policy: &Policy, violation: &Violation<'_>) -> String {
     let rule = &policy.av_rules[violation.rule];
     let promise = violation.neverallow;
     format!(
-        "{}{}\n  grants {} to {} on {}, against\n{}{}\n",
-        policy.format_rule(rule),
-        policy.format_place(rule.place),
+        "{}\n  grants {} to {} on {}, against\n{}{}\n",
+        rule_and_place(policy, rule),
         policy.format_perms(promise.class, violation.perms),
         policy.type_name(violation.source),
         policy.type_name(violation.target),
@@ -74,17 +90,108 @@ fn in_words(policy: &Policy, violation: &Violation<'_>) -> String {
     )
 }
 
-fn as_json(policy: &Policy, violation: &Violation<'_>) -> Value {
+fn promise_json(policy: &Policy, violation: &Violation<'_>) -> Value {
     let rule = &policy.av_rules[violation.rule];
-    let class = policy.classes.get_index(violation.neverallow.class.index());
-    let perms: Vec<&str> = class.into_iter().flat_map(|c| c.1.names_of(violation.perms)).collect();
     json!({
+        "breaks": "neverallow",
         "rule": policy.format_rule(rule),
         "place": policy.format_place(rule.place).trim(),
         "neverallow": violation.neverallow.text,
         "neverallow_place": policy.format_place(violation.neverallow.place).trim(),
         "source": policy.type_name(violation.source),
         "target": policy.type_name(violation.target),
-        "permissions": perms,
+        "permissions": permissions(policy, violation.neverallow.class, violation.perms),
     })
+}
+
+fn excess_words(policy: &Policy, excess: &Excess) -> String {
+    match excess {
+        Excess::Rule { rule, child, parent, target, perms } => {
+            let rule = &policy.av_rules[*rule];
+            format!(
+                "{}\n  grants {} to {} on {}, which {} may not do, against\n{}{}\n",
+                rule_and_place(policy, rule),
+                policy.format_perms(rule.class, *perms),
+                policy.type_name(*child),
+                policy.type_name(*target),
+                policy.type_name(*parent),
+                typebounds(policy, *child, *parent),
+                policy.format_place(bounded(policy, *child).and_then(|child| child.bounds_place)),
+            )
+        }
+        Excess::Role { child, parent, types } => {
+            let types: Vec<&str> =
+                types.iter().map(|id| policy.type_name(TypeId::at(id))).collect();
+            let (child, parent) = (policy.role_name(*child), policy.role_name(*parent));
+            let types = types.join(" ");
+            format!(
+                "role {child} may have ({types}), which {parent} may not have, against\n(rolebounds {parent} {child})\n"
+            )
+        }
+        Excess::User { child, parent, roles } => {
+            let roles = roles.iter().map(|id| policy.role_name(security_server::RoleId::at(id)));
+            let roles = roles.collect::<Vec<&str>>().join(" ");
+            let (child, parent) = (policy.user_name(*child), policy.user_name(*parent));
+            format!(
+                "user {child} may have ({roles}), which {parent} may not have, against\n(userbounds {parent} {child})\n"
+            )
+        }
+    }
+}
+
+fn excess_json(policy: &Policy, excess: &Excess) -> Value {
+    match excess {
+        Excess::Rule { rule, child, parent, target, perms } => {
+            let rule = &policy.av_rules[*rule];
+            let place = bounded(policy, *child).and_then(|child| child.bounds_place);
+            json!({
+                "breaks": "typebounds",
+                "rule": policy.format_rule(rule),
+                "place": policy.format_place(rule.place).trim(),
+                "typebounds": typebounds(policy, *child, *parent),
+                "typebounds_place": policy.format_place(place).trim(),
+                "source": policy.type_name(*child),
+                "bound": policy.type_name(*parent),
+                "target": policy.type_name(*target),
+                "permissions": permissions(policy, rule.class, *perms),
+            })
+        }
+        Excess::Role { child, parent, types } => json!({
+            "breaks": "rolebounds",
+            "role": policy.role_name(*child),
+            "bound": policy.role_name(*parent),
+            "types": types.iter().map(|id| policy.type_name(TypeId::at(id))).collect::<Vec<_>>(),
+        }),
+        Excess::User { child, parent, roles } => {
+            let roles = roles.iter().map(|id| policy.role_name(security_server::RoleId::at(id)));
+            json!({
+                "breaks": "userbounds",
+                "user": policy.user_name(*child),
+                "bound": policy.user_name(*parent),
+                "roles": roles.collect::<Vec<_>>(),
+            })
+        }
+    }
+}
+
+/// The rule, with its condition if it has one, and its place.
+fn rule_and_place(policy: &Policy, rule: &AvRule) -> String {
+    let text = policy.format_rule(rule);
+    let condition = rule.branch.map_or_else(String::new, |branch| {
+        format!("  ; if {} is {}", policy.format_condition(branch.condition), branch.when)
+    });
+    text + &condition + &policy.format_place(rule.place)
+}
+
+fn typebounds(policy: &Policy, child: TypeId, parent: TypeId) -> String {
+    format!("(typebounds {} {})", policy.type_name(parent), policy.type_name(child))
+}
+
+fn bounded(policy: &Policy, child: TypeId) -> Option<&Type> {
+    policy.types.get_index(child.index()).map(|(_, child)| child)
+}
+
+fn permissions(policy: &Policy, class: ClassId, perms: u32) -> Vec<&str> {
+    let class = policy.classes.get_index(class.index());
+    class.into_iter().flat_map(|(_, class)| class.names_of(perms)).collect()
 }

@@ -3,6 +3,7 @@
 use super::load;
 use crate::output;
 use clap::Args;
+use serde_json::json;
 
 /// Write a policy as one CIL file that grants and labels the same.
 ///
@@ -17,11 +18,17 @@ pub(super) struct ExportArgs {
     /// The language to write: CIL, the only one
     #[arg(long, default_value_t = true, action = clap::ArgAction::SetTrue)]
     cil: bool,
+
+    /// Print one JSON object, with the text as its member `cil`
+    #[arg(long)]
+    json: bool,
 }
 
 /// Carries out `dewar policy export`.
 pub(super) fn run(args: &ExportArgs) -> anyhow::Result<()> {
     let policy = load::load(&args.policies)?;
     debug_assert!(args.cil);
-    Ok(output::print(policy.to_cil().as_bytes())?)
+    let cil = policy.to_cil();
+    let text = if args.json { format!("{}\n", json!({"cil": cil})) } else { cil };
+    Ok(output::print(text.as_bytes())?)
 }

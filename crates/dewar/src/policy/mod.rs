@@ -25,7 +25,11 @@ pub(crate) struct PolicyArgs {
 #[derive(Debug, Subcommand)]
 enum Action {
     /// List the shipped profiles.
-    List,
+    List {
+        /// Print one JSON object a line
+        #[arg(long)]
+        json: bool,
+    },
     Show(show::ShowArgs),
     Check(check::CheckArgs),
     Query(query::QueryArgs),
@@ -44,7 +48,7 @@ enum Action {
 pub(crate) fn run(args: &PolicyArgs) -> anyhow::Result<()> {
     use security_server::policy::TypeRuleKind;
     match &args.action {
-        Action::List => Ok(output::print(profiles::list()?.as_bytes())?),
+        Action::List { json } => Ok(output::print(profiles::list(*json)?.as_bytes())?),
         Action::Show(args) => show::run(args),
         Action::Check(args) => check::run(args),
         Action::Query(args) => query::run(args),

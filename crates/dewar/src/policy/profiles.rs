@@ -2,6 +2,7 @@
 
 use crate::surroundings;
 use profile::{Compiled, EndpointRule, PathRights, Source, load, shipped};
+use serde_json::json;
 use std::{fmt::Write as _, path::Path};
 
 /// A profile under the variables of this machine. Without `resolve`, names of hosts stay names.
@@ -20,11 +21,16 @@ pub(super) fn compile(
     Ok(compiled?)
 }
 
-pub(super) fn list() -> anyhow::Result<String> {
+/// The shipped profiles with their descriptions, one a line.
+pub(super) fn list(json: bool) -> anyhow::Result<String> {
     let mut text = String::new();
     for (name, _) in shipped() {
         let description = compile(name, None, false)?.description.unwrap_or_default();
-        writeln!(text, "{name:12}{description}")?;
+        if json {
+            writeln!(text, "{}", json!({"name": name, "description": description}))?;
+        } else {
+            writeln!(text, "{name:12}{description}")?;
+        }
     }
     Ok(text)
 }
@@ -70,7 +76,11 @@ fn rights(rights: PathRights) -> String {
     }
     let letters = [(rights.read, 'r'), (rights.write, 'w'), (rights.exec, 'x')];
     let text: String = letters.iter().filter(|(granted, _)| *granted).map(|(_, l)| *l).collect();
-    if text.is_empty() { "denied".to_owned() } else { text }
+    match (text.is_empty(), rights.list) {
+        (false, _) => text,
+        (true, true) => "list".to_owned(),
+        (true, false) => "denied".to_owned(),
+    }
 }
 
 fn endpoint(compiled: &Compiled, rule: &EndpointRule) -> String {

@@ -53,6 +53,11 @@ pub(crate) fn run(request: &RunRequest, inherited: Inherited) -> anyhow::Result<
         eprintln!("dewar: cannot execute `{}`: {errno}", request.command[0].display());
     }
     summary::print(request, &record);
-    kept.context("cannot keep the record of this run")?;
+    if let Err(error) = kept {
+        // A full disk. How the command ended is worth more.
+        eprintln!(
+            "dewar: cannot keep the record of this run, so `dewar explain` will not know it: {error}"
+        );
+    }
     Ok(report.outcome)
 }

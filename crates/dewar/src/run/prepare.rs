@@ -6,7 +6,7 @@ use anyhow::{Context as _, bail};
 use monitor::launch::{Inherited, Limits, Namespaces};
 use monitor::layers::Layers;
 use monitor::{ABI, Job, Mode};
-use profile::{Compiled, Source};
+use profile::{Compiled, Source, Variables};
 use std::{ffi::OsString, fs::File, io::Write, path::Path};
 
 /// The name of the compiled policy in the security server's messages.
@@ -42,6 +42,7 @@ pub(super) fn profile(request: &RunRequest) -> anyhow::Result<Profile> {
     let tmp = if namespaces.mount { None } else { Some(private_directory()?) };
     let place = tmp.as_ref().map_or("/tmp".into(), |tmp| tmp.path().to_owned());
     let variables = surroundings::variables(Some(&request.workspace), place)?;
+    warn_of_wide_workspace(&variables);
     let source = Source::from_argument(&request.profile);
     let compiled = profile::load(&source, &variables, &mut surroundings::resolve)?;
     let offline = compiled.domains.iter().all(profile::Domain::is_offline);
@@ -76,6 +77,17 @@ fn insist(request: &RunRequest, layers: &Layers) -> anyhow::Result<()> {
         eprintln!("dewar: DEGRADED: without `{}` {}", layer.name, layer.without);
     }
     Ok(())
+}
+
+/// A workspace that holds the home is most likely the wrong directory to start in.
+fn warn_of_wide_workspace(variables: &Variables) {
+    if variables.home.starts_with(&variables.workspace) {
+        eprintln!(
+            "dewar: WARNING: the workspace `{}` holds your whole home: what the profile grants in the workspace it grants in \
+             all of it, but for what it hides. Start in the directory that the command is about, or name it by --workspace",
+            variables.workspace.display()
+        );
+    }
 }
 
 fn private_directory() -> anyhow::Result<tempfile::TempDir> {

@@ -1,11 +1,12 @@
 //! What `dewar run` says at the end, on standard error.
 
 use super::{RunRecord, RunRequest};
+use monitor::visible;
 
 pub(super) fn print(request: &RunRequest, record: &RunRecord) {
     if request.json {
         if let Ok(text) = serde_json::to_string(record) {
-            eprintln!("{text}");
+            eprintln!("{}", visible(&text));
         }
         return;
     }
@@ -18,9 +19,9 @@ pub(super) fn print(request: &RunRequest, record: &RunRecord) {
         let denied = &denial.record;
         eprintln!(
             "dewar: denied {times}; first: {} may not {} {}; `dewar explain` tells why and what would allow it",
-            denied.comm,
+            visible(&denied.comm),
             denied.missing.join(" "),
-            denied.object,
+            visible(&denied.object),
         );
     }
 }

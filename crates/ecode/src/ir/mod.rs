@@ -12,8 +12,10 @@
 
 mod print;
 mod prune;
+mod vector;
 mod verify;
 
+pub use vector::{Lane, VecInst};
 pub use verify::Malformed;
 
 /// Types of registers.
@@ -29,6 +31,8 @@ pub enum Ty {
     F64,
     /// An address.
     Ptr,
+    /// 128 bits; only what loop transformations make has it, never a signature.
+    V128,
 }
 
 /// Types of memory cells.
@@ -253,6 +257,14 @@ pub enum Inst {
         callee: Callee,
         args: Vec<Operand>,
     },
+    /// A step on vectors.
+    Vec(VecInst),
+    /// Counts `turns` (an `I32`) turns of a loop that follows, where turns are counted.
+    Spend {
+        turns: Operand,
+    },
+    /// First in a loop: its turns are counted by a [`Inst::Spend`] before it.
+    Spent,
 }
 
 /// Why a call ended early.
@@ -495,6 +507,9 @@ impl Inst {
                 }
                 args.iter().for_each(note);
             }
+            Inst::Vec(inst) => inst.operands(note),
+            Inst::Spend { turns } => note(turns),
+            Inst::Spent => {}
         }
     }
 
@@ -527,6 +542,25 @@ impl Inst {
                 }
                 args.iter_mut().for_each(note);
             }
+            Inst::Vec(inst) => inst.operands_mut(note),
+            Inst::Spend { turns } => note(turns),
+            Inst::Spent => {}
+        }
+    }
+
+    /// Lets a scalar step that assigns a register assign another one.
+    pub(crate) fn set_result(&mut self, to: Reg) {
+        match self {
+            Inst::Copy { dst, .. }
+            | Inst::Bin { dst, .. }
+            | Inst::Neg { dst, .. }
+            | Inst::Cmp { dst, .. }
+            | Inst::Conv { dst, .. }
+            | Inst::PtrAdd { dst, .. }
+            | Inst::PtrSub { dst, .. }
+            | Inst::Load { dst, .. }
+            | Inst::Call { dst: Some(dst), .. } => *dst = to,
+            _ => {}
         }
     }
 
@@ -543,6 +577,7 @@ impl Inst {
             Inst::PtrSub { dst, .. } => (*dst, Some(Ty::I64)),
             Inst::Load { mem, dst, .. } => (*dst, Some(mem.reg())),
             Inst::Call { dst: Some(dst), .. } => (*dst, None),
+            Inst::Vec(inst) => return inst.result(),
             _ => return None,
         })
     }
@@ -559,22 +594,6 @@ impl Inst {
             Inst::Conv { from, to, .. } => float(*from) || float(*to),
             Inst::Load { mem, .. } | Inst::Store { mem, .. } => float(mem.reg()),
             _ => false,
-        }
-    }
-
-    /// Makes it assign `reg`, if it assigns one.
-    pub(crate) fn set_result(&mut self, reg: Reg) {
-        match self {
-            Inst::Copy { dst, .. }
-            | Inst::Bin { dst, .. }
-            | Inst::Neg { dst, .. }
-            | Inst::Cmp { dst, .. }
-            | Inst::Conv { dst, .. }
-            | Inst::PtrAdd { dst, .. }
-            | Inst::PtrSub { dst, .. }
-            | Inst::Load { dst, .. }
-            | Inst::Call { dst: Some(dst), .. } => *dst = reg,
-            _ => {}
         }
     }
 }

@@ -34,6 +34,9 @@ impl fmt::Display for Inst {
                 write!(f, "store.{mem:?} [{addr} + {off}], {val}")
             }
             Inst::MemCopy { dst, src, len } => write!(f, "copy [{dst}], [{src}], {len}"),
+            Inst::Vec(inst) => write!(f, "{inst}"),
+            Inst::Spend { turns } => write!(f, "spend {turns}"),
+            Inst::Spent => f.write_str("spent"),
             Inst::MemZero { dst, len } => write!(f, "zero [{dst}], {len}"),
             Inst::Call { callee, args, .. } => {
                 match callee {

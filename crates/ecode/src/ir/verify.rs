@@ -75,6 +75,16 @@ impl Check<'_> {
             }
             Inst::MemZero { dst, .. } => self.operand(Ty::Ptr, dst),
             Inst::Call { dst, callee, args } => self.call(*dst, callee, args),
+            Inst::Spend { turns } => self.operand(Ty::I32, turns),
+            Inst::Spent => Some(()),
+            Inst::Vec(inst) => {
+                let mut types = inst.operand_types().into_iter();
+                let mut right = true;
+                inst.operands(&mut |operand| {
+                    right &= types.next().is_some_and(|ty| self.operand(ty, operand).is_some());
+                });
+                right.then_some(())
+            }
         }?;
         match inst.result() {
             Some((reg, Some(ty))) => self.reg(reg, ty),

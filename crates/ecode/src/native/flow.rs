@@ -163,6 +163,10 @@ impl Flow<'_, '_> {
         match ty {
             Ty::F32 => self.b.ins().f32const(0.0),
             Ty::F64 => self.b.ins().f64const(0.0),
+            Ty::V128 => {
+                let zero = self.b.ins().iconst(types::I8, 0);
+                self.b.ins().splat(types::I8X16, zero)
+            }
             _ => self.b.ins().iconst(machine_type(ty), 0),
         }
     }

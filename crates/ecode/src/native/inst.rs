@@ -54,7 +54,7 @@ impl Flow<'_, '_> {
     }
 
     /// An address and an offset that fits into an instruction.
-    fn address(&mut self, addr: &Operand, off: i64) -> (Value, i32) {
+    pub(super) fn address(&mut self, addr: &Operand, off: i64) -> (Value, i32) {
         match addr {
             Operand::Slot(slot, at) => {
                 (self.operand(&Operand::Slot(*slot, at.wrapping_add(off)), Ty::Ptr), 0)
@@ -120,6 +120,9 @@ impl Flow<'_, '_> {
             Inst::MemCopy { dst, src, len } => return self.copy(dst, src, *len),
             Inst::MemZero { dst, len } => return self.clear(dst, *len),
             Inst::Call { dst, callee, args } => return self.call(*dst, callee, args),
+            Inst::Vec(inst) => return self.vector(inst),
+            // Native code is trusted with its time.
+            Inst::Spend { .. } | Inst::Spent => return,
         };
         self.set(dst, value);
     }

@@ -9,6 +9,7 @@ mod flow;
 mod frame;
 mod inst;
 mod unit;
+mod vector;
 
 pub(crate) use unit::{Unit, build, data_layout};
 

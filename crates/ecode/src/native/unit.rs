@@ -8,11 +8,13 @@ use cranelift_codegen::{
         AbiParam, Endianness, InstBuilder, MemFlagsData, StackSlotData, StackSlotKind, Type,
         UserFuncName, types,
     },
+    isa::OwnedTargetIsa,
     settings::{self, Configurable},
 };
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use cranelift_jit::{JITBuilder, JITModule};
 use cranelift_module::{FuncId, Linkage, Module};
+use std::sync::{Arc, OnceLock};
 
 /// Code that is ready to run, and where its functions are.
 pub(crate) struct Unit {
@@ -45,6 +47,7 @@ pub(crate) fn build(
     protection: Protection,
     symbols: &[(&str, *const u8)],
 ) -> Result<Unit, NativeError> {
+    let module = &module.with_vectors();
     let mut jit = new_jit(symbols)?;
     let shared = declare(module, protection, &mut jit)?;
     let mut gen_ =
@@ -70,6 +73,21 @@ pub(crate) fn build(
 }
 
 fn new_jit(symbols: &[(&str, *const u8)]) -> Result<JITModule, NativeError> {
+    static ISA: OnceLock<OwnedTargetIsa> = OnceLock::new();
+    let isa = match ISA.get() {
+        Some(isa) => isa,
+        None => {
+            let isa = this_machine()?;
+            ISA.get_or_init(|| isa)
+        }
+    };
+    let mut builder =
+        JITBuilder::with_isa(Arc::clone(isa), cranelift_module::default_libcall_names());
+    builder.symbols(symbols.iter().map(|(name, address)| (*name, *address)));
+    Ok(JITModule::new(builder))
+}
+
+fn this_machine() -> Result<OwnedTargetIsa, NativeError> {
     let mut flags = settings::builder();
     for (name, value) in [("opt_level", "speed"), ("is_pic", "false"), ("enable_verifier", "false")]
     {
@@ -77,12 +95,9 @@ fn new_jit(symbols: &[(&str, *const u8)]) -> Result<JITModule, NativeError> {
     }
     let machine =
         cranelift_native::builder().map_err(|why| NativeError::Machine(why.to_owned()))?;
-    let isa = machine
+    machine
         .finish(settings::Flags::new(flags))
-        .map_err(|error| NativeError::Codegen(error.to_string()))?;
-    let mut builder = JITBuilder::with_isa(isa, cranelift_module::default_libcall_names());
-    builder.symbols(symbols.iter().map(|(name, address)| (*name, *address)));
-    Ok(JITModule::new(builder))
+        .map_err(|error| NativeError::Codegen(error.to_string()))
 }
 
 /// Declares a function of the process that takes `params` words.
@@ -136,6 +151,7 @@ pub(super) fn machine_type(ty: Ty) -> Type {
         Ty::I64 | Ty::Ptr => types::I64,
         Ty::F32 => types::F32,
         Ty::F64 => types::F64,
+        Ty::V128 => types::I8X16,
     }
 }
 

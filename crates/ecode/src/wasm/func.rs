@@ -1,7 +1,7 @@
 //! One function: prologue, control flow, epilogue.
 
 use super::{FUEL, Numbers, SP, STRIP, Unit, inst::Emitter, structure::Shape, val_type};
-use crate::ir::{Block, BlockId, Body, Func, Operand, Term, Ty};
+use crate::ir::{Block, BlockId, Body, Func, Inst, Operand, Term, Ty};
 use std::collections::HashMap;
 use wasm_encoder::{BlockType, Function, ValType};
 
@@ -88,7 +88,9 @@ impl<'b> Nested<'b> {
         if self.shape.is_header[index] {
             out.code.instructions().loop_(BlockType::Empty);
             self.open(id);
-            out.count_turn();
+            if self.body.blocks[index].insts.first() != Some(&Inst::Spent) {
+                out.count_turn();
+            }
             todo.push(Todo::EndOf(id));
         }
         todo.push(Todo::Within(id, &self.shape.labelled_children[index]));
@@ -262,6 +264,16 @@ impl Emitter<'_, '_> {
         let Some(fuel) = self.fuel else { return };
         let mut code = self.code.instructions();
         code.local_get(fuel).i32_const(1).i32_sub().local_tee(fuel).i32_eqz();
+        code.if_(BlockType::Empty).call(Numbers::TICK).i32_const(STRIP).local_set(fuel).end();
+    }
+
+    /// Counts down by many turns at once.
+    pub(super) fn spend(&mut self, turns: &Operand) {
+        let Some(fuel) = self.fuel else { return };
+        self.code.instructions().local_get(fuel);
+        self.operand(turns, Ty::I32);
+        let mut code = self.code.instructions();
+        code.i32_sub().local_tee(fuel).i32_const(0).i32_le_s();
         code.if_(BlockType::Empty).call(Numbers::TICK).i32_const(STRIP).local_set(fuel).end();
     }
 

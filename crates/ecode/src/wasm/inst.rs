@@ -67,7 +67,7 @@ impl<'u, 'm> Emitter<'u, 'm> {
     }
 
     /// Puts the part of an address on the stack that does not fit into an instruction, and returns the rest.
-    fn address(&mut self, addr: &Operand, off: i64) -> MemArg {
+    pub(super) fn address(&mut self, addr: &Operand, off: i64) -> MemArg {
         let (base, off) = match addr {
             Operand::Slot(slot, at) => {
                 let off = (self.slots[slot.0 as usize] as i64).wrapping_add(*at).wrapping_add(off);
@@ -93,7 +93,7 @@ impl<'u, 'm> Emitter<'u, 'm> {
         }
     }
 
-    fn set(&mut self, reg: Reg) {
+    pub(super) fn set(&mut self, reg: Reg) {
         self.code.instructions().local_set(reg.0);
     }
 
@@ -151,6 +151,9 @@ impl<'u, 'm> Emitter<'u, 'm> {
             Inst::MemCopy { dst, src, len } => self.copy(dst, src, *len),
             Inst::MemZero { dst, len } => self.zero(dst, *len),
             Inst::Call { dst, callee, args } => self.call(*dst, callee, args),
+            Inst::Vec(inst) => self.vector(inst),
+            Inst::Spend { turns } => self.spend(turns),
+            Inst::Spent => {}
         }
     }
 
@@ -391,6 +394,6 @@ fn pieces(len: u64) -> Vec<(MemTy, i64)> {
     out
 }
 
-fn mem_arg(offset: u64) -> MemArg {
+pub(super) fn mem_arg(offset: u64) -> MemArg {
     MemArg { offset, align: 0, memory_index: 0 }
 }

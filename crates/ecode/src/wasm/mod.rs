@@ -9,6 +9,7 @@ mod inst;
 mod layout;
 mod meter;
 mod structure;
+mod vector;
 
 use crate::ir::{FuncId, Module, Operand, Ty};
 pub(crate) use layout::Layout;
@@ -67,6 +68,7 @@ pub(crate) const PAGE: u64 = 65536;
 ///
 /// [`EmitError`] when it cannot fit its limits.
 pub fn emit(module: &Module, options: &WasmOptions) -> Result<Vec<u8>, EmitError> {
+    let module = &module.with_vectors();
     let layout = Layout::new(module, options)?;
     let numbers = Numbers::new(module);
     let metered = Metered::new(module);
@@ -127,6 +129,7 @@ pub(crate) fn val_type(ty: Ty) -> ValType {
         Ty::I64 => ValType::I64,
         Ty::F32 => ValType::F32,
         Ty::F64 => ValType::F64,
+        Ty::V128 => ValType::V128,
     }
 }
 

@@ -23,6 +23,7 @@ pub(crate) fn results(folder: &Path, text: &str, size: usize, flags: &[&str]) ->
         .expect("gcc is installed");
     assert!(status.success());
     let output = Command::new(&binary).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let printed = String::from_utf8(output.stdout).unwrap();
     printed.lines().map(|line| line.parse().unwrap()).collect()
 }

@@ -76,6 +76,8 @@ pub(crate) struct Program<'r> {
     /// How many of them may be called here: a helper calls only those above it.
     callable: usize,
     loops: usize,
+    /// How many functions work on arrays.
+    kernels: usize,
 }
 
 /// A program whose entry is `long test_ID(void)`; all its names end in the number.
@@ -104,11 +106,18 @@ fn generate(rng: &mut Rng, id: usize, float_types: &'static [&'static str]) -> S
         helpers: 0,
         callable: 0,
         loops: 0,
+        kernels: 0,
     };
     p.globals();
     for _ in 0..p.rng.below(3) {
         p.helper();
     }
+    let mut out = std::mem::take(&mut p.out);
+    // Those compute with floats too.
+    if p.float_types.len() > 1 {
+        p.kernels = crate::arrays::kernels(p.rng, id, &mut out);
+    }
+    p.out = out;
     p.entry();
     p.out
 }
@@ -197,6 +206,9 @@ impl Program<'_> {
         if self.helpers > 0 {
             let n = self.rng.below(self.helpers) + 1;
             self.line(&format!("gf_{id} = h{n}_{id};"));
+        }
+        for n in 0..self.kernels {
+            self.line(&format!("hash = hash * 31 + (unsigned long)k{n}_{id}();"));
         }
         let count = self.rng.below(6) + 4;
         self.declarations();

@@ -107,11 +107,21 @@ fn change_mode(asker: Asker<'_>) -> Outcome {
     };
     let mode = Mode::from_bits_retain(asker.caller.call.args[n] as u32 & 0o7777);
     let object = target(asker, which, perm::file::SETATTR)?;
-    if lends_ids(mode) && Seen::of(asker, object.as_fd())?.class != flask::Class::Dir {
-        return Err(Errno::PERM);
-    }
+    let mode = allowed_mode(asker, &object, mode)?;
     rustix::fs::chmodat(rustix::fs::CWD, own_name(&object), mode, AtFlags::empty())?;
     Ok(Answer::Return(0))
+}
+
+/// `mode` without the bits that policy does not let `asker` set on this file. The call succeeds without them, as chmod(2)
+/// in POSIX provides for, so that programs which copy modes go on.
+fn allowed_mode(asker: Asker<'_>, object: &OwnedFd, mode: Mode) -> Result<Mode> {
+    let seen = Seen::of(asker, object.as_fd())?;
+    // On what cannot be executed, the bits mean something else or nothing.
+    let harmless = seen.class != flask::Class::File || !lends_ids(mode);
+    if harmless || seen.allow(asker, perm::file::SETID, object).is_ok() {
+        return Ok(mode);
+    }
+    Ok(mode - (Mode::SUID | Mode::SGID))
 }
 
 /// Whether a program with this mode would run for anybody with the IDs of its owner: the way from the sandbox to

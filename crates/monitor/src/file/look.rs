@@ -3,10 +3,10 @@
 use super::object::{Seen, missing_name};
 use crate::{
     gate::{Answer, Asker, Outcome},
-    resolve::{Name, look_through},
+    resolve::{Found, Name, look, walk},
 };
 use flask::{AccessVector, Class, perm};
-use rustix::io::{Errno, Result};
+use rustix::io::Errno;
 use std::os::fd::AsFd;
 use syscalls::Sysno;
 
@@ -19,16 +19,39 @@ struct Look {
 }
 
 pub(super) fn decide(asker: Asker<'_>) -> Outcome {
-    let found = arguments(asker);
-    let path = asker.caller.path(found.path)?;
+    let what = arguments(asker);
+    let path = asker.caller.path(what.path)?;
     if path.as_os_str().is_empty() {
         // A descriptor that the program holds, by `AT_EMPTY_PATH`.
         return Ok(Answer::Continue);
     }
-    let name = Name { dirfd: found.dirfd, path: &path, follow: found.follow };
-    match look_through(asker.caller, name) {
-        Ok(fd) => allow(asker, &found, &fd)?,
-        Err(Errno::NOENT) => missing_name(asker, found.dirfd, &path, found.requested),
+    let name = Name { dirfd: what.dirfd, path: &path, follow: what.follow };
+    let searches = asker.number == Sysno::chdir;
+    let requested = |class| match class {
+        Class::Dir if searches => what.requested | perm::dir::SEARCH,
+        _ => what.requested,
+    };
+    if let Some(known) = asker.gate.paths.get(name) {
+        known.allow(asker, requested)?;
+        return Ok(Answer::Continue);
+    }
+    let direct = look(asker.caller, name);
+    let is_magic = matches!(direct, Err(Errno::LOOP));
+    let found = if is_magic { walk(asker.caller, name).and_then(Found::existing) } else { direct };
+    match found {
+        Ok(fd) => {
+            let seen = Seen::of(asker, fd.as_fd())?;
+            if !is_magic {
+                asker.gate.paths.found(asker.gate, name, &fd, &seen)?;
+            }
+            seen.allow(asker, requested(seen.class), fd)?;
+        }
+        Err(Errno::NOENT) => {
+            let refused = missing_name(asker, what.dirfd, &path, what.requested);
+            if !is_magic && !refused {
+                asker.gate.paths.missing(asker.gate, name);
+            }
+        }
         Err(_) => {}
     }
     // The program makes the call itself. A path swapped meanwhile shows at most that a hidden name exists; its
@@ -36,32 +59,22 @@ pub(super) fn decide(asker: Asker<'_>) -> Outcome {
     Ok(Answer::Continue)
 }
 
-fn allow(asker: Asker<'_>, found: &Look, fd: &std::os::fd::OwnedFd) -> Result<()> {
-    let seen = Seen::of(asker, fd.as_fd())?;
-    let search = if seen.class == Class::Dir && asker.number == Sysno::chdir {
-        perm::dir::SEARCH
-    } else {
-        AccessVector::NONE
-    };
-    seen.allow(asker, found.requested | search, fd)
-}
-
 fn arguments(asker: Asker<'_>) -> Look {
     use Sysno::*;
     let flag = |n: usize, flag: libc::c_int| asker.caller.int(n) & flag != 0;
     let nofollow = libc::AT_SYMLINK_NOFOLLOW;
-    let look = |path: usize, follow: bool| {
+    let at = |path: usize, follow: bool| {
         let dirfd = if path == 1 { asker.caller.int(0) } else { libc::AT_FDCWD };
         Look { dirfd, path, follow, requested: perm::file::GETATTR }
     };
     match asker.number {
-        lstat | readlink | lgetxattr | llistxattr => look(0, false),
-        newfstatat | faccessat2 => look(1, !flag(3, nofollow)),
-        statx | getxattrat | listxattrat => look(1, !flag(2, nofollow)),
-        file_getattr => look(1, !flag(4, nofollow)),
-        faccessat => look(1, true),
-        readlinkat => look(1, false),
-        name_to_handle_at => look(1, flag(4, libc::AT_SYMLINK_FOLLOW)),
+        lstat | readlink | lgetxattr | llistxattr => at(0, false),
+        newfstatat | faccessat2 => at(1, !flag(3, nofollow)),
+        statx | getxattrat | listxattrat => at(1, !flag(2, nofollow)),
+        file_getattr => at(1, !flag(4, nofollow)),
+        faccessat => at(1, true),
+        readlinkat => at(1, false),
+        name_to_handle_at => at(1, flag(4, libc::AT_SYMLINK_FOLLOW)),
         inotify_add_watch => {
             let dirfd = libc::AT_FDCWD;
             Look {
@@ -71,6 +84,6 @@ fn arguments(asker: Asker<'_>) -> Look {
                 requested: perm::file::GETATTR | perm::file::WATCH,
             }
         }
-        _ => look(0, true),
+        _ => at(0, true),
     }
 }

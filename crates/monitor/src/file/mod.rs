@@ -3,6 +3,8 @@
 
 mod attribute;
 mod change;
+mod fifo;
+mod known;
 mod look;
 mod object;
 mod open;
@@ -10,6 +12,8 @@ mod open;
 use crate::gate::{Asker, Outcome};
 use syscalls::Sysno;
 
+pub(crate) use fifo::Waits;
+pub(crate) use known::KnownPaths;
 pub(crate) use object::{Seen, missing_name};
 pub(crate) use open::{allow_new, with_umask};
 

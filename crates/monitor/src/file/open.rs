@@ -2,6 +2,7 @@
 
 use super::{
     attribute::lends_ids,
+    known::Known,
     object::{Seen, Target, class_of, missing_name},
 };
 use crate::{
@@ -110,10 +111,8 @@ impl Open {
             return perm::file::GETATTR;
         }
         let mut requested = perm::file::OPEN;
-        match self.flags & OFlags::RWMODE {
-            OFlags::WRONLY => {}
-            OFlags::RDWR => requested |= perm::file::READ,
-            _ => requested |= perm::file::READ,
+        if self.flags & OFlags::RWMODE != OFlags::WRONLY {
+            requested |= perm::file::READ;
         }
         if self.writes() && class != Class::Dir {
             let appends =
@@ -132,7 +131,14 @@ impl Open {
     /// Sound because the envelope refuses exactly what policy refuses for these rights (see `Plan::exact`): other
     /// bytes in the path, or other links on the way, reach nothing that policy does not grant.
     fn leave_to_kernel(&self, asker: Asker<'_>) -> Outcome {
-        let found = match look(asker.caller, self.name()) {
+        let paths = &asker.gate.paths;
+        if let Some(known) = self.known(asker) {
+            known.allow(asker, |class| self.requested(class))?;
+            return Ok(Answer::Continue);
+        }
+        let direct = look(asker.caller, self.name());
+        let is_magic = matches!(direct, Err(Errno::LOOP));
+        let found = match direct {
             Err(Errno::LOOP) => match walk(asker.caller, self.name()).and_then(Found::existing) {
                 // A pipe, a socket or memory, by a magic link: its process holds it already.
                 Ok(fd) if !has_name(asker, &fd)? => return Ok(Answer::Continue),
@@ -145,6 +151,12 @@ impl Open {
             Ok(fd) => {
                 let seen = Seen::of(asker, fd.as_fd())?;
                 seen.allow(asker, self.requested(seen.class), &fd)?;
+                if seen.class == Class::Dir && asker.gate.listed.contains(&seen.label.sid) {
+                    return self.make(asker);
+                }
+                if !is_magic {
+                    paths.found(asker.gate, self.name(), &fd, &seen)?;
+                }
             }
             Err(Errno::NOENT) if self.creates() => {
                 if let Ok(Found { entry: Some((parent, name)), object: None, .. }) =
@@ -154,12 +166,22 @@ impl Open {
                 }
             }
             Err(Errno::NOENT) => {
-                missing_name(asker, self.dirfd, &self.path, self.requested(Class::File));
+                let refused =
+                    missing_name(asker, self.dirfd, &self.path, self.requested(Class::File));
+                if !is_magic && !refused {
+                    paths.missing(asker.gate, self.name());
+                }
             }
             // Whatever else stops the walk stops the program's own, with the right errno.
             Err(_) => {}
         }
         Ok(Answer::Continue)
+    }
+
+    /// What the path is known to lead to; nothing is made there.
+    fn known(&self, asker: Asker<'_>) -> Option<Known> {
+        let makes = self.creates() || self.is_temporary();
+        if makes { None } else { asker.gate.paths.get(self.name()) }
     }
 
     /// Whether a file without a name may be made in `parent`.
@@ -221,11 +243,11 @@ impl Open {
             seen.allow(asker, self.requested(seen.class), object)?;
         }
         // Else a pipe, a socket or memory without a name, reached through a descriptor that its process holds.
-        self.reopen(asker, object)
+        self.reopen(asker, object, seen.status.kind)
     }
 
     /// Opens the very file that was decided, through the monitor's own descriptor of it.
-    fn reopen(&self, asker: Asker<'_>, object: &OwnedFd) -> Result<OwnedFd> {
+    fn reopen(&self, asker: Asker<'_>, object: &OwnedFd, kind: FileType) -> Result<OwnedFd> {
         let object = controlling_terminal(asker, object)?;
         let object = object.as_ref().unwrap_or_else(|same| same);
         if self.flags.contains(OFlags::PATH) {
@@ -236,12 +258,12 @@ impl Open {
             self.flags.difference(if self.is_temporary() { OFlags::NOFOLLOW } else { drop });
         let number = object.as_raw_fd().to_string();
         let mode = if self.is_temporary() { self.mode } else { Mode::empty() };
-        rustix::fs::openat(
-            &asker.gate.view.own_fds,
-            number,
-            flags | OFlags::CLOEXEC | OFlags::NOCTTY,
-            mode,
-        )
+        let flags = flags | OFlags::CLOEXEC | OFlags::NOCTTY;
+        let open = || rustix::fs::openat(&asker.gate.view.own_fds, number.as_str(), flags, mode);
+        if kind == FileType::Fifo && !flags.intersects(OFlags::NONBLOCK | OFlags::RDWR) {
+            return asker.gate.waits.open(asker, open);
+        }
+        open()
     }
 
     /// Makes the file; `None` when somebody else made it meanwhile.

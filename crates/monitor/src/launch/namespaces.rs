@@ -75,7 +75,7 @@ impl Namespaces {
     }
 
     /// Those that `clone3` creates together with init.
-    pub(super) fn clone_flags(self) -> u64 {
+    pub(crate) fn clone_flags(self) -> u64 {
         let all = [
             (self.pid, libc::CLONE_NEWPID),
             (self.ipc, libc::CLONE_NEWIPC),

@@ -276,6 +276,15 @@ impl Sandbox {
         let _ = with_raised(CapabilitySet::KILL, || pidfd_send_signal(&self.command, signal));
     }
 
+    /// Passes on what arrived before there was a process of the command: then a key pressed reached only Dewar.
+    pub(super) fn pass_on_early_signals(&mut self) {
+        while let Some(Signalled { signal, .. }) = self.signals.next() {
+            if let Some(signal) = Signal::from_named_raw(signal) {
+                self.signal(signal);
+            }
+        }
+    }
+
     /// Passes a signal on if it was meant for the command and did not reach it anyway.
     ///
     /// What the kernel generates (keys, the end of the terminal) goes to the whole foreground

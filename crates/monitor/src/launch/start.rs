@@ -16,6 +16,7 @@ use super::cgroup::Cgroup;
 use super::exec::{CommandError, Program};
 use super::init::{Order, become_init};
 use super::mounts::ViewError;
+use super::outcome::Outcome;
 use super::sandbox::{Sandbox, Stop, WATCHED};
 use super::terminal::Terminal;
 use super::wire::{Doing, Received, Report, Wire};
@@ -159,7 +160,8 @@ pub fn enter_view(spec: &LaunchSpec) -> Result<Entered, EnterError> {
 ///
 /// # Errors
 ///
-/// [`StartError`]; nothing is left running, and nothing is weakened silently.
+/// [`StartError`]; nothing is left running, and nothing is weakened silently. If the start failed because of a deadly
+/// signal, the calling process ends by it.
 pub fn start(
     spec: &LaunchSpec,
     entered: &Entered,
@@ -181,10 +183,11 @@ pub fn start(
         Ok(awaited) => awaited,
         Err(error) => {
             newborn.bury();
+            end_if_interrupted(&signals);
             return Err(error);
         }
     };
-    let sandbox = Sandbox {
+    let mut sandbox = Sandbox {
         proc: duplicate(entered.proc())?,
         command: duplicate(command_pidfd.as_fd())?,
         init: newborn.init,
@@ -202,10 +205,21 @@ pub fn start(
         stop: Stop::default(),
         ended: false,
     };
+    sandbox.pass_on_early_signals();
     let keep = CapabilitySet::from_bits_retain(spec.capabilities);
     let reserve = sandbox.reserve();
     capabilities::reduce_monitor(keep, reserve).map_err(monitor("drop capabilities"))?;
     Ok(Started { listener, command, command_pidfd, sandbox })
+}
+
+/// Ends this process by a signal that has ended the command's before it was ready: who presses a key wants no message.
+fn end_if_interrupted(signals: &sys::SignalFd) {
+    let deadly = [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM];
+    while let Some(signalled) = signals.next() {
+        if deadly.contains(&signalled.signal) {
+            Outcome::Killed(signalled.signal).leave();
+        }
+    }
 }
 
 /// Makes this process the one that receives signals and orphans, and that nobody can trace.

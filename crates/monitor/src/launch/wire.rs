@@ -155,9 +155,14 @@ impl Wire {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmCredentials(1))];
         let mut control = RecvAncillaryBuffer::new(&mut space);
         let mut parts = [IoSliceMut::new(&mut bytes)];
-        let message = rustix::io::retry_on_intr(|| {
+        let received = rustix::io::retry_on_intr(|| {
             recvmsg(&self.0, &mut parts, &mut control, RecvFlags::CMSG_CLOEXEC)
-        })?;
+        });
+        let message = match received {
+            // Gone, and what we had sent it was never read.
+            Err(Errno::CONNRESET) => return Ok(None),
+            received => received?,
+        };
         let sender = control.drain().find_map(|message| match message {
             RecvAncillaryMessage::ScmCredentials(credentials) => Some(credentials.pid),
             _ => None,
@@ -223,5 +228,9 @@ mod tests {
         drop(theirs);
         assert!(ours.receive().expect("receive").is_none());
         assert_eq!(ours.wait(), Err(Errno::PIPE));
+        let (ours, theirs) = Wire::pair().expect("a socket pair");
+        ours.nudge().expect("send");
+        drop(theirs);
+        assert!(ours.receive().expect("receive").is_none());
     }
 }

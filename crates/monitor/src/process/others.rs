@@ -39,8 +39,10 @@ enum Targets {
     All,
 }
 
-/// Whether `asker` may do `requested` to every target. A process that cannot be named inside is none of the sandbox's;
-/// the attempt is recorded as one on the initial SID `kernel`, and the kernel's own answer stands.
+/// Whether `asker` may do `requested` to every target. A process outside of the sandbox has the initial SID `kernel`: with
+/// PIDs of its own, the sandbox has no name for it, and the attempt is only recorded. A process that has ended is no
+/// object: `ESRCH`, and no record. The difference tells no more than the kernel does: without PIDs of its own, calls such
+/// as getpgid(2) say which processes exist.
 fn allow(asker: Asker<'_>, targets: &Targets, requested: AccessVector) -> Result<()> {
     let own = asker.caller.identity()?;
     match targets {
@@ -59,10 +61,16 @@ fn allow_one(asker: Asker<'_>, own: &Identity, pid: u32, requested: AccessVector
         return ask(asker, asker.ssid, requested, &object);
     }
     let Ok(outer) = asker.gate.view.outer_pid(pid, own) else {
-        let _ = ask(asker, InitialSid::Kernel.into(), requested, &object);
+        if asker.gate.view.is_outsider(pid) {
+            let _ = ask(asker, InitialSid::Kernel.into(), requested, &object);
+        }
         return Err(Errno::SRCH);
     };
     let tsid = subject_of(asker, outer)?;
+    if tsid == InitialSid::Kernel.into() {
+        // It may have ended before its label was found.
+        identity(&asker.gate.view, outer).map_err(|_| Errno::SRCH)?;
+    }
     ask(asker, tsid, requested, &object)?;
     if requested == perm::process::PTRACE {
         watch(asker.gate, outer);

@@ -13,10 +13,8 @@ use crate::{
     resolve::{Found, Name, walk},
     sys,
 };
-use flask::{
-    AccessVector, Class, FileKind, InitialSid, LabelRules, NodeRule, PortRule, Protocol, Question,
-    Sid, perm,
-};
+use flask::{AccessVector, Class, FileKind, InitialSid, LabelRules, Protocol, Question, Sid, perm};
+use labelling::Networks;
 use landlock::{
     AccessFs, CompatLevel, Compatible, PathBeneath, Ruleset, RulesetAttr, RulesetCreatedAttr,
 };
@@ -35,8 +33,7 @@ use std::{
 /// Labels of addresses and ports, and of the names that the sandbox itself has bound.
 #[derive(Debug, Default)]
 pub(crate) struct Endpoints {
-    nodes: Vec<NodeRule>,
-    ports: Vec<PortRule>,
+    networks: Networks,
     bound: Mutex<HashMap<Bound, Sid>>,
 }
 
@@ -59,30 +56,7 @@ impl Endpoints {
     const MOST: usize = 10_000;
 
     pub(crate) fn new(rules: &LabelRules) -> Self {
-        Self { nodes: rules.nodes.clone(), ports: rules.ports.clone(), bound: Mutex::default() }
-    }
-
-    /// The label of an address: that of the rule with the longest mask.
-    fn node(&self, ip: IpAddr) -> Sid {
-        let fits = |rule: &&NodeRule| match (ip, rule.address, rule.mask) {
-            (IpAddr::V4(ip), IpAddr::V4(net), IpAddr::V4(mask)) => ip & mask == net & mask,
-            (IpAddr::V6(ip), IpAddr::V6(net), IpAddr::V6(mask)) => ip & mask == net & mask,
-            _ => false,
-        };
-        let ones = |rule: &&NodeRule| match rule.mask {
-            IpAddr::V4(mask) => mask.to_bits().count_ones(),
-            IpAddr::V6(mask) => mask.to_bits().count_ones(),
-        };
-        let best = self.nodes.iter().filter(fits).max_by_key(ones);
-        best.map_or(InitialSid::Node.into(), |rule| rule.sid)
-    }
-
-    /// The label of a port: that of the narrowest range.
-    fn port(&self, protocol: Protocol, port: u16) -> Sid {
-        let fits =
-            |rule: &&PortRule| rule.protocol == protocol && (rule.low..=rule.high).contains(&port);
-        let best = self.ports.iter().filter(fits).min_by_key(|rule| rule.high - rule.low);
-        best.map_or(InitialSid::Port.into(), |rule| rule.sid)
+        Self { networks: Networks::new(rules), bound: Mutex::default() }
     }
 
     fn remember(&self, name: Bound, sid: Sid) {
@@ -183,8 +157,8 @@ fn endpoint(asker: Asker<'_>, class: Class, ip: IpAddr, port: u16) -> Result<Sid
     let names = &asker.gate.endpoints;
     let protocol = if class == Class::UdpSocket { Protocol::Udp } else { Protocol::Tcp };
     let question = Question {
-        ssid: names.node(ip),
-        tsid: names.port(protocol, port),
+        ssid: names.networks.node(ip),
+        tsid: names.networks.port(protocol, port),
         tclass: Class::Endpoint,
     };
     asker.gate.server.compute_create(question, None).map_err(|_| Errno::ACCESS)
@@ -298,38 +272,4 @@ fn confine(parent: &OwnedFd) -> std::result::Result<(), landlock::RulesetError> 
         .add_rule(PathBeneath::new(parent, AccessFs::MakeSock))?
         .restrict_self()?;
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn sid(number: u32) -> Sid {
-        Sid::new(number).unwrap()
-    }
-
-    #[test]
-    fn the_longest_mask_and_the_narrowest_range_win() {
-        let node = |address: &str, mask: &str, number| NodeRule {
-            address: address.parse().unwrap(),
-            mask: mask.parse().unwrap(),
-            sid: sid(number),
-        };
-        let port =
-            |low, high, number| PortRule { protocol: Protocol::Tcp, low, high, sid: sid(number) };
-        let names = Endpoints::new(&LabelRules {
-            files: Vec::new(),
-            ports: vec![port(0, 65535, 201), port(443, 443, 202), port(1, 1023, 203)],
-            nodes: vec![node("0.0.0.0", "0.0.0.0", 101), node("10.0.0.0", "255.0.0.0", 102)],
-        });
-        for (port, want) in [(443, 202), (80, 203), (8080, 201), (0, 201)] {
-            assert_eq!(names.port(Protocol::Tcp, port), sid(want), "{port}");
-        }
-        assert_eq!(names.port(Protocol::Udp, 443), InitialSid::Port.into());
-        for (ip, want) in
-            [("10.1.2.3", sid(102)), ("1.1.1.1", sid(101)), ("::1", InitialSid::Node.into())]
-        {
-            assert_eq!(names.node(ip.parse().unwrap()), want, "{ip}");
-        }
-    }
 }

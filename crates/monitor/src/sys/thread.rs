@@ -14,3 +14,29 @@ pub(crate) fn own_file_system_state() -> Result<()> {
     }
     Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::PERM))
 }
+
+/// A thread whose waiting calls can be ended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Interruptible(i32);
+
+impl Interruptible {
+    /// The calling thread. From now on `SIGURG`, which nobody else uses here, ends a call that waits by `EINTR`.
+    pub(crate) fn current() -> Self {
+        // SAFETY: `sigaction` is plain integers and a set of bits, for which all zeroes is a value.
+        let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+        action.sa_sigaction = on_interrupt as extern "C" fn(libc::c_int) as usize;
+        // SAFETY: `action` lives until the call returns, and its handler, which has the type that a handler without
+        // `SA_SIGINFO` must have, touches nothing.
+        unsafe { libc::sigaction(libc::SIGURG, &raw const action, std::ptr::null_mut()) };
+        Self(rustix::thread::gettid().as_raw_pid())
+    }
+
+    /// Ends the call that the thread waits in, if it does.
+    pub(crate) fn interrupt(self) {
+        let own = rustix::process::getpid().as_raw_pid();
+        // SAFETY: tgkill takes integers; the signal is handled, by a function that does nothing.
+        unsafe { libc::syscall(libc::SYS_tgkill, own, self.0, libc::SIGURG) };
+    }
+}
+
+extern "C" fn on_interrupt(_: libc::c_int) {}

@@ -59,6 +59,11 @@ impl Pattern {
         if self.below { self } else { Self::new(self.components, true, self.label) }
     }
 
+    /// The same pattern, without what lies below what it matches.
+    pub(crate) fn with_nothing_below(self) -> Self {
+        if self.below { Self::new(self.components, false, self.label) } else { self }
+    }
+
     /// A regular expression over whole paths.
     pub(crate) fn regex(&self) -> &str {
         &self.regex
@@ -252,7 +257,7 @@ fn stem(components: &[Component]) -> String {
 
 fn regex(components: &[Component], below: bool) -> String {
     if components.is_empty() {
-        return "/.*".to_owned();
+        return if below { "/.*" } else { "/" }.to_owned();
     }
     let mut out = String::new();
     let mut slash = true;

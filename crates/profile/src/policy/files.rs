@@ -17,6 +17,9 @@ const EXIST: &[(&str, &str)] = &[
     ("sock_file", "getattr"),
 ];
 
+/// `files.list`.
+const LIST: &[(&str, &str)] = &[("dir", "read open")];
+
 /// `files.read`. Block devices are granted by no list: they are the file system below all labels.
 const READ: &[(&str, &str)] = &[
     ("file", "read open watch"),
@@ -135,7 +138,9 @@ pub(super) fn visible(domain: &str) -> String {
 
 fn write_rights(domain: &str, node: &Node, rights: &Rights, enters: bool, out: &mut Writer) {
     let exec = if enters { EXEC_ENTERING } else { EXEC };
-    for (place, rules) in [(rights.readable(), READ), (rights.write, WRITE), (rights.exec, exec)] {
+    for (place, rules) in
+        [(rights.list, LIST), (rights.readable(), READ), (rights.write, WRITE), (rights.exec, exec)]
+    {
         if place.is_some() {
             out.allow(place, domain, &node.type_name, rules);
         }
@@ -149,7 +154,7 @@ mod tests {
 
     #[test]
     fn every_class_and_permission_in_the_tables_exists() {
-        for (class, permissions) in [EXIST, READ, WRITE, EXEC, EXEC_ENTERING].concat() {
+        for (class, permissions) in [EXIST, LIST, READ, WRITE, EXEC, EXEC_ENTERING].concat() {
             let class = Class::by_name(class).expect(class);
             for permission in permissions.split(' ') {
                 assert!(class.permission(permission).is_some(), "{class} {permission}");

@@ -1,120 +1,226 @@
-//! The authority that one policy gives and another does not.
+//! What one policy says and another does not: authority, and everything that bears on it.
 
-use crate::policy::{AvKind, Policy, TypeKind};
+use super::facts::{Fact, facts};
+use crate::policy::{AvKind, Branch, Policy, TypeKind};
 use crate::{Engine, TypeId};
 use rustc_hash::FxHashMap;
+use std::collections::BTreeSet;
+
+/// The differences between two policies.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Differences {
+    /// What rules grant, record and keep quiet about.
+    pub authority: Vec<Change>,
+    /// Everything else, by section and by what it is about.
+    pub facts: Vec<FactChange>,
+}
 
 /// Permissions of one (source type, target type, class) that differ.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
+    /// What the rules do.
+    pub kind: AvKind,
     /// Type of the subject.
     pub source: String,
     /// Type of the object.
     pub target: String,
     /// Class of the object.
     pub class: String,
-    /// Granted by the new policy only.
+    /// The condition, not met in either policy, that the rules wait for; `None` for what holds now.
+    pub condition: Option<String>,
+    /// Named by the new policy only.
     pub added: Vec<String>,
-    /// Granted by the old policy only.
+    /// Named by the old policy only.
     pub removed: Vec<String>,
 }
 
-/// What rules in force grant, by (target, class).
-type Authority<'a> = FxHashMap<(&'a str, &'a str), u32>;
+/// Something that differs in one section.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FactChange {
+    /// The section: a keyword of CIL, where one fits.
+    pub section: &'static str,
+    /// What it is about.
+    pub about: String,
+    /// How it differs.
+    pub how: How,
+}
 
-/// Every difference between what the rules of two policies grant, for the booleans as they are set: sets of
-/// (type, type, class, permission), not texts. Constraints, roles and bounds are not looked at.
+/// How something differs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum How {
+    /// Only the new policy has it; its value there.
+    Added(String),
+    /// Only the old policy has it; its value there.
+    Removed(String),
+    /// Both have it, with these values.
+    Changed {
+        /// The value in the old policy.
+        old: String,
+        /// The value in the new policy.
+        new: String,
+    },
+    /// Both have it, as a set of which these members differ.
+    Members {
+        /// In the new policy only.
+        added: Vec<String>,
+        /// In the old policy only.
+        removed: Vec<String>,
+    },
+}
+
+/// What rules say, by (target, class, condition that they wait for).
+type Authority<'a> = FxHashMap<(&'a str, &'a str, Option<String>), u32>;
+
+/// Every difference between two policies, for the booleans as they are set.
+///
+/// Authority is compared as sets of (type, type, class, permission), not as texts, and less what `typebounds` takes
+/// away. Constraints and role changes depend on whole contexts: they are compared as statements, as everything else.
 #[must_use]
-pub fn diff(old: &Engine, new: &Engine) -> Vec<Change> {
-    let (old_rules, new_rules) = (by_source(old), by_source(new));
-    let mut names: Vec<&str> =
-        types(old.policy()).chain(types(new.policy())).map(|(name, _)| name).collect();
+pub fn diff(old: &Engine, new: &Engine) -> Differences {
+    let mut names: Vec<&str> = types(old.policy()).chain(types(new.policy())).collect();
     names.sort_unstable();
     names.dedup();
-    let mut changes = Vec::new();
-    for name in names {
-        let before = authority(old, &old_rules, name);
-        let after = authority(new, &new_rules, name);
-        compare(old.policy(), new.policy(), name, &before, &after, &mut changes);
-    }
-    changes
-}
-
-fn types(policy: &Policy) -> impl Iterator<Item = (&str, TypeId)> {
-    let types = policy.types.iter().enumerate();
-    types
-        .filter(|(_, (_, entry))| entry.kind == TypeKind::Type)
-        .map(|(index, (name, _))| (&**name, TypeId::at(index)))
-}
-
-/// Numbers of the `allow` rules in force of each type or attribute.
-fn by_source(engine: &Engine) -> FxHashMap<TypeId, Vec<usize>> {
-    let mut rules: FxHashMap<TypeId, Vec<usize>> = FxHashMap::default();
-    for (number, rule) in engine.policy().av_rules.iter().enumerate() {
-        let active = rule.branch.is_none_or(|branch| engine.index().holds(branch));
-        if rule.kind == AvKind::Allow && active {
-            rules.entry(rule.source).or_default().push(number);
+    let mut authority = Vec::new();
+    for kind in [AvKind::Allow, AvKind::AuditAllow, AvKind::DontAudit] {
+        let (before, after) = (Rules::new(old, kind), Rules::new(new, kind));
+        for name in &names {
+            compare(&before, &after, name, &mut authority);
         }
     }
-    rules
+    Differences { authority, facts: compare_facts(old.policy(), new.policy()) }
 }
 
-fn authority<'a>(
+fn types(policy: &Policy) -> impl Iterator<Item = &str> {
+    let types = policy.types.iter().filter(|(_, entry)| entry.kind == TypeKind::Type);
+    types.map(|(name, _)| &**name)
+}
+
+/// The rules of one kind, by the type or attribute that they name as their source.
+struct Rules<'a> {
     engine: &'a Engine,
-    rules: &FxHashMap<TypeId, Vec<usize>>,
-    source: &str,
-) -> Authority<'a> {
-    let policy = engine.policy();
-    let mut authority = Authority::default();
-    let entry = policy.types.get(source).filter(|entry| entry.kind == TypeKind::Type);
-    let names = entry.into_iter().flat_map(|entry| &entry.attributes);
-    for number in names.filter_map(|name| rules.get(name)).flatten() {
-        let rule = &policy.av_rules[*number];
-        let class = policy.class_name(rule.class);
-        for target in policy.types[rule.target.index()].members.iter() {
-            let target = policy.type_name(TypeId::at(target));
-            *authority.entry((target, class)).or_default() |= rule.perms;
-        }
-    }
-    authority
+    kind: AvKind,
+    by_source: FxHashMap<TypeId, Vec<usize>>,
 }
 
-fn compare(
-    old: &Policy,
-    new: &Policy,
-    source: &str,
-    before: &Authority<'_>,
-    after: &Authority<'_>,
-    changes: &mut Vec<Change>,
-) {
-    let mut keys: Vec<&(&str, &str)> = before.keys().chain(after.keys()).collect();
+impl<'a> Rules<'a> {
+    fn new(engine: &'a Engine, kind: AvKind) -> Self {
+        let mut by_source: FxHashMap<TypeId, Vec<usize>> = FxHashMap::default();
+        for (number, rule) in engine.policy().av_rules.iter().enumerate() {
+            if rule.kind == kind {
+                by_source.entry(rule.source).or_default().push(number);
+            }
+        }
+        Self { engine, kind, by_source }
+    }
+
+    /// What the rules say about a type; nothing for one that the policy lacks.
+    fn of(&self, source: &str) -> Authority<'a> {
+        let policy = self.engine.policy();
+        let mut authority = Authority::default();
+        let Some(entry) = policy.types.get(source).filter(|e| e.kind == TypeKind::Type) else {
+            return authority;
+        };
+        let numbers = entry.attributes.iter().filter_map(|name| self.by_source.get(name)).flatten();
+        for rule in numbers.map(|number| &policy.av_rules[*number]) {
+            let class = policy.class_name(rule.class);
+            let condition = self.awaited(rule.branch);
+            for target in policy.types[rule.target.index()].members.iter() {
+                let target = policy.type_name(TypeId::at(target));
+                *authority.entry((target, class, condition.clone())).or_default() |= rule.perms;
+            }
+        }
+        if let Some(parent) = entry.bounds.filter(|_| self.kind == AvKind::Allow) {
+            self.bound(parent, &mut authority);
+        }
+        authority
+    }
+
+    /// Takes away what the type that bounds the source may not do. Chains of bounds have been checked to be short.
+    fn bound(&self, parent: TypeId, authority: &mut Authority<'a>) {
+        let policy = self.engine.policy();
+        let granted = self.of(policy.type_name(parent));
+        for ((target, class, condition), perms) in authority.iter_mut() {
+            let bound = policy.types.get(*target).and_then(|entry| entry.bounds);
+            let target = bound.map_or(*target, |bound| policy.type_name(bound));
+            let now = granted.get(&(target, *class, None)).copied().unwrap_or(0);
+            let awaited = condition.as_ref().map_or(0, |_| {
+                granted.get(&(target, *class, condition.clone())).copied().unwrap_or(0)
+            });
+            *perms &= now | awaited;
+        }
+        authority.retain(|_, perms| *perms != 0);
+    }
+
+    fn awaited(&self, branch: Option<Branch>) -> Option<String> {
+        let branch = branch.filter(|branch| !self.engine.index().holds(*branch))?;
+        Some(self.engine.policy().format_branch(branch))
+    }
+}
+
+fn compare(old: &Rules<'_>, new: &Rules<'_>, source: &str, changes: &mut Vec<Change>) {
+    let (before, after) = (old.of(source), new.of(source));
+    let mut keys: Vec<_> = before.keys().chain(after.keys()).collect();
     keys.sort_unstable();
     keys.dedup();
-    for key @ (target, class) in keys {
-        let names = |policy: &'_ Policy, perms: u32| -> Vec<String> {
-            let class = policy.classes.get(*class);
-            class.map_or_else(Vec::new, |c| c.names_of(perms).map(str::to_owned).collect())
-        };
-        let (had, has) = (before.get(key).copied(), after.get(key).copied());
-        let same_classes = old.classes.get(*class).map(|c| c.permissions.as_slice())
-            == new.classes.get(*class).map(|c| c.permissions.as_slice());
-        if had == has && same_classes {
-            continue;
-        }
-        let had = names(old, had.unwrap_or(0));
-        let has = names(new, has.unwrap_or(0));
-        let only = |a: &[String], b: &[String]| -> Vec<String> {
-            a.iter().filter(|name| !b.contains(name)).cloned().collect()
-        };
-        let (added, removed) = (only(&has, &had), only(&had, &has));
-        if !added.is_empty() || !removed.is_empty() {
+    for key in keys {
+        let (target, class, condition) = key;
+        let had = names(old.engine.policy(), class, before.get(key).copied());
+        let has = names(new.engine.policy(), class, after.get(key).copied());
+        if had != has {
             changes.push(Change {
+                kind: old.kind,
                 source: source.to_owned(),
                 target: (*target).to_owned(),
                 class: (*class).to_owned(),
-                added,
-                removed,
+                condition: condition.clone(),
+                added: only(&has, &had),
+                removed: only(&had, &has),
             });
         }
+    }
+}
+
+fn names<'a>(policy: &'a Policy, class: &str, perms: Option<u32>) -> BTreeSet<&'a str> {
+    let class = policy.classes.get(class).zip(perms);
+    class.into_iter().flat_map(|(class, perms)| class.names_of(perms)).collect()
+}
+
+fn only<T: Ord + ToString>(a: &BTreeSet<T>, b: &BTreeSet<T>) -> Vec<String> {
+    a.difference(b).map(ToString::to_string).collect()
+}
+
+fn compare_facts(old: &Policy, new: &Policy) -> Vec<FactChange> {
+    let (mut before, after) = (facts(old), facts(new));
+    let mut changes = Vec::new();
+    for ((section, about), new) in after {
+        let old = before.remove(&(section, about.clone()));
+        if let Some(how) = how(old, new) {
+            changes.push(FactChange { section, about, how });
+        }
+    }
+    changes.extend(before.into_iter().map(|((section, about), old)| FactChange {
+        section,
+        about,
+        how: How::Removed(value(old)),
+    }));
+    changes.sort_by(|a, b| (a.section, &a.about).cmp(&(b.section, &b.about)));
+    changes
+}
+
+fn how(old: Option<Fact>, new: Fact) -> Option<How> {
+    match (old, new) {
+        (None, new) => Some(How::Added(value(new))),
+        (Some(old), new) if old == new => None,
+        (Some(Fact::Set(old)), Fact::Set(new)) => {
+            Some(How::Members { added: only(&new, &old), removed: only(&old, &new) })
+        }
+        (Some(old), new) => Some(How::Changed { old: value(old), new: value(new) }),
+    }
+}
+
+fn value(fact: Fact) -> String {
+    match fact {
+        Fact::Text(text) => text,
+        Fact::Set(names) => names.into_iter().collect::<Vec<_>>().join(" "),
     }
 }

@@ -1,9 +1,14 @@
 //! Questions about a policy as a whole: what `dewar policy check`, `query` and `diff` answer.
 
+mod bounds;
 mod diff;
+mod facts;
+mod matching;
 mod neverallow;
 mod query;
 
-pub use diff::{Change, diff};
+pub use bounds::Excess;
+pub use diff::{Change, Differences, FactChange, How, diff};
+pub use facts::SECTIONS;
 pub use neverallow::Violation;
 pub use query::{Found, Query, QueryError, Which};

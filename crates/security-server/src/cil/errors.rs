@@ -1,6 +1,8 @@
 //! What is wrong with a policy's text, and where.
 
-use crate::LoadError;
+use super::marks::{Marks, Origin};
+use crate::{LoadError, spelling};
+use indexmap::IndexSet;
 use miette::{Diagnostic, LabeledSpan, NamedSource, SourceCode};
 use std::{fmt, sync::Arc};
 
@@ -12,13 +14,23 @@ pub struct PolicyError {
     len: usize,
     line: usize,
     column: usize,
+    origin: Option<(String, u32)>,
     message: String,
     help: Option<String>,
 }
 
 impl PolicyError {
     pub(super) fn without_place(message: String) -> Self {
-        Self { source: None, start: 0, len: 0, line: 0, column: 0, message, help: None }
+        Self {
+            source: None,
+            start: 0,
+            len: 0,
+            line: 0,
+            column: 0,
+            origin: None,
+            message,
+            help: None,
+        }
     }
 
     /// The name of the file, where there is one.
@@ -39,6 +51,12 @@ impl PolicyError {
         self.column
     }
 
+    /// The file and line that the CIL was made from, where a line mark tells.
+    #[must_use]
+    pub fn origin(&self) -> Option<(&str, u32)> {
+        self.origin.as_ref().map(|(file, line)| (file.as_str(), *line))
+    }
+
     /// What is wrong.
     #[must_use]
     pub fn message(&self) -> &str {
@@ -54,6 +72,9 @@ impl PolicyError {
 
 impl fmt::Display for PolicyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some((file, line)) = self.origin() {
+            write!(f, "{file}:{line}: ")?;
+        }
         if let Some(file) = self.file() {
             write!(f, "{file}:{}:{}: ", self.line, self.column)?;
         }
@@ -123,6 +144,8 @@ impl Diagnostic for PolicyErrors {
 #[derive(Debug)]
 pub(super) struct Sources {
     files: Vec<File>,
+    /// Files that line marks name, after the number of all files that were read.
+    marked: IndexSet<Box<str>>,
 }
 
 #[derive(Debug)]
@@ -130,6 +153,7 @@ struct File {
     base: u32,
     line_starts: Vec<u32>,
     source: Arc<NamedSource<Arc<str>>>,
+    marks: Marks,
 }
 
 /// A file, a line counted from 1, and the offset of the line's first byte in the file.
@@ -143,7 +167,7 @@ struct Located<'a> {
 
 impl Sources {
     pub(super) fn new() -> Self {
-        Self { files: Vec::new() }
+        Self { files: Vec::new(), marked: IndexSet::new() }
     }
 
     /// Adds a file and gives the offset of its first byte; `None` when the texts together exceed 4 GiB.
@@ -153,13 +177,33 @@ impl Sources {
         u32::try_from(base as usize + text.len() + 1).ok()?;
         let breaks = text.bytes().zip(1..).filter(|(byte, _)| *byte == b'\n').map(|(_, at)| at);
         let line_starts = std::iter::once(0).chain(breaks).collect();
-        let source = Arc::new(NamedSource::new(name, Arc::from(text)));
-        self.files.push(File { base, line_starts, source });
+        let text = Arc::from(spelling::printable(text));
+        let source = Arc::new(NamedSource::new(spelling::printable(name), text));
+        self.files.push(File { base, line_starts, source, marks: Marks::default() });
         Some(base)
     }
 
+    /// How many bytes the texts have together.
+    pub(super) fn len(&self) -> usize {
+        self.files.iter().map(|file| file.source.inner().len()).sum()
+    }
+
+    /// The files that were read, then those that line marks name: what places refer to.
     pub(super) fn names(&self) -> Vec<Box<str>> {
-        self.files.iter().map(|file| file.source.name().into()).collect()
+        let files = self.files.iter().map(|file| file.source.name());
+        files.chain(self.marked.iter().map(|name| &**name)).map(Into::into).collect()
+    }
+
+    /// Keeps the line mark at an offset; `None` when it makes no sense.
+    pub(super) fn mark(&mut self, offset: u32, mark: &str) -> Option<()> {
+        let located = self.locate(offset)?;
+        let (number, line) = (located.number, located.line as u32);
+        let marks = &mut self.files[number].marks;
+        marks.read(line, mark)?;
+        if let Some(origin) = marks.origin(line + 1) {
+            self.marked.insert(origin.file.into());
+        }
+        Some(())
     }
 
     fn locate(&self, offset: u32) -> Option<Located<'_>> {
@@ -171,10 +215,14 @@ impl Sources {
         Some(Located { number, file, line, line_start, offset: offset as usize })
     }
 
-    /// The file and line of an offset.
+    /// The file and line of an offset; those that a line mark tells, where one does.
     pub(super) fn place(&self, offset: u32) -> Option<crate::policy::Place> {
         let located = self.locate(offset)?;
         let line = located.line as u32;
+        if let Some(Origin { file, line }) = located.file.marks.origin(line) {
+            let source = self.files.len() + self.marked.get_index_of(file)?;
+            return Some(crate::policy::Place { source: source as u32, line });
+        }
         Some(crate::policy::Place { source: located.number as u32, line })
     }
 
@@ -200,6 +248,11 @@ impl Sources {
             len: item_len(first_line),
             line: located.line,
             column: before.chars().count() + 1,
+            origin: located
+                .file
+                .marks
+                .origin(located.line as u32)
+                .map(|origin| (origin.file.to_owned(), origin.line)),
             message,
             help,
         }

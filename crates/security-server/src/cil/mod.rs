@@ -12,6 +12,7 @@ mod build;
 mod containers;
 mod errors;
 mod expand;
+mod marks;
 mod scopes;
 mod sets;
 mod space;

@@ -2,6 +2,7 @@
 
 use super::errors::{PolicyError, PolicyErrors, Sources};
 use super::words::{Word, Words};
+use crate::spelling;
 
 /// A word, a quoted string or a list, and where it stands.
 #[derive(Clone, Copy, Debug)]
@@ -86,7 +87,7 @@ impl Reader<'_> {
         while let Some(byte) = self.text.as_bytes().get(self.at).copied() {
             match byte {
                 b' ' | b'\t' | b'\n' | b'\r' => self.at += 1,
-                b';' => self.skip_comment(),
+                b';' => self.comment()?,
                 b'(' => self.open_list()?,
                 b')' => self.close_list()?,
                 b'"' => self.quoted()?,
@@ -101,9 +102,23 @@ impl Reader<'_> {
         }
     }
 
-    fn skip_comment(&mut self) {
-        let rest = &self.text.as_bytes()[self.at..];
-        self.at += rest.iter().position(|byte| *byte == b'\n').unwrap_or(rest.len());
+    /// Passes over a comment, or keeps what a line mark says.
+    fn comment(&mut self) -> Result<(), Bad> {
+        let rest = &self.text[self.at..];
+        let line = rest.split('\n').next().unwrap_or(rest);
+        let at_start = self.at == 0 || self.text.as_bytes()[self.at - 1] == b'\n';
+        let mark = line.strip_prefix(";;*").filter(|_| at_start);
+        let understood = mark
+            .is_none_or(|mark| self.tree.sources.mark(self.base + self.at as u32, mark).is_some());
+        if !understood {
+            return Err(Bad {
+                at: self.at,
+                message: "this is not a line mark",
+                help: "write `;;* lms LINE FILE`, `;;* lmx LINE FILE` or `;;* lme`; or a comment: `; …`",
+            });
+        }
+        self.at += line.len();
+        Ok(())
     }
 
     fn open_list(&mut self) -> Result<(), Bad> {
@@ -145,6 +160,13 @@ impl Reader<'_> {
                 help: "add a closing `\"`",
             });
         };
+        if !spelling::is_quotable(&rest[..end]) {
+            return Err(Bad {
+                at: self.at,
+                message: "this string holds a character that cannot be shown",
+                help: "remove control characters and marks of direction",
+            });
+        }
         let word = self.tree.words.intern(&rest[..end]);
         self.push(Item::Quoted(word))?;
         self.at += end + 2;
@@ -153,7 +175,7 @@ impl Reader<'_> {
 
     fn word(&mut self) -> Result<(), Bad> {
         let rest = &self.text.as_bytes()[self.at..];
-        let end = rest.iter().position(|byte| !is_word_byte(*byte)).unwrap_or(rest.len());
+        let end = rest.iter().position(|byte| !spelling::is_name_byte(*byte)).unwrap_or(rest.len());
         if end == 0 {
             return Err(Bad {
                 at: self.at,
@@ -178,8 +200,4 @@ impl Reader<'_> {
         self.done.push(Node { offset: self.base + self.at as u32, item });
         Ok(())
     }
-}
-
-fn is_word_byte(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"[].@=/*-_$%+!|&^:~`#{}'<>?,".contains(&byte)
 }

@@ -1,6 +1,7 @@
 //! Boolean expressions that rules depend on.
 
 use crate::BoolId;
+use std::collections::BTreeSet;
 
 /// A step of a boolean expression in postfix order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -65,29 +66,73 @@ impl Condition {
     /// The value for the given states of the booleans.
     #[must_use]
     pub fn holds(&self, states: &[bool]) -> bool {
-        // The values are the bits of one word, the last one lowest: `new` has bounded their number.
-        let mut values = 0u64;
-        for step in &self.steps {
-            if let BoolStep::Bool(id) = step {
-                let state = states.get(id.index()).copied().unwrap_or(false);
-                values = values << 1 | u64::from(state);
-                continue;
-            }
-            if *step == BoolStep::Not {
-                values ^= 1;
-                continue;
-            }
-            let (b, a) = (values & 1, values >> 1 & 1);
-            let value = match step {
-                BoolStep::And => a & b,
-                BoolStep::Or => a | b,
-                BoolStep::Eq => u64::from(a == b),
-                _ => a ^ b,
-            };
-            values = (values >> 2) << 1 | value;
-        }
-        values & 1 == 1
+        evaluate(&self.steps, |id| states.get(id.index()).copied().unwrap_or(false))
     }
+
+    /// What the condition says, and whether it says it with a `not` around: conditions over the same few booleans that
+    /// come to the same say the same. So libsepol joins the branches of conditions.
+    #[must_use]
+    pub fn meaning(&self) -> (Meaning, bool) {
+        let (steps, inverted) = match &self.steps[..] {
+            [inner @ .., BoolStep::Not] => (inner, true),
+            steps => (steps, false),
+        };
+        let bools = steps.iter().filter_map(|step| match step {
+            BoolStep::Bool(id) => Some(*id),
+            _ => None,
+        });
+        let bools: BTreeSet<BoolId> = bools.collect();
+        if bools.len() > Meaning::MOST {
+            return (Meaning::Steps(steps.to_vec()), inverted);
+        }
+        let bools: Vec<BoolId> = bools.into_iter().collect();
+        let value = |states: u32| {
+            let state =
+                |id| bools.iter().position(|b| *b == id).is_some_and(|n| states >> n & 1 == 1);
+            u32::from(evaluate(steps, state)) << states
+        };
+        let table = (0..1 << bools.len()).map(value).sum();
+        (Meaning::Table(bools, table), inverted)
+    }
+}
+
+/// What a condition says.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Meaning {
+    /// Its value, bit by bit, for each state of its booleans.
+    Table(Vec<BoolId>, u32),
+    /// The expression, where there are too many booleans for that.
+    Steps(Vec<BoolStep>),
+}
+
+impl Meaning {
+    /// The most booleans of a table, as in libsepol.
+    const MOST: usize = 5;
+}
+
+/// The value of an expression that [`Condition::new`] has accepted.
+fn evaluate(steps: &[BoolStep], state: impl Fn(BoolId) -> bool) -> bool {
+    // The values are the bits of one word, the last one lowest: `new` has bounded their number.
+    let mut values = 0u64;
+    for step in steps {
+        if let BoolStep::Bool(id) = step {
+            values = values << 1 | u64::from(state(*id));
+            continue;
+        }
+        if *step == BoolStep::Not {
+            values ^= 1;
+            continue;
+        }
+        let (b, a) = (values & 1, values >> 1 & 1);
+        let value = match step {
+            BoolStep::And => a & b,
+            BoolStep::Or => a | b,
+            BoolStep::Eq => u64::from(a == b),
+            _ => a ^ b,
+        };
+        values = (values >> 2) << 1 | value;
+    }
+    values & 1 == 1
 }
 
 #[cfg(test)]
@@ -112,5 +157,16 @@ mod tests {
             let [a, b, c] = [0, 1, 2].map(|bit| bits >> bit & 1 == 1);
             assert_eq!(condition.holds(&[a, b, c]), (!a && b) != c);
         }
+    }
+
+    #[test]
+    fn conditions_that_come_to_the_same_mean_the_same() {
+        let meaning = |steps: &[BoolStep]| Condition::new(steps.to_vec()).unwrap().meaning();
+        let (p, q) = (Bool(BoolId(7)), Bool(BoolId(2)));
+        assert_eq!(meaning(&[p, q, And]), meaning(&[q, p, And]));
+        assert_eq!(meaning(&[p, Not]).0, meaning(&[p]).0);
+        assert_ne!(meaning(&[p, Not]).1, meaning(&[p]).1);
+        assert_ne!(meaning(&[p, q, And]).0, meaning(&[p, q, Or]).0);
+        assert_ne!(meaning(&[p]).0, meaning(&[q]).0);
     }
 }

@@ -11,7 +11,7 @@ mod labels;
 mod mls;
 mod rules;
 
-pub use condition::{BoolStep, Condition, ConditionTooDeep};
+pub use condition::{BoolStep, Condition, ConditionTooDeep, Meaning};
 pub use constraint::{
     Comparison, Constraint, ConstraintTooDeep, Contexts, Expr, LevelPair, Program, Step, Subject,
     Symbol,
@@ -137,6 +137,8 @@ pub struct Type {
     pub kind: TypeKind,
     /// The type that bounds it.
     pub bounds: Option<TypeId>,
+    /// Where that was written.
+    pub bounds_place: Option<Place>,
     /// Whether the domain is permissive: denials are recorded, not enforced.
     pub permissive: bool,
     /// Whether the domain's denials are never recorded.
@@ -154,6 +156,7 @@ impl Type {
         Self {
             kind,
             bounds: None,
+            bounds_place: None,
             permissive: false,
             neveraudit: false,
             members: BitSet::new(),
@@ -250,6 +253,18 @@ impl Policy {
     #[must_use]
     pub fn type_name(&self, id: TypeId) -> &str {
         self.types.get_index(id.index()).map_or("?", |(name, _)| name)
+    }
+
+    /// The name of a role.
+    #[must_use]
+    pub fn role_name(&self, id: RoleId) -> &str {
+        self.roles.get_index(id.index()).map_or("?", |(name, _)| name)
+    }
+
+    /// The name of a user.
+    #[must_use]
+    pub fn user_name(&self, id: crate::UserId) -> &str {
+        self.users.get_index(id.index()).map_or("?", |(name, _)| name)
     }
 
     /// The name of a class.

@@ -1,7 +1,7 @@
 //! Bytes of a binary policy, read from front to back.
 
 use super::Problem;
-use crate::BitSet;
+use crate::{BitSet, spelling};
 
 /// The first four bytes of every binary policy.
 pub(super) const MAGIC: u32 = 0xf97c_ff8c;
@@ -73,16 +73,17 @@ impl<'a> Cursor<'a> {
         if fits { Ok(count) } else { Err(Problem::Truncated) }
     }
 
-    /// A text of that many bytes.
-    pub(super) fn text(&mut self, len: u32) -> Result<&'a str, Problem> {
-        let bytes = self.take(len as usize)?;
-        std::str::from_utf8(bytes).map_err(|_| Problem::Name)
+    /// A name of that many bytes, one that CIL can spell.
+    pub(super) fn name(&mut self, len: u32) -> Result<&'a str, Problem> {
+        let name = std::str::from_utf8(self.take(len as usize)?).map_err(|_| Problem::Name)?;
+        if spelling::is_name(name) { Ok(name) } else { Err(Problem::Name) }
     }
 
-    /// A length and a text.
+    /// A length and a text that CIL can quote: a path, the name of a file.
     pub(super) fn string(&mut self) -> Result<&'a str, Problem> {
         let len = self.u32()?;
-        self.text(len)
+        let text = std::str::from_utf8(self.take(len as usize)?).map_err(|_| Problem::Name)?;
+        if spelling::is_quotable(text) { Ok(text) } else { Err(Problem::Name) }
     }
 
     /// A set of numbers below `limit`.

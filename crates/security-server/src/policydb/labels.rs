@@ -170,7 +170,7 @@ fn ib_pkey(cursor: &mut Cursor<'_>, policy: &mut Policy) -> Result<(), Problem> 
 
 fn ib_end_port(cursor: &mut Cursor<'_>, policy: &mut Policy) -> Result<(), Problem> {
     let (len, port) = (cursor.u32()?, cursor.u32()?);
-    let name = cursor.text(len)?;
+    let name = cursor.name(len)?;
     let device = format!("{name} {port}").into();
     let context = context(cursor, policy)?;
     policy.labels.devices.push(DeviceLabel { keyword: "ibendportcon", device, context });

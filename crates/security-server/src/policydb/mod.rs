@@ -35,8 +35,8 @@ pub enum Problem {
     /// It ends too early.
     #[error("the file ends here, or a count is greater than the file")]
     Truncated,
-    /// A name is not text.
-    #[error("a name is not valid text")]
+    /// A name is not text, or holds what no language of policies can spell.
+    #[error("a name is not valid text, or holds characters that names cannot hold")]
     Name,
     /// A name stands twice in a table.
     #[error("`{0}` is defined twice")]

@@ -71,7 +71,7 @@ fn commons(cursor: &mut Cursor<'_>, policy: &mut Policy) -> Result<(), Problem> 
     for _ in 0..entries {
         let (len, value) = (cursor.u32()?, cursor.u32()?);
         let (highest, count) = (cursor.u32()?, cursor.u32()?);
-        let name = cursor.text(len)?;
+        let name = cursor.name(len)?;
         let mut permissions = Slots::new(permission_count(highest)?);
         read_permissions(cursor, count, &mut permissions)?;
         slots.put("common", value, name, permissions.into_names(|| Some(()))?)?;
@@ -94,7 +94,7 @@ fn read_permissions(
 ) -> Result<(), Problem> {
     for _ in 0..count {
         let (len, value) = (cursor.u32()?, cursor.u32()?);
-        let name = cursor.text(len)?;
+        let name = cursor.name(len)?;
         slots.put("permission", value, name, ())?;
     }
     Ok(())
@@ -106,11 +106,11 @@ fn classes(cursor: &mut Cursor<'_>, policy: &mut Policy) -> Result<(), Problem> 
     for _ in 0..entries {
         let (len, common_len, value) = (cursor.u32()?, cursor.u32()?, cursor.u32()?);
         let (highest, count, constraints) = (cursor.u32()?, cursor.u32()?, cursor.u32()?);
-        let name = cursor.text(len)?;
+        let name = cursor.name(len)?;
         let mut class = Class::default();
         let mut permissions = Slots::new(permission_count(highest)?);
         if common_len > 0 {
-            let common = cursor.text(common_len)?;
+            let common = cursor.name(common_len)?;
             let inherited = policy
                 .commons
                 .get(common)
@@ -243,7 +243,7 @@ fn roles(cursor: &mut Cursor<'_>, policy: &mut Policy) -> Result<(), Problem> {
     let mut slots = Slots::new(values);
     for _ in 0..entries {
         let (len, value, bounds) = (cursor.u32()?, cursor.u32()?, cursor.u32()?);
-        let name = cursor.text(len)?;
+        let name = cursor.name(len)?;
         let dominates = cursor.bits(values)?;
         let types = cursor.bits(1 << 17)?;
         let bounds = bounds.checked_sub(1).map(RoleId);
@@ -269,7 +269,7 @@ fn types(cursor: &mut Cursor<'_>, policy: &mut Policy) -> Result<(), Problem> {
     for _ in 0..entries {
         let (len, value) = (cursor.u32()?, cursor.u32()?);
         let (properties, bounds) = (cursor.u32()?, cursor.u32()?);
-        let name = cursor.text(len)?;
+        let name = cursor.name(len)?;
         let attribute = properties & TYPE_ATTRIBUTE != 0;
         if properties & TYPE_PRIMARY == 0 && !attribute {
             let actual = value.checked_sub(1).filter(|index| (*index as usize) < values);
@@ -290,7 +290,7 @@ fn users(cursor: &mut Cursor<'_>, policy: &mut Policy) -> Result<(), Problem> {
     let mut slots = Slots::new(values);
     for _ in 0..entries {
         let (len, value, bounds) = (cursor.u32()?, cursor.u32()?, cursor.u32()?);
-        let name = cursor.text(len)?;
+        let name = cursor.name(len)?;
         let roles = cursor.bits(policy.roles.len())?;
         let range = Some(read_range(cursor)?).filter(|_| policy.mls);
         let level = Some(read_level(cursor)?).filter(|_| policy.mls);
@@ -306,7 +306,7 @@ fn booleans(cursor: &mut Cursor<'_>, policy: &mut Policy) -> Result<(), Problem>
     let mut slots = Slots::new(values);
     for _ in 0..entries {
         let (value, state, len) = (cursor.u32()?, cursor.u32()?, cursor.u32()?);
-        let name = cursor.text(len)?;
+        let name = cursor.name(len)?;
         slots.put("boolean", value, name, state != 0)?;
     }
     policy.booleans = slots.into_names(|| None)?;
@@ -318,7 +318,7 @@ fn sensitivities(cursor: &mut Cursor<'_>, policy: &mut Policy) -> Result<(), Pro
     let mut slots = Slots::new(values);
     for _ in 0..entries {
         let (len, is_alias) = (cursor.u32()?, cursor.u32()?);
-        let name = cursor.text(len)?;
+        let name = cursor.name(len)?;
         let level = read_level(cursor)?;
         if is_alias != 0 {
             policy.sensitivity_aliases.insert(name.into(), level.sens);
@@ -335,7 +335,7 @@ fn categories(cursor: &mut Cursor<'_>, policy: &mut Policy) -> Result<(), Proble
     let mut slots = Slots::new(values);
     for _ in 0..entries {
         let (len, value, is_alias) = (cursor.u32()?, cursor.u32()?, cursor.u32()?);
-        let name = cursor.text(len)?;
+        let name = cursor.name(len)?;
         if is_alias != 0 {
             let actual = value.checked_sub(1);
             let actual = actual.ok_or(Problem::Number { kind: "category", number: value })?;
@@ -405,6 +405,11 @@ pub(super) fn check(policy: &Policy) -> Result<(), Problem> {
     }
     for role in policy.roles.values() {
         role.bounds.map_or(Ok(()), |bound| role_index(policy, bound.0 + 1).map(drop))?;
+    }
+    for bound in policy.users.values().filter_map(|user| user.bounds) {
+        if bound.index() >= policy.users.len() {
+            return Err(Problem::Number { kind: "user", number: bound.0.wrapping_add(1) });
+        }
     }
     Ok(())
 }

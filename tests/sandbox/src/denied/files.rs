@@ -13,6 +13,7 @@ pub(super) const CASES: &[Case] = cases![
     device_nodes_are_not_made,
     programs_outside_are_not_executed,
     links_in_the_workspace_lead_nowhere_outside,
+    paths_that_were_granted_before_are_decided_again,
 ];
 
 fn secrets_of_the_home_do_not_exist(stage: &Stage) {
@@ -106,13 +107,32 @@ os.symlink('../program', 'link'); say(lambda: os.execv('link', ['x']))",
 }
 
 fn links_in_the_workspace_lead_nowhere_outside(stage: &Stage) {
-    stage.prepare("ln -s $OUTSIDE/file out; ln -s $HOME/.ssh/id_ed25519 key; ln -s $OUTSIDE dir; ln -s /etc/shadow shadow; ln -s / root; ln -s /proc/self/cwd/../.ssh up");
+    stage.prepare("ln -s $OUTSIDE/file out; ln -s $HOME/.ssh/id_ed25519 key; ln -s $OUTSIDE dir; ln -s /etc/shadow shadow; ln -s / root; ln -s /proc/self/cwd/../.ssh up; ln -s key chain; ln -s ../.ssh ssh");
     let (_, record) = refused(
         stage,
         "for p in ['out', 'key', 'dir/file', 'shadow', 'root/etc/shadow', 'up/id_ed25519', 'root' + os.environ['HOME'] + '/.aws/credentials']:
     say(lambda: open(p).read(), p); say(lambda: open(p, 'w'), p); say(lambda: os.chmod(p, 0o777), p); say(lambda: os.truncate(p, 0), p)
-say(lambda: open('dir/new', 'w')); say(lambda: os.mkdir('dir/new')); say(lambda: os.unlink('dir/file')); say(lambda: os.rename('out', 'dir/new'))",
+say(lambda: open('dir/new', 'w')); say(lambda: os.mkdir('dir/new')); say(lambda: open('chain')); say(lambda: open('ssh/known')); say(lambda: os.unlink('dir/file')); say(lambda: os.rename('out', 'dir/new'))",
     );
     record.explains("/file");
+    record.explains("/etc/shadow");
+    record.explains("/.ssh/id_ed25519");
+    record.explains("/.ssh/known");
+}
+
+/// What a path led to once says nothing of what it leads to now.
+fn paths_that_were_granted_before_are_decided_again(stage: &Stage) {
+    let (_, record) = refused(
+        stage,
+        "w = os.getcwd(); granted = 0
+for target in ['/etc/passwd', '/etc/shadow', '/etc/group', '/etc/shadow']:
+    os.symlink(target, 'next'); os.rename('next', 'link')
+    for path in [f'{w}/link', f'{w}/../work/link', '/etc/..' + w + '/link'] * 3:
+        if 'shadow' in target: say(lambda: open(path), path)
+        else: open(path).close(); granted += 1
+assert granted == 18
+for file in ['/etc/passwd', '/etc/group']:
+    fd = os.open(file, 0); assert open(f'/dev/fd/{fd}').read() == open(file).read(); os.close(fd)",
+    );
     record.explains("/etc/shadow");
 }

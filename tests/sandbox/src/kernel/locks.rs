@@ -1,13 +1,21 @@
 //! Locks and FIFOs between processes.
 
-use super::files::python;
-use crate::{Case, cases, stage::Stage, variant::Variant};
+use super::files::{python, with_say};
+use crate::{
+    Case, cases,
+    process::run,
+    stage::{How, Stage, bash},
+};
+use std::time::{Duration, Instant};
 
 pub(super) const CASES: &[Case] = cases![
     locks_hold_between_processes,
     a_blocked_fifo_blocks_nobody_else,
     many_blocked_fifos_block_nobody_else,
     signals_interrupt_a_blocked_open,
+    a_blocked_open_stops_and_continues,
+    a_thousand_blocked_fifos_block_nobody_else,
+    a_time_limit_ends_a_blocked_open,
 ];
 
 fn locks_hold_between_processes(stage: &Stage) {
@@ -37,15 +45,68 @@ fn many_blocked_fifos_block_nobody_else(stage: &Stage) {
 }
 
 fn signals_interrupt_a_blocked_open(stage: &Stage) {
-    if stage.variant == Variant::Bare {
-        println!("bare: an open made on the program's behalf is not interrupted; see SECURITY.md");
-        return;
-    }
     python(
         stage,
-        "import signal
+        "import signal, threading
 os.mkfifo('p'); signal.signal(signal.SIGALRM, lambda *_: print('alarm', flush=True) or 1 / 0); signal.setitimer(signal.ITIMER_REAL, 0.3)
+for flags in [os.O_RDONLY, os.O_WRONLY]:
+    signal.setitimer(signal.ITIMER_REAL, 0.3)
+    try: os.open('p', flags)
+    except ZeroDivisionError: print('interrupted')
+signal.signal(signal.SIGUSR1, lambda *_: print('user', flush=True) or 1 / 0)
+threading.Timer(0.3, lambda: signal.pthread_kill(threading.main_thread().ident, signal.SIGUSR1)).start()
 try: open('p')
-except ZeroDivisionError: print('interrupted')",
+except ZeroDivisionError: print('interrupted')
+signal.signal(signal.SIGALRM, lambda *_: print('again', flush=True)); signal.siginterrupt(signal.SIGALRM, False); signal.setitimer(signal.ITIMER_REAL, 0.3)
+threading.Timer(1, lambda: open('p', 'w').write('x')).start(); print(open('p').read())
+import ctypes; c = ctypes.CDLL(None, use_errno=True); signal.setitimer(signal.ITIMER_REAL, 0.3)
+if os.fork() == 0: import time; time.sleep(1); open('p', 'w').write('y'); os._exit(0)
+print(c.open(b'p', 0) >= 0, ctypes.get_errno()); os.wait()",
     );
+}
+
+/// What waits is stopped and continued by the keyboard's signals, too.
+fn a_blocked_open_stops_and_continues(stage: &Stage) {
+    python(
+        stage,
+        "import signal, time
+os.mkfifo('p'); pid = os.fork()
+if pid == 0: print(open('p').read(), flush=True); os._exit(3)
+time.sleep(0.3); os.kill(pid, signal.SIGTSTP); print(os.WSTOPSIG(os.waitpid(pid, os.WUNTRACED)[1])); os.kill(pid, signal.SIGCONT); time.sleep(0.1)
+open('p', 'w').write('continued'); print(os.waitpid(pid, 0)[1])",
+    );
+}
+
+/// Where the monitor waits for them it has a bound, which others do not feel.
+fn a_thousand_blocked_fifos_block_nobody_else(stage: &Stage) {
+    let program = "import threading, time
+refused = []
+def wait(n):
+    try: os.close(os.open(f'p{n}', os.O_RDONLY if n % 2 else os.O_WRONLY))
+    except OSError as error: refused.append(errno.errorcode[error.errno])
+for n in range(1000): os.mkfifo(f'p{n}')
+threading.stack_size(65536)
+for n in range(1000): threading.Thread(target=wait, args=(n,), daemon=True).start()
+for n in range(100):
+    with open('f', 'w') as f: f.write(str(n))
+    os.rename('f', 'g'); os.chmod('g', 0o600)
+time.sleep(1); print(open('g').read(), len(refused) < 900, set(refused) <= {'ENFILE'}); sys.stdout.flush(); os._exit(5)";
+    let words = ["python3".into(), "-c".into(), with_say(program).into()];
+    let ran = run(stage.dewar(stage.call(), &words), b"");
+    assert_eq!((ran.out().as_str(), ran.code()), ("99 True True\n", 5), "{}", ran.err());
+}
+
+/// Also when it waits for a peer that never comes.
+fn a_time_limit_ends_a_blocked_open(stage: &Stage) {
+    stage.prepare("mkfifo p");
+    let profile = stage.home().join("limited.toml");
+    stage.file(&profile, "extends = 'workspace'\nlimits.time = '1s'\n");
+    for script in
+        ["cat p", "trap '' TERM; cat p; cat p", "for i in $(seq 40); do cat p & done; wait"]
+    {
+        let start = Instant::now();
+        let ran = run(stage.prepared(How::Dewar, profile.to_str(), &bash(script)), b"");
+        assert_eq!(ran.code(), 124, "{script}: {}", ran.err());
+        assert!(start.elapsed() < Duration::from_secs(20), "{script}: {:?}", start.elapsed());
+    }
 }

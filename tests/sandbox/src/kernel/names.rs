@@ -42,8 +42,9 @@ os.chdir(top); shutil.rmtree('deep' * 20); print(os.listdir('.'))",
     );
 }
 
-/// A chain of 35 links, within the limit of 40, was once refused natively (`ELOOP` on open for appending) and not under
-/// Dewar. Why is not known, and 800,000 native opens did not show it again; chains near the limit are left out.
+/// The kernel follows 40 links in one walk. It starts a walk over when a mount or a rename anywhere on the machine comes in
+/// between, and goes on counting where it was: so a chain of more than 20 links can be refused now and then, natively too.
+/// What should work is therefore tried again.
 fn links_in_circles_end(stage: &Stage) {
     python(
         stage,
@@ -52,7 +53,12 @@ for p in ['a', 'b', 'b/x', 'a/', 'd/' + 'up/' * 20, 'd/' + 'up/' * 39, 'd/' + 'u
     say(lambda: kind(os.open(p, 0)), p); say(lambda: open(p, 'w'), p); say(lambda: os.stat(p).st_nlink, p); say(lambda: os.chmod(p, 0o700), p); say(lambda: os.mkdir(p), p); say(lambda: os.truncate(p, 1), p); say(lambda: os.execv(p, ['x']), p)
 for i in range(45): os.symlink(f'l{i + 1}', f'l{i}')
 open('l45', 'w').write('end')
-for i in [4, 30]: say(lambda: open(f'l{i}').read(), i); say(lambda: open(f'l{i}', 'a').close(), i)",
+def patiently(call):
+    for _ in range(50):
+        try: return call()
+        except OSError as error: last = error
+    raise last
+for links in [15, 20, 21, 35, 39, 40, 41, 45]: say(lambda: patiently(lambda: open(f'l{45 - links}').read()), links); say(lambda: patiently(lambda: open(f'l{45 - links}', 'a').close()), links); say(lambda: patiently(lambda: os.truncate(f'l{45 - links}', 3)), links)",
     );
 }
 

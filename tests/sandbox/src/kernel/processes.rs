@@ -7,6 +7,7 @@ pub(super) const CASES: &[Case] = cases![
     processes_start_in_every_way,
     many_threads_open_files_at_once,
     signals_reach_processes_and_groups,
+    signals_reach_other_threads,
     arguments_may_be_large,
     scheduling_and_limits_change,
     a_process_reads_its_childs_memory,
@@ -87,9 +88,24 @@ pid = os.fork()
 if pid == 0: time.sleep(60)
 fd = os.pidfd_open(pid); signal.pidfd_send_signal(fd, signal.SIGKILL); os.waitid(os.P_PIDFD, fd, os.WEXITED | os.WNOWAIT)
 say(lambda: os.kill(pid, 0)); print(os.waitpid(pid, 0)[1]); say(lambda: os.kill(os.getpid(), 99))
+for n in [0, signal.SIGTERM]: say(lambda: os.kill(pid, n), 'gone')
 pid = os.fork()
 if pid == 0: os.setsid(); os._exit(os.getsid(0) == os.getpid())
 print(os.waitpid(pid, 0)[1])",
+    );
+}
+
+/// By the call that musl makes.
+fn signals_reach_other_threads(stage: &Stage) {
+    python(
+        stage,
+        "import ctypes, signal, threading, time
+c = ctypes.CDLL(None, use_errno=True); TKILL = 200; got = []
+signal.signal(signal.SIGUSR1, lambda *_: got.append('signalled')); ready = threading.Event(); done = threading.Event()
+t = threading.Thread(target=lambda: (ready.set(), done.wait())); t.start(); ready.wait()
+print(c.syscall(TKILL, t.native_id, signal.SIGUSR1)); done.set(); t.join()
+while not got or c.syscall(TKILL, t.native_id, 0) == 0: time.sleep(0.01)
+print(got, ctypes.get_errno())",
     );
 }
 

@@ -1,18 +1,24 @@
 //! The GNU utilities, find and xargs.
 
-use crate::{Case, cases, stage::Stage};
+use crate::{
+    Case, cases,
+    process::run,
+    stage::{How, Stage, bash},
+};
 
 pub(super) const CASES: &[Case] = cases![
     cp_keeps_modes_times_and_links,
     mv_renames_files_and_directories,
     links_are_made_and_followed,
     chmod_and_umask_set_modes,
+    set_id_bits_are_left_out,
     touch_sets_times,
     directories_are_made_and_removed,
     install_copies_with_a_mode,
     sort_split_and_tee_work_on_large_files,
     stat_and_df_see_the_file_system,
     find_and_xargs_visit_everything,
+    the_root_directory_is_listed,
     temporary_files_are_made,
     extended_attributes_are_kept,
     truncation_and_sparse_files_work,
@@ -52,6 +58,22 @@ fn chmod_and_umask_set_modes(stage: &Stage) {
         .check();
 }
 
+/// Programs that copy modes go on, and everything but the bits is as it is natively.
+fn set_id_bits_are_left_out(stage: &Stage) {
+    stage
+        .same("cp -p s p; cp s c; install -m 6755 s i; tar -xpf t.tar; chmod 2711 b; chmod u+s c; echo $?; chmod g+s d; mkdir -m 2750 e; chmod u+s f; stat -c '%A %n' d e f; chmod ug-s b c i p s")
+        .before("echo s > s; chmod 6755 s; cp -p s b; tar -cf t.tar b; mkdir d; mkfifo f")
+        .varies(&["t.tar"])
+        .does_without(&["/work/b", "/work/c", "/work/i", "/work/p"])
+        .check();
+    let record = stage.record();
+    for name in ["/work/b", "/work/c", "/work/i", "/work/p"] {
+        let found = record.denials_of(name);
+        let recorded = found.iter().any(|denial| denial.missing == ["setid"]);
+        assert!(recorded, "{name} is not on record: {found:?}");
+    }
+}
+
 fn touch_sets_times(stage: &Stage) {
     stage
         .same("touch -d '1999-12-31 23:59:59.123456789' a/one new; touch -a -d 2005-05-05 a/b/two; touch -h -d 2010-01-01 a/b/link; touch -r a/one ref; touch -c nothing; touch; stat -c '%n %x %y' a/b/two new ref; touch a/b; find a/b -maxdepth 0 -mmin -5; touch nodir/x")
@@ -88,6 +110,21 @@ fn find_and_xargs_visit_everything(stage: &Stage) {
         .same("find . | sort; find a -type f -print0 | sort -z | xargs -0 wc -c; find a -name 't*' -exec cat {} +; find a -newermt 2015-01-01 | sort; seq 1000 | xargs -n 50 -P 4 echo | wc -l; find a -depth -delete; find .")
         .before(SAMPLE)
         .check();
+}
+
+/// Its names, and nothing of what they stand for.
+fn the_root_directory_is_listed(stage: &Stage) {
+    stage
+        .same("ls /; ls -d /*; cd /; ls .; python3 -c 'import os; print(sorted(os.listdir(\"..\")))'; find / -maxdepth 0; cd - > /dev/null; ls -a $PWD/; basename $(pwd)")
+        .check();
+    for how in [How::Dewar, How::Fast] {
+        let words = bash(
+            "ls / | wc -l; ls /root $HOME .. /home /var/lib $OUTSIDE; cat /etc/shadow; cd ..; ls",
+        );
+        let ran = run(stage.prepared(how, None, &words), b"");
+        let count: usize = ran.out().trim().parse().expect("a number, and no name");
+        assert!(count > 8 && ran.code() == 2, "{how:?} {}{}", ran.out(), ran.err());
+    }
 }
 
 fn temporary_files_are_made(stage: &Stage) {

@@ -121,6 +121,7 @@ impl Builder<'_> {
                     return Ok(*known);
                 }
                 let members = self.member_expression(at, Space::Type, node)?;
+                self.spend(node, members.len())?;
                 let name = format!("@{}", self.policy.types.len());
                 let entry = Type { members, ..Type::new(TypeKind::Attribute) };
                 let id = TypeId::at(self.policy.types.insert_full(name.into(), entry).0);
@@ -212,6 +213,11 @@ impl Members<'_, '_> {
                 Ok(value) => members.union_with(&value),
                 Err(failure) => report.fail(self.builder.containers, s.at, failure),
             }
+        }
+        let spent = definitions.first().map(|s| self.builder.spend(s.node, members.len()));
+        if let Some(Err(failure)) = spent {
+            report.add(failure);
+            members = BitSet::new();
         }
         self.done.insert(id, Some(members.clone()));
         members

@@ -88,6 +88,9 @@ impl Builder<'_> {
         if let Some(pair) = right.and_then(|right| level_pair(left, right)) {
             return Ok(Expr::Levels(pair, comparison));
         }
+        if let Some(right) = right.filter(|right| is_level(left) && is_level(*right)) {
+            return Err(self.wrong_levels(node, comparison, left, right));
+        }
         let (symbol, subject) = operand(left).ok_or_else(|| not_a_constraint(node))?;
         let third = matches!(self.keyword(s), kw::CONSTRAIN | kw::MLSCONSTRAIN);
         if subject == Subject::Process && third {
@@ -111,6 +114,28 @@ impl Builder<'_> {
         };
         let set = self.names(s, symbol, second)?;
         Ok(Expr::Names { subject, symbol, negated, set })
+    }
+
+    /// Two levels that are not compared, or not in this order.
+    fn wrong_levels(&self, node: Node, comparison: Comparison, left: Word, right: Word) -> Failure {
+        let (a, b) = (self.tree.text(left), self.tree.text(right));
+        let message = format!("`{a}` is not compared with `{b}`");
+        if level_pair(right, left).is_none() {
+            let help = "compare l1 or h1 with l2 or h2, l1 with h1, or l2 with h2";
+            return Failure::wrong(node, message, help);
+        }
+        let turned = match comparison {
+            Comparison::Eq => "eq",
+            Comparison::Neq => "neq",
+            Comparison::Dom => "domby",
+            Comparison::DomBy => "dom",
+            Comparison::Incomp => "incomp",
+        };
+        Failure::wrong_owned(
+            node,
+            message + " in this order",
+            format!("write `({turned} {b} {a})`"),
+        )
     }
 
     fn names(&mut self, s: &Placed, symbol: Symbol, node: Node) -> Result<BitSet, Failure> {
@@ -154,6 +179,10 @@ fn operand(word: Word) -> Option<(Symbol, Subject)> {
         kw::T3 => (Symbol::Type, Subject::Process),
         _ => return None,
     })
+}
+
+fn is_level(word: Word) -> bool {
+    matches!(word, kw::L1 | kw::L2 | kw::H1 | kw::H2)
 }
 
 fn level_pair(left: Word, right: Word) -> Option<LevelPair> {

@@ -24,6 +24,7 @@ use crate::policy::{Branch, Place, Policy};
 use classes::ClassPerms;
 use rustc_hash::FxHashMap;
 use statements::{Placed, Statements};
+use std::cell::Cell;
 
 /// The policy that the live statements spell. What is wrong goes to `report`.
 pub(super) fn build(
@@ -74,6 +75,8 @@ struct Builder<'a> {
     user_attributes: FxHashMap<SymbolId, crate::BitSet>,
     category_sets: FxHashMap<SymbolId, crate::BitSet>,
     permissionx: FxHashMap<SymbolId, xperms::XpermSet>,
+    /// How much more sets and rules on types may take: see [`Builder::spend`].
+    left: Cell<usize>,
 }
 
 /// The number of a symbol that has none.
@@ -94,7 +97,21 @@ impl<'a> Builder<'a> {
             user_attributes: FxHashMap::default(),
             category_sets: FxHashMap::default(),
             permissionx: FxHashMap::default(),
+            left: Cell::new((1 << 22) + 4 * tree.sources.len()),
         }
+    }
+
+    /// Counts members of sets and rules that statements stand for: a few lines can stand for billions.
+    ///
+    /// The largest policies in use spend a tenth of what the limit lets them.
+    fn spend(&self, node: Node, count: usize) -> Result<(), Failure> {
+        let Some(left) = self.left.get().checked_sub(count) else {
+            let message = "sets and rules take more memory than a policy of this size can need";
+            let help = "write rules on attributes, not on all pairs of their types";
+            return Err(Failure::wrong(node, message.to_owned(), help));
+        };
+        self.left.set(left);
+        Ok(())
     }
 
     /// What the word at `node`, used in `at`, means.

@@ -40,6 +40,7 @@ impl Builder<'_> {
         let [from, to] = self.args(s)?;
         let from = self.members(s.at, Space::Role, from)?;
         let to = self.members(s.at, Space::Role, to)?;
+        self.spend(s.node, from.len().saturating_mul(to.len()))?;
         for from in from.iter() {
             let pairs = to.iter().map(|to| (RoleId::at(from), RoleId::at(to)));
             self.policy.role_allows.extend(pairs);
@@ -53,6 +54,8 @@ impl Builder<'_> {
         let types = self.members(s.at, Space::Type, types)?;
         let classes = self.class_list(s.at, classes)?;
         let to = RoleId(self.number(s.at, Space::Role, to)?);
+        let count = from.len().saturating_mul(types.len()).saturating_mul(classes.len());
+        self.spend(s.node, count)?;
         for from in from.iter().map(RoleId::at) {
             for type_ in types.iter().map(TypeId::at) {
                 for class in &classes {

@@ -53,6 +53,7 @@ impl Builder<'_> {
         let pairs = self.pairs(s.at, source, target)?;
         for ClassPerms { class, perms } in self.class_perms(s.at, perms)? {
             if perms != 0 {
+                self.spend(s.node, pairs.len())?;
                 self.policy.av_rules.extend(pairs.iter().map(|(source, target)| AvRule {
                     source: *source,
                     target: *target,
@@ -80,10 +81,10 @@ impl Builder<'_> {
     pub(super) fn pairs(
         &mut self,
         at: Container,
-        source: Node,
+        source_node: Node,
         target: Node,
     ) -> Result<Vec<(TypeId, TypeId)>, Failure> {
-        let source = self.type_id(at, source)?;
+        let source = self.type_id(at, source_node)?;
         let target = self.target(at, target)?;
         let members = &self.policy.types[source.index()].members;
         let types = |set: &BitSet| set.iter().map(TypeId::at).collect::<Vec<_>>();
@@ -97,6 +98,7 @@ impl Builder<'_> {
                 all.map(|(index, _)| TypeId::at(index)).collect()
             }
         };
+        self.spend(source_node, members.len().saturating_mul(others.len()))?;
         let pairs = types(members).into_iter().flat_map(|source| {
             others.iter().filter(move |other| **other != source).map(move |other| (source, *other))
         });
@@ -127,6 +129,8 @@ impl Builder<'_> {
             Target::NotOwn => (Some(BitSet::below(self.policy.types.len())), true),
             Target::Type(id) => (Some(self.policy.types[id.index()].members.clone()), false),
         };
+        let text = self.tree.sources.snippet(s.node.offset);
+        self.spend(s.node, (text.len() + words(&sources) + targets.as_ref().map_or(0, words)) / 4)?;
         Ok(Neverallow {
             sources,
             targets,
@@ -134,7 +138,7 @@ impl Builder<'_> {
             class: perms.class,
             perms: perms.perms,
             xperms,
-            text: self.tree.sources.snippet(s.node.offset).into(),
+            text: text.into(),
             place: self.place(s.node),
         })
     }
@@ -191,6 +195,8 @@ impl Builder<'_> {
                 sources.iter().map(one).collect()
             }
         };
+        let cells: usize = pairs.iter().map(|(sources, _)| words(sources)).sum();
+        self.spend(s.node, cells.saturating_mul(classes.len()))?;
         let transitions = &mut self.policy.name_transitions;
         for (sources, target) in pairs {
             for class in classes {
@@ -210,6 +216,7 @@ impl Builder<'_> {
         result: TypeId,
     ) -> Result<(), Failure> {
         let (branch, place) = self.rule_base(s);
+        self.spend(s.node, product(sources, targets, classes))?;
         for source in sources.iter() {
             let own = [source].into_iter().collect();
             for target in targets.unwrap_or(&own).iter() {
@@ -229,6 +236,8 @@ impl Builder<'_> {
         let targets = self.members(s.at, Space::Type, target)?;
         let classes = self.class_list(s.at, classes)?;
         let range = self.range(s.at, range)?;
+        let each = 2 + words(&range.low.cats) + words(&range.high.cats);
+        self.spend(s.node, product(&sources, Some(&targets), &classes).saturating_mul(each))?;
         for source in sources.iter().map(TypeId::at) {
             for target in targets.iter().map(TypeId::at) {
                 for class in &classes {
@@ -248,7 +257,7 @@ impl Builder<'_> {
             let rules = std::mem::take(&mut self.policy.av_rules);
             let mut kept = Vec::with_capacity(rules.len());
             for rule in rules {
-                self.deny_in(&rule, &denied, &mut kept);
+                self.deny_in(s.node, &rule, &denied, &mut kept)?;
             }
             self.policy.av_rules = kept;
         }
@@ -256,7 +265,13 @@ impl Builder<'_> {
     }
 
     /// What is left of `rule` after `denied`.
-    fn deny_in(&self, rule: &AvRule, denied: &Neverallow, kept: &mut Vec<AvRule>) {
+    fn deny_in(
+        &self,
+        node: Node,
+        rule: &AvRule,
+        denied: &Neverallow,
+        kept: &mut Vec<AvRule>,
+    ) -> Result<(), Failure> {
         let types = &self.policy.types;
         let sources = &types[rule.source.index()].members;
         let targets = &types[rule.target.index()].members;
@@ -267,8 +282,9 @@ impl Builder<'_> {
             && denied.targets.as_ref().is_none_or(|t| targets.iter().any(|id| t.contains(id)));
         if !meets {
             kept.push(*rule);
-            return;
+            return Ok(());
         }
+        self.spend(node, sources.len().saturating_mul(targets.len()))?;
         let rest = rule.perms & !denied.perms;
         if rest != 0 {
             kept.push(AvRule { perms: rest, ..*rule });
@@ -280,7 +296,19 @@ impl Builder<'_> {
                 kept.push(AvRule { source, target, perms, ..*rule });
             }
         }
+        Ok(())
     }
+}
+
+/// How many words of memory a set takes, and one for itself.
+fn words(set: &BitSet) -> usize {
+    1 + set.last().map_or(0, |last| last / 64 + 1)
+}
+
+/// How many rules a rule on sets stands for; without targets, on each source itself.
+fn product(sources: &BitSet, targets: Option<&BitSet>, classes: &[ClassId]) -> usize {
+    let targets = targets.map_or(1, BitSet::len);
+    sources.len().saturating_mul(targets).saturating_mul(classes.len())
 }
 
 impl Neverallow {

@@ -21,12 +21,14 @@ impl Builder<'_> {
     fn type_bounds(&mut self, s: &Placed) -> Result<(), Failure> {
         let [parent, child] = self.args(s)?;
         let (parent, child) = (self.single_type(s.at, parent)?, self.single_type(s.at, child)?);
+        let place = self.place(s.node);
         let entry = &mut self.policy.types[child.index()];
         if entry.bounds.is_some_and(|bound| bound != parent) {
             let message = "the type is bounded already".to_owned();
             return Err(Failure::wrong(s.node, message, "a type has at most one bound"));
         }
         entry.bounds = Some(parent);
+        entry.bounds_place = place;
         let bounds = |id: &TypeId| self.policy.types[id.index()].bounds;
         if std::iter::successors(Some(child), bounds).take(MAX_BOUNDS + 2).count() > MAX_BOUNDS + 1
         {

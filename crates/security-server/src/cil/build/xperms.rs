@@ -54,9 +54,11 @@ impl Builder<'_> {
         let kind = self.av_kind(s);
         let (branch, place) = self.rule_base(s);
         let pairs = self.pairs(s.at, source, target)?;
+        let parts = split(&set.numbers);
+        self.spend(s.node, 3 * pairs.len() * set.classes.len() * parts.len())?;
         for (source, target) in pairs {
             for class in &set.classes {
-                for xperms in split(&set.numbers) {
+                for xperms in parts.iter().cloned() {
                     self.policy.xperm_rules.push(XpermRule {
                         source,
                         target,

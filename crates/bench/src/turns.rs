@@ -1,0 +1,81 @@
+//! Measures things inside this process in turn, again and again, so that what changes on the machine meets all of
+//! them alike.
+
+use crate::random::Random;
+use std::time::Duration;
+
+/// Does something so many times in a row, and says how long all of it took.
+pub type Batch<'a> = Box<dyn FnMut(u32) -> Result<Duration, String> + 'a>;
+
+/// How often, and how much at a time.
+#[derive(Clone, Copy, Debug, serde::Serialize)]
+pub struct Turns {
+    /// Rounds; one more comes before them and is ignored.
+    pub rounds: usize,
+    /// A batch lasts about as long.
+    pub batch: Duration,
+    /// Of the order within rounds.
+    pub seed: u64,
+}
+
+impl Turns {
+    /// Nanoseconds of one of each round, for each job that did not fail.
+    ///
+    /// The size of batches is found by doubling in the round that is ignored. A job that fails is not run again.
+    pub fn run(&self, jobs: &mut [Batch<'_>]) -> Vec<Result<Vec<f64>, String>> {
+        let mut random = Random::new(self.seed);
+        let mut order: Vec<usize> = (0..jobs.len()).collect();
+        let mut times: Vec<u32> = Vec::new();
+        let mut results: Vec<Result<Vec<f64>, String>> = Vec::new();
+        for job in &mut *jobs {
+            let found = self.calibrate(job);
+            times.push(*found.as_ref().unwrap_or(&0));
+            results.push(found.map(|_| Vec::new()));
+        }
+        for _ in 0..self.rounds {
+            random.shuffle(&mut order);
+            for &index in &order {
+                let Ok(runs) = &mut results[index] else { continue };
+                match jobs[index](times[index]) {
+                    Ok(took) => runs.push(took.as_nanos() as f64 / f64::from(times[index])),
+                    Err(why) => results[index] = Err(why),
+                }
+            }
+        }
+        results
+    }
+
+    fn calibrate(&self, job: &mut Batch<'_>) -> Result<u32, String> {
+        let mut times = 1;
+        loop {
+            let took = job(times)?;
+            if took >= self.batch / 2 || times > 1 << 24 {
+                return Ok(times);
+            }
+            times *= 2;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_job_runs_once_a_round_and_one_that_fails_no_more() {
+        let turns = Turns { rounds: 4, batch: Duration::from_micros(64), seed: 1 };
+        let mut left = 3;
+        let mut jobs: Vec<Batch<'_>> = vec![
+            Box::new(|times| Ok(Duration::from_micros(8) * times)),
+            Box::new(|times| Ok(Duration::from_micros(16) * times)),
+            Box::new(|_| {
+                left -= 1;
+                if left == 0 { Err("no more".to_owned()) } else { Ok(Duration::from_millis(1)) }
+            }),
+        ];
+        let results = turns.run(&mut jobs);
+        assert_eq!(results[0], Ok(vec![8000.0; 4]));
+        assert_eq!(results[1], Ok(vec![16000.0; 4]));
+        assert_eq!(results[2], Err("no more".to_owned()));
+    }
+}

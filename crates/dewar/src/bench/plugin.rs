@@ -1,0 +1,146 @@
+//! `dewar bench plugin`: what plugins cost, from a single call to whole kernels.
+
+mod kernels;
+mod operations;
+
+use crate::{failure::Failed, output};
+use anyhow::Context as _;
+use bench::{
+    export,
+    kernels::{Gcc, Implementation, KernelComparison, KernelReport, LuaJit},
+    progress,
+    table::Style,
+    turns::Turns,
+};
+use clap::Args;
+use flask::SecurityServer;
+use operations::OperationReport;
+use plugin_host::{Cache, HOST_CONTEXT, Limits, PluginHost, Target, base_policy};
+use security_server::Server;
+use serde::Serialize;
+use std::{path::PathBuf, rc::Rc, sync::Arc, time::Duration};
+
+const NATIVE_RULE: &str = "(allow host_t plugin_t (plugin (load_native)))";
+
+/// Options of `dewar bench plugin`.
+#[derive(Debug, Args)]
+pub(super) struct PluginArgs {
+    /// Measured rounds
+    #[arg(long, value_name = "N", default_value_t = 9, value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: u32,
+
+    /// Milliseconds that one measurement lasts at least
+    #[arg(long, value_name = "MS", default_value_t = 4)]
+    batch_ms: u64,
+
+    /// Only these kernels (repeat for several)
+    #[arg(long, value_name = "NAME")]
+    kernel: Vec<String>,
+
+    /// Only these sizes of request in bytes (repeat for several)
+    #[arg(long, value_name = "BYTES")]
+    size: Vec<usize>,
+
+    /// Only single operations, no kernels
+    #[arg(long)]
+    no_kernels: bool,
+
+    /// Only our own targets, not gcc and LuaJIT
+    #[arg(long)]
+    no_peers: bool,
+
+    /// Print the tables as Markdown
+    #[arg(long, conflicts_with = "json")]
+    markdown: bool,
+
+    /// Print the results with every single run as JSON
+    #[arg(long)]
+    json: bool,
+
+    /// Also write the results with every single run to FILE, as JSON
+    #[arg(long, value_name = "FILE")]
+    raw: Option<PathBuf>,
+}
+
+#[derive(Serialize)]
+struct Report {
+    operations: OperationReport,
+    kernels: Option<KernelReport>,
+}
+
+/// A host that may load on every target, and its security server.
+struct Trial {
+    plugins: PluginHost,
+    server: Arc<Server>,
+}
+
+impl Trial {
+    fn new(cache: Option<Cache>) -> anyhow::Result<Self> {
+        let files = [("plugins.cil", base_policy()), ("native.cil", NATIVE_RULE.to_owned())];
+        let server = Arc::new(Server::from_cil(&files)?);
+        let own = server.context_to_sid(HOST_CONTEXT).map_err(anyhow::Error::new)?;
+        let shared = Arc::clone(&server) as Arc<dyn SecurityServer>;
+        Ok(Self { plugins: PluginHost::with_cache(shared, own, cache)?, server })
+    }
+}
+
+/// Limits that no kernel reaches, and that are in force nevertheless.
+fn limits() -> Limits {
+    let (call_time, memory_bytes) = (Duration::from_secs(60), 64 << 20);
+    Limits { call_time, memory_bytes, output_bytes: 8 << 20, ..Limits::default() }
+}
+
+pub(super) fn run(args: &PluginArgs) -> anyhow::Result<()> {
+    let batch = Duration::from_millis(args.batch_ms);
+    let turns = Turns { rounds: args.rounds as usize, batch, seed: 1 };
+    progress::note("single operations");
+    let operations = operations::measure(turns)?;
+    let kernels = if args.no_kernels { None } else { Some(compare(args, turns)?) };
+    progress::clear();
+    let report = Report { operations, kernels };
+    if let Some(path) = &args.raw {
+        export::write_json(path, &report)
+            .with_context(|| format!("cannot write `{}`", path.display()))?;
+    }
+    let text = if args.json {
+        serde_json::to_string_pretty(&report)? + "\n"
+    } else {
+        let style = if args.markdown { Style::Markdown } else { Style::Plain };
+        let kernels = report.kernels.as_ref().map_or_else(String::new, |made| made.table(style));
+        format!("{}\n{kernels}", report.operations.table(style))
+    };
+    output::print(text.as_bytes())?;
+    let differs = |made: &KernelReport| {
+        made.cells.iter().any(|cell| cell.failure.as_deref() == Some("its reply differs"))
+    };
+    if report.kernels.as_ref().is_some_and(differs) {
+        return Err(Failed("implementations of a kernel reply differently".to_owned()).into());
+    }
+    Ok(())
+}
+
+fn compare(args: &PluginArgs, turns: Turns) -> anyhow::Result<KernelReport> {
+    let trial = Rc::new(Trial::new(None)?);
+    let mut implementations: Vec<Box<dyn Implementation>> = Vec::new();
+    for target in Target::ALL {
+        implementations.push(Box::new(kernels::Own::new(Rc::clone(&trial), target)));
+    }
+    if !args.no_peers {
+        for gcc in Gcc::all() {
+            implementations.push(Box::new(gcc));
+        }
+        implementations.push(Box::new(LuaJit));
+    }
+    let ratio = |over: &str, under: &str| (over.to_owned(), under.to_owned());
+    let ratios = vec![
+        ratio("isolated", "native"),
+        ratio("native+stack", "native"),
+        ratio("isolated", "gcc -O2"),
+        ratio("native", "gcc -O2"),
+        ratio("gcc -O2 +stack", "gcc -O2"),
+        ratio("LuaJIT", "gcc -O2"),
+    ];
+    let (sizes, kernels) = (args.size.clone(), args.kernel.clone());
+    let comparison = KernelComparison { implementations, sizes, kernels, turns, ratios };
+    Ok(comparison.run(&mut progress::note))
+}

@@ -1,0 +1,50 @@
+//! `dewar plugin list`
+
+use crate::output;
+use anyhow::Context as _;
+use clap::Args;
+use plugin_host::{Cache, CachedCode};
+use serde_json::json;
+use std::path::PathBuf;
+
+/// List the machine code in the cache, last used first.
+#[derive(Debug, Args)]
+pub(super) struct ListArgs {
+    /// Another cache than $XDG_CACHE_HOME/dewar/plugins
+    #[arg(long, value_name = "DIR")]
+    cache: Option<PathBuf>,
+
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn run(args: &ListArgs) -> anyhow::Result<()> {
+    let path = args.cache.clone().or_else(Cache::user_path);
+    let path = path.context("there is no home directory; name a cache by --cache")?;
+    let cached = match path.try_exists() {
+        Ok(false) => Vec::new(),
+        _ => Cache::open(&path, Cache::DEFAULT_BYTES)?.list().context("cannot read the cache")?,
+    };
+    let text = if args.json {
+        let rows = cached.iter().map(|code| {
+            json!({
+                "plugin": code.plugin, "bytes": code.bytes, "intact": code.intact,
+                "age_s": age_s(code),
+            })
+        });
+        serde_json::to_string_pretty(&rows.collect::<Vec<_>>())? + "\n"
+    } else {
+        let mut text = format!("{} plugins in {}\n", cached.len(), path.display());
+        for code in &cached {
+            let name = if code.intact { &code.plugin } else { "altered: will be compiled anew" };
+            text += &format!("{:>9} bytes  used {:>8} s ago  {name}\n", code.bytes, age_s(code));
+        }
+        text
+    };
+    Ok(output::print(text.as_bytes())?)
+}
+
+fn age_s(code: &CachedCode) -> u64 {
+    code.used.elapsed().unwrap_or_default().as_secs()
+}

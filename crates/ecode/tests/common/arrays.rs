@@ -1,0 +1,155 @@
+//! Random loops over arrays, of the shapes that become vector loops and of shapes close to them: all element types,
+//! lengths from 0 to 70, offsets, steps, pointers into one array.
+
+use crate::generate::Rng;
+use std::fmt::Write;
+
+/// Elements of every array; the highest index is 4 * 69 + 15 + 3.
+const SIZE: usize = 300;
+const ELEMENTS: [&str; 10] = [
+    "signed char",
+    "unsigned char",
+    "short",
+    "unsigned short",
+    "int",
+    "unsigned",
+    "long",
+    "unsigned long",
+    "float",
+    "double",
+];
+
+/// Functions `long kN_ID(void)` for N below the number returned, and what they use.
+pub(crate) fn kernels(rng: &mut Rng, id: usize, out: &mut String) -> usize {
+    let count = rng.below(3) + 1;
+    (0..count).for_each(|n| kernel(rng, &format!("{n}_{id}"), out));
+    count
+}
+
+struct Kernel<'r> {
+    rng: &'r mut Rng,
+    /// Element types of target and sources.
+    types: [&'static str; 3],
+    index: &'static str,
+}
+
+fn is_float(ty: &str) -> bool {
+    matches!(ty, "float" | "double")
+}
+
+fn kernel(rng: &mut Rng, name: &str, out: &mut String) {
+    let first = *rng.pick(&ELEMENTS);
+    // Mostly of one kind, so that many become vectors.
+    let other = |rng: &mut Rng| if rng.chance(60) { first } else { *rng.pick(&ELEMENTS) };
+    let types = [first, other(rng), other(rng)];
+    let index = *rng.pick(&["int", "long", "unsigned", "unsigned long"]);
+    let mut kernel = Kernel { rng, types, index };
+    let body = kernel.body();
+    let [d, a, b] = types;
+    for (array, ty) in [("d", d), ("a", a), ("b", b)] {
+        let _ = writeln!(out, "static {ty} {array}{name}[{SIZE}];");
+    }
+    let sum = if is_float(d) { "double" } else { *kernel.rng.pick(&["unsigned", "unsigned long"]) };
+    // Floats are bounded before they become integers.
+    let whole = |value: &str| match is_float(d) {
+        true => format!("({value} > -1e15 && {value} < 1e15 ? (long)({value}) : 7)"),
+        false => format!("(long){value}"),
+    };
+    let (result, element) = (whole("sum"), whole(&format!("d{name}[i]")));
+    let _ = writeln!(
+        out,
+        "static long r{name}({d} *d, {a} *a, {b} *b, {index} n, {d} s) {{\n  {sum} sum = 1;\n{body}  return {result};\n}}"
+    );
+    let (one, two, three) = (kernel.rng.below(16), kernel.rng.below(16), kernel.rng.below(16));
+    let n = kernel.rng.below(71);
+    // Pointers of one type may lead into one array.
+    let source = if a == d && kernel.rng.chance(40) { "d" } else { "a" };
+    let s = kernel.rng.below(100);
+    let _ = writeln!(
+        out,
+        "static long k{name}(void) {{\n  unsigned long hash = 5;\n  for (int i = 0; i < {SIZE}; i++) {{ d{name}[i] = ({d})(i * 37 % 251); a{name}[i] = ({a})(i * 91 % 127 - 60); b{name}[i] = ({b})(i * 13 % 63); }}\n  \
+         hash += (unsigned long)r{name}(d{name} + {one}, {source}{name} + {two}, b{name} + {three}, {n}, ({d}){s});\n  \
+         for (int i = 0; i < {SIZE}; i++) hash = hash * 31 + (unsigned long){element};\n  return (long)hash;\n}}"
+    );
+}
+
+impl Kernel<'_> {
+    fn body(&mut self) -> String {
+        let mut steps = String::new();
+        for _ in 0..self.rng.below(2) + 1 {
+            let value = self.value(2);
+            let step = match self.rng.below(8) {
+                0 if !is_float(self.types[0]) => format!("sum += {value};"),
+                1 => format!("sum += d[i]; d[i] = {value};"),
+                2 => format!("d[i + {}] = {value};", self.rng.below(3)),
+                _ => format!("d[i] = {value};"),
+            };
+            let _ = writeln!(steps, "    {step}");
+        }
+        let index = self.index;
+        let head = match self.rng.below(6) {
+            0 => format!("for ({index} i = 0; i != n; i++)"),
+            1 if matches!(index, "int" | "long") => format!("for ({index} i = 0; i <= n - 1; i++)"),
+            2 => format!("for ({index} i = 0; n > i; i += 1)"),
+            3 => format!("for ({index} i = 0; i < n; i += {})", self.rng.below(3) + 1),
+            4 => {
+                let d = self.types[0];
+                return format!(
+                    "  {d} *p = d; {index} i = 0;\n  while (p < d + n) {{\n{steps}    p++; i++;\n  }}\n"
+                );
+            }
+            _ => format!("for ({index} i = 0; i < n; i++)"),
+        };
+        format!("  {head} {{\n{steps}  }}\n")
+    }
+
+    /// A number of the target's kind, of what is read at this turn.
+    fn value(&mut self, depth: usize) -> String {
+        if depth == 0 || self.rng.chance(10) {
+            return self.leaf();
+        }
+        let (a, b) = (self.value(depth - 1), self.value(depth - 1));
+        if is_float(self.types[0]) {
+            return match self.rng.below(5) {
+                0 => format!("((float){a} + {b})"),
+                1 => format!("((double){a} - {b})"),
+                2 => format!("((float){a} / 3)"),
+                3 => format!("((float){a} * {b})"),
+                _ => format!("((double){a} * {b})"),
+            };
+        }
+        let wide = *self.rng.pick(&["unsigned", "unsigned", "unsigned long"]);
+        let narrow = *self.rng.pick(&ELEMENTS[..8]);
+        match self.rng.below(9) {
+            0 => format!("(({wide}){a} + {b})"),
+            1 => format!("(({wide}){a} - {b})"),
+            2 => format!("(({wide}){a} * {b})"),
+            3 => format!("(({wide}){a} * {})", self.rng.below(70)),
+            4 => format!("({a} {} {b})", self.rng.pick(&["&", "|", "^"])),
+            5 | 6 => format!("({a} >> {})", self.rng.below(12)),
+            7 => format!("(({wide}){a} << {})", self.rng.below(12)),
+            _ => format!("({narrow}){a}"),
+        }
+    }
+
+    fn leaf(&mut self) -> String {
+        let float = is_float(self.types[0]);
+        let (array, ty) = *self.rng.pick(&[("a", self.types[1]), ("b", self.types[2])]);
+        let read = match self.rng.below(9) {
+            0 => return if float { "2.5f".into() } else { self.rng.below(300).to_string() },
+            1 => return "s".into(),
+            2 => "d[i]".to_owned(),
+            3 => format!("{array}[{}]", self.rng.below(4)),
+            4 | 5 => {
+                let step = self.rng.below(3) + 2;
+                format!("{array}[i * {step} + {}]", self.rng.below(step))
+            }
+            6 => format!("{array}[i + {}]", self.rng.below(4)),
+            _ => format!("{array}[i]"),
+        };
+        match is_float(ty) && !read.starts_with('d') && !float {
+            true => format!("(int){read}"),
+            false => read,
+        }
+    }
+}

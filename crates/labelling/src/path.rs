@@ -1,0 +1,302 @@
+//! Labels of paths.
+
+use flask::{FileKind, FileRule, InitialSid, Sid};
+use regex::bytes::{RegexSet, RegexSetBuilder};
+use std::{
+    collections::HashMap,
+    os::unix::ffi::OsStrExt,
+    path::{Path, PathBuf},
+};
+
+/// A labelling rule does not compile.
+#[derive(Debug, thiserror::Error)]
+#[error("labelling rule `{path}` is not a regular expression")]
+pub struct BadRule {
+    path: String,
+    #[source]
+    source: regex::Error,
+}
+
+/// One literal path of a labelling rule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tree {
+    /// The path itself.
+    pub path: PathBuf,
+    /// The rule covers everything below, too.
+    pub deep: bool,
+}
+
+/// The literal path that a rule's regular expression stands for: `/a/b` or `/a/b(/.*)?`, with `\` before special
+/// characters.
+pub fn literal(regex: &str) -> Option<Tree> {
+    let (stem, deep) = match regex.strip_suffix("(/.*)?") {
+        Some(stem) => (stem, true),
+        None if regex == "/.*" => ("/", true),
+        None => (regex, false),
+    };
+    let mut path = String::new();
+    let mut chars = stem.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '\\' => path.push(chars.next().filter(|c| !c.is_alphanumeric())?),
+            '.' | '*' | '+' | '?' | '(' | ')' | '[' | ']' | '{' | '}' | '|' | '^' | '$' => {
+                return None;
+            }
+            c => path.push(c),
+        }
+    }
+    let path = if path.is_empty() { "/".into() } else { path };
+    Some(Tree { path: path.into(), deep })
+}
+
+/// The part of a regular expression before its first special character, without the `\` of escaped ones.
+fn stem(regex: &str) -> String {
+    let mut stem = String::new();
+    let mut chars = regex.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '\\' => match chars.next() {
+                Some(escaped) if !escaped.is_alphanumeric() => stem.push(escaped),
+                _ => break,
+            },
+            '*' | '?' | '{' => {
+                // What they repeat is not sure to be there.
+                stem.pop();
+                break;
+            }
+            c if ".+()[]}|^$".contains(c) => break,
+            c => stem.push(c),
+        }
+    }
+    stem
+}
+
+/// The directory that everything which a rule can match lies in or below.
+pub fn stem_dir(regex: &str) -> PathBuf {
+    let stem = stem(regex);
+    PathBuf::from(&stem[..=stem.rfind('/').unwrap_or(0)])
+}
+
+/// The labelling rules, made for looking up paths.
+#[derive(Debug)]
+pub struct PathRules {
+    /// Rules with a literal path, by that path, in the order of the policy.
+    trees: HashMap<PathBuf, Vec<(Tree, FileKind, usize)>>,
+    /// The other rules: their stems' lengths, kinds and indices, beside one automaton for all.
+    patterns: RegexSet,
+    pattern_rules: Vec<(usize, FileKind, usize)>,
+    scopes: Vec<Scope>,
+    /// The labels by rule.
+    sids: Vec<Option<Sid>>,
+}
+
+impl PathRules {
+    /// Compiles the rules of a policy.
+    pub fn new(rules: &[FileRule]) -> Result<Self, BadRule> {
+        let mut trees: HashMap<PathBuf, Vec<_>> = HashMap::new();
+        let mut sources = Vec::new();
+        let mut pattern_rules = Vec::new();
+        for (index, rule) in rules.iter().enumerate() {
+            if let Some(tree) = literal(&rule.path) {
+                trees.entry(tree.path.clone()).or_default().push((tree, rule.kind, index));
+            } else {
+                sources.push(anchored(rule)?);
+                pattern_rules.push((stem(&rule.path).len(), rule.kind, index));
+            }
+        }
+        let sids = rules.iter().map(|rule| rule.sid).collect();
+        // Each source compiled alone, so together they can only be too big.
+        let patterns = RegexSetBuilder::new(&sources)
+            .unicode(false)
+            .build()
+            .map_err(|source| BadRule { path: "all rules together".into(), source })?;
+        let unliteral = rules.iter().filter(|rule| literal(&rule.path).is_none());
+        let scopes = unliteral.map(|rule| Scope::of(&rule.path)).collect();
+        Ok(Self { trees, patterns, pattern_rules, scopes, sids })
+    }
+
+    /// The label of a path at first sight.
+    pub fn sid(&self, path: &Path, kind: FileKind) -> Sid {
+        let labelled = self.rule(path, kind).and_then(|index| self.sids[index]);
+        labelled.unwrap_or_else(|| InitialSid::File.into())
+    }
+
+    /// Whether every path below `from` has the same rule below `to`, so that a directory can move without what is in it
+    /// falling under another rule before it has been seen. Says no when in doubt.
+    pub fn agree(&self, from: &Path, to: &Path) -> bool {
+        let inside = |dir: &Path| {
+            self.tree(&dir.join("_"), FileKind::Any).map(|(_, index)| self.sids[index])
+        };
+        let below = |dir: &Path| self.trees.keys().any(|path| path != dir && path.starts_with(dir));
+        inside(from) == inside(to)
+            && !below(from)
+            && !below(to)
+            && self.scopes.iter().all(|scope| scope.agrees(from, to))
+    }
+
+    /// The rule for a path, by its index: that with the longest literal stem, and of those the last.
+    pub fn rule(&self, path: &Path, kind: FileKind) -> Option<usize> {
+        let tree = self.tree(path, kind);
+        let matching = self.patterns.matches(path.as_os_str().as_bytes()).into_iter();
+        let pattern = matching
+            .map(|index| self.pattern_rules[index])
+            .filter(|(_, rule, _)| fits(*rule, kind))
+            .map(|(stem, _, index)| (stem, index))
+            .max();
+        tree.max(pattern).map(|(_, index)| index)
+    }
+
+    /// The innermost literal rule for a path: the length of its path, and its index.
+    fn tree(&self, path: &Path, kind: FileKind) -> Option<(usize, usize)> {
+        path.ancestors().find_map(|ancestor| {
+            let rules = self.trees.get(ancestor)?.iter().rev();
+            let applies = |tree: &Tree| tree.deep || ancestor == path;
+            let mut rules = rules.filter(|(tree, rule, _)| applies(tree) && fits(*rule, kind));
+            rules.next().map(|(_, _, index)| (ancestor.as_os_str().len(), *index))
+        })
+    }
+}
+
+fn fits(rule: FileKind, kind: FileKind) -> bool {
+    rule == FileKind::Any || kind == FileKind::Any || rule == kind
+}
+
+/// Which paths a pattern can tell apart.
+#[derive(Debug)]
+struct Scope {
+    /// Where its files lie, at any depth.
+    top: PathBuf,
+    /// It looks at the last component only, at every depth.
+    floats: bool,
+    /// It matches only directly in `top`.
+    shallow: bool,
+}
+
+impl Scope {
+    fn of(regex: &str) -> Self {
+        let top = stem_dir(regex);
+        // A set never holds a slash; as patterns are written, it says so.
+        let rest = regex[top.as_os_str().len()..].replace("[^/", "[^");
+        let name = rest.strip_suffix("(/.*)?").unwrap_or(&rest);
+        let floats = name.strip_prefix("(.*/)?").is_some_and(|name| !name.contains('/'));
+        Self { top, floats, shallow: rest == name && !rest.contains('/') && !rest.contains(".*") }
+    }
+
+    fn agrees(&self, from: &Path, to: &Path) -> bool {
+        let [holds_from, holds_to] = [from, to].map(|path| path.starts_with(&self.top));
+        if self.top.starts_with(from) || self.top.starts_with(to) {
+            return false;
+        }
+        self.shallow || (holds_from == holds_to && (!holds_from || self.floats))
+    }
+}
+
+fn anchored(rule: &FileRule) -> Result<String, BadRule> {
+    let source = format!("^(?:{})$", rule.path);
+    match regex::bytes::RegexBuilder::new(&source).unicode(false).build() {
+        Ok(_) => Ok(source),
+        Err(source) => Err(BadRule { path: rule.path.clone(), source }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sid(number: u32) -> Sid {
+        Sid::new(number).unwrap()
+    }
+
+    fn rules(rules: &[(&str, FileKind, u32)]) -> PathRules {
+        let rules: Vec<FileRule> = rules
+            .iter()
+            .map(|(path, kind, number)| FileRule {
+                path: (*path).into(),
+                kind: *kind,
+                sid: Sid::new(*number),
+            })
+            .collect();
+        PathRules::new(&rules).unwrap()
+    }
+
+    #[test]
+    fn the_longest_stem_wins_then_the_later_rule() {
+        use FileKind::Any;
+        let rules = rules(&[
+            ("/.*", Any, 101),
+            ("/usr(/.*)?", Any, 102),
+            (r"/usr/lib/[^/]*\.so", Any, 103),
+            ("/usr/lib(/.*)?", Any, 104),
+            ("/srv", Any, 105),
+            ("/home/u/[^/]*", Any, 106),
+            ("/home/u/[^/]*_history", Any, 107),
+            ("/dev/null", FileKind::Char, 108),
+            (r"/w/\.conf(/.*)?", Any, 109),
+            (r"/w/\.conf/secret[^/]*(/.*)?", Any, 110),
+        ]);
+        for (path, want) in [
+            ("/", 101),
+            ("/etc/passwd", 101),
+            ("/usr", 102),
+            ("/usr/bin/ls", 102),
+            ("/usrx", 101),
+            ("/usr/lib/libc.so", 103),
+            ("/usr/lib/x/libc.so", 104),
+            ("/srv", 105),
+            ("/srv/x", 101),
+            ("/home/u/.profile", 106),
+            ("/home/u/.sh_history", 107),
+            ("/w/.conf/x", 109),
+            ("/w/.conf/secret1/k", 110),
+        ] {
+            assert_eq!(rules.sid(Path::new(path), FileKind::File), sid(want), "{path}");
+        }
+        assert_eq!(rules.sid(Path::new("/dev/null"), FileKind::Char), sid(108));
+        assert_eq!(rules.sid(Path::new("/dev/null"), FileKind::File), sid(101));
+    }
+
+    #[test]
+    fn without_a_rule_a_file_has_the_initial_label() {
+        let rules = rules(&[("/usr(/.*)?", FileKind::Any, 102)]);
+        assert_eq!(rules.sid(Path::new("/etc"), FileKind::Dir), InitialSid::File.into());
+    }
+
+    #[test]
+    fn literal_rules_are_told_from_patterns() {
+        let tree = |path: &str, deep| Some(Tree { path: path.into(), deep });
+        assert_eq!(literal(r"/a\.b(/.*)?"), tree("/a.b", true));
+        assert_eq!(literal("/a"), tree("/a", false));
+        assert_eq!(literal("(/.*)?"), tree("/", true));
+        assert_eq!(literal("/.*"), tree("/", true));
+        assert_eq!(literal("/a/.*"), None);
+        assert_eq!(literal(r"/a\d"), None);
+        assert_eq!(stem_dir(r"/home/u/[^/]*_history"), Path::new("/home/u/"));
+        assert_eq!(stem_dir(r"/home/u/x*"), Path::new("/home/u/"));
+        assert_eq!(stem_dir(r"/home/\.u/x[ab]"), Path::new("/home/.u/"));
+    }
+
+    #[test]
+    fn a_directory_moves_only_where_the_same_rules_hold() {
+        use FileKind::Any;
+        let rules = rules(&[
+            ("/.*", Any, 101),
+            ("/ws(/.*)?", Any, 102),
+            ("/ws/git/hooks(/.*)?", Any, 103),
+            ("/ws/(.*/)?key", Any, 104),
+            ("/ws/[^/]*\\.pem", Any, 105),
+            ("/ws/lib/(.*/)?a/b", Any, 106),
+        ]);
+        for (from, to, want) in [
+            ("/ws/a", "/ws/b", true),
+            ("/ws/a/b", "/ws/c", true),
+            ("/ws/git", "/ws/b", false),
+            ("/ws/b", "/ws/git", false),
+            ("/ws/a", "/srv/a", false),
+            ("/ws", "/wt", false),
+            ("/ws/lib/a", "/ws/lib/b", false),
+            ("/srv/a", "/srv/b", true),
+        ] {
+            assert_eq!(rules.agree(Path::new(from), Path::new(to)), want, "{from} {to}");
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! Absolute paths that were found before, where nobody in the sandbox can change what they lead to.
+
+use super::object::{Seen, Target};
+use crate::{
+    caller::path_of,
+    gate::{Asker, Gate},
+    label::{Label, normal},
+    resolve::Name,
+};
+use flask::{AccessVector, Class, FileKind, Question, Sid, perm};
+use rustix::io::Result;
+use std::{
+    collections::HashMap,
+    os::fd::OwnedFd,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+/// What an absolute path was found to name, links followed.
+#[derive(Clone, Debug)]
+pub(crate) enum Known {
+    /// An object, and where it lies.
+    Object { label: Arc<Label>, class: Class, place: Arc<Path> },
+    /// Nothing, and policy has no part in that.
+    Missing,
+}
+
+impl Known {
+    /// Whether `asker` may use `requested` of the object's class on it. What does not exist is no question.
+    pub(crate) fn allow(
+        &self,
+        asker: Asker<'_>,
+        requested: impl FnOnce(Class) -> AccessVector,
+    ) -> Result<()> {
+        let Self::Object { label, class, place } = self else { return Ok(()) };
+        let target = Target { tsid: label.sid, tclass: *class, hint: &label.hint };
+        target.allow(asker, requested(*class), &|| place.to_string_lossy().into_owned())
+    }
+}
+
+/// Saves the walk to an object for a decision after which the program walks itself. Somebody outside may change what a
+/// path leads to: then a decision that the kernel repeats is made, and recorded, on the former object.
+#[derive(Debug)]
+pub(crate) struct KnownPaths {
+    domains: Vec<Sid>,
+    known: Mutex<HashMap<PathBuf, Known>>,
+    /// Whether directories with a label keep their entries.
+    fixed: Mutex<HashMap<Sid, bool>>,
+}
+
+impl KnownPaths {
+    /// Beyond, it starts anew: about 4 MiB.
+    const MOST: usize = 16_384;
+
+    /// For a sandbox that holds processes of `domains`.
+    pub(crate) fn new(domains: Vec<Sid>) -> Self {
+        Self { domains, known: Mutex::default(), fixed: Mutex::default() }
+    }
+
+    pub(crate) fn get(&self, name: Name<'_>) -> Option<Known> {
+        let path = key(name)?;
+        lock(&self.known).get(path).cloned()
+    }
+
+    /// Remembers that `name` led to `fd`, without a magic link, if that cannot change.
+    pub(crate) fn found(
+        &self,
+        gate: &Gate,
+        name: Name<'_>,
+        fd: &OwnedFd,
+        seen: &Seen,
+    ) -> Result<()> {
+        let Some(path) = key(name) else { return Ok(()) };
+        let place = path_of(&gate.view, fd)?;
+        if self.is_fixed(gate, &normal(path)) && self.is_fixed(gate, &place) {
+            let label = Arc::clone(&seen.label);
+            self.insert(path, Known::Object { label, class: seen.class, place: place.into() });
+        }
+        Ok(())
+    }
+
+    /// Remembers that `name` leads nowhere, if that cannot change.
+    pub(crate) fn missing(&self, gate: &Gate, name: Name<'_>) {
+        let Some(path) = key(name) else { return };
+        if self.is_fixed(gate, &normal(path)) {
+            self.insert(path, Known::Missing);
+        }
+    }
+
+    /// Whether no domain may change an entry of a directory above `path`. Processes change what `/proc` holds.
+    fn is_fixed(&self, gate: &Gate, path: &Path) -> bool {
+        let keeps = |dir: &Path| {
+            let label = gate.labels.of_path(dir, FileKind::Dir);
+            *lock(&self.fixed).entry(label).or_insert_with(|| self.keeps_entries(gate, label))
+        };
+        path.is_absolute() && !path.starts_with("/proc") && path.ancestors().skip(1).all(keeps)
+    }
+
+    /// Asks the security server itself: no program wants to know, so it is no query of an object manager.
+    fn keeps_entries(&self, gate: &Gate, label: Sid) -> bool {
+        let changes = perm::dir::ADD_NAME | perm::dir::REMOVE_NAME;
+        self.domains.iter().all(|&ssid| {
+            let question = Question { ssid, tsid: label, tclass: Class::Dir };
+            let answer = gate.server.compute_av(question);
+            answer.is_ok_and(|av| !av.permissive && (av.allowed & changes).is_empty())
+        })
+    }
+
+    fn insert(&self, path: &Path, known: Known) {
+        let mut all = lock(&self.known);
+        if all.len() >= Self::MOST {
+            all.clear();
+        }
+        all.insert(path.to_owned(), known);
+    }
+}
+
+/// What leads to the same object from everywhere.
+fn key(name: Name<'_>) -> Option<&Path> {
+    (name.follow && name.path.is_absolute()).then_some(name.path)
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,321 @@
+//! What plugins can call, once for all targets: each asks the policy, then acts.
+
+use crate::{
+    handles::{Handle, Handles, Object},
+    objects::Found,
+    plugin::Plugin,
+};
+use avc::Hint;
+use flask::{AccessVector, Class, Question, perm, perm::plugin};
+use std::{
+    borrow::Cow,
+    io,
+    net::{SocketAddr, TcpStream},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+/// The host functions, as plugins see them. Results below 0 are errors: [`EACCES`] where the policy denies,
+/// [`EINVAL`] for lengths and addresses that are not the plugin's, [`EBADF`] for handles it does not have, [`ENOSPC`]
+/// and [`EMFILE`] beyond its limits.
+pub const HOST_DECLARATIONS: &str = "
+/* Writes text to the host's log; a text of no length asks for the permission alone. */
+extern int host_log(const char *text, long len);
+/* Copies what is kept under a key to `out`; the length of it all, or -1 when there is nothing. */
+extern long host_get(const char *key, long key_len, void *out, long room);
+/* Keeps a value under a key; a value of no length removes the key. */
+extern int host_set(const char *key, long key_len, const void *value, long len);
+/* Opens a file for reading, by its absolute path; a handle. */
+extern int host_open(const char *path, long len);
+/* Connects to `ADDRESS:PORT` or `[ADDRESS]:PORT` by TCP; a handle. */
+extern int host_connect(const char *address, long len);
+/* Reads from a handle; how many bytes, 0 at the end. */
+extern long host_read(int handle, void *out, long room);
+/* Writes to a connection; how many bytes. */
+extern long host_write(int handle, const void *from, long len);
+/* Closes a handle; all are closed when the call ends. */
+extern int host_close(int handle);
+";
+
+/// There is no such file.
+pub const ENOENT: i32 = -2;
+/// Reading or writing failed.
+pub const EIO: i32 = -5;
+/// There is no such handle.
+pub const EBADF: i32 = -9;
+/// The policy denies it.
+pub const EACCES: i32 = -13;
+/// An address or a length is not the plugin's.
+pub const EINVAL: i32 = -22;
+/// There are as many handles as there may be.
+pub const EMFILE: i32 = -24;
+/// A limit is reached.
+pub const ENOSPC: i32 = -28;
+/// Nobody answers at that address.
+pub const ECONNREFUSED: i32 = -111;
+
+/// Copies up to this length are part of a turn of the plugin's loops.
+const FREE_BYTES: usize = 1024;
+/// Keys, paths and addresses are no longer than this.
+const MAX_NAME: usize = 4096;
+/// One read or write moves no more than this.
+const MAX_MOVE: usize = 256 << 10;
+
+/// The call's time is used up: it ends.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error("time is used up")]
+pub(crate) struct Timeout;
+
+type Answer<T> = Result<T, Timeout>;
+
+/// A plugin's memory, as host functions see it.
+pub(crate) trait Bytes {
+    /// `len` bytes at `at`; `None` if they are not all the plugin's.
+    fn read(&self, at: u64, len: usize) -> Option<Cow<'_, [u8]>>;
+    /// Whether there was room for `bytes` at `at`.
+    fn write(&mut self, at: u64, bytes: &[u8]) -> bool;
+}
+
+/// What belongs to a running call.
+pub(crate) struct Calls {
+    pub(crate) plugin: Arc<Plugin>,
+    /// Where the last answers lie: log, get, set; then those about request and reply.
+    hints: [Hint; 5],
+    handles: Handles,
+    /// When the time is used up. Set by the first look at the clock.
+    deadline: Option<Instant>,
+    log_room: usize,
+}
+
+impl Calls {
+    pub(crate) fn new(plugin: Arc<Plugin>) -> Self {
+        let (hints, handles) = (Default::default(), Handles::default());
+        Self { plugin, hints, handles, deadline: None, log_room: 0 }
+    }
+
+    /// A call begins. Whether the plugin may see the request.
+    pub(crate) fn begin(&mut self) -> bool {
+        (self.deadline, self.log_room) = (None, self.plugin.limits.log_bytes);
+        self.plugin.may(plugin::READ_REQUEST, &self.hints[3])
+    }
+
+    /// A call has ended. Whether its reply may be used.
+    pub(crate) fn end(&mut self) -> bool {
+        self.handles.clear();
+        self.plugin.may(plugin::WRITE_REPLY, &self.hints[4])
+    }
+
+    /// Ends the call if its time is used up; otherwise how much is left.
+    pub(crate) fn look_at_clock(&mut self) -> Answer<Duration> {
+        let now = Instant::now();
+        let time = self.plugin.limits.call_time;
+        let deadline = *self.deadline.get_or_insert_with(|| now.checked_add(time).unwrap_or(now));
+        match deadline.checked_duration_since(now) {
+            Some(left) if !left.is_zero() => Ok(left),
+            _ => Err(Timeout),
+        }
+    }
+
+    /// What takes long by itself looks at the clock by itself.
+    fn spend(&mut self, len: usize) -> Answer<()> {
+        if len > FREE_BYTES { self.look_at_clock().map(drop) } else { Ok(()) }
+    }
+
+    pub(crate) fn log(&mut self, memory: &impl Bytes, text: u64, len: i64) -> i32 {
+        if !self.plugin.may(plugin::LOG, &self.hints[0]) {
+            return EACCES;
+        }
+        if len == 0 {
+            return 0;
+        }
+        let Some(len) = usize::try_from(len).ok() else { return EINVAL };
+        if len > self.log_room {
+            return ENOSPC;
+        }
+        let Some(text) = memory.read(text, len) else { return EINVAL };
+        self.log_room -= len;
+        self.plugin.shared.write_log(&text);
+        0
+    }
+
+    pub(crate) fn get(
+        &mut self,
+        memory: &mut impl Bytes,
+        key: (u64, i64),
+        out: (u64, i64),
+    ) -> Answer<i64> {
+        if !self.plugin.may(plugin::GET_STATE, &self.hints[1]) {
+            return Ok(i64::from(EACCES));
+        }
+        let Some(key) = name(memory, key) else { return Ok(i64::from(EINVAL)) };
+        let Some(value) = self.plugin.shared.state.get(&key) else { return Ok(-1) };
+        self.spend(value.len())?;
+        let kept = value.len().min(usize::try_from(out.1).unwrap_or(0));
+        let written = memory.write(out.0, &value[..kept]);
+        Ok(if written { value.len() as i64 } else { i64::from(EINVAL) })
+    }
+
+    pub(crate) fn set(
+        &mut self,
+        memory: &impl Bytes,
+        key: (u64, i64),
+        value: (u64, i64),
+    ) -> Answer<i32> {
+        if !self.plugin.may(plugin::SET_STATE, &self.hints[2]) {
+            return Ok(EACCES);
+        }
+        let most = self.plugin.limits.state_bytes;
+        let (Some(key), Ok(len)) = (name(memory, key), usize::try_from(value.1)) else {
+            return Ok(EINVAL);
+        };
+        if len > most {
+            return Ok(ENOSPC);
+        }
+        let Some(value) = memory.read(value.0, len) else { return Ok(EINVAL) };
+        self.spend(len)?;
+        Ok(if self.plugin.shared.state.set(&key, &value, most) { 0 } else { ENOSPC })
+    }
+
+    pub(crate) fn open(&mut self, memory: &impl Bytes, path: (u64, i64)) -> Answer<i32> {
+        let Some(path) = name(memory, path) else { return Ok(EINVAL) };
+        self.look_at_clock()?;
+        Ok(self.opened(&path).unwrap_or_else(|error| error))
+    }
+
+    fn opened(&mut self, path: &[u8]) -> Result<i32, i32> {
+        let shown = String::from_utf8_lossy(path).into_owned();
+        let found = Found::look(path);
+        // What is not there has the label of its path: who may not read there does not learn what exists.
+        let tsid = match &found {
+            Ok(found) => self.plugin.labels.of_path(&found.path),
+            Err(ENOENT) if is_plain(path) => self.plugin.labels.of_path(shown.as_ref()),
+            Err(_) => return Err(EACCES),
+        };
+        let tsid = tsid.ok_or(EACCES)?;
+        let question = Question { ssid: self.plugin.sid, tsid, tclass: Class::File };
+        let requested = perm::file::READ | perm::file::OPEN;
+        let hint = Hint::default();
+        if !self.plugin.may_use(question, requested, &hint, &shown) {
+            return Err(EACCES);
+        }
+        let found = found?;
+        let object = Object::File(found.open()?);
+        self.keep(Handle { object, question, requested: perm::file::READ, hint, name: shown })
+    }
+
+    pub(crate) fn connect(&mut self, memory: &impl Bytes, address: (u64, i64)) -> Answer<i32> {
+        let Some(address) = name(memory, address) else { return Ok(EINVAL) };
+        let left = self.look_at_clock()?;
+        let connected = self.connected(&address, left).unwrap_or_else(|error| error);
+        self.look_at_clock()?;
+        Ok(connected)
+    }
+
+    fn connected(&mut self, address: &[u8], left: Duration) -> Result<i32, i32> {
+        let shown = String::from_utf8_lossy(address).into_owned();
+        let address: SocketAddr = shown.parse().map_err(|_| EINVAL)?;
+        let own =
+            Question { ssid: self.plugin.sid, tsid: self.plugin.sid, tclass: Class::TcpSocket };
+        let socket = perm::tcp_socket::CREATE | perm::tcp_socket::CONNECT;
+        let tsid = self.plugin.labels.of_address(address).ok_or(EACCES)?;
+        let question = Question { ssid: self.plugin.sid, tsid, tclass: Class::Endpoint };
+        let (requested, hint) = (perm::endpoint::NAME_CONNECT, Hint::default());
+        if !self.plugin.may_use(own, socket, &Hint::default(), &shown)
+            || !self.plugin.may_use(question, requested, &hint, &shown)
+        {
+            return Err(EACCES);
+        }
+        let stream = TcpStream::connect_timeout(&address, left).map_err(|_| ECONNREFUSED)?;
+        let object = Object::Connection(stream);
+        self.keep(Handle { object, question, requested, hint, name: shown })
+    }
+
+    fn keep(&mut self, handle: Handle) -> Result<i32, i32> {
+        self.handles.insert(handle).ok_or(EMFILE)
+    }
+
+    pub(crate) fn read(
+        &mut self,
+        memory: &mut impl Bytes,
+        handle: i32,
+        out: (u64, i64),
+    ) -> Answer<i64> {
+        let Ok(room) = usize::try_from(out.1) else { return Ok(i64::from(EINVAL)) };
+        let mut bytes = vec![0; room.min(MAX_MOVE)];
+        let moved = self.moved(handle, |object, left| object.read(&mut bytes, left))?;
+        Ok(match moved {
+            Ok(count) if memory.write(out.0, &bytes[..count]) => count as i64,
+            Ok(_) => i64::from(EINVAL),
+            Err(error) => i64::from(error),
+        })
+    }
+
+    pub(crate) fn write(
+        &mut self,
+        memory: &impl Bytes,
+        handle: i32,
+        from: (u64, i64),
+    ) -> Answer<i64> {
+        let len = usize::try_from(from.1).ok().map(|len| len.min(MAX_MOVE));
+        let Some(bytes) = len.and_then(|len| memory.read(from.0, len)) else {
+            return Ok(i64::from(EINVAL));
+        };
+        let moved = self.moved(handle, |object, left| object.write(&bytes, left))?;
+        Ok(moved.map_or_else(i64::from, |count| count as i64))
+    }
+
+    /// Moves bytes through a handle, if the plugin still may.
+    fn moved(
+        &mut self,
+        handle: i32,
+        transfer: impl FnOnce(&mut Object, Duration) -> io::Result<usize>,
+    ) -> Answer<Result<usize, i32>> {
+        let left = self.look_at_clock()?;
+        let Some(handle) = self.handles.get(handle) else { return Ok(Err(EBADF)) };
+        let Handle { object, question, requested, hint, name } = handle;
+        if !self.plugin.may_use(*question, *requested, hint, name) {
+            return Ok(Err(EACCES));
+        }
+        let moved = transfer(object, left).map_err(|error| match error.kind() {
+            io::ErrorKind::PermissionDenied => EACCES,
+            _ => EIO,
+        });
+        self.look_at_clock()?;
+        Ok(moved)
+    }
+
+    pub(crate) fn close(&mut self, handle: i32) -> i32 {
+        if self.handles.close(handle) { 0 } else { EBADF }
+    }
+}
+
+/// A key, path or address.
+fn name(memory: &impl Bytes, (at, len): (u64, i64)) -> Option<Vec<u8>> {
+    let len = usize::try_from(len).ok().filter(|len| *len <= MAX_NAME)?;
+    memory.read(at, len).map(Cow::into_owned)
+}
+
+/// Whether a path names its file without `.` and `..`.
+fn is_plain(path: &[u8]) -> bool {
+    path.split(|byte| *byte == b'/').all(|part| part != b"." && part != b"..")
+}
+
+impl Plugin {
+    /// Whether the plugin may use `requested` on itself.
+    pub(crate) fn may(&self, requested: AccessVector, hint: &Hint) -> bool {
+        let question = Question { ssid: self.sid, tsid: self.sid, tclass: Class::Plugin };
+        self.asked(self.gate.allows(&self.name, question, requested, hint, || None))
+    }
+
+    /// Whether the plugin may use `requested` on something outside, called `object`.
+    fn may_use(
+        &self,
+        question: Question,
+        requested: AccessVector,
+        hint: &Hint,
+        object: &str,
+    ) -> bool {
+        let object = || Some(object.to_owned());
+        self.asked(self.gate.allows(&self.name, question, requested, hint, object))
+    }
+}

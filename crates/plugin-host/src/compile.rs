@@ -1,0 +1,300 @@
+//! From a plugin's text or module to code that instances can be made of.
+
+use crate::{
+    cache::{Cache, Lookup},
+    calls::HOST_DECLARATIONS,
+    imports::{self, Running},
+    instance::{CallFailure, Instance},
+    isolated::Isolated,
+    native::Native,
+    plugin::Plugin,
+    spec::{LoadError, PluginSpec, Source},
+    sys::{self, Trusted},
+    target::Target,
+};
+use ecode::{Input, NativeCode, Protection, ir, wasm::WasmOptions};
+use std::{
+    sync::{Arc, OnceLock},
+    thread,
+    time::Duration,
+};
+use wasmtime::{
+    Config, Engine, InstanceAllocationStrategy, InstancePre, Linker, Module,
+    PoolingAllocationConfig,
+};
+
+/// Instances that may exist at a time, of all plugins together.
+const INSTANCES: u32 = 128;
+/// No plugin's memory may exceed this.
+pub(crate) const MAX_MEMORY: usize = 64 << 20;
+/// Bytes for the frames of a plugin's functions.
+const STACK_BYTES: u32 = 256 << 10;
+/// Machine stack that a call may use.
+const CALL_STACK_BYTES: usize = 256 << 10;
+/// WebAssembly beyond this size is refused.
+const MAX_WASM: usize = 4 << 20;
+/// How often modules that do not count their own turns are made to look at the clock.
+const EPOCH: Duration = Duration::from_millis(5);
+
+/// Where code came from, and what was remarkable about it.
+#[derive(Clone, Debug, Default)]
+pub struct Loaded {
+    /// The machine code lay in the cache.
+    pub from_cache: bool,
+    /// Bytes of machine code.
+    pub code_bytes: usize,
+    /// Remarks about the text.
+    pub remarks: Vec<ecode::Message>,
+    /// What is wrong with the cache, if something is. The plugin was compiled all the same.
+    pub cache_warning: Option<String>,
+}
+
+/// Code of one version of a plugin.
+pub(crate) enum Code {
+    Isolated { pre: InstancePre<Running>, foreign: bool },
+    Native { code: NativeCode, trusted: Trusted },
+}
+
+impl Code {
+    /// A fresh instance.
+    pub(crate) fn instantiate(&self, plugin: &Arc<Plugin>) -> Result<Instance, CallFailure> {
+        Ok(match self {
+            Self::Isolated { pre, foreign } => {
+                Instance::Isolated(Box::new(Isolated::new(pre, plugin, *foreign)?))
+            }
+            Self::Native { code, trusted } => {
+                Instance::Native(Box::new(Native::new(code, *trusted, plugin)))
+            }
+        })
+    }
+}
+
+/// An engine and the host functions for it.
+struct Isolation {
+    engine: Engine,
+    linker: Linker<Running>,
+}
+
+impl Isolation {
+    fn new(foreign: bool) -> wasmtime::Result<Self> {
+        let mut pool = PoolingAllocationConfig::new();
+        pool.total_core_instances(INSTANCES)
+            .total_memories(INSTANCES)
+            .total_tables(INSTANCES)
+            .max_memory_size(MAX_MEMORY)
+            .linear_memory_keep_resident(1 << 16)
+            .table_keep_resident(1 << 12);
+        let mut config = Config::new();
+        config
+            .allocation_strategy(InstanceAllocationStrategy::Pooling(pool))
+            .max_wasm_stack(CALL_STACK_BYTES)
+            .epoch_interruption(foreign)
+            .wasm_backtrace_max_frames(None);
+        let engine = Engine::new(&config)?;
+        let mut linker = Linker::new(&engine);
+        imports::link(&mut linker)?;
+        Ok(Self { engine, linker })
+    }
+}
+
+/// Compiles and links.
+pub(crate) struct Compiler {
+    own: Isolation,
+    /// For modules that do not count their own turns; made when the first one comes.
+    foreign: OnceLock<Isolation>,
+    cache: Option<Cache>,
+}
+
+impl Compiler {
+    pub(crate) fn new(cache: Option<Cache>) -> Result<Self, LoadError> {
+        let own = Isolation::new(false).map_err(|error| refused(&error))?;
+        Ok(Self { own, foreign: OnceLock::new(), cache })
+    }
+
+    pub(crate) fn cache(&self) -> Option<&Cache> {
+        self.cache.as_ref()
+    }
+
+    /// Code for a plugin. `trusted` stands for the policy's leave to run it in the process.
+    pub(crate) fn compile(
+        &self,
+        spec: &PluginSpec<'_>,
+        trusted: Option<Trusted>,
+    ) -> Result<(Code, Loaded), LoadError> {
+        match (spec.source, spec.target) {
+            (Source::Text(text), Target::Isolated) => {
+                let compiled = self.front(spec, text)?;
+                let memory = spec.limits.memory_bytes.min(MAX_MEMORY as u32) >> 16 << 16;
+                let options = WasmOptions {
+                    stack_bytes: STACK_BYTES,
+                    heap_bytes: 0,
+                    max_memory_bytes: memory,
+                };
+                let wasm = ecode::wasm::emit(&compiled.module, &options)
+                    .map_err(|error| interface(spec, error.to_string()))?;
+                let (code, loaded) = self.isolated(spec, &self.own, &wasm, false)?;
+                Ok((code, Loaded { remarks: compiled.warnings, ..loaded }))
+            }
+            (Source::Text(text), target) => {
+                let trusted = trusted.ok_or_else(|| LoadError::Denied {
+                    plugin: spec.name.to_owned(),
+                    permission: "load_native",
+                })?;
+                let compiled = self.front(spec, text)?;
+                let code = native(spec, &compiled.module, target)?;
+                let code_bytes = code.code_bytes();
+                let loaded = Loaded { code_bytes, remarks: compiled.warnings, ..Loaded::default() };
+                Ok((Code::Native { code, trusted }, loaded))
+            }
+            (Source::Wasm(wasm), Target::Isolated) => {
+                if wasm.len() > MAX_WASM {
+                    return Err(interface(spec, format!("it is longer than {MAX_WASM} bytes")));
+                }
+                self.isolated(spec, self.foreign()?, wasm, true)
+            }
+            (Source::Wasm(_), target) => {
+                Err(interface(spec, format!("WebAssembly runs isolated, not {target}")))
+            }
+        }
+    }
+
+    fn front(&self, spec: &PluginSpec<'_>, text: &str) -> Result<ecode::Compiled, LoadError> {
+        let input = Input { host: HOST_DECLARATIONS, ..Input::new(spec.name, text) };
+        Ok(ecode::compile(&input)?)
+    }
+
+    /// The engine for modules that come as WebAssembly, and the thread that makes them look at the clock. Both end
+    /// with the host.
+    fn foreign(&self) -> Result<&Isolation, LoadError> {
+        if let Some(made) = self.foreign.get() {
+            return Ok(made);
+        }
+        let made = Isolation::new(true).map_err(|error| refused(&error))?;
+        let weak = made.engine.weak();
+        let mut is_ours = false;
+        let foreign = self.foreign.get_or_init(|| {
+            is_ours = true;
+            made
+        });
+        if is_ours {
+            let tick = move || {
+                while let Some(engine) = weak.upgrade() {
+                    engine.increment_epoch();
+                    drop(engine);
+                    thread::sleep(EPOCH);
+                }
+            };
+            let clock = thread::Builder::new().name("plugin clock".to_owned());
+            clock.spawn(tick).map_err(|error| LoadError::Engine(error.to_string()))?;
+        }
+        Ok(foreign)
+    }
+
+    fn isolated(
+        &self,
+        spec: &PluginSpec<'_>,
+        isolation: &Isolation,
+        wasm: &[u8],
+        foreign: bool,
+    ) -> Result<(Code, Loaded), LoadError> {
+        let (module, mut loaded) = self.module(&isolation.engine, wasm, spec.name, foreign)?;
+        for import in module.imports().filter(|import| import.module() == ecode::wasm::HOST) {
+            if !spec.offers(import.name()) {
+                return Err(interface(spec, not_offered(import.name())));
+            }
+        }
+        loaded.code_bytes = module.text().len();
+        let pre = isolation.linker.instantiate_pre(&module);
+        let pre = pre.map_err(|error| interface(spec, format!("{error:#}")))?;
+        Ok((Code::Isolated { pre, foreign }, loaded))
+    }
+
+    /// The module, from the cache if it is there.
+    fn module(
+        &self,
+        engine: &Engine,
+        wasm: &[u8],
+        name: &str,
+        foreign: bool,
+    ) -> Result<(Module, Loaded), LoadError> {
+        // A foreign module may be refused, which is its fault; our own may not.
+        let failed = |error: wasmtime::Error| match foreign {
+            true => LoadError::Interface { name: name.to_owned(), what: format!("{error:#}") },
+            false => refused(&error),
+        };
+        let mut loaded = Loaded::default();
+        let Some(cache) = &self.cache else {
+            return Ok((Module::from_binary(engine, wasm).map_err(failed)?, loaded));
+        };
+        let key = Cache::key(engine, wasm);
+        match cache.find(&key) {
+            Lookup::Found(code) => {
+                if let Some(module) = sys::deserialize(engine, &code) {
+                    loaded.from_cache = true;
+                    return Ok((module, loaded));
+                }
+                loaded.cache_warning = Some("it did not fit this engine".to_owned());
+            }
+            Lookup::Altered => {
+                let path = cache.path().display();
+                loaded.cache_warning = Some(format!(
+                    "the code of `{name}` in {path} was altered; it is compiled anew"
+                ));
+            }
+            Lookup::Missing => {}
+        }
+        let module = Module::from_binary(engine, wasm).map_err(failed)?;
+        let kept = module.serialize().map_err(|error| format!("{error:#}"));
+        let kept =
+            kept.and_then(|code| cache.keep(&key, name, &code).map_err(|error| error.to_string()));
+        if let Err(error) = kept {
+            let path = cache.path().display();
+            loaded.cache_warning = Some(format!("{path} cannot be written: {error}"));
+        }
+        Ok((module, loaded))
+    }
+}
+
+fn native(
+    spec: &PluginSpec<'_>,
+    module: &ir::Module,
+    target: Target,
+) -> Result<NativeCode, LoadError> {
+    for func in module.funcs.iter().filter(|func| func.body.is_none()) {
+        let known = HOST_DECLARATIONS.contains(&format!(" {}(", func.name));
+        if !known || !spec.offers(&func.name) {
+            return Err(interface(spec, not_offered(&func.name)));
+        }
+    }
+    let has_handle = module.funcs.iter().any(|func| {
+        use ir::Ty::{I64, Ptr};
+        let sig = &module.sigs[func.sig.0 as usize];
+        func.name == "handle"
+            && func.exported
+            && func.body.is_some()
+            && sig.params == [Ptr, I64, Ptr, I64]
+            && sig.ret == Some(I64)
+    });
+    if !has_handle {
+        let what = "it does not define `long handle(const char *in, long n, char *out, long room)`";
+        return Err(interface(spec, what.to_owned()));
+    }
+    let protection = match target {
+        Target::NativeStack => Protection::Stack,
+        Target::Isolated | Target::Native => Protection::None,
+    };
+    let code = NativeCode::compile(module, protection);
+    code.map_err(|error| LoadError::Engine(error.to_string()))
+}
+
+fn not_offered(name: &str) -> String {
+    format!("the host does not offer it a function `{name}`")
+}
+
+fn interface(spec: &PluginSpec<'_>, what: String) -> LoadError {
+    LoadError::Interface { name: spec.name.to_owned(), what }
+}
+
+fn refused(error: &wasmtime::Error) -> LoadError {
+    LoadError::Engine(format!("{error:#}"))
+}

@@ -1,0 +1,171 @@
+//! On a terminal: an interactive shell outside, and `dewar run` typed into it.
+
+use crate::{
+    Case, cases,
+    process::until,
+    stage::{Stage, bash},
+};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use std::{
+    fs::File,
+    io::{Read as _, Write as _},
+    process::{Child, Stdio},
+    time::Duration,
+};
+
+/// The cases of this part.
+pub(crate) const CASES: &[&[Case]] = &[cases![
+    an_interactive_shell_stops_continues_and_suspends,
+    the_controlling_terminal_is_read_and_written,
+    an_interrupt_at_any_moment_ends_the_run,
+]];
+
+const INTERRUPT: &str = "\x03";
+const SUSPEND: &str = "\x1a";
+
+/// A shell on a terminal, seen from the keyboard.
+struct Keyboard {
+    master: File,
+    shell: Child,
+    seen: String,
+}
+
+impl Keyboard {
+    fn new(stage: &Stage) -> Self {
+        let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+        let master = openpt(flags).expect("a terminal");
+        grantpt(&master).expect("grant it");
+        unlockpt(&master).expect("unlock it");
+        let name = ptsname(&master, Vec::new()).expect("its name").into_string().expect("UTF-8");
+        stage.give(name.as_ref());
+        let stream = || {
+            let file = File::options().read(true).write(true).open(&name).expect("the terminal");
+            Stdio::from(file)
+        };
+        let words = ["setsid", "--ctty", "bash", "--norc", "--noprofile", "-i"].map(Into::into);
+        let mut command = stage.command(&words);
+        command.env("PS1", "outer> ").env("TERM", "vt100").env("HISTFILE", "");
+        command.stdin(stream()).stdout(stream()).stderr(stream());
+        let shell = command.spawn().expect("start a shell");
+        rustix::io::ioctl_fionbio(&master, true).expect("read without waiting");
+        let mut keyboard = Self { master: master.into(), shell, seen: String::new() };
+        keyboard.expect("outer> ");
+        keyboard
+    }
+
+    fn keys(&mut self, text: &str) {
+        self.master.write_all(text.as_bytes()).expect("type");
+    }
+
+    /// Types a line that runs `words` under Dewar.
+    fn dewar(&mut self, stage: &Stage, script: &str) {
+        let command = stage.dewar(stage.call(), &bash(script));
+        let words = std::iter::once(command.get_program()).chain(command.get_args());
+        let quoted =
+            words.map(|word| format!("'{}' ", word.to_string_lossy().replace('\'', r"'\''")));
+        let line: String = quoted.collect();
+        self.keys(&format!("{line}\n"));
+        // The shell has taken the line, and gives the terminal back its ways.
+        self.expect("\x1b[?2004l");
+    }
+
+    /// Waits until `text` has come out, and forgets everything up to it; what came before.
+    fn expect(&mut self, text: &str) -> String {
+        let found = until(|| {
+            let mut bytes = [0; 4096];
+            // Nothing to read now, or nobody has the other side open.
+            let count = self.master.read(&mut bytes).unwrap_or(0);
+            self.seen.push_str(&String::from_utf8_lossy(&bytes[..count]));
+            self.seen.find(text)
+        });
+        let at = found.unwrap_or_else(|| panic!("no {text:?} in {:?}", self.seen));
+        let rest = self.seen.split_off(at + text.len());
+        std::mem::replace(&mut self.seen, rest)
+    }
+
+    /// What the shell says of the last command.
+    fn status(&mut self) -> i32 {
+        self.expect("outer> ");
+        self.keys("echo sta''tus $?.\n");
+        self.expect("status ");
+        self.expect(".").trim_end_matches('.').parse().expect("a number")
+    }
+}
+
+impl Drop for Keyboard {
+    fn drop(&mut self) {
+        let _ = self.shell.kill();
+        let _ = self.shell.wait();
+    }
+}
+
+fn an_interactive_shell_stops_continues_and_suspends(stage: &Stage) {
+    let mut keyboard = Keyboard::new(stage);
+    keyboard.dewar(stage, "PS1='in''ner> ' exec bash --norc --noprofile -i");
+    let greeting = keyboard.expect("inner> ");
+    assert!(!greeting.contains("no job control"), "{greeting}");
+    keyboard.keys("sh -c 'echo be\"\"gun; exec sleep 100'\n");
+    keyboard.expect("begun");
+    keyboard.keys(SUSPEND);
+    keyboard.expect("Stopped");
+    keyboard.expect("inner> ");
+    keyboard.keys("fg\n");
+    keyboard.expect("sleep 100");
+    std::thread::sleep(Duration::from_millis(200));
+    keyboard.keys(INTERRUPT);
+    keyboard.expect("inner> ");
+    keyboard.keys("echo sta''tus $?.\n");
+    keyboard.expect("status 130.");
+    keyboard.expect("inner> ");
+    for _ in 0..2 {
+        keyboard.keys("suspend\n");
+        keyboard.expect("Stopped");
+        keyboard.expect("outer> ");
+        keyboard.keys("fg\n");
+        keyboard.expect("inner> ");
+    }
+    keyboard.keys("exit 3\n");
+    assert_eq!(keyboard.status(), 3);
+}
+
+fn the_controlling_terminal_is_read_and_written(stage: &Stage) {
+    let mut keyboard = Keyboard::new(stage);
+    keyboard.dewar(
+        stage,
+        "echo to the ter\"\"minal > /dev/tty; read -r x < /dev/tty 2>&1; echo got $x; stty -a < /dev/tty | head -1; test -t 0 -a -t 1; exit 4",
+    );
+    keyboard.expect("to the terminal");
+    keyboard.keys("this\n");
+    keyboard.expect("got this");
+    keyboard.expect("speed");
+    assert_eq!(keyboard.status(), 4);
+    let denials = stage.record().denials;
+    assert!(denials.is_empty(), "{denials:?}");
+}
+
+/// Also while it is being set up, when the key reaches Dewar alone.
+fn an_interrupt_at_any_moment_ends_the_run(stage: &Stage) {
+    let mut keyboard = Keyboard::new(stage);
+    for delay_ms in [0, 1, 2, 3, 5, 8, 12, 16, 20, 25, 30, 40, 60, 100] {
+        keyboard.dewar(stage, "exec sleep 50");
+        until(|| runs(stage, "dewar").then_some(())).expect("Dewar runs");
+        std::thread::sleep(Duration::from_millis(delay_ms));
+        keyboard.keys(INTERRUPT);
+        assert_eq!(keyboard.status(), 130, "after {delay_ms} ms");
+        keyboard.expect("outer> ");
+    }
+    assert!(
+        until(|| (!runs(stage, "sleep")).then_some(())).is_some(),
+        "a command outlives its run"
+    );
+}
+
+/// Whether a process of this name has its working directory in the stage's.
+fn runs(stage: &Stage, name: &str) -> bool {
+    let is_it = |process: &std::path::Path| {
+        let comm = std::fs::read_to_string(process.join("comm")).unwrap_or_default();
+        let cwd = std::fs::read_link(process.join("cwd")).unwrap_or_default();
+        comm.trim_end() == name && cwd == stage.work()
+    };
+    std::fs::read_dir("/proc").expect("read /proc").flatten().any(|entry| is_it(&entry.path()))
+}
