@@ -596,22 +596,6 @@ impl Inst {
             _ => false,
         }
     }
-
-    /// Makes it assign `reg`, if it assigns one.
-    pub(crate) fn set_result(&mut self, reg: Reg) {
-        match self {
-            Inst::Copy { dst, .. }
-            | Inst::Bin { dst, .. }
-            | Inst::Neg { dst, .. }
-            | Inst::Cmp { dst, .. }
-            | Inst::Conv { dst, .. }
-            | Inst::PtrAdd { dst, .. }
-            | Inst::PtrSub { dst, .. }
-            | Inst::Load { dst, .. }
-            | Inst::Call { dst: Some(dst), .. } => *dst = reg,
-            _ => {}
-        }
-    }
 }
 
 impl Term {

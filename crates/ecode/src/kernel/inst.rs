@@ -172,6 +172,8 @@ impl Flow<'_, '_> {
             Inst::MemZero { dst, len } => self.zero(dst, *len),
             // INVARIANT: calls are the caller's, and modules with floats are refused before.
             Inst::Call { .. } | Inst::Neg { .. } => {}
+            // INVARIANT: the kernel has no vectors, so the module is compiled as it was before `with_vectors`.
+            Inst::Vec(_) | Inst::Spend { .. } | Inst::Spent => {}
         }
     }
 
