@@ -72,6 +72,15 @@ fn the_language_gives_the_same_results_without_floats() {
 }
 
 #[test]
+fn vectors_are_refused() {
+    let text =
+        "{ static int a[99], b[99]; for (int i = 0; i < 99; i++) a[i] = b[i] + 1; return a[3]; }";
+    let vectors = module(text, "").with_vectors();
+    let compiled = KernelCode::compile(&vectors, KernelOptions::default());
+    assert!(matches!(compiled, Err(KernelError::Vectors(name)) if name == "proc"));
+}
+
+#[test]
 fn random_programs_agree_with_gcc_and_isolated() {
     if !permitted() {
         return;

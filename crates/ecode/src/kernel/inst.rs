@@ -170,8 +170,12 @@ impl Flow<'_, '_> {
             }
             Inst::MemCopy { dst, src, len } => self.copy(dst, src, *len),
             Inst::MemZero { dst, len } => self.zero(dst, *len),
-            // INVARIANT: calls are the caller's, and modules with floats are refused before.
-            _ => {}
+            // INVARIANT: calls are the caller's; modules with floats or vectors are refused before.
+            Inst::Call { .. }
+            | Inst::Neg { .. }
+            | Inst::Vec(_)
+            | Inst::Spend { .. }
+            | Inst::Spent => {}
         }
     }
 

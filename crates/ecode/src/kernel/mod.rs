@@ -72,6 +72,11 @@ pub enum KernelError {
         /// Where it first does so, if it has a text.
         place: Option<Place>,
     },
+    /// The kernel has no vectors: the module comes from [`Module::with_vectors`].
+    #[error(
+        "`{0}` computes with vectors, which the kernel does not have: compile the module without"
+    )]
+    Vectors(String),
     /// A function has more variables than a frame holds.
     #[error("`{0}` is too large for the kernel: divide it")]
     TooLarge(String),
@@ -119,7 +124,7 @@ impl KernelCode {
     ///
     /// [`KernelError::Float`], [`KernelError::TooLarge`] and [`KernelError::Emit`].
     pub fn compile(module: &Module, options: KernelOptions) -> Result<Self, KernelError> {
-        no_floats(module)?;
+        only_integers(module)?;
         let (options, module) = (options.fitted(module), &simplified(module));
         let layout = Layout::new(module, &options.memory)?;
         let control = Control::new(&options);
@@ -183,7 +188,8 @@ fn simplified(module: &Module) -> Module {
     module
 }
 
-fn no_floats(module: &Module) -> Result<(), KernelError> {
+/// The kernel has neither floating point nor vectors.
+fn only_integers(module: &Module) -> Result<(), KernelError> {
     let is_float = |ty: &Ty| matches!(ty, Ty::F32 | Ty::F64);
     for func in &module.funcs {
         let sig = &module.sigs[func.sig.0 as usize];
@@ -193,6 +199,10 @@ fn no_floats(module: &Module) -> Result<(), KernelError> {
         if regs.chain(&sig.params).chain(&sig.ret).any(is_float) || insts.any(Inst::is_float) {
             let (function, place) = (func.name.clone(), func.float.clone());
             return Err(KernelError::Float { function, place });
+        }
+        let mut insts = body.into_iter().flat_map(|body| &body.blocks).flat_map(|b| &b.insts);
+        if insts.any(|inst| matches!(inst, Inst::Vec(_) | Inst::Spend { .. } | Inst::Spent)) {
+            return Err(KernelError::Vectors(func.name.clone()));
         }
     }
     Ok(())
