@@ -1,8 +1,12 @@
 //! `dewar bench`: what protection costs here.
 
-use crate::output;
+use crate::{
+    bench_calls::{self, CallArgs},
+    output,
+};
 use anyhow::Context as _;
 use bench::{
+    calls::Subject,
     comparison::{Comparison, Medium},
     config::{Config, Kind, WORKSPACE},
     export, peers, progress,
@@ -23,6 +27,7 @@ Examples:
   dewar bench build --undo 'make clean' -- make  a build of your own, in the working directory
   dewar bench syscalls                           single system calls, beside the least that mediation can cost
   dewar bench walk; dewar bench start            a walk over a tree of files; the start of `true`
+  dewar bench ipc; dewar bench decision          calls between processes, and what checking them adds
   dewar bench sample DIR                         write the sample application, to look at or to build by hand
 
 Configurations are run in turn, in an order shuffled anew each round; the first round is not counted. Figures are
@@ -46,6 +51,10 @@ enum What {
     Walk(MeasureArgs),
     /// The start and end of `true`
     Start(MeasureArgs),
+    /// Calls between two processes: without checks, checked, with client identification, in another's name
+    Ipc(CallArgs),
+    /// What a decision adds to a call, by where it is found: hint, cache, security server
+    Decision(CallArgs),
     /// Write the sample application into a directory
     Sample {
         /// Where to; it is created if it does not exist
@@ -117,6 +126,8 @@ pub(crate) fn run(args: BenchArgs) -> anyhow::Result<()> {
         What::Syscalls(measure) => syscalls(&measure),
         What::Walk(measure) => compare(Workload::walk(worker()?), &measure),
         What::Start(measure) => compare(Workload::start(), &measure),
+        What::Ipc(args) => bench_calls::run(Subject::Calls, &args),
+        What::Decision(args) => bench_calls::run(Subject::Decisions, &args),
         What::Sample { directory } => sample::write(&directory)
             .with_context(|| format!("cannot write the sample to `{}`", directory.display())),
         What::Worker { task } => Ok(output::print((task.run()? + "\n").as_bytes())?),

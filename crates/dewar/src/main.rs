@@ -2,6 +2,7 @@
 #![deny(unsafe_code)]
 
 mod bench;
+mod bench_calls;
 mod cli;
 mod completions;
 mod doctor;
