@@ -58,3 +58,33 @@ pub(super) fn in_turn(
     }
     Ok(figures)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::thread::sleep;
+
+    #[test]
+    fn each_caller_has_a_figure_a_round_of_what_it_takes() {
+        let caller = |ms: u64| Caller {
+            way: "sleep".to_owned(),
+            variant: "bare",
+            call: Box::new(move |_| {
+                sleep(Duration::from_millis(ms));
+                Ok(())
+            }),
+        };
+        let figures = in_turn(&mut [caller(1), caller(2)], 8, 2).expect("nothing fails");
+        for (figures, least) in figures.iter().zip([1e6, 2e6]) {
+            assert_eq!(figures.len(), 2);
+            assert!(figures.iter().all(|ns| (least..least * 10.0).contains(ns)), "{figures:?}");
+        }
+    }
+
+    #[test]
+    fn a_caller_that_fails_ends_the_measurement() {
+        let call = Box::new(|_| Err(io::Error::other("gone")));
+        let caller = Caller { way: String::new(), variant: "bare", call };
+        assert!(in_turn(&mut [caller], 8, 1).is_err());
+    }
+}
