@@ -29,6 +29,7 @@
 //! # Ok(())
 //! # }
 //! ```
+pub mod calls;
 pub mod comparison;
 pub mod config;
 pub mod export;

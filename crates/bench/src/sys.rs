@@ -1,10 +1,13 @@
-//! What no library offers safely: fork, the two ends of a seccomp notification, and code in shared objects.
+//! What no library offers safely: fork, memory shared with children, the two ends of a seccomp notification, and code in
+//! shared objects.
 
 use rustix::process::Pid;
 use std::{
     io,
     os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd},
     panic::{AssertUnwindSafe, catch_unwind},
+    ptr, slice,
+    sync::atomic::AtomicU32,
 };
 
 /// `SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP` of `linux/seccomp.h`.
@@ -146,6 +149,25 @@ pub(crate) fn answer_with(listener: BorrowedFd<'_>, id: u64, fd: BorrowedFd<'_>)
         libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_ADDFD, &raw const addition)
     };
     check(done)
+}
+
+/// Words that this process shares with those that it forks from now on, all 0. They stay for good.
+///
+/// # Errors
+///
+/// When the system has no memory.
+pub(crate) fn shared_words() -> io::Result<&'static [AtomicU32]> {
+    const BYTES: usize = 4096;
+    let (protection, flags) =
+        (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_ANONYMOUS);
+    // SAFETY: the address is the kernel's choice, so no mapping of ours is replaced.
+    let start = unsafe { libc::mmap(ptr::null_mut(), BYTES, protection, flags, -1, 0) };
+    if start == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: a mapping of `BYTES` bytes has just been made there, page-aligned, zero, readable and writable; it
+    // is never unmapped. Atomics may be shared, with other processes too.
+    Ok(unsafe { slice::from_raw_parts(start.cast(), BYTES / size_of::<AtomicU32>()) })
 }
 
 fn check(returned: libc::c_int) -> io::Result<()> {

@@ -1,10 +1,12 @@
 //! `dewar bench`: what protection costs here.
 
+mod calls;
 mod plugin;
 
 use crate::output;
 use anyhow::Context as _;
 use bench::{
+    calls::Subject,
     comparison::{Comparison, Medium},
     config::{Config, Kind, WORKSPACE},
     export, peers, progress,
@@ -26,6 +28,7 @@ Examples:
   dewar bench syscalls                           single system calls, beside the least that mediation can cost
   dewar bench walk; dewar bench start            a walk over a tree of files; the start of `true`
   dewar bench plugin                             plugins: calls, loading, kernels beside gcc and LuaJIT
+  dewar bench ipc; dewar bench decision          calls between processes, and what checking them adds
   dewar bench sample DIR                         write the sample application, to look at or to build by hand
 
 Configurations are run in turn, in an order shuffled anew each round; the first round is not counted. Figures are
@@ -51,6 +54,10 @@ enum What {
     Start(MeasureArgs),
     /// Plugins: single operations, and kernels on every target beside gcc and LuaJIT
     Plugin(plugin::PluginArgs),
+    /// Calls between two processes: without checks, checked, with client identification, in another's name
+    Ipc(calls::CallArgs),
+    /// What a decision adds to a call, by where it is found: hint, cache, security server
+    Decision(calls::CallArgs),
     /// Write the sample application into a directory
     Sample {
         /// Where to; it is created if it does not exist
@@ -123,6 +130,8 @@ pub(crate) fn run(args: BenchArgs) -> anyhow::Result<()> {
         What::Walk(measure) => compare(Workload::walk(worker()?), &measure),
         What::Start(measure) => compare(Workload::start(), &measure),
         What::Plugin(args) => plugin::run(&args),
+        What::Ipc(args) => calls::run(Subject::Calls, &args),
+        What::Decision(args) => calls::run(Subject::Decisions, &args),
         What::Sample { directory } => sample::write(&directory)
             .with_context(|| format!("cannot write the sample to `{}`", directory.display())),
         What::Worker { task } => Ok(output::print((task.run()? + "\n").as_bytes())?),
