@@ -23,16 +23,18 @@ use std::{ffi::OsString, path::PathBuf};
 
 const EXAMPLES: &str = "\
 Examples:
-  dewar bench build                              the sample application under every configuration
-  dewar bench build --undo 'make clean' -- make  a build of your own, in the working directory
-  dewar bench syscalls                           single system calls, beside the least that mediation can cost
-  dewar bench walk; dewar bench start            a walk over a tree of files; the start of `true`
-  dewar bench plugin                             plugins: calls, loading, kernels beside gcc and LuaJIT
-  dewar bench ipc; dewar bench decision          calls between processes, and what checking them adds
-  dewar bench sample DIR                         write the sample application, to look at or to build by hand
+  dewar bench build                         the sample application under every configuration
+  dewar bench build --undo 'make clean' -- make
+                                            a build of your own, in the working directory
+  dewar bench syscalls                      single system calls, and the least mediation can cost
+  dewar bench walk; dewar bench start       a walk over a tree of files; the start of `true`
+  dewar bench plugin                        plugins: calls, kernels beside gcc and LuaJIT
+  dewar bench ipc; dewar bench decision     calls between processes, and what checking them adds
+  dewar bench sample DIR                    write the sample application, to look at or to build
 
-Configurations are run in turn, in an order shuffled anew each round; the first round is not counted. Figures are
-medians; ratios compare runs of the same round. Exit status: 0, or 125 if nothing could be measured.";
+Configurations are run in turn, in an order shuffled anew each round; the first round is not
+counted. Figures are medians; ratios compare runs of the same round.
+Exit status: 0, or 125 if nothing could be measured.";
 
 /// Measure what protection costs on this machine.
 #[derive(Debug, Args)]
