@@ -52,7 +52,7 @@ struct Collector<'a> {
     facts: Facts,
 }
 
-/// Everything that [`super::diff`] compares one by one.
+/// Everything that [`super::diff()`] compares one by one.
 pub(super) fn facts(policy: &Policy) -> Facts {
     let mut collector = Collector { policy, facts: Facts::new() };
     collector.configuration();
