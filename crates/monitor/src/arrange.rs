@@ -29,13 +29,21 @@ pub(crate) struct Arrangement {
     pub(crate) looks: bool,
     /// Rules whose files are all covered.
     covered: HashSet<usize>,
+    /// The view's `absent` and `keep`, for looking up.
+    absent: HashSet<PathBuf>,
+    keep: HashSet<PathBuf>,
 }
 
 impl Arrangement {
     /// For a sandbox with a mount namespace.
     pub(crate) fn with_mounts(plan: &Plan, rules: &PathRules, private_tmp: bool) -> Self {
-        let view = View { private_tmp, absent: absent(plan), keep: keep(plan), ..View::default() };
-        let mut this = Self { view, ..Self::default() };
+        let (absent, keep) = (absent(plan), keep(plan));
+        let mut this = Self {
+            absent: absent.iter().cloned().collect(),
+            keep: keep.iter().cloned().collect(),
+            view: View { private_tmp, absent, keep, ..View::default() },
+            ..Self::default()
+        };
         for place in &plan.places {
             this.cover(place, plan.around(place), &|place| Some(vec![place.tree.path.clone()]));
         }
@@ -66,8 +74,8 @@ impl Arrangement {
 
     /// Whether a path lies in what the view leaves out, and in nothing that it puts back there.
     fn leaves_out(&self, path: &Path) -> bool {
-        let in_some = |tops: &[PathBuf]| tops.iter().any(|top| path.starts_with(top));
-        in_some(&self.view.absent) && !in_some(&self.view.keep)
+        let in_some = |tops: &HashSet<PathBuf>| path.ancestors().any(|above| tops.contains(above));
+        in_some(&self.absent) && !in_some(&self.keep)
     }
 
     /// Covers a place that is refused in the middle of what is granted.

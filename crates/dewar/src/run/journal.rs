@@ -139,7 +139,7 @@ impl Journal {
 
     /// Writes the record.
     pub(super) fn keep(mut self, record: &RunRecord) -> anyhow::Result<()> {
-        serde_json::to_writer(&mut self.file, record)?;
+        self.file.write_all(&serde_json::to_vec(record)?)?;
         self.file.flush()?;
         self.file.rewind()?;
         Ok(())
