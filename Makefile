@@ -31,7 +31,7 @@ check:
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --workspace --no-deps --locked --document-private-items
 	cargo deny --locked check --hide-inclusion-graph licenses bans sources
 
-# A minute of each fuzz target, from the kept corpus. Needs a nightly toolchain.
+# A minute of each fuzz target on policies and profiles, from the kept corpus. Needs a nightly toolchain.
 fuzz:
 	scripts/setup cargo-fuzz
 	scripts/fuzz
