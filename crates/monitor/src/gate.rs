@@ -252,6 +252,8 @@ pub(crate) struct Gate {
     pub(crate) passage: Passage,
     /// Held by whoever changes the policy.
     pub(crate) changing: Mutex<()>,
+    /// What a descriptor is replaced by that policy has taken back.
+    pub(crate) refusal: OwnedFd,
     /// Opens that wait for a peer.
     pub(crate) waits: file::Waits,
 }

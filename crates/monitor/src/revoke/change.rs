@@ -13,7 +13,7 @@ use crate::{
     label::{Status, file_kind},
     plan::{Plan, Rights},
     process,
-    sys::{memory::sealed_nothing, ptrace, socket::disconnect, thread},
+    sys::{memory::sealed_nothing, socket::disconnect, thread},
 };
 use labelling::{PathRules, stem_dir};
 use rustix::{
@@ -56,8 +56,6 @@ struct Change<'a> {
     stopped: Stopped<'a>,
     receipt: Receipt,
     comparison: Comparison<'a>,
-    /// What a revoked descriptor is replaced by.
-    refusal: OwnedFd,
     /// What revoked memory is replaced by.
     nothing: OwnedFd,
     /// Processes that wait in the kernel and hold something, with what they hold.
@@ -82,7 +80,6 @@ impl<'a> Change<'a> {
         if gate.reads_pass && manner != Manner::Kill && old.plan.loses_reads(&plan) {
             return Err(ApplyError::Reads);
         }
-        let refusal = refusal(gate)?;
         let nothing = sealed_nothing()?;
         let exact = if plan.same_files(&old.plan) { old.exact } else { Rights::empty() };
         let seqno = gate.server.seqno()?;
@@ -114,7 +111,6 @@ impl<'a> Change<'a> {
             stopped,
             receipt,
             comparison: Comparison::new(gate),
-            refusal,
             nothing,
             late: Vec::new(),
             killed: BTreeSet::new(),
@@ -251,7 +247,7 @@ impl<'a> Change<'a> {
                 }
                 (_, Some(socket), _) => end_connection(socket),
                 (Held::Descriptor(fd), _, Some(injector)) => {
-                    let refusal = self.refusal.as_fd();
+                    let refusal = self.gate.refusal.as_fd();
                     replace(injector, refusal, &mut replaced, *fd, finding.cloexec)
                 }
                 (Held::Mapping(start, end), _, Some(injector)) => {
@@ -322,13 +318,6 @@ fn reopen(gate: &Gate) {
 
 fn send(pid: u32, signal: Signal) -> Result<()> {
     rustix::process::kill_process(Pid::from_raw(pid as i32).ok_or(Errno::SRCH)?, signal)
-}
-
-/// A file that the monitor can open, and that nobody in the sandbox can read: the kernel asks, at each read of
-/// `/proc/PID/io`, whether the reader might trace the process, and says `EACCES`.
-fn refusal(gate: &Gate) -> Result<OwnedFd> {
-    let flags = OFlags::RDONLY | OFlags::CLOEXEC;
-    rustix::fs::openat(&gate.view.proc, "self/io", flags, Mode::empty())
 }
 
 /// Puts the refusal in the place of descriptor `fd`. The first comes from the monitor, the others are duplicates of it.
