@@ -3,7 +3,7 @@
 use super::{
     ApplyError,
     held::{Comparison, Finding, Subject},
-    inject::Injector,
+    inject::{Call, Injector},
     receipt::{Action, Held, Holder, Manner, Receipt},
     stop::Stopped,
 };
@@ -22,7 +22,7 @@ use rustix::{
     process::{Pid, Signal},
 };
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeSet, HashMap},
     os::fd::{AsFd, OwnedFd},
     path::Path,
     sync::mpsc::Sender,
@@ -61,6 +61,8 @@ struct Change<'a> {
     /// Processes that wait in the kernel and hold something, with what they hold.
     late: Vec<(Subject, Vec<Finding>)>,
     killed: BTreeSet<u32>,
+    /// Names of the processes that held something.
+    names: HashMap<u32, String>,
 }
 
 impl<'a> Change<'a> {
@@ -81,6 +83,8 @@ impl<'a> Change<'a> {
             return Err(ApplyError::Reads);
         }
         let nothing = sealed_nothing()?;
+        let prepared = began.elapsed();
+        let began = Instant::now();
         let exact = if plan.same_files(&old.plan) { old.exact } else { Rights::empty() };
         let seqno = gate.server.seqno()?;
         let stuck = gate.passage.close(SLOW_CALL);
@@ -100,6 +104,7 @@ impl<'a> Change<'a> {
         let receipt = Receipt {
             seqno: seqno.0,
             complete: all_names,
+            prepared,
             threads: stopped.count() as u32,
             stopped: began.elapsed(),
             ..Receipt::default()
@@ -114,6 +119,7 @@ impl<'a> Change<'a> {
             nothing,
             late: Vec::new(),
             killed: BTreeSet::new(),
+            names: HashMap::new(),
         };
         change.end_calls(&stuck);
         Ok(change)
@@ -152,8 +158,7 @@ impl<'a> Change<'a> {
     fn end_calls(&mut self, stuck: &[u32]) {
         for tid in stuck {
             let Ok(identity) = caller::identity(&self.gate.view, *tid) else { continue };
-            let finding =
-                Finding::new(Held::Call, "a call that takes long", flask::AccessVector::ALL);
+            let finding = Finding::vague(Held::Call, "a call that takes long");
             self.kill(identity.pid, &[finding], "it was decided before the change");
         }
     }
@@ -216,7 +221,7 @@ impl<'a> Change<'a> {
     }
 
     fn unknown(&mut self, pid: u32, error: Errno) {
-        let finding = Finding::new(Held::Unknown, "unknown", flask::AccessVector::ALL);
+        let finding = Finding::vague(Held::Unknown, "unknown");
         self.kill(pid, &[finding], &format!("it cannot be looked into: {error}"));
     }
 
@@ -225,63 +230,108 @@ impl<'a> Change<'a> {
         if self.manner == Manner::Kill {
             return self.kill(who.pid, &findings, "");
         }
-        let mut injector: Option<Injector<'a>> = None;
-        let mut replaced: Option<i32> = None;
-        let mut nothing: Option<i32> = None;
-        let mut failed: Vec<(Finding, Errno)> = Vec::new();
-        for finding in findings {
-            let needs_thread = finding.socket.is_none();
-            if needs_thread && injector.is_none() {
-                let made = tid.ok_or(Errno::SRCH);
-                match made.and_then(|tid| Injector::new(self.gate, &mut self.stopped, tid)) {
-                    Ok(made) => injector = Some(made),
-                    Err(error) => {
-                        failed.push((finding, error));
-                        continue;
-                    }
+        let (sockets, rest): (Vec<_>, Vec<_>) =
+            findings.into_iter().partition(|finding| finding.socket.is_some());
+        let mut done: Vec<(Finding, Result<Action>)> = Vec::new();
+        for finding in sockets {
+            let ended = finding.socket.as_ref().map_or(Err(Errno::BADF), |socket| {
+                if matches!(finding.held, Held::InFlight(_)) {
+                    empty(socket)
+                } else {
+                    end_connection(socket)
                 }
-            }
-            let done = match (&finding.held, &finding.socket, &injector) {
-                (Held::InFlight(_), Some(socket), _) => {
-                    super::flight::empty(socket.as_fd()).map(|()| Action::ShutDown)
-                }
-                (_, Some(socket), _) => end_connection(socket),
-                (Held::Descriptor(fd), _, Some(injector)) => {
-                    let refusal = self.gate.refusal.as_fd();
-                    replace(injector, refusal, &mut replaced, *fd, finding.cloexec)
-                }
-                (Held::Mapping(start, end), _, Some(injector)) => {
-                    let nothing = nothing_in(injector, self.nothing.as_fd(), &mut nothing);
-                    nothing.and_then(|fd| unmap(injector, fd, *start, *end, finding.protection))
-                }
-                (Held::Watch(fd, number), _, Some(injector)) => {
-                    let args = [*fd as u64, *number as u64, 0, 0, 0, 0];
-                    injector.call(Sysno::inotify_rm_watch, args).map(|_| Action::Removed)
-                }
-                _ => Err(Errno::NOTSUP),
+            });
+            done.push((finding, ended));
+        }
+        if !rest.is_empty() {
+            let injector = tid.ok_or(Errno::SRCH);
+            let injector =
+                injector.and_then(|tid| Injector::new(self.gate, &mut self.stopped, tid));
+            let results = match injector {
+                Ok(injector) => self.repair_through(&injector, &rest),
+                Err(error) => vec![Err(error); rest.len()],
             };
-            match done {
+            done.extend(rest.into_iter().zip(results));
+        }
+        let mut failed = Vec::new();
+        let mut why = String::new();
+        for (finding, result) in done {
+            match result {
                 Ok(action) => self.note(who.pid, &finding, action, ""),
-                Err(error) => failed.push((finding, error)),
+                Err(error) => {
+                    why = format!("it could not be repaired: {error}");
+                    failed.push(finding);
+                }
             }
         }
-        if let (Some(fd), Some(injector)) = (nothing, &injector) {
-            let _ = injector.call(Sysno::close, [fd as u64, 0, 0, 0, 0, 0]);
-        }
-        if let Some((_, error)) = failed.first() {
-            let why = format!("it could not be repaired: {error}");
-            let failed: Vec<Finding> = failed.into_iter().map(|(finding, _)| finding).collect();
+        if !failed.is_empty() {
             self.kill(who.pid, &failed, &why);
         }
     }
 
+    /// Repairs descriptors, mappings and watches by calls in the place of the process.
+    fn repair_through(&self, injector: &Injector<'_>, findings: &[Finding]) -> Vec<Result<Action>> {
+        let is_mapping = |finding: &&Finding| matches!(finding.held, Held::Mapping(..));
+        let nothing = findings.iter().find(is_mapping).map(|_| injector.give(self.nothing.as_fd()));
+        let flags = descriptor_flags(injector, findings);
+        let mut first: Option<(i32, Result<()>)> = None;
+        let mut calls: Vec<Call> = Vec::new();
+        // For each finding, what the calls come to: the result of one of them, or one already there.
+        let mut plans: Vec<std::result::Result<(usize, Action), Result<Action>>> = Vec::new();
+        for (finding, flags) in findings.iter().zip(flags) {
+            let call = match (finding.held, &first, &nothing) {
+                (Held::Descriptor(fd), None, _) => {
+                    let result = injector.replace(self.gate.refusal.as_fd(), fd, flags != 0);
+                    first = Some((fd, result));
+                    plans.push(Err(result.map(|()| Action::Replaced)));
+                    continue;
+                }
+                (Held::Descriptor(fd), Some((first, Ok(()))), _) => Ok((
+                    (Sysno::dup3, [*first as u64, fd as u64, flags, 0, 0, 0]),
+                    Action::Replaced,
+                )),
+                (Held::Descriptor(_), Some((_, Err(error))), _) => Err(*error),
+                (Held::Mapping(start, end), _, Some(Ok(fd))) => {
+                    // Pages beyond the end of a file: who touches them gets `SIGBUS`.
+                    let flags = (libc::MAP_SHARED | libc::MAP_FIXED) as u64;
+                    let args = [start, end - start, finding.protection, flags, *fd as u64, 0];
+                    Ok(((Sysno::mmap, args), Action::Unmapped))
+                }
+                (Held::Mapping(..), _, Some(Err(error))) => Err(*error),
+                (Held::Watch(fd, number), ..) => {
+                    let args = [fd as u64, number as u64, 0, 0, 0, 0];
+                    Ok(((Sysno::inotify_rm_watch, args), Action::Removed))
+                }
+                _ => Err(Errno::NOTSUP),
+            };
+            plans.push(match call {
+                Ok((call, action)) => {
+                    calls.push(call);
+                    Ok((calls.len() - 1, action))
+                }
+                Err(error) => Err(Err(error)),
+            });
+        }
+        let results = injector.calls(&calls);
+        if let Some(Ok(fd)) = nothing {
+            let _ = injector.call(Sysno::close, [fd as u64, 0, 0, 0, 0, 0]);
+        }
+        let outcome = |plan: std::result::Result<(usize, Action), Result<Action>>| match plan {
+            Ok((index, action)) => results[index].map(|_| action),
+            Err(result) => result,
+        };
+        plans.into_iter().map(outcome).collect()
+    }
+
     fn note(&mut self, pid: u32, finding: &Finding, action: Action, reason: &str) {
-        let comm = caller::identity(&self.gate.view, pid).map(|it| it.comm).unwrap_or_default();
+        let name = || caller::identity(&self.gate.view, pid).map(|it| it.comm);
+        let comm = self.names.entry(pid).or_insert_with(|| name().unwrap_or_default()).clone();
         self.receipt.holders.push(Holder {
             pid,
             comm,
             held: finding.held,
             object: finding.object.clone(),
+            lost: finding.lost.iter().map(|it| (*it).to_owned()).collect(),
             action,
             reason: reason.to_owned(),
             after: self.began.elapsed(),
@@ -320,51 +370,25 @@ fn send(pid: u32, signal: Signal) -> Result<()> {
     rustix::process::kill_process(Pid::from_raw(pid as i32).ok_or(Errno::SRCH)?, signal)
 }
 
-/// Puts the refusal in the place of descriptor `fd`. The first comes from the monitor, the others are duplicates of it.
-fn replace(
-    injector: &Injector<'_>,
-    refusal: std::os::fd::BorrowedFd<'_>,
-    first: &mut Option<i32>,
-    fd: i32,
-    cloexec: bool,
-) -> Result<Action> {
-    match *first {
-        None => {
-            injector.replace(refusal, fd, cloexec)?;
-            *first = Some(fd);
-        }
-        Some(first) => {
-            let flags = if cloexec { libc::O_CLOEXEC as u64 } else { 0 };
-            injector.call(Sysno::dup3, [first as u64, fd as u64, flags, 0, 0, 0])?;
-        }
-    }
-    Ok(Action::Replaced)
-}
-
-/// The number that a file without content has in the process.
-fn nothing_in(
-    injector: &Injector<'_>,
-    nothing: std::os::fd::BorrowedFd<'_>,
-    known: &mut Option<i32>,
-) -> Result<u64> {
-    let fd = match *known {
-        Some(fd) => fd,
-        None => *known.insert(injector.give(nothing)?),
+/// For each finding, the flags of its descriptor as dup3(2) takes them.
+fn descriptor_flags(injector: &Injector<'_>, findings: &[Finding]) -> Vec<u64> {
+    let call = |finding: &Finding| match finding.held {
+        Held::Descriptor(fd) => Some((Sysno::fcntl, [fd as u64, libc::F_GETFD as u64, 0, 0, 0, 0])),
+        _ => None,
     };
-    Ok(fd as u64)
+    let mut results =
+        injector.calls(&findings.iter().filter_map(call).collect::<Vec<_>>()).into_iter();
+    let flags = |finding| {
+        let got = call(finding).and_then(|_| results.next()?.ok());
+        let closed_on_exec = got.is_some_and(|flags| flags & libc::FD_CLOEXEC as u64 != 0);
+        if closed_on_exec { libc::O_CLOEXEC as u64 } else { 0 }
+    };
+    findings.iter().map(flags).collect()
 }
 
-/// Puts pages beyond the end of a file in the place of a mapping: who touches them gets `SIGBUS`.
-fn unmap(
-    injector: &Injector<'_>,
-    nothing: u64,
-    start: u64,
-    end: u64,
-    protection: u64,
-) -> Result<Action> {
-    let flags = (libc::MAP_SHARED | libc::MAP_FIXED) as u64;
-    injector.call(Sysno::mmap, [start, end - start, protection, flags, nothing, 0])?;
-    Ok(Action::Unmapped)
+/// Throws away what a socket would receive.
+fn empty(socket: &OwnedFd) -> Result<Action> {
+    super::flight::empty(socket.as_fd()).map(|()| Action::ShutDown)
 }
 
 /// Ends a connection; a stream of TCP by a reset.
@@ -372,8 +396,7 @@ fn end_connection(socket: &OwnedFd) -> Result<Action> {
     use rustix::net::{AddressFamily, sockopt};
     let is_unix = sockopt::socket_domain(socket)? == AddressFamily::UNIX;
     if is_unix {
-        super::flight::empty(socket.as_fd())?;
-        return Ok(Action::ShutDown);
+        return empty(socket);
     }
     if sockopt::socket_type(socket)? == rustix::net::SocketType::STREAM {
         disconnect(socket.as_fd())?;

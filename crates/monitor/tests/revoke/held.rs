@@ -7,6 +7,7 @@ pub(crate) const CASES: &[Case] = cases![
     own_descriptors_are_taken,
     what_others_hold_is_taken,
     memory_is_taken,
+    many_descriptors_and_mappings_are_taken_at_once,
     new_opens_are_denied_by_every_name,
 ];
 
@@ -140,4 +141,33 @@ say("stat", lambda: os.stat("secret").st_size)
         ran.receipt
     );
     assert!(ran.is_complete());
+}
+
+fn many_descriptors_and_mappings_are_taken_at_once(stage: &Stage) {
+    let ran = stage.without_secret(
+        r#"
+fds = [os.open("secret", os.O_RDONLY) for _ in range(500)]
+kept = os.open("public", os.O_RDONLY)
+maps = [mmap.mmap(fds[0], 0, prot=mmap.PROT_READ) for _ in range(20)]
+change()
+ends = set()
+for fd in fds:
+    try:
+        os.read(fd, 1)
+    except OSError as error:
+        ends.add(errno.errorcode[error.errno])
+said["ends"] = list(ends)
+say("kept", lambda: os.read(kept, 6))
+child = os.fork()
+if child == 0:
+    os._exit(maps[19][0])
+said["map"] = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+"#,
+    );
+    let want = json!({ "ends": ["EACCES"], "kept": "public", "map": -libc::SIGBUS });
+    assert_eq!(ran.said, want, "{:?}", ran.output);
+    assert!(ran.is_complete());
+    // An object of its own holds a duplicate for each mapping.
+    assert_eq!(ran.actions("descriptor").len(), 520);
+    assert_eq!(ran.actions("mapping").len(), 20);
 }
