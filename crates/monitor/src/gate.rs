@@ -276,6 +276,13 @@ impl Gate {
         }
     }
 
+    /// Decisions asked for so far, by object manager.
+    pub(crate) fn decisions(&self) -> Vec<(&'static str, avc::Stats)> {
+        let managers =
+            [("file", &self.files), ("process", &self.processes), ("socket", &self.sockets)];
+        managers.map(|(name, manager)| (name, manager.stats())).to_vec()
+    }
+
     /// Whether the last process of the sandbox is gone.
     fn is_deserted(&self) -> bool {
         use rustix::event::{PollFd, PollFlags, poll};

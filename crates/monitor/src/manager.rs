@@ -32,6 +32,11 @@ impl Manager {
         Self { avc: Avc::new(server), decides }
     }
 
+    /// What was answered before `seqno` holds no longer.
+    pub(crate) fn reset(&self, seqno: flask::Seqno) {
+        self.avc.reset(seqno);
+    }
+
     pub(crate) fn stats(&self) -> Stats {
         self.avc.stats()
     }

@@ -12,6 +12,7 @@ use crate::{
     manager::Manager,
     plan::{Plan, Rights},
     process::Processes,
+    revoke::Control,
     socket::Endpoints,
 };
 use avc::Stats;
@@ -71,6 +72,8 @@ pub struct Job {
     pub enforce: Enforce,
     /// Where every decision is written, a line of JSON each.
     pub audit: Option<Box<dyn Write + Send>>,
+    /// Called once the command runs, with a hold on the sandbox. It may start threads and must return soon.
+    pub started: Option<Box<dyn FnOnce(Control) + Send>>,
 }
 
 /// Why nothing was run.
@@ -150,8 +153,8 @@ struct Prepared {
 ///
 /// [`RunError`]; nothing was run then, and nothing is left running.
 pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError> {
-    let Job { enforce, audit, .. } = job;
-    let (job, audit) = (Job { audit: None, ..job }, audit);
+    let Job { enforce, audit, started: on_start, .. } = job;
+    let job = Job { audit: None, started: None, ..job };
     let prepared = prepare(&job, &*server)?;
     let entered = launch::enter_view(&prepared.spec)?;
     let program = filter::compile(prepared.traps)?;
@@ -195,15 +198,13 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
     thread
         .spawn(move || serving.serve())
         .map_err(|_| system("start a thread")(rustix::io::Errno::AGAIN))?;
+    if let Some(on_start) = on_start {
+        on_start(Control::new(Arc::clone(&gate)));
+    }
     let _ = sandbox.let_go_of_streams();
     let outcome = sandbox.wait()?;
     let (denials, dropped) = audit.denials();
-    let decisions = vec![
-        ("file", gate.files.stats()),
-        ("process", gate.processes.stats()),
-        ("socket", gate.sockets.stats()),
-    ];
-    Ok(Report { outcome, decisions, denials, dropped })
+    Ok(Report { outcome, decisions: gate.decisions(), denials, dropped })
 }
 
 fn system(what: &'static str) -> impl Fn(rustix::io::Errno) -> RunError {

