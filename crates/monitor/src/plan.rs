@@ -135,6 +135,25 @@ impl Plan {
         self.patterns = rest;
     }
 
+    /// Whether the kernel, told what follows from the one policy, also does what follows from the other.
+    pub(crate) fn same_files(&self, other: &Self) -> bool {
+        let same = (&self.domains, &self.places, &self.patterns, &self.listed)
+            == (&other.domains, &other.places, &other.patterns, &other.listed);
+        same && (self.unruled, self.relabels) == (other.unruled, other.relabels)
+    }
+
+    /// Whether files lose a right to be read that they have by `self`.
+    pub(crate) fn loses_reads(&self, now: &Self) -> bool {
+        let reads = AccessFs::ReadFile | AccessFs::ReadDir;
+        let rights = |plan: &Self, path: &Path| {
+            plan.innermost(path).map_or(plan.unruled, |place| place.any) & reads
+        };
+        let loses = |path: &PathBuf| rights(self, path).intersects(!rights(now, path));
+        let patterns =
+            |plan: &Self| plan.patterns.iter().map(|p| p.any & reads).collect::<Vec<_>>();
+        self.by_path.keys().chain(now.by_path.keys()).any(loses) || patterns(self) != patterns(now)
+    }
+
     /// The literal place that `path` itself lies in.
     pub(crate) fn innermost(&self, path: &Path) -> Option<&Place> {
         let place = path.ancestors().find_map(|ancestor| self.by_path.get(ancestor));

@@ -6,15 +6,17 @@ use crate::{
     audit::{Audit, Record},
     file::KnownPaths,
     filter::{self, Traps},
-    gate::{Gate, View},
+    gate::{Bearing, Gate, View},
     label::Labels,
     launch::{self, Envelope, Filter, Inherited, LaunchSpec, Limits, Namespaces, Outcome, Started},
     manager::Manager,
+    passage::Passage,
     plan::{Plan, Rights},
     process::Processes,
     revoke::Control,
     socket::Endpoints,
 };
+use arc_swap::ArcSwap;
 use avc::Stats;
 use flask::{Class, LabelRules, Question, SecurityServer, Sid, Unreachable, perm};
 use labelling::{BadRule, PathRules};
@@ -180,11 +182,13 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
         sockets: Manager::new(Arc::clone(&server), enforce.sockets),
         labels: Labels::new(prepared.rules),
         paths: KnownPaths::new(prepared.plan.domains.clone()),
+        bearing: ArcSwap::from_pointee(Bearing { plan: prepared.plan, exact: prepared.exact }),
+        reads_pass: prepared.traps.reads_pass(),
+        passage: Passage::default(),
+        changing: std::sync::Mutex::default(),
         subjects,
         endpoints: Endpoints::new(&prepared.labels),
         audit: Arc::clone(&audit),
-        exact: prepared.exact,
-        listed: prepared.plan.listed,
         absent: prepared.spec.view.absent.clone(),
         ids: (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw()),
         ids_change: prepared.spec.capabilities & CHANGES_IDS != 0,

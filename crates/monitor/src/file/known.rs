@@ -57,6 +57,12 @@ impl KnownPaths {
         Self { domains, known: Mutex::default(), fixed: Mutex::default() }
     }
 
+    /// Knows nothing any more: policy has changed.
+    pub(crate) fn forget(&self) {
+        lock(&self.known).clear();
+        lock(&self.fixed).clear();
+    }
+
     pub(crate) fn get(&self, name: Name<'_>) -> Option<Known> {
         let path = key(name)?;
         lock(&self.known).get(path).cloned()

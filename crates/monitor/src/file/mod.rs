@@ -14,7 +14,7 @@ use syscalls::Sysno;
 
 pub(crate) use fifo::Waits;
 pub(crate) use known::KnownPaths;
-pub(crate) use object::{Seen, missing_name};
+pub(crate) use object::{Seen, class_of, missing_name};
 pub(crate) use open::{allow_new, with_umask};
 
 /// Answers the calls of this object manager; `None` for those of others.

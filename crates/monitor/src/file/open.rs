@@ -47,7 +47,7 @@ pub(super) fn decide(asker: Asker<'_>) -> Outcome {
     if (open.creates() || open.is_temporary()) && lends_ids(open.mode) {
         return Err(Errno::PERM);
     }
-    if asker.gate.exact.contains(open.rights()) {
+    if asker.gate.bearing.load().exact.contains(open.rights()) {
         return open.leave_to_kernel(asker);
     }
     open.make(asker)
@@ -151,7 +151,7 @@ impl Open {
             Ok(fd) => {
                 let seen = Seen::of(asker, fd.as_fd())?;
                 seen.allow(asker, self.requested(seen.class), &fd)?;
-                if seen.class == Class::Dir && asker.gate.listed.contains(&seen.label.sid) {
+                if seen.class == Class::Dir && asker.gate.bearing.load().lists(seen.label.sid) {
                     return self.make(asker);
                 }
                 if !is_magic {
@@ -261,9 +261,26 @@ impl Open {
         let flags = flags | OFlags::CLOEXEC | OFlags::NOCTTY;
         let open = || rustix::fs::openat(&asker.gate.view.own_fds, number.as_str(), flags, mode);
         if kind == FileType::Fifo && !flags.intersects(OFlags::NONBLOCK | OFlags::RDWR) {
-            return asker.gate.waits.open(asker, open);
+            return self.wait_for_peer(asker, object, open);
         }
         open()
+    }
+
+    /// Opens a FIFO while policy may change, and is then decided again.
+    fn wait_for_peer(
+        &self,
+        asker: Asker<'_>,
+        fifo: &OwnedFd,
+        open: impl Fn() -> Result<OwnedFd>,
+    ) -> Result<OwnedFd> {
+        let gate = asker.gate;
+        let (opened, changed) =
+            gate.passage.outside(asker.caller.call, || gate.waits.open(asker, open))?;
+        if changed {
+            let seen = Seen::of(asker, fifo.as_fd())?;
+            seen.allow(asker, self.requested(seen.class), fifo)?;
+        }
+        Ok(opened)
     }
 
     /// Makes the file; `None` when somebody else made it meanwhile.
