@@ -56,9 +56,8 @@ pub(crate) fn resolve(name: &str) -> io::Result<Vec<IpAddr>> {
     Ok((name, 0).to_socket_addrs()?.map(|address| address.ip()).collect())
 }
 
-/// The layers of protection that this machine has, as if it lacked those in `without`.
-pub(crate) fn layers(without: &[String]) -> anyhow::Result<Layers> {
-    let layers = Layers::probe();
+/// The layers as if the machine lacked those in `without`.
+pub(crate) fn layers(layers: Layers, without: &[String]) -> anyhow::Result<Layers> {
     let names: Vec<&str> = without.iter().map(String::as_str).collect();
     if let Some(name) = names.iter().find(|name| layers.get(name).is_none()) {
         let known: Vec<&str> = layers.layers.iter().map(|layer| layer.name).collect();

@@ -199,7 +199,9 @@ impl Entries {
     /// The rights to the files of `pattern`.
     pub(crate) fn rights(&self, pattern: &Pattern) -> Rights {
         let mut rights = Rights::default();
-        for entry in self.0.iter().filter(|entry| entry.pattern.covers(pattern)) {
+        // Entries are sorted by their stems, and one with the longer stem covers no pattern.
+        let candidates = self.0.iter().take_while(|entry| entry.pattern.stem() <= pattern.stem());
+        for entry in candidates.filter(|entry| entry.pattern.covers(pattern)) {
             rights.apply(entry.list, entry.place);
         }
         rights

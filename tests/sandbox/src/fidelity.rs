@@ -12,6 +12,8 @@ pub(crate) const CASES: &[&[Case]] = &[cases![
     exit_statuses_pass,
     two_runs_share_a_workspace,
     a_full_disk_loses_no_status,
+    old_records_are_thrown_away,
+    a_state_that_cannot_be_written_stops_no_run,
     a_workspace_that_holds_the_home_is_warned_of,
     deaths_by_signal_pass,
     commands_that_cannot_run_answer_126_and_127,
@@ -65,6 +67,26 @@ fn a_full_disk_loses_no_status(stage: &Stage) {
     assert_eq!(ran.code(), 3, "{}", ran.err());
     assert!(ran.err().contains("cannot keep the record of this run"), "{}", ran.err());
     assert!(ran.err().contains("No space left on device"), "{}", ran.err());
+}
+
+/// Although the view of most runs leaves out where they lie.
+fn old_records_are_thrown_away(stage: &Stage) {
+    let runs = stage.home().join("state/dewar/runs");
+    stage.prepare("mkdir -p $XDG_STATE_HOME/dewar/runs; cd $XDG_STATE_HOME/dewar/runs; seq -f %020.0f-1.json 250 | xargs touch");
+    let ran = run(stage.dewar(stage.call(), &words(&["true"])), b"");
+    assert_eq!(ran.code(), 0, "{}", ran.err());
+    assert_eq!(std::fs::read_dir(&runs).expect("the records").count(), 200);
+    assert!(!runs.join(format!("{:020}-1.json", 51)).exists(), "an old one was kept");
+    assert_eq!(stage.record().status, 0);
+}
+
+fn a_state_that_cannot_be_written_stops_no_run(stage: &Stage) {
+    let mut command = stage.dewar(stage.call(), &bash("cat $OUTSIDE/file; exit 3"));
+    command.env("XDG_STATE_HOME", "/proc/none");
+    let ran = run(command, b"");
+    assert_eq!(ran.code(), 3, "{}", ran.err());
+    assert!(ran.err().contains("cannot keep the record of this run"), "{}", ran.err());
+    assert!(ran.err().contains("may not"), "the denial is told: {}", ran.err());
 }
 
 fn a_workspace_that_holds_the_home_is_warned_of(stage: &Stage) {

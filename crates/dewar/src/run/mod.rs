@@ -5,8 +5,8 @@ mod journal;
 mod prepare;
 mod summary;
 
-use anyhow::Context as _;
 use monitor::launch::{Inherited, Outcome};
+use monitor::layers::Probe;
 use monitor::{Enforce, Mode};
 use std::{ffi::OsString, path::PathBuf, sync::Arc};
 
@@ -41,22 +41,25 @@ pub(crate) struct RunRequest {
 
 /// Runs the command; how it ended.
 pub(crate) fn run(request: &RunRequest, inherited: Inherited) -> anyhow::Result<Outcome> {
-    let profile = prepare::profile(request)?;
+    // A child process tries the layers of protection while this one compiles.
+    let probe = Probe::start();
+    let profile = prepare::profile(request, &probe)?;
     let server =
         security_server::Server::from_cil(&[(prepare::POLICY_NAME, &profile.compiled.cil)])?;
-    let journal = Journal::open().context("cannot keep the record of this run")?;
-    let job = prepare::job(request, &profile, inherited)?;
+    let protection = prepare::protection(request, &profile, probe)?;
+    let journal = Journal::open();
+    let job = prepare::job(request, &profile, &protection, inherited)?;
     let report = monitor::run(job, Arc::new(server))?;
     let record = RunRecord::new(request, &profile, &report);
-    let kept = journal.keep(&record);
+    let kept = journal.and_then(|journal| journal.keep(&record));
     if let Outcome::NotExecuted(errno) = report.outcome {
         eprintln!("dewar: cannot execute `{}`: {errno}", request.command[0].display());
     }
     summary::print(request, &record);
     if let Err(error) = kept {
-        // A full disk. How the command ended is worth more.
+        // A full disk, or a home that is read-only. How the command ended is worth more.
         eprintln!(
-            "dewar: cannot keep the record of this run, so `dewar explain` will not know it: {error}"
+            "dewar: cannot keep the record of this run, so `dewar explain` will not know it: {error:#}"
         );
     }
     Ok(report.outcome)
