@@ -213,6 +213,8 @@ pub(crate) struct Bearing {
     pub(crate) plan: Plan,
     /// Rights that the envelope refuses exactly where policy does.
     pub(crate) exact: Rights,
+    /// The labelling rules.
+    pub(crate) files: Vec<flask::FileRule>,
 }
 
 impl Bearing {

@@ -15,6 +15,7 @@ use crate::{
     process,
     sys::{memory::sealed_nothing, socket::disconnect, thread},
 };
+use flask::FileRule;
 use labelling::{PathRules, stem_dir};
 use rustix::{
     fs::{FileType, Mode, OFlags},
@@ -22,10 +23,10 @@ use rustix::{
     process::{Pid, Signal},
 };
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeSet, HashMap, HashSet},
     os::fd::{AsFd, OwnedFd},
-    path::Path,
-    sync::mpsc::Sender,
+    path::{Path, PathBuf},
+    sync::{Arc, mpsc::Sender},
     time::{Duration, Instant},
 };
 use syscalls::Sysno;
@@ -90,10 +91,11 @@ impl<'a> Change<'a> {
         let stuck = gate.passage.close(SLOW_CALL);
         gate.labels.change(rules);
         gate.endpoints.change(&labels);
-        gate.bearing.store(std::sync::Arc::new(Bearing { plan, exact }));
+        let changed = changed(&old.files, &labels.files);
+        gate.bearing.store(Arc::new(Bearing { plan, exact, files: labels.files }));
         gate.paths.forget();
         gate.reset(seqno);
-        let all_names = pin(gate, &labels.files);
+        let all_names = relabel(gate, &changed);
         let stopped = match Stopped::all(gate) {
             Ok(stopped) => stopped,
             Err(error) => {
@@ -408,45 +410,42 @@ fn end_connection(socket: &OwnedFd) -> Result<Action> {
     Ok(Action::ShutDown)
 }
 
-/// Labels files with several names that a new rule is about, so that it holds for them by all their names; whether all
-/// were found.
-fn pin(gate: &Gate, rules: &[flask::FileRule]) -> bool {
-    let mut left = MOST_FILES;
-    let mut stems: Vec<_> = rules
-        .iter()
-        .filter(|rule| gate.labels.is_new(rule))
-        .map(|rule| stem_dir(&rule.path))
-        .collect();
+/// Where the files lie that one list of rules speaks of and the other does not, or otherwise.
+fn changed(old: &[FileRule], new: &[FileRule]) -> Vec<PathBuf> {
+    let key = |rule: &FileRule| (rule.path.clone(), rule.sid);
+    let [old, new] = [old, new].map(|rules| rules.iter().map(key).collect::<HashSet<_>>());
+    let mut stems: Vec<_> =
+        old.symmetric_difference(&new).map(|(path, _)| stem_dir(path)).collect();
     stems.sort();
     stems.dedup_by(|inner, outer| inner.starts_with(outer));
-    stems.iter().all(|stem| pin_below(gate, stem, &mut left))
+    stems
 }
 
-fn pin_below(gate: &Gate, directory: &Path, left: &mut usize) -> bool {
-    let Ok(entries) = std::fs::read_dir(directory) else { return true };
-    for entry in entries.flatten() {
-        if *left == 0 {
-            return false;
-        }
-        *left -= 1;
-        let path = entry.path();
-        let Ok(kind) = entry.file_type() else { continue };
-        if kind.is_dir() {
-            let is_mount_of_processes = directory == Path::new("/") && path == Path::new("/proc");
-            if !is_mount_of_processes && !pin_below(gate, &path, left) {
-                return false;
-            }
-            continue;
-        }
-        let names = || rustix::fs::lstat(&path).map(|stat| stat.st_nlink);
-        let is_about = gate.labels.has_changed(&path, file_kind(FileType::RegularFile));
-        if kind.is_file() && is_about && names().is_ok_and(|names| names > 1) {
-            let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            let opened = rustix::fs::open(&path, flags, Mode::empty());
-            if let Ok(status) = opened.and_then(|file| Status::of(file.as_fd())) {
-                gate.labels.pin(&status, &path);
-            }
+/// Labels anew the files below `stems` whose rule has changed, also those that nobody opens again: a file has the new
+/// label by all its names, and is known by its number. Whether all were found.
+fn relabel(gate: &Gate, stems: &[PathBuf]) -> bool {
+    let mut left = MOST_FILES;
+    stems.iter().all(|stem| relabel_below(gate, stem, &mut left))
+}
+
+fn relabel_below(gate: &Gate, at: &Path, left: &mut usize) -> bool {
+    if *left == 0 {
+        return false;
+    }
+    *left -= 1;
+    let Ok(stat) = rustix::fs::lstat(at) else { return true };
+    let kind = FileType::from_raw_mode(stat.st_mode);
+    if gate.labels.has_changed(at, file_kind(kind)) {
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let opened = rustix::fs::open(at, flags, Mode::empty());
+        if let Ok(status) = opened.and_then(|file| Status::of(file.as_fd())) {
+            gate.labels.relabel(&status, at, kind != FileType::Directory && stat.st_nlink > 1);
         }
     }
-    true
+    // What the kernel makes up as it is looked at has one name and no end.
+    if kind != FileType::Directory || at == Path::new("/proc") {
+        return true;
+    }
+    let Ok(entries) = std::fs::read_dir(at) else { return true };
+    entries.flatten().all(|entry| relabel_below(gate, &entry.path(), left))
 }

@@ -22,7 +22,10 @@ impl Comparison<'_> {
             let Some(map) = Map::parse(line) else { continue };
             let label = known.entry(map.file).or_insert_with(|| self.label_of_map(who, &map));
             let Some(label) = label else { continue };
-            let lost = self.lost_file(who.ssid, label, Class::File) & map.uses();
+            let mut lost = self.lost_file(who.ssid, label, Class::File) & map.uses();
+            if lost == perm::file::WRITE && !map.has(1, b'w') && !self.may_be_written(who, &map) {
+                lost = AccessVector::NONE;
+            }
             if !lost.is_empty() {
                 let held = Held::Mapping(map.start, map.end);
                 let protection = map.protection();
@@ -33,6 +36,17 @@ impl Comparison<'_> {
             }
         }
         Ok(findings)
+    }
+
+    /// Whether the program may make a shared mapping one that it writes to.
+    fn may_be_written(&self, who: Subject, map: &Map<'_>) -> bool {
+        let Ok(text) = read_text(&self.gate.view, &format!("{}/smaps", who.tid)) else {
+            return true;
+        };
+        let start = format!("{:08x}-", map.start);
+        let mut own = text.lines().skip_while(|line| !line.starts_with(&start));
+        let flags = own.find_map(|line| line.strip_prefix("VmFlags:"));
+        flags.is_none_or(|flags| flags.split_whitespace().any(|flag| flag == "mw"))
     }
 
     /// The label of a mapped file. Only a privileged monitor may follow the kernel's own link to it; else it is found by
@@ -93,8 +107,7 @@ impl<'a> Map<'a> {
         self.permissions.get(index) == Some(&letter)
     }
 
-    /// What memory that can be read at any time, written through to the file, and executed asks for. A shared mapping
-    /// counts as one that can be written: the program may make it so.
+    /// What memory that can be read at any time, written through to the file, and executed asks for.
     fn uses(&self) -> AccessVector {
         let mut uses = perm::file::READ;
         if self.has(3, b's') {

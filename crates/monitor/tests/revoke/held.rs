@@ -7,7 +7,9 @@ pub(crate) const CASES: &[Case] = cases![
     own_descriptors_are_taken,
     what_others_hold_is_taken,
     memory_is_taken,
+    memory_that_is_only_read_stays_when_writing_is_taken,
     many_descriptors_and_mappings_are_taken_at_once,
+    watches_are_removed,
     new_opens_are_denied_by_every_name,
 ];
 
@@ -170,4 +172,61 @@ said["map"] = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     // An object of its own holds a duplicate for each mapping.
     assert_eq!(ran.actions("descriptor").len(), 520);
     assert_eq!(ran.actions("mapping").len(), 20);
+}
+
+fn memory_that_is_only_read_stays_when_writing_is_taken(stage: &Stage) {
+    let ran = stage.change(
+        ("", "[files]\nreadonly = ['${workspace}/secret*']\n"),
+        "\"repair\"",
+        r#"
+read = mmap.mmap(os.open("secret", os.O_RDONLY), 0, mmap.MAP_SHARED, mmap.PROT_READ)
+fd = os.open("secret", os.O_RDWR)
+child = os.fork()
+if child == 0:
+    written = mmap.mmap(fd, 0, mmap.MAP_SHARED, mmap.PROT_READ)
+    open("mapped", "w").close()
+    while not os.path.exists("changed"):
+        pass
+    os._exit(written[0])
+while not os.path.exists("mapped"):
+    time.sleep(0.002)
+change()
+said["read"] = read[:6].decode()
+say("write", lambda: os.write(fd, b"x"))
+say("open", lambda: os.read(os.open("secret", os.O_RDONLY), 6))
+said["written"] = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+"#,
+    );
+    let want =
+        json!({ "read": "secret", "write": "EBADF", "open": "secret", "written": -libc::SIGBUS });
+    assert_eq!(ran.said, want, "{:?} {}", ran.output, ran.receipt);
+}
+
+fn watches_are_removed(stage: &Stage) {
+    let ran = stage.change(
+        (
+            "[files]\nhide = ['${workspace}/nothing']\n",
+            "[files]\nhide = ['${workspace}/nothing']\ndeny = ['${workspace}/secret*']\n",
+        ),
+        "\"repair\"",
+        r#"
+import ctypes
+libc = ctypes.CDLL(None, use_errno=True)
+fd = libc.inotify_init1(os.O_NONBLOCK)
+def watch(name):
+    number = libc.inotify_add_watch(fd, name, 0x100 | 0x20 | 2)
+    if number < 0:
+        raise OSError(ctypes.get_errno(), "watch")
+    return number
+said["watch"] = [watch(b"secret"), watch(b"public")]
+change()
+said["ignored"] = int.from_bytes(os.read(fd, 16)[4:8], "little")
+say("again", lambda: watch(b"secret"))
+os.close(os.open("public", os.O_WRONLY))
+said["kept"] = int.from_bytes(os.read(fd, 16)[4:8], "little")
+"#,
+    );
+    let want = json!({ "watch": [1, 2], "ignored": 0x8000, "again": "EACCES", "kept": 0x20 });
+    assert_eq!(ran.said, want, "{:?} {}", ran.output, ran.receipt);
+    assert_eq!(ran.actions("watch"), ["removed"]);
 }
