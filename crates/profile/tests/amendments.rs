@@ -254,6 +254,21 @@ fn a_granted_endpoint_is_reached_and_bound_to_by_nobody() {
 }
 
 #[test]
+fn no_amendment_gives_a_family_of_sockets_that_the_profile_gives_to_nobody() {
+    let amendments =
+        [grant(net("198.51.100.7:53", &[])), grant(AmendedObject::Unix("/run/x".into()))];
+    let decider = Decider::new("[files]\nread = ['/usr']\n", &amendments);
+    for class in ["tcp_socket", "udp_socket", "unix_dgram_socket"] {
+        assert!(!decider.allows("main", decider.sid("main"), class, "create"), "{class}");
+    }
+    let text = "[network]\nconnect = ['10.0.0.1:53/udp']\n[domains.git]\nexec = ['/g']\nnetwork.connect = ['10.0.0.1:1']";
+    let decider = Decider::new(text, &[grant(net("198.51.100.7:53", &[]))]);
+    for (class, want) in [("tcp_socket", true), ("udp_socket", true)] {
+        assert_eq!(decider.allows("main", decider.sid("main"), class, "create"), want, "{class}");
+    }
+}
+
+#[test]
 fn unix_names_are_taken_and_given_back() {
     let unix = |name: &str| AmendedObject::Unix(name.into());
     let decider = |amendments: &[Amendment]| Decider::new(PROFILE, amendments);
