@@ -3,7 +3,7 @@
 use crate::{
     bench::BenchArgs, completions::CompletionsArgs, doctor::DoctorArgs, explain::ExplainArgs,
     grant::GrantArgs, man::ManArgs, plugin::PluginArgs, policy::PolicyArgs, ps::PsArgs,
-    revoke::RevokeArgs, run::RunArgs,
+    revoke::RevokeArgs, run::RunArgs, top::TopArgs,
 };
 use clap::{Parser, Subcommand};
 
@@ -39,6 +39,7 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     Run(RunArgs),
     Ps(PsArgs),
+    Top(TopArgs),
     Revoke(RevokeArgs),
     Grant(GrantArgs),
     Explain(ExplainArgs),

@@ -19,6 +19,7 @@ mod receipt;
 mod revoke;
 mod run;
 mod surroundings;
+mod top;
 
 use clap::Parser as _;
 use cli::{Cli, Command};
@@ -38,6 +39,7 @@ fn dispatch(command: Command, inherited: Inherited) -> anyhow::Result<()> {
     match command {
         Command::Run(args) => run::run(&args.into(), inherited)?.leave(),
         Command::Ps(args) => ps::run(&args),
+        Command::Top(args) => top::run(&args),
         Command::Revoke(args) => revoke::run(&args),
         Command::Grant(args) => grant::run(&args),
         Command::Explain(args) => explain::run(&args),

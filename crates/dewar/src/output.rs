@@ -12,9 +12,14 @@ pub(crate) fn json(value: &impl Serialize) -> serde_json::Result<String> {
 
 /// Writes `text` to standard output. A reader that has gone away is no error.
 pub(crate) fn print(text: &[u8]) -> io::Result<()> {
+    print_while_read(text).map(drop)
+}
+
+/// Writes `text` to standard output; whether somebody reads it.
+pub(crate) fn print_while_read(text: &[u8]) -> io::Result<bool> {
     let mut out = io::stdout().lock();
     match out.write_all(text).and_then(|()| out.flush()) {
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        result => result,
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
+        result => result.map(|()| true),
     }
 }

@@ -18,17 +18,21 @@ use std::{
 /// A socket that nobody listens at, and that is older than this, was left by a run that was killed.
 const STALE: Duration = Duration::from_secs(10);
 
+/// What is ours in a runtime directory, which ends with the session.
+const RUNTIME: &str = "dewar/runs";
+
+/// What is ours where there is no such directory.
+const STATE: &str = "dewar/control";
+
 /// An open directory of runs.
 pub(crate) struct Place(OwnedFd);
 
 impl Place {
     /// The directory for a new run, made if need be.
     pub(crate) fn own() -> anyhow::Result<Self> {
-        let (base, name) = match candidates()?.into_iter().find(|(base, _)| is_own(base)) {
-            Some(found) => found,
-            None => (state_directory()?, "dewar/control"),
-        };
-        let path = base.join(name);
+        let runtime = runtime_directory();
+        let path =
+            if is_own(&runtime) { runtime.join(RUNTIME) } else { state_directory()?.join(STATE) };
         let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(&path);
         made.with_context(|| format!("cannot create `{}`", path.display()))?;
         Self::open(&path).with_context(|| format!("cannot use `{}`", path.display()))
@@ -36,11 +40,7 @@ impl Place {
 
     /// Every directory in which this user's runs can be.
     pub(crate) fn all() -> anyhow::Result<Vec<Self>> {
-        let mut candidates = candidates()?;
-        candidates.push((state_directory()?, "dewar/control"));
-        let mut paths: Vec<PathBuf> =
-            candidates.into_iter().map(|(base, name)| base.join(name)).collect();
-        paths.dedup();
+        let paths = [runtime_directory().join(RUNTIME), state_directory()?.join(STATE)];
         Ok(paths.iter().filter_map(|path| Self::open(path).ok()).collect())
     }
 
@@ -92,12 +92,11 @@ impl Place {
     }
 }
 
-/// Runtime directories, the best first, and what in them is ours.
-fn candidates() -> anyhow::Result<Vec<(PathBuf, &'static str)>> {
+/// The runtime directory: that of the session, or the one that the user has by custom.
+fn runtime_directory() -> PathBuf {
     let named = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
-    let usual = format!("/run/user/{}", rustix::process::geteuid().as_raw()).into();
-    let found = named.filter(|path| path.is_absolute()).into_iter().chain([usual]);
-    Ok(found.map(|base| (base, "dewar/runs")).collect())
+    let usual = || format!("/run/user/{}", rustix::process::geteuid().as_raw()).into();
+    named.filter(|path| path.is_absolute()).unwrap_or_else(usual)
 }
 
 fn is_own(directory: &Path) -> bool {
