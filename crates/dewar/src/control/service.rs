@@ -7,7 +7,18 @@ use super::{
 };
 use anyhow::Context as _;
 use monitor::Control;
-use std::{os::fd::AsFd as _, sync::Arc, thread};
+use std::{
+    os::fd::AsFd as _,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+/// How long the end of a run waits for answers that are under way.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Who answers the questions put to a run.
 pub(crate) trait Service: Send + Sync + 'static {
@@ -21,6 +32,8 @@ pub(crate) struct Endpoint {
     place: Place,
     outsiders: Arc<Outsiders>,
     server: Arc<ipc::Server>,
+    /// Questions that are not answered yet.
+    open: Arc<AtomicUsize>,
 }
 
 impl Endpoint {
@@ -30,7 +43,7 @@ impl Endpoint {
         let outsiders = Arc::new(Outsiders::default());
         let access = outsiders.access()?;
         let server = ipc::Server::bind(&place.socket(&id), access).context("cannot listen")?;
-        Ok(Self { id, place, outsiders, server: Arc::new(server) })
+        Ok(Self { id, place, outsiders, server: Arc::new(server), open: Arc::default() })
     }
 
     /// The id of the run.
@@ -44,9 +57,16 @@ impl Endpoint {
         service: Arc<S>,
     ) -> impl FnOnce(Control) + Send + use<S> {
         let (server, outsiders) = (Arc::clone(&self.server), Arc::clone(&self.outsiders));
+        let open = Arc::clone(&self.open);
         move |control| {
             outsiders.begin(control);
-            let serve = move || server.serve(|request| answer(&*service, request));
+            let serve = move || {
+                server.serve(|request| {
+                    open.fetch_add(1, Ordering::AcqRel);
+                    answer(&*service, request);
+                    open.fetch_sub(1, Ordering::AcqRel);
+                })
+            };
             // Without it the run goes on; it only cannot be asked.
             if thread::Builder::new().name("control".into()).spawn(serve).is_err() {
                 eprintln!("dewar: cannot start a thread, so this run cannot be changed");
@@ -57,6 +77,11 @@ impl Endpoint {
 
 impl Drop for Endpoint {
     fn drop(&mut self) {
+        // Whoever has ended the run by a change still wants the receipt.
+        let until = Instant::now() + PATIENCE;
+        while self.open.load(Ordering::Acquire) > 0 && Instant::now() < until {
+            thread::sleep(Duration::from_millis(1));
+        }
         self.server.stop();
         // By the directory's descriptor: in the sandbox's view it may have no path.
         self.place.remove(&self.id);
