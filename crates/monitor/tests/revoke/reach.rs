@@ -381,8 +381,10 @@ said["right"] = x == said.pop("result")
     assert!(decisions.len() > 500, "only {} decisions", decisions.len());
     for decision in &decisions {
         let time = decision["time"].as_f64().expect("a time");
-        let earlier =
-            changes.iter().filter(|change| change["time"].as_f64().is_some_and(|it| it < time));
+        let mut earlier = changes
+            .iter()
+            .rev()
+            .filter(|change| change["time"].as_f64().is_some_and(|it| it < time));
         let newest = earlier.next().map_or(1, |change| change["seqno"].as_u64().expect("a number"));
         assert!(decision["seqno"].as_u64() >= Some(newest), "{decision} after change {newest}");
     }
