@@ -20,6 +20,8 @@ pub(crate) const CASES: &[Case] = cases![
     threads_in_a_loop_lose_it,
     a_parent_of_a_vfork_is_repaired,
     a_traced_process_is_killed,
+    sharing_with_a_traced_process_helps_nobody,
+    orphans_without_a_label_lose_it,
     a_stopped_process_stays_stopped,
     who_is_to_be_killed_is,
     who_is_to_be_signalled_is,
@@ -286,6 +288,97 @@ said["end"] = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     check(&ran, &json!({ "end": -libc::SIGKILL }));
     assert!(ran.is_complete());
     assert_eq!(ran.actions("descriptor"), ["killed"]);
+}
+
+/// The traced one runs on while the others stand still, and shares their descriptors and memory.
+fn sharing_with_a_traced_process_helps_nobody(stage: &Stage) {
+    stage.file(
+        "share.c",
+        r#"
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/ptrace.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static volatile int traced;
+static int copier(void *unused) {
+    ptrace(PTRACE_TRACEME, 0, 0, 0);
+    traced = 1;
+    for (;;)
+        for (int fd = 10; fd < 200; fd++)
+            dup2(fd == 10 ? 9 : fd - 1, fd);
+}
+int main(void) {
+    struct stat st;
+    dup2(open("secret", O_RDONLY), 9);
+    char *stack = malloc(1 << 16);
+    clone(copier, stack + (1 << 16), CLONE_VM | CLONE_FILES | SIGCHLD, 0);
+    while (!traced)
+        ;
+    close(open("ready", O_CREAT | O_WRONLY, 0600));
+    while (stat("changed", &st) != 0)
+        usleep(1000);
+    int readable = 0;
+    char c;
+    for (int fd = 3; fd < 300; fd++)
+        readable += pread(fd, &c, 1, 0) == 1;
+    printf("%d\n", readable);
+}
+"#,
+    );
+    let ran = stage.without_secret(
+        r#"
+said["built"] = subprocess.run(["cc", "-w", "-o", "share", "share.c"]).returncode
+sharer = subprocess.Popen(["./share"], stdout=subprocess.PIPE)
+out = sharer.communicate()[0]
+said["readable"] = int(out or 0)
+while not os.path.exists("changed"):
+    time.sleep(0.002)
+"#,
+    );
+    check(&ran, &json!({ "built": 0, "readable": 0 }));
+    assert!(ran.is_complete(), "{}", ran.receipt);
+}
+
+/// With several domains, a process has a label when it first asks for something, from its parent; whose parent was killed
+/// before has none.
+fn orphans_without_a_label_lose_it(stage: &Stage) {
+    let domains = "[domains.other]\nexec = ['/usr/bin/other']\n";
+    let deny = format!("[files]\ndeny = ['${{workspace}}/secret*']\n{domains}");
+    let ran = stage.change(
+        (domains, &deny),
+        "\"repair\"",
+        r#"
+go, start = os.pipe()
+back, answer = os.pipe()
+parent = os.fork()
+if parent == 0:
+    fd = os.open("secret", os.O_RDONLY)
+    if os.fork() == 0:
+        os.write(answer, b"here")
+        os.read(go, 1)
+        try:
+            os.write(answer, os.pread(fd, 6, 0))
+        except OSError as error:
+            os.write(answer, errno.errorcode[error.errno].encode())
+        os.read(go, 1)
+    os.read(go, 1)
+os.read(back, 4)
+os.kill(parent, signal.SIGKILL)
+os.waitpid(parent, 0)
+change()
+os.write(start, b"g")
+said["orphan"] = os.read(back, 10).decode() if select.select([back], [], [], 3)[0] else "dead"
+"#,
+    );
+    check(&ran, &json!({ "orphan": "EACCES" }));
+    assert!(ran.is_complete());
 }
 
 fn a_stopped_process_stays_stopped(stage: &Stage) {
