@@ -31,9 +31,25 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// Whether the loop ends at the bound and not behind it.
-    pub(super) fn is_strict(&self) -> bool {
-        matches!(self.op, CmpOp::LtS | CmpOp::LtU | CmpOp::GtS | CmpOp::GtU | CmpOp::Ne)
+    /// Whether the variable meets each number up to where the loop ends.
+    pub(super) fn is_exact(&self) -> bool {
+        self.growth.most_change() == 1
+    }
+
+    /// Whether the loop takes the turn at the bound as well.
+    pub(super) fn takes_bound(&self) -> bool {
+        matches!(self.op, CmpOp::LeS | CmpOp::LeU | CmpOp::GeS | CmpOp::GeU)
+    }
+
+    /// The comparison that the loop ends by.
+    fn inner_op(&self) -> CmpOp {
+        match self.op {
+            CmpOp::LeS if self.is_exact() => CmpOp::LtS,
+            CmpOp::LeU if self.is_exact() => CmpOp::LtU,
+            CmpOp::GeS if self.is_exact() => CmpOp::GtS,
+            CmpOp::GeU if self.is_exact() => CmpOp::GtU,
+            op => op,
+        }
     }
 }
 
@@ -158,7 +174,7 @@ impl Counting<'_> {
         let cond = Operand::Reg(outer);
         let behind = self.block(insts, Term::Branch { cond, then: resumes, other: plan.leaves });
         let test = &mut self.body.blocks[plan.test.0 as usize];
-        test.insts.push(Inst::Cmp { op, ty, dst: inner, a, b: last });
+        test.insts.push(Inst::Cmp { op: plan.inner_op(), ty, dst: inner, a, b: last });
         let cond = Operand::Reg(inner);
         test.term = Term::Branch { cond, then: plan.stays, other: behind };
     }

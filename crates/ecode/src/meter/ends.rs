@@ -51,7 +51,7 @@ impl<'c, 'b> Code<'c, 'b> {
     pub(super) fn ends(&mut self) -> Ends {
         self.insts.push(super::tick(self.counting.turns));
         let bound = self.bound();
-        if self.plan.growth.most_change() == 1 && self.plan.is_strict() {
+        if self.plan.is_exact() {
             return self.exact(bound);
         }
         let limit = self.limit();
@@ -178,7 +178,12 @@ impl<'c, 'b> Code<'c, 'b> {
             self.select(wide, near, ahead, allowed)
         } else {
             let near = self.cmp(CmpOp::LtU, wide, ahead, allowed);
-            let take = self.select(wide, near, ahead, allowed);
+            // Where there is nothing behind the bound, the loop never ends, and so where it ends does not matter.
+            let all = match plan.takes_bound() {
+                true => self.bin(BinOp::Add, wide, ahead, Operand::Int(1)),
+                false => ahead,
+            };
+            let take = self.select(wide, near, all, allowed);
             // Behind the bound there is the first turn, and only if it is tested behind that.
             let goes_on = self.cmp(plan.op, plan.ty, var, bound);
             let first = Operand::Int(i64::from(plan.tested_after));

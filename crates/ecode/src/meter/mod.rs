@@ -169,7 +169,8 @@ impl Counting<'_> {
             let (own, around) =
                 loops[index..].split_first_mut().map_or((None, &mut [][..]), |(a, b)| (Some(a), b));
             let Some(own) = own else { return };
-            self.one(own);
+            let is_inner = around.iter().any(|outer| outer.contains(own.head));
+            self.one(own, is_inner);
             for outer in around {
                 let inside = outer.contains(own.head);
                 outer.inside.resize(self.body.blocks.len(), inside);
@@ -177,7 +178,7 @@ impl Counting<'_> {
         }
     }
 
-    fn one(&mut self, own: &Loop) {
+    fn one(&mut self, own: &Loop, is_inner: bool) {
         if self.insts(own).any(|inst| *inst == Inst::Spent) && own.blocks().count() == 1 {
             return;
         }
@@ -190,7 +191,10 @@ impl Counting<'_> {
             self.fixed.retain(|f| !own.contains(f.head));
             return self.fixed.push(Fixed { head: own.head, inside: own.inside.clone(), turns });
         }
-        let region = plan.as_ref().and_then(|plan| self.region(own, plan));
+        // A loop in a loop may take few turns, each time.
+        let pays = |plan: &&bounded::Plan| !is_inner || plan.is_exact();
+        let region = plan.as_ref().filter(pays).and_then(|plan| self.region(own, plan));
+        let region = region.filter(|region| !is_inner || region.is_empty());
         self.fixed.retain(|f| !own.contains(f.head));
         match plan.zip(region) {
             Some((plan, region)) => self.bounded(own, &plan, &region, weight),
