@@ -121,6 +121,8 @@ pub struct Report {
     pub denials: Vec<Record>,
     /// Further kinds of denial that were not kept.
     pub dropped: u64,
+    /// Why the trail of every decision lacks some, if it does.
+    pub audit_failure: Option<std::io::Error>,
 }
 
 /// Rights that the program exercises itself where they are exact; all else is done on its behalf.
@@ -208,7 +210,8 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
     let _ = sandbox.let_go_of_streams();
     let outcome = sandbox.wait()?;
     let (denials, dropped) = audit.denials();
-    Ok(Report { outcome, decisions: gate.decisions(), denials, dropped })
+    let audit_failure = audit.failure();
+    Ok(Report { outcome, decisions: gate.decisions(), denials, dropped, audit_failure })
 }
 
 fn system(what: &'static str) -> impl Fn(rustix::io::Errno) -> RunError {

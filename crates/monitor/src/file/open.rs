@@ -47,7 +47,7 @@ pub(super) fn decide(asker: Asker<'_>) -> Outcome {
     if (open.creates() || open.is_temporary()) && lends_ids(open.mode) {
         return Err(Errno::PERM);
     }
-    if asker.gate.bearing.load().exact.contains(open.rights()) {
+    if asker.gate.bearing.load().exact.contains(open.rights()) && !open.may_name_a_thread() {
         return open.leave_to_kernel(asker);
     }
     open.make(asker)
@@ -78,6 +78,12 @@ impl Open {
 
     fn is_temporary(&self) -> bool {
         self.flags.contains(OFlags::TMPFILE)
+    }
+
+    /// Whether it may be one of the opens that the envelope refuses though they ask for nothing: see
+    /// [`proc_files::is_own_name`].
+    fn may_name_a_thread(&self) -> bool {
+        self.writes() && self.path.ends_with(proc_files::COMM)
     }
 
     fn follows(&self) -> bool {
@@ -258,7 +264,7 @@ impl Open {
         }
         if self.is_temporary() {
             self.allow_temporary(asker, object)?;
-        } else if has_name(asker, object)? {
+        } else if has_name(asker, object)? && !proc_files::is_own_name(asker, found, object)? {
             seen.allow(asker, self.requested(seen.class), object)?;
         }
         // Else a pipe, a socket or memory without a name, reached through a descriptor that its process holds.
