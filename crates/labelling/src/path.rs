@@ -3,7 +3,7 @@
 use flask::{FileKind, FileRule, InitialSid, Sid};
 use regex::bytes::{RegexSet, RegexSetBuilder};
 use std::{
-    collections::{HashMap, HashSet},
+    collections::HashMap,
     os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
 };
@@ -88,8 +88,6 @@ pub struct PathRules {
     scopes: Vec<Scope>,
     /// The labels by rule.
     sids: Vec<Option<Sid>>,
-    /// The regular expressions with their labels.
-    rules: HashSet<(String, Option<Sid>)>,
 }
 
 impl PathRules {
@@ -114,13 +112,7 @@ impl PathRules {
             .map_err(|source| BadRule { path: "all rules together".into(), source })?;
         let unliteral = rules.iter().filter(|rule| literal(&rule.path).is_none());
         let scopes = unliteral.map(|rule| Scope::of(&rule.path)).collect();
-        let rules = rules.iter().map(|rule| (rule.path.clone(), rule.sid)).collect();
-        Ok(Self { trees, patterns, pattern_rules, scopes, sids, rules })
-    }
-
-    /// Whether a rule like this is among them.
-    pub fn has(&self, rule: &FileRule) -> bool {
-        self.rules.contains(&(rule.path.clone(), rule.sid))
+        Ok(Self { trees, patterns, pattern_rules, scopes, sids })
     }
 
     /// The label of a path at first sight.

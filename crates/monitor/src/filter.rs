@@ -366,6 +366,7 @@ const DECIDED: &[Sysno] = {
         ioprio_set,
         file_setattr,
         name_to_handle_at,
+        inotify_add_watch,
     ]
 };
 
@@ -416,7 +417,6 @@ const LOOKS: &[Sysno] = {
         llistxattr,
         listxattrat,
         file_getattr,
-        inotify_add_watch,
     ]
 };
 

@@ -213,6 +213,8 @@ pub(crate) struct Bearing {
     pub(crate) plan: Plan,
     /// Rights that the envelope refuses exactly where policy does.
     pub(crate) exact: Rights,
+    /// The labelling rules.
+    pub(crate) files: Vec<flask::FileRule>,
 }
 
 impl Bearing {
@@ -252,6 +254,8 @@ pub(crate) struct Gate {
     pub(crate) passage: Passage,
     /// Held by whoever changes the policy.
     pub(crate) changing: Mutex<()>,
+    /// What a descriptor is replaced by that policy has taken back.
+    pub(crate) refusal: OwnedFd,
     /// Opens that wait for a peer.
     pub(crate) waits: file::Waits,
 }

@@ -151,12 +151,6 @@ impl Labels {
         Ok(label)
     }
 
-    /// Whether a rule came with the last change.
-    pub(crate) fn is_new(&self, rule: &flask::FileRule) -> bool {
-        let rules = self.rules.load();
-        rules.len() > 1 && !rules[rules.len() - 2].has(rule)
-    }
-
     /// The label of a file that is known by a former place only.
     pub(crate) fn at_path(&self, path: &Path) -> Arc<Label> {
         let (sid, before) =
@@ -183,10 +177,10 @@ impl Labels {
         found.next().map(|(_, label)| Arc::clone(label))
     }
 
-    /// A file has, by all its names, the label of the one at `path`.
-    pub(crate) fn pin(&self, status: &Status, path: &Path) {
-        let Some(inode) = status.inode() else { return };
-        if let Ok(label) = self.of_file(status, || Ok(path.to_owned())) {
+    /// Labels a file by the rules for `path`; with several names, by all of them.
+    pub(crate) fn relabel(&self, status: &Status, path: &Path, has_other_names: bool) {
+        let label = self.of_file(status, || Ok(path.to_owned()));
+        if let (Some(inode), Ok(label), true) = (status.inode(), label, has_other_names) {
             self.pinned().insert(inode, (label, path.to_owned()));
         }
     }

@@ -21,9 +21,11 @@ use avc::Stats;
 use flask::{Class, LabelRules, Question, SecurityServer, Sid, Unreachable, perm};
 use labelling::{BadRule, PathRules};
 use landlock::{ABI, Access, AccessFs};
+use rustix::fs::{Mode as Permissions, OFlags};
 use std::{
     ffi::OsString,
     io::Write,
+    os::fd::OwnedFd,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -160,6 +162,8 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
     let Job { enforce, audit, started: on_start, .. } = job;
     let job = Job { audit: None, started: None, ..job };
     let prepared = prepare(&job, &*server)?;
+    // From a user namespace on, this process may not open that any more.
+    let refusal = refusal().map_err(system("open /proc/self/io"))?;
     let entered = launch::enter_view(&prepared.spec)?;
     let program = filter::compile(prepared.traps)?;
     let flags = if job.wait_killable { libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV } else { 0 };
@@ -184,12 +188,17 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
         sockets: Manager::new(Arc::clone(&server), enforce.sockets),
         labels: Labels::new(prepared.rules),
         paths: KnownPaths::new(prepared.plan.domains.clone()),
-        bearing: ArcSwap::from_pointee(Bearing { plan: prepared.plan, exact: prepared.exact }),
+        endpoints: Endpoints::new(&prepared.labels),
+        bearing: ArcSwap::from_pointee(Bearing {
+            plan: prepared.plan,
+            exact: prepared.exact,
+            files: prepared.labels.files,
+        }),
         reads_pass: prepared.traps.reads_pass(),
         passage: Passage::default(),
         changing: std::sync::Mutex::default(),
+        refusal,
         subjects,
-        endpoints: Endpoints::new(&prepared.labels),
         audit: Arc::clone(&audit),
         absent: prepared.spec.view.absent.clone(),
         ids: (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw()),
@@ -212,6 +221,12 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
     let (denials, dropped) = audit.denials();
     let audit_failure = audit.failure();
     Ok(Report { outcome, decisions: gate.decisions(), denials, dropped, audit_failure })
+}
+
+/// A file that nobody in the sandbox can read: the kernel asks, at each read of `/proc/PID/io`, whether the reader might
+/// trace the process, and says `EACCES`.
+fn refusal() -> rustix::io::Result<OwnedFd> {
+    rustix::fs::open("/proc/self/io", OFlags::RDONLY | OFlags::CLOEXEC, Permissions::empty())
 }
 
 fn system(what: &'static str) -> impl Fn(rustix::io::Errno) -> RunError {

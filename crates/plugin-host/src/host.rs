@@ -123,11 +123,18 @@ impl PluginHost {
     fn call_version(&self, version: &Version, request: &[u8]) -> Result<Vec<u8>, CallFailure> {
         may_call(&self.gate, self.own, version)?;
         let mut instance = version.lease()?;
-        let result = instance.fill(request).and_then(|()| instance.run());
-        version.note(&result);
-        let reply = instance.reply(result?).to_vec();
-        version.give_back(instance);
-        Ok(reply)
+        match instance.fill(request).and_then(|()| instance.run()) {
+            Ok(len) => {
+                version.note_reply();
+                let reply = instance.reply(len).to_vec();
+                version.give_back(instance);
+                Ok(reply)
+            }
+            Err(failure) => {
+                version.note_failure(&failure);
+                Err(failure)
+            }
+        }
     }
 
     /// An instance of the plugin's present version for one caller, for calls in a row without looking it up again.
@@ -186,7 +193,8 @@ impl PluginHost {
         self.gate.journal.all()
     }
 
-    /// How many decisions were asked for, and where they were found.
+    /// How many decisions were asked for, and where they were found. Those that an instance has kept count as found
+    /// at the hint, when its call by name or its session ends.
     #[must_use]
     pub fn avc_stats(&self) -> avc::Stats {
         self.gate.avc.stats()
@@ -244,8 +252,7 @@ impl PluginHost {
 }
 
 /// Whether the host may call a version, and the version be called.
-#[inline]
-pub(crate) fn may_call(gate: &Gate, own: Sid, version: &Version) -> Result<(), CallFailure> {
+fn may_call(gate: &Gate, own: Sid, version: &Version) -> Result<(), CallFailure> {
     let question = Question { ssid: own, tsid: version.plugin.sid, tclass: Class::Plugin };
     if !gate.allows(&version.plugin.name, question, perm::CALL, &version.host_hint, || None) {
         return Err(CallFailure::Denied);

@@ -1,6 +1,6 @@
 //! A running instance of a plugin, wherever it runs.
 
-use crate::{isolated::Isolated, kernel::Kernel, native::Native};
+use crate::{calls::Calls, isolated::Isolated, kernel::Kernel, native::Native};
 use ecode::CallError;
 
 /// Why a call gave no reply.
@@ -75,6 +75,15 @@ impl Instance {
             Self::Isolated(isolated) => isolated.run(),
             Self::Native(native) => native.run(),
             Self::Kernel(kernel) => kernel.run(),
+        }
+    }
+
+    /// Counts what was asked since the last time in the host's statistics.
+    pub(crate) fn settle(&mut self) {
+        match self {
+            Self::Isolated(isolated) => isolated.calls().settle(),
+            Self::Native(native) => native.hosted().with(Calls::settle),
+            Self::Kernel(kernel) => kernel.hosted().with(Calls::settle),
         }
     }
 

@@ -3,7 +3,7 @@
 use crate::{
     calls::{Calls, Timeout},
     imports::Running,
-    instance::{CallFailure, reply_length},
+    instance::CallFailure,
     plugin::Plugin,
 };
 use std::sync::Arc;
@@ -14,16 +14,18 @@ const PAGE: usize = 1 << 16;
 /// Entries that a plugin's tables may have.
 const TABLE_ELEMENTS: usize = 10_000;
 
-/// `handle(in, in_len, out, out_room)`
-type Handle = TypedFunc<(i32, i64, i32, i64), i64>;
+/// `(in, in_len, out, out_room)`
+type Args = (i32, i64, i32, i64);
 
 pub(crate) struct Isolated {
     store: Store<Running>,
     memory: Memory,
-    handle: Handle,
+    handle: TypedFunc<Args, i64>,
     /// What of its memory the host uses for requests and replies: nothing of the plugin's lies there.
     buffers: std::ops::Range<usize>,
     request: std::ops::Range<usize>,
+    /// What `handle` is called with, if the plugin may see the request.
+    args: Args,
     reply_at: usize,
     reply_room: usize,
 }
@@ -63,7 +65,8 @@ impl Isolated {
         let base = base.and_then(|base| base.get(&mut store).i32());
         let base = base.map_or(size, |base| base as u32 as usize).min(size);
         let (buffers, request) = (base..size, base..base);
-        Ok(Self { store, memory, handle, buffers, request, reply_at: base, reply_room: 0 })
+        let args = (addr(base), 0, addr(base), 0);
+        Ok(Self { store, memory, handle, buffers, request, args, reply_at: base, reply_room: 0 })
     }
 
     /// Puts `request` where the plugin will find it, and makes room for its reply.
@@ -76,6 +79,8 @@ impl Isolated {
         self.request = start..start + request.len();
         self.reply_at = self.request.end.next_multiple_of(16);
         self.reply_room = self.buffers.end.saturating_sub(self.reply_at).min(wanted);
+        self.args =
+            (addr(start), request.len() as i64, addr(self.reply_at), self.reply_room as i64);
         self.memory.data_mut(&mut self.store)[self.request.clone()].copy_from_slice(request);
         Ok(())
     }
@@ -103,21 +108,28 @@ impl Isolated {
 
     /// Runs the plugin on the request that is there; the length of its reply. After an error the instance is not
     /// used again.
+    #[inline]
     pub(crate) fn run(&mut self) -> Result<usize, CallFailure> {
-        let may_read = self.store.data_mut().calls.begin();
-        let in_len = if may_read {
-            self.request.len() as i64
-        } else {
+        let mut args = self.args;
+        if !self.calls().begin() {
             self.memory.data_mut(&mut self.store)[self.request.clone()].fill(0);
-            i64::from(crate::EACCES)
-        };
-        let at = |address: usize| address as u32 as i32;
-        let args = (at(self.request.start), in_len, at(self.reply_at), self.reply_room as i64);
+            args.1 = i64::from(crate::EACCES);
+        }
         let length = self.handle.call(&mut self.store, args);
-        let may_write = self.store.data_mut().calls.end();
-        let length = length.map_err(|error| failure(&error))?;
-        let reply = reply_length(length, self.reply_room)?;
-        Ok(if may_write { reply } else { 0 })
+        let may_write = self.calls().end();
+        // Written out, so that a good length goes straight to the caller: moving a `Result` costs more than the rest.
+        match length {
+            Ok(length) if length as u64 <= self.reply_room as u64 => {
+                Ok(if may_write { length as usize } else { 0 })
+            }
+            Ok(length) => Err(CallFailure::BadReply(length)),
+            Err(error) => Err(failure(&error)),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn calls(&mut self) -> &mut Calls {
+        &mut self.store.data_mut().calls
     }
 
     /// The first `len` bytes of the reply.
@@ -127,6 +139,11 @@ impl Isolated {
     }
 }
 
+fn addr(at: usize) -> i32 {
+    at as u32 as i32
+}
+
+#[cold]
 fn failure(error: &wasmtime::Error) -> CallFailure {
     if error.is::<Timeout>() {
         return CallFailure::Timeout;

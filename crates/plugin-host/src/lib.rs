@@ -51,6 +51,7 @@ mod imports;
 mod instance;
 mod isolated;
 mod kernel;
+mod leave;
 mod limits;
 mod native;
 mod objects;

@@ -3,7 +3,7 @@
 use super::{
     ApplyError,
     held::{Comparison, Finding, Subject},
-    inject::Injector,
+    inject::{Call, Injector},
     receipt::{Action, Held, Holder, Manner, Receipt},
     stop::Stopped,
 };
@@ -13,8 +13,9 @@ use crate::{
     label::{Status, file_kind},
     plan::{Plan, Rights},
     process,
-    sys::{memory::sealed_nothing, ptrace, socket::disconnect, thread},
+    sys::{memory::sealed_nothing, socket::disconnect, thread},
 };
+use flask::FileRule;
 use labelling::{PathRules, stem_dir};
 use rustix::{
     fs::{FileType, Mode, OFlags},
@@ -22,10 +23,10 @@ use rustix::{
     process::{Pid, Signal},
 };
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeSet, HashMap, HashSet},
     os::fd::{AsFd, OwnedFd},
-    path::Path,
-    sync::mpsc::Sender,
+    path::{Path, PathBuf},
+    sync::{Arc, mpsc::Sender},
     time::{Duration, Instant},
 };
 use syscalls::Sysno;
@@ -56,13 +57,13 @@ struct Change<'a> {
     stopped: Stopped<'a>,
     receipt: Receipt,
     comparison: Comparison<'a>,
-    /// What a revoked descriptor is replaced by.
-    refusal: OwnedFd,
     /// What revoked memory is replaced by.
     nothing: OwnedFd,
     /// Processes that wait in the kernel and hold something, with what they hold.
     late: Vec<(Subject, Vec<Finding>)>,
     killed: BTreeSet<u32>,
+    /// Names of the processes that held something.
+    names: HashMap<u32, String>,
 }
 
 impl<'a> Change<'a> {
@@ -82,17 +83,19 @@ impl<'a> Change<'a> {
         if gate.reads_pass && manner != Manner::Kill && old.plan.loses_reads(&plan) {
             return Err(ApplyError::Reads);
         }
-        let refusal = refusal(gate)?;
         let nothing = sealed_nothing()?;
+        let prepared = began.elapsed();
+        let began = Instant::now();
         let exact = if plan.same_files(&old.plan) { old.exact } else { Rights::empty() };
         let seqno = gate.server.seqno()?;
         let stuck = gate.passage.close(SLOW_CALL);
         gate.labels.change(rules);
         gate.endpoints.change(&labels);
-        gate.bearing.store(std::sync::Arc::new(Bearing { plan, exact }));
+        let changed = changed(&old.files, &labels.files);
+        gate.bearing.store(Arc::new(Bearing { plan, exact, files: labels.files }));
         gate.paths.forget();
         gate.reset(seqno);
-        let all_names = pin(gate, &labels.files);
+        let all_names = relabel(gate, &changed);
         let stopped = match Stopped::all(gate) {
             Ok(stopped) => stopped,
             Err(error) => {
@@ -103,6 +106,7 @@ impl<'a> Change<'a> {
         let receipt = Receipt {
             seqno: seqno.0,
             complete: all_names,
+            prepared,
             threads: stopped.count() as u32,
             stopped: began.elapsed(),
             ..Receipt::default()
@@ -114,10 +118,10 @@ impl<'a> Change<'a> {
             stopped,
             receipt,
             comparison: Comparison::new(gate),
-            refusal,
             nothing,
             late: Vec::new(),
             killed: BTreeSet::new(),
+            names: HashMap::new(),
         };
         change.end_calls(&stuck);
         Ok(change)
@@ -156,8 +160,7 @@ impl<'a> Change<'a> {
     fn end_calls(&mut self, stuck: &[u32]) {
         for tid in stuck {
             let Ok(identity) = caller::identity(&self.gate.view, *tid) else { continue };
-            let finding =
-                Finding::new(Held::Call, "a call that takes long", flask::AccessVector::ALL);
+            let finding = Finding::vague(Held::Call, "a call that takes long");
             self.kill(identity.pid, &[finding], "it was decided before the change");
         }
     }
@@ -220,7 +223,7 @@ impl<'a> Change<'a> {
     }
 
     fn unknown(&mut self, pid: u32, error: Errno) {
-        let finding = Finding::new(Held::Unknown, "unknown", flask::AccessVector::ALL);
+        let finding = Finding::vague(Held::Unknown, "unknown");
         self.kill(pid, &[finding], &format!("it cannot be looked into: {error}"));
     }
 
@@ -229,63 +232,108 @@ impl<'a> Change<'a> {
         if self.manner == Manner::Kill {
             return self.kill(who.pid, &findings, "");
         }
-        let mut injector: Option<Injector<'a>> = None;
-        let mut replaced: Option<i32> = None;
-        let mut nothing: Option<i32> = None;
-        let mut failed: Vec<(Finding, Errno)> = Vec::new();
-        for finding in findings {
-            let needs_thread = finding.socket.is_none();
-            if needs_thread && injector.is_none() {
-                let made = tid.ok_or(Errno::SRCH);
-                match made.and_then(|tid| Injector::new(self.gate, &mut self.stopped, tid)) {
-                    Ok(made) => injector = Some(made),
-                    Err(error) => {
-                        failed.push((finding, error));
-                        continue;
-                    }
+        let (sockets, rest): (Vec<_>, Vec<_>) =
+            findings.into_iter().partition(|finding| finding.socket.is_some());
+        let mut done: Vec<(Finding, Result<Action>)> = Vec::new();
+        for finding in sockets {
+            let ended = finding.socket.as_ref().map_or(Err(Errno::BADF), |socket| {
+                if matches!(finding.held, Held::InFlight(_)) {
+                    empty(socket)
+                } else {
+                    end_connection(socket)
                 }
-            }
-            let done = match (&finding.held, &finding.socket, &injector) {
-                (Held::InFlight(_), Some(socket), _) => {
-                    super::flight::empty(socket.as_fd()).map(|()| Action::ShutDown)
-                }
-                (_, Some(socket), _) => end_connection(socket),
-                (Held::Descriptor(fd), _, Some(injector)) => {
-                    let refusal = self.refusal.as_fd();
-                    replace(injector, refusal, &mut replaced, *fd, finding.cloexec)
-                }
-                (Held::Mapping(start, end), _, Some(injector)) => {
-                    let nothing = nothing_in(injector, self.nothing.as_fd(), &mut nothing);
-                    nothing.and_then(|fd| unmap(injector, fd, *start, *end, finding.protection))
-                }
-                (Held::Watch(fd, number), _, Some(injector)) => {
-                    let args = [*fd as u64, *number as u64, 0, 0, 0, 0];
-                    injector.call(Sysno::inotify_rm_watch, args).map(|_| Action::Removed)
-                }
-                _ => Err(Errno::NOTSUP),
+            });
+            done.push((finding, ended));
+        }
+        if !rest.is_empty() {
+            let injector = tid.ok_or(Errno::SRCH);
+            let injector =
+                injector.and_then(|tid| Injector::new(self.gate, &mut self.stopped, tid));
+            let results = match injector {
+                Ok(injector) => self.repair_through(&injector, &rest),
+                Err(error) => vec![Err(error); rest.len()],
             };
-            match done {
+            done.extend(rest.into_iter().zip(results));
+        }
+        let mut failed = Vec::new();
+        let mut why = String::new();
+        for (finding, result) in done {
+            match result {
                 Ok(action) => self.note(who.pid, &finding, action, ""),
-                Err(error) => failed.push((finding, error)),
+                Err(error) => {
+                    why = format!("it could not be repaired: {error}");
+                    failed.push(finding);
+                }
             }
         }
-        if let (Some(fd), Some(injector)) = (nothing, &injector) {
-            let _ = injector.call(Sysno::close, [fd as u64, 0, 0, 0, 0, 0]);
-        }
-        if let Some((_, error)) = failed.first() {
-            let why = format!("it could not be repaired: {error}");
-            let failed: Vec<Finding> = failed.into_iter().map(|(finding, _)| finding).collect();
+        if !failed.is_empty() {
             self.kill(who.pid, &failed, &why);
         }
     }
 
+    /// Repairs descriptors, mappings and watches by calls in the place of the process.
+    fn repair_through(&self, injector: &Injector<'_>, findings: &[Finding]) -> Vec<Result<Action>> {
+        let is_mapping = |finding: &&Finding| matches!(finding.held, Held::Mapping(..));
+        let nothing = findings.iter().find(is_mapping).map(|_| injector.give(self.nothing.as_fd()));
+        let flags = descriptor_flags(injector, findings);
+        let mut first: Option<(i32, Result<()>)> = None;
+        let mut calls: Vec<Call> = Vec::new();
+        // For each finding, what the calls come to: the result of one of them, or one already there.
+        let mut plans: Vec<std::result::Result<(usize, Action), Result<Action>>> = Vec::new();
+        for (finding, flags) in findings.iter().zip(flags) {
+            let call = match (finding.held, &first, &nothing) {
+                (Held::Descriptor(fd), None, _) => {
+                    let result = injector.replace(self.gate.refusal.as_fd(), fd, flags != 0);
+                    first = Some((fd, result));
+                    plans.push(Err(result.map(|()| Action::Replaced)));
+                    continue;
+                }
+                (Held::Descriptor(fd), Some((first, Ok(()))), _) => Ok((
+                    (Sysno::dup3, [*first as u64, fd as u64, flags, 0, 0, 0]),
+                    Action::Replaced,
+                )),
+                (Held::Descriptor(_), Some((_, Err(error))), _) => Err(*error),
+                (Held::Mapping(start, end), _, Some(Ok(fd))) => {
+                    // Pages beyond the end of a file: who touches them gets `SIGBUS`.
+                    let flags = (libc::MAP_SHARED | libc::MAP_FIXED) as u64;
+                    let args = [start, end - start, finding.protection, flags, *fd as u64, 0];
+                    Ok(((Sysno::mmap, args), Action::Unmapped))
+                }
+                (Held::Mapping(..), _, Some(Err(error))) => Err(*error),
+                (Held::Watch(fd, number), ..) => {
+                    let args = [fd as u64, number as u64, 0, 0, 0, 0];
+                    Ok(((Sysno::inotify_rm_watch, args), Action::Removed))
+                }
+                _ => Err(Errno::NOTSUP),
+            };
+            plans.push(match call {
+                Ok((call, action)) => {
+                    calls.push(call);
+                    Ok((calls.len() - 1, action))
+                }
+                Err(error) => Err(Err(error)),
+            });
+        }
+        let results = injector.calls(&calls);
+        if let Some(Ok(fd)) = nothing {
+            let _ = injector.call(Sysno::close, [fd as u64, 0, 0, 0, 0, 0]);
+        }
+        let outcome = |plan: std::result::Result<(usize, Action), Result<Action>>| match plan {
+            Ok((index, action)) => results[index].map(|_| action),
+            Err(result) => result,
+        };
+        plans.into_iter().map(outcome).collect()
+    }
+
     fn note(&mut self, pid: u32, finding: &Finding, action: Action, reason: &str) {
-        let comm = caller::identity(&self.gate.view, pid).map(|it| it.comm).unwrap_or_default();
+        let name = || caller::identity(&self.gate.view, pid).map(|it| it.comm);
+        let comm = self.names.entry(pid).or_insert_with(|| name().unwrap_or_default()).clone();
         self.receipt.holders.push(Holder {
             pid,
             comm,
             held: finding.held,
             object: finding.object.clone(),
+            lost: finding.lost.iter().map(|it| (*it).to_owned()).collect(),
             action,
             reason: reason.to_owned(),
             after: self.began.elapsed(),
@@ -324,58 +372,25 @@ fn send(pid: u32, signal: Signal) -> Result<()> {
     rustix::process::kill_process(Pid::from_raw(pid as i32).ok_or(Errno::SRCH)?, signal)
 }
 
-/// A file that the monitor can open, and that nobody in the sandbox can read: the kernel asks, at each read of
-/// `/proc/PID/io`, whether the reader might trace the process, and says `EACCES`.
-fn refusal(gate: &Gate) -> Result<OwnedFd> {
-    let flags = OFlags::RDONLY | OFlags::CLOEXEC;
-    rustix::fs::openat(&gate.view.proc, "self/io", flags, Mode::empty())
-}
-
-/// Puts the refusal in the place of descriptor `fd`. The first comes from the monitor, the others are duplicates of it.
-fn replace(
-    injector: &Injector<'_>,
-    refusal: std::os::fd::BorrowedFd<'_>,
-    first: &mut Option<i32>,
-    fd: i32,
-    cloexec: bool,
-) -> Result<Action> {
-    match *first {
-        None => {
-            injector.replace(refusal, fd, cloexec)?;
-            *first = Some(fd);
-        }
-        Some(first) => {
-            let flags = if cloexec { libc::O_CLOEXEC as u64 } else { 0 };
-            injector.call(Sysno::dup3, [first as u64, fd as u64, flags, 0, 0, 0])?;
-        }
-    }
-    Ok(Action::Replaced)
-}
-
-/// The number that a file without content has in the process.
-fn nothing_in(
-    injector: &Injector<'_>,
-    nothing: std::os::fd::BorrowedFd<'_>,
-    known: &mut Option<i32>,
-) -> Result<u64> {
-    let fd = match *known {
-        Some(fd) => fd,
-        None => *known.insert(injector.give(nothing)?),
+/// For each finding, the flags of its descriptor as dup3(2) takes them.
+fn descriptor_flags(injector: &Injector<'_>, findings: &[Finding]) -> Vec<u64> {
+    let call = |finding: &Finding| match finding.held {
+        Held::Descriptor(fd) => Some((Sysno::fcntl, [fd as u64, libc::F_GETFD as u64, 0, 0, 0, 0])),
+        _ => None,
     };
-    Ok(fd as u64)
+    let mut results =
+        injector.calls(&findings.iter().filter_map(call).collect::<Vec<_>>()).into_iter();
+    let flags = |finding| {
+        let got = call(finding).and_then(|_| results.next()?.ok());
+        let closed_on_exec = got.is_some_and(|flags| flags & libc::FD_CLOEXEC as u64 != 0);
+        if closed_on_exec { libc::O_CLOEXEC as u64 } else { 0 }
+    };
+    findings.iter().map(flags).collect()
 }
 
-/// Puts pages beyond the end of a file in the place of a mapping: who touches them gets `SIGBUS`.
-fn unmap(
-    injector: &Injector<'_>,
-    nothing: u64,
-    start: u64,
-    end: u64,
-    protection: u64,
-) -> Result<Action> {
-    let flags = (libc::MAP_SHARED | libc::MAP_FIXED) as u64;
-    injector.call(Sysno::mmap, [start, end - start, protection, flags, nothing, 0])?;
-    Ok(Action::Unmapped)
+/// Throws away what a socket would receive.
+fn empty(socket: &OwnedFd) -> Result<Action> {
+    super::flight::empty(socket.as_fd()).map(|()| Action::ShutDown)
 }
 
 /// Ends a connection; a stream of TCP by a reset.
@@ -383,8 +398,7 @@ fn end_connection(socket: &OwnedFd) -> Result<Action> {
     use rustix::net::{AddressFamily, sockopt};
     let is_unix = sockopt::socket_domain(socket)? == AddressFamily::UNIX;
     if is_unix {
-        super::flight::empty(socket.as_fd())?;
-        return Ok(Action::ShutDown);
+        return empty(socket);
     }
     if sockopt::socket_type(socket)? == rustix::net::SocketType::STREAM {
         disconnect(socket.as_fd())?;
@@ -396,45 +410,42 @@ fn end_connection(socket: &OwnedFd) -> Result<Action> {
     Ok(Action::ShutDown)
 }
 
-/// Labels files with several names that a new rule is about, so that it holds for them by all their names; whether all
-/// were found.
-fn pin(gate: &Gate, rules: &[flask::FileRule]) -> bool {
-    let mut left = MOST_FILES;
-    let mut stems: Vec<_> = rules
-        .iter()
-        .filter(|rule| gate.labels.is_new(rule))
-        .map(|rule| stem_dir(&rule.path))
-        .collect();
+/// Where the files lie that one list of rules speaks of and the other does not, or otherwise.
+fn changed(old: &[FileRule], new: &[FileRule]) -> Vec<PathBuf> {
+    let key = |rule: &FileRule| (rule.path.clone(), rule.sid);
+    let [old, new] = [old, new].map(|rules| rules.iter().map(key).collect::<HashSet<_>>());
+    let mut stems: Vec<_> =
+        old.symmetric_difference(&new).map(|(path, _)| stem_dir(path)).collect();
     stems.sort();
     stems.dedup_by(|inner, outer| inner.starts_with(outer));
-    stems.iter().all(|stem| pin_below(gate, stem, &mut left))
+    stems
 }
 
-fn pin_below(gate: &Gate, directory: &Path, left: &mut usize) -> bool {
-    let Ok(entries) = std::fs::read_dir(directory) else { return true };
-    for entry in entries.flatten() {
-        if *left == 0 {
-            return false;
-        }
-        *left -= 1;
-        let path = entry.path();
-        let Ok(kind) = entry.file_type() else { continue };
-        if kind.is_dir() {
-            let is_mount_of_processes = directory == Path::new("/") && path == Path::new("/proc");
-            if !is_mount_of_processes && !pin_below(gate, &path, left) {
-                return false;
-            }
-            continue;
-        }
-        let names = || rustix::fs::lstat(&path).map(|stat| stat.st_nlink);
-        let is_about = gate.labels.has_changed(&path, file_kind(FileType::RegularFile));
-        if kind.is_file() && is_about && names().is_ok_and(|names| names > 1) {
-            let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            let opened = rustix::fs::open(&path, flags, Mode::empty());
-            if let Ok(status) = opened.and_then(|file| Status::of(file.as_fd())) {
-                gate.labels.pin(&status, &path);
-            }
+/// Labels anew the files below `stems` whose rule has changed, also those that nobody opens again: a file has the new
+/// label by all its names, and is known by its number. Whether all were found.
+fn relabel(gate: &Gate, stems: &[PathBuf]) -> bool {
+    let mut left = MOST_FILES;
+    stems.iter().all(|stem| relabel_below(gate, stem, &mut left))
+}
+
+fn relabel_below(gate: &Gate, at: &Path, left: &mut usize) -> bool {
+    if *left == 0 {
+        return false;
+    }
+    *left -= 1;
+    let Ok(stat) = rustix::fs::lstat(at) else { return true };
+    let kind = FileType::from_raw_mode(stat.st_mode);
+    if gate.labels.has_changed(at, file_kind(kind)) {
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let opened = rustix::fs::open(at, flags, Mode::empty());
+        if let Ok(status) = opened.and_then(|file| Status::of(file.as_fd())) {
+            gate.labels.relabel(&status, at, kind != FileType::Directory && stat.st_nlink > 1);
         }
     }
-    true
+    // What the kernel makes up as it is looked at has one name and no end.
+    if kind != FileType::Directory || at == Path::new("/proc") {
+        return true;
+    }
+    let Ok(entries) = std::fs::read_dir(at) else { return true };
+    entries.flatten().all(|entry| relabel_below(gate, &entry.path(), left))
 }

@@ -5,7 +5,9 @@ mod change;
 mod flight;
 mod held;
 mod inject;
+mod maps;
 mod receipt;
+mod sockets;
 mod stop;
 
 use crate::gate::Gate;

@@ -115,10 +115,20 @@ impl Registers {
 
     /// What the call that has just ended returned.
     pub(crate) fn result(&self) -> Result<u64> {
-        match self.0.rax.cast_signed() {
-            error @ -4095..=-1 => Err(Errno::from_raw_os_error(-error as i32)),
-            _ => Ok(self.0.rax),
-        }
+        result(self.0.rax)
+    }
+
+    /// The same, about to run the code at `code` on the table from `table` to `end`; of a call that was interrupted,
+    /// nothing is left.
+    pub(crate) fn running(&self, code: u64, table: u64, end: u64) -> Self {
+        Self(libc::user_regs_struct {
+            rip: code,
+            rbx: table,
+            rbp: end,
+            orig_rax: u64::MAX,
+            eflags: 0x202,
+            ..self.0
+        })
     }
 
     /// The same, about to make a call by the `syscall` instruction at `gadget`; of a call that was interrupted, nothing
@@ -138,6 +148,14 @@ impl Registers {
             r9,
             ..self.0
         })
+    }
+}
+
+/// What a system call means that returns `word`.
+pub(crate) fn result(word: u64) -> Result<u64> {
+    match word.cast_signed() {
+        error @ -4095..=-1 => Err(Errno::from_raw_os_error(-error as i32)),
+        _ => Ok(word),
     }
 }
 

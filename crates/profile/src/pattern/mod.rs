@@ -3,8 +3,10 @@
 //! A pattern is a list of components. One without globs takes the path and everything below it; one with
 //! globs takes what it matches, and what lies below only when it ends in `/**`.
 
+mod common;
 mod parse;
 
+pub(crate) use common::Entangled;
 pub(crate) use parse::parse;
 
 /// A set of absolute paths. Two patterns are equal when their regular expressions are.
