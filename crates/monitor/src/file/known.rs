@@ -41,6 +41,12 @@ impl Known {
     }
 }
 
+/// Threads whose working directories are remembered.
+const DIRECTORIES: usize = 32;
+
+/// A thread's number and its working directory.
+type Directories = [Option<(u32, Arc<OwnedFd>)>; DIRECTORIES];
+
 /// Saves the walk to an object for a decision after which the program walks itself. Somebody outside may change what a
 /// path leads to: then a decision that the kernel repeats is made, and recorded, on the former object.
 #[derive(Debug)]
@@ -50,19 +56,17 @@ pub(crate) struct KnownPaths {
     /// Whether directories with a label keep their entries.
     fixed: Mutex<HashMap<Sid, bool>>,
     /// Working directories of threads at a former call, by the threads' numbers.
-    directories: Mutex<[Option<(u32, Arc<OwnedFd>)>; Self::DIRECTORIES]>,
+    directories: Mutex<Directories>,
 }
 
 impl KnownPaths {
     /// Beyond, it starts anew: about 4 MiB.
     const MOST: usize = 16_384;
-    /// Threads whose working directories are remembered.
-    const DIRECTORIES: usize = 32;
 
     /// For a sandbox that holds processes of `domains`.
     pub(crate) fn new(domains: Vec<Sid>) -> Self {
-        let directories = Mutex::new([const { None }; Self::DIRECTORIES]);
-        Self { domains, known: Mutex::default(), fixed: Mutex::default(), directories }
+        let (known, fixed, directories) = Default::default();
+        Self { domains, known, fixed, directories }
     }
 
     /// Knows nothing any more: policy has changed.
@@ -113,7 +117,7 @@ impl KnownPaths {
             return Status::of_path(CWD, name.path, flags).ok();
         }
         let tid = caller.call.tid;
-        let remembered = lock(&self.directories)[tid as usize % Self::DIRECTORIES].clone();
+        let remembered = lock(&self.directories)[tid as usize % DIRECTORIES].clone();
         let (_, cwd) = remembered.filter(|(of, _)| name.dirfd == libc::AT_FDCWD && *of == tid)?;
         // An empty path leads nowhere, as no flag says otherwise.
         Status::of_path(cwd.as_fd(), name.path, flags).ok()
@@ -123,12 +127,12 @@ impl KnownPaths {
     pub(crate) fn remember_directory(&self, caller: Caller<'_>) {
         let Some(Ok(cwd)) = caller.cwd.get().map(OwnedFd::try_clone) else { return };
         let tid = caller.call.tid;
-        lock(&self.directories)[tid as usize % Self::DIRECTORIES] = Some((tid, Arc::new(cwd)));
+        lock(&self.directories)[tid as usize % DIRECTORIES] = Some((tid, Arc::new(cwd)));
     }
 
     /// Knows no working directory any more: somebody is about to change one.
     pub(crate) fn forget_directories(&self) {
-        *lock(&self.directories) = [const { None }; Self::DIRECTORIES];
+        *lock(&self.directories) = Directories::default();
     }
 
     /// Whether no domain may change an entry of a directory above `path`. Processes change what `/proc` holds.
