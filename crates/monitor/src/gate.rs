@@ -409,8 +409,8 @@ impl Gate {
             // Soundness is not asked for: the whole run was started without decisions.
             return Ok(Answer::Continue);
         }
-        let who = std::cell::OnceCell::new();
-        let caller = Caller { view: &self.view, call, who: &who };
+        let (who, cwd) = (std::cell::OnceCell::new(), std::cell::OnceCell::new());
+        let caller = Caller { view: &self.view, call, who: &who, cwd: &cwd };
         let number = Sysno::new(call.nr as usize).ok_or(Errno::NOSYS)?;
         let ssid = self.subjects.sid(self, caller)?;
         let asker = Asker { gate: self, caller, ssid, number };

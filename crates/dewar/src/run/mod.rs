@@ -5,6 +5,7 @@ mod journal;
 mod prepare;
 mod summary;
 
+use crate::output::tell;
 use monitor::launch::{Inherited, Outcome};
 use monitor::layers::Probe;
 use monitor::{Enforce, Mode};
@@ -53,12 +54,17 @@ pub(crate) fn run(request: &RunRequest, inherited: Inherited) -> anyhow::Result<
     let record = RunRecord::new(request, &profile, &report);
     let kept = journal.and_then(|journal| journal.keep(&record));
     if let Outcome::NotExecuted(errno) = report.outcome {
-        eprintln!("dewar: cannot execute `{}`: {errno}", request.command[0].display());
+        tell!("dewar: cannot execute `{}`: {errno}", request.command[0].display());
     }
     summary::print(request, &record);
+    if let Some(error) = report.audit_failure {
+        tell!(
+            "dewar: decisions are missing from the audit trail, which could not be written: {error}"
+        );
+    }
     if let Err(error) = kept {
         // A full disk, or a home that is read-only. How the command ended is worth more.
-        eprintln!(
+        tell!(
             "dewar: cannot keep the record of this run, so `dewar explain` will not know it: {error:#}"
         );
     }
