@@ -116,7 +116,7 @@ fn resolve(amendment: &mut Amendment) {
     let AmendedObject::Network { addresses, .. } = &mut amendment.object else { return };
     match surroundings::resolve(&name) {
         Ok(found) => *addresses = found,
-        Err(error) => eprintln!(
+        Err(error) => crate::output::tell!(
             "dewar: `{name}` has no address now ({error}); those that the run knew by that name are meant"
         ),
     }

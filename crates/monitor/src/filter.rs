@@ -446,6 +446,10 @@ pub(crate) fn compile(traps: Traps) -> Result<Vec<sock_filter>, TooLong> {
     set(REFUSED, &EPERM.into());
     set(DECIDED, &Action::Notify.into());
     set(LOOKS, &looks.into());
+    if !traps.reads_pass() {
+        // The monitor remembers working directories.
+        set(&[Sysno::chdir, Sysno::fchdir], &Action::Notify.into());
+    }
     set(IPC, &if traps.private_ipc { Action::Allow } else { EPERM }.into());
     for (call, rule) in special(traps) {
         set(&[call], &rule);

@@ -131,10 +131,16 @@ impl View {
 
     /// The processes of the sandbox: all that descend from its first, and those left to the monitor.
     pub(crate) fn inside(&self) -> Result<Vec<u32>> {
+        let own = std::process::id();
         let mut found = Vec::new();
-        let mut parents = vec![self.init, std::process::id()];
+        let mut parents = vec![self.init, own];
         while let Some(parent) = parents.pop() {
-            for child in self.children(parent).unwrap_or_default() {
+            // Orphans come here and go: the kernel's list leaves others out when one ends while it is read.
+            let changes = parent == self.init || parent == own;
+            let Some(children) = self.children_twice(parent, changes) else {
+                return Ok(self.pids()?.into_iter().filter(|pid| self.is_inside(*pid)).collect());
+            };
+            for child in children {
                 if child != self.init && !found.contains(&child) {
                     found.push(child);
                     parents.push(child);
@@ -142,6 +148,24 @@ impl View {
             }
         }
         Ok(found)
+    }
+
+    /// The children of a process; of one whose children change, when two looks agree.
+    fn children_twice(&self, pid: u32, changes: bool) -> Option<Vec<u32>> {
+        const MOST: u32 = 4;
+        let mut children = self.children(pid).unwrap_or_default();
+        for _ in 0..MOST {
+            let again = if changes {
+                self.children(pid).unwrap_or_default()
+            } else {
+                return Some(children);
+            };
+            if again == children {
+                return Some(children);
+            }
+            children = again;
+        }
+        None
     }
 
     /// The threads of a process.
@@ -413,8 +437,8 @@ impl Gate {
             // Soundness is not asked for: the whole run was started without decisions.
             return Ok(Answer::Continue);
         }
-        let who = std::cell::OnceCell::new();
-        let caller = Caller { view: &self.view, call, who: &who };
+        let (who, cwd) = (std::cell::OnceCell::new(), std::cell::OnceCell::new());
+        let caller = Caller { view: &self.view, call, who: &who, cwd: &cwd };
         let number = Sysno::new(call.nr as usize).ok_or(Errno::NOSYS)?;
         let ssid = self.subjects.sid(self, caller)?;
         let asker = Asker { gate: self, caller, ssid, number };

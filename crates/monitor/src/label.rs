@@ -55,6 +55,16 @@ impl Status {
         Ok(Self::from_statx(&rustix::fs::statx(fd, c"", flags, Self::MASK)?))
     }
 
+    /// Asks about what `path` leads to from `base`.
+    pub(crate) fn of_path(
+        base: BorrowedFd<'_>,
+        path: &Path,
+        flags: AtFlags,
+    ) -> rustix::io::Result<Self> {
+        let flags = flags | AtFlags::STATX_DONT_SYNC;
+        Ok(Self::from_statx(&rustix::fs::statx(base, path, flags, Self::MASK)?))
+    }
+
     /// What [`Status::from_statx`] needs.
     pub(crate) const MASK: StatxFlags =
         StatxFlags::TYPE.union(StatxFlags::INO).union(StatxFlags::BTIME);

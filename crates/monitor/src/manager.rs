@@ -73,6 +73,14 @@ impl Manager {
     }
 }
 
+impl Manager {
+    /// Whether policy grants it and wants no record of that.
+    pub(crate) fn passes(&self, q: Question, requested: AccessVector, hint: &Hint) -> bool {
+        let passes = |verdict: avc::Verdict| verdict.granted() && verdict.audit.is_empty();
+        !self.decides || self.avc.has_perm(q, requested, hint).is_ok_and(passes)
+    }
+}
+
 impl From<Denied> for Errno {
     fn from(_: Denied) -> Self {
         Self::ACCESS

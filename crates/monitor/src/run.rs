@@ -123,6 +123,8 @@ pub struct Report {
     pub denials: Vec<Record>,
     /// Further kinds of denial that were not kept.
     pub dropped: u64,
+    /// Why the trail of every decision lacks some, if it does.
+    pub audit_failure: Option<std::io::Error>,
 }
 
 /// Rights that the program exercises itself where they are exact; all else is done on its behalf.
@@ -217,7 +219,8 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
     let _ = sandbox.let_go_of_streams();
     let outcome = sandbox.wait()?;
     let (denials, dropped) = audit.denials();
-    Ok(Report { outcome, decisions: gate.decisions(), denials, dropped })
+    let audit_failure = audit.failure();
+    Ok(Report { outcome, decisions: gate.decisions(), denials, dropped, audit_failure })
 }
 
 /// A file that nobody in the sandbox can read: the kernel asks, at each read of `/proc/PID/io`, whether the reader might

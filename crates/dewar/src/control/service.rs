@@ -69,7 +69,7 @@ impl Endpoint {
             };
             // Without it the run goes on; it only cannot be asked.
             if thread::Builder::new().name("control".into()).spawn(serve).is_err() {
-                eprintln!("dewar: cannot start a thread, so this run cannot be changed");
+                crate::output::tell!("dewar: cannot start a thread, so this run cannot be changed");
             }
         }
     }

@@ -9,6 +9,7 @@ mod summary;
 use crate::{
     control::{Endpoint, Run},
     failure::Usage,
+    output::tell,
 };
 use anyhow::bail;
 use monitor::launch::{Inherited, Outcome};
@@ -78,7 +79,7 @@ pub(crate) fn run(request: &RunRequest, inherited: Inherited) -> anyhow::Result<
                 serve(control);
             }));
         }
-        Err(error) => eprintln!("dewar: this run cannot be asked or changed: {error:#}"),
+        Err(error) => tell!("dewar: this run cannot be asked or changed: {error:#}"),
     }
     let report = monitor::run(job, server)?;
     let names = (id, profile.compiled.name.as_str());
@@ -86,12 +87,17 @@ pub(crate) fn run(request: &RunRequest, inherited: Inherited) -> anyhow::Result<
     drop(endpoint);
     let kept = journal.and_then(|journal| journal.keep(&record));
     if let Outcome::NotExecuted(errno) = report.outcome {
-        eprintln!("dewar: cannot execute `{}`: {errno}", request.command[0].display());
+        tell!("dewar: cannot execute `{}`: {errno}", request.command[0].display());
     }
     summary::print(request, &record);
+    if let Some(error) = report.audit_failure {
+        tell!(
+            "dewar: decisions are missing from the audit trail, which could not be written: {error}"
+        );
+    }
     if let Err(error) = kept {
         // A full disk, or a home that is read-only. How the command ended is worth more.
-        eprintln!(
+        tell!(
             "dewar: cannot keep the record of this run, so `dewar explain` will not know it: {error:#}"
         );
     }

@@ -352,7 +352,7 @@ impl Drop for WayBack<'_> {
         }
         if let Err(error) = self.go() {
             // Neither policy is known to hold. The sandbox ends with this process.
-            eprintln!(
+            crate::output::tell!(
                 "dewar: a change of policy failed halfway, and so did the way back ({error}); the run ends"
             );
             std::process::exit(crate::failure::SETUP.into());

@@ -1,7 +1,7 @@
 //! From the command line and the profile to what the monitor runs.
 
 use super::RunRequest;
-use crate::surroundings;
+use crate::{output::tell, surroundings};
 use anyhow::{Context as _, bail};
 use monitor::launch::{Inherited, Limits, Namespaces};
 use monitor::layers::{Layers, Probe};
@@ -91,7 +91,7 @@ fn insist(request: &RunRequest, layers: &Layers) -> anyhow::Result<()> {
                 layer.without,
             );
         }
-        eprintln!("dewar: DEGRADED: without `{}` {}", layer.name, layer.without);
+        tell!("dewar: DEGRADED: without `{}` {}", layer.name, layer.without);
     }
     Ok(())
 }
@@ -99,7 +99,7 @@ fn insist(request: &RunRequest, layers: &Layers) -> anyhow::Result<()> {
 /// A workspace that holds the home is most likely the wrong directory to start in.
 fn warn_of_wide_workspace(variables: &Variables) {
     if variables.home.starts_with(&variables.workspace) {
-        eprintln!(
+        tell!(
             "dewar: WARNING: the workspace `{}` holds your whole home: what the profile grants in the workspace it grants in \
              all of it, but for what it hides. Start in the directory that the command is about, or name it by --workspace",
             variables.workspace.display()
@@ -114,19 +114,19 @@ fn private_directory() -> anyhow::Result<tempfile::TempDir> {
 
 /// What `--verbose` says before the start.
 fn tell(compiled: &Compiled, protection: &Protection, layers: &Layers) {
-    eprintln!(
+    tell!(
         "dewar: {}: {}",
         compiled.name,
         compiled.description.as_deref().unwrap_or("no description")
     );
-    eprintln!("dewar: namespaces: {}", protection.namespaces.names().join(" "));
-    eprintln!("dewar: Landlock version: {}", layers.landlock_version());
+    tell!("dewar: namespaces: {}", protection.namespaces.names().join(" "));
+    tell!("dewar: Landlock version: {}", layers.landlock_version());
     for host in compiled.hosts.iter().filter(|host| host.error.is_some()) {
         let error = host.error.as_deref().unwrap_or_default();
-        eprintln!("dewar: {} is not reachable: {error}", host.host);
+        tell!("dewar: {} is not reachable: {error}", host.host);
     }
     for layer in layers.layers.iter().filter(|layer| !layer.available) {
-        eprintln!("dewar: without `{}` {}", layer.name, layer.without);
+        tell!("dewar: without `{}` {}", layer.name, layer.without);
     }
 }
 

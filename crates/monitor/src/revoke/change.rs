@@ -5,7 +5,7 @@ use super::{
     held::{Comparison, Finding, Subject},
     inject::{Call, Injector},
     receipt::{Action, Held, Holder, Manner, Receipt},
-    stop::Stopped,
+    stop::{self, Stopped},
 };
 use crate::{
     caller,
@@ -13,7 +13,7 @@ use crate::{
     label::{Status, file_kind},
     plan::{Plan, Rights},
     process,
-    sys::{memory::sealed_nothing, socket::disconnect, thread},
+    sys::{memory::sealed_nothing, socket::disconnect, thread::same_descriptors},
 };
 use flask::FileRule;
 use labelling::{PathRules, stem_dir};
@@ -131,11 +131,9 @@ impl<'a> Change<'a> {
     fn finish(mut self, receipts: &Sender<Outcome>) {
         let processes = self.stopped.processes();
         self.receipt.processes = processes.len() as u32;
+        self.look_into_refused();
         for (pid, threads) in &processes {
-            self.look_into(*pid, threads.first().copied());
-        }
-        for pid in std::mem::take(&mut self.stopped.refused) {
-            self.look_into_refused(pid);
+            self.look_into(*pid, threads);
         }
         let late: BTreeSet<u32> = self.late.iter().map(|(who, _)| who.pid).collect();
         let early = processes.keys().copied().filter(|pid| !late.contains(pid)).collect();
@@ -143,7 +141,8 @@ impl<'a> Change<'a> {
         reopen(self.gate);
         self.stopped.release(&early);
         for (who, findings) in std::mem::take(&mut self.late) {
-            match self.stopped.wait_for(who.pid, LATE) {
+            let able = |tid: u32| same_descriptors(tid, who.tid);
+            match self.stopped.wait_for(who.pid, able, LATE) {
                 Some(tid) => self.repair(who, Some(tid), findings),
                 None => self.kill(who.pid, &findings, "it waits in the kernel"),
             }
@@ -165,60 +164,48 @@ impl<'a> Change<'a> {
         }
     }
 
-    fn look_into(&mut self, pid: u32, stopped: Option<u32>) {
-        let Ok(ssid) = process::label_of(self.gate, pid) else {
-            // It has no label yet, and has done nothing that needs one; what it inherited, its parent holds, too.
-            return self.look_as(pid, flask::InitialSid::Unlabeled.into(), stopped);
+    fn look_into(&mut self, pid: u32, stopped: &[u32]) {
+        let ssid = process::label_of(self.gate, pid).ok();
+        let held = match self.comparison.everything(pid, ssid) {
+            Ok(held) => held,
+            Err(error) => return self.unknown(pid, error),
         };
-        self.look_as(pid, ssid, stopped);
-    }
-
-    fn look_as(&mut self, pid: u32, ssid: flask::Sid, stopped: Option<u32>) {
-        let who = |tid| Subject { pid, tid, ssid };
-        let tids = self.gate.view.threads(pid).unwrap_or_default();
-        let mut tables: Vec<u32> = Vec::new();
-        for tid in &tids {
-            if !tables.iter().any(|other| thread::same_descriptors(*other, *tid)) {
-                tables.push(*tid);
-            }
-        }
-        for (index, tid) in tables.iter().enumerate() {
-            let mut findings = match self.comparison.descriptors(who(*tid)) {
-                Ok(findings) => findings,
-                Err(Errno::NOENT | Errno::SRCH) => continue,
-                Err(error) => return self.unknown(pid, error),
-            };
-            if index == 0 {
-                match self.comparison.mappings(who(*tid)) {
-                    Ok(maps) => findings.extend(maps),
-                    Err(Errno::NOENT | Errno::SRCH) => {}
-                    Err(error) => return self.unknown(pid, error),
-                }
-            }
+        let only = held.len() == 1;
+        for (who, findings) in held.into_iter().filter(|(_, findings)| !findings.is_empty()) {
             // Calls in its place are made by a thread that uses this very table.
-            let own = stopped.filter(|it| *it == *tid || tables.len() == 1);
-            let own = own.or_else(|| (tables.len() > 1).then_some(*tid));
-            match own {
-                _ if findings.is_empty() => {}
-                Some(own) => self.repair(who(*tid), Some(own), findings),
-                None => self.late.push((who(*tid), findings)),
+            let able = |tid: &&u32| only || same_descriptors(**tid, who.tid);
+            match stopped.iter().find(able) {
+                Some(tid) => self.repair(who, Some(*tid), findings),
+                None => self.late.push((who, findings)),
             }
         }
     }
 
-    /// A process that somebody else traces cannot be repaired, or even stopped.
-    fn look_into_refused(&mut self, pid: u32) {
-        let ssid = process::label_of(self.gate, pid);
-        let who =
-            Subject { pid, tid: pid, ssid: ssid.unwrap_or(flask::InitialSid::Unlabeled.into()) };
-        let held = self.comparison.descriptors(who).and_then(|mut findings| {
-            findings.extend(self.comparison.mappings(who)?);
-            Ok(findings)
-        });
-        match held {
-            Ok(findings) if findings.is_empty() => {}
-            Ok(findings) => self.kill(pid, &findings, "another process traces it"),
-            Err(error) => self.unknown(pid, error),
+    /// Processes that others trace cannot be repaired, or even stopped: those that hold something are killed. They run
+    /// meanwhile, and can hand things to each other, so this ends only when none of those left has anything.
+    fn look_into_refused(&mut self) {
+        let until = Instant::now() + LATE;
+        loop {
+            let refused = self.stopped.refused.clone();
+            let mut found = false;
+            for pid in refused.into_iter().filter(|pid| stop::lives(self.gate, *pid)) {
+                if self.killed.contains(&pid) {
+                    found = true;
+                    continue;
+                }
+                let ssid = process::label_of(self.gate, pid).ok();
+                match self.comparison.everything(pid, ssid).map(all) {
+                    Ok(findings) if findings.is_empty() => continue,
+                    Ok(findings) => self.kill(pid, &findings, "another process traces it"),
+                    Err(error) => self.unknown(pid, error),
+                }
+                found = true;
+            }
+            if !found || Instant::now() > until {
+                self.receipt.complete &= !found;
+                return;
+            }
+            std::thread::sleep(Duration::from_micros(200));
         }
     }
 
@@ -268,6 +255,17 @@ impl<'a> Change<'a> {
         }
         if !failed.is_empty() {
             self.kill(who.pid, &failed, &why);
+        } else if !self.stopped.refused.is_empty() {
+            self.verify(who);
+        }
+    }
+
+    /// A process that could not be stopped may share memory with the one that was repaired, and so have had a hand in it.
+    fn verify(&mut self, who: Subject) {
+        match self.comparison.everything(who.pid, who.ssid).map(all) {
+            Ok(findings) if findings.is_empty() => {}
+            Ok(findings) => self.kill(who.pid, &findings, "its repair was interfered with"),
+            Err(error) => self.unknown(who.pid, error),
         }
     }
 
@@ -358,6 +356,10 @@ impl<'a> Change<'a> {
             let _ = send(*pid, signal);
         }
     }
+}
+
+fn all(held: Vec<(Subject, Vec<Finding>)>) -> Vec<Finding> {
+    held.into_iter().flat_map(|(_, findings)| findings).collect()
 }
 
 /// Lets calls in again, and answers those that came meanwhile.

@@ -1,11 +1,12 @@
 //! What a process holds that policy does not grant any more.
 
-use super::receipt::Held;
+use super::{receipt::Held, stop::is_alive};
 use crate::{
     caller::read_text,
     file::class_of,
     gate::Gate,
     label::{Label, Status},
+    sys::thread::same_descriptors,
 };
 use flask::{AccessVector, Class, Question, Sid, perm};
 use rustix::{
@@ -57,10 +58,13 @@ impl Finding {
     }
 }
 
+/// A subject, an object's label before and after the change, and its class.
+type Key = (Option<Sid>, Sid, Sid, Class);
+
 /// Compares the policy before and after a change.
 pub(super) struct Comparison<'a> {
     pub(super) gate: &'a Gate,
-    lost: RefCell<HashMap<(Sid, Sid, Sid, Class), AccessVector>>,
+    lost: RefCell<HashMap<Key, AccessVector>>,
 }
 
 /// The proc file system's directory of one table of descriptors, and whose it is.
@@ -69,7 +73,9 @@ pub(super) struct Subject {
     pub(super) pid: u32,
     /// A thread that uses the table.
     pub(super) tid: u32,
-    pub(super) ssid: Sid,
+    /// `None` for an orphan whose parent was killed before it had a label: it may do nothing new, and what it holds may
+    /// be from any domain.
+    pub(super) ssid: Option<Sid>,
 }
 
 impl<'a> Comparison<'a> {
@@ -77,13 +83,27 @@ impl<'a> Comparison<'a> {
         Self { gate, lost: RefCell::default() }
     }
 
-    /// What `ssid` may no longer do to an object that was labelled `before` and is labelled `now`. Who cannot say what
-    /// was granted before says everything.
-    pub(super) fn lost(&self, ssid: Sid, (before, now): (Sid, Sid), tclass: Class) -> AccessVector {
+    /// What `ssid` may no longer do to an object that was labelled `before` and is labelled `now`.
+    pub(super) fn lost(
+        &self,
+        ssid: Option<Sid>,
+        (before, now): (Sid, Sid),
+        tclass: Class,
+    ) -> AccessVector {
         let key = (ssid, before, now, tclass);
         if let Some(lost) = self.lost.borrow().get(&key) {
             return *lost;
         }
+        let bearing = self.gate.bearing.load();
+        let ssids = ssid.as_ref().map_or(bearing.plan.domains.as_slice(), std::slice::from_ref);
+        let lost = ssids.iter().map(|ssid| self.lost_by(*ssid, (before, now), tclass));
+        let lost = lost.fold(AccessVector::NONE, |all, lost| all | lost);
+        self.lost.borrow_mut().insert(key, lost);
+        lost
+    }
+
+    /// Who cannot say what was granted before says everything.
+    fn lost_by(&self, ssid: Sid, (before, now): (Sid, Sid), tclass: Class) -> AccessVector {
         let server = &self.gate.server;
         let granted = |decision: flask::Decision| {
             if decision.permissive { AccessVector::ALL } else { decision.allowed }
@@ -91,17 +111,52 @@ impl<'a> Comparison<'a> {
         let before = server.compute_av_before(Question { ssid, tsid: before, tclass });
         let now = server.compute_av(Question { ssid, tsid: now, tclass });
         let now = now.map_or(AccessVector::NONE, granted);
-        let lost = before.map_or(AccessVector::ALL, granted).missing_from(now);
-        self.lost.borrow_mut().insert(key, lost);
-        lost
+        before.map_or(AccessVector::ALL, granted).missing_from(now)
     }
 
-    pub(super) fn lost_file(&self, ssid: Sid, label: &Label, class: Class) -> AccessVector {
+    pub(super) fn lost_file(&self, ssid: Option<Sid>, label: &Label, class: Class) -> AccessVector {
         self.lost(ssid, (label.before(), label.sid), class)
     }
 
+    /// All that a process holds: for each of its tables of descriptors, with the memory that all share in the first.
+    pub(super) fn everything(
+        &self,
+        pid: u32,
+        ssid: Option<Sid>,
+    ) -> Result<Vec<(Subject, Vec<Finding>)>> {
+        let mut all = Vec::new();
+        for tid in self.tables(pid) {
+            let who = Subject { pid, tid, ssid };
+            let held = self.descriptors(who).and_then(|mut findings| {
+                if all.is_empty() {
+                    findings.extend(self.mappings(who)?);
+                }
+                Ok(findings)
+            });
+            match held {
+                Ok(findings) => all.push((who, findings)),
+                // It has ended meanwhile.
+                Err(Errno::NOENT | Errno::SRCH) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(all)
+    }
+
+    /// Of the threads of a process that have not ended, one for each table of descriptors.
+    fn tables(&self, pid: u32) -> Vec<u32> {
+        let mut tables: Vec<u32> = Vec::new();
+        for tid in self.gate.view.threads(pid).unwrap_or_default() {
+            let known = || tables.iter().any(|other| same_descriptors(*other, tid));
+            if is_alive(self.gate, tid) && !known() {
+                tables.push(tid);
+            }
+        }
+        tables
+    }
+
     /// What lies in the table of descriptors that a thread uses.
-    pub(super) fn descriptors(&self, who: Subject) -> Result<Vec<Finding>> {
+    fn descriptors(&self, who: Subject) -> Result<Vec<Finding>> {
         let gate = self.gate;
         let name = format!("{}/task/{}/fd", who.pid, who.tid);
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;

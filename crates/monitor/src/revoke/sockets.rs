@@ -12,7 +12,7 @@ use crate::{
     socket::{class_of as socket_class, endpoint_label, unix_label},
     sys::socket::option,
 };
-use flask::{AccessVector, Class, perm};
+use flask::{AccessVector, Class, InitialSid, perm};
 use rustix::{
     fs::FileType,
     io::{Errno, Result},
@@ -50,7 +50,8 @@ impl Comparison<'_> {
                 self.unix(who, fd, class, &socket)
             }
             _ => {
-                let lost = self.lost(who.ssid, (who.ssid, who.ssid), class) & perm::socket::CREATE;
+                let own = who.ssid.unwrap_or(InitialSid::Init.into());
+                let lost = self.lost(who.ssid, (own, own), class) & perm::socket::CREATE;
                 let object = format!("a {class}");
                 (!lost.is_empty()).then(|| Finding::new(Held::Connection(fd), object, class, lost))
             }

@@ -129,17 +129,21 @@ impl<'a> Stopped<'a> {
         processes
     }
 
-    /// Waits until a thread of `pid` has stopped.
-    pub(super) fn wait_for(&mut self, pid: u32, patience: Duration) -> Option<u32> {
+    /// Waits until one of the threads of `pid` has stopped that are `able` to do what is to be done.
+    pub(super) fn wait_for(
+        &mut self,
+        pid: u32,
+        able: impl Fn(u32) -> bool,
+        patience: Duration,
+    ) -> Option<u32> {
         let until = Instant::now() + patience;
         loop {
             self.look();
-            let mut own = self.threads.iter().filter(|(_, thread)| thread.pid == pid);
+            let own = self.threads.iter().filter(|(tid, it)| it.pid == pid && able(**tid));
             if let Some((tid, _)) = own.clone().find(|(_, thread)| thread.signal.is_some()) {
                 return Some(*tid);
             }
-            own.next()?;
-            if Instant::now() > until {
+            if own.count() == 0 || Instant::now() > until {
                 return None;
             }
             std::thread::sleep(PAUSE);
@@ -224,7 +228,13 @@ fn let_go(tid: u32, signal: i32) {
     }
 }
 
-fn is_alive(gate: &Gate, tid: u32) -> bool {
+/// Whether a process has a thread that has not ended.
+pub(super) fn lives(gate: &Gate, pid: u32) -> bool {
+    gate.view.threads(pid).unwrap_or_default().into_iter().any(|tid| is_alive(gate, tid))
+}
+
+/// Whether a thread has not ended.
+pub(super) fn is_alive(gate: &Gate, tid: u32) -> bool {
     let stat = caller::read_text(&gate.view, &format!("{tid}/stat")).unwrap_or_default();
     let state = stat.rsplit_once(") ").map_or("", |(_, rest)| rest);
     !state.is_empty() && !state.starts_with(['Z', 'X'])

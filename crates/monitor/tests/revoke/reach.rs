@@ -20,10 +20,14 @@ pub(crate) const CASES: &[Case] = cases![
     threads_in_a_loop_lose_it,
     a_parent_of_a_vfork_is_repaired,
     a_traced_process_is_killed,
+    sharing_with_a_traced_process_helps_nobody,
+    orphans_without_a_label_lose_it,
     a_stopped_process_stays_stopped,
     who_is_to_be_killed_is,
     who_is_to_be_signalled_is,
     what_the_kernel_reads_alone_is_not_taken_halfway,
+    a_build_goes_through_many_changes_unharmed,
+    other_programs_go_through_many_changes_unharmed,
 ];
 
 fn check(ran: &Ran, want: &serde_json::Value) {
@@ -286,6 +290,97 @@ said["end"] = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     assert_eq!(ran.actions("descriptor"), ["killed"]);
 }
 
+/// The traced one runs on while the others stand still, and shares their descriptors and memory.
+fn sharing_with_a_traced_process_helps_nobody(stage: &Stage) {
+    stage.file(
+        "share.c",
+        r#"
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/ptrace.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static volatile int traced;
+static int copier(void *unused) {
+    ptrace(PTRACE_TRACEME, 0, 0, 0);
+    traced = 1;
+    for (;;)
+        for (int fd = 10; fd < 200; fd++)
+            dup2(fd == 10 ? 9 : fd - 1, fd);
+}
+int main(void) {
+    struct stat st;
+    dup2(open("secret", O_RDONLY), 9);
+    char *stack = malloc(1 << 16);
+    clone(copier, stack + (1 << 16), CLONE_VM | CLONE_FILES | SIGCHLD, 0);
+    while (!traced)
+        ;
+    close(open("ready", O_CREAT | O_WRONLY, 0600));
+    while (stat("changed", &st) != 0)
+        usleep(1000);
+    int readable = 0;
+    char c;
+    for (int fd = 3; fd < 300; fd++)
+        readable += pread(fd, &c, 1, 0) == 1;
+    printf("%d\n", readable);
+}
+"#,
+    );
+    let ran = stage.without_secret(
+        r#"
+said["built"] = subprocess.run(["cc", "-w", "-o", "share", "share.c"]).returncode
+sharer = subprocess.Popen(["./share"], stdout=subprocess.PIPE)
+out = sharer.communicate()[0]
+said["readable"] = int(out or 0)
+while not os.path.exists("changed"):
+    time.sleep(0.002)
+"#,
+    );
+    check(&ran, &json!({ "built": 0, "readable": 0 }));
+    assert!(ran.is_complete(), "{}", ran.receipt);
+}
+
+/// With several domains, a process has a label when it first asks for something, from its parent; whose parent was killed
+/// before has none.
+fn orphans_without_a_label_lose_it(stage: &Stage) {
+    let domains = "[domains.other]\nexec = ['/usr/bin/other']\n";
+    let deny = format!("[files]\ndeny = ['${{workspace}}/secret*']\n{domains}");
+    let ran = stage.change(
+        (domains, &deny),
+        "\"repair\"",
+        r#"
+go, start = os.pipe()
+back, answer = os.pipe()
+parent = os.fork()
+if parent == 0:
+    fd = os.open("secret", os.O_RDONLY)
+    if os.fork() == 0:
+        os.write(answer, b"here")
+        os.read(go, 1)
+        try:
+            os.write(answer, os.pread(fd, 6, 0))
+        except OSError as error:
+            os.write(answer, errno.errorcode[error.errno].encode())
+        os.read(go, 1)
+    os.read(go, 1)
+os.read(back, 4)
+os.kill(parent, signal.SIGKILL)
+os.waitpid(parent, 0)
+change()
+os.write(start, b"g")
+said["orphan"] = os.read(back, 10).decode() if select.select([back], [], [], 3)[0] else "dead"
+"#,
+    );
+    check(&ran, &json!({ "orphan": "EACCES" }));
+    assert!(ran.is_complete());
+}
+
 fn a_stopped_process_stays_stopped(stage: &Stage) {
     let ran = stage.without_secret(
         r#"
@@ -340,4 +435,77 @@ fn what_the_kernel_reads_alone_is_not_taken_halfway(stage: &Stage) {
     let ran = stage.change(("mode = 'fast'\n", deny), "\"repair\"", "change()\n");
     let error = ran.receipt["error"].as_str().expect("an error");
     assert!(error.contains("mode `fast`"), "{error}");
+}
+
+/// Both profiles allow what the build does; all that changes is about other files.
+fn a_build_goes_through_many_changes_unharmed(stage: &Stage) {
+    let deny = "[files]\ndeny = ['${workspace}/secret*']\n";
+    let ran = stage.change(
+        ("", deny),
+        "toggle",
+        r##"
+for number in range(12):
+    with open(f"part{number}.c", "w") as part:
+        part.write(f"#include <stdio.h>\n#include <stdlib.h>\nint part{number}(int x) {{ return x * {number} + 1; }}\n")
+with open("main.c", "w") as main:
+    names = [f"part{number}" for number in range(12)]
+    main.write("#include <stdio.h>\n" + "".join(f"int {name}(int);\n" for name in names))
+    main.write("int main(void) { int x = 1;\n" + "".join(f"x = {name}(x) % 10007;\n" for name in names))
+    main.write('printf("%d\\n", x); return 0; }\n')
+with open("Makefile", "w") as makefile:
+    makefile.write("OBJECTS := main.o $(patsubst %.c,%.o,$(wildcard part*.c))\nprogram: $(OBJECTS)\n\tcc -o $@ $^\n")
+said["make"] = subprocess.run(["make", "-s", "-j2"]).returncode
+said["result"] = int(subprocess.run(["./program"], capture_output=True).stdout)
+x = 1
+for number in range(12):
+    x = (x * number + 1) % 10007
+said["right"] = x == said.pop("result")
+"##,
+    );
+    check(&ran, &json!({ "make": 0, "right": true }));
+    let lines = |name: &str| -> Vec<serde_json::Value> {
+        let text = std::fs::read_to_string(stage.path().join(name)).expect("a log");
+        text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+    };
+    let changes = lines("changes");
+    assert!(changes.len() > 5, "only {} changes", changes.len());
+    assert!(changes.iter().all(|change| change["complete"] == true), "{changes:?}");
+    let decisions = lines("audit");
+    assert!(decisions.len() > 500, "only {} decisions", decisions.len());
+    for decision in &decisions {
+        let time = decision["time"].as_f64().expect("a time");
+        let mut earlier = changes
+            .iter()
+            .rev()
+            .filter(|change| change["time"].as_f64().is_some_and(|it| it < time));
+        let newest = earlier.next().map_or(1, |change| change["seqno"].as_u64().expect("a number"));
+        assert!(decision["seqno"].as_u64() >= Some(newest), "{decision} after change {newest}");
+    }
+    eprintln!("{} changes, {} decisions", changes.len(), decisions.len());
+}
+
+fn other_programs_go_through_many_changes_unharmed(stage: &Stage) {
+    let ran = stage.change(
+        ("", "[files]\ndeny = ['${workspace}/secret*']\n"),
+        "toggle",
+        r#"
+os.environ.update(HOME=os.getcwd(), GIT_AUTHOR_NAME="a", GIT_AUTHOR_EMAIL="a@b", GIT_COMMITTER_NAME="a",
+    GIT_COMMITTER_EMAIL="a@b", PYTHONDONTWRITEBYTECODE="1")
+def run(name, script):
+    ran = subprocess.run(["bash", "-c", "set -e; " + script], capture_output=True, text=True)
+    said[name] = ran.stdout.strip() if ran.returncode == 0 else ran.stderr
+run("git", "git init -q one; cd one; for i in 1 2 3; do echo $i > f$i; git add f$i; git commit -qm $i; done;"
+    " git gc -q; cd ..; git clone -q one two; cd two; git log --format=%s | tr '\\n' ' '")
+run("pipes", "seq 1 20000 | sort -rn | uniq | tail -n +2 | awk '{ s += $1 } END { print s }'")
+run("jobs", "for i in 1 2 3 4; do (sleep 0.$i; echo $i) & done; wait")
+run("tar", "tar cf - one | tar tf - | wc -l | grep -q . && echo ok")
+run("threads", "python3 -c 'import concurrent.futures as f; print(sum(f.ThreadPoolExecutor(8).map(lambda x: len(open(\"public\").read()), range(400))))'")
+run("processes", "python3 -c 'import multiprocessing as m; print(sum(m.Pool(3).map(abs, range(-300, 0))))'")
+"#,
+    );
+    let want = json!({
+        "git": "3 2 1", "pipes": "199990000", "jobs": "1\n2\n3\n4", "tar": "ok", "threads": "5600",
+        "processes": "45150",
+    });
+    check(&ran, &want);
 }

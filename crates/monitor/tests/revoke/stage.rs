@@ -134,6 +134,7 @@ impl Stage {
         let mut command = Command::new(program());
         command.arg("--as-dewar").arg(self.path()).arg(manner);
         command.args(["python3", "script.py"]).current_dir(self.path());
+        command.env("PATH", "/usr/local/bin:/usr/bin:/bin");
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         if self.user == User::Ordinary && rustix::process::geteuid().is_root() {
             command.uid(ORDINARY).gid(ORDINARY);
