@@ -21,7 +21,7 @@ pub(crate) struct ObjectArgs {
     object: OneObject,
 
     /// Of files, only what changes them
-    #[arg(long, requires = "file")]
+    #[arg(long, conflicts_with_all = ["net", "unix", "exec", "all"])]
     write: bool,
 }
 
