@@ -17,7 +17,8 @@ Examples:
   dewar doctor                         what this machine can enforce
 
 Exit status:
-  that of the command, once it was started (128 + N if signal N killed it; 124 after its time limit)
+  that of the command, once it was started (128 + N if signal N killed it; 124 after its time
+  limit)
   2    wrong use: the command line, or a mistake in a profile; nothing was started
   125  Dewar itself failed to set up; nothing was started
   126  the command was found, but not executed

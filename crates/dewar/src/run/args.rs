@@ -12,12 +12,12 @@ Examples:
   dewar run -p ./build.toml --stats -- make   a profile of your own; how decisions were found
   dewar run --audit - -- ls                   every decision, as JSON lines on standard error
 
-Standard input, output, signals, job control and the exit status are the command's own. What it leaves running ends
-with it. If something was denied, one
-line on standard error says so at the end; `dewar explain` tells the rest.
+Standard input, output, signals, job control and the exit status are the command's own. What it
+leaves running ends with it. If something was denied, one line on standard error says so at the
+end; `dewar explain` tells the rest.
 
-Exit status: the command's; 2 for wrong use, 125 if Dewar failed to set up, 126 and 127 if the command could not be
-executed or found.";
+Exit status: the command's; 2 for wrong use, 125 if Dewar failed to set up, 126 and 127 if the
+command could not be executed or found.";
 
 /// Run a command under a policy.
 ///
