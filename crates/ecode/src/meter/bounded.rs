@@ -170,6 +170,10 @@ impl Counting<'_> {
         let (inner, outer) = (self.reg(Ty::I32), self.reg(Ty::I32));
         let (op, ty, a) = (plan.op, plan.ty, Operand::Reg(plan.var));
         let mut insts = if behind == a { on_leaving } else { Vec::new() };
+        if behind != a && !plan.takes_bound() {
+            // It is that already. So the loop need not keep what it was before the last turn.
+            insts.push(Inst::Copy { ty, dst: plan.var, src: last });
+        }
         insts.push(Inst::Cmp { op, ty, dst: outer, a: behind, b: bound });
         let cond = Operand::Reg(outer);
         let behind = self.block(insts, Term::Branch { cond, then: resumes, other: plan.leaves });

@@ -29,6 +29,10 @@ use crate::ir::{
 };
 use fixed::Fixed;
 
+/// Turns of fixed loops outside of other loops that are counted where a function is entered; many small functions are
+/// not to make the counter wrap before some loop or call looks at it.
+const MAX_AT_ENTRY: i64 = 1 << 16;
+
 impl Module {
     /// The same program, which counts its turns. Nothing is removed from it afterwards: that would join what has
     /// been taken apart.
@@ -66,14 +70,19 @@ fn takes_time(module: &Module, body: Option<&Body>) -> bool {
 fn count(body: &mut Body, shares: &impl Fn(&Callee) -> bool) {
     body.regs.push(Ty::I32);
     let turns = Reg(body.regs.len() as u32 - 1);
-    straight(body, turns, shares);
-    enter(body, turns);
+    let calls = straight(body, turns, shares);
+    enter(body, turns, calls);
     body.drop_unreached();
     let preds = body.predecessors();
     let dominators = Dominators::new(&preds);
     match body.loops(&preds, &dominators) {
         Some(loops) => {
-            Counting { body, turns, preds, dominators, fixed: Vec::new() }.all(loops);
+            let mut counting = Counting { body, turns, preds, dominators, fixed: Vec::new() };
+            counting.all(loops);
+            let rest: i64 = counting.fixed.iter().map(|fixed| fixed.turns).sum();
+            if rest > 0 {
+                body.blocks[0].insts.insert(1, take(turns, Operand::Int(rest.min(MAX_AT_ENTRY))));
+            }
             body.drop_unreached();
         }
         None => in_place(body, turns),
@@ -110,13 +119,16 @@ fn keep(body: &mut Body) {
     }
 }
 
-/// What lies in blocks: calls that count too, loops that were counted before, returns.
-fn straight(body: &mut Body, turns: Reg, shares: &impl Fn(&Callee) -> bool) {
+/// What lies in blocks: calls that count too, loops that were counted before, returns. Returns whether there are
+/// such calls.
+fn straight(body: &mut Body, turns: Reg, shares: &impl Fn(&Callee) -> bool) -> bool {
+    let mut calls = false;
     for block in &mut body.blocks {
         let mut insts = Vec::with_capacity(block.insts.len());
         for inst in std::mem::take(&mut block.insts) {
             match inst {
                 Inst::Call { ref callee, .. } if shares(callee) => {
+                    calls = true;
                     insts.push(Inst::SetTurnsLeft { src: Operand::Reg(turns) });
                     insts.push(inst);
                     insts.push(Inst::TurnsLeft { dst: turns });
@@ -130,15 +142,20 @@ fn straight(body: &mut Body, turns: Reg, shares: &impl Fn(&Callee) -> bool) {
         }
         block.insts = insts;
     }
+    calls
 }
 
-/// A first block that counts the call.
-fn enter(body: &mut Body, turns: Reg) {
+/// A first block. It counts the call if the function calls others: one that does not is counted by them or by their
+/// loops, as are its own loops.
+fn enter(body: &mut Body, turns: Reg, calls: bool) {
     let old = BlockId(body.blocks.len() as u32);
     for block in &mut body.blocks {
         block.term.retarget(|to| if to == BlockId(0) { old } else { to });
     }
-    let insts = vec![Inst::TurnsLeft { dst: turns }, take(turns, Operand::Int(1)), tick(turns)];
+    let mut insts = vec![Inst::TurnsLeft { dst: turns }];
+    if calls {
+        insts.extend([take(turns, Operand::Int(1)), tick(turns)]);
+    }
     let first = std::mem::replace(&mut body.blocks[0], Block { insts, term: Term::Jump(old) });
     body.blocks.push(first);
 }
