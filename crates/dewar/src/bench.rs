@@ -19,7 +19,7 @@ use bench::{
 };
 use clap::{Args, Subcommand};
 use serde::Serialize;
-use std::{ffi::OsString, path::PathBuf};
+use std::{ffi::OsString, io::Write as _, path::PathBuf};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -149,24 +149,26 @@ fn worker() -> anyhow::Result<Worker> {
     Ok(Worker { program, arguments: vec!["bench".into(), "worker".into()] })
 }
 
-/// Native, and Dewar in every configuration that is worth a row.
-fn configs(measure: &MeasureArgs) -> anyhow::Result<Vec<Config>> {
+/// Dewar with these flags, on the workspace.
+fn dewar(name: &str, kind: Kind, flags: &[&str], description: &str) -> anyhow::Result<Config> {
     let program = std::env::current_exe().context("cannot tell which program this is")?;
     let program = program.to_str().context("the path of this program is not Unicode")?;
-    let dewar = |name: &str, kind, flags: &[&str], description: &str| {
-        let prefix = [&[program, "run", "--workspace", WORKSPACE], flags, &["--"]].concat();
-        Config::new(name, kind, &prefix, description)
-    };
+    let prefix = [&[program, "run", "--workspace", WORKSPACE], flags, &["--"]].concat();
+    Ok(Config::new(name, kind, &prefix, description))
+}
+
+/// Native, and Dewar in every configuration that is worth a row.
+fn configs(measure: &MeasureArgs) -> anyhow::Result<Vec<Config>> {
     let all = ["--mode", "all"];
     let only = |manager| [&all[..], &["--enforce", manager]].concat();
     let mut configs = vec![
         Config::native(),
-        dewar("base", Kind::Base, &only("off"), "same launch, same interposition, no decisions"),
-        dewar("dewar all", Kind::Dewar, &all, "every open, fork and exec decided"),
-        dewar("dewar fast", Kind::Dewar, &["--mode", "fast"], "reads left to the envelope"),
-        dewar("only files", Kind::Dewar, &only("files"), "the other object managers pass"),
-        dewar("only processes", Kind::Dewar, &only("processes"), "the other object managers pass"),
-        dewar("only sockets", Kind::Dewar, &only("sockets"), "the other object managers pass"),
+        dewar("base", Kind::Base, &only("off"), "same launch, same interposition, no decisions")?,
+        dewar("dewar all", Kind::Dewar, &all, "every open, fork and exec decided")?,
+        dewar("dewar fast", Kind::Dewar, &["--mode", "fast"], "reads left to the envelope")?,
+        dewar("only files", Kind::Dewar, &only("files"), "the other object managers pass")?,
+        dewar("only processes", Kind::Dewar, &only("processes"), "the other object managers pass")?,
+        dewar("only sockets", Kind::Dewar, &only("sockets"), "the other object managers pass")?,
     ];
     if !measure.no_peers {
         configs.extend(peers::found());
@@ -195,13 +197,23 @@ fn compare(workload: Workload, measure: &MeasureArgs) -> anyhow::Result<()> {
     show(measure, &report, |style| table::comparison(&report, style))
 }
 
+/// A profile with a second domain, so that every process has a label of its own to be found.
+const LABELS: &str = "extends = 'workspace'\n[domains.other]\nexec = ['/usr/bin/other']\n";
+
 fn syscalls(measure: &MeasureArgs) -> anyhow::Result<()> {
-    let benchmark = Syscalls {
-        configs: configs(measure)?.into_iter().filter(|config| config.kind != Kind::Peer).collect(),
-        worker: worker()?,
-        medium: Medium::memory(),
-        plan: plan(measure),
-    };
+    let mut labels = tempfile::Builder::new().suffix(".toml").tempfile()?;
+    labels.write_all(LABELS.as_bytes())?;
+    let profile = labels.path().to_str().context("the temporary directory is not Unicode")?;
+    let mut configs = configs(measure)?;
+    configs.retain(|config| config.kind != Kind::Peer);
+    configs.push(dewar(
+        "dewar, labelled processes",
+        Kind::Dewar,
+        &["--mode", "all", "-p", profile],
+        "as `dewar all`, in a policy with two domains",
+    )?);
+    let benchmark =
+        Syscalls { configs, worker: worker()?, medium: Medium::memory(), plan: plan(measure) };
     let report = benchmark.run(&mut progress::on_terminal());
     progress::clear();
     let report = report?;

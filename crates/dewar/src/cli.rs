@@ -2,7 +2,8 @@
 
 use crate::{
     bench::BenchArgs, completions::CompletionsArgs, doctor::DoctorArgs, explain::ExplainArgs,
-    man::ManArgs, plugin::PluginArgs, policy::PolicyArgs, run::RunArgs,
+    grant::GrantArgs, man::ManArgs, plugin::PluginArgs, policy::PolicyArgs, ps::PsArgs,
+    revoke::RevokeArgs, run::RunArgs, top::TopArgs,
 };
 use clap::{Parser, Subcommand};
 
@@ -10,6 +11,7 @@ const AFTER_HELP: &str = "\
 Examples:
   dewar run -- make                    build here; no network, secrets hidden
   dewar run -p build.toml -- npm ci    the same under a profile of your own
+  dewar revoke --net github.com        takes something back while it runs
   dewar explain                        why something was denied, and what would allow it
   dewar policy show --cil workspace    the policy that a profile stands for
   dewar doctor                         what this machine can enforce
@@ -37,6 +39,10 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Run(RunArgs),
+    Ps(PsArgs),
+    Top(TopArgs),
+    Revoke(RevokeArgs),
+    Grant(GrantArgs),
     Explain(ExplainArgs),
     Policy(PolicyArgs),
     Plugin(PluginArgs),

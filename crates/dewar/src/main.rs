@@ -1,18 +1,25 @@
 //! The `dewar` command. See `dewar --help`.
 #![forbid(unsafe_code)]
 
+mod amend;
 mod bench;
 mod cli;
 mod completions;
+mod control;
 mod doctor;
 mod explain;
 mod failure;
+mod grant;
 mod man;
 mod output;
 mod plugin;
 mod policy;
+mod ps;
+mod receipt;
+mod revoke;
 mod run;
 mod surroundings;
+mod top;
 
 use clap::Parser as _;
 use cli::{Cli, Command};
@@ -31,6 +38,10 @@ fn main() -> ExitCode {
 fn dispatch(command: Command, inherited: Inherited) -> anyhow::Result<()> {
     match command {
         Command::Run(args) => run::run(&args.into(), inherited)?.leave(),
+        Command::Ps(args) => ps::run(&args),
+        Command::Top(args) => top::run(&args),
+        Command::Revoke(args) => revoke::run(&args),
+        Command::Grant(args) => grant::run(&args),
         Command::Explain(args) => explain::run(&args),
         Command::Policy(args) => policy::run(&args),
         Command::Plugin(args) => plugin::run(&args),

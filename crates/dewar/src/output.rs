@@ -12,9 +12,27 @@ pub(crate) fn json(value: &impl Serialize) -> serde_json::Result<String> {
 
 /// Writes `text` to standard output. A reader that has gone away is no error.
 pub(crate) fn print(text: &[u8]) -> io::Result<()> {
+    print_while_read(text).map(drop)
+}
+
+/// Writes `text` to standard output; whether somebody reads it.
+pub(crate) fn print_while_read(text: &[u8]) -> io::Result<bool> {
     let mut out = io::stdout().lock();
     match out.write_all(text).and_then(|()| out.flush()) {
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        result => result,
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
+        result => result.map(|()| true),
     }
+}
+
+/// Prints a line on standard error, as `eprintln!` does. Where that is closed, or its disk full, nobody is told: what the
+/// program goes on to do, and its exit status, are worth more.
+macro_rules! tell {
+    ($($argument:tt)*) => { $crate::output::tell_line(format_args!($($argument)*)) };
+}
+pub(crate) use tell;
+
+/// What `tell!` does.
+pub(crate) fn tell_line(line: std::fmt::Arguments<'_>) {
+    use std::io::Write as _;
+    let _ = std::io::stderr().lock().write_all(format!("{line}\n").as_bytes());
 }

@@ -12,8 +12,12 @@ mod gcc;
 #[path = "common/generate.rs"]
 mod generate;
 
+<<<<<<< HEAD
+use common::{TARGETS, engine, engine_of_short_strips};
+=======
 use batches::Batch;
 use common::{TARGETS, engine};
+>>>>>>> plugin
 use ecode::{CallError, NativeCode, NoHost, Protection, Value, ir::Module};
 use generate::{Rng, program};
 use std::{
@@ -50,11 +54,13 @@ fn agree(batch: Batch) -> usize {
         assert_eq!(wanted, by_gcc(&["-O2"]), "seed {seed}: gcc disagrees with itself");
         assert_eq!(wanted, by_gcc(&SANITIZED), "seed {seed}: undefined behaviour");
     }
-    let isolated = engine().compile(&module).unwrap();
-    let mut instance = isolated.instantiate(Box::new(NoHost)).unwrap();
-    check("isolated", seed, &wanted, &text, &module, |name| {
-        instance.call(name, &[], Duration::from_secs(10))
-    });
+    for (name, engine) in [("isolated", engine()), ("short strips", engine_of_short_strips())] {
+        let code = engine.compile(&module).unwrap();
+        let mut instance = code.instantiate(Box::new(NoHost)).unwrap();
+        check(name, seed, &wanted, &text, &module, |name| {
+            instance.call(name, &[], Duration::from_secs(10))
+        });
+    }
     for protection in [Protection::None, Protection::Stack] {
         let code = NativeCode::compile(&module, protection).unwrap();
         // SAFETY: the generator makes no access outside of the program's own objects.

@@ -86,6 +86,18 @@ pub trait SecurityServer: Send + Sync {
     /// [`Unreachable`] when the server does not answer; the caller denies.
     fn compute_av(&self, q: Question) -> Result<Decision, Unreachable>;
 
+    /// The access vector of `q` as it was before the last change of policy: an object manager that has to find what
+    /// the change took away compares the two.
+    ///
+    /// # Errors
+    ///
+    /// [`Unreachable`] when the server does not answer or does not know any more. Then everything may have been
+    /// granted.
+    fn compute_av_before(&self, q: Question) -> Result<Decision, Unreachable> {
+        let _ = q;
+        Err(Unreachable)
+    }
+
     /// The label of a new object of class `q.tclass` that `q.ssid` creates in (or, for a process, by executing)
     /// `q.tsid`. `name` is the last component of a new file's path, for rules that name it.
     ///

@@ -72,11 +72,17 @@ pub(crate) struct Access {
 pub(crate) struct Audit {
     server: Arc<dyn SecurityServer>,
     /// Every decision as it is made.
-    everything: Option<Mutex<Box<dyn Write + Send>>>,
+    everything: Option<Mutex<Trail>>,
     /// Denials, each kind once.
     denials: Mutex<HashMap<Key, Record>>,
     /// Denials beyond [`Audit::MOST`] kinds.
     dropped: AtomicU64,
+}
+
+/// Where every decision is written, and why that failed first.
+struct Trail {
+    sink: Box<dyn Write + Send>,
+    failed: Option<std::io::Error>,
 }
 
 type Key = (Question, AccessVector, String);
@@ -89,7 +95,7 @@ impl Audit {
         server: Arc<dyn SecurityServer>,
         everything: Option<Box<dyn Write + Send>>,
     ) -> Self {
-        let everything = everything.map(Mutex::new);
+        let everything = everything.map(|sink| Mutex::new(Trail { sink, failed: None }));
         Self { server, everything, denials: Mutex::default(), dropped: AtomicU64::new(0) }
     }
 
@@ -103,8 +109,11 @@ impl Audit {
             return;
         }
         let record = self.describe(asker, access, denied);
-        if let Some(sink) = &self.everything {
-            write_line(&mut **sink.lock().unwrap_or_else(PoisonError::into_inner), &record);
+        if let Some(trail) = &self.everything {
+            let mut trail = trail.lock().unwrap_or_else(PoisonError::into_inner);
+            // A full disk must not stop the program; the denials themselves stay in memory.
+            let written = write_line(&mut *trail.sink, &record);
+            trail.failed = trail.failed.take().or(written.err());
         }
         if denied && !access.quiet {
             self.keep(access, record);
@@ -116,6 +125,12 @@ impl Audit {
         let mut denials: Vec<Record> = self.lock().values().cloned().collect();
         denials.sort_by(|a, b| b.count.cmp(&a.count).then(a.time.total_cmp(&b.time)));
         (denials, self.dropped.load(Ordering::Relaxed))
+    }
+
+    /// Why some decision is missing from where every one is written, if one is.
+    pub(crate) fn failure(&self) -> Option<std::io::Error> {
+        let trail = self.everything.as_ref()?;
+        trail.lock().unwrap_or_else(PoisonError::into_inner).failed.take()
     }
 
     fn is_known(&self, access: &Access) -> bool {
@@ -189,11 +204,9 @@ fn source_name(source: Source) -> &'static str {
     }
 }
 
-fn write_line(sink: &mut dyn Write, record: &Record) {
-    // A full disk must not stop the program; the denials themselves stay in memory.
-    if let Ok(line) = serde_json::to_string(record) {
-        let _ = sink.write_all((visible(&line) + "\n").as_bytes());
-    }
+fn write_line(sink: &mut dyn Write, record: &Record) -> std::io::Result<()> {
+    let line = serde_json::to_string(record)?;
+    sink.write_all((visible(&line) + "\n").as_bytes())
 }
 
 /// `text` with each character that would steer a terminal instead of being shown written as `\u001b`: control characters,
@@ -228,7 +241,7 @@ mod tests {
     fn a_line_of_the_trail_holds_no_control_character_and_says_the_same() {
         let record = Record { comm: "x\u{9b}\u{7f}\u{1b}\n".into(), ..Record::default() };
         let mut line = Vec::new();
-        write_line(&mut line, &record);
+        write_line(&mut line, &record).unwrap();
         let text = String::from_utf8(line).unwrap();
         assert!(!text.trim_end().chars().any(char::is_control), "{text:?}");
         assert_eq!(serde_json::from_str::<Record>(&text).unwrap(), record);

@@ -283,7 +283,12 @@ fn in_kernel(spec: &PluginSpec<'_>, module: &ir::Module) -> Result<KernelCode, L
 /// Sizes of a plugin's memory.
 fn memory(spec: &PluginSpec<'_>) -> WasmOptions {
     let max_memory_bytes = spec.limits.memory_bytes.min(MAX_MEMORY as u32) >> 16 << 16;
-    WasmOptions { stack_bytes: STACK_BYTES, heap_bytes: 0, max_memory_bytes }
+    WasmOptions {
+        stack_bytes: STACK_BYTES,
+        heap_bytes: 0,
+        max_memory_bytes,
+        ..WasmOptions::default()
+    }
 }
 
 fn not_offered(name: &str) -> String {

@@ -33,9 +33,11 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod amendment;
 mod chain;
 mod compiled;
 mod document;
+mod documents;
 mod environment;
 mod error;
 mod hosts;
@@ -49,7 +51,9 @@ mod rights;
 mod source;
 mod variables;
 
+pub use amendment::{AmendedObject, Amendment, AmendmentKind};
 pub use compiled::{Compiled, Domain, EndpointRule, Mode, PathRights, PathRule};
+pub use documents::Documents;
 pub use environment::Environment;
 pub use error::{Problem, ProfileError, ProfileErrors};
 pub use hosts::ResolvedHost;
@@ -75,17 +79,22 @@ pub fn load(
     variables: &Variables,
     resolver: &mut dyn FnMut(&str) -> io::Result<Vec<IpAddr>>,
 ) -> Result<Compiled, ProfileErrors> {
-    let name = source.title();
+    load_with_documents(source, variables, resolver).map(|(compiled, _)| compiled)
+}
+
+/// As [`load`], with what was read, to compile it again.
+///
+/// # Errors
+///
+/// As for [`load`].
+pub fn load_with_documents(
+    source: &Source,
+    variables: &Variables,
+    resolver: &mut dyn FnMut(&str) -> io::Result<Vec<IpAddr>>,
+) -> Result<(Compiled, Documents), ProfileErrors> {
     let mut reporter = Reporter::default();
     let documents = chain::read(source, &mut reporter);
-    let profile = merge::merge(&documents, variables, &mut reporter);
-    if reporter.has_errors() {
-        return Err(reporter.into_errors(name));
-    }
-    let hosts = hosts::resolve(&profile, variables, resolver);
-    let policy = policy::write(&name, &profile, &hosts, &mut reporter);
-    if reporter.has_errors() {
-        return Err(reporter.into_errors(name));
-    }
-    Ok(Compiled::new(name, profile, hosts, policy, reporter.sources))
+    let documents = Documents::unchecked(source.title(), documents, &reporter);
+    let compiled = documents.compile_into(variables, resolver, &[], reporter)?;
+    Ok((compiled, documents))
 }

@@ -4,15 +4,17 @@ mod check;
 mod decide;
 mod diff;
 mod export;
+mod history;
 mod load;
 mod profiles;
 mod query;
+mod replace;
 mod show;
 
 use crate::output;
 use clap::{Args, Subcommand};
 
-/// Show, check, ask and compare profiles and policies.
+/// Show, check, ask and compare profiles and policies; change that of a run.
 ///
 /// A policy is a profile (the name of a shipped one, or a TOML file), CIL files (read together), or a binary
 /// kernel policy such as /etc/selinux/default/policy/policy.33. Nothing here needs root or an SELinux kernel.
@@ -42,6 +44,8 @@ enum Action {
     Change(decide::LabelArgs),
     Diff(diff::DiffArgs),
     Export(export::ExportArgs),
+    Load(replace::LoadArgs),
+    History(history::HistoryArgs),
 }
 
 /// Carries out `dewar policy`.
@@ -58,5 +62,7 @@ pub(crate) fn run(args: &PolicyArgs) -> anyhow::Result<()> {
         Action::Change(args) => decide::label(args, TypeRuleKind::Change),
         Action::Diff(args) => diff::run(args),
         Action::Export(args) => export::run(args),
+        Action::Load(args) => replace::run(args),
+        Action::History(args) => history::run(args),
     }
 }

@@ -34,6 +34,10 @@ pub(crate) struct RunArgs {
     #[arg(short, long, value_name = "DIR")]
     workspace: Option<PathBuf>,
 
+    /// A name for the run, by which `dewar ps`, `dewar revoke` and others know it
+    #[arg(long, value_name = "NAME", value_parser = name)]
+    name: Option<String>,
+
     /// How much the monitor decides itself [default: as the profile says]
     #[arg(long, value_name = "MODE")]
     mode: Option<ModeName>,
@@ -80,6 +84,15 @@ enum ModeName {
     Fast,
 }
 
+/// Reads `--name`.
+fn name(text: &str) -> Result<String, String> {
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b"-_.".contains(&b);
+    if text == "last" || text.is_empty() || text.len() > 40 || !text.bytes().all(plain) {
+        return Err("write up to 40 letters, digits, `-`, `_` or `.`; `last` is taken".into());
+    }
+    Ok(text.to_owned())
+}
+
 /// Reads `--enforce`.
 fn enforce(text: &str) -> Result<Enforce, String> {
     match text {
@@ -106,6 +119,7 @@ impl From<RunArgs> for RunRequest {
     fn from(args: RunArgs) -> Self {
         Self {
             profile: args.profile,
+            name: args.name,
             mode: args.mode.map(|mode| match mode {
                 ModeName::All => Mode::All,
                 ModeName::Fast => Mode::Fast,

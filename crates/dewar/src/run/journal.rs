@@ -1,25 +1,29 @@
 //! The records of past runs, for `dewar explain`.
 
-use super::{
-    RunRequest,
-    prepare::{POLICY_NAME, Profile},
-};
+use super::{RunRequest, owner::History, prepare::POLICY_NAME};
+use crate::control::Change;
 use anyhow::{Context as _, anyhow};
 use monitor::{Record, Report, Stats};
 use serde::{Deserialize, Serialize};
 use std::{
+    ffi::OsString,
     fs::File,
     io::{Read, Seek, Write},
     path::PathBuf,
     time::{SystemTime, UNIX_EPOCH},
 };
 
-/// Records kept; older ones are thrown away.
+/// Records kept; older ones are thrown away when the next run begins.
 const MOST_RUNS: usize = 200;
 
 /// What is kept of a run.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub(crate) struct RunRecord {
+    /// What `dewar ps` called it.
+    pub(crate) id: String,
+    /// What `dewar run --name` called it.
+    pub(crate) name: Option<String>,
     /// Seconds since 1970.
     pub(crate) time: f64,
     /// The command and its arguments.
@@ -34,6 +38,8 @@ pub(crate) struct RunRecord {
     pub(crate) denials: Vec<Denial>,
     /// Kinds of denial that were not kept.
     pub(crate) dropped: u64,
+    /// Changes of its policy.
+    pub(crate) changes: Vec<Change>,
 }
 
 /// How many decisions an object manager asked for, and where they were found.
@@ -56,24 +62,32 @@ pub(crate) struct Denial {
 }
 
 impl RunRecord {
-    pub(super) fn new(request: &RunRequest, profile: &Profile, report: &Report) -> Self {
+    pub(super) fn new(
+        request: &RunRequest,
+        (id, profile): (&str, &str),
+        report: &Report,
+        history: &History,
+    ) -> Self {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Self {
+            id: id.to_owned(),
+            name: request.name.clone(),
             time: now.as_secs_f64(),
             command: request
                 .command
                 .iter()
                 .map(|word| word.to_string_lossy().into_owned())
                 .collect(),
-            profile: profile.compiled.name.clone(),
+            profile: profile.to_owned(),
             status: report.outcome.status(),
             decisions: report
                 .decisions
                 .iter()
                 .map(|(name, stats)| decisions(name, *stats))
                 .collect(),
-            denials: report.denials.iter().map(|record| denial(profile, record)).collect(),
+            denials: report.denials.iter().map(|record| denial(history, record)).collect(),
             dropped: report.dropped,
+            changes: history.changes.clone(),
         }
     }
 
@@ -83,7 +97,8 @@ impl RunRecord {
     }
 }
 
-fn decisions(name: &str, stats: Stats) -> Decisions {
+/// How an object manager's decisions are told.
+pub(super) fn decisions(name: &str, stats: Stats) -> Decisions {
     Decisions {
         manager: name.to_owned(),
         queries: stats.queries(),
@@ -93,13 +108,17 @@ fn decisions(name: &str, stats: Stats) -> Decisions {
     }
 }
 
-fn denial(profile: &Profile, record: &Record) -> Denial {
-    let lines = record.rules.iter().filter_map(|rule| policy_line(rule));
-    let granting = lines.filter_map(|line| profile.compiled.origin(line));
-    let withheld = profile.compiled.withheld(type_of(&record.scontext), type_of(&record.tcontext));
-    let origins = granting.chain(withheld);
-    let profile_rules =
-        origins.map(|origin| format!("{}:{}: {}", origin.file, origin.line, origin.text)).collect();
+fn denial(history: &History, record: &Record) -> Denial {
+    let mut profile_rules = Vec::new();
+    if let Some(compiled) = history.policy(record.seqno) {
+        let lines = record.rules.iter().filter_map(|rule| policy_line(rule));
+        let granting = lines.filter_map(|line| compiled.origin(line));
+        let (subject, object) = (type_of(&record.scontext), type_of(&record.tcontext));
+        let missing: Vec<&str> = record.missing.iter().map(String::as_str).collect();
+        let revoked = compiled.revoked(subject, object, &missing);
+        let withheld = revoked.or_else(|| compiled.withheld(subject, object));
+        profile_rules.extend(granting.chain(withheld).map(|origin| origin.to_string()));
+    }
     Denial { record: record.clone(), profile_rules }
 }
 
@@ -115,26 +134,28 @@ fn policy_line(rule: &str) -> Option<usize> {
     places.find_map(|rest| rest.split(':').next()?.parse().ok())
 }
 
-/// Where the records of this user's runs lie. Opened before the run, because the sandbox's view may leave it out.
+/// The record that a run will leave. Opened before the run, because the sandbox's view may leave it out.
 pub(crate) struct Journal {
     file: File,
-    old: Vec<PathBuf>,
 }
 
 impl Journal {
-    /// Makes room for one more record.
+    /// Makes room for one more record, and begins it.
     pub(super) fn open() -> anyhow::Result<Self> {
         let directory = directory()?;
         std::fs::create_dir_all(&directory)
             .with_context(|| format!("cannot create `{}`", directory.display()))?;
+        let runs = runs()?;
+        for old in runs.iter().take((runs.len() + 1).saturating_sub(MOST_RUNS)) {
+            // Another run may be faster.
+            let _ = std::fs::remove_file(directory.join(old));
+        }
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let name = format!("{:020}-{}.json", now.as_nanos(), std::process::id());
         let path = directory.join(name);
         let file = File::create_new(&path)
             .with_context(|| format!("cannot create `{}`", path.display()))?;
-        let mut runs = runs()?;
-        let surplus = runs.len().saturating_sub(MOST_RUNS);
-        Ok(Self { file, old: runs.drain(..surplus).collect() })
+        Ok(Self { file })
     }
 
     /// Writes the record.
@@ -147,9 +168,10 @@ impl Journal {
 
     /// The last finished run.
     pub(crate) fn last() -> anyhow::Result<RunRecord> {
-        for path in runs()?.into_iter().rev() {
+        let directory = directory()?;
+        for name in runs()?.into_iter().rev() {
             let mut text = String::new();
-            File::open(&path)?.read_to_string(&mut text)?;
+            File::open(directory.join(name))?.read_to_string(&mut text)?;
             // A run that goes on has an empty record, and one that was killed a broken one.
             if let Ok(record) = serde_json::from_str(&text) {
                 return Ok(record);
@@ -161,17 +183,21 @@ impl Journal {
 
 /// `$XDG_STATE_HOME/dewar/runs`, or its default.
 fn directory() -> anyhow::Result<PathBuf> {
-    let state =
-        std::env::var_os("XDG_STATE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
-    let state = match state {
-        Some(state) => state,
-        None => std::env::home_dir().context("HOME is not set")?.join(".local/state"),
-    };
-    Ok(state.join("dewar/runs"))
+    Ok(state_directory()?.join("dewar/runs"))
 }
 
-/// The records there are, the oldest first.
-fn runs() -> anyhow::Result<Vec<PathBuf>> {
+/// `$XDG_STATE_HOME`, or its default.
+pub(crate) fn state_directory() -> anyhow::Result<PathBuf> {
+    let state =
+        std::env::var_os("XDG_STATE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
+    match state {
+        Some(state) => Ok(state),
+        None => Ok(std::env::home_dir().context("HOME is not set")?.join(".local/state")),
+    }
+}
+
+/// The names of the records there are, the oldest first.
+fn runs() -> anyhow::Result<Vec<OsString>> {
     let directory = directory()?;
     let entries = match std::fs::read_dir(&directory) {
         Ok(entries) => entries,
@@ -180,16 +206,8 @@ fn runs() -> anyhow::Result<Vec<PathBuf>> {
             return Err(error).with_context(|| format!("cannot read `{}`", directory.display()));
         }
     };
-    let mut runs: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
-    runs.sort();
+    let mut runs: Vec<OsString> =
+        entries.filter_map(|entry| Some(entry.ok()?.file_name())).collect();
+    runs.sort_unstable();
     Ok(runs)
-}
-
-impl Drop for Journal {
-    fn drop(&mut self) {
-        for path in &self.old {
-            // In a view without it, the next run throws it away.
-            let _ = std::fs::remove_file(path);
-        }
-    }
 }

@@ -2,21 +2,33 @@
 
 mod args;
 mod journal;
+mod owner;
 mod prepare;
 mod summary;
 
-use anyhow::Context as _;
+use crate::{
+    control::{Endpoint, Run},
+    failure::Usage,
+    output::tell,
+};
+use anyhow::bail;
 use monitor::launch::{Inherited, Outcome};
+use monitor::layers::Probe;
 use monitor::{Enforce, Mode};
 use std::{ffi::OsString, path::PathBuf, sync::Arc};
 
+use owner::{Facts, Owner};
+
 pub(crate) use args::RunArgs;
-pub(crate) use journal::{Denial, Journal, RunRecord};
+pub(crate) use journal::{Decisions, Denial, Journal, RunRecord, state_directory};
+pub(crate) use owner::domain_of;
 
 /// What the command line asked for.
 pub(crate) struct RunRequest {
     /// A shipped profile's name, or a file.
     pub(crate) profile: String,
+    /// What `dewar ps` and others call the run.
+    pub(crate) name: Option<String>,
     /// Overrides the profile's mode.
     pub(crate) mode: Option<Mode>,
     /// The directory that `${workspace}` stands for.
@@ -41,23 +53,62 @@ pub(crate) struct RunRequest {
 
 /// Runs the command; how it ended.
 pub(crate) fn run(request: &RunRequest, inherited: Inherited) -> anyhow::Result<Outcome> {
-    let profile = prepare::profile(request)?;
+    // A child process tries the layers of protection while this one compiles.
+    let probe = Probe::start();
+    let profile = prepare::profile(request, &probe)?;
     let server =
         security_server::Server::from_cil(&[(prepare::POLICY_NAME, &profile.compiled.cil)])?;
-    let journal = Journal::open().context("cannot keep the record of this run")?;
-    let job = prepare::job(request, &profile, inherited)?;
-    let report = monitor::run(job, Arc::new(server))?;
-    let record = RunRecord::new(request, &profile, &report);
-    let kept = journal.keep(&record);
+    let protection = prepare::protection(request, &profile, probe)?;
+    insist_on_name(request)?;
+    let (journal, endpoint, server) = (Journal::open(), Endpoint::bind(), Arc::new(server));
+    let mut job = prepare::job(request, &profile, &protection, inherited)?;
+    let command: Vec<String> =
+        request.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    let id = endpoint.as_ref().map(Endpoint::id).unwrap_or_default();
+    let facts = Facts {
+        status: owner::status(id, request.name.clone(), command, &profile.variables),
+        undecided: job.enforce != Enforce::ALL,
+    };
+    let owner = Owner::new(Arc::clone(&server), facts, &profile);
+    let owner = Arc::new(owner);
+    match &endpoint {
+        Ok(endpoint) => {
+            let (serve, begin) = (endpoint.starter(Arc::clone(&owner)), Arc::clone(&owner));
+            job.started = Some(Box::new(move |control| {
+                begin.begin(control.clone());
+                serve(control);
+            }));
+        }
+        Err(error) => tell!("dewar: this run cannot be asked or changed: {error:#}"),
+    }
+    let report = monitor::run(job, server)?;
+    let names = (id, profile.compiled.name.as_str());
+    let record = RunRecord::new(request, names, &report, &owner.history());
+    drop(endpoint);
+    let kept = journal.and_then(|journal| journal.keep(&record));
     if let Outcome::NotExecuted(errno) = report.outcome {
-        eprintln!("dewar: cannot execute `{}`: {errno}", request.command[0].display());
+        tell!("dewar: cannot execute `{}`: {errno}", request.command[0].display());
     }
     summary::print(request, &record);
+    if let Some(error) = report.audit_failure {
+        tell!(
+            "dewar: decisions are missing from the audit trail, which could not be written: {error}"
+        );
+    }
     if let Err(error) = kept {
-        // A full disk. How the command ended is worth more.
-        eprintln!(
-            "dewar: cannot keep the record of this run, so `dewar explain` will not know it: {error}"
+        // A full disk, or a home that is read-only. How the command ended is worth more.
+        tell!(
+            "dewar: cannot keep the record of this run, so `dewar explain` will not know it: {error:#}"
         );
     }
     Ok(report.outcome)
+}
+
+/// A name stands for one run at a time.
+fn insist_on_name(request: &RunRequest) -> anyhow::Result<()> {
+    let Some(name) = &request.name else { return Ok(()) };
+    if let Some(run) = Run::all()?.iter().find(|run| run.status.name.as_ref() == Some(name)) {
+        bail!(Usage(format!("run {} is called `{name}` already", run.status.id)));
+    }
+    Ok(())
 }

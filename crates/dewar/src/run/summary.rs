@@ -1,23 +1,24 @@
 //! What `dewar run` says at the end, on standard error.
 
 use super::{RunRecord, RunRequest};
+use crate::output::tell;
 use monitor::visible;
 
 pub(super) fn print(request: &RunRequest, record: &RunRecord) {
     if request.json {
         if let Ok(text) = serde_json::to_string(record) {
-            eprintln!("{}", visible(&text));
+            tell!("{}", visible(&text));
         }
         return;
     }
     if request.stats {
-        eprintln!("{}", decisions(record));
+        tell!("{}", decisions(record));
     }
     if let Some(denial) = record.denials.first() {
         let count = record.denied();
         let times = if count == 1 { "once".into() } else { format!("{count} times") };
         let denied = &denial.record;
-        eprintln!(
+        tell!(
             "dewar: denied {times}; first: {} may not {} {}; `dewar explain` tells why and what would allow it",
             visible(&denied.comm),
             denied.missing.join(" "),

@@ -2,7 +2,7 @@
 
 use super::{
     ranges::full,
-    scalar::{Linear, Root, steps},
+    scalar::{Linear, Root, steps, sum},
 };
 use crate::ir::{BlockId, Body, CmpOp, Inst, MemTy, Operand, Reg, Term, Ty};
 use std::collections::{HashMap, HashSet};
@@ -53,6 +53,8 @@ pub(super) struct Test {
     pub(super) value: Operand,
     pub(super) bound: Operand,
     pub(super) step: i64,
+    /// What the value is at the turn's start.
+    pub(super) root: Option<Root>,
 }
 
 /// A 32-bit number that must not wrap in the turns of a strip, because it is used as a wider one.
@@ -110,8 +112,15 @@ pub(super) fn plan(body: &Body, id: BlockId) -> Option<Plan> {
     });
     let values = values.chain(sums.iter().map(|reg| (*reg, Value::Sum(*reg)))).collect();
     let nowhere = Operand::Int(0);
-    let test =
-        Test { inst: 0, op: CmpOp::Eq, ty: Ty::I32, value: nowhere, bound: nowhere, step: 0 };
+    let test = Test {
+        inst: 0,
+        op: CmpOp::Eq,
+        ty: Ty::I32,
+        value: nowhere,
+        bound: nowhere,
+        step: 0,
+        root: None,
+    };
     let plan = Plan {
         roles: Vec::new(),
         accesses: Vec::new(),
@@ -176,7 +185,7 @@ impl Analysis {
                 && size as u64 == self.plan.width
                 && access.root.is_some();
             let together = |other: &Access| match (access.root, other.root) {
-                (Some(own), Some(its)) if own.base == its.base && access.step == other.step => {
+                (Some(own), Some(its)) if own.is_beside(its) && access.step == other.step => {
                     own.off.abs_diff(its.off) + size as u64 <= access.step as u64
                 }
                 _ => true,
@@ -222,7 +231,7 @@ impl Analysis {
                 None if self.assigned.contains(reg) => None,
                 None => Some(Value::Linear(Linear { step: 0, root: Some(Root::of(*reg)) })),
             },
-            _ => Some(Value::Linear(Linear { step: 0, root: None })),
+            _ => Some(Value::Linear(Linear { step: 0, root: Root::constant(operand) })),
         }
     }
 
@@ -293,7 +302,8 @@ impl Analysis {
             });
         }
         let step = from.step.checked_add(by.step.checked_mul(scale)?)?;
-        let root = Root::sum(from, by, base, index, scale);
+        let root = by.root.and_then(|root| root.times(scale));
+        let root = sum(from, Linear { step: by.step, root });
         Some((Role::Scalar, Value::Linear(Linear { step, root })))
     }
 
@@ -305,8 +315,13 @@ impl Analysis {
             return None;
         };
         let test = match (left.step, right.step) {
-            (step, 0) => Test { inst: self.at, op, ty, value: *a, bound: *b, step },
-            (0, step) => Test { inst: self.at, op: swapped(op), ty, value: *b, bound: *a, step },
+            (step, 0) => {
+                Test { inst: self.at, op, ty, value: *a, bound: *b, step, root: left.root }
+            }
+            (0, step) => {
+                let op = swapped(op);
+                Test { inst: self.at, op, ty, value: *b, bound: *a, step, root: right.root }
+            }
             _ => return None,
         };
         self.tests.insert(dst, test);
@@ -373,7 +388,7 @@ impl Analysis {
 /// Bytes from the store to the other access, where that is the same in every turn and known.
 pub(super) fn distance(store: &Access, other: &Access) -> Option<i64> {
     let (own, its) = (store.root?, other.root?);
-    (own.base == its.base && store.step == other.step).then(|| its.off.wrapping_sub(own.off))
+    (own.is_beside(its) && store.step == other.step).then(|| its.off.wrapping_sub(own.off))
 }
 
 pub(super) fn size(mem: MemTy) -> i64 {

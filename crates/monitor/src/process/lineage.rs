@@ -100,16 +100,21 @@ pub(crate) fn watch(gate: &Gate, pid: u32) {
     }
 }
 
+/// The label of a process of the sandbox.
+pub(crate) fn label_of(gate: &Gate, pid: u32) -> Result<Sid> {
+    match &gate.subjects {
+        Processes::One(sid) => Ok(*sid),
+        Processes::Many(known) => label(gate, known, pid),
+    }
+}
+
 /// The label of another process of the sandbox; of everything outside, the initial SID `kernel`.
 pub(crate) fn subject_of(asker: Asker<'_>, pid: u32) -> Result<Sid> {
     let gate = asker.gate;
     if !gate.view.is_inside(pid) {
         return Ok(InitialSid::Kernel.into());
     }
-    match &gate.subjects {
-        Processes::One(sid) => Ok(*sid),
-        Processes::Many(known) => label(gate, known, pid).or(Ok(InitialSid::Kernel.into())),
-    }
+    label_of(gate, pid).or(Ok(InitialSid::Kernel.into()))
 }
 
 /// Gives every child of `pid` that has no label yet the label that `pid` has now. Grandchildren have theirs: their

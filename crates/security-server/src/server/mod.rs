@@ -7,7 +7,7 @@ use crate::cil::{self, PolicyErrors};
 use crate::engine::Engine;
 use crate::policy::{Context, Policy, TypeRuleKind};
 use crate::{BoolId, ClassId};
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, ArcSwapOption};
 use flask::{
     AccessVector, Class, Decision, Explanation, FileRule, LabelError, LabelRules, NodeRule,
     PortRule, Question, SecurityServer, Seqno, Sid, Unreachable,
@@ -53,6 +53,8 @@ struct State {
 #[derive(Debug)]
 pub struct Server {
     state: ArcSwap<State>,
+    /// The state before the last change.
+    before: ArcSwapOption<State>,
     /// Held by whoever adds a SID or swaps the state.
     changes: Mutex<()>,
 }
@@ -77,7 +79,11 @@ impl Server {
         let mapping = Arc::new(Mapping::new(&policy)?);
         let sids = Arc::new(SidTable::new(&policy));
         let state = State { engine: Engine::new(policy), mapping, sids, seqno: Seqno(1) };
-        Ok(Self { state: ArcSwap::from_pointee(state), changes: Mutex::new(()) })
+        Ok(Self {
+            state: ArcSwap::from_pointee(state),
+            before: ArcSwapOption::empty(),
+            changes: Mutex::new(()),
+        })
     }
 
     /// Replaces the policy, at once for everyone. SIDs stay; those whose context the new policy does not know
@@ -90,10 +96,10 @@ impl Server {
         let mapping = Arc::new(Mapping::new(&policy)?);
         let engine = Engine::new(policy);
         let _changing = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
-        let old = self.state.load();
+        let old = self.state.load_full();
         let sids = Arc::new(old.sids.converted(old.engine.policy(), engine.policy()));
         let seqno = Seqno(old.seqno.0 + 1);
-        self.state.store(Arc::new(State { engine, mapping, sids, seqno }));
+        self.swap(old, State { engine, mapping, sids, seqno });
         Ok(seqno)
     }
 
@@ -104,7 +110,7 @@ impl Server {
     /// [`UnknownBoolean`]; then nothing has changed.
     pub fn set_booleans(&self, changes: &[(&str, bool)]) -> Result<Seqno, UnknownBoolean> {
         let _changing = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
-        let old = self.state.load();
+        let old = self.state.load_full();
         let booleans = &old.engine.policy().booleans;
         let find = |(name, state): &(&str, bool)| match booleans.get_index_of(*name) {
             Some(index) => Ok((BoolId::at(index), *state)),
@@ -112,13 +118,15 @@ impl Server {
         };
         let changes = changes.iter().map(find).collect::<Result<Vec<_>, _>>()?;
         let seqno = Seqno(old.seqno.0 + 1);
-        self.state.store(Arc::new(State {
-            engine: old.engine.with_booleans(&changes),
-            mapping: Arc::clone(&old.mapping),
-            sids: Arc::clone(&old.sids),
-            seqno,
-        }));
+        let engine = old.engine.with_booleans(&changes);
+        let (mapping, sids) = (Arc::clone(&old.mapping), Arc::clone(&old.sids));
+        self.swap(old, State { engine, mapping, sids, seqno });
         Ok(seqno)
+    }
+
+    fn swap(&self, old: Arc<State>, new: State) {
+        self.state.store(Arc::new(new));
+        self.before.store(Some(old));
     }
 
     /// The engine of the current state, for tools that ask about contexts and classes of the policy itself.
@@ -201,6 +209,17 @@ impl State {
     fn question(&self, q: Question) -> Option<(&Context, &Context)> {
         Some((self.sids.context(q.ssid)?, self.sids.context(q.tsid)?))
     }
+
+    fn compute_av(&self, q: Question) -> Decision {
+        let Some((source, target)) = self.question(q) else {
+            return Decision { seqno: self.seqno, ..Decision::DENY_ALL };
+        };
+        let Some(class) = self.mapping.class(q.tclass) else {
+            return self.mapping.unknown_class(self.engine.is_permissive(source.type_), self.seqno);
+        };
+        let av = self.engine.compute_av(source, target, class);
+        self.mapping.decision(q.tclass, av, self.seqno)
+    }
 }
 
 impl SecurityServer for Server {
@@ -209,16 +228,11 @@ impl SecurityServer for Server {
     }
 
     fn compute_av(&self, q: Question) -> Result<Decision, Unreachable> {
-        let state = self.state.load();
-        let Some((source, target)) = state.question(q) else {
-            return Ok(Decision { seqno: state.seqno, ..Decision::DENY_ALL });
-        };
-        let Some(class) = state.mapping.class(q.tclass) else {
-            let permissive = state.engine.is_permissive(source.type_);
-            return Ok(state.mapping.unknown_class(permissive, state.seqno));
-        };
-        let av = state.engine.compute_av(source, target, class);
-        Ok(state.mapping.decision(q.tclass, av, state.seqno))
+        Ok(self.state.load().compute_av(q))
+    }
+
+    fn compute_av_before(&self, q: Question) -> Result<Decision, Unreachable> {
+        Ok(self.before.load().as_ref().ok_or(Unreachable)?.compute_av(q))
     }
 
     fn compute_create(&self, q: Question, name: Option<&str>) -> Result<Sid, LabelError> {
@@ -242,11 +256,10 @@ impl SecurityServer for Server {
     }
 
     fn label_rules(&self) -> Result<LabelRules, Unreachable> {
-        let state = self.state.load_full();
-        let sid = |context: &Context| {
-            let text = state.engine.policy().format_context(context);
-            self.context_to_sid(&text).ok()
-        };
+        // Until the end, the policy whose numbers the contexts have is the current one.
+        let _changing = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = self.state.load();
+        let sid = |context: &Context| state.sids.add(context.clone());
         let labels = &state.engine.policy().labels;
         let files = labels.files.iter().filter_map(|rule| {
             let label = match &rule.context {

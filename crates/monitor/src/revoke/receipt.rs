@@ -1,0 +1,102 @@
+//! What became of a change of policy: who held what, and what was done about it.
+
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// How a process that holds a permission which was taken back is treated.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Manner {
+    /// Its descriptors, mappings and connections are repaired under it, and it goes on. What cannot be repaired is
+    /// killed.
+    #[default]
+    Repair,
+    /// As before, and it is sent this signal.
+    Signal(i32),
+    /// It is killed.
+    Kill,
+}
+
+/// What was held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Held {
+    /// A file that is open at this number.
+    Descriptor(i32),
+    /// A mapping of a file: first address, and the one after its last.
+    Mapping(u64, u64),
+    /// A connected socket at this number.
+    Connection(i32),
+    /// A socket at this number, bound to a name that it may not have any more.
+    Listener(i32),
+    /// Descriptors in flight that the socket at this number would receive.
+    InFlight(i32),
+    /// A watch: number of the inotify descriptor, and of the watch.
+    Watch(i32, i32),
+    /// A system call under way.
+    Call,
+    /// What is not known, because the process could not be looked into.
+    Unknown,
+}
+
+/// What was done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Action {
+    /// The number now means a descriptor that answers every read with `EACCES` and every write with `EBADF`.
+    Replaced,
+    /// An access to the memory raises `SIGBUS`.
+    Unmapped,
+    /// The connection is reset: `ECONNRESET`.
+    Reset,
+    /// The socket is shut down, and what it had received is thrown away.
+    ShutDown,
+    /// The watch is removed.
+    Removed,
+    /// The process is killed.
+    Killed,
+    /// It could not be taken back; the receipt is not complete.
+    Kept,
+}
+
+/// One permission that was held.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Holder {
+    /// Process, in the monitor's PID namespace.
+    pub pid: u32,
+    /// Its name.
+    pub comm: String,
+    /// What it held.
+    pub held: Held,
+    /// The object, as the kernel names it.
+    pub object: String,
+    /// The permissions on it that were taken back; empty where they cannot be told.
+    pub lost: Vec<String>,
+    /// What was done.
+    pub action: Action,
+    /// Why it was not done more gently; empty where there is nothing to say.
+    pub reason: String,
+    /// How long after the new policy was ready this was done.
+    pub after: Duration,
+}
+
+/// What a change of policy came to in one run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Receipt {
+    /// The policy state that holds now.
+    pub seqno: u32,
+    /// No operation succeeds any more that the new policy does not grant.
+    pub complete: bool,
+    /// Processes that were looked into.
+    pub processes: u32,
+    /// Threads that were stopped for that.
+    pub threads: u32,
+    /// What it took to make the new policy ready for use, before anything changed.
+    pub prepared: Duration,
+    /// From then until all were stopped.
+    pub stopped: Duration,
+    /// From then until the change was complete.
+    pub took: Duration,
+    /// Who held what was taken back.
+    pub holders: Vec<Holder>,
+}
