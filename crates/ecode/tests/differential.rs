@@ -12,12 +12,8 @@ mod gcc;
 #[path = "common/generate.rs"]
 mod generate;
 
-<<<<<<< HEAD
-use common::{TARGETS, engine, engine_of_short_strips};
-=======
 use batches::Batch;
-use common::{TARGETS, engine};
->>>>>>> plugin
+use common::{TARGETS, engine, engine_of_short_strips};
 use ecode::{CallError, NativeCode, NoHost, Protection, Value, ir::Module};
 use generate::{Rng, program};
 use std::{
