@@ -46,7 +46,9 @@ fn no_help_text_is_broken_into_lines_that_clap_breaks_again() {
             seen += 1;
         }
         for line in help(&command, "100").lines() {
-            assert!(line.chars().count() <= 100, "dewar {}: {line}", command.join(" "));
+            // clap makes that line, and leaves it whole.
+            let fits = line.starts_with("Usage: ") || line.chars().count() <= 100;
+            assert!(fits, "dewar {}: {line}", command.join(" "));
         }
         let below = subcommands(&wide);
         commands.extend(below.into_iter().map(|name| [command.clone(), vec![name]].concat()));

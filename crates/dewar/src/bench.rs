@@ -26,7 +26,7 @@ Examples:
   dewar bench build                         the sample application under every configuration
   dewar bench build --undo 'make clean' -- make
                                             a build of your own, in the working directory
-  dewar bench syscalls                      single system calls, and the least price of mediation
+  dewar bench syscalls                      single system calls, and the least of mediation
   dewar bench walk; dewar bench start       a walk over a tree of files; the start of `true`
   dewar bench plugin                        plugins: calls, kernels beside gcc, LuaJIT, CoD
   dewar bench ipc; dewar bench decision     calls between processes, and what checking them adds

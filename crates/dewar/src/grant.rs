@@ -15,9 +15,10 @@ Examples:
   dewar grant ci --net github.com:443               may connect there
   dewar grant ci --all                              takes every revocation back
 
-What was revoked comes back as it was; descriptors and connections that were taken do not. What the profile denies or hides
-stays so. What a running sandbox cannot be given, because the kernel was told at its start: programs to execute, a kind of
-socket that no domain of it could make, a network if it has none, in mode `fast` files to read.
+What was revoked comes back as it was; descriptors and connections that were taken do not. What
+the profile denies or hides stays so. What a running sandbox cannot be given, because the
+kernel was told at its start: programs to execute, a kind of socket that no domain of it could
+make, a network if it has none, in mode `fast` files to read.
 
 Exit status: 0 if it is in force; 1 if nothing was changed; 2 for wrong use.";
 

@@ -12,16 +12,18 @@ use rustix::process::Signal;
 const EXAMPLES: &str = "\
 Examples:
   dewar revoke --file '${workspace}/secrets/**'     from the only run there is
-  dewar revoke last --net github.com                no more connections to that host, and those there are, end
+  dewar revoke last --net github.com                no connection to that host, old or new
   dewar revoke ci --domain git --net '*'            only from processes in domain git
   dewar revoke ci --file src --write                what is read may still be read
   dewar revoke ci --exec '/usr/bin/*' --kill        kill who runs any of these
-  dewar revoke ci --all                             everything: all that is left to a process is to end
+  dewar revoke ci --all                             everything: a process can only end
 
-What the program sees: EACCES, from now on and on descriptors that it holds; ECONNRESET on connections; SIGBUS where it has
-mapped a file. `dewar grant` with the same arguments takes it back.
+What the program sees: EACCES, from now on and on descriptors that it holds; ECONNRESET on
+connections; SIGBUS where it has mapped a file. `dewar grant` with the same arguments takes it
+back.
 
-Exit status: 0 if nothing of it can be used any more; 1 if that is not so, or nothing was changed; 2 for wrong use.";
+Exit status: 0 if nothing of it can be used any more; 1 if that is not so, or nothing was
+changed; 2 for wrong use.";
 
 /// Take something from a run while it runs.
 ///

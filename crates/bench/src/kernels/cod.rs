@@ -63,7 +63,7 @@ fn python_package() -> Option<PathBuf> {
 fn body(text: &str) -> Result<String, String> {
     let (before, function) = text.split_once("long handle(").ok_or("no `handle`")?;
     let (_, body) = function.split_once('{').ok_or("no body")?;
-    if before.contains('{') {
+    if before.contains(")\n{") {
         return Err("CoD has no functions besides the one it compiles".to_owned());
     }
     Ok(format!("{{ {before} {body}"))

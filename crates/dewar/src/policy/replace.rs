@@ -13,11 +13,13 @@ Examples:
   dewar policy load ci readonly              from now on, the workspace is read-only
   dewar policy load ./build.toml             the profile was edited
 
-Amendments that were made stay in force. What was settled in the kernel at the start stays, too: a profile that lets the
-command enter another domain or make another kind of socket than it could is refused, and so is one that takes reading from
-a run in mode `fast`. `[env]`, `[limits]` and `capabilities` hold as they did.
+Amendments that were made stay in force. What was settled in the kernel at the start stays,
+too: a profile that lets the command enter another domain or make another kind of socket than
+it could is refused, and so is one that takes reading from a run in mode `fast`. `[env]`,
+`[limits]` and `capabilities` hold as they did.
 
-Exit status: 0 if it is in force and complete; 1 if not; 2 for wrong use or a mistake in the profile.";
+Exit status: 0 if it is in force and complete; 1 if not; 2 for wrong use or a mistake in the
+profile.";
 
 /// Have a run go on under another profile.
 ///
