@@ -215,8 +215,18 @@ impl Counting<'_> {
         self.fixed.retain(|f| !own.contains(f.head));
         match plan.zip(region) {
             Some((plan, region)) => self.bounded(own, &plan, &region, weight),
+            None if weight == 1 && self.counts_in_every_turn(own) => {}
             None => self.counted(own, weight),
         }
+    }
+
+    /// Whether each turn comes by a place that counts, such as that before a vector loop.
+    fn counts_in_every_turn(&self, own: &Loop) -> bool {
+        own.blocks().filter(|id| (id.0 as usize) < self.preds.len()).any(|id| {
+            let mut insts = self.body.blocks[id.0 as usize].insts.iter();
+            insts.any(|inst| matches!(inst, Inst::Tick { .. }))
+                && self.latches(own).all(|latch| self.dominators.dominates(id, latch))
+        })
     }
 
     fn insts<'s>(&'s self, own: &'s Loop) -> impl Iterator<Item = &'s Inst> {
