@@ -161,7 +161,7 @@ impl Counting<'_> {
         let Ends { bound, last, left, behind } = code.ends();
         let (before, on_leaving) = (std::mem::take(&mut code.insts), code.leaving(&left));
         let around = BlockId(self.body.blocks.len() as u32);
-        self.enter_by(own, around, own.head);
+        self.enter_by(own, around);
         self.block(before, Term::Jump(own.head));
         self.leave_by(own, plan.test, &on_leaving);
         let resumes = self.repeat(own, region, around);

@@ -8,15 +8,15 @@
 //! - A loop of a small, constant number of turns counts nothing either ([`fixed`]): what is around it counts for it.
 //! - Every other loop counts each turn down.
 //!
-//! In all of them the clock is looked at in a loop around the loop, so that the call does not cost the loop its
-//! registers:
-//!
 //! ```text
 //!  around: tick; how far may it go?  ◀──────┐
-//!  head:   … the loop …            ◀─┐      │
+//!  head:   … a bounded loop …      ◀─┐      │
 //!          goes on? ─────────────────┘      │
 //!          only the counter is at its end? ─┘
 //! ```
+//!
+//! The host's code uses all registers. What is used behind a look at the clock is therefore put away before it, on the
+//! way that is hardly ever taken ([`Inst::Tick`]), so that the loop keeps its registers.
 
 mod bounded;
 mod ends;
@@ -215,8 +215,18 @@ impl Counting<'_> {
         self.fixed.retain(|f| !own.contains(f.head));
         match plan.zip(region) {
             Some((plan, region)) => self.bounded(own, &plan, &region, weight),
+            None if weight == 1 && self.counts_in_every_turn(own) => {}
             None => self.counted(own, weight),
         }
+    }
+
+    /// Whether each turn comes by a place that counts, such as that before a vector loop.
+    fn counts_in_every_turn(&self, own: &Loop) -> bool {
+        own.blocks().filter(|id| (id.0 as usize) < self.preds.len()).any(|id| {
+            let mut insts = self.body.blocks[id.0 as usize].insts.iter();
+            insts.any(|inst| matches!(inst, Inst::Tick { .. }))
+                && self.latches(own).all(|latch| self.dominators.dominates(id, latch))
+        })
     }
 
     fn insts<'s>(&'s self, own: &'s Loop) -> impl Iterator<Item = &'s Inst> {
@@ -233,11 +243,12 @@ impl Counting<'_> {
         BlockId(self.body.blocks.len() as u32 - 1)
     }
 
-    /// Lets jumps into the loop from without go to `around`, and those that go on, to `again`.
-    fn enter_by(&mut self, own: &Loop, around: BlockId, again: BlockId) {
+    /// Lets jumps into the loop from without go to `around`.
+    fn enter_by(&mut self, own: &Loop, around: BlockId) {
         for (index, block) in self.body.blocks.iter_mut().enumerate() {
-            let to_head = if own.contains(BlockId(index as u32)) { again } else { around };
-            block.term.retarget(|to| if to == own.head { to_head } else { to });
+            if !own.contains(BlockId(index as u32)) {
+                block.term.retarget(|to| if to == own.head { around } else { to });
+            }
         }
     }
 

@@ -1,8 +1,8 @@
 //! The intermediate form to WebAssembly.
 //!
 //! Memory, from address 0: a part that holds nothing, the frames (growing down), static data, the heap.
-//! A counter goes down at loop heads and function entries; when it is used up, the module calls the import
-//! `dewar.tick`, where the host ends calls that take too long. That is once per [`STRIP`] turns, not per turn.
+//! A counter of turns ([`crate::ir::Inst::Tick`]) goes from [`STRIP`] down; when it is used up, the module calls the
+//! import `dewar.tick`, where the host ends calls that take too long.
 
 mod func;
 mod inst;
