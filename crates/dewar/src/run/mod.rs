@@ -64,9 +64,9 @@ pub(crate) fn run(request: &RunRequest, inherited: Inherited) -> anyhow::Result<
     let mut job = prepare::job(request, &profile, &protection, inherited)?;
     let command: Vec<String> =
         request.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
-    let id = endpoint.as_ref().map(Endpoint::id).unwrap_or_default();
+    let id = endpoint.as_ref().map(Endpoint::id).unwrap_or_default().to_owned();
     let facts = Facts {
-        status: owner::status(id, request.name.clone(), command, &profile.variables),
+        status: owner::status(&id, request.name.clone(), command, &profile.variables),
         undecided: job.enforce != Enforce::ALL,
     };
     let owner = Owner::new(Arc::clone(&server), facts, &profile);
@@ -82,9 +82,10 @@ pub(crate) fn run(request: &RunRequest, inherited: Inherited) -> anyhow::Result<
         Err(error) => tell!("dewar: this run cannot be asked or changed: {error:#}"),
     }
     let report = monitor::run(job, server)?;
-    let names = (id, profile.compiled.name.as_str());
-    let record = RunRecord::new(request, names, &report, &owner.history());
+    // Waits for changes under way, which belong to the record.
     drop(endpoint);
+    let names = (id.as_str(), profile.compiled.name.as_str());
+    let record = RunRecord::new(request, names, &report, &owner.history());
     let kept = journal.and_then(|journal| journal.keep(&record));
     if let Outcome::NotExecuted(errno) = report.outcome {
         tell!("dewar: cannot execute `{}`: {errno}", request.command[0].display());

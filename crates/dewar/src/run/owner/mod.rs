@@ -4,14 +4,16 @@
 //! the monitor makes it reach what is held already. If that fails, the former policy is put in force again; if that
 //! fails, too, the run ends.
 
+mod end;
+mod possible;
+mod way_back;
+
 use super::prepare::{POLICY_NAME, Profile};
 use crate::control::{Change, Counters, Outcome, Reply, Request, Service, Status};
 use crate::run::journal::decisions;
-use monitor::{Action, Control, Held, Holder, Manner, ProcessStatus, Receipt, visible};
-use profile::{
-    AmendedObject, Amendment, AmendmentKind, Compiled, Documents, ProfileErrors, Variables,
-};
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use monitor::{Control, Manner, Receipt, visible};
+use possible::{FAST, Families, families, takes_reading};
+use profile::{Amendment, Compiled, Documents, ProfileErrors, Variables};
 use security_server::{Server, cil, policy::Policy};
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -21,6 +23,7 @@ use std::{
     thread,
     time::{Duration, Instant, SystemTime},
 };
+use way_back::WayBack;
 
 /// Policies whose rules can still be explained at the end of the run.
 const MOST_POLICIES: usize = 64;
@@ -64,9 +67,6 @@ struct Terms {
     hosts: BTreeMap<String, Vec<IpAddr>>,
     amendments: Vec<Amendment>,
 }
-
-/// Classes of sockets that some domain may create.
-type Families = Vec<&'static str>;
 
 impl Owner {
     /// The owner of what a run starts with.
@@ -203,7 +203,11 @@ impl Owner {
         match self.change(what, terms, manner) {
             Reply::Done(Change { when, what, outcome: Outcome::Receipt(receipt) }) if ends => {
                 let outcome = Outcome::Receipt(self.end(receipt));
-                Reply::Done(Change { when, what, outcome })
+                let change = Change { when, what, outcome };
+                if let Some(last) = self.state().changes.iter_mut().rfind(|it| it.when == when) {
+                    last.clone_from(&change);
+                }
+                Reply::Done(change)
             }
             reply => reply,
         }
@@ -211,59 +215,6 @@ impl Owner {
 
     fn leaves_reads(&self) -> bool {
         self.control.get().is_some_and(Control::leaves_reads)
-    }
-
-    /// Ends every process: what may be read is settled in the kernel, so none may go on.
-    fn end(&self, mut receipt: Receipt) -> Receipt {
-        let Some(control) = self.control.get() else { return receipt };
-        let until = Instant::now() + PATIENCE;
-        loop {
-            let running = control.processes().unwrap_or_default();
-            let killed = running.iter().filter(|process| kill(control, process));
-            receipt.holders.extend(killed.map(|process| Holder {
-                pid: process.pid,
-                comm: process.comm.clone(),
-                held: Held::Unknown,
-                object: String::new(),
-                lost: vec!["read".into()],
-                action: Action::Killed,
-                reason: "mode `fast` leaves reading to the kernel".into(),
-                after: receipt.took,
-            }));
-            if running.is_empty() || Instant::now() > until {
-                receipt.complete = running.is_empty();
-                return receipt;
-            }
-            thread::sleep(Duration::from_millis(5));
-        }
-    }
-
-    /// Says why something cannot be taken from, or given to, a run that goes on.
-    fn check(&self, amendment: &Amendment, terms: &Terms) -> Result<(), String> {
-        let revoked = |is: fn(&AmendedObject) -> bool| {
-            let before = terms.amendments.iter();
-            before.filter(|a| a.kind == AmendmentKind::Revoke).any(|a| is(&a.object))
-        };
-        match (amendment.kind, &amendment.object) {
-            (AmendmentKind::Grant, AmendedObject::Files(_)) if self.leaves_reads() => {
-                Err("this run is in mode `fast`: what can be read was settled in the kernel at its start; start it anew".into())
-            }
-            (AmendmentKind::Grant, AmendedObject::Exec(_))
-                if !revoked(|o| matches!(o, AmendedObject::Exec(_) | AmendedObject::Files(_))) =>
-            {
-                Err("what can be executed was settled in the kernel when the run started: only what was revoked can be \
-                     given back".into())
-            }
-            (AmendmentKind::Grant, AmendedObject::Network { .. }) if !self.families.iter().any(|f| f.ends_with("p_socket")) => {
-                Err("this run was started without a network: its domains can make no such socket, and it may have a network \
-                     namespace of its own. Start it under a profile that names an endpoint".into())
-            }
-            (AmendmentKind::Grant, object) if *object != AmendedObject::All && everything_is_taken(terms) => {
-                Err("everything was revoked; `dewar grant --all` gives it back".into())
-            }
-            (AmendmentKind::Grant, AmendedObject::All) if !revoked(|_| true) => Err("nothing was revoked".into()),
-            _ => Ok(()),
-        }
     }
 
     fn counters(&self) -> Counters {
@@ -325,41 +276,6 @@ impl Service for Owner {
     }
 }
 
-/// Puts the former policy in force again, unless it is told that the new one is.
-struct WayBack<'a> {
-    owner: &'a Owner,
-    control: &'a Control,
-    former: &'a Compiled,
-    armed: bool,
-}
-
-impl WayBack<'_> {
-    fn disarm(mut self) {
-        self.armed = false;
-    }
-
-    fn go(&self) -> Result<(), String> {
-        let policy = cil::compile(&[(POLICY_NAME, &self.former.cil)]).map_err(|e| e.to_string())?;
-        self.owner.server.reload(policy).map_err(|error| error.to_string())?;
-        self.control.apply(Manner::Repair).map(drop).map_err(|error| error.to_string())
-    }
-}
-
-impl Drop for WayBack<'_> {
-    fn drop(&mut self) {
-        if !self.armed {
-            return;
-        }
-        if let Err(error) = self.go() {
-            // Neither policy is known to hold. The sandbox ends with this process.
-            crate::output::tell!(
-                "dewar: a change of policy failed halfway, and so did the way back ({error}); the run ends"
-            );
-            std::process::exit(crate::failure::SETUP.into());
-        }
-    }
-}
-
 /// What was in force in a run, and what was changed.
 #[derive(Default)]
 pub(super) struct History {
@@ -375,42 +291,10 @@ impl History {
     }
 }
 
-/// Why reading cannot be taken in mode `fast`.
-const FAST: &str = "this run is in mode `fast`: opens for reading are left to the kernel, which cannot take them back. Take \
-                    writing alone (--write), end the whole run (--kill, without --domain), or start it in mode `all`";
-
-fn takes_reading(amendment: &Amendment) -> bool {
-    amendment.kind == AmendmentKind::Revoke
-        && matches!(amendment.object, AmendedObject::Files(_) | AmendedObject::All)
-}
-
-/// Kills a process of the sandbox; whether it was still there.
-fn kill(control: &Control, process: &ProcessStatus) -> bool {
-    let Some(pid) = i32::try_from(process.pid).ok().and_then(Pid::from_raw) else { return false };
-    let Ok(fd) = pidfd_open(pid, PidfdFlags::empty()) else { return false };
-    // The number may have come to mean another process before it was opened, but not since.
-    let still = control.processes().unwrap_or_default().iter().any(|it| it.pid == process.pid);
-    still && pidfd_send_signal(&fd, Signal::KILL).is_ok()
-}
-
-/// Whether everything was taken from all domains, and not given back.
-fn everything_is_taken(terms: &Terms) -> bool {
-    let all = |a: &&Amendment| a.object == AmendedObject::All && a.domain.is_none();
-    terms.amendments.iter().rfind(all).is_some_and(|a| a.kind == AmendmentKind::Revoke)
-}
-
 /// The domain in the context of a process.
 pub(crate) fn domain_of(context: &str) -> &str {
     let name = context.split(':').nth(2).unwrap_or_default();
     name.strip_suffix("_t").unwrap_or(name)
-}
-
-/// The classes of sockets that some domain of a policy may create. The filter of a run guards those that it started
-/// with.
-fn families(cil: &str) -> Families {
-    const FAMILIES: [&str; 3] = ["tcp_socket", "udp_socket", "unix_dgram_socket"];
-    let rules = |class: &str| format!(" self ({class} (");
-    FAMILIES.into_iter().filter(|class| cil.contains(&rules(class))).collect()
 }
 
 /// Mistakes in a text that a person wrote, in one line each.
