@@ -1,8 +1,9 @@
 //! The command line: subcommands, and what holds for all of them.
 
 use crate::{
-    bench::BenchArgs, completions::CompletionsArgs, doctor::DoctorArgs, explain::ExplainArgs,
-    man::ManArgs, plugin::PluginArgs, policy::PolicyArgs, run::RunArgs,
+    audit::AuditArgs, bench::BenchArgs, completions::CompletionsArgs, daemon::DaemonArgs,
+    doctor::DoctorArgs, explain::ExplainArgs, man::ManArgs, plugin::PluginArgs, policy::PolicyArgs,
+    run::RunArgs,
 };
 use clap::{Parser, Subcommand};
 
@@ -37,8 +38,10 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     Run(RunArgs),
     Explain(ExplainArgs),
+    Audit(AuditArgs),
     Policy(PolicyArgs),
     Plugin(PluginArgs),
+    Daemon(DaemonArgs),
     Doctor(DoctorArgs),
     Bench(BenchArgs),
     Completions(CompletionsArgs),

@@ -1,9 +1,11 @@
 //! The `dewar` command. See `dewar --help`.
 #![forbid(unsafe_code)]
 
+mod audit;
 mod bench;
 mod cli;
 mod completions;
+mod daemon;
 mod doctor;
 mod explain;
 mod failure;
@@ -32,9 +34,11 @@ fn dispatch(command: Command, inherited: Inherited) -> anyhow::Result<()> {
     match command {
         Command::Run(args) => run::run(&args.into(), inherited)?.leave(),
         Command::Explain(args) => explain::run(&args),
+        Command::Audit(args) => audit::run(&args),
         Command::Policy(args) => policy::run(&args),
         Command::Plugin(args) => plugin::run(&args),
         Command::Doctor(args) => doctor::run(&args),
+        Command::Daemon(args) => daemon::run(&args),
         Command::Bench(args) => bench::run(args),
         Command::Completions(args) => completions::run(&args),
         Command::Man(args) => man::run(&args),

@@ -10,11 +10,16 @@ pub(crate) fn json(value: &impl Serialize) -> serde_json::Result<String> {
     Ok(text.lines().map(|line| visible(line) + "\n").collect())
 }
 
-/// Writes `text` to standard output. A reader that has gone away is no error.
-pub(crate) fn print(text: &[u8]) -> io::Result<()> {
+/// Writes `text` to standard output; whether anybody reads it still.
+pub(crate) fn print_on(text: &[u8]) -> io::Result<bool> {
     let mut out = io::stdout().lock();
     match out.write_all(text).and_then(|()| out.flush()) {
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        result => result,
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
+        result => result.map(|()| true),
     }
+}
+
+/// Writes `text` to standard output. A reader that has gone away is no error.
+pub(crate) fn print(text: &[u8]) -> io::Result<()> {
+    print_on(text).map(drop)
 }

@@ -3,7 +3,7 @@
 use crate::{
     Mode,
     arrange::Arrangement,
-    audit::{Audit, Record},
+    audit::{Audit, Record, Trail},
     file::KnownPaths,
     filter::{self, Traps},
     gate::{Gate, View},
@@ -21,7 +21,6 @@ use labelling::{BadRule, PathRules};
 use landlock::{ABI, Access, AccessFs};
 use std::{
     ffi::OsString,
-    io::Write,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -70,8 +69,8 @@ pub struct Job {
     pub hosts: Option<String>,
     /// Which object managers decide.
     pub enforce: Enforce,
-    /// Where every decision is written, a line of JSON each.
-    pub audit: Option<Box<dyn Write + Send>>,
+    /// Where decisions are written.
+    pub audit: Vec<Trail>,
     /// Called once the command runs, with a hold on the sandbox. It may start threads and must return soon.
     pub started: Option<Box<dyn FnOnce(Control) + Send>>,
 }
@@ -154,7 +153,7 @@ struct Prepared {
 /// [`RunError`]; nothing was run then, and nothing is left running.
 pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError> {
     let Job { enforce, audit, started: on_start, .. } = job;
-    let job = Job { audit: None, started: None, ..job };
+    let job = Job { audit: Vec::new(), started: None, ..job };
     let prepared = prepare(&job, &*server)?;
     let entered = launch::enter_view(&prepared.spec)?;
     let program = filter::compile(prepared.traps)?;

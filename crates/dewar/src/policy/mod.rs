@@ -7,6 +7,7 @@ mod export;
 mod load;
 mod profiles;
 mod query;
+mod set;
 mod show;
 
 use crate::output;
@@ -42,6 +43,7 @@ enum Action {
     Change(decide::LabelArgs),
     Diff(diff::DiffArgs),
     Export(export::ExportArgs),
+    Set(set::SetArgs),
 }
 
 /// Carries out `dewar policy`.
@@ -58,5 +60,6 @@ pub(crate) fn run(args: &PolicyArgs) -> anyhow::Result<()> {
         Action::Change(args) => decide::label(args, TypeRuleKind::Change),
         Action::Diff(args) => diff::run(args),
         Action::Export(args) => export::run(args),
+        Action::Set(args) => set::run(args),
     }
 }

@@ -3,15 +3,23 @@
 mod args;
 mod journal;
 mod prepare;
+mod serving;
 mod summary;
 
 use anyhow::Context as _;
 use monitor::launch::{Inherited, Outcome};
 use monitor::{Enforce, Mode};
-use std::{ffi::OsString, path::PathBuf, sync::Arc};
+use serving::Serving;
+use std::{
+    ffi::OsString,
+    hash::{BuildHasher as _, RandomState},
+    path::PathBuf,
+    sync::Arc,
+};
 
 pub(crate) use args::RunArgs;
 pub(crate) use journal::{Denial, Journal, RunRecord};
+pub(crate) use serving::UseDaemon;
 
 /// What the command line asked for.
 pub(crate) struct RunRequest {
@@ -25,6 +33,12 @@ pub(crate) struct RunRequest {
     pub(crate) stats: bool,
     /// Where every decision goes: a file, or `-` for standard error.
     pub(crate) audit: Option<PathBuf>,
+    /// Whether a daemon decides.
+    pub(crate) daemon: UseDaemon,
+    /// The journal of the daemon gets every decision, not only denials.
+    pub(crate) record_all: bool,
+    /// CIL files that are part of the policy.
+    pub(crate) cil: Vec<PathBuf>,
     /// Runs although something asked for cannot be enforced here.
     pub(crate) allow_degraded: bool,
     /// Layers to do without, as if this machine lacked them.
@@ -42,11 +56,13 @@ pub(crate) struct RunRequest {
 /// Runs the command; how it ended.
 pub(crate) fn run(request: &RunRequest, inherited: Inherited) -> anyhow::Result<Outcome> {
     let profile = prepare::profile(request)?;
-    let server =
-        security_server::Server::from_cil(&[(prepare::POLICY_NAME, &profile.compiled.cil)])?;
     let journal = Journal::open().context("cannot keep the record of this run")?;
-    let job = prepare::job(request, &profile, inherited)?;
-    let report = monitor::run(job, Arc::new(server))?;
+    let mut job = prepare::job(request, &profile, inherited)?;
+    let (serving, trail) = Serving::begin(request, &profile, &new_id())?;
+    job.audit.extend(trail);
+    job.started = serving.started();
+    let report = monitor::run(job, Arc::clone(&serving.server))?;
+    serving.end();
     let record = RunRecord::new(request, &profile, &report);
     let kept = journal.keep(&record);
     if let Outcome::NotExecuted(errno) = report.outcome {
@@ -60,4 +76,11 @@ pub(crate) fn run(request: &RunRequest, inherited: Inherited) -> anyhow::Result<
         );
     }
     Ok(report.outcome)
+}
+
+/// A name for a run: twelve digits that no other run has.
+fn new_id() -> String {
+    // Its keys are random.
+    let random = RandomState::new().hash_one(std::process::id());
+    format!("{:012x}", random >> 16)
 }

@@ -1,6 +1,6 @@
 //! What `dewar run` says at the end, on standard error.
 
-use super::{RunRecord, RunRequest};
+use super::{RunRecord, RunRequest, journal::Decisions};
 use monitor::visible;
 
 pub(super) fn print(request: &RunRequest, record: &RunRecord) {
@@ -12,6 +12,9 @@ pub(super) fn print(request: &RunRequest, record: &RunRecord) {
     }
     if request.stats {
         eprintln!("{}", decisions(record));
+        let sum = |count: fn(&Decisions) -> u64| record.decisions.iter().map(count).sum::<u64>();
+        let (server, all) = (sum(|row| row.server), sum(|row| row.queries));
+        eprintln!("security server reached by {server} of {all} queries");
     }
     if let Some(denial) = record.denials.first() {
         let count = record.denied();
