@@ -78,6 +78,20 @@ fn a_profile_that_is_not_there_is_wrong_use() {
 }
 
 #[test]
+fn a_workspace_that_a_policy_cannot_name_is_wrong_use() {
+    use std::os::unix::ffi::OsStrExt as _;
+    for name in [&b"new\nline"[..], b"a\"quote", b"esc\x1b", b"latin\xe9"] {
+        let dir = tempfile::tempdir().unwrap();
+        let workspace = dir.path().join(std::ffi::OsStr::from_bytes(name));
+        std::fs::create_dir(&workspace).unwrap();
+        let said = dewar_in(&workspace, &["run", "true"]);
+        assert!(said.err.contains("a policy cannot name a path with"), "{}", said.err);
+        assert!(!said.err.contains(['\x1b']) && said.err.lines().count() == 1, "{:?}", said.err);
+        assert_eq!(said.status, 2);
+    }
+}
+
+#[test]
 fn a_workspace_that_is_no_directory_is_wrong_use() {
     for (workspace, message) in [("./nothing", "No such file"), ("/dev/null", "not a directory")] {
         let said = dewar(&["policy", "show", "-w", workspace]);

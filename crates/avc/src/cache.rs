@@ -82,6 +82,13 @@ impl Avc {
         Seqno(self.current.load(Ordering::Acquire))
     }
 
+    /// Counts `uses` of answers that their askers have kept, and have found current by [`Avc::current`], as found at
+    /// the hint. An answer may be used for as long as its `seqno` is not less than that.
+    #[inline]
+    pub fn count_kept(&self, uses: u64) {
+        self.counters.add(Source::Hint, uses);
+    }
+
     /// How many decisions were asked for since the cache was made, and where they were found.
     #[must_use]
     pub fn stats(&self) -> Stats {

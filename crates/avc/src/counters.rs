@@ -72,14 +72,20 @@ impl Counters {
     /// Counts one decision found at `source`.
     #[inline]
     pub(crate) fn count(&self, source: Source) {
+        self.add(source, 1);
+    }
+
+    /// Counts `count` decisions found at `source`.
+    #[inline]
+    pub(crate) fn add(&self, source: Source, count: u64) {
         let share = SHARE.get();
         if share < OWNED {
             let counter = &self.0[share].0[source as usize];
             // INVARIANT: one running thread has the share (`LEASED`), so nothing is lost between load and
             // store. Giving it back releases what was counted to the next thread, which acquires it.
-            counter.store(counter.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+            counter.store(counter.load(Ordering::Relaxed) + count, Ordering::Relaxed);
         } else {
-            self.count_without_share(source);
+            self.add_without_share(source, count);
         }
     }
 
@@ -89,12 +95,12 @@ impl Counters {
     }
 
     #[cold]
-    fn count_without_share(&self, source: Source) {
+    fn add_without_share(&self, source: Source, count: u64) {
         if SHARE.get() == UNKNOWN {
             SHARE.set(LEASE.try_with(|lease| lease.0).unwrap_or(COMMON));
-            return self.count(source);
+            return self.add(source, count);
         }
-        self.0[COMMON].0[source as usize].fetch_add(1, Ordering::Relaxed);
+        self.0[COMMON].0[source as usize].fetch_add(count, Ordering::Relaxed);
     }
 }
 
@@ -113,6 +119,14 @@ mod tests {
             }
         });
         assert_eq!(counters.stats(), Stats { cache: (threads * each) as u64, ..Stats::default() });
+    }
+
+    #[test]
+    fn what_is_counted_at_once_counts_as_often() {
+        let counters = Counters::default();
+        counters.add(Source::Hint, 41);
+        counters.count(Source::Hint);
+        assert_eq!(counters.stats(), Stats { hint: 42, ..Stats::default() });
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use crate::{statistics::median_of, sys};
 use rustix::{
     fs::{AtFlags, CWD, Mode, OFlags, openat, statat},
+    net::{AddressFamily, SocketType, socket},
     process::{WaitOptions, waitpid},
 };
 use serde::{Deserialize, Serialize};
@@ -95,8 +96,8 @@ pub(crate) fn measure_all(workspace: &Path) -> io::Result<Vec<Timing>> {
         Timing::of(OPEN_TO_WRITE, || open(&file, OFlags::WRONLY)),
         Timing::of("stat, system file", || stat(system)),
         Timing::of("stat, workspace file", || stat(&file)),
-        Timing::of("fork+wait", fork),
-        Timing::of("fork+exec+wait, /bin/true", execute),
+        Timing::of("a new process: fork+wait", fork),
+        Timing::of("a new process: fork+exec+wait, /bin/true", execute),
         with(
             unix_listener(workspace),
             "connect+accept, unix socket in the workspace",
@@ -109,8 +110,19 @@ pub(crate) fn measure_all(workspace: &Path) -> io::Result<Vec<Timing>> {
             let _client = TcpStream::connect(listener.local_addr()?)?;
             listener.accept().map(drop)
         }),
-        Timing::of("create+close+unlink", || {
+        Timing::of("a new file: create+close+unlink", || {
             open(&new, OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL)?;
+            fs::remove_file(&new)
+        }),
+        Timing::of("a new directory: mkdir+rmdir", || {
+            fs::create_dir(&new)?;
+            fs::remove_dir(&new)
+        }),
+        Timing::of("a new socket: socket+close, tcp", || {
+            socket(AddressFamily::INET, SocketType::STREAM, None).map(drop).map_err(Into::into)
+        }),
+        Timing::of("a new socket with a name: socket+bind+close+unlink, unix", || {
+            UnixListener::bind(&new)?;
             fs::remove_file(&new)
         }),
     ])

@@ -191,7 +191,7 @@ fn restore(state: &Arc<State>) -> Result<Registry, StateError> {
         match Hosted::restore(state, &kept) {
             Ok(hosted) => registry.servers.push(hosted),
             Err(error) => {
-                eprintln!("dewar daemon: a policy of the last daemon is not served: {error}");
+                say(format_args!("a policy of the last daemon is not served: {error}"));
             }
         }
     }
@@ -318,6 +318,11 @@ impl Shared {
         records.add(&run.id, reader, 0);
         Ok(share)
     }
+}
+
+/// Says something to whoever reads the daemon's standard error. If nobody does, that is no reason to stop.
+fn say(line: std::fmt::Arguments<'_>) {
+    let _ = writeln!(io::stderr(), "dewar daemon: {line}");
 }
 
 /// An error, for whoever asked.

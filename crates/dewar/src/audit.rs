@@ -1,6 +1,10 @@
 //! `dewar audit`: the journal, searched.
 
-use crate::{daemon::place, failure::Usage, output};
+use crate::{
+    daemon::place,
+    failure::Usage,
+    output::{self, tell as say},
+};
 use ::daemon::{Administration, ClientError, Entry, Filter, Journal, Place};
 use anyhow::{Context as _, bail};
 use clap::Args;
@@ -93,7 +97,7 @@ pub(crate) fn run(args: &AuditArgs) -> anyhow::Result<()> {
     if let Some((records, until)) = journal.rotated()?
         && args.since.is_none_or(|since| since < until)
     {
-        eprintln!(
+        say!(
             "dewar: {records} records up to {} were thrown away to bound the journal",
             time(until)
         );
@@ -127,9 +131,7 @@ fn flush(place: &Place) {
     };
     let waiting = std::fs::read_dir(place.state.join("spool")).map_or(0, Iterator::count);
     if waiting > 0 {
-        eprintln!(
-            "dewar: records of {waiting} runs that wait for the daemon are not shown: {error}"
-        );
+        say!("dewar: records of {waiting} runs that wait for the daemon are not shown: {error}");
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod calls;
 mod plugin;
+mod revoke;
 
 use crate::output;
 use anyhow::Context as _;
@@ -18,8 +19,9 @@ use bench::{
     workload::Workload,
 };
 use clap::{Args, Subcommand};
+use monitor::launch::Inherited;
 use serde::Serialize;
-use std::{ffi::OsString, path::PathBuf};
+use std::{ffi::OsString, io::Write as _, path::PathBuf};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -30,6 +32,7 @@ Examples:
   dewar bench walk; dewar bench start       a walk over a tree of files; the start of `true`
   dewar bench plugin                        plugins: calls, kernels beside gcc and LuaJIT
   dewar bench ipc; dewar bench decision     calls between processes, and what checking them adds
+  dewar bench revoke                        taking back what is open, mapped and connected
   dewar bench sample DIR                    write the sample application, to look at or to build
 
 Configurations are run in turn, in an order shuffled anew each round; the first round is not
@@ -60,6 +63,8 @@ enum What {
     Ipc(calls::CallArgs),
     /// What a decision adds to a call, by where it is found: hint, cache, security server
     Decision(calls::CallArgs),
+    /// What taking back descriptors, mappings and connections costs, by their number
+    Revoke(revoke::RevokeArgs),
     /// Write the sample application into a directory
     Sample {
         /// Where to; it is created if it does not exist
@@ -71,6 +76,12 @@ enum What {
         /// What to measure
         task: Task,
     },
+    /// Hold what is to be taken back
+    #[command(hide = true)]
+    Hold(revoke::HoldArgs),
+    /// Take back once what a command holds
+    #[command(hide = true)]
+    RevokeOnce(revoke::OnceArgs),
 }
 
 #[derive(Debug, Args)]
@@ -119,7 +130,7 @@ struct MeasureArgs {
 }
 
 /// Carries out `dewar bench`.
-pub(crate) fn run(args: BenchArgs) -> anyhow::Result<()> {
+pub(crate) fn run(args: BenchArgs, inherited: Inherited) -> anyhow::Result<()> {
     match args.what {
         What::Build(build) => {
             let workload = match build.command {
@@ -134,6 +145,9 @@ pub(crate) fn run(args: BenchArgs) -> anyhow::Result<()> {
         What::Plugin(args) => plugin::run(&args),
         What::Ipc(args) => calls::run(Subject::Calls, &args),
         What::Decision(args) => calls::run(Subject::Decisions, &args),
+        What::Revoke(args) => revoke::run(&args),
+        What::Hold(args) => revoke::hold(&args),
+        What::RevokeOnce(args) => revoke::once(args, inherited)?.leave(),
         What::Sample { directory } => sample::write(&directory)
             .with_context(|| format!("cannot write the sample to `{}`", directory.display())),
         What::Worker { task } => Ok(output::print((task.run()? + "\n").as_bytes())?),
@@ -149,24 +163,26 @@ fn worker() -> anyhow::Result<Worker> {
     Ok(Worker { program, arguments: vec!["bench".into(), "worker".into()] })
 }
 
-/// Native, and Dewar in every configuration that is worth a row.
-fn configs(measure: &MeasureArgs) -> anyhow::Result<Vec<Config>> {
+/// Dewar with these flags, on the workspace.
+fn dewar(name: &str, kind: Kind, flags: &[&str], description: &str) -> anyhow::Result<Config> {
     let program = std::env::current_exe().context("cannot tell which program this is")?;
     let program = program.to_str().context("the path of this program is not Unicode")?;
-    let dewar = |name: &str, kind, flags: &[&str], description: &str| {
-        let prefix = [&[program, "run", "--workspace", WORKSPACE], flags, &["--"]].concat();
-        Config::new(name, kind, &prefix, description)
-    };
+    let prefix = [&[program, "run", "--workspace", WORKSPACE], flags, &["--"]].concat();
+    Ok(Config::new(name, kind, &prefix, description))
+}
+
+/// Native, and Dewar in every configuration that is worth a row.
+fn configs(measure: &MeasureArgs) -> anyhow::Result<Vec<Config>> {
     let all = ["--mode", "all"];
     let only = |manager| [&all[..], &["--enforce", manager]].concat();
     let mut configs = vec![
         Config::native(),
-        dewar("base", Kind::Base, &only("off"), "same launch, same interposition, no decisions"),
-        dewar("dewar all", Kind::Dewar, &all, "every open, fork and exec decided"),
-        dewar("dewar fast", Kind::Dewar, &["--mode", "fast"], "reads left to the envelope"),
-        dewar("only files", Kind::Dewar, &only("files"), "the other object managers pass"),
-        dewar("only processes", Kind::Dewar, &only("processes"), "the other object managers pass"),
-        dewar("only sockets", Kind::Dewar, &only("sockets"), "the other object managers pass"),
+        dewar("base", Kind::Base, &only("off"), "same launch, same interposition, no decisions")?,
+        dewar("dewar all", Kind::Dewar, &all, "every open, fork and exec decided")?,
+        dewar("dewar fast", Kind::Dewar, &["--mode", "fast"], "reads left to the envelope")?,
+        dewar("only files", Kind::Dewar, &only("files"), "the other object managers pass")?,
+        dewar("only processes", Kind::Dewar, &only("processes"), "the other object managers pass")?,
+        dewar("only sockets", Kind::Dewar, &only("sockets"), "the other object managers pass")?,
     ];
     if !measure.no_peers {
         configs.extend(peers::found());
@@ -195,13 +211,23 @@ fn compare(workload: Workload, measure: &MeasureArgs) -> anyhow::Result<()> {
     show(measure, &report, |style| table::comparison(&report, style))
 }
 
+/// A profile with a second domain, so that every process has a label of its own to be found.
+const LABELS: &str = "extends = 'workspace'\n[domains.other]\nexec = ['/usr/bin/other']\n";
+
 fn syscalls(measure: &MeasureArgs) -> anyhow::Result<()> {
-    let benchmark = Syscalls {
-        configs: configs(measure)?.into_iter().filter(|config| config.kind != Kind::Peer).collect(),
-        worker: worker()?,
-        medium: Medium::memory(),
-        plan: plan(measure),
-    };
+    let mut labels = tempfile::Builder::new().suffix(".toml").tempfile()?;
+    labels.write_all(LABELS.as_bytes())?;
+    let profile = labels.path().to_str().context("the temporary directory is not Unicode")?;
+    let mut configs = configs(measure)?;
+    configs.retain(|config| config.kind != Kind::Peer);
+    configs.push(dewar(
+        "dewar, labelled processes",
+        Kind::Dewar,
+        &["--mode", "all", "-p", profile],
+        "as `dewar all`, in a policy with two domains",
+    )?);
+    let benchmark =
+        Syscalls { configs, worker: worker()?, medium: Medium::memory(), plan: plan(measure) };
     let report = benchmark.run(&mut progress::on_terminal());
     progress::clear();
     let report = report?;

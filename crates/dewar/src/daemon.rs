@@ -1,6 +1,9 @@
 //! `dewar daemon`: the security server and the journal of many runs, in one process.
 
-use crate::{failure::Usage, output};
+use crate::{
+    failure::Usage,
+    output::{self, tell as say},
+};
 use ::daemon::{Administration, Keeper, Place, RunStatus, Settings};
 use anyhow::{Context as _, bail};
 use clap::Args;
@@ -75,16 +78,12 @@ pub(crate) fn run(args: &DaemonArgs) -> anyhow::Result<()> {
     let keeper = Keeper::start(place.clone(), settings(args)?, activated()?)?;
     let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP])?;
     let handle = signals.handle();
-    eprintln!(
-        "dewar daemon: process {} serves at {}",
-        std::process::id(),
-        place.socket().display()
-    );
+    say!("dewar daemon: process {} serves at {}", std::process::id(), place.socket().display());
     thread::scope(|scope| {
         scope.spawn(|| {
             for signal in signals.forever() {
                 match signal {
-                    SIGHUP => eprintln!(
+                    SIGHUP => say!(
                         "dewar daemon: nothing to reload: policies come with the runs, and are changed by `dewar policy set`"
                     ),
                     _ => keeper.stop(),

@@ -31,7 +31,7 @@ pub(crate) struct DoctorArgs {
 
 /// Carries out `dewar doctor`.
 pub(crate) fn run(args: &DoctorArgs) -> anyhow::Result<()> {
-    let layers = surroundings::layers(&args.without)?;
+    let layers = surroundings::layers(Layers::probe(), &args.without)?;
     let text =
         if args.json { serde_json::to_string_pretty(&layers)? + "\n" } else { tell(&layers)? };
     Ok(output::print(text.as_bytes())?)

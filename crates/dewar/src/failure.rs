@@ -1,5 +1,6 @@
 //! How Dewar says that it did not do what it was asked to, and with which exit status.
 
+use crate::output::tell;
 use ecode::CompileErrors;
 use miette::Diagnostic;
 use profile::ProfileErrors;
@@ -48,7 +49,7 @@ pub(crate) fn report(error: anyhow::Error) -> ExitCode {
     } else {
         SETUP
     };
-    eprintln!("dewar: {}", with_causes(&error));
+    tell!("dewar: {}", with_causes(&error));
     ExitCode::from(status)
 }
 
@@ -65,7 +66,7 @@ fn with_causes(error: &anyhow::Error) -> String {
 
 /// Mistakes in a text that a person wrote: with their places and what to write instead.
 fn diagnose(errors: impl Diagnostic + Send + Sync + 'static) -> ExitCode {
-    eprintln!("{:?}", miette::Report::new(errors));
+    tell!("{:?}", miette::Report::new(errors));
     ExitCode::from(USAGE)
 }
 

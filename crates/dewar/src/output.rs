@@ -23,3 +23,16 @@ pub(crate) fn print_on(text: &[u8]) -> io::Result<bool> {
 pub(crate) fn print(text: &[u8]) -> io::Result<()> {
     print_on(text).map(drop)
 }
+
+/// Prints a line on standard error, as `eprintln!` does. Where that is closed, or its disk full, nobody is told: what the
+/// program goes on to do, and its exit status, are worth more.
+macro_rules! tell {
+    ($($argument:tt)*) => { $crate::output::tell_line(format_args!($($argument)*)) };
+}
+pub(crate) use tell;
+
+/// What `tell!` does.
+pub(crate) fn tell_line(line: std::fmt::Arguments<'_>) {
+    use std::io::Write as _;
+    let _ = std::io::stderr().lock().write_all(format!("{line}\n").as_bytes());
+}

@@ -29,13 +29,29 @@ fn directory(path: &Path) -> anyhow::Result<PathBuf> {
     if !real.is_dir() {
         bail!(Usage(format!("cannot use workspace `{shown}`: it is not a directory")));
     }
+    if !is_writable(&real) {
+        bail!(Usage(format!("cannot use workspace {real:?}: {UNWRITABLE}")));
+    }
     Ok(real)
 }
 
 fn home() -> anyhow::Result<PathBuf> {
     let home = std::env::home_dir().filter(|home| home.is_absolute());
     let home = home.context("HOME names no directory, so secrets in it could not be hidden")?;
-    home.canonicalize().with_context(|| format!("cannot use HOME `{}`", home.display()))
+    let real =
+        home.canonicalize().with_context(|| format!("cannot use HOME `{}`", home.display()))?;
+    if !is_writable(&real) {
+        bail!(Usage(format!("cannot use HOME {real:?}: {UNWRITABLE}")));
+    }
+    Ok(real)
+}
+
+const UNWRITABLE: &str = "a policy cannot name a path with a control character, a double quote or bytes that are not \
+                          UTF-8; rename the directory";
+
+/// Whether a policy can name `path`.
+fn is_writable(path: &Path) -> bool {
+    path.to_str().is_some_and(|text| text.chars().all(|c| !c.is_control() && c != '"'))
 }
 
 /// The servers that answer name queries on this machine.
@@ -56,9 +72,8 @@ pub(crate) fn resolve(name: &str) -> io::Result<Vec<IpAddr>> {
     Ok((name, 0).to_socket_addrs()?.map(|address| address.ip()).collect())
 }
 
-/// The layers of protection that this machine has, as if it lacked those in `without`.
-pub(crate) fn layers(without: &[String]) -> anyhow::Result<Layers> {
-    let layers = Layers::probe();
+/// The layers as if the machine lacked those in `without`.
+pub(crate) fn layers(layers: Layers, without: &[String]) -> anyhow::Result<Layers> {
     let names: Vec<&str> = without.iter().map(String::as_str).collect();
     if let Some(name) = names.iter().find(|name| layers.get(name).is_none()) {
         let known: Vec<&str> = layers.layers.iter().map(|layer| layer.name).collect();

@@ -36,6 +36,7 @@ mod isolated;
 mod jit;
 mod kernel;
 mod lex;
+mod meter;
 mod native;
 mod number;
 mod parse;

@@ -10,7 +10,7 @@ mod gcc;
 #[path = "common/generate.rs"]
 mod generate;
 
-use common::{TARGETS, engine};
+use common::{TARGETS, engine, engine_of_short_strips};
 use ecode::{CallError, NativeCode, NoHost, Protection, Value, ir::Module};
 use generate::{Rng, program};
 use std::{
@@ -61,11 +61,13 @@ fn batch(folder: &Path, seed: u64, size: usize) {
             "seed {seed}: undefined behaviour"
         );
     }
-    let isolated = engine().compile(&module).unwrap();
-    let mut instance = isolated.instantiate(Box::new(NoHost)).unwrap();
-    check("isolated", seed, &wanted, &text, &module, |name| {
-        instance.call(name, &[], Duration::from_secs(10))
-    });
+    for (name, engine) in [("isolated", engine()), ("short strips", engine_of_short_strips())] {
+        let code = engine.compile(&module).unwrap();
+        let mut instance = code.instantiate(Box::new(NoHost)).unwrap();
+        check(name, seed, &wanted, &text, &module, |name| {
+            instance.call(name, &[], Duration::from_secs(10))
+        });
+    }
     for protection in [Protection::None, Protection::Stack] {
         let code = NativeCode::compile(&module, protection).unwrap();
         // SAFETY: the generator makes no access outside of the program's own objects.

@@ -76,6 +76,14 @@ fn plain_loops_become_vector_loops_and_others_do_not() {
         ),
         (true, "void f(char *p, char *e) { while (p != e) *p++ = 0; }"),
         (
+            true,
+            "void f(unsigned char *in, unsigned char *out, long n) { for (long i = 0; i < n; i++) out[i] = (in[3 * i] >> 2) + 5 * (in[3 * i + 1] >> 3) + (in[3 * i + 2] >> 3); }",
+        ),
+        (
+            true,
+            "int in[99]; void f(int *out, int n) { for (int i = 0; i < n; i++) out[i] = in[2 * i + 1] - in[i * 2]; }",
+        ),
+        (
             false,
             "float f(float *a, long n) { float s = 0; for (long i = 0; i < n; i++) s += a[i]; return s; }",
         ),

@@ -81,6 +81,8 @@ pub struct Trail {
 pub(crate) struct Audit {
     server: Arc<dyn SecurityServer>,
     trails: Mutex<Vec<Trail>>,
+    /// Why one of them took no record, the first time.
+    failure: Mutex<Option<std::io::Error>>,
     has_trails: bool,
     wants_everything: bool,
     /// Denials, each kind once.
@@ -101,6 +103,7 @@ impl Audit {
             has_trails: !trails.is_empty(),
             wants_everything: trails.iter().any(|trail| trail.everything),
             trails: Mutex::new(trails),
+            failure: Mutex::default(),
             denials: Mutex::default(),
             dropped: AtomicU64::new(0),
         }
@@ -131,7 +134,10 @@ impl Audit {
         }
         let mut trails = self.trails.lock().unwrap_or_else(PoisonError::into_inner);
         for trail in trails.iter_mut().filter(|trail| kept || trail.everything) {
-            write_line(&mut *trail.sink, record);
+            // A full disk must not stop the program; the denials themselves stay in memory.
+            if let Err(error) = write_line(&mut *trail.sink, record) {
+                self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+            }
         }
     }
 
@@ -140,6 +146,11 @@ impl Audit {
         let mut denials: Vec<Record> = self.lock().values().cloned().collect();
         denials.sort_by(|a, b| b.count.cmp(&a.count).then(a.time.total_cmp(&b.time)));
         (denials, self.dropped.load(Ordering::Relaxed))
+    }
+
+    /// Why some decision is missing from where it was to be written, if one is.
+    pub(crate) fn failure(&self) -> Option<std::io::Error> {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// Counts a denial that there was before under the same policy, and returns its explanation.
@@ -230,11 +241,9 @@ fn source_name(source: Source) -> &'static str {
     }
 }
 
-fn write_line(sink: &mut dyn Write, record: &Record) {
-    // A full disk must not stop the program; the denials themselves stay in memory.
-    if let Ok(line) = serde_json::to_string(record) {
-        let _ = sink.write_all((visible(&line) + "\n").as_bytes());
-    }
+fn write_line(sink: &mut dyn Write, record: &Record) -> std::io::Result<()> {
+    let line = serde_json::to_string(record)?;
+    sink.write_all((visible(&line) + "\n").as_bytes())
 }
 
 /// `text` with each character that would steer a terminal instead of being shown written as `\u001b`: control characters,
@@ -269,7 +278,7 @@ mod tests {
     fn a_line_of_the_trail_holds_no_control_character_and_says_the_same() {
         let record = Record { comm: "x\u{9b}\u{7f}\u{1b}\n".into(), ..Record::default() };
         let mut line = Vec::new();
-        write_line(&mut line, &record);
+        write_line(&mut line, &record).unwrap();
         let text = String::from_utf8(line).unwrap();
         assert!(!text.trim_end().chars().any(char::is_control), "{text:?}");
         assert_eq!(serde_json::from_str::<Record>(&text).unwrap(), record);

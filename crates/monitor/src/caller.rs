@@ -29,6 +29,8 @@ pub(crate) struct Caller<'a> {
     pub(crate) call: &'a Notification,
     /// Filled in when somebody asks: finding out takes longer than most decisions.
     pub(crate) who: &'a OnceCell<Identity>,
+    /// Its working directory at this call, filled in likewise.
+    pub(crate) cwd: &'a OnceCell<OwnedFd>,
 }
 
 /// Identity of a process, read once from `/proc/TID/status`.
@@ -108,17 +110,26 @@ impl<'a> Caller<'a> {
 
     /// The directory that a relative path starts from: `dirfd`, or the working directory for `AT_FDCWD`.
     pub(crate) fn base(&self, dirfd: i32) -> Result<OwnedFd> {
-        let name = match dirfd {
-            libc::AT_FDCWD => format!("{}/cwd", self.call.tid),
-            fd if fd >= 0 => format!("{}/fd/{fd}", self.call.tid),
-            _ => return Err(Errno::BADF),
-        };
-        let fd = rustix::fs::openat(
-            &self.view.proc,
-            name,
-            OFlags::PATH | OFlags::CLOEXEC,
-            Mode::empty(),
-        );
+        match dirfd {
+            libc::AT_FDCWD => self.cwd()?.try_clone().map_err(|_| Errno::MFILE),
+            fd if fd >= 0 => self.link(&format!("{}/fd/{fd}", self.call.tid)),
+            _ => Err(Errno::BADF),
+        }
+    }
+
+    /// The working directory.
+    pub(crate) fn cwd(&self) -> Result<&'a OwnedFd> {
+        if let Some(known) = self.cwd.get() {
+            return Ok(known);
+        }
+        let cwd = self.link(&format!("{}/cwd", self.call.tid))?;
+        Ok(self.cwd.get_or_init(|| cwd))
+    }
+
+    /// What a magic link of the caller leads to.
+    fn link(&self, name: &str) -> Result<OwnedFd> {
+        let flags = OFlags::PATH | OFlags::CLOEXEC;
+        let fd = rustix::fs::openat(&self.view.proc, name, flags, Mode::empty());
         fd.map_err(|error| if error == Errno::NOENT { Errno::BADF } else { error })
     }
 

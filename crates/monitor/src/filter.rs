@@ -366,6 +366,7 @@ const DECIDED: &[Sysno] = {
         ioprio_set,
         file_setattr,
         name_to_handle_at,
+        inotify_add_watch,
     ]
 };
 
@@ -416,9 +417,15 @@ const LOOKS: &[Sysno] = {
         llistxattr,
         listxattrat,
         file_getattr,
-        inotify_add_watch,
     ]
 };
+
+impl Traps {
+    /// Whether opens for reading are left to the envelope.
+    pub(crate) fn reads_pass(&self) -> bool {
+        self.mode == Mode::Fast && self.reads_exact && !self.looks
+    }
+}
 
 const EPERM: Action = Action::Errno(libc::EPERM as u16);
 /// Every `CLONE_NEW*` flag of clone(2) and unshare(2); `CLONE_NEWTIME` collides with clone's signal mask and is
@@ -439,6 +446,10 @@ pub(crate) fn compile(traps: Traps) -> Result<Vec<sock_filter>, TooLong> {
     set(REFUSED, &EPERM.into());
     set(DECIDED, &Action::Notify.into());
     set(LOOKS, &looks.into());
+    if !traps.reads_pass() {
+        // The monitor remembers working directories.
+        set(&[Sysno::chdir, Sysno::fchdir], &Action::Notify.into());
+    }
     set(IPC, &if traps.private_ipc { Action::Allow } else { EPERM }.into());
     for (call, rule) in special(traps) {
         set(&[call], &rule);
@@ -484,7 +495,7 @@ fn opens(traps: Traps, arg: u8) -> Rule {
         // A descriptor that can only be looked at: every use that grants something is an open of its own.
         allowed.push(Test::Masked { arg, mask: libc::O_PATH as u32, value: libc::O_PATH as u32 });
     }
-    if traps.mode == Mode::Fast && traps.reads_exact && !traps.looks {
+    if traps.reads_pass() {
         let tmpfile = libc::O_TMPFILE & !libc::O_DIRECTORY;
         let writes = libc::O_ACCMODE | libc::O_CREAT | libc::O_TRUNC | tmpfile;
         let lists = if traps.lists { libc::O_DIRECTORY } else { 0 };

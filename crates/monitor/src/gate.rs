@@ -10,7 +10,8 @@ use crate::{
     file::{self, KnownPaths},
     label::Labels,
     manager::Manager,
-    plan::Rights,
+    passage::Passage,
+    plan::{Plan, Rights},
     process::{self, Processes},
     socket,
     sys::{
@@ -18,6 +19,7 @@ use crate::{
         thread,
     },
 };
+use arc_swap::ArcSwap;
 use flask::SecurityServer;
 use rustix::{
     fs::{Mode, OFlags},
@@ -27,7 +29,7 @@ use std::{
     os::fd::{BorrowedFd, OwnedFd},
     panic::AssertUnwindSafe,
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -127,6 +129,50 @@ impl View {
         Ok(entries.filter_map(|entry| number(entry.ok()?)).collect())
     }
 
+    /// The processes of the sandbox: all that descend from its first, and those left to the monitor.
+    pub(crate) fn inside(&self) -> Result<Vec<u32>> {
+        let own = std::process::id();
+        let mut found = Vec::new();
+        let mut parents = vec![self.init, own];
+        while let Some(parent) = parents.pop() {
+            // Orphans come here and go: the kernel's list leaves others out when one ends while it is read.
+            let changes = parent == self.init || parent == own;
+            let Some(children) = self.children_twice(parent, changes) else {
+                return Ok(self.pids()?.into_iter().filter(|pid| self.is_inside(*pid)).collect());
+            };
+            for child in children {
+                if child != self.init && !found.contains(&child) {
+                    found.push(child);
+                    parents.push(child);
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// The children of a process; of one whose children change, when two looks agree.
+    fn children_twice(&self, pid: u32, changes: bool) -> Option<Vec<u32>> {
+        const MOST: u32 = 4;
+        let mut children = self.children(pid).unwrap_or_default();
+        for _ in 0..MOST {
+            let again = if changes {
+                self.children(pid).unwrap_or_default()
+            } else {
+                return Some(children);
+            };
+            if again == children {
+                return Some(children);
+            }
+            children = again;
+        }
+        None
+    }
+
+    /// The threads of a process.
+    pub(crate) fn threads(&self, pid: u32) -> Result<Vec<u32>> {
+        self.numbers(&format!("{pid}/task"))
+    }
+
     /// The children of a process, as far as they still run.
     pub(crate) fn children(&self, pid: u32) -> Result<Vec<u32>> {
         let of = |pid: &u32| caller::identity(self, *pid).map(|it| it.parent);
@@ -185,6 +231,23 @@ pub(crate) enum Answer {
 /// What an object manager makes of a call: an answer, or the errno that the program sees.
 pub(crate) type Outcome = std::result::Result<Answer, Errno>;
 
+/// What a policy comes to, within what the kernel was told at the start.
+#[derive(Debug)]
+pub(crate) struct Bearing {
+    pub(crate) plan: Plan,
+    /// Rights that the envelope refuses exactly where policy does.
+    pub(crate) exact: Rights,
+    /// The labelling rules.
+    pub(crate) files: Vec<flask::FileRule>,
+}
+
+impl Bearing {
+    /// Whether the envelope does not let the program itself list a directory with this label.
+    pub(crate) fn lists(&self, label: flask::Sid) -> bool {
+        self.plan.listed.contains(&label)
+    }
+}
+
 /// Everything that deciding a call takes.
 pub(crate) struct Gate {
     pub(crate) listener: Listener,
@@ -198,10 +261,10 @@ pub(crate) struct Gate {
     pub(crate) subjects: Processes,
     pub(crate) endpoints: socket::Endpoints,
     pub(crate) audit: Arc<Audit>,
-    /// Rights that the envelope refuses exactly where policy does.
-    pub(crate) exact: Rights,
-    /// Labels of directories that the envelope does not let the program list itself.
-    pub(crate) listed: Vec<flask::Sid>,
+    /// What the policy in force comes to on this machine.
+    pub(crate) bearing: ArcSwap<Bearing>,
+    /// Opens for reading never come here.
+    pub(crate) reads_pass: bool,
     /// Directories whose content the view leaves out: what is not found below them is explained.
     pub(crate) absent: Vec<std::path::PathBuf>,
     /// The IDs that every on-behalf operation is done with: the program's, unless it changed them.
@@ -211,6 +274,12 @@ pub(crate) struct Gate {
     /// Nothing is decided: the base that measurements compare with.
     pub(crate) off: bool,
     pub(crate) lead: Lead,
+    /// The way in, for calls and for changes of policy.
+    pub(crate) passage: Passage,
+    /// Held by whoever changes the policy.
+    pub(crate) changing: Mutex<()>,
+    /// What a descriptor is replaced by that policy has taken back.
+    pub(crate) refusal: OwnedFd,
     /// Opens that wait for a peer.
     pub(crate) waits: file::Waits,
 }
@@ -268,7 +337,7 @@ impl Gate {
         }
         while self.lead.term.load(Ordering::Acquire) == term {
             match self.listener.receive() {
-                Ok(Some(call)) => self.handle(&call),
+                Ok(Some(call)) => self.admit(&call),
                 Ok(None) => {}
                 Err(Errno::NOENT) if !self.is_deserted() => {}
                 Err(_) => return,
@@ -291,12 +360,27 @@ impl Gate {
         poll(&mut fds, Some(&now)).is_err() || fds[0].revents().contains(PollFlags::HUP)
     }
 
+    /// Handles a call, unless it is kept for the end of a change of policy.
+    pub(crate) fn admit(&self, call: &Notification) {
+        if self.passage.enter(call) {
+            self.handle(call);
+        }
+    }
+
+    /// What was answered before `seqno` holds no longer.
+    pub(crate) fn reset(&self, seqno: flask::Seqno) {
+        for manager in [&self.files, &self.processes, &self.sockets] {
+            manager.reset(seqno);
+        }
+    }
+
     fn handle(&self, call: &Notification) {
         // IDs of notifications are never zero for long: they start at random and grow.
         let id = call.id.max(1);
         self.lead.at.store(id, Ordering::Release);
         let outcome = std::panic::catch_unwind(AssertUnwindSafe(|| self.decide(call)));
         self.answer(call, outcome.unwrap_or(Err(Errno::PERM)));
+        self.passage.leave(call.id);
         let _ = self.lead.at.compare_exchange(id, 0, Ordering::AcqRel, Ordering::Relaxed);
     }
 
@@ -325,8 +409,8 @@ impl Gate {
             // Soundness is not asked for: the whole run was started without decisions.
             return Ok(Answer::Continue);
         }
-        let who = std::cell::OnceCell::new();
-        let caller = Caller { view: &self.view, call, who: &who };
+        let (who, cwd) = (std::cell::OnceCell::new(), std::cell::OnceCell::new());
+        let caller = Caller { view: &self.view, call, who: &who, cwd: &cwd };
         let number = Sysno::new(call.nr as usize).ok_or(Errno::NOSYS)?;
         let ssid = self.subjects.sid(self, caller)?;
         let asker = Asker { gate: self, caller, ssid, number };

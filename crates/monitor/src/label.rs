@@ -1,15 +1,16 @@
 //! Labels of files: by rule at first sight, afterwards with the inode.
 
+use arc_swap::ArcSwap;
 use avc::Hint;
 use flask::{FileKind, Sid};
 use labelling::PathRules;
-use rustix::fs::{AtFlags, FileType, StatxFlags};
+use rustix::fs::{AtFlags, FileType, Statx, StatxFlags};
 use std::{
     collections::HashMap,
     ffi::OsStr,
     os::{fd::BorrowedFd, unix::ffi::OsStrExt},
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 /// A labelled object, and where the last answer about it lies.
@@ -17,11 +18,16 @@ use std::{
 pub(crate) struct Label {
     pub(crate) sid: Sid,
     pub(crate) hint: Hint,
+    /// What it was before the last change of the labelling rules.
+    before: Sid,
+    /// The labelling rules in force when it was given: how many changes they have seen.
+    version: usize,
 }
 
 impl Label {
-    pub(crate) fn new(sid: Sid) -> Arc<Self> {
-        Arc::new(Self { sid, hint: Hint::default() })
+    /// What it was before the last change of the labelling rules.
+    pub(crate) fn before(&self) -> Sid {
+        self.before
     }
 }
 
@@ -45,16 +51,32 @@ pub(crate) struct Status {
 impl Status {
     /// Asks about the file behind `fd`, which may be an `O_PATH` descriptor.
     pub(crate) fn of(fd: BorrowedFd<'_>) -> rustix::io::Result<Self> {
-        let mask = StatxFlags::TYPE | StatxFlags::INO | StatxFlags::BTIME;
         let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
-        let statx = rustix::fs::statx(fd, c"", flags, mask)?;
+        Ok(Self::from_statx(&rustix::fs::statx(fd, c"", flags, Self::MASK)?))
+    }
+
+    /// Asks about what `path` leads to from `base`.
+    pub(crate) fn of_path(
+        base: BorrowedFd<'_>,
+        path: &Path,
+        flags: AtFlags,
+    ) -> rustix::io::Result<Self> {
+        let flags = flags | AtFlags::STATX_DONT_SYNC;
+        Ok(Self::from_statx(&rustix::fs::statx(base, path, flags, Self::MASK)?))
+    }
+
+    /// What [`Status::from_statx`] needs.
+    pub(crate) const MASK: StatxFlags =
+        StatxFlags::TYPE.union(StatxFlags::INO).union(StatxFlags::BTIME);
+
+    pub(crate) fn from_statx(statx: &Statx) -> Self {
         let born = statx.stx_mask & StatxFlags::BTIME.bits() != 0;
-        Ok(Self {
+        Self {
             kind: FileType::from_raw_mode(statx.stx_mode.into()),
             device: (statx.stx_dev_major, statx.stx_dev_minor),
             number: statx.stx_ino,
             birth: born.then_some((statx.stx_btime.tv_sec, statx.stx_btime.tv_nsec)),
-        })
+        }
     }
 
     fn inode(&self) -> Option<Inode> {
@@ -63,10 +85,15 @@ impl Status {
 }
 
 /// The label of every file seen. Bounded: beyond [`Labels::MOST`] inodes it starts anew from the rules.
+///
+/// When the rules change, a file keeps its label unless old and new rules differ for the place where it lies.
 #[derive(Debug)]
 pub(crate) struct Labels {
-    rules: PathRules,
+    /// The labelling rules so far; the last are in force.
+    rules: ArcSwap<Vec<Arc<PathRules>>>,
     seen: Mutex<HashMap<Inode, Arc<Label>>>,
+    /// Files with several names, and the one that a change of rules has labelled them by.
+    pinned: Mutex<HashMap<Inode, (Arc<Label>, PathBuf)>>,
 }
 
 impl Labels {
@@ -74,7 +101,22 @@ impl Labels {
     const MOST: usize = 100_000;
 
     pub(crate) fn new(rules: PathRules) -> Self {
-        Self { rules, seen: Mutex::default() }
+        let rules = ArcSwap::from_pointee(vec![Arc::new(rules)]);
+        Self { rules, seen: Mutex::default(), pinned: Mutex::default() }
+    }
+
+    /// From now on these rules hold.
+    pub(crate) fn change(&self, rules: PathRules) {
+        let mut all = Vec::clone(&self.rules.load());
+        all.push(Arc::new(rules));
+        self.rules.store(Arc::new(all));
+        let freed = |(_, (_, path)): &(Inode, (Arc<Label>, PathBuf))| {
+            self.has_changed(path, FileKind::File)
+        };
+        let pinned = std::mem::take(&mut *self.pinned());
+        let (freed, kept): (Vec<_>, Vec<_>) = pinned.into_iter().partition(freed);
+        self.pinned().extend(kept);
+        self.lock().retain(|inode, _| freed.iter().all(|(other, _)| other != inode));
     }
 
     /// The label of a file: its inode's, or at first sight that of its path, which `path` finds out.
@@ -84,31 +126,100 @@ impl Labels {
         path: impl FnOnce() -> rustix::io::Result<PathBuf>,
     ) -> rustix::io::Result<Arc<Label>> {
         let inode = status.inode();
-        if let Some(label) = inode.and_then(|inode| self.lock().get(&inode).cloned()) {
-            return Ok(label);
+        let rules = self.rules.load();
+        let version = rules.len() - 1;
+        let known = inode.and_then(|inode| self.known(&inode));
+        if let Some(label) = &known
+            && label.version == version
+        {
+            return Ok(Arc::clone(label));
         }
-        let label = Label::new(self.of_path(&path()?, file_kind(status.kind)));
+        let (path, kind) = (path()?, file_kind(status.kind));
+        let by_rule = |version: usize| rules[version].sid(&path, kind);
+        let sid = match &known {
+            Some(old) if by_rule(old.version) == by_rule(version) => old.sid,
+            _ => by_rule(version),
+        };
+        let before = match &known {
+            Some(old) => old.sid,
+            None => by_rule(version.saturating_sub(1)),
+        };
+        let label = Arc::new(Label { sid, hint: Hint::default(), before, version });
         if let Some(inode) = inode {
             self.insert(inode, &label);
         }
         Ok(label)
     }
 
+    /// The label of a file that is known by a former place only.
+    pub(crate) fn at_path(&self, path: &Path) -> Arc<Label> {
+        let (sid, before) =
+            (self.of_path(path, FileKind::File), self.of_path_before(path, FileKind::File));
+        let version = self.rules.load().len() - 1;
+        Arc::new(Label { sid, hint: Hint::default(), before, version })
+    }
+
+    /// As [`Labels::of_path`], before the last change of rules.
+    pub(crate) fn of_path_before(&self, path: &Path, kind: FileKind) -> Sid {
+        let rules = self.rules.load();
+        rules[rules.len().saturating_sub(2)].sid(path, kind)
+    }
+
+    /// Whether the last change of rules gave files at `path` another label.
+    pub(crate) fn has_changed(&self, path: &Path, kind: FileKind) -> bool {
+        self.of_path(path, kind) != self.of_path_before(path, kind)
+    }
+
+    /// The labels of files on `device` that a number is enough to find.
+    pub(crate) fn by_number(&self, device: (u32, u32), number: u64) -> Option<Arc<Label>> {
+        let seen = self.lock();
+        let mut found = seen.iter().filter(|(it, _)| it.device == device && it.number == number);
+        found.next().map(|(_, label)| Arc::clone(label))
+    }
+
+    /// Labels a file by the rules for `path`; with several names, by all of them.
+    pub(crate) fn relabel(&self, status: &Status, path: &Path, has_other_names: bool) {
+        let label = self.of_file(status, || Ok(path.to_owned()));
+        if let (Some(inode), Ok(label), true) = (status.inode(), label, has_other_names) {
+            self.pinned().insert(inode, (label, path.to_owned()));
+        }
+    }
+
     /// The label that a file at `path` would have at first sight.
     pub(crate) fn of_path(&self, path: &Path, kind: FileKind) -> Sid {
-        self.rules.sid(path, kind)
+        self.newest().sid(path, kind)
     }
 
     /// Whether a directory may move; see [`PathRules::agree`].
     pub(crate) fn agree(&self, from: &Path, to: &Path) -> bool {
-        self.rules.agree(from, to)
+        self.newest().agree(from, to)
     }
 
     /// Gives a file that the sandbox has just created the label that the security server computed for it.
     pub(crate) fn created(&self, status: &Status, sid: Sid) {
         if let Some(inode) = status.inode() {
-            self.insert(inode, &Label::new(sid));
+            self.insert(inode, &self.label(sid));
         }
+    }
+
+    fn newest(&self) -> Arc<PathRules> {
+        let rules = self.rules.load();
+        // INVARIANT: there are rules from the beginning, and none are ever taken away.
+        Arc::clone(&rules[rules.len() - 1])
+    }
+
+    fn label(&self, sid: Sid) -> Arc<Label> {
+        let version = self.rules.load().len() - 1;
+        Arc::new(Label { sid, hint: Hint::default(), before: sid, version })
+    }
+
+    fn known(&self, inode: &Inode) -> Option<Arc<Label>> {
+        let pinned = self.pinned().get(inode).map(|(label, _)| Arc::clone(label));
+        pinned.or_else(|| self.lock().get(inode).cloned())
+    }
+
+    fn pinned(&self) -> MutexGuard<'_, HashMap<Inode, (Arc<Label>, PathBuf)>> {
+        self.pinned.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn insert(&self, inode: Inode, label: &Arc<Label>) {
@@ -119,7 +230,7 @@ impl Labels {
         seen.insert(inode, Arc::clone(label));
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Inode, Arc<Label>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Inode, Arc<Label>>> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

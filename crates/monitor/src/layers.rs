@@ -96,23 +96,53 @@ const LANDLOCK: [(u32, &str); 7] = [
 /// Why a layer is not there; the number and what it usually means.
 type Refusal = (Errno, Option<String>);
 
-impl Layers {
-    /// Tries every layer. The calling process must have a single thread, and keeps nothing of it.
+/// The layers, being tried by a child process while the caller goes on. Dropping it waits for the child.
+#[derive(Debug)]
+pub struct Probe {
+    proc: Result<OwnedFd, Errno>,
+    at_once: Option<Result<Pid, Errno>>,
+    /// Ends when the child ends; before, there is a byte in it if the child could make mounts.
+    mounts: Option<OwnedFd>,
+}
+
+impl Probe {
+    /// Begins. The calling process must have a single thread, and keeps nothing of what is tried.
     #[must_use]
-    pub fn probe() -> Self {
+    pub fn start() -> Self {
         // Whoever ignores the end of its children does not learn how they ended.
         sys::set_disposition(libc::SIGCHLD, false);
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let proc = rustix::fs::open("/proc", flags, Mode::empty());
+        let pipe = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC);
+        let (Ok(directory), Ok((mounts, entered))) = (&proc, pipe) else {
+            return Self { proc, at_once: None, mounts: None };
+        };
+        let at_once = spawn(directory.as_fd(), || all_at_once(directory.as_fd(), &entered));
+        Self { proc, at_once: Some(at_once), mounts: Some(mounts) }
+    }
+
+    /// Whether there will be a mount namespace, as if the machine lacked the layers in `without`. Known long before the
+    /// rest; to be asked once.
+    #[must_use]
+    pub fn mounts(&self, without: &[String]) -> bool {
+        let needed = if probe::privileged() { &["mount"][..] } else { &["user", "mount"] };
+        let entered = |mounts: &OwnedFd| {
+            rustix::io::retry_on_intr(|| rustix::io::read(mounts, &mut [0; 1])) == Ok(1)
+        };
+        !without.iter().any(|layer| needed.contains(&layer.as_str()))
+            && self.mounts.as_ref().is_some_and(entered)
+    }
+
+    /// The layers. Whether limits can be set by cgroup is tried only for who wants to know: a launch finds out by itself.
+    #[must_use]
+    pub fn finish(mut self, limits_too: bool) -> Layers {
         let mut found = Vec::new();
-        match &proc {
+        let worked = self.at_once.take().is_some_and(|child| child.and_then(result_of).is_ok());
+        match &self.proc {
+            Ok(_) if worked => found.extend(TRIED_AT_ONCE.map(|name| (name, Ok(())))),
             Ok(proc) => {
-                if all_at_once(proc.as_fd()).is_ok() {
-                    found.extend(TRIED_AT_ONCE.map(|name| (name, Ok(()))));
-                } else {
-                    namespaces(proc.as_fd(), &mut found);
-                    notification(proc.as_fd(), &mut found);
-                }
+                namespaces(proc.as_fd(), &mut found);
+                notification(proc.as_fd(), &mut found);
                 descendants(proc.as_fd(), &mut found);
             }
             Err(errno) => {
@@ -123,11 +153,30 @@ impl Layers {
             }
         }
         envelope(&mut found);
-        limits(&mut found);
+        if limits_too {
+            limits(&mut found);
+        }
         found.push(("yama", yama()));
-        Self {
+        Layers {
             layers: LOSSES.iter().map(|&(name, without)| layer(name, without, &found)).collect(),
         }
+    }
+}
+
+impl Drop for Probe {
+    fn drop(&mut self) {
+        if let Some(Ok(child)) = self.at_once.take() {
+            // What came of it is of no interest any more.
+            let _ = result_of(child);
+        }
+    }
+}
+
+impl Layers {
+    /// Tries every layer. The calling process must have a single thread, and keeps nothing of it.
+    #[must_use]
+    pub fn probe() -> Self {
+        Probe::start().finish(true)
     }
 
     /// These layers as if the machine lacked those in `names`.
@@ -240,12 +289,16 @@ fn needs_proc(name: &str) -> bool {
 
 /// Runs `act` in a child process; what it answers.
 fn in_child(proc: BorrowedFd<'_>, act: impl FnOnce() -> Result<(), Errno>) -> Result<(), Errno> {
-    let Some(child) = sys::fork(proc)? else {
-        // Error numbers are below 256.
-        let status = act().err().map_or(0, Errno::raw_os_error);
-        sys::exit_now(status)
-    };
-    result_of(child)
+    spawn(proc, act).and_then(result_of)
+}
+
+/// Starts a child process that runs `act`, for [`result_of`].
+fn spawn(proc: BorrowedFd<'_>, act: impl FnOnce() -> Result<(), Errno>) -> Result<Pid, Errno> {
+    if let Some(child) = sys::fork(proc)? {
+        return Ok(child);
+    }
+    // Error numbers are below 256.
+    sys::exit_now(act().err().map_or(0, Errno::raw_os_error))
 }
 
 fn result_of(child: Pid) -> Result<(), Errno> {
@@ -259,7 +312,7 @@ fn result_of(child: Pid) -> Result<(), Errno> {
 }
 
 /// The layers that [`all_at_once`] tries.
-const TRIED_AT_ONCE: [&str; 11] = [
+const TRIED_AT_ONCE: [&str; 13] = [
     "user",
     "mount",
     "pid",
@@ -271,19 +324,22 @@ const TRIED_AT_ONCE: [&str; 11] = [
     "wait-killable",
     "sync-wake-up",
     "addfd-send",
+    "pidfd-getfd",
+    "process-vm-readv",
 ];
 
-/// Puts on every layer that takes a child process to try. Most machines have them all, and one child takes a tenth of the
-/// time of one for each; where something fails, the layers are tried one by one to learn which.
-fn all_at_once(proc: BorrowedFd<'_>) -> Result<(), Errno> {
+/// Puts on every layer that takes a child process to try, in this one. Most machines have them all, and one child takes a
+/// tenth of the time of one for each; where something fails, the layers are tried one by one to learn which.
+fn all_at_once(proc: BorrowedFd<'_>, entered: &OwnedFd) -> Result<(), Errno> {
     let wanted = Namespaces::all(true);
-    in_child(proc, || {
-        probe::enter(wanted, proc)?;
-        match sys::clone_process(proc, wanted.clone_flags())? {
-            sys::Side::Child => sys::exit_now(inner().err().map_or(0, Errno::raw_os_error)),
-            sys::Side::Parent { pid, .. } => result_of(pid),
-        }
-    })
+    probe::enter(wanted, proc)?;
+    rustix::io::write(entered, b"m")?;
+    let (getfd, memory) = with_sleeper(proc, hold)?;
+    getfd.and(memory)?;
+    match sys::clone_process(proc, wanted.clone_flags())? {
+        sys::Side::Child => sys::exit_now(inner().err().map_or(0, Errno::raw_os_error)),
+        sys::Side::Parent { pid, .. } => result_of(pid),
+    }
 }
 
 /// What is left for a process in the other namespaces to try.
@@ -382,19 +438,21 @@ fn notification(proc: BorrowedFd<'_>, found: &mut Found) {
     found.extend(tried.map(|(name, result)| (name, result.map_err(|errno| (errno, None)))));
 }
 
-/// What the monitor does to its descendants.
 fn descendants(proc: BorrowedFd<'_>, found: &mut Found) {
-    let tried = with_sleeper(proc, |child| {
-        let getfd = pidfd_open(child, PidfdFlags::empty())
-            .and_then(|pidfd| pidfd_getfd(pidfd, 0, PidfdGetfdFlags::empty()));
-        // A standard input that is closed is as telling as one that is open.
-        let getfd =
-            getfd.map(drop).or_else(|errno| if errno == Errno::BADF { Ok(()) } else { Err(errno) });
-        (getfd, sys::probe_memory_of(child))
-    });
+    let tried = with_sleeper(proc, hold);
     let (getfd, memory) = tried.unwrap_or_else(|errno| (Err(errno), Err(errno)));
     found.push(("pidfd-getfd", getfd.map_err(|errno| (errno, None))));
     found.push(("process-vm-readv", memory.map_err(|errno| (errno, None))));
+}
+
+/// What the monitor does to its descendants: taking a descriptor, and reading memory.
+fn hold(child: Pid) -> (Result<(), Errno>, Result<(), Errno>) {
+    let getfd = pidfd_open(child, PidfdFlags::empty())
+        .and_then(|pidfd| pidfd_getfd(pidfd, 0, PidfdGetfdFlags::empty()));
+    // A standard input that is closed is as telling as one that is open.
+    let getfd =
+        getfd.map(drop).or_else(|errno| if errno == Errno::BADF { Ok(()) } else { Err(errno) });
+    (getfd, sys::probe_memory_of(child))
 }
 
 /// Runs `act` while a child process waits.

@@ -22,6 +22,7 @@ mod label;
 pub mod launch;
 pub mod layers;
 mod manager;
+mod passage;
 mod plan;
 mod process;
 mod resolve;

@@ -27,9 +27,12 @@ pub(crate) struct Request<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Denied;
 
+/// Entries of a cache: several times as many as a policy has pairs of a domain and a label in use, in 64 KiB.
+const ENTRIES: usize = 1024;
+
 impl Manager {
     pub(crate) fn new(server: Arc<dyn SecurityServer>, decides: bool) -> Self {
-        Self { avc: Avc::new(server), decides }
+        Self { avc: Avc::with_capacity(server, ENTRIES), decides }
     }
 
     /// What was answered before `seqno` holds no longer.
@@ -67,6 +70,14 @@ impl Manager {
     pub(crate) fn grants(&self, q: Question, requested: AccessVector, hint: &Hint) -> bool {
         !self.decides
             || self.avc.has_perm(q, requested, hint).is_ok_and(|verdict| verdict.granted())
+    }
+}
+
+impl Manager {
+    /// Whether policy grants it and wants no record of that.
+    pub(crate) fn passes(&self, q: Question, requested: AccessVector, hint: &Hint) -> bool {
+        let passes = |verdict: avc::Verdict| verdict.granted() && verdict.audit.is_empty();
+        !self.decides || self.avc.has_perm(q, requested, hint).is_ok_and(passes)
     }
 }
 

@@ -62,6 +62,17 @@ const FILE_RIGHTS: &[(AccessFs, AccessVector)] = &[
     (AccessFs::Refer, perm::file::LINK),
 ];
 
+/// The classes of files.
+const CLASSES: [Class; 7] = [
+    Class::File,
+    Class::Dir,
+    Class::LnkFile,
+    Class::ChrFile,
+    Class::BlkFile,
+    Class::FifoFile,
+    Class::SockFile,
+];
+
 /// The file classes that [`FILE_RIGHTS`] must agree on before an envelope can be exact for them.
 const FILE_CLASSES: [Class; 3] = [Class::File, Class::ChrFile, Class::FifoFile];
 
@@ -122,6 +133,25 @@ impl Plan {
         let (listed, rest): (Vec<Place>, _) = patterns.into_iter().partition(stands_alone);
         self.listed = listed.iter().filter_map(|place| labels.files[place.rule].sid).collect();
         self.patterns = rest;
+    }
+
+    /// Whether the kernel, told what follows from the one policy, also does what follows from the other.
+    pub(crate) fn same_files(&self, other: &Self) -> bool {
+        let same = (&self.domains, &self.places, &self.patterns, &self.listed)
+            == (&other.domains, &other.places, &other.patterns, &other.listed);
+        same && (self.unruled, self.relabels) == (other.unruled, other.relabels)
+    }
+
+    /// Whether files lose a right to be read that they have by `self`.
+    pub(crate) fn loses_reads(&self, now: &Self) -> bool {
+        let reads = AccessFs::ReadFile | AccessFs::ReadDir;
+        let rights = |plan: &Self, path: &Path| {
+            plan.innermost(path).map_or(plan.unruled, |place| place.any) & reads
+        };
+        let loses = |path: &PathBuf| rights(self, path).intersects(!rights(now, path));
+        let patterns =
+            |plan: &Self| plan.patterns.iter().map(|p| p.any & reads).collect::<Vec<_>>();
+        self.by_path.keys().chain(now.by_path.keys()).any(loses) || patterns(self) != patterns(now)
     }
 
     /// The literal place that `path` itself lies in.
@@ -270,13 +300,18 @@ fn rights(
     ssid: Sid,
     tsid: Sid,
 ) -> Result<(Rights, Rights, bool), Unreachable> {
+    let mut answers = CLASSES.map(|tclass| (tclass, AccessVector::NONE));
+    for (tclass, allowed) in &mut answers {
+        let decision = server.compute_av(Question { ssid, tsid, tclass: *tclass })?;
+        *allowed = if decision.permissive { AccessVector::ALL } else { decision.allowed };
+    }
     let allowed = |tclass| {
-        let decision = server.compute_av(Question { ssid, tsid, tclass })?;
-        Ok::<_, Unreachable>(if decision.permissive { AccessVector::ALL } else { decision.allowed })
+        let mut answers = answers.iter();
+        answers.find(|(class, _)| *class == tclass).map_or(AccessVector::NONE, |answer| answer.1)
     };
     let (mut any, mut all) = (Rights::empty(), AccessFs::from_all(landlock::ABI::V5));
     for class in FILE_CLASSES {
-        let allowed = allowed(class)?;
+        let allowed = allowed(class);
         for &(right, needed) in FILE_RIGHTS {
             // Devices and FIFOs are not truncated, executed or made by what these rights stand for.
             let applies =
@@ -289,11 +324,11 @@ fn rights(
         }
     }
     for &(right, class, needed) in DIR_RIGHTS {
-        if allowed(class)?.contains(needed) { any |= right } else { all &= !BitFlags::from(right) }
+        if allowed(class).contains(needed) { any |= right } else { all &= !BitFlags::from(right) }
     }
     if any.intersects(AccessFs::ReadFile | AccessFs::WriteFile) {
         any |= AccessFs::IoctlDev;
     }
     all &= any;
-    Ok((any, all, allowed(Class::File)?.contains(perm::file::GETATTR)))
+    Ok((any, all, allowed(Class::File).contains(perm::file::GETATTR)))
 }

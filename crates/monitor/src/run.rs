@@ -6,21 +6,25 @@ use crate::{
     audit::{Audit, Record, Trail},
     file::KnownPaths,
     filter::{self, Traps},
-    gate::{Gate, View},
+    gate::{Bearing, Gate, View},
     label::Labels,
     launch::{self, Envelope, Filter, Inherited, LaunchSpec, Limits, Namespaces, Outcome, Started},
     manager::Manager,
+    passage::Passage,
     plan::{Plan, Rights},
     process::Processes,
     revoke::Control,
     socket::Endpoints,
 };
+use arc_swap::ArcSwap;
 use avc::Stats;
 use flask::{Class, LabelRules, Question, SecurityServer, Sid, Unreachable, perm};
 use labelling::{BadRule, PathRules};
 use landlock::{ABI, Access, AccessFs};
+use rustix::fs::{Mode as Permissions, OFlags};
 use std::{
     ffi::OsString,
+    os::fd::OwnedFd,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -118,6 +122,8 @@ pub struct Report {
     pub denials: Vec<Record>,
     /// Further kinds of denial that were not kept.
     pub dropped: u64,
+    /// Why the trail of every decision lacks some, if it does.
+    pub audit_failure: Option<std::io::Error>,
 }
 
 /// Rights that the program exercises itself where they are exact; all else is done on its behalf.
@@ -155,6 +161,8 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
     let Job { enforce, audit, started: on_start, .. } = job;
     let job = Job { audit: Vec::new(), started: None, ..job };
     let prepared = prepare(&job, &*server)?;
+    // From a user namespace on, this process may not open that any more.
+    let refusal = refusal().map_err(system("open /proc/self/io"))?;
     let entered = launch::enter_view(&prepared.spec)?;
     let program = filter::compile(prepared.traps)?;
     let flags = if job.wait_killable { libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV } else { 0 };
@@ -179,11 +187,18 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
         sockets: Manager::new(Arc::clone(&server), enforce.sockets),
         labels: Labels::new(prepared.rules),
         paths: KnownPaths::new(prepared.plan.domains.clone()),
-        subjects,
         endpoints: Endpoints::new(&prepared.labels),
+        bearing: ArcSwap::from_pointee(Bearing {
+            plan: prepared.plan,
+            exact: prepared.exact,
+            files: prepared.labels.files,
+        }),
+        reads_pass: prepared.traps.reads_pass(),
+        passage: Passage::default(),
+        changing: std::sync::Mutex::default(),
+        refusal,
+        subjects,
         audit: Arc::clone(&audit),
-        exact: prepared.exact,
-        listed: prepared.plan.listed,
         absent: prepared.spec.view.absent.clone(),
         ids: (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw()),
         ids_change: prepared.spec.capabilities & CHANGES_IDS != 0,
@@ -203,7 +218,14 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
     let _ = sandbox.let_go_of_streams();
     let outcome = sandbox.wait()?;
     let (denials, dropped) = audit.denials();
-    Ok(Report { outcome, decisions: gate.decisions(), denials, dropped })
+    let audit_failure = audit.failure();
+    Ok(Report { outcome, decisions: gate.decisions(), denials, dropped, audit_failure })
+}
+
+/// A file that nobody in the sandbox can read: the kernel asks, at each read of `/proc/PID/io`, whether the reader might
+/// trace the process, and says `EACCES`.
+fn refusal() -> rustix::io::Result<OwnedFd> {
+    rustix::fs::open("/proc/self/io", OFlags::RDONLY | OFlags::CLOEXEC, Permissions::empty())
 }
 
 fn system(what: &'static str) -> impl Fn(rustix::io::Errno) -> RunError {

@@ -2,6 +2,7 @@
 
 use crate::{
     handles::{Handle, Handles, Object},
+    leave::Leave,
     objects::Found,
     plugin::Plugin,
 };
@@ -79,8 +80,8 @@ pub(crate) trait Bytes {
 /// What belongs to a running call.
 pub(crate) struct Calls {
     pub(crate) plugin: Arc<Plugin>,
-    /// Where the last answers lie: log, get, set; then those about request and reply.
-    hints: [Hint; 5],
+    /// What the plugin may do by itself.
+    own: Leave,
     handles: Handles,
     /// When the time is used up. Set by the first look at the clock.
     deadline: Option<Instant>,
@@ -89,20 +90,34 @@ pub(crate) struct Calls {
 
 impl Calls {
     pub(crate) fn new(plugin: Arc<Plugin>) -> Self {
-        let (hints, handles) = (Default::default(), Handles::default());
-        Self { plugin, hints, handles, deadline: None, log_room: 0 }
+        let (own, handles) = (Leave::new(plugin.sid, plugin.sid), Handles::default());
+        Self { plugin, own, handles, deadline: None, log_room: 0 }
     }
 
     /// A call begins. Whether the plugin may see the request.
+    #[inline]
     pub(crate) fn begin(&mut self) -> bool {
         (self.deadline, self.log_room) = (None, self.plugin.limits.log_bytes);
-        self.plugin.may(plugin::READ_REQUEST, &self.hints[3])
+        self.may(plugin::READ_REQUEST)
     }
 
     /// A call has ended. Whether its reply may be used.
+    #[inline]
     pub(crate) fn end(&mut self) -> bool {
         self.handles.clear();
-        self.plugin.may(plugin::WRITE_REPLY, &self.hints[4])
+        self.may(plugin::WRITE_REPLY)
+    }
+
+    /// Whether the plugin may use `requested` on itself.
+    #[inline]
+    fn may(&mut self, requested: AccessVector) -> bool {
+        let granted = self.own.allows(&self.plugin.gate, &self.plugin.name, requested);
+        self.plugin.asked(granted)
+    }
+
+    /// Counts what was asked since the last time in the host's statistics.
+    pub(crate) fn settle(&mut self) {
+        self.own.settle(&self.plugin.gate);
     }
 
     /// Ends the call if its time is used up; otherwise how much is left.
@@ -121,12 +136,18 @@ impl Calls {
         if len > FREE_BYTES { self.look_at_clock().map(drop) } else { Ok(()) }
     }
 
-    pub(crate) fn log(&mut self, memory: &impl Bytes, text: u64, len: i64) -> i32 {
-        if !self.plugin.may(plugin::LOG, &self.hints[0]) {
-            return EACCES;
+    /// The answer to a request to log, where that needs no look at the text.
+    #[inline]
+    pub(crate) fn log_nothing(&mut self, len: i64) -> Option<i32> {
+        match self.may(plugin::LOG) {
+            false => Some(EACCES),
+            true => (len == 0).then_some(0),
         }
-        if len == 0 {
-            return 0;
+    }
+
+    pub(crate) fn log(&mut self, memory: &impl Bytes, text: u64, len: i64) -> i32 {
+        if let Some(answer) = self.log_nothing(len) {
+            return answer;
         }
         let Some(len) = usize::try_from(len).ok() else { return EINVAL };
         if len > self.log_room {
@@ -144,7 +165,7 @@ impl Calls {
         key: (u64, i64),
         out: (u64, i64),
     ) -> Answer<i64> {
-        if !self.plugin.may(plugin::GET_STATE, &self.hints[1]) {
+        if !self.may(plugin::GET_STATE) {
             return Ok(i64::from(EACCES));
         }
         let Some(key) = name(memory, key) else { return Ok(i64::from(EINVAL)) };
@@ -161,7 +182,7 @@ impl Calls {
         key: (u64, i64),
         value: (u64, i64),
     ) -> Answer<i32> {
-        if !self.plugin.may(plugin::SET_STATE, &self.hints[2]) {
+        if !self.may(plugin::SET_STATE) {
             return Ok(EACCES);
         }
         let most = self.plugin.limits.state_bytes;
@@ -300,13 +321,13 @@ fn is_plain(path: &[u8]) -> bool {
     path.split(|byte| *byte == b'/').all(|part| part != b"." && part != b"..")
 }
 
-impl Plugin {
-    /// Whether the plugin may use `requested` on itself.
-    pub(crate) fn may(&self, requested: AccessVector, hint: &Hint) -> bool {
-        let question = Question { ssid: self.sid, tsid: self.sid, tclass: Class::Plugin };
-        self.asked(self.gate.allows(&self.name, question, requested, hint, || None))
+impl Drop for Calls {
+    fn drop(&mut self) {
+        self.settle();
     }
+}
 
+impl Plugin {
     /// Whether the plugin may use `requested` on something outside, called `object`.
     fn may_use(
         &self,

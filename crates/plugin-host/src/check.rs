@@ -1,7 +1,7 @@
 //! Asking whether a plugin may.
 
 use crate::denial::{Denial, Journal};
-use avc::{Avc, Hint};
+use avc::{Avc, Hint, Verdict};
 use flask::{AccessVector, Question};
 
 /// What every check of a host goes through.
@@ -21,15 +21,28 @@ impl Gate {
         hint: &Hint,
         object: impl FnOnce() -> Option<String>,
     ) -> bool {
-        let (granted, missing, recorded) = match self.avc.has_perm(question, requested, hint) {
-            Ok(verdict) if verdict.missing.is_empty() => return true,
-            Ok(verdict) => (verdict.granted(), verdict.missing, !verdict.audit.is_empty()),
-            Err(flask::Unreachable) => (false, requested, true),
+        self.ask(plugin, question, requested, hint, object).is_some_and(Verdict::granted)
+    }
+
+    /// The same, as the cache has it; `None` when there is no answer.
+    pub(crate) fn ask(
+        &self,
+        plugin: &str,
+        question: Question,
+        requested: AccessVector,
+        hint: &Hint,
+        object: impl FnOnce() -> Option<String>,
+    ) -> Option<Verdict> {
+        let verdict = self.avc.has_perm(question, requested, hint).ok();
+        let (granted, missing, recorded) = match &verdict {
+            Some(verdict) if verdict.missing.is_empty() => return Some(*verdict),
+            Some(verdict) => (verdict.granted(), verdict.missing, !verdict.audit.is_empty()),
+            None => (false, requested, true),
         };
         if recorded {
             let (plugin, object) = (plugin.to_owned(), object());
             self.journal.record(Denial { plugin, question, missing, object, permissive: granted });
         }
-        granted
+        verdict
     }
 }

@@ -10,7 +10,7 @@ use crate::{
     native::Native,
     plugin::Plugin,
     spec::{LoadError, PluginSpec, Source},
-    sys::{self, Trusted},
+    sys::{self, Slots, Trusted},
     target::Target,
 };
 use ecode::{Input, KernelCode, KernelOptions, NativeCode, Protection, ir, wasm::WasmOptions};
@@ -19,13 +19,10 @@ use std::{
     thread,
     time::Duration,
 };
-use wasmtime::{
-    Config, Engine, InstanceAllocationStrategy, InstancePre, Linker, Module,
-    PoolingAllocationConfig,
-};
+use wasmtime::{Config, Engine, InstancePre, Linker, MemoryCreator, Module};
 
-/// Instances that may exist at a time, of all plugins together.
-const INSTANCES: u32 = 128;
+/// Instances that may exist at a time, of all plugins of one engine together.
+const INSTANCES: usize = 128;
 /// No plugin's memory may exceed this.
 pub(crate) const MAX_MEMORY: usize = 64 << 20;
 /// Bytes for the frames of a plugin's functions.
@@ -52,7 +49,7 @@ pub struct Loaded {
 
 /// Code of one version of a plugin.
 pub(crate) enum Code {
-    Isolated { pre: InstancePre<Running>, foreign: bool },
+    Isolated { pre: InstancePre<Running>, slots: Arc<Slots>, foreign: bool },
     Native { code: NativeCode, trusted: Trusted },
     Kernel { code: KernelCode },
 }
@@ -61,8 +58,8 @@ impl Code {
     /// A fresh instance.
     pub(crate) fn instantiate(&self, plugin: &Arc<Plugin>) -> Result<Instance, CallFailure> {
         Ok(match self {
-            Self::Isolated { pre, foreign } => {
-                Instance::Isolated(Box::new(Isolated::new(pre, plugin, *foreign)?))
+            Self::Isolated { pre, slots, foreign } => {
+                Instance::Isolated(Box::new(Isolated::new(pre, slots, plugin, *foreign)?))
             }
             Self::Native { code, trusted } => {
                 Instance::Native(Box::new(Native::new(code, *trusted, plugin)?))
@@ -76,27 +73,25 @@ impl Code {
 struct Isolation {
     engine: Engine,
     linker: Linker<Running>,
+    slots: Arc<Slots>,
 }
 
 impl Isolation {
     fn new(foreign: bool) -> wasmtime::Result<Self> {
-        let mut pool = PoolingAllocationConfig::new();
-        pool.total_core_instances(INSTANCES)
-            .total_memories(INSTANCES)
-            .total_tables(INSTANCES)
-            .max_memory_size(MAX_MEMORY)
-            .linear_memory_keep_resident(1 << 16)
-            .table_keep_resident(1 << 12);
+        let slots = Arc::new(Slots::new(INSTANCES));
         let mut config = Config::new();
         config
-            .allocation_strategy(InstanceAllocationStrategy::Pooling(pool))
+            .with_host_memory(Arc::clone(&slots) as Arc<dyn MemoryCreator>)
+            // A slot stays where it is, and has no image mapped to it.
+            .memory_may_move(false)
+            .memory_init_cow(false)
             .max_wasm_stack(CALL_STACK_BYTES)
             .epoch_interruption(foreign)
             .wasm_backtrace_max_frames(None);
         let engine = Engine::new(&config)?;
         let mut linker = Linker::new(&engine);
         imports::link(&mut linker)?;
-        Ok(Self { engine, linker })
+        Ok(Self { engine, linker, slots })
     }
 }
 
@@ -207,7 +202,8 @@ impl Compiler {
         loaded.code_bytes = module.functions().map(|function| function.len).sum();
         let pre = isolation.linker.instantiate_pre(&module);
         let pre = pre.map_err(|error| interface(spec, format!("{error:#}")))?;
-        Ok((Code::Isolated { pre, foreign }, loaded))
+        let slots = Arc::clone(&isolation.slots);
+        Ok((Code::Isolated { pre, slots, foreign }, loaded))
     }
 
     /// The module, from the cache if it is there.
@@ -290,7 +286,12 @@ fn in_kernel(spec: &PluginSpec<'_>, module: &ir::Module) -> Result<KernelCode, L
 /// Sizes of a plugin's memory.
 fn memory(spec: &PluginSpec<'_>) -> WasmOptions {
     let max_memory_bytes = spec.limits.memory_bytes.min(MAX_MEMORY as u32) >> 16 << 16;
-    WasmOptions { stack_bytes: STACK_BYTES, heap_bytes: 0, max_memory_bytes }
+    WasmOptions {
+        stack_bytes: STACK_BYTES,
+        heap_bytes: 0,
+        max_memory_bytes,
+        ..WasmOptions::default()
+    }
 }
 
 fn not_offered(name: &str) -> String {

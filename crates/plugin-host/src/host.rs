@@ -5,9 +5,10 @@ use crate::{
     check::Gate,
     compile::{Compiler, Loaded},
     denial::{Denial, Journal},
-    instance::CallFailure,
+    instance::{CallFailure, Instance},
     objects::Labels,
     plugin::{Plugin, PluginInfo, Shared, Version},
+    request::Request,
     session::Session,
     spec::{LoadError, PluginSpec},
     sys::Trusted,
@@ -112,22 +113,50 @@ impl PluginHost {
     ///
     /// [`CallFailure`] says why there is none.
     pub fn call(&self, name: &str, request: &[u8]) -> Result<Vec<u8>, CallFailure> {
+        self.counted(name, |instance| instance.fill(request))
+    }
+
+    /// The plugin's reply to a request that need not be copied for every call.
+    ///
+    /// # Errors
+    ///
+    /// As for [`PluginHost::call`].
+    pub fn call_with(&self, name: &str, request: &Request) -> Result<Vec<u8>, CallFailure> {
+        self.counted(name, |instance| instance.fill_with(request))
+    }
+
+    fn counted(
+        &self,
+        name: &str,
+        fill: impl FnOnce(&mut Instance) -> Result<(), CallFailure>,
+    ) -> Result<Vec<u8>, CallFailure> {
         let entry = self.entry(name).ok_or_else(|| CallFailure::Unknown(name.to_owned()))?;
         let version = entry.version.load_full();
         let start = Instant::now();
-        let result = self.call_version(&version, request);
+        let result = self.call_version(&version, fill);
         entry.shared.counters.count(1, u64::from(result.is_err()), start.elapsed());
         result
     }
 
-    fn call_version(&self, version: &Version, request: &[u8]) -> Result<Vec<u8>, CallFailure> {
+    fn call_version(
+        &self,
+        version: &Version,
+        fill: impl FnOnce(&mut Instance) -> Result<(), CallFailure>,
+    ) -> Result<Vec<u8>, CallFailure> {
         may_call(&self.gate, self.own, version)?;
         let mut instance = version.lease()?;
-        let result = instance.fill(request).and_then(|()| instance.run());
-        version.note(&result);
-        let reply = instance.reply(result?).to_vec();
-        version.give_back(instance);
-        Ok(reply)
+        match fill(&mut instance).and_then(|()| instance.run()) {
+            Ok(len) => {
+                version.note_reply();
+                let reply = instance.reply(len).to_vec();
+                version.give_back(instance);
+                Ok(reply)
+            }
+            Err(failure) => {
+                version.note_failure(&failure);
+                Err(failure)
+            }
+        }
     }
 
     /// An instance of the plugin's present version for one caller, for calls in a row without looking it up again.
@@ -186,7 +215,8 @@ impl PluginHost {
         self.gate.journal.all()
     }
 
-    /// How many decisions were asked for, and where they were found.
+    /// How many decisions were asked for, and where they were found. Those that an instance has kept count as found
+    /// at the hint, when its call by name or its session ends.
     #[must_use]
     pub fn avc_stats(&self) -> avc::Stats {
         self.gate.avc.stats()
@@ -244,8 +274,7 @@ impl PluginHost {
 }
 
 /// Whether the host may call a version, and the version be called.
-#[inline]
-pub(crate) fn may_call(gate: &Gate, own: Sid, version: &Version) -> Result<(), CallFailure> {
+fn may_call(gate: &Gate, own: Sid, version: &Version) -> Result<(), CallFailure> {
     let question = Question { ssid: own, tsid: version.plugin.sid, tclass: Class::Plugin };
     if !gate.allows(&version.plugin.name, question, perm::CALL, &version.host_hint, || None) {
         return Err(CallFailure::Denied);

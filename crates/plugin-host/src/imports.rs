@@ -19,10 +19,15 @@ pub(crate) fn link(linker: &mut Linker<Running>) -> wasmtime::Result<()> {
     linker.func_wrap(DEWAR, "tick", |mut caller: Called<'_>| -> wasmtime::Result<()> {
         Ok(caller.data_mut().calls.look_at_clock().map(drop)?)
     })?;
-    linker.func_wrap(HOST, "host_log", |mut caller: Called<'_>, text: i32, len: i64| {
-        let (memory, calls) = parts(&mut caller)?;
-        wasmtime::Result::Ok(calls.log(&memory, addr(text), len))
-    })?;
+    linker.func_wrap(
+        HOST,
+        "host_log",
+        |mut caller: Called<'_>, text: i32, len: i64| match caller.data_mut().calls.log_nothing(len)
+        {
+            Some(answer) => Ok(answer),
+            None => log(&mut caller, text, len),
+        },
+    )?;
     linker.func_wrap(HOST, "host_get", |mut caller: Called<'_>, key, len, out, room| {
         let (mut memory, calls) = parts(&mut caller)?;
         wasmtime::Result::Ok(calls.get(&mut memory, (addr(key), len), (addr(out), room))?)
@@ -51,6 +56,13 @@ pub(crate) fn link(linker: &mut Linker<Running>) -> wasmtime::Result<()> {
         caller.data_mut().calls.close(handle)
     })?;
     Ok(())
+}
+
+/// Kept apart from the check that comes before, which is all that many calls need.
+#[inline(never)]
+fn log(caller: &mut Called<'_>, text: i32, len: i64) -> wasmtime::Result<i32> {
+    let (memory, calls) = parts(caller)?;
+    Ok(calls.log(&memory, addr(text), len))
 }
 
 fn addr(at: i32) -> u64 {

@@ -1,6 +1,6 @@
 //! A running instance of a plugin, wherever it runs.
 
-use crate::{isolated::Isolated, kernel::Kernel, native::Native};
+use crate::{calls::Calls, isolated::Isolated, kernel::Kernel, native::Native, request::Request};
 use ecode::CallError;
 
 /// Why a call gave no reply.
@@ -67,6 +67,14 @@ impl Instance {
         }
     }
 
+    /// The same for a request that need not be copied for every call.
+    pub(crate) fn fill_with(&mut self, request: &Request) -> Result<(), CallFailure> {
+        match self {
+            Self::Isolated(isolated) => isolated.fill_with(request),
+            other => other.fill(request.bytes()),
+        }
+    }
+
     /// Runs the plugin on the request that is there; the length of its reply. After an error the instance is not
     /// used again.
     #[inline]
@@ -75,6 +83,15 @@ impl Instance {
             Self::Isolated(isolated) => isolated.run(),
             Self::Native(native) => native.run(),
             Self::Kernel(kernel) => kernel.run(),
+        }
+    }
+
+    /// Counts what was asked since the last time in the host's statistics.
+    pub(crate) fn settle(&mut self) {
+        match self {
+            Self::Isolated(isolated) => isolated.calls().settle(),
+            Self::Native(native) => native.hosted().with(Calls::settle),
+            Self::Kernel(kernel) => kernel.hosted().with(Calls::settle),
         }
     }
 

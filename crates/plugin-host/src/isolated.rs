@@ -2,28 +2,41 @@
 
 use crate::{
     calls::{Calls, Timeout},
+    compile::MAX_MEMORY,
     imports::Running,
-    instance::{CallFailure, reply_length},
+    instance::CallFailure,
     plugin::Plugin,
+    request::Request,
+    sys::Slots,
 };
 use std::sync::Arc;
-use wasmtime::{InstancePre, Memory, Store, StoreLimitsBuilder, Trap, TypedFunc, UpdateDeadline};
+use wasmtime::{
+    AsContextMut as _, InstancePre, Memory, Store, StoreLimitsBuilder, Trap, TypedFunc,
+    UpdateDeadline,
+};
 
 /// Bytes in a page of WebAssembly.
 const PAGE: usize = 1 << 16;
+/// Bytes in a page of the system: what is mapped lies at a multiple of it.
+const HOST_PAGE: usize = 4096;
 /// Entries that a plugin's tables may have.
 const TABLE_ELEMENTS: usize = 10_000;
 
-/// `handle(in, in_len, out, out_room)`
-type Handle = TypedFunc<(i32, i64, i32, i64), i64>;
+/// `(in, in_len, out, out_room)`
+type Args = (i32, i64, i32, i64);
 
 pub(crate) struct Isolated {
     store: Store<Running>,
+    slots: Arc<Slots>,
     memory: Memory,
-    handle: Handle,
+    handle: TypedFunc<Args, i64>,
     /// What of its memory the host uses for requests and replies: nothing of the plugin's lies there.
     buffers: std::ops::Range<usize>,
     request: std::ops::Range<usize>,
+    /// The request may be mapped there.
+    is_mapped: bool,
+    /// What `handle` is called with, if the plugin may see the request.
+    args: Args,
     reply_at: usize,
     reply_room: usize,
 }
@@ -32,12 +45,17 @@ impl Isolated {
     /// A fresh instance. One that does not count its own turns (`foreign`) is interrupted by the engine's epoch.
     pub(crate) fn new(
         pre: &InstancePre<Running>,
+        slots: &Arc<Slots>,
         plugin: &Arc<Plugin>,
         foreign: bool,
     ) -> Result<Self, CallFailure> {
-        let most = plugin.limits.memory_bytes as usize;
-        let limits =
-            StoreLimitsBuilder::new().memory_size(most).table_elements(TABLE_ELEMENTS).build();
+        let most = (plugin.limits.memory_bytes as usize).min(MAX_MEMORY);
+        let limits = StoreLimitsBuilder::new()
+            .memory_size(most)
+            .table_elements(TABLE_ELEMENTS)
+            .memories(1)
+            .tables(1)
+            .build();
         let calls = Calls::new(Arc::clone(plugin));
         let mut store = Store::new(pre.module().engine(), Running { calls, memory: None, limits });
         store.limiter(|running| &mut running.limits);
@@ -63,20 +81,56 @@ impl Isolated {
         let base = base.and_then(|base| base.get(&mut store).i32());
         let base = base.map_or(size, |base| base as u32 as usize).min(size);
         let (buffers, request) = (base..size, base..base);
-        Ok(Self { store, memory, handle, buffers, request, reply_at: base, reply_room: 0 })
+        let (slots, args) = (Arc::clone(slots), (addr(base), 0, addr(base), 0));
+        Ok(Self {
+            store,
+            slots,
+            memory,
+            handle,
+            buffers,
+            request,
+            is_mapped: false,
+            args,
+            reply_at: base,
+            reply_room: 0,
+        })
     }
 
     /// Puts `request` where the plugin will find it, and makes room for its reply.
     pub(crate) fn fill(&mut self, request: &[u8]) -> Result<(), CallFailure> {
+        if self.is_mapped {
+            let unmapped = self.slots.unmap(&mut self.store.as_context_mut(), self.memory);
+            unmapped.map_err(|error| CallFailure::NoRoom(error.to_string()))?;
+            self.is_mapped = false;
+        }
+        self.place(request.len(), 16)?;
+        self.memory.data_mut(&mut self.store)[self.request.clone()].copy_from_slice(request);
+        Ok(())
+    }
+
+    /// The same without copying it, if it is long enough for that to pay.
+    pub(crate) fn fill_with(&mut self, request: &Request) -> Result<(), CallFailure> {
+        let Some(sealed) = request.sealed() else { return self.fill(request.bytes()) };
+        self.place(sealed.len(), HOST_PAGE)?;
+        let at = self.request.start;
+        self.is_mapped = true;
+        match self.slots.map(self.store.as_context_mut(), self.memory, at, sealed) {
+            Ok(()) => Ok(()),
+            Err(_) => self.fill(request.bytes()),
+        }
+    }
+
+    /// Makes room for a request of `len` bytes, in units of `unit` for itself, and for its reply.
+    fn place(&mut self, len: usize, unit: usize) -> Result<(), CallFailure> {
         let limits = self.store.data().calls.plugin.limits;
         let wanted = limits.output_bytes.min(i32::MAX as usize);
-        let need = 32_usize.saturating_add(request.len());
+        let need = (2 * unit).saturating_add(len);
         self.reach(need.saturating_add(wanted), need)?;
-        let start = self.buffers.start.next_multiple_of(16);
-        self.request = start..start + request.len();
-        self.reply_at = self.request.end.next_multiple_of(16);
+        let start = self.buffers.start.next_multiple_of(unit);
+        self.request = start..start + len;
+        self.reply_at = self.request.end.next_multiple_of(unit);
         self.reply_room = self.buffers.end.saturating_sub(self.reply_at).min(wanted);
-        self.memory.data_mut(&mut self.store)[self.request.clone()].copy_from_slice(request);
+        self.args = (addr(start), len as i64, addr(self.reply_at), self.reply_room as i64);
         Ok(())
     }
 
@@ -86,7 +140,7 @@ impl Isolated {
             return Ok(());
         }
         let size = self.memory.data_size(&self.store);
-        let most = self.store.data().calls.plugin.limits.memory_bytes as usize;
+        let most = (self.store.data().calls.plugin.limits.memory_bytes as usize).min(MAX_MEMORY);
         // Behind what is there already, unless the plugin has grown its memory itself meanwhile.
         let start = if self.buffers.end == size { self.buffers.start } else { size };
         let end = start.saturating_add(wanted).min(most).next_multiple_of(PAGE);
@@ -103,21 +157,28 @@ impl Isolated {
 
     /// Runs the plugin on the request that is there; the length of its reply. After an error the instance is not
     /// used again.
+    #[inline]
     pub(crate) fn run(&mut self) -> Result<usize, CallFailure> {
-        let may_read = self.store.data_mut().calls.begin();
-        let in_len = if may_read {
-            self.request.len() as i64
-        } else {
+        let mut args = self.args;
+        if !self.calls().begin() {
             self.memory.data_mut(&mut self.store)[self.request.clone()].fill(0);
-            i64::from(crate::EACCES)
-        };
-        let at = |address: usize| address as u32 as i32;
-        let args = (at(self.request.start), in_len, at(self.reply_at), self.reply_room as i64);
+            args.1 = i64::from(crate::EACCES);
+        }
         let length = self.handle.call(&mut self.store, args);
-        let may_write = self.store.data_mut().calls.end();
-        let length = length.map_err(|error| failure(&error))?;
-        let reply = reply_length(length, self.reply_room)?;
-        Ok(if may_write { reply } else { 0 })
+        let may_write = self.calls().end();
+        // Written out, so that a good length goes straight to the caller: moving a `Result` costs more than the rest.
+        match length {
+            Ok(length) if length as u64 <= self.reply_room as u64 => {
+                Ok(if may_write { length as usize } else { 0 })
+            }
+            Ok(length) => Err(CallFailure::BadReply(length)),
+            Err(error) => Err(failure(&error)),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn calls(&mut self) -> &mut Calls {
+        &mut self.store.data_mut().calls
     }
 
     /// The first `len` bytes of the reply.
@@ -127,6 +188,11 @@ impl Isolated {
     }
 }
 
+fn addr(at: usize) -> i32 {
+    at as u32 as i32
+}
+
+#[cold]
 fn failure(error: &wasmtime::Error) -> CallFailure {
     if error.is::<Timeout>() {
         return CallFailure::Timeout;

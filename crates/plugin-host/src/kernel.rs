@@ -76,6 +76,10 @@ impl Kernel {
         Ok(if may_write { reply } else { 0 })
     }
 
+    pub(crate) fn hosted(&self) -> &Hosted {
+        &self.hosted
+    }
+
     pub(crate) fn reply(&mut self, len: usize) -> &[u8] {
         self.reply = self.instance.read(self.reply_at, len as u64).unwrap_or_default();
         &self.reply

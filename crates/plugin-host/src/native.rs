@@ -61,6 +61,10 @@ impl Native {
         Ok(if may_write { reply } else { 0 })
     }
 
+    pub(crate) fn hosted(&self) -> &Hosted {
+        &self.hosted
+    }
+
     pub(crate) fn reply(&self, len: usize) -> &[u8] {
         self.reply.get(..len).unwrap_or_default()
     }

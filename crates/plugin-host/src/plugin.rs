@@ -47,6 +47,7 @@ pub(crate) struct Shared {
 
 impl Plugin {
     /// Counts what was denied.
+    #[inline]
     pub(crate) fn asked(&self, granted: bool) -> bool {
         if !granted {
             self.shared.counters.denials.fetch_add(1, Relaxed);
@@ -105,21 +106,28 @@ impl Version {
     }
 
     /// Takes an instance back whose last call went well.
-    pub(crate) fn give_back(&self, instance: Instance) {
+    pub(crate) fn give_back(&self, mut instance: Instance) {
+        instance.settle();
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         if idle.len() < MAX_IDLE {
             idle.push(instance);
         }
     }
 
-    /// Takes note of how a call ended.
-    pub(crate) fn note<T>(&self, result: &Result<T, CallFailure>) {
-        match result {
-            Ok(_) if self.faults_in_a_row.load(Relaxed) == 0 => {}
-            Ok(_) => self.faults_in_a_row.store(0, Relaxed),
-            // The host's lack of room is not the plugin's fault.
-            Err(CallFailure::NoRoom(_) | CallFailure::Unavailable(_)) => {}
-            Err(_) => drop(self.faults_in_a_row.fetch_add(1, Relaxed)),
+    /// Takes note of a call that gave a reply.
+    #[inline]
+    pub(crate) fn note_reply(&self) {
+        if self.faults_in_a_row.load(Relaxed) != 0 {
+            self.faults_in_a_row.store(0, Relaxed);
+        }
+    }
+
+    /// Takes note of a call that failed.
+    #[cold]
+    pub(crate) fn note_failure(&self, failure: &CallFailure) {
+        // The host's lack of room is not the plugin's fault.
+        if !matches!(failure, CallFailure::NoRoom(_) | CallFailure::Unavailable(_)) {
+            self.faults_in_a_row.fetch_add(1, Relaxed);
         }
     }
 

@@ -2,11 +2,12 @@
 
 use crate::{
     check::Gate,
-    host::may_call,
     instance::{CallFailure, Instance},
+    leave::Leave,
     plugin::Version,
+    request::Request,
 };
-use flask::Sid;
+use flask::{Sid, perm::plugin};
 use std::{
     sync::{Arc, atomic::Ordering::Relaxed},
     time::Instant,
@@ -18,7 +19,8 @@ use std::{
 /// It stays on its version when the plugin is replaced, and ends when the plugin is unloaded.
 pub struct Session {
     gate: Arc<Gate>,
-    own: Sid,
+    /// What the host may do to the plugin.
+    host: Leave,
     version: Arc<Version>,
     instance: Option<Instance>,
     begun: Instant,
@@ -29,7 +31,8 @@ pub struct Session {
 impl Session {
     pub(crate) fn new(gate: Arc<Gate>, own: Sid, version: Arc<Version>, made: Instance) -> Self {
         let (instance, begun) = (Some(made), Instant::now());
-        Self { gate, own, version, instance, begun, calls: 0, faults: 0 }
+        let host = Leave::new(own, version.plugin.sid);
+        Self { gate, host, version, instance, begun, calls: 0, faults: 0 }
     }
 
     /// Puts `request` into the plugin's memory, for all calls until the next.
@@ -41,6 +44,15 @@ impl Session {
         self.instance()?.fill(request)
     }
 
+    /// The same for a request that need not be copied for every call.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Session::fill`].
+    pub fn fill_with(&mut self, request: &Request) -> Result<(), CallFailure> {
+        self.instance()?.fill_with(request)
+    }
+
     /// Calls the plugin on the request that is in its memory; the length of its reply.
     ///
     /// # Errors
@@ -48,18 +60,36 @@ impl Session {
     /// [`CallFailure`]. After a fault the session goes on with a fresh instance, which holds no request.
     #[inline]
     pub fn run(&mut self) -> Result<usize, CallFailure> {
-        if self.version.plugin.shared.gone.load(Relaxed) {
-            return Err(CallFailure::Unknown(self.version.plugin.name.clone()));
+        let version = &*self.version;
+        if version.plugin.shared.gone.load(Relaxed) {
+            return Err(CallFailure::Unknown(version.plugin.name.clone()));
         }
-        may_call(&self.gate, self.own, &self.version)?;
+        if !self.host.allows(&self.gate, &version.plugin.name, plugin::CALL) {
+            return Err(CallFailure::Denied);
+        }
+        if version.is_quarantined() {
+            return Err(CallFailure::Quarantined);
+        }
         self.calls += 1;
-        let result = self.instance()?.run();
-        self.version.note(&result);
-        if result.is_err() {
-            self.faults += 1;
-            self.instance = None;
+        let instance = match &mut self.instance {
+            Some(instance) => instance,
+            none => none.insert(version.lease()?),
+        };
+        match instance.run() {
+            Ok(len) => {
+                version.note_reply();
+                Ok(len)
+            }
+            Err(failure) => Err(self.failed(failure)),
         }
-        result
+    }
+
+    #[cold]
+    fn failed(&mut self, failure: CallFailure) -> CallFailure {
+        self.version.note_failure(&failure);
+        self.faults += 1;
+        self.instance = None;
+        failure
     }
 
     /// The first `len` bytes of the last reply.
@@ -69,16 +99,16 @@ impl Session {
     }
 
     fn instance(&mut self) -> Result<&mut Instance, CallFailure> {
-        let instance = match self.instance.take() {
-            Some(instance) => instance,
-            None => self.version.lease()?,
-        };
-        Ok(self.instance.insert(instance))
+        match &mut self.instance {
+            Some(instance) => Ok(instance),
+            none => Ok(none.insert(self.version.lease()?)),
+        }
     }
 }
 
 impl Drop for Session {
     fn drop(&mut self) {
+        self.host.settle(&self.gate);
         let counters = &self.version.plugin.shared.counters;
         counters.count(self.calls, self.faults, self.begun.elapsed());
         if let Some(instance) = self.instance.take() {

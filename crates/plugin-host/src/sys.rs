@@ -1,6 +1,12 @@
-//! What the compiler cannot check: machine code from a file, and machine code in the process.
+//! What the compiler cannot check: machine code from a file and in the process, and pages mapped into memories.
 
 #![allow(unsafe_code)]
+
+mod sealed;
+mod slots;
+
+pub(crate) use sealed::Sealed;
+pub(crate) use slots::Slots;
 
 use crate::cache::Authentic;
 use ecode::{Host, NativeCode, NativeInstance};

@@ -1,11 +1,13 @@
 //! What a profile stands for: a policy, and what the launcher needs beside it.
 
+use crate::amendment::{Clause, everything};
 use crate::environment::Environment;
 use crate::hosts::ResolvedHost;
 use crate::limits::Limits;
 use crate::merge::{self, Direction, Profile};
 use crate::network::Target;
 use crate::policy::Policy;
+use crate::rights::Taken;
 use crate::source::{Origin, Place, Sources};
 use flask::Protocol;
 use std::path::PathBuf;
@@ -46,6 +48,12 @@ pub struct Compiled {
     origins: Vec<Option<Place>>,
     /// For each of `paths`, and each of `domains`, what denies or hides it.
     withheld: Vec<Vec<Option<Place>>>,
+    /// For each of `paths`, and each of `domains`, what amendments took.
+    taken: Vec<Vec<Taken>>,
+    /// Domain, type of an endpoint or abstract name, and the amendment that took it.
+    taken_names: Vec<(usize, String, Place)>,
+    /// For each of `domains`, the amendment that took everything.
+    taken_everything: Vec<Option<Place>>,
 }
 
 /// A domain.
@@ -134,13 +142,41 @@ impl Compiled {
         self.sources.origin((*self.withheld.get(path)?.get(domain)?)?)
     }
 
+    /// The amendment that took `permissions`, or some of them, on objects of type `object` from processes of type
+    /// `subject`.
+    #[must_use]
+    pub fn revoked(&self, subject: &str, object: &str, permissions: &[&str]) -> Option<Origin> {
+        let domain = self.domains.iter().position(|domain| domain.type_name == subject)?;
+        let of_name =
+            self.taken_names.iter().find(|(index, name, _)| *index == domain && name == object);
+        let place = self.taken_everything[domain].or(of_name.map(|(_, _, place)| *place));
+        let of_path = || {
+            let path = self.paths.iter().position(|path| path.type_name == object)?;
+            let (taken, right) = (&self.taken[path][domain], &self.paths[path].rights[domain]);
+            let is = |name: &str| permissions.contains(&name);
+            let of_use = if is("connectto") || is("sendto") {
+                taken.connect
+            } else if is("execute") || is("execute_no_trans") || is("entrypoint") {
+                taken.exec
+            } else if !right.write && permissions.iter().any(|name| changes(name)) {
+                taken.write
+            } else {
+                None
+            };
+            taken.everything.or(of_use)
+        };
+        self.sources.origin(place.or_else(of_path)?)
+    }
+
     pub(crate) fn new(
         name: String,
         profile: Profile,
         hosts: Vec<ResolvedHost>,
-        policy: Policy,
+        (policy, clauses): (Policy, &[Clause]),
         sources: Sources,
     ) -> Self {
+        let taken_everything =
+            (0..profile.domains.len()).map(|domain| everything(clauses, domain)).collect();
         let domains = profile.domains.iter().zip(policy.types);
         let domains = domains.map(|(domain, name)| summary(domain, name, &hosts)).collect();
         let withheld = policy
@@ -148,6 +184,7 @@ impl Compiled {
             .iter()
             .map(|node| node.rights.iter().map(|rights| rights.hidden.or(rights.denied)).collect());
         let withheld = withheld.collect();
+        let taken = policy.nodes.iter().map(|node| node.taken.clone()).collect();
         Self {
             name,
             description: profile.description,
@@ -161,8 +198,17 @@ impl Compiled {
             sources,
             origins: policy.origins,
             withheld,
+            taken,
+            taken_names: policy.taken,
+            taken_everything,
         }
     }
+}
+
+/// Whether a permission on a file belongs to `files.write`.
+fn changes(permission: &str) -> bool {
+    const READS: [&str; 6] = ["read", "open", "watch", "getattr", "search", "execute"];
+    !READS.contains(&permission)
 }
 
 fn summary(domain: &merge::Domain, type_name: String, hosts: &[ResolvedHost]) -> Domain {

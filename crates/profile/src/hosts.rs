@@ -47,7 +47,8 @@ pub(crate) fn resolve(
     hosts.into_iter().map(|host| resolve_one(host, variables, resolver)).collect()
 }
 
-fn resolve_one(
+/// `host` with its addresses; `resolver` is asked for a name.
+pub(crate) fn resolve_one(
     host: Host,
     variables: &Variables,
     resolver: &mut dyn FnMut(&str) -> io::Result<Vec<IpAddr>>,

@@ -33,9 +33,11 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod amendment;
 mod chain;
 mod compiled;
 mod document;
+mod documents;
 mod environment;
 mod error;
 mod hosts;
@@ -49,7 +51,9 @@ mod rights;
 mod source;
 mod variables;
 
+pub use amendment::{AmendedObject, Amendment, AmendmentKind};
 pub use compiled::{Compiled, Domain, EndpointRule, Mode, PathRights, PathRule};
+pub use documents::Documents;
 pub use environment::Environment;
 pub use error::{Problem, ProfileError, ProfileErrors};
 pub use hosts::ResolvedHost;
@@ -75,17 +79,7 @@ pub fn load(
     variables: &Variables,
     resolver: &mut dyn FnMut(&str) -> io::Result<Vec<IpAddr>>,
 ) -> Result<Compiled, ProfileErrors> {
-    let name = source.title();
     let mut reporter = Reporter::default();
     let documents = chain::read(source, &mut reporter);
-    let profile = merge::merge(&documents, variables, &mut reporter);
-    if reporter.has_errors() {
-        return Err(reporter.into_errors(name));
-    }
-    let hosts = hosts::resolve(&profile, variables, resolver);
-    let policy = policy::write(&name, &profile, &hosts, &mut reporter);
-    if reporter.has_errors() {
-        return Err(reporter.into_errors(name));
-    }
-    Ok(Compiled::new(name, profile, hosts, policy, reporter.sources))
+    documents::compile((&source.title(), &documents), variables, resolver, &[], reporter)
 }

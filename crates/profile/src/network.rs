@@ -46,6 +46,11 @@ impl AbstractName {
         format!("abstract_{}", self.stem)
     }
 
+    /// Whether it stands for every name that starts with it.
+    pub(crate) fn is_prefix(&self) -> bool {
+        self.any
+    }
+
     /// Whether every name of `other` is one of `self`.
     pub(crate) fn covers(&self, other: &Self) -> bool {
         self == other || (self.any && other.stem.starts_with(&self.stem))
@@ -120,7 +125,12 @@ pub(crate) fn parse(rule: &str, variables: &Variables) -> Result<Target, Problem
             return parse_unix(rule, path, flavour, variables);
         }
     }
-    parse_ip(rule).map(Target::Ip).map_err(|(reason, help)| bad(rule, reason, help))
+    parse_endpoints(rule).map(Target::Ip)
+}
+
+/// Reads one rule for endpoints.
+pub(crate) fn parse_endpoints(rule: &str) -> Result<Endpoints, Problem> {
+    parse_ip(rule).map_err(|(reason, help)| bad(rule, reason, help))
 }
 
 fn bad(rule: &str, reason: &'static str, help: String) -> Problem {

@@ -1,6 +1,7 @@
 //! Which rights a domain has to the files of a pattern: of all entries that cover it, from the least to the
-//! most specific.
+//! most specific; and what amendments have made of them.
 
+use crate::amendment::{AmendmentKind, Clause, ClauseObject, PathUse};
 use crate::pattern::Pattern;
 use crate::source::Place;
 
@@ -72,6 +73,101 @@ impl Rights {
     }
 }
 
+/// What amendments have taken from a domain, each with the one that did; and the connecting that one gave.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Taken {
+    pub(crate) everything: Option<Place>,
+    pub(crate) write: Option<Place>,
+    pub(crate) exec: Option<Place>,
+    pub(crate) connect: Option<Place>,
+    pub(crate) connect_given: Option<Place>,
+}
+
+/// What the amendments `clauses`, in their order, make of `rights`; and what they took.
+pub(crate) fn amend<'a>(
+    rights: Rights,
+    clauses: impl Iterator<Item = &'a Clause>,
+) -> (Rights, Taken) {
+    let (mut taken, mut given) = (Taken::default(), Rights::default());
+    for clause in clauses {
+        let (place, uses) = match &clause.object {
+            ClauseObject::Paths(uses, _) => (Some(clause.place), *uses),
+            ClauseObject::All if clause.kind == AmendmentKind::Grant => {
+                taken = Taken { connect_given: taken.connect_given, ..Taken::default() };
+                continue;
+            }
+            _ => continue,
+        };
+        match (clause.kind, uses) {
+            (AmendmentKind::Revoke, PathUse::Everything) => {
+                taken = Taken {
+                    everything: place,
+                    write: place,
+                    exec: place,
+                    connect: place,
+                    connect_given: None,
+                };
+                given = Rights::default();
+            }
+            (AmendmentKind::Revoke, PathUse::Write) => {
+                taken.write = place;
+                given = Rights { read: given.readable(), write: None, ..given };
+            }
+            (AmendmentKind::Revoke, PathUse::Exec) => taken.exec = place,
+            (AmendmentKind::Revoke, PathUse::Connect) => {
+                taken = Taken { connect: place, connect_given: None, ..taken };
+            }
+            (AmendmentKind::Grant, PathUse::Everything) if taken.files() => {
+                let apart = taken.connect.filter(|place| Some(*place) != taken.everything);
+                taken = Taken { connect: apart, ..Taken::default() };
+            }
+            (AmendmentKind::Grant, PathUse::Everything) => given.read = place,
+            (AmendmentKind::Grant, PathUse::Write) if taken.write.is_some() => {
+                taken = Taken { everything: None, write: None, ..taken };
+            }
+            (AmendmentKind::Grant, PathUse::Write) => given.write = place,
+            (AmendmentKind::Grant, PathUse::Exec) if taken.exec.is_some() => {
+                taken = Taken { everything: None, exec: None, ..taken };
+            }
+            // What may be executed at most is settled in the kernel when a run starts.
+            (AmendmentKind::Grant, PathUse::Exec) => {}
+            (AmendmentKind::Grant, PathUse::Connect) if taken.connect.is_some() => {
+                taken.connect = None;
+            }
+            (AmendmentKind::Grant, PathUse::Connect) => taken.connect_given = place,
+        }
+    }
+    (taken.from(rights, given), taken)
+}
+
+impl Taken {
+    fn files(&self) -> bool {
+        self.everything.or(self.write).or(self.exec).is_some()
+    }
+
+    /// What is left of `rights`, with what was `given` where the profile does not deny.
+    fn from(&self, rights: Rights, given: Rights) -> Rights {
+        if rights.hidden.is_some() {
+            return rights;
+        }
+        if self.everything.is_some() {
+            return Rights { denied: self.everything, ..Rights::default() };
+        }
+        if rights.denied.is_some() {
+            return rights;
+        }
+        let kept = |right: Option<Place>, taken: Option<Place>| right.filter(|_| taken.is_none());
+        Rights {
+            list: rights.list,
+            // Reading that came with what was taken stays.
+            read: rights.readable().or(given.readable()),
+            write: kept(rights.write, self.write).or(given.write),
+            exec: kept(rights.exec, self.exec),
+            ..rights
+        }
+    }
+}
+
 /// Entries of one domain in the order of applying.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Entries(Vec<Entry>);
@@ -103,7 +199,9 @@ impl Entries {
     /// The rights to the files of `pattern`.
     pub(crate) fn rights(&self, pattern: &Pattern) -> Rights {
         let mut rights = Rights::default();
-        for entry in self.0.iter().filter(|entry| entry.pattern.covers(pattern)) {
+        // Entries are sorted by their stems, and one with the longer stem covers no pattern.
+        let candidates = self.0.iter().take_while(|entry| entry.pattern.stem() <= pattern.stem());
+        for entry in candidates.filter(|entry| entry.pattern.covers(pattern)) {
             rights.apply(entry.list, entry.place);
         }
         rights

@@ -1,5 +1,6 @@
 //! Where profile text comes from: shipped with Dewar, a file, or a string; and places inside it.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -82,6 +83,8 @@ pub(crate) struct Placed<T> {
 pub(crate) struct SourceFile {
     pub(crate) name: String,
     pub(crate) text: Arc<str>,
+    /// It is no file but an amendment, and the name says so.
+    amendment: bool,
 }
 
 /// The files read for one profile, in the order of reading: the profile itself, then what it extends.
@@ -91,9 +94,9 @@ pub(crate) struct Sources(pub(crate) Vec<SourceFile>);
 /// The place in a profile that a rule of the policy comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin {
-    /// The file, or the shipped profile as `profile NAME`.
+    /// The file, or the shipped profile as `profile NAME`; for an amendment, what it was and when.
     pub file: String,
-    /// Line, from 1.
+    /// Line, from 1; 0 for an amendment.
     pub line: usize,
     /// Column in characters, from 1.
     pub column: usize,
@@ -101,11 +104,28 @@ pub struct Origin {
     pub text: String,
 }
 
+impl fmt::Display for Origin {
+    /// `FILE:LINE: TEXT`, or what an amendment was and when.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            0 => f.write_str(&self.file),
+            line => write!(f, "{}:{line}: {}", self.file, self.text),
+        }
+    }
+}
+
 impl Sources {
     /// Adds a file and returns its index.
     pub(crate) fn add(&mut self, name: String, text: &str) -> usize {
-        self.0.push(SourceFile { name, text: text.into() });
+        self.0.push(SourceFile { name, text: text.into(), amendment: false });
         self.0.len() - 1
+    }
+
+    /// Adds an amendment and returns the place of all its text.
+    pub(crate) fn add_amendment(&mut self, name: String, text: &str) -> Place {
+        let place = Place { file: self.0.len(), start: 0, end: text.len() };
+        self.0.push(SourceFile { name, text: text.into(), amendment: true });
+        place
     }
 
     pub(crate) fn get(&self, place: Place) -> Option<&SourceFile> {
@@ -119,7 +139,7 @@ impl Sources {
         let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
         Some(Origin {
             file: file.name.clone(),
-            line: before.matches('\n').count() + 1,
+            line: if file.amendment { 0 } else { before.matches('\n').count() + 1 },
             column: before[line_start..].chars().count() + 1,
             text: file.text.get(place.start..place.end)?.to_owned(),
         })

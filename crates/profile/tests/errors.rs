@@ -41,6 +41,8 @@ fn each_mistake_is_named_with_its_place_and_with_what_to_write() {
         ("[files]\nread = ['/a{b']", "a `{` is not closed", "{a,b}"),
         ("[files]\nread = ['/a**b']", "`**` stands beside other characters", "/**/"),
         ("[files]\nread = ['/a\"b']", "double quote", "use `?`"),
+        ("[files]\nread = ['/a*\"b']", "double quote", "use `?`"),
+        ("[files]\nread = ['/a[\"]b']", "double quote", "use `?`"),
         ("[network]\nconnect = ['github.com']", "no port is named", "`github.com:443`"),
         ("[network]\nconnect = ['https://x.org/']", "it is a URL", "`x.org:443`"),
         ("[network]\nconnect = ['x.org:https']", "not a port", "write 443"),

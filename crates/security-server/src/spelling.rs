@@ -10,8 +10,24 @@ pub(crate) fn is_name(text: &str) -> bool {
 
 /// Whether the byte may stand in a word of CIL.
 pub(crate) fn is_name_byte(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"[].@=/*-_$%+!|&^:~`#{}'<>?,".contains(&byte)
+    NAME_BYTES[byte as usize]
 }
+
+const NAME_BYTES: [bool; 256] = {
+    let mut table = [false; 256];
+    let marks = b"[].@=/*-_$%+!|&^:~`#{}'<>?,";
+    let mut n = 0;
+    while n < 256 {
+        table[n] = (n as u8).is_ascii_alphanumeric();
+        n += 1;
+    }
+    n = 0;
+    while n < marks.len() {
+        table[marks[n] as usize] = true;
+        n += 1;
+    }
+    table
+};
 
 /// Whether `text` may stand between the quotes of a string of CIL.
 pub(crate) fn is_quotable(text: &str) -> bool {
@@ -26,6 +42,10 @@ pub(crate) fn is_printable(c: char) -> bool {
 
 /// `text` with something harmless of the same length for each character that cannot be shown; lines and tabs stay.
 pub(crate) fn printable(text: &str) -> String {
+    if text.bytes().all(|byte| matches!(byte, b' '..=b'~' | b'\n' | b'\t')) {
+        // Nearly all text, and byte by byte a tenth of the work.
+        return text.to_owned();
+    }
     let show = |c: char| match c.len_utf8() {
         _ if is_printable(c) || matches!(c, '\n' | '\t') => c,
         1 if c == '\r' => ' ',

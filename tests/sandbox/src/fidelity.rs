@@ -12,11 +12,15 @@ pub(crate) const CASES: &[&[Case]] = &[cases![
     exit_statuses_pass,
     two_runs_share_a_workspace,
     a_full_disk_loses_no_status,
+    old_records_are_thrown_away,
+    a_state_that_cannot_be_written_stops_no_run,
     a_workspace_that_holds_the_home_is_warned_of,
     deaths_by_signal_pass,
     commands_that_cannot_run_answer_126_and_127,
+    a_command_that_is_denied_is_told_by_dewar,
     streams_pass_bytes_unchanged,
     closed_streams_are_no_hindrance,
+    a_message_that_nobody_reads_changes_no_status,
     the_environment_passes_but_for_secrets,
     the_working_directory_is_kept,
     words_after_the_dashes_are_the_commands,
@@ -64,7 +68,28 @@ fn a_full_disk_loses_no_status(stage: &Stage) {
     let ran = run(stage.command(&line), b"");
     assert_eq!(ran.code(), 3, "{}", ran.err());
     assert!(ran.err().contains("cannot keep the record of this run"), "{}", ran.err());
-    assert!(ran.err().contains("No space left on device"), "{}", ran.err());
+    let told = "missing from the audit trail, which could not be written: No space left on device";
+    assert!(ran.err().contains(told), "{}", ran.err());
+}
+
+/// Although the view of most runs leaves out where they lie.
+fn old_records_are_thrown_away(stage: &Stage) {
+    let runs = stage.home().join("state/dewar/runs");
+    stage.prepare("mkdir -p $XDG_STATE_HOME/dewar/runs; cd $XDG_STATE_HOME/dewar/runs; seq -f %020.0f-1.json 250 | xargs touch");
+    let ran = run(stage.dewar(stage.call(), &words(&["true"])), b"");
+    assert_eq!(ran.code(), 0, "{}", ran.err());
+    assert_eq!(std::fs::read_dir(&runs).expect("the records").count(), 200);
+    assert!(!runs.join(format!("{:020}-1.json", 51)).exists(), "an old one was kept");
+    assert_eq!(stage.record().status, 0);
+}
+
+fn a_state_that_cannot_be_written_stops_no_run(stage: &Stage) {
+    let mut command = stage.dewar(stage.call(), &bash("cat $OUTSIDE/file; exit 3"));
+    command.env("XDG_STATE_HOME", "/proc/none");
+    let ran = run(command, b"");
+    assert_eq!(ran.code(), 3, "{}", ran.err());
+    assert!(ran.err().contains("cannot keep the record of this run"), "{}", ran.err());
+    assert!(ran.err().contains("may not"), "the denial is told: {}", ran.err());
 }
 
 fn a_workspace_that_holds_the_home_is_warned_of(stage: &Stage) {
@@ -113,6 +138,14 @@ fn commands_that_cannot_run_answer_126_and_127(stage: &Stage) {
     }
 }
 
+fn a_command_that_is_denied_is_told_by_dewar(stage: &Stage) {
+    stage.prepare("cp /bin/true $OUTSIDE/program");
+    let program = stage.outside().join("program");
+    let ran = run(stage.dewar(stage.call(), &[program.into()]), b"");
+    assert_eq!(ran.code(), 126, "{}", ran.err());
+    assert!(ran.err().contains("first: dewar may not execute"), "{}", ran.err());
+}
+
 fn streams_pass_bytes_unchanged(stage: &Stage) {
     let bytes: Vec<u8> = (0..300_000_u32).map(|n| ((n * 7919) >> 5) as u8).collect();
     let ran = run(stage.dewar(stage.call(), &bash("tee copy; cat copy >&2")), &bytes);
@@ -135,6 +168,18 @@ fn closed_streams_are_no_hindrance(stage: &Stage) {
             ran.status,
             ran.err()
         );
+    }
+}
+
+fn a_message_that_nobody_reads_changes_no_status(stage: &Stage) {
+    for redirection in ["2> /dev/full", "2> >(:)", "2>&-"] {
+        let script = "sleep 0.2; exec 2> /dev/null; cat $OUTSIDE/file; exit 3";
+        let inner = stage.dewar(stage.call(), &bash(script));
+        let mut line = words(&["bash", "-c", &format!("\"$@\" {redirection}"), "bash"]);
+        line.push(inner.get_program().to_owned());
+        line.extend(inner.get_args().map(ToOwned::to_owned));
+        let ran = run(stage.command(&line), b"");
+        assert_eq!(ran.code(), 3, "{redirection}: {}", ran.err());
     }
 }
 

@@ -18,6 +18,8 @@ pub(crate) struct Denial {
     pub(crate) tclass: String,
     pub(crate) missing: Vec<String>,
     pub(crate) reason: String,
+    /// How often.
+    pub(crate) count: u64,
 }
 
 impl Denial {

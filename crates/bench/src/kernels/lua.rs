@@ -19,13 +19,12 @@ impl Implementation for LuaJit {
     }
 
     fn prepare(&self, kernel: &Kernel) -> Result<Box<dyn Callable>, String> {
-        let text = kernel.lua.ok_or("this kernel is not written in Lua")?;
         let directory = tempfile::tempdir().map_err(|error| error.to_string())?;
         let (driver, source) =
             (directory.path().join("driver.lua"), directory.path().join("k.lua"));
         let write = |path, text| fs::write(path, text).map_err(|error| error.to_string());
         write(&driver, include_str!("source/driver.lua"))?;
-        write(&source, text)?;
+        write(&source, kernel.lua)?;
         let mut child = Command::new("luajit")
             .args([&driver, &source])
             .stdin(Stdio::piped())

@@ -25,8 +25,8 @@ pub struct Kernel {
     pub name: &'static str,
     /// Its text, in E-code that is C as well.
     pub text: &'static str,
-    /// The same in Lua, for some.
-    pub lua: Option<&'static str>,
+    /// The same in Lua.
+    pub lua: &'static str,
     input: Input,
 }
 
@@ -43,28 +43,22 @@ macro_rules! kernel {
         Kernel {
             name: $name,
             text: include_str!(concat!("source/", $name, ".e")),
-            lua: None,
+            lua: include_str!(concat!("source/", $name, ".lua")),
             input: Input::$input,
-        }
-    };
-    ($name:literal, $input:ident, lua) => {
-        Kernel {
-            lua: Some(include_str!(concat!("source/", $name, ".lua"))),
-            ..kernel!($name, $input)
         }
     };
 }
 
 /// All kernels.
 pub const KERNELS: [Kernel; 8] = [
-    kernel!("gray", Bytes, lua),
-    kernel!("crc32", Bytes, lua),
-    kernel!("histogram", Bytes, lua),
+    kernel!("gray", Bytes),
+    kernel!("crc32", Bytes),
+    kernel!("histogram", Bytes),
     kernel!("matrix", Bytes),
     kernel!("sort", Bytes),
     kernel!("utf8", Text),
     kernel!("json", Json),
-    kernel!("fir", Bytes, lua),
+    kernel!("fir", Bytes),
 ];
 
 impl Kernel {

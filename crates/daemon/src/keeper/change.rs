@@ -1,6 +1,6 @@
 //! Changing policies while runs go on.
 
-use super::{Shared, text};
+use super::{Shared, say, text};
 use crate::{
     hosted::Hosted,
     process,
@@ -61,10 +61,7 @@ impl Shared {
         let mut frozen: HashMap<String, Vec<OwnedFd>> = HashMap::new();
         let act = |name: &str, stage: Stage| {
             let Some(run) = self.registry().run(name) else { return };
-            eprintln!(
-                "dewar daemon: run {name} has not applied policy state {seqno}: {}",
-                word(stage)
-            );
+            say(format_args!("run {name} has not applied policy state {seqno}: {}", word(stage)));
             match stage {
                 Stage::Report => {}
                 Stage::Freeze => {

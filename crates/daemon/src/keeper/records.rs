@@ -1,6 +1,6 @@
 //! Records on their way from spools into the journal.
 
-use super::{Shared, text};
+use super::{Shared, say, text};
 use crate::{
     journal::{Journal, JournalError},
     spool::Reader,
@@ -100,13 +100,13 @@ impl Shared {
             if let Err(error) = done
                 && error != said
             {
-                eprintln!("dewar daemon: records stay in their spools: {error}");
+                say(format_args!("records stay in their spools: {error}"));
                 said = error;
             }
             thread::sleep(TICK);
         }
         if let Err(error) = self.take_records() {
-            eprintln!("dewar daemon: records stay in their spools: {error}");
+            say(format_args!("records stay in their spools: {error}"));
         }
     }
 

@@ -8,13 +8,14 @@ use anyhow::{Context as _, anyhow};
 use monitor::{Record, Report, Stats};
 use serde::{Deserialize, Serialize};
 use std::{
+    ffi::OsString,
     fs::File,
     io::{Read, Seek, Write},
     path::PathBuf,
     time::{SystemTime, UNIX_EPOCH},
 };
 
-/// Records kept; older ones are thrown away.
+/// Records kept; older ones are thrown away when the next run begins.
 const MOST_RUNS: usize = 200;
 
 /// What is kept of a run.
@@ -115,26 +116,28 @@ fn policy_line(rule: &str) -> Option<usize> {
     places.find_map(|rest| rest.split(':').next()?.parse().ok())
 }
 
-/// Where the records of this user's runs lie. Opened before the run, because the sandbox's view may leave it out.
+/// The record that a run will leave. Opened before the run, because the sandbox's view may leave it out.
 pub(crate) struct Journal {
     file: File,
-    old: Vec<PathBuf>,
 }
 
 impl Journal {
-    /// Makes room for one more record.
+    /// Makes room for one more record, and begins it.
     pub(super) fn open() -> anyhow::Result<Self> {
         let directory = directory()?;
         std::fs::create_dir_all(&directory)
             .with_context(|| format!("cannot create `{}`", directory.display()))?;
+        let runs = runs()?;
+        for old in runs.iter().take((runs.len() + 1).saturating_sub(MOST_RUNS)) {
+            // Another run may be faster.
+            let _ = std::fs::remove_file(directory.join(old));
+        }
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let name = format!("{:020}-{}.json", now.as_nanos(), std::process::id());
         let path = directory.join(name);
         let file = File::create_new(&path)
             .with_context(|| format!("cannot create `{}`", path.display()))?;
-        let mut runs = runs()?;
-        let surplus = runs.len().saturating_sub(MOST_RUNS);
-        Ok(Self { file, old: runs.drain(..surplus).collect() })
+        Ok(Self { file })
     }
 
     /// Writes the record.
@@ -147,9 +150,10 @@ impl Journal {
 
     /// The last finished run.
     pub(crate) fn last() -> anyhow::Result<RunRecord> {
-        for path in runs()?.into_iter().rev() {
+        let directory = directory()?;
+        for name in runs()?.into_iter().rev() {
             let mut text = String::new();
-            File::open(&path)?.read_to_string(&mut text)?;
+            File::open(directory.join(name))?.read_to_string(&mut text)?;
             // A run that goes on has an empty record, and one that was killed a broken one.
             if let Ok(record) = serde_json::from_str(&text) {
                 return Ok(record);
@@ -170,8 +174,8 @@ fn directory() -> anyhow::Result<PathBuf> {
     Ok(state.join("dewar/runs"))
 }
 
-/// The records there are, the oldest first.
-fn runs() -> anyhow::Result<Vec<PathBuf>> {
+/// The names of the records there are, the oldest first.
+fn runs() -> anyhow::Result<Vec<OsString>> {
     let directory = directory()?;
     let entries = match std::fs::read_dir(&directory) {
         Ok(entries) => entries,
@@ -180,16 +184,8 @@ fn runs() -> anyhow::Result<Vec<PathBuf>> {
             return Err(error).with_context(|| format!("cannot read `{}`", directory.display()));
         }
     };
-    let mut runs: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
-    runs.sort();
+    let mut runs: Vec<OsString> =
+        entries.filter_map(|entry| Some(entry.ok()?.file_name())).collect();
+    runs.sort_unstable();
     Ok(runs)
-}
-
-impl Drop for Journal {
-    fn drop(&mut self) {
-        for path in &self.old {
-            // In a view without it, the next run throws it away.
-            let _ = std::fs::remove_file(path);
-        }
-    }
 }

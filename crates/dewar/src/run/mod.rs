@@ -6,8 +6,9 @@ mod prepare;
 mod serving;
 mod summary;
 
-use anyhow::Context as _;
+use crate::output::tell;
 use monitor::launch::{Inherited, Outcome};
+use monitor::layers::Probe;
 use monitor::{Enforce, Mode};
 use serving::Serving;
 use std::{
@@ -55,24 +56,32 @@ pub(crate) struct RunRequest {
 
 /// Runs the command; how it ended.
 pub(crate) fn run(request: &RunRequest, inherited: Inherited) -> anyhow::Result<Outcome> {
-    let profile = prepare::profile(request)?;
-    let journal = Journal::open().context("cannot keep the record of this run")?;
-    let mut job = prepare::job(request, &profile, inherited)?;
+    // A child process tries the layers of protection while this one compiles.
+    let probe = Probe::start();
+    let profile = prepare::profile(request, &probe)?;
     let (serving, trail) = Serving::begin(request, &profile, &new_id())?;
+    let protection = prepare::protection(request, &profile, probe)?;
+    let journal = Journal::open();
+    let mut job = prepare::job(request, &profile, &protection, inherited)?;
     job.audit.extend(trail);
     job.started = serving.started();
     let report = monitor::run(job, Arc::clone(&serving.server))?;
     serving.end();
     let record = RunRecord::new(request, &profile, &report);
-    let kept = journal.keep(&record);
+    let kept = journal.and_then(|journal| journal.keep(&record));
     if let Outcome::NotExecuted(errno) = report.outcome {
-        eprintln!("dewar: cannot execute `{}`: {errno}", request.command[0].display());
+        tell!("dewar: cannot execute `{}`: {errno}", request.command[0].display());
     }
     summary::print(request, &record);
+    if let Some(error) = report.audit_failure {
+        tell!(
+            "dewar: decisions are missing from the audit trail, which could not be written: {error}"
+        );
+    }
     if let Err(error) = kept {
-        // A full disk. How the command ended is worth more.
-        eprintln!(
-            "dewar: cannot keep the record of this run, so `dewar explain` will not know it: {error}"
+        // A full disk, or a home that is read-only. How the command ended is worth more.
+        tell!(
+            "dewar: cannot keep the record of this run, so `dewar explain` will not know it: {error:#}"
         );
     }
     Ok(report.outcome)

@@ -1,10 +1,10 @@
 //! From the command line and the profile to what the monitor runs.
 
 use super::RunRequest;
-use crate::surroundings;
+use crate::{output::tell, surroundings};
 use anyhow::{Context as _, bail};
 use monitor::launch::{Inherited, Limits, Namespaces};
-use monitor::layers::Layers;
+use monitor::layers::{Layers, Probe};
 use monitor::{ABI, Job, Mode, Trail};
 use profile::{Compiled, Source, Variables};
 use std::{ffi::OsString, fs::File, io::Write, path::Path};
@@ -27,38 +27,52 @@ const REQUIRED: [&str; 7] = [
 /// A profile, made for this run.
 pub(crate) struct Profile {
     pub(super) compiled: Compiled,
-    pub(super) namespaces: Namespaces,
-    pub(super) landlock: Option<ABI>,
-    pub(super) wait_killable: bool,
     /// The run's temporary directory where the view gives it none; removed with this value.
-    _tmp: Option<tempfile::TempDir>,
+    tmp: Option<tempfile::TempDir>,
 }
 
-/// Loads the profile that the command line names, for what this machine can enforce.
-pub(super) fn profile(request: &RunRequest) -> anyhow::Result<Profile> {
-    let layers = surroundings::layers(&request.without)?;
-    insist(request, &layers)?;
-    let namespaces = layers.namespaces(Namespaces::all(true));
-    let tmp = if namespaces.mount { None } else { Some(private_directory()?) };
+/// Loads the profile that the command line names. It is enough for `probe` to have begun.
+pub(super) fn profile(request: &RunRequest, probe: &Probe) -> anyhow::Result<Profile> {
+    let has_view = probe.mounts(&request.without);
+    let tmp = if has_view { None } else { Some(private_directory()?) };
     let place = tmp.as_ref().map_or("/tmp".into(), |tmp| tmp.path().to_owned());
     let variables = surroundings::variables(Some(&request.workspace), place)?;
     warn_of_wide_workspace(&variables);
     let source = Source::from_argument(&request.profile);
     let compiled = profile::load(&source, &variables, &mut surroundings::resolve)?;
-    let offline = compiled.domains.iter().all(profile::Domain::is_offline);
-    let profile = Profile {
-        compiled,
+    Ok(Profile { compiled, tmp })
+}
+
+/// What this machine will enforce of the profile.
+pub(super) struct Protection {
+    namespaces: Namespaces,
+    landlock: Option<ABI>,
+    wait_killable: bool,
+}
+
+/// Waits for the layers to have been tried, and refuses to start without those that the profile needs.
+pub(super) fn protection(
+    request: &RunRequest,
+    profile: &Profile,
+    probe: Probe,
+) -> anyhow::Result<Protection> {
+    let layers = surroundings::layers(probe.finish(request.verbose), &request.without)?;
+    insist(request, &layers)?;
+    let namespaces = layers.namespaces(Namespaces::all(true));
+    if namespaces.mount == profile.tmp.is_some() {
+        bail!("the kernel changed its mind about mount namespaces; nothing was started");
+    }
+    let offline = profile.compiled.domains.iter().all(profile::Domain::is_offline);
+    let version = Some(layers.landlock_version()).filter(|version| *version > 0);
+    let protection = Protection {
         namespaces: Namespaces { net: offline && namespaces.net, ..namespaces },
-        landlock: Some(layers.landlock_version())
-            .filter(|v| *v > 0)
-            .map(|v| ABI::from(v.cast_signed())),
+        landlock: version.map(|version| ABI::from(version.cast_signed())),
         wait_killable: layers.has("wait-killable"),
-        _tmp: tmp,
     };
     if request.verbose {
-        tell(&profile, &layers);
+        tell(&profile.compiled, &protection, &layers);
     }
-    Ok(profile)
+    Ok(protection)
 }
 
 /// Refuses to run weaker than asked; or says aloud what is lost, if that was asked for.
@@ -74,7 +88,7 @@ fn insist(request: &RunRequest, layers: &Layers) -> anyhow::Result<()> {
                 layer.without,
             );
         }
-        eprintln!("dewar: DEGRADED: without `{}` {}", layer.name, layer.without);
+        tell!("dewar: DEGRADED: without `{}` {}", layer.name, layer.without);
     }
     Ok(())
 }
@@ -82,7 +96,7 @@ fn insist(request: &RunRequest, layers: &Layers) -> anyhow::Result<()> {
 /// A workspace that holds the home is most likely the wrong directory to start in.
 fn warn_of_wide_workspace(variables: &Variables) {
     if variables.home.starts_with(&variables.workspace) {
-        eprintln!(
+        tell!(
             "dewar: WARNING: the workspace `{}` holds your whole home: what the profile grants in the workspace it grants in \
              all of it, but for what it hides. Start in the directory that the command is about, or name it by --workspace",
             variables.workspace.display()
@@ -96,21 +110,20 @@ fn private_directory() -> anyhow::Result<tempfile::TempDir> {
 }
 
 /// What `--verbose` says before the start.
-fn tell(profile: &Profile, layers: &Layers) {
-    let compiled = &profile.compiled;
-    eprintln!(
+fn tell(compiled: &Compiled, protection: &Protection, layers: &Layers) {
+    tell!(
         "dewar: {}: {}",
         compiled.name,
         compiled.description.as_deref().unwrap_or("no description")
     );
-    eprintln!("dewar: namespaces: {}", profile.namespaces.names().join(" "));
-    eprintln!("dewar: Landlock version: {}", layers.landlock_version());
+    tell!("dewar: namespaces: {}", protection.namespaces.names().join(" "));
+    tell!("dewar: Landlock version: {}", layers.landlock_version());
     for host in compiled.hosts.iter().filter(|host| host.error.is_some()) {
         let error = host.error.as_deref().unwrap_or_default();
-        eprintln!("dewar: {} is not reachable: {error}", host.host);
+        tell!("dewar: {} is not reachable: {error}", host.host);
     }
     for layer in layers.layers.iter().filter(|layer| !layer.available) {
-        eprintln!("dewar: without `{}` {}", layer.name, layer.without);
+        tell!("dewar: without `{}` {}", layer.name, layer.without);
     }
 }
 
@@ -118,6 +131,7 @@ fn tell(profile: &Profile, layers: &Layers) {
 pub(super) fn job(
     request: &RunRequest,
     profile: &Profile,
+    protection: &Protection,
     inherited: Inherited,
 ) -> anyhow::Result<Job> {
     let compiled = &profile.compiled;
@@ -134,11 +148,11 @@ pub(super) fn job(
         inherited,
         mode,
         limits: limits(compiled),
-        namespaces: profile.namespaces,
-        landlock: profile.landlock,
-        wait_killable: profile.wait_killable,
-        private_tmp: profile.namespaces.mount,
-        hosts: hosts(compiled, profile.namespaces),
+        namespaces: protection.namespaces,
+        landlock: protection.landlock,
+        wait_killable: protection.wait_killable,
+        private_tmp: protection.namespaces.mount,
+        hosts: hosts(compiled, protection.namespaces),
         enforce: request.enforce,
         audit: request.audit.as_deref().map(audit).transpose()?.into_iter().collect(),
         started: None,

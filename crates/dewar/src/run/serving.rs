@@ -4,6 +4,7 @@ use super::{
     RunRequest,
     prepare::{POLICY_NAME, Profile},
 };
+use crate::output::tell;
 use ::daemon::{ClientError, NewRun, Place, Policy, Registration, Writer};
 use anyhow::{Context as _, bail};
 use flask::SecurityServer;
@@ -44,7 +45,7 @@ impl Serving {
             && let Some((registration, spool)) = register(request, profile, id, &policy)?
         {
             if request.verbose {
-                eprintln!("dewar: run {id} is served by a daemon");
+                tell!("dewar: run {id} is served by a daemon");
             }
             let trail = Trail { sink: Box::new(spool), everything: request.record_all };
             let registration = Arc::new(registration);
@@ -62,12 +63,12 @@ impl Serving {
             let apply = move |_| match control.apply(Manner::Repair) {
                 Ok(receipt) => serde_json::to_vec(&receipt).ok(),
                 Err(error) => {
-                    eprintln!("dewar: a change of policy does not hold here yet: {error}");
+                    tell!("dewar: a change of policy does not hold here yet: {error}");
                     None
                 }
             };
             if let Err(error) = registration.follow(apply) {
-                eprintln!("dewar: changes of policy do not reach this run: {error}");
+                tell!("dewar: changes of policy do not reach this run: {error}");
             }
         }))
     }
@@ -76,7 +77,7 @@ impl Serving {
     pub(super) fn end(&self) {
         let Some(registration) = &self.registration else { return };
         if let Err(error) = registration.end() {
-            eprintln!("dewar: the records of this run wait for the next `dewar daemon`: {error}");
+            tell!("dewar: the records of this run wait for the next `dewar daemon`: {error}");
         }
     }
 }
@@ -113,7 +114,7 @@ fn register(
             }
             Err(error) if request.daemon == UseDaemon::Insist => return Err(error.into()),
             Err(error) => {
-                eprintln!("dewar: this run decides by itself and is not in the journal: {error}");
+                tell!("dewar: this run decides by itself and is not in the journal: {error}");
                 return Ok(None);
             }
         }

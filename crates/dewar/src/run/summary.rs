@@ -1,26 +1,27 @@
 //! What `dewar run` says at the end, on standard error.
 
 use super::{RunRecord, RunRequest, journal::Decisions};
+use crate::output::tell;
 use monitor::visible;
 
 pub(super) fn print(request: &RunRequest, record: &RunRecord) {
     if request.json {
         if let Ok(text) = serde_json::to_string(record) {
-            eprintln!("{}", visible(&text));
+            tell!("{}", visible(&text));
         }
         return;
     }
     if request.stats {
-        eprintln!("{}", decisions(record));
+        tell!("{}", decisions(record));
         let sum = |count: fn(&Decisions) -> u64| record.decisions.iter().map(count).sum::<u64>();
         let (server, all) = (sum(|row| row.server), sum(|row| row.queries));
-        eprintln!("security server reached by {server} of {all} queries");
+        tell!("security server reached by {server} of {all} queries");
     }
     if let Some(denial) = record.denials.first() {
         let count = record.denied();
         let times = if count == 1 { "once".into() } else { format!("{count} times") };
         let denied = &denial.record;
-        eprintln!(
+        tell!(
             "dewar: denied {times}; first: {} may not {} {}; `dewar explain` tells why and what would allow it",
             visible(&denied.comm),
             denied.missing.join(" "),

@@ -10,11 +10,15 @@
 //! - registers start as zero; a pointer is 32 bits wide on isolated targets and 64 on native ones, but takes
 //!   8 bytes in memory on all of them, so that layouts are equal.
 
+mod graph;
+mod live;
 mod print;
 mod prune;
 mod vector;
 mod verify;
 
+pub(crate) use graph::{Dominators, Loop};
+pub(crate) use live::{Live, RegSet};
 pub use vector::{Lane, VecInst};
 pub use verify::Malformed;
 
@@ -257,6 +261,14 @@ pub enum Inst {
         callee: Callee,
         args: Vec<Operand>,
     },
+    /// `a` when the `I32` `cond` is not 0, else `b`; both are known.
+    Select {
+        ty: Ty,
+        dst: Reg,
+        cond: Operand,
+        a: Operand,
+        b: Operand,
+    },
     /// A step on vectors.
     Vec(VecInst),
     /// Counts `turns` (an `I32`) turns of a loop that follows, where turns are counted.
@@ -265,6 +277,20 @@ pub enum Inst {
     },
     /// First in a loop: its turns are counted by a [`Inst::Spend`] before it.
     Spent,
+    /// How many turns (an `I32`) there are until the clock must be looked at, as the last caller or callee left it.
+    TurnsLeft {
+        dst: Reg,
+    },
+    /// Leaves that number to a caller or callee.
+    SetTurnsLeft {
+        src: Operand,
+    },
+    /// When `turns` is not positive: looks at the clock, which may end the call; then there is a strip of turns again.
+    Tick {
+        turns: Reg,
+        /// What is used behind it. It is put away for that time, so that it can stay in registers otherwise.
+        kept: Vec<Reg>,
+    },
 }
 
 /// Why a call ended early.
@@ -507,9 +533,15 @@ impl Inst {
                 }
                 args.iter().for_each(note);
             }
+            Inst::Select { cond, a, b, .. } => {
+                note(cond);
+                note(a);
+                note(b);
+            }
             Inst::Vec(inst) => inst.operands(note),
-            Inst::Spend { turns } => note(turns),
-            Inst::Spent => {}
+            Inst::Spend { turns: src } | Inst::SetTurnsLeft { src } => note(src),
+            Inst::Tick { turns, .. } => note(&Operand::Reg(*turns)),
+            Inst::Spent | Inst::TurnsLeft { .. } => {}
         }
     }
 
@@ -542,9 +574,15 @@ impl Inst {
                 }
                 args.iter_mut().for_each(note);
             }
+            Inst::Select { cond, a, b, .. } => {
+                note(cond);
+                note(a);
+                note(b);
+            }
             Inst::Vec(inst) => inst.operands_mut(note),
-            Inst::Spend { turns } => note(turns),
-            Inst::Spent => {}
+            Inst::Spend { turns: src } | Inst::SetTurnsLeft { src } => note(src),
+            // The counter itself is no operand that could be another one.
+            Inst::Spent | Inst::TurnsLeft { .. } | Inst::Tick { .. } => {}
         }
     }
 
@@ -559,6 +597,7 @@ impl Inst {
             | Inst::PtrAdd { dst, .. }
             | Inst::PtrSub { dst, .. }
             | Inst::Load { dst, .. }
+            | Inst::Select { dst, .. }
             | Inst::Call { dst: Some(dst), .. } => *dst = to,
             _ => {}
         }
@@ -577,9 +616,25 @@ impl Inst {
             Inst::PtrSub { dst, .. } => (*dst, Some(Ty::I64)),
             Inst::Load { mem, dst, .. } => (*dst, Some(mem.reg())),
             Inst::Call { dst: Some(dst), .. } => (*dst, None),
+            Inst::Select { ty, dst, .. } => (*dst, Some(*ty)),
             Inst::Vec(inst) => return inst.result(),
+            Inst::TurnsLeft { dst } | Inst::Tick { turns: dst, .. } => (*dst, Some(Ty::I32)),
             _ => return None,
         })
+    }
+
+    /// Whether only loop transformations make it, so that the kernel has nothing for it.
+    pub(crate) fn is_of_transformations(&self) -> bool {
+        matches!(
+            self,
+            Inst::Vec(_)
+                | Inst::Select { .. }
+                | Inst::Spend { .. }
+                | Inst::Spent
+                | Inst::TurnsLeft { .. }
+                | Inst::SetTurnsLeft { .. }
+                | Inst::Tick { .. }
+        )
     }
 
     /// Whether it computes with floating point, or moves it.
@@ -590,6 +645,7 @@ impl Inst {
             Inst::Copy { ty, .. }
             | Inst::Bin { ty, .. }
             | Inst::Neg { ty, .. }
+            | Inst::Select { ty, .. }
             | Inst::Cmp { ty, .. } => float(*ty),
             Inst::Conv { from, to, .. } => float(*from) || float(*to),
             Inst::Load { mem, .. } | Inst::Store { mem, .. } => float(mem.reg()),

@@ -37,6 +37,10 @@ impl fmt::Display for Inst {
             Inst::Vec(inst) => write!(f, "{inst}"),
             Inst::Spend { turns } => write!(f, "spend {turns}"),
             Inst::Spent => f.write_str("spent"),
+            Inst::TurnsLeft { .. } => f.write_str("turns left"),
+            Inst::SetTurnsLeft { src } => write!(f, "turns left = {src}"),
+            Inst::Tick { turns, kept } => write!(f, "tick r{}, {} kept", turns.0, kept.len()),
+            Inst::Select { ty, cond, a, b, .. } => write!(f, "select.{ty:?} {cond}, {a}, {b}"),
             Inst::MemZero { dst, len } => write!(f, "zero [{dst}], {len}"),
             Inst::Call { callee, args, .. } => {
                 match callee {

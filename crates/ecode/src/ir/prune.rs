@@ -106,7 +106,8 @@ impl Body {
         }
     }
 
-    fn drop_unreached(&mut self) {
+    /// Removes blocks that nothing reaches, and puts the rest in reverse postorder.
+    pub(crate) fn drop_unreached(&mut self) {
         let order = self.reverse_postorder();
         let mut place = vec![BlockId(0); self.blocks.len()];
         for (index, id) in order.iter().enumerate() {

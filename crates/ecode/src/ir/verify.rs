@@ -75,8 +75,13 @@ impl Check<'_> {
             }
             Inst::MemZero { dst, .. } => self.operand(Ty::Ptr, dst),
             Inst::Call { dst, callee, args } => self.call(*dst, callee, args),
-            Inst::Spend { turns } => self.operand(Ty::I32, turns),
-            Inst::Spent => Some(()),
+            Inst::Select { ty, cond, a, b, .. } => {
+                self.operand(Ty::I32, cond)?;
+                self.operand(*ty, a)?;
+                self.operand(*ty, b)
+            }
+            Inst::Spend { turns: src } | Inst::SetTurnsLeft { src } => self.operand(Ty::I32, src),
+            Inst::Spent | Inst::TurnsLeft { .. } | Inst::Tick { .. } => Some(()),
             Inst::Vec(inst) => {
                 let mut types = inst.operand_types().into_iter();
                 let mut right = true;

@@ -6,10 +6,9 @@ use super::{
     asm::{Alu, Asm, Cond, Label, Mreg, R0, R1, R10, Size, Src, Width},
     graph::slots,
     homes::{HEAD, Homes, headers},
-    live::{Live, RegSet},
     program::{Call, FRAME, Labels, Unit, cell, code, toward, trap_code},
 };
-use crate::ir::{Block, BlockId, Body, Callee, FuncId, Inst, Operand, Reg, Term, Ty};
+use crate::ir::{Block, BlockId, Body, Callee, FuncId, Inst, Live, Operand, Reg, RegSet, Term, Ty};
 use std::collections::HashMap;
 
 /// Cells at the head of a frame.

@@ -1,7 +1,7 @@
 //! Where the registers of a function are kept: in machine registers or in cells of its frame.
 
-use super::{asm::Mreg, live::Live};
-use crate::ir::{Body, Inst, Operand, Reg};
+use super::asm::Mreg;
+use crate::ir::{Body, Inst, Live, Operand, Reg};
 
 /// Machine registers that hold registers of the program. 0 to 2 are for single steps, 9 is the frame.
 const FIRST: u8 = 3;

@@ -174,8 +174,12 @@ impl Flow<'_, '_> {
             Inst::Call { .. }
             | Inst::Neg { .. }
             | Inst::Vec(_)
+            | Inst::Select { .. }
             | Inst::Spend { .. }
-            | Inst::Spent => {}
+            | Inst::Spent
+            | Inst::TurnsLeft { .. }
+            | Inst::SetTurnsLeft { .. }
+            | Inst::Tick { .. } => {}
         }
     }
 

@@ -11,7 +11,6 @@ mod graph;
 mod homes;
 mod inst;
 mod instance;
-mod live;
 mod program;
 mod simplify;
 mod sys;
@@ -201,7 +200,7 @@ fn only_integers(module: &Module) -> Result<(), KernelError> {
             return Err(KernelError::Float { function, place });
         }
         let mut insts = body.into_iter().flat_map(|body| &body.blocks).flat_map(|b| &b.insts);
-        if insts.any(|inst| matches!(inst, Inst::Vec(_) | Inst::Spend { .. } | Inst::Spent)) {
+        if insts.any(|inst| inst.is_of_transformations()) {
             return Err(KernelError::Vectors(func.name.clone()));
         }
     }

@@ -1,8 +1,8 @@
 //! Fewer instructions for the same result: distances of addresses move into loads and stores, copies and
 //! conversions that nothing needs go.
 
-use super::{access::MAX_OFFSET, live::Live};
-use crate::ir::{BinOp, Block, Body, ConvOp, Inst, MemTy, Operand, Reg, Ty};
+use super::access::MAX_OFFSET;
+use crate::ir::{BinOp, Block, Body, ConvOp, Inst, Live, MemTy, Operand, Reg, Ty};
 use std::collections::HashMap;
 
 /// What a register is known to be, as long as the register it comes from does not change.

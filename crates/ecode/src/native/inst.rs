@@ -121,8 +121,17 @@ impl Flow<'_, '_> {
             Inst::MemZero { dst, len } => return self.clear(dst, *len),
             Inst::Call { dst, callee, args } => return self.call(*dst, callee, args),
             Inst::Vec(inst) => return self.vector(inst),
+            Inst::Select { ty, dst, cond, a, b } => {
+                let cond = self.operand(cond, Ty::I32);
+                let (a, b) = (self.operand(a, *ty), self.operand(b, *ty));
+                (*dst, self.b.ins().select(cond, a, b))
+            }
             // Native code is trusted with its time.
-            Inst::Spend { .. } | Inst::Spent => return,
+            Inst::TurnsLeft { .. }
+            | Inst::SetTurnsLeft { .. }
+            | Inst::Tick { .. }
+            | Inst::Spend { .. }
+            | Inst::Spent => return,
         };
         self.set(dst, value);
     }

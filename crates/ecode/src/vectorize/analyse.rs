@@ -2,7 +2,7 @@
 
 use super::{
     ranges::full,
-    scalar::{Linear, Root, steps},
+    scalar::{Linear, Root, steps, sum},
 };
 use crate::ir::{BlockId, Body, CmpOp, Inst, MemTy, Operand, Reg, Term, Ty};
 use std::collections::{HashMap, HashSet};
@@ -176,7 +176,7 @@ impl Analysis {
                 && size as u64 == self.plan.width
                 && access.root.is_some();
             let together = |other: &Access| match (access.root, other.root) {
-                (Some(own), Some(its)) if own.base == its.base && access.step == other.step => {
+                (Some(own), Some(its)) if own.is_beside(its) && access.step == other.step => {
                     own.off.abs_diff(its.off) + size as u64 <= access.step as u64
                 }
                 _ => true,
@@ -222,7 +222,7 @@ impl Analysis {
                 None if self.assigned.contains(reg) => None,
                 None => Some(Value::Linear(Linear { step: 0, root: Some(Root::of(*reg)) })),
             },
-            _ => Some(Value::Linear(Linear { step: 0, root: None })),
+            _ => Some(Value::Linear(Linear { step: 0, root: Root::constant(operand) })),
         }
     }
 
@@ -293,7 +293,8 @@ impl Analysis {
             });
         }
         let step = from.step.checked_add(by.step.checked_mul(scale)?)?;
-        let root = Root::sum(from, by, base, index, scale);
+        let root = by.root.and_then(|root| root.times(scale));
+        let root = sum(from, Linear { step: by.step, root });
         Some((Role::Scalar, Value::Linear(Linear { step, root })))
     }
 
@@ -373,7 +374,7 @@ impl Analysis {
 /// Bytes from the store to the other access, where that is the same in every turn and known.
 pub(super) fn distance(store: &Access, other: &Access) -> Option<i64> {
     let (own, its) = (store.root?, other.root?);
-    (own.base == its.base && store.step == other.step).then(|| its.off.wrapping_sub(own.off))
+    (own.is_beside(its) && store.step == other.step).then(|| its.off.wrapping_sub(own.off))
 }
 
 pub(super) fn size(mem: MemTy) -> i64 {

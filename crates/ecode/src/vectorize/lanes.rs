@@ -139,7 +139,7 @@ impl Emitter<'_> {
             return Operand::Int(0);
         };
         let alike = |other: &Access| {
-            let same = other.root.is_some_and(|its| its.base == root.base);
+            let same = other.root.is_some_and(|its| its.is_beside(root));
             same && !other.is_store && other.step == access.step
         };
         let group = self.plan.accesses.iter().position(alike);

@@ -18,7 +18,7 @@ impl Analysis {
         let (left, right) = (self.value(a)?, self.value(b)?);
         match (left, right) {
             (Value::Linear(left), Value::Linear(right)) if matches!(ty, Ty::I32 | Ty::I64) => {
-                let linear = left.bin(op, right, b)?;
+                let linear = left.bin(op, right)?;
                 return Some((Role::Scalar, Value::Linear(linear)));
             }
             (Value::Linear(Linear { step: 0, .. }), Value::Linear(Linear { step: 0, .. })) => {
@@ -145,7 +145,7 @@ impl Analysis {
                     ConvOp::Wrap => {}
                     _ => return None,
                 }
-                let root = linear.root.filter(|_| op == ConvOp::Sext32);
+                let root = linear.root.filter(|_| op != ConvOp::Wrap);
                 return Some((Role::Scalar, Value::Linear(Linear { root, ..linear })));
             }
             Value::Lanes { low, high } => (low, high),

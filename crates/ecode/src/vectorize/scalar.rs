@@ -10,87 +10,102 @@ pub(super) struct Linear {
     pub(super) root: Option<Root>,
 }
 
-/// A number as something of the turn's start plus a constant, so that two can be compared.
+/// A number as `base + scale * var + off`, the registers as they are at the turn's start, so that two can be compared.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Root {
-    pub(super) base: Base,
+    /// Something that does not change: a pointer, mostly.
+    base: Option<Operand>,
+    var: Option<(Reg, i64)>,
     pub(super) off: i64,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Base {
-    Reg(Reg),
-    /// `base + reg * scale`
-    Element {
-        base: Operand,
-        reg: Reg,
-        scale: i64,
-    },
 }
 
 impl Root {
     pub(super) fn of(reg: Reg) -> Self {
-        Self { base: Base::Reg(reg), off: 0 }
+        Self { base: None, var: Some((reg, 1)), off: 0 }
+    }
+
+    /// A constant or the address of something.
+    pub(super) fn constant(operand: &Operand) -> Option<Self> {
+        let (base, off) = match *operand {
+            Operand::Int(number) => (None, number),
+            Operand::Slot(slot, off) => (Some(Operand::Slot(slot, 0)), off),
+            Operand::Global(global, off) => (Some(Operand::Global(global, 0)), off),
+            _ => return None,
+        };
+        Some(Self { base, var: None, off })
+    }
+
+    fn as_number(self) -> Option<i64> {
+        (self.base.is_none() && self.var.is_none()).then_some(self.off)
     }
 
     pub(super) fn plus(self, off: i64) -> Self {
         Self { off: self.off.wrapping_add(off), ..self }
     }
 
-    /// The root of `base + index * scale`.
-    pub(super) fn sum(
-        from: Linear,
-        by: Linear,
-        base: &Operand,
-        index: &Operand,
-        scale: i64,
-    ) -> Option<Self> {
-        if let Operand::Int(index) = index {
-            return from.root.map(|root| root.plus(index.wrapping_mul(scale)));
-        }
-        // A base that does not change is named by itself: it is no register of the loop's.
-        let off = match (from.root, base) {
-            (Some(Root { base: Base::Reg(reg), off }), Operand::Reg(own)) if *own == reg => off,
-            (_, Operand::Slot(..) | Operand::Global(..)) => 0,
-            _ => return None,
+    pub(super) fn times(self, by: i64) -> Option<Self> {
+        let var = match self.var {
+            Some((reg, scale)) => Some((reg, scale.checked_mul(by)?)),
+            None => None,
         };
-        match by.root? {
-            Root { base: Base::Reg(reg), off: index } if from.step == 0 => Some(Root {
-                base: Base::Element { base: *base, reg, scale },
-                off: off.wrapping_add(index.wrapping_mul(scale)),
-            }),
-            _ => None,
-        }
+        let is_whole = self.base.is_none() || by == 1;
+        is_whole.then_some(Self { base: self.base, var, off: self.off.wrapping_mul(by) })
+    }
+
+    /// Whether both are the same but for a constant.
+    pub(super) fn is_beside(self, other: Self) -> bool {
+        self.base == other.base && self.var == other.var
     }
 }
 
+/// The sum of two numbers.
+pub(super) fn sum(a: Linear, b: Linear) -> Option<Root> {
+    let (a, b) = (fixed(a)?, fixed(b)?);
+    let base = match (a.base, b.base) {
+        (Some(_), Some(_)) => return None,
+        (base, other) => base.or(other),
+    };
+    let (var, base) = match (a.var, b.var, base) {
+        (var, None, base) | (None, var, base) => (var, base),
+        _ => return None,
+    };
+    Some(Root { base, var, off: a.off.wrapping_add(b.off) })
+}
+
+/// A register that does not change, as the base of what is added to it.
+fn fixed(number: Linear) -> Option<Root> {
+    let root = number.root?;
+    Some(match (number.step, root) {
+        (0, Root { base: None, var: Some((reg, 1)), off }) => {
+            Root { base: Some(Operand::Reg(reg)), var: None, off }
+        }
+        _ => root,
+    })
+}
+
 impl Linear {
-    /// `self op other`, `b` being the other's operand.
-    pub(super) fn bin(self, op: BinOp, other: Linear, b: &Operand) -> Option<Linear> {
-        let changes = self.step != 0 || other.step != 0;
-        match (op, b) {
-            (BinOp::DivS | BinOp::DivU | BinOp::RemS | BinOp::RemU, _) => None,
-            (BinOp::Add, Operand::Int(number)) => {
-                let root = self.root.map(|root| root.plus(*number));
-                Some(Linear { step: self.step, root })
+    /// `self op other`
+    pub(super) fn bin(self, op: BinOp, other: Linear) -> Option<Linear> {
+        let number = |of: Linear| of.root.and_then(Root::as_number);
+        let scaled = |of: Linear, by: i64| {
+            let root = of.root.and_then(|root| root.times(by));
+            Some(Linear { step: of.step.checked_mul(by)?, root })
+        };
+        match (op, number(self), number(other)) {
+            (BinOp::DivS | BinOp::DivU | BinOp::RemS | BinOp::RemU, ..) => None,
+            (BinOp::Add, ..) => {
+                let step = self.step.checked_add(other.step)?;
+                Some(Linear { step, root: sum(self, other) })
             }
-            (BinOp::Sub, Operand::Int(number)) => {
-                let root = self.root.map(|root| root.plus(number.wrapping_neg()));
-                Some(Linear { step: self.step, root })
+            (BinOp::Sub, ..) => {
+                let step = self.step.checked_sub(other.step)?;
+                let negative = other.root.and_then(|root| root.times(-1));
+                Some(Linear { step, root: sum(self, Linear { root: negative, ..other }) })
             }
-            (BinOp::Add, _) => {
-                Some(Linear { step: self.step.checked_add(other.step)?, root: None })
-            }
-            (BinOp::Sub, _) => {
-                Some(Linear { step: self.step.checked_sub(other.step)?, root: None })
-            }
-            (BinOp::Mul, Operand::Int(by)) => {
-                Some(Linear { step: self.step.checked_mul(*by)?, root: None })
-            }
-            (BinOp::Shl, Operand::Int(by @ 0..=16)) => {
-                Some(Linear { step: self.step.checked_mul(1 << by)?, root: None })
-            }
-            _ if !changes => Some(Linear { step: 0, root: None }),
+            (BinOp::Mul, _, Some(by)) => scaled(self, by),
+            (BinOp::Mul, Some(by), _) => scaled(other, by),
+            (BinOp::Shl, _, Some(by @ 0..=16)) => scaled(self, 1 << by),
+            _ if self.step == 0 && other.step == 0 => Some(Linear { step: 0, root: None }),
             _ => None,
         }
     }

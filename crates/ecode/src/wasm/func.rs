@@ -1,7 +1,7 @@
 //! One function: prologue, control flow, epilogue.
 
-use super::{FUEL, Numbers, SP, STRIP, Unit, inst::Emitter, structure::Shape, val_type};
-use crate::ir::{Block, BlockId, Body, Func, Inst, Operand, Term, Ty};
+use super::{SP, Unit, inst::Emitter, structure::Shape, val_type};
+use crate::ir::{Block, BlockId, Body, Func, Operand, Term, Ty};
 use std::collections::HashMap;
 use wasm_encoder::{BlockType, Function, ValType};
 
@@ -19,20 +19,20 @@ enum Todo<'b> {
     EndIf,
 }
 
-pub(super) fn emit(unit: &Unit<'_>, func: &Func, body: &Body, metered: bool) -> Function {
+pub(super) fn emit<'u>(unit: &'u Unit<'_>, func: &Func, body: &'u Body) -> Function {
     let params = unit.module.sigs[func.sig.0 as usize].params.len();
     let count = body.regs.len() as u32;
-    let (frame_local, fuel_local, next_local) = (count, count + 1, count + 2);
+    // The frame's address, and the block to go to where control flow is a table.
+    let next_local = count + 1;
     let mut locals: Vec<(u32, ValType)> = Vec::new();
-    let own = body.regs[params..].iter().map(|ty| val_type(*ty)).chain([ValType::I32; 3]);
+    let own = body.regs[params..].iter().map(|ty| val_type(*ty)).chain([ValType::I32; 2]);
     for ty in own {
         match locals.last_mut() {
             Some((count, last)) if *last == ty => *count += 1,
             _ => locals.push((1, ty)),
         }
     }
-    let mut emitter =
-        Emitter::new(unit, body, Function::new(locals), frame_local, metered.then_some(fuel_local));
+    let mut emitter = Emitter::new(unit, body, params, Function::new(locals));
     emitter.ret = unit.module.sigs[func.sig.0 as usize].ret;
     emitter.prologue();
     let shape = Shape::new(body);
@@ -88,9 +88,6 @@ impl<'b> Nested<'b> {
         if self.shape.is_header[index] {
             out.code.instructions().loop_(BlockType::Empty);
             self.open(id);
-            if self.body.blocks[index].insts.first() != Some(&Inst::Spent) {
-                out.count_turn();
-            }
             todo.push(Todo::EndOf(id));
         }
         todo.push(Todo::Within(id, &self.shape.labelled_children[index]));
@@ -205,7 +202,6 @@ impl<'b> Nested<'b> {
 fn dispatch(out: &mut Emitter<'_, '_>, body: &Body, next: u32) {
     let count = body.blocks.len() as u32;
     out.code.instructions().loop_(BlockType::Empty);
-    out.count_turn();
     for _ in 0..count {
         out.code.instructions().block(BlockType::Empty);
     }
@@ -245,10 +241,6 @@ fn dispatch(out: &mut Emitter<'_, '_>, body: &Body, next: u32) {
 
 impl Emitter<'_, '_> {
     fn prologue(&mut self) {
-        if let Some(fuel) = self.fuel {
-            self.code.instructions().global_get(FUEL).local_set(fuel);
-            self.count_turn();
-        }
         if self.frame_bytes > 0 {
             let (frame, bytes) = (self.frame, self.frame_bytes as i32);
             let end = self.unit.layout.stack_end as i32;
@@ -259,28 +251,7 @@ impl Emitter<'_, '_> {
         }
     }
 
-    /// Counts down, and looks at the clock when a strip is used up.
-    fn count_turn(&mut self) {
-        let Some(fuel) = self.fuel else { return };
-        let mut code = self.code.instructions();
-        code.local_get(fuel).i32_const(1).i32_sub().local_tee(fuel).i32_eqz();
-        code.if_(BlockType::Empty).call(Numbers::TICK).i32_const(STRIP).local_set(fuel).end();
-    }
-
-    /// Counts down by many turns at once.
-    pub(super) fn spend(&mut self, turns: &Operand) {
-        let Some(fuel) = self.fuel else { return };
-        self.code.instructions().local_get(fuel);
-        self.operand(turns, Ty::I32);
-        let mut code = self.code.instructions();
-        code.i32_sub().local_tee(fuel).i32_const(0).i32_le_s();
-        code.if_(BlockType::Empty).call(Numbers::TICK).i32_const(STRIP).local_set(fuel).end();
-    }
-
     fn return_(&mut self, value: Option<&Operand>) {
-        if let Some(fuel) = self.fuel {
-            self.code.instructions().local_get(fuel).global_set(FUEL);
-        }
         if self.frame_bytes > 0 {
             let (frame, bytes) = (self.frame, self.frame_bytes as i32);
             self.code.instructions().local_get(frame).i32_const(bytes).i32_add().global_set(SP);

@@ -1,6 +1,6 @@
 //! Instructions.
 
-use super::{FUEL, Numbers, Unit};
+use super::{FUEL, Numbers, SP, Unit, layout, relative};
 use crate::ir::{BinOp, Body, Callee, CmpOp, ConvOp, Inst, MemTy, Operand, Reg, Ty};
 use wasm_encoder::{BlockType, Function, MemArg};
 
@@ -11,24 +11,19 @@ const LONG_COPY: u64 = 1 << 16;
 
 pub(super) struct Emitter<'u, 'm> {
     pub(super) unit: &'u Unit<'m>,
+    body: &'u Body,
     pub(super) code: Function,
     /// The local that holds the frame's address.
     pub(super) frame: u32,
     pub(super) frame_bytes: u64,
-    /// The local that counts turns.
-    pub(super) fuel: Option<u32>,
     pub(super) ret: Option<Ty>,
     slots: Vec<u64>,
+    /// What registers that hold distances are the distances from.
+    bases: Vec<Option<i64>>,
 }
 
 impl<'u, 'm> Emitter<'u, 'm> {
-    pub(super) fn new(
-        unit: &'u Unit<'m>,
-        body: &Body,
-        code: Function,
-        frame: u32,
-        fuel: Option<u32>,
-    ) -> Self {
+    pub(super) fn new(unit: &'u Unit<'m>, body: &'u Body, params: usize, code: Function) -> Self {
         let mut at = 0_u64;
         let mut slots = Vec::with_capacity(body.slots.len());
         for slot in &body.slots {
@@ -37,7 +32,9 @@ impl<'u, 'm> Emitter<'u, 'm> {
             at += slot.size;
         }
         let frame_bytes = at.next_multiple_of(16);
-        Self { unit, code, frame, frame_bytes, fuel, ret: None, slots }
+        let bases = relative::bases(unit, body, params, &slots);
+        let frame = body.regs.len() as u32;
+        Self { unit, body, code, frame, frame_bytes, ret: None, slots, bases }
     }
 
     pub(super) fn finish(mut self) -> Function {
@@ -77,6 +74,9 @@ impl<'u, 'm> Emitter<'u, 'm> {
                 let at = self.unit.address(addr).wrapping_add(off as u32);
                 self.code.instructions().i32_const(at as i32);
                 return mem_arg(0);
+            }
+            Operand::Reg(reg) => {
+                (Some(addr), relative::of(&self.bases, *reg).unwrap_or(0).wrapping_add(off))
             }
             _ => (Some(addr), off),
         };
@@ -127,9 +127,14 @@ impl<'u, 'm> Emitter<'u, 'm> {
                 self.set(*dst);
             }
             Inst::PtrAdd { dst, base, index, index_ty, scale } => {
-                self.operand(base, Ty::Ptr);
-                self.scaled(index, *index_ty, *scale);
-                self.code.instructions().i32_add();
+                match relative::of(&self.bases, *dst) {
+                    Some(_) => self.distance(base, index, *index_ty, *scale),
+                    None => {
+                        self.operand(base, Ty::Ptr);
+                        self.scaled(index, *index_ty, *scale);
+                        self.code.instructions().i32_add();
+                    }
+                }
                 self.set(*dst);
             }
             Inst::PtrSub { dst, a, b } => {
@@ -152,8 +157,36 @@ impl<'u, 'm> Emitter<'u, 'm> {
             Inst::MemZero { dst, len } => self.zero(dst, *len),
             Inst::Call { dst, callee, args } => self.call(*dst, callee, args),
             Inst::Vec(inst) => self.vector(inst),
-            Inst::Spend { turns } => self.spend(turns),
-            Inst::Spent => {}
+            Inst::Select { ty, dst, cond, a, b } => {
+                self.operand(a, *ty);
+                self.operand(b, *ty);
+                self.operand(cond, Ty::I32);
+                self.code.instructions().select();
+                self.set(*dst);
+            }
+            Inst::TurnsLeft { dst } => {
+                self.code.instructions().global_get(FUEL);
+                self.set(*dst);
+            }
+            Inst::SetTurnsLeft { src } => {
+                self.operand(src, Ty::I32);
+                self.code.instructions().global_set(FUEL);
+            }
+            Inst::Tick { turns, kept } => self.tick(*turns, kept),
+            // Counters have taken them up.
+            Inst::Spend { .. } | Inst::Spent => {}
+        }
+    }
+
+    /// `base + index * scale`, from the beginning of the array that `base` lies in.
+    fn distance(&mut self, base: &Operand, index: &Operand, index_ty: Ty, scale: i64) {
+        let (in_frame, off) = relative::rest(base);
+        self.scaled(index, index_ty, scale);
+        if off != 0 {
+            self.code.instructions().i32_const(off as i32).i32_add();
+        }
+        if in_frame {
+            self.code.instructions().local_get(self.frame).i32_add();
         }
     }
 
@@ -340,6 +373,41 @@ impl<'u, 'm> Emitter<'u, 'm> {
         self.long_step(len);
     }
 
+    /// The host's code uses all registers. Where values are put away for that time, the register allocator need
+    /// not do that for the whole of the loop around.
+    fn tick(&mut self, turns: Reg, kept: &[Reg]) {
+        let mut at = layout::ROOM.start;
+        let places = kept.iter().map(|reg| {
+            at += 16;
+            (*reg, memory_type(self.body.regs[reg.0 as usize]), mem_arg(at - 16))
+        });
+        let places: Vec<_> = places.collect();
+        let fits = at <= layout::ROOM.end;
+        let mut code = self.code.instructions();
+        code.local_get(turns.0).i32_const(0).i32_le_s().if_(BlockType::Empty);
+        for (reg, ty, arg) in places.iter().filter(|_| fits) {
+            let mut code = self.code.instructions();
+            code.i32_const(0).local_get(reg.0);
+            match ty {
+                Some(mem) => self.store(*mem, *arg),
+                None => drop(code.v128_store(*arg)),
+            }
+        }
+        self.code.instructions().call(Numbers::TICK).i32_const(self.unit.strip).local_set(turns.0);
+        for (reg, ty, arg) in places.iter().filter(|_| fits) {
+            self.code.instructions().i32_const(0);
+            match ty {
+                Some(mem) => self.load(*mem, *arg),
+                None => drop(self.code.instructions().v128_load(*arg)),
+            }
+            self.set(*reg);
+        }
+        if self.frame_bytes > 0 {
+            self.code.instructions().global_get(SP).local_set(self.frame);
+        }
+        self.code.instructions().end();
+    }
+
     /// One step that takes as long as many turns.
     fn long_step(&mut self, len: u64) {
         if len > LONG_COPY {
@@ -348,10 +416,6 @@ impl<'u, 'm> Emitter<'u, 'm> {
     }
 
     fn call(&mut self, dst: Option<Reg>, callee: &Callee, args: &[Operand]) {
-        let shared = self.unit.metered.call(callee);
-        if let (Some(fuel), true) = (self.fuel, shared) {
-            self.code.instructions().local_get(fuel).global_set(FUEL);
-        }
         let sig = match callee {
             Callee::Direct(id) => self.unit.module.sig_of(*id),
             Callee::Indirect(_, sig) => &self.unit.module.sigs[sig.0 as usize],
@@ -375,10 +439,18 @@ impl<'u, 'm> Emitter<'u, 'm> {
             None if has_result => drop(self.code.instructions().drop()),
             None => {}
         }
-        if let (Some(fuel), true) = (self.fuel, shared) {
-            self.code.instructions().global_get(FUEL).local_set(fuel);
-        }
     }
+}
+
+/// How a register is kept in memory; `None` is a vector.
+fn memory_type(ty: Ty) -> Option<MemTy> {
+    Some(match ty {
+        Ty::I32 | Ty::Ptr => MemTy::I32,
+        Ty::I64 => MemTy::I64,
+        Ty::F32 => MemTy::F32,
+        Ty::F64 => MemTy::F64,
+        Ty::V128 => return None,
+    })
 }
 
 /// The cells that `len` bytes are made of.

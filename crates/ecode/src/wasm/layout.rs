@@ -2,9 +2,12 @@
 
 use super::{EmitError, PAGE, WasmOptions};
 use crate::ir::{FuncId, Module, Operand};
+use std::ops::Range;
 
 /// Nothing lies below this address, so NULL is no one's.
 const FIRST: u64 = 1024;
+/// Below it, values are put away while the host looks at the clock.
+pub(super) const ROOM: Range<u64> = 16..FIRST;
 
 pub(crate) struct Layout {
     /// Addresses of static data.

@@ -7,20 +7,19 @@
 mod func;
 mod inst;
 mod layout;
-mod meter;
+mod relative;
 mod structure;
 mod vector;
 
 use crate::ir::{FuncId, Module, Operand, Ty};
 pub(crate) use layout::Layout;
-use meter::Metered;
 use wasm_encoder::{
     CodeSection, ConstExpr, DataSection, ElementSection, Elements, EntityType, ExportKind,
     ExportSection, FunctionSection, GlobalSection, GlobalType, ImportSection, MemorySection,
     MemoryType, RefType, TableSection, TableType, TypeSection, ValType,
 };
 
-/// Turns of loops and calls between two looks at the clock.
+/// Turns of loops and calls between two looks at the clock, unless said otherwise.
 pub const STRIP: i32 = 8192;
 /// Module name of host functions.
 pub const HOST: &str = "host";
@@ -36,11 +35,14 @@ pub struct WasmOptions {
     pub heap_bytes: u32,
     /// Bytes that its memory may grow to.
     pub max_memory_bytes: u32,
+    /// Turns of loops and calls between two looks at the clock, 1 or more.
+    pub strip_turns: i32,
 }
 
 impl Default for WasmOptions {
     fn default() -> Self {
-        Self { stack_bytes: 1 << 20, heap_bytes: 1 << 16, max_memory_bytes: 64 << 20 }
+        let (stack_bytes, heap_bytes, max_memory_bytes) = (1 << 20, 1 << 16, 64 << 20);
+        Self { stack_bytes, heap_bytes, max_memory_bytes, strip_turns: STRIP }
     }
 }
 
@@ -68,11 +70,11 @@ pub(crate) const PAGE: u64 = 65536;
 ///
 /// [`EmitError`] when it cannot fit its limits.
 pub fn emit(module: &Module, options: &WasmOptions) -> Result<Vec<u8>, EmitError> {
-    let module = &module.with_vectors();
+    let module = &module.with_vectors().with_counters();
     let layout = Layout::new(module, options)?;
     let numbers = Numbers::new(module);
-    let metered = Metered::new(module);
-    let unit = Unit { module, layout, numbers, metered };
+    let strip = options.strip_turns.max(1);
+    let unit = Unit { module, layout, numbers, strip };
     let mut out = wasm_encoder::Module::new();
     out.section(&unit.types());
     out.section(&unit.imports());
@@ -92,7 +94,7 @@ struct Unit<'m> {
     module: &'m Module,
     layout: Layout,
     numbers: Numbers,
-    metered: Metered,
+    strip: i32,
 }
 
 /// Numbers of functions: imports come first, `tick` before all.
@@ -190,7 +192,7 @@ impl Unit<'_> {
         let mut section = GlobalSection::new();
         let i32_global = |mutable| GlobalType { val_type: ValType::I32, mutable, shared: false };
         section.global(i32_global(true), &ConstExpr::i32_const(self.layout.stack_top as i32));
-        section.global(i32_global(true), &ConstExpr::i32_const(STRIP));
+        section.global(i32_global(true), &ConstExpr::i32_const(self.strip));
         section.global(i32_global(false), &ConstExpr::i32_const(self.layout.heap_base as i32));
         section
     }
@@ -222,10 +224,9 @@ impl Unit<'_> {
 
     fn code(&self) -> CodeSection {
         let mut section = CodeSection::new();
-        for (index, func) in self.module.funcs.iter().enumerate() {
+        for func in &self.module.funcs {
             if let Some(body) = &func.body {
-                let metered = self.metered.is(FuncId(index as u32));
-                section.function(&func::emit(self, func, body, metered));
+                section.function(&func::emit(self, func, body));
             }
         }
         section

@@ -1,7 +1,7 @@
 //! Blocks and loops for a graph, after Ramsey, "Beyond Relooper" (ICFP 2022): a block's place follows from the
 //! dominator tree. Graphs that cannot be nested so (jumps into loops) are told apart; they run by a dispatcher.
 
-use crate::ir::{BlockId, Body, Term};
+use crate::ir::{BlockId, Body, Dominators, Term};
 
 /// Dominators and kinds of the blocks of a body whose blocks are in reverse postorder.
 pub(super) struct Shape {
@@ -17,7 +17,7 @@ impl Shape {
     pub(super) fn new(body: &Body) -> Self {
         let count = body.blocks.len();
         let preds = body.predecessors();
-        let idom = dominators(&preds);
+        let dominators = Dominators::new(&preds);
         let mut is_header = vec![false; count];
         let mut is_labelled = vec![false; count];
         let mut is_reducible = true;
@@ -27,7 +27,7 @@ impl Shape {
                 let target = to.0 as usize;
                 if target <= index {
                     is_header[target] = true;
-                    is_reducible &= dominates(&idom, target, index);
+                    is_reducible &= dominators.dominates(to, BlockId(index as u32));
                 } else if switch {
                     is_labelled[target] = true;
                 }
@@ -39,46 +39,8 @@ impl Shape {
         }
         let mut labelled_children = vec![Vec::new(); count];
         for index in (1..count).rev().filter(|index| is_labelled[*index]) {
-            labelled_children[idom[index]].push(BlockId(index as u32));
+            labelled_children[dominators.direct[index]].push(BlockId(index as u32));
         }
         Self { labelled_children, is_header, is_labelled, is_reducible }
     }
-}
-
-/// The direct dominator of each block (Cooper, Harvey, Kennedy).
-fn dominators(preds: &[Vec<BlockId>]) -> Vec<usize> {
-    const UNKNOWN: usize = usize::MAX;
-    let mut idom = vec![UNKNOWN; preds.len()];
-    idom[0] = 0;
-    let mut changed = true;
-    while changed {
-        changed = false;
-        for index in 1..preds.len() {
-            let known = preds[index].iter().map(|p| p.0 as usize).filter(|p| idom[*p] != UNKNOWN);
-            let new = known.reduce(|a, b| meet(&idom, a, b)).unwrap_or(0);
-            if idom[index] != new {
-                idom[index] = new;
-                changed = true;
-            }
-        }
-    }
-    idom
-}
-
-fn meet(idom: &[usize], mut a: usize, mut b: usize) -> usize {
-    while a != b {
-        if a > b {
-            a = idom[a];
-        } else {
-            b = idom[b];
-        }
-    }
-    a
-}
-
-fn dominates(idom: &[usize], above: usize, mut below: usize) -> bool {
-    while below > above {
-        below = idom[below];
-    }
-    below == above
 }

@@ -147,7 +147,11 @@ impl Kernel<'_> {
             3 => format!("{array}[{}]", self.rng.below(4)),
             4 | 5 => {
                 let step = self.rng.below(3) + 2;
-                format!("{array}[i * {step} + {}]", self.rng.below(step))
+                match self.rng.below(3) {
+                    0 => format!("{array}[{step} * i + {}]", self.rng.below(step)),
+                    1 => format!("({array} + {})[i * {step}]", self.rng.below(step)),
+                    _ => format!("{array}[i * {step} + {}]", self.rng.below(step)),
+                }
             }
             6 => format!("{array}[i + {}]", self.rng.below(4)),
             _ => format!("{array}[i]"),

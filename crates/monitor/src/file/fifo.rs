@@ -23,6 +23,9 @@ const MOST: usize = 128;
 /// program has asked for with `SA_RESTART`.
 const RESTART: i32 = 512;
 
+/// `ERESTARTNOINTR` of `linux/errno.h`: the call is made anew, whatever signal is pending.
+pub(crate) const AGAIN: Errno = Errno::from_raw_os_error(513);
+
 /// The waits for FIFOs, by notification.
 #[derive(Debug, Default)]
 pub(crate) struct Waits(Mutex<HashMap<u64, Wait>>);
@@ -33,6 +36,8 @@ struct Wait {
     tid: u32,
     /// The thread of the monitor.
     thread: Interruptible,
+    /// Policy changes, and the thread of the sandbox is held: it is to make the call anew.
+    again: bool,
 }
 
 impl Waits {
@@ -43,7 +48,7 @@ impl Waits {
         open: impl Fn() -> Result<OwnedFd>,
     ) -> Result<OwnedFd> {
         let call = asker.caller.call;
-        let wait = Wait { tid: call.tid, thread: Interruptible::current() };
+        let wait = Wait { tid: call.tid, thread: Interruptible::current(), again: false };
         {
             let mut waits = self.lock();
             if waits.len() >= MOST {
@@ -54,6 +59,10 @@ impl Waits {
         let opened = loop {
             match open() {
                 Err(Errno::INTR) => {
+                    let again = self.lock().get(&call.id).is_some_and(|wait| wait.again);
+                    if again {
+                        break Err(AGAIN);
+                    }
                     if let Some(errno) = interruption(asker.gate, call.id, call.tid) {
                         break Err(errno);
                     }
@@ -63,6 +72,14 @@ impl Waits {
         };
         self.lock().remove(&call.id);
         opened
+    }
+
+    /// Ends the waits of threads that the kernel stops as soon as they return from their call; they make it anew.
+    pub(crate) fn repeat(&self, is_held: impl Fn(u32) -> bool) {
+        for wait in self.lock().values_mut().filter(|wait| is_held(wait.tid)) {
+            wait.again = true;
+            wait.thread.interrupt();
+        }
     }
 
     /// Ends the waits of callers that have something else to do. One that is about to begin ends the next time.

@@ -2,16 +2,19 @@
 
 use super::object::{Seen, Target};
 use crate::{
-    caller::path_of,
+    caller::{Caller, path_of},
     gate::{Asker, Gate},
-    label::{Label, normal},
+    label::{Label, Status, normal},
     resolve::Name,
 };
 use flask::{AccessVector, Class, FileKind, Question, Sid, perm};
-use rustix::io::Result;
+use rustix::{
+    fs::{AtFlags, CWD},
+    io::Result,
+};
 use std::{
     collections::HashMap,
-    os::fd::OwnedFd,
+    os::fd::{AsFd as _, OwnedFd},
     path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
@@ -38,6 +41,12 @@ impl Known {
     }
 }
 
+/// Threads whose working directories are remembered.
+const DIRECTORIES: usize = 32;
+
+/// A thread's number and its working directory.
+type Directories = [Option<(u32, Arc<OwnedFd>)>; DIRECTORIES];
+
 /// Saves the walk to an object for a decision after which the program walks itself. Somebody outside may change what a
 /// path leads to: then a decision that the kernel repeats is made, and recorded, on the former object.
 #[derive(Debug)]
@@ -46,6 +55,8 @@ pub(crate) struct KnownPaths {
     known: Mutex<HashMap<PathBuf, Known>>,
     /// Whether directories with a label keep their entries.
     fixed: Mutex<HashMap<Sid, bool>>,
+    /// Working directories of threads at a former call, by the threads' numbers.
+    directories: Mutex<Directories>,
 }
 
 impl KnownPaths {
@@ -54,7 +65,14 @@ impl KnownPaths {
 
     /// For a sandbox that holds processes of `domains`.
     pub(crate) fn new(domains: Vec<Sid>) -> Self {
-        Self { domains, known: Mutex::default(), fixed: Mutex::default() }
+        let (known, fixed, directories) = Default::default();
+        Self { domains, known, fixed, directories }
+    }
+
+    /// Knows nothing any more: policy has changed.
+    pub(crate) fn forget(&self) {
+        lock(&self.known).clear();
+        lock(&self.fixed).clear();
     }
 
     pub(crate) fn get(&self, name: Name<'_>) -> Option<Known> {
@@ -71,8 +89,11 @@ impl KnownPaths {
         seen: &Seen,
     ) -> Result<()> {
         let Some(path) = key(name) else { return Ok(()) };
+        if !self.is_fixed(gate, &normal(path)) {
+            return Ok(());
+        }
         let place = path_of(&gate.view, fd)?;
-        if self.is_fixed(gate, &normal(path)) && self.is_fixed(gate, &place) {
+        if self.is_fixed(gate, &place) {
             let label = Arc::clone(&seen.label);
             self.insert(path, Known::Object { label, class: seen.class, place: place.into() });
         }
@@ -85,6 +106,33 @@ impl KnownPaths {
         if self.is_fixed(gate, &normal(path)) {
             self.insert(path, Known::Missing);
         }
+    }
+
+    /// What `name` leads to by a single look at it. Another thread may just have changed the caller's working directory or
+    /// have its number by now, and a magic link leads to where it leads the monitor: it is good for a grant after which
+    /// the program walks itself, and for nothing else.
+    pub(crate) fn glance(&self, caller: Caller<'_>, name: Name<'_>) -> Option<Status> {
+        let flags = if name.follow { AtFlags::empty() } else { AtFlags::SYMLINK_NOFOLLOW };
+        if name.path.is_absolute() {
+            return Status::of_path(CWD, name.path, flags).ok();
+        }
+        let tid = caller.call.tid;
+        let remembered = lock(&self.directories)[tid as usize % DIRECTORIES].clone();
+        let (_, cwd) = remembered.filter(|(of, _)| name.dirfd == libc::AT_FDCWD && *of == tid)?;
+        // An empty path leads nowhere, as no flag says otherwise.
+        Status::of_path(cwd.as_fd(), name.path, flags).ok()
+    }
+
+    /// Remembers the caller's working directory, if this call has looked it up.
+    pub(crate) fn remember_directory(&self, caller: Caller<'_>) {
+        let Some(Ok(cwd)) = caller.cwd.get().map(OwnedFd::try_clone) else { return };
+        let tid = caller.call.tid;
+        lock(&self.directories)[tid as usize % DIRECTORIES] = Some((tid, Arc::new(cwd)));
+    }
+
+    /// Knows no working directory any more: somebody is about to change one.
+    pub(crate) fn forget_directories(&self) {
+        *lock(&self.directories) = Directories::default();
     }
 
     /// Whether no domain may change an entry of a directory above `path`. Processes change what `/proc` holds.

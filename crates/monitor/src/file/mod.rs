@@ -9,12 +9,12 @@ mod look;
 mod object;
 mod open;
 
-use crate::gate::{Asker, Outcome};
+use crate::gate::{Answer, Asker, Outcome};
 use syscalls::Sysno;
 
 pub(crate) use fifo::Waits;
 pub(crate) use known::KnownPaths;
-pub(crate) use object::{Seen, missing_name};
+pub(crate) use object::{Seen, class_of, missing_name};
 pub(crate) use open::{allow_new, with_umask};
 
 /// Answers the calls of this object manager; `None` for those of others.
@@ -30,9 +30,16 @@ pub(crate) fn decide(asker: Asker<'_>) -> Option<Outcome> {
             attribute::decide(asker)
         }
         stat | lstat | newfstatat | statx | access | faccessat | faccessat2 | readlink
-        | readlinkat | chdir | statfs | getxattr | lgetxattr | getxattrat | listxattr
-        | llistxattr | listxattrat | file_getattr | inotify_add_watch | name_to_handle_at => {
+        | readlinkat | statfs | getxattr | lgetxattr | getxattrat | listxattr | llistxattr
+        | listxattrat | file_getattr | inotify_add_watch | name_to_handle_at => look::decide(asker),
+        chdir => {
+            asker.gate.paths.forget_directories();
             look::decide(asker)
+        }
+        fchdir => {
+            asker.gate.paths.forget_directories();
+            // Whoever holds a directory may start paths from it, here or by descriptor.
+            Ok(Answer::Continue)
         }
         _ => return None,
     })

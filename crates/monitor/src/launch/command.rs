@@ -28,6 +28,8 @@ pub(super) fn become_command(order: &Order<'_>, monitor: &Wire) -> ! {
 fn confine(order: &Order<'_>, monitor: &Wire) -> Result<(), (Doing, Errno)> {
     let spec = order.spec;
     let at = |doing: Doing| move |errno: Errno| (doing, errno);
+    // What a record of the first exec calls the one who asks.
+    let _ = rustix::thread::set_name(c"dewar");
     set_parent_process_death_signal(Some(Signal::KILL)).map_err(at(Doing::Prepare))?;
     spec.limits.apply(order.by_cgroup).map_err(at(Doing::Limits))?;
     spec.inherited.pass_descriptors().map_err(at(Doing::Descriptors))?;

@@ -50,7 +50,7 @@ pub(super) fn decide(asker: Asker<'_>) -> Outcome {
         }
         None => {
             seen.allow(asker, perm::file::EXECUTE | perm::file::EXECUTE_NO_TRANS, &file)?;
-            if asker.gate.exact.contains(AccessFs::Execute) {
+            if asker.gate.bearing.load().exact.contains(AccessFs::Execute) {
                 // The envelope refuses to execute exactly what policy refuses, and the label stays.
                 return Ok(Answer::Continue);
             }

@@ -14,14 +14,14 @@ use crate::{
 use rustix::io::{Errno, Result};
 use syscalls::Sysno;
 
-pub(crate) use lineage::Processes;
+pub(crate) use lineage::{Processes, label_of};
 
 /// Every process of the sandbox, with its label.
 pub(crate) fn all(gate: &Gate) -> Result<Vec<ProcessStatus>> {
     let inside = gate.view.pids()?.into_iter().filter(|pid| gate.view.is_inside(*pid));
     let status = |pid: u32| {
         let identity = caller::identity(&gate.view, pid).ok()?;
-        let sid = lineage::label_of(gate, pid).ok()?;
+        let sid = label_of(gate, pid).ok()?;
         let context = gate.server.sid_to_context(sid).unwrap_or_default();
         Some(ProcessStatus { pid, parent: identity.parent, comm: identity.comm, context })
     };

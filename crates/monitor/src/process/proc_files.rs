@@ -1,11 +1,23 @@
 //! The files of `/proc/PID`: they show a process, so the process is asked about, too.
 
 use super::lineage::subject_of;
-use crate::{caller::read_text, gate::Asker, manager::Request, resolve::Found};
+use crate::{
+    caller::{path_of, read_text},
+    gate::Asker,
+    manager::Request,
+    resolve::Found,
+};
 use avc::Hint;
 use flask::{Class, perm};
 use rustix::io::{Errno, Result};
-use std::{ffi::OsStr, path::PathBuf};
+use std::{
+    ffi::OsStr,
+    os::fd::{AsFd as _, OwnedFd},
+    path::PathBuf,
+};
+
+/// The file that holds a thread's name.
+pub(crate) const COMM: &str = "comm";
 
 /// Files that show what a process is, not what it holds.
 const HARMLESS: &[&str] = &[
@@ -13,7 +25,7 @@ const HARMLESS: &[&str] = &[
     "status",
     "statm",
     "cmdline",
-    "comm",
+    COMM,
     "cgroup",
     "loginuid",
     "sessionid",
@@ -35,6 +47,18 @@ pub(crate) fn allow(asker: Asker<'_>, found: &Found) -> Result<()> {
     let hint = Hint::default();
     let request = Request { tsid, tclass: Class::Process, requested, hint: &hint, object: &object };
     Ok(asker.gate.processes.ask(asker, &request)?)
+}
+
+/// Whether a walk found the name of a thread of `asker`'s process: it changes that by prctl(2) as well, and the kernel
+/// lets nobody else.
+pub(crate) fn is_own_name(asker: Asker<'_>, found: &Found, object: &OwnedFd) -> Result<bool> {
+    let is_comm = found.entry.as_ref().is_some_and(|(_, name)| name == COMM);
+    if !is_comm || found.process.is_some() || !asker.gate.view.is_proc(object.as_fd())? {
+        return Ok(false);
+    }
+    let path = path_of(&asker.gate.view, object)?;
+    let pid = path.strip_prefix("/proc").ok().and_then(|path| path.iter().next()?.to_str());
+    Ok(pid.is_some_and(|pid| pid.parse::<u32>().is_ok()))
 }
 
 /// The path of the caller's controlling terminal.

@@ -48,7 +48,7 @@ fn make_secure(pid: u32) -> Result<()> {
             _ => Err(Errno::FAULT),
         }
     };
-    let stack = ptrace::stack_pointer(pid)?;
+    let stack = ptrace::Registers::of(pid)?.stack_pointer();
     let mut at = stack + 8 * (word(stack)?.min(MOST_WORDS) + 2);
     let end = at + 8 * MOST_WORDS;
     while at < end && word(at)? != 0 {

@@ -1,13 +1,20 @@
 //! Changes of policy while a sandbox runs, and the permissions that have left the cache by then: open descriptors,
 //! mappings, connections, calls under way.
 
+mod change;
+mod flight;
+mod held;
+mod inject;
+mod maps;
 mod receipt;
+mod sockets;
+mod stop;
 
 use crate::gate::Gate;
 use flask::Unreachable;
 pub use receipt::{Action, Held, Holder, Manner, Receipt};
 use rustix::io::Errno;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, mpsc};
 
 /// Why a change did not reach a run.
 #[derive(Debug, thiserror::Error)]
@@ -25,6 +32,11 @@ pub enum ApplyError {
         "the new policy lets the command enter another domain than the running one can: start it anew"
     )]
     Domains,
+    /// Mode `fast`: the kernel lets the program read, without asking anybody.
+    #[error(
+        "this run leaves opens for reading to the kernel (mode `fast`), which cannot take them back; kill it, or start it in mode `all`"
+    )]
+    Reads,
     /// The processes of the sandbox cannot be listed.
     #[error("cannot look into the sandbox: {0}")]
     System(#[from] Errno),
@@ -61,13 +73,19 @@ impl Control {
     ///
     /// [`ApplyError`]; then the caller goes back to the policy before, and applies that, or ends the run.
     pub fn apply(&self, manner: Manner) -> Result<Receipt, ApplyError> {
-        let gate = &self.0;
-        let _ = manner;
-        let seqno = gate.server.seqno()?;
-        for manager in [&gate.files, &gate.processes, &gate.sockets] {
-            manager.reset(seqno);
+        let gate = Arc::clone(&self.0);
+        if gate.off {
+            return Ok(Receipt { complete: true, ..Receipt::default() });
         }
-        Ok(Receipt { seqno: seqno.0, ..Receipt::default() })
+        let (receipts, receipt) = mpsc::channel();
+        let change = move || {
+            let one_at_a_time = gate.changing.lock().unwrap_or_else(PoisonError::into_inner);
+            change::run(&gate, manner, &receipts);
+            drop(one_at_a_time);
+        };
+        let thread = std::thread::Builder::new().name("change".into());
+        thread.spawn(change).map_err(|_| Errno::AGAIN)?;
+        receipt.recv().unwrap_or(Err(ApplyError::System(Errno::CANCELED)))
     }
 
     /// The processes of the sandbox.

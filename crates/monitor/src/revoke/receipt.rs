@@ -70,11 +70,13 @@ pub struct Holder {
     pub held: Held,
     /// The object, as the kernel names it.
     pub object: String,
+    /// The permissions on it that were taken back; empty where they cannot be told.
+    pub lost: Vec<String>,
     /// What was done.
     pub action: Action,
     /// Why it was not done more gently; empty where there is nothing to say.
     pub reason: String,
-    /// From the moment the change began until this was done.
+    /// How long after the new policy was ready this was done.
     pub after: Duration,
 }
 
@@ -89,9 +91,11 @@ pub struct Receipt {
     pub processes: u32,
     /// Threads that were stopped for that.
     pub threads: u32,
-    /// Until all were stopped.
+    /// What it took to make the new policy ready for use, before anything changed.
+    pub prepared: Duration,
+    /// From then until all were stopped.
     pub stopped: Duration,
-    /// Until the change was complete.
+    /// From then until the change was complete.
     pub took: Duration,
     /// Who held what was taken back.
     pub holders: Vec<Holder>,

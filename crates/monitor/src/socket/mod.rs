@@ -20,7 +20,7 @@ use rustix::{
 use std::os::fd::{AsFd, OwnedFd};
 use syscalls::Sysno;
 
-pub(crate) use names::Endpoints;
+pub(crate) use names::{Endpoints, endpoint_label, unix_label};
 
 /// Answers the calls of this object manager; `None` for those of others.
 pub(crate) fn decide(asker: Asker<'_>) -> Option<Outcome> {
@@ -38,7 +38,7 @@ pub(crate) fn decide(asker: Asker<'_>) -> Option<Outcome> {
 }
 
 /// The class of a socket by its family, type and protocol.
-fn class_of(family: i32, kind: i32, protocol: i32) -> Class {
+pub(crate) fn class_of(family: i32, kind: i32, protocol: i32) -> Class {
     let kind = kind & 0xf;
     match (family, kind, protocol) {
         (libc::AF_UNIX, libc::SOCK_STREAM | libc::SOCK_SEQPACKET, _) => Class::UnixStreamSocket,
@@ -120,7 +120,13 @@ fn connect(asker: Asker<'_>) -> Outcome {
     let address = address(asker, 1)?;
     allow(asker, socket.class, asker.ssid, perm::socket::CONNECT, &|| address.to_string())?;
     let target = names::reach(asker, &socket, &address, names::Use::Connect)?;
-    sys::socket::connect(socket.fd.as_fd(), target.bytes(&address))?;
+    let connect = || sys::socket::connect(socket.fd.as_fd(), target.bytes(&address));
+    let ((), changed) = asker.gate.passage.outside(asker.caller.call, connect)?;
+    if changed && let Err(error) = names::reach(asker, &socket, &address, names::Use::Connect) {
+        // Policy took it back while the peer took its time.
+        let _ = sys::socket::disconnect(socket.fd.as_fd());
+        return Err(error);
+    }
     if target.is_inside {
         names::met_inside(asker, &socket)?;
     }

@@ -6,35 +6,40 @@ use super::{
     allow,
 };
 use crate::{
+    caller::path_of,
     file::{self, Seen},
-    gate::Asker,
+    gate::{Asker, Gate},
     label::{Status, path_from},
     process::proc_files,
     resolve::{Found, Name, walk},
     sys,
 };
+use arc_swap::ArcSwap;
 use flask::{AccessVector, Class, FileKind, InitialSid, LabelRules, Protocol, Question, Sid, perm};
 use labelling::Networks;
 use landlock::{
     AccessFs, CompatLevel, Compatible, PathBeneath, Ruleset, RulesetAttr, RulesetCreatedAttr,
 };
 use rustix::{
-    fs::FileType,
+    fs::{FileType, Mode, OFlags},
     io::{Errno, Result},
+    net::SocketAddrUnix,
 };
 use std::{
     collections::HashMap,
-    net::IpAddr,
+    net::{IpAddr, SocketAddr},
     os::fd::{AsFd, AsRawFd, OwnedFd},
     path::Path,
-    sync::{Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
 };
 
 /// Labels of addresses and ports, and of the names that the sandbox itself has bound.
 #[derive(Debug, Default)]
 pub(crate) struct Endpoints {
-    networks: Networks,
+    networks: ArcSwap<Networks>,
     bound: Mutex<HashMap<Bound, Sid>>,
+    /// The label that an address with a port had when it was last decided.
+    decided: Mutex<HashMap<(Protocol, IpAddr, u16), Sid>>,
 }
 
 /// A local name that a process of the sandbox listens at.
@@ -56,7 +61,18 @@ impl Endpoints {
     const MOST: usize = 10_000;
 
     pub(crate) fn new(rules: &LabelRules) -> Self {
-        Self { networks: Networks::new(rules), bound: Mutex::default() }
+        Self { networks: ArcSwap::from_pointee(Networks::new(rules)), ..Self::default() }
+    }
+
+    /// From now on these rules hold.
+    pub(crate) fn change(&self, rules: &LabelRules) {
+        self.networks.store(Arc::new(Networks::new(rules)));
+    }
+
+    /// The label that an address with a port had when it was last decided; `None` if it never was.
+    pub(crate) fn decided(&self, class: Class, address: SocketAddr) -> Option<Sid> {
+        let key = (protocol(class), address.ip().to_canonical(), address.port());
+        self.decided.lock().unwrap_or_else(PoisonError::into_inner).get(&key).copied()
     }
 
     fn remember(&self, name: Bound, sid: Sid) {
@@ -141,6 +157,30 @@ pub(super) fn reach(
     Ok(Target::SAME)
 }
 
+/// The label of a unix name, before the last change of policy and now; `None` for what has no name any more.
+pub(crate) fn unix_label(gate: &Gate, name: &SocketAddrUnix) -> Option<(Sid, Sid)> {
+    if let Some(name) = name.abstract_name() {
+        if let Some(owner) = gate.endpoints.owner(&Bound::Abstract(name.to_vec())) {
+            return Some((owner, owner));
+        }
+        let rule = path_from(&[b"@", name].concat()).to_owned();
+        let any =
+            |sid| if sid == InitialSid::File.into() { InitialSid::AnySocket.into() } else { sid };
+        let before = gate.labels.of_path_before(&rule, FileKind::Socket);
+        return Some((any(before), any(gate.labels.of_path(&rule, FileKind::Socket))));
+    }
+    let path = path_from(name.path_bytes()?.split(|byte| *byte == 0).next()?);
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file = rustix::fs::open(path, flags, Mode::empty()).ok()?;
+    let status = Status::of(file.as_fd()).ok()?;
+    let bound = Bound::File { device: status.device, number: status.number };
+    if let Some(owner) = gate.endpoints.owner(&bound) {
+        return Some((owner, owner));
+    }
+    let label = gate.labels.of_file(&status, || path_of(&gate.view, &file)).ok()?;
+    Some((label.before(), label.sid))
+}
+
 /// The label of an abstract name that the sandbox has not bound: that of a rule for `@NAME`.
 fn abstract_name(asker: Asker<'_>, name: &[u8]) -> Sid {
     let rule = path_from(&[b"@", name].concat()).to_owned();
@@ -152,16 +192,31 @@ fn is_ip(family: i32) -> bool {
     matches!(family, libc::AF_INET | libc::AF_INET6)
 }
 
-/// The label of an address with a port.
+/// The label of an address with a port, which is remembered.
 fn endpoint(asker: Asker<'_>, class: Class, ip: IpAddr, port: u16) -> Result<Sid> {
     let names = &asker.gate.endpoints;
-    let protocol = if class == Class::UdpSocket { Protocol::Udp } else { Protocol::Tcp };
+    let sid = endpoint_label(asker.gate, class, ip, port)?;
+    let mut decided = names.decided.lock().unwrap_or_else(PoisonError::into_inner);
+    if decided.len() >= Endpoints::MOST {
+        decided.clear();
+    }
+    decided.insert((protocol(class), ip, port), sid);
+    Ok(sid)
+}
+
+/// The label of an address with a port.
+pub(crate) fn endpoint_label(gate: &Gate, class: Class, ip: IpAddr, port: u16) -> Result<Sid> {
+    let networks = gate.endpoints.networks.load();
     let question = Question {
-        ssid: names.networks.node(ip),
-        tsid: names.networks.port(protocol, port),
+        ssid: networks.node(ip),
+        tsid: networks.port(protocol(class), port),
         tclass: Class::Endpoint,
     };
-    asker.gate.server.compute_create(question, None).map_err(|_| Errno::ACCESS)
+    gate.server.compute_create(question, None).map_err(|_| Errno::ACCESS)
+}
+
+fn protocol(class: Class) -> Protocol {
+    if class == Class::UdpSocket { Protocol::Udp } else { Protocol::Tcp }
 }
 
 /// A socket that the sandbox has bound carries its owner's label; any other, its file's.
@@ -216,16 +271,16 @@ pub(super) fn bind(asker: Asker<'_>, socket: &Socket, address: &Address) -> Resu
     sys::socket::bind(socket.fd.as_fd(), &address.bytes)
 }
 
-/// Decides a listen: the port that a socket was bound to has been decided, one that it gets now has not.
+/// Decides a listen: also at the port that a socket was bound to, which policy may have taken back since.
 pub(super) fn listen(asker: Asker<'_>, socket: &Socket) -> Result<()> {
     if !is_ip(socket.family) {
         return Ok(());
     }
     let own = std::net::SocketAddr::try_from(rustix::net::getsockname(&socket.fd)?)?;
-    if own.port() != 0 {
-        return Ok(());
-    }
-    let tsid = endpoint(asker, socket.class, own.ip().to_canonical(), 0)?;
+    let ip = own.ip().to_canonical();
+    let chosen = asker.gate.endpoints.decided(socket.class, own).is_some();
+    // A port that the kernel has chosen was decided as 0.
+    let tsid = endpoint(asker, socket.class, ip, if chosen { own.port() } else { 0 })?;
     allow(asker, Class::Endpoint, tsid, perm::endpoint::NAME_BIND, &|| own.to_string())
 }
 
@@ -239,9 +294,8 @@ fn bind_file(asker: Asker<'_>, socket: &Socket, path: &Path, address: &[u8]) -> 
     let bound = file::with_umask(asker, || bind_below(&parent, socket, address));
     rustix::process::fchdir(&asker.gate.view.own_fds)?;
     bound?;
-    let flags =
-        rustix::fs::OFlags::PATH | rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::CLOEXEC;
-    let made = rustix::fs::openat(&parent, &name, flags, rustix::fs::Mode::empty())?;
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let made = rustix::fs::openat(&parent, &name, flags, Mode::empty())?;
     let status = Status::of(made.as_fd())?;
     asker.gate.labels.created(&status, sid);
     let bound = Bound::File { device: status.device, number: status.number };

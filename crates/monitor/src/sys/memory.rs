@@ -1,7 +1,8 @@
-//! Reading the memory of a caller that waits in a trapped call.
+//! Memory of a caller that waits in a trapped call, or is stopped; and memory to put in its place.
 #![allow(unsafe_code)]
 
 use rustix::io::{Errno, Result};
+use std::os::fd::OwnedFd;
 
 /// Reads up to `buffer.len()` bytes at `address` of thread `tid`; the count is short where the mapping ends
 /// (process_vm_readv(2)).
@@ -28,4 +29,12 @@ pub(crate) fn write(tid: u32, address: u64, bytes: &[u8]) -> Result<()> {
         libc::process_vm_writev(tid as libc::pid_t, &raw const local, 1, &raw const remote, 1, 0)
     };
     if usize::try_from(count) == Ok(bytes.len()) { Ok(()) } else { Err(Errno::FAULT) }
+}
+
+/// A file without content that nobody can give any.
+pub(crate) fn sealed_nothing() -> Result<OwnedFd> {
+    use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
+    let file = memfd_create(c"nothing", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
+    fcntl_add_seals(&file, SealFlags::GROW | SealFlags::SHRINK | SealFlags::SEAL)?;
+    Ok(file)
 }

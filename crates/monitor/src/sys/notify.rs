@@ -88,18 +88,43 @@ impl Listener {
 
     /// Gives the caller a duplicate of `fd` at the lowest free number, and ends the call with that number.
     pub(crate) fn send_fd(&self, id: u64, fd: BorrowedFd<'_>, cloexec: bool) -> Result<()> {
-        let request = libc::seccomp_notif_addfd {
+        self.add_fd(&libc::seccomp_notif_addfd {
             id,
             flags: libc::SECCOMP_ADDFD_FLAG_SEND as u32,
             srcfd: fd.as_raw_fd() as u32,
             newfd: 0,
             newfd_flags: if cloexec { libc::O_CLOEXEC as u32 } else { 0 },
-        };
-        // SAFETY: the request reads one `seccomp_notif_addfd`, which `request` is; `fd` outlives the call.
+        })
+    }
+
+    fn add_fd(&self, request: &libc::seccomp_notif_addfd) -> Result<()> {
+        // SAFETY: the kernel reads one `seccomp_notif_addfd`, which `request` is. Its source descriptor is one that the
+        // callers above borrow; a number that means nothing is refused.
         let code = unsafe {
-            libc::ioctl(self.0.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_ADDFD, &raw const request)
+            libc::ioctl(
+                self.0.as_raw_fd(),
+                libc::SECCOMP_IOCTL_NOTIF_ADDFD,
+                std::ptr::from_ref(request),
+            )
         };
         check(code).map(drop)
+    }
+
+    /// Gives the caller a duplicate of `fd`, in the place of its descriptor `number`, and ends the call.
+    pub(crate) fn send_fd_as(
+        &self,
+        id: u64,
+        fd: BorrowedFd<'_>,
+        number: i32,
+        cloexec: bool,
+    ) -> Result<()> {
+        self.add_fd(&libc::seccomp_notif_addfd {
+            id,
+            flags: (libc::SECCOMP_ADDFD_FLAG_SEND | libc::SECCOMP_ADDFD_FLAG_SETFD) as u32,
+            srcfd: fd.as_raw_fd() as u32,
+            newfd: number as u32,
+            newfd_flags: if cloexec { libc::O_CLOEXEC as u32 } else { 0 },
+        })
     }
 
     fn send(&self, mut response: libc::seccomp_notif_resp) -> Result<()> {

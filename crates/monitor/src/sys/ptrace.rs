@@ -1,4 +1,4 @@
-//! Seizing a thread for the length of one exec (ptrace(2)).
+//! Holding threads of the sandbox for a moment: for the length of one exec, or to make calls in their place (ptrace(2)).
 #![allow(unsafe_code)]
 
 use rustix::io::{Errno, Result};
@@ -77,16 +77,163 @@ pub(crate) fn detach(tid: u32, signal: i32) {
     }
 }
 
-/// The stack pointer of a stopped thread.
-pub(crate) fn stack_pointer(tid: u32) -> Result<u64> {
-    let none = std::ptr::null_mut::<libc::c_void>();
-    // SAFETY: `user_regs_struct` is plain integers, for which all zeroes is a value.
-    let mut registers: libc::user_regs_struct = unsafe { std::mem::zeroed() };
-    // SAFETY: GETREGS writes one `user_regs_struct`, which `registers` is; `addr` is ignored.
-    let code =
-        unsafe { libc::ptrace(libc::PTRACE_GETREGS, tid as libc::pid_t, none, &raw mut registers) };
-    if code == -1 { Err(last_errno()) } else { Ok(registers.rsp) }
+/// The registers of a stopped thread.
+#[derive(Clone, Copy)]
+pub(crate) struct Registers(libc::user_regs_struct);
+
+impl Registers {
+    /// Those of `tid`.
+    pub(crate) fn of(tid: u32) -> Result<Self> {
+        let none = std::ptr::null_mut::<libc::c_void>();
+        // SAFETY: `user_regs_struct` is plain integers, for which all zeroes is a value.
+        let mut registers: libc::user_regs_struct = unsafe { std::mem::zeroed() };
+        // SAFETY: GETREGS writes one `user_regs_struct`, which `registers` is; `addr` is ignored.
+        let code = unsafe {
+            libc::ptrace(libc::PTRACE_GETREGS, tid as libc::pid_t, none, &raw mut registers)
+        };
+        if code == -1 { Err(last_errno()) } else { Ok(Self(registers)) }
+    }
+
+    /// Gives them to `tid`.
+    pub(crate) fn restore(&self, tid: u32) -> Result<()> {
+        let none = std::ptr::null_mut::<libc::c_void>();
+        // SAFETY: SETREGS reads one `user_regs_struct`, which `self.0` is; `addr` is ignored.
+        let code = unsafe {
+            libc::ptrace(libc::PTRACE_SETREGS, tid as libc::pid_t, none, &raw const self.0)
+        };
+        if code == -1 { Err(last_errno()) } else { Ok(()) }
+    }
+
+    pub(crate) fn stack_pointer(&self) -> u64 {
+        self.0.rsp
+    }
+
+    /// The address of the next instruction.
+    pub(crate) fn instruction_pointer(&self) -> u64 {
+        self.0.rip
+    }
+
+    /// What the call that has just ended returned.
+    pub(crate) fn result(&self) -> Result<u64> {
+        result(self.0.rax)
+    }
+
+    /// The same, about to run the code at `code` on the table from `table` to `end`; of a call that was interrupted,
+    /// nothing is left.
+    pub(crate) fn running(&self, code: u64, table: u64, end: u64) -> Self {
+        Self(libc::user_regs_struct {
+            rip: code,
+            rbx: table,
+            rbp: end,
+            orig_rax: u64::MAX,
+            eflags: 0x202,
+            ..self.0
+        })
+    }
+
+    /// The same, about to make a call by the `syscall` instruction at `gadget`; of a call that was interrupted, nothing
+    /// is left.
+    pub(crate) fn calling(&self, gadget: u64, number: i64, args: [u64; 6]) -> Self {
+        let [rdi, rsi, rdx, r10, r8, r9] = args;
+        let (rax, orig_rax) = (number.cast_unsigned(), u64::MAX);
+        Self(libc::user_regs_struct {
+            rip: gadget,
+            rax,
+            orig_rax,
+            rdi,
+            rsi,
+            rdx,
+            r10,
+            r8,
+            r9,
+            ..self.0
+        })
+    }
 }
+
+/// What a system call means that returns `word`.
+pub(crate) fn result(word: u64) -> Result<u64> {
+    match word.cast_signed() {
+        error @ -4095..=-1 => Err(Errno::from_raw_os_error(-error as i32)),
+        _ => Ok(word),
+    }
+}
+
+/// Makes `tid` stop soon, wherever it is: before its next instruction in user mode. It goes on if the calling thread ends.
+pub(crate) fn seize(tid: u32) -> Result<()> {
+    request(libc::PTRACE_SEIZE, tid, libc::PTRACE_O_TRACESYSGOOD as usize)?;
+    interrupt(tid)
+}
+
+/// Makes a seized thread stop (again).
+pub(crate) fn interrupt(tid: u32) -> Result<()> {
+    request(libc::PTRACE_INTERRUPT, tid, 0)
+}
+
+/// Lets a stopped thread go, with a signal or 0.
+pub(crate) fn let_go(tid: u32, signal: i32) -> Result<()> {
+    request(libc::PTRACE_DETACH, tid, signal as usize)
+}
+
+/// Lets a stopped thread run.
+pub(crate) fn go_on(tid: u32) -> Result<()> {
+    request(libc::PTRACE_CONT, tid, 0)
+}
+
+/// Lets a stopped thread run to the beginning or the end of its next call.
+pub(crate) fn go_on_to_call(tid: u32) -> Result<()> {
+    request(libc::PTRACE_SYSCALL, tid, 0)
+}
+
+/// Blocks, in a stopped thread, the signals in `mask`; those it blocked before.
+pub(crate) fn block_signals(tid: u32, mask: u64) -> Result<u64> {
+    let size = size_of::<u64>();
+    let mut old = 0_u64;
+    // SAFETY: GETSIGMASK writes `addr` bytes, of which `old` has as many.
+    let got = unsafe { libc::ptrace(GETSIGMASK, tid as libc::pid_t, size, &raw mut old) };
+    if got == -1 {
+        return Err(last_errno());
+    }
+    // SAFETY: SETSIGMASK reads `addr` bytes, of which `mask` has as many.
+    let set = unsafe { libc::ptrace(SETSIGMASK, tid as libc::pid_t, size, &raw const mask) };
+    if set == -1 { Err(last_errno()) } else { Ok(old) }
+}
+
+/// Of `linux/ptrace.h`.
+const GETSIGMASK: libc::c_uint = 0x420a;
+const SETSIGMASK: libc::c_uint = 0x420b;
+
+/// What a seized thread has come to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    /// It stands still; with this signal due, or 0.
+    Stopped { signal: i32 },
+    /// It stands at the beginning or the end of a call.
+    AtCall,
+    /// It is dead.
+    Gone,
+}
+
+/// The state of a thread that the calling thread has seized, if it has changed; `None` if it has not.
+pub(crate) fn poll(tid: u32) -> Option<State> {
+    let mut status = 0;
+    let flags = libc::__WALL | libc::__WNOTHREAD | libc::WNOHANG;
+    // SAFETY: `status` is a valid place for the one integer that waitpid writes.
+    match unsafe { libc::waitpid(tid as libc::pid_t, &raw mut status, flags) } {
+        0 => None,
+        -1 if last_errno() == Errno::INTR => None,
+        -1 => Some(State::Gone),
+        _ if !libc::WIFSTOPPED(status) => Some(State::Gone),
+        _ if status >> 16 != 0 => Some(State::Stopped { signal: 0 }),
+        _ => Some(match libc::WSTOPSIG(status) {
+            AT_CALL => State::AtCall,
+            signal => State::Stopped { signal },
+        }),
+    }
+}
+
+/// What `PTRACE_O_TRACESYSGOOD` makes of `SIGTRAP`.
+const AT_CALL: i32 = libc::SIGTRAP | 0x80;
 
 fn request(request: libc::c_uint, tid: u32, data: usize) -> Result<()> {
     let none = std::ptr::null_mut::<libc::c_void>();

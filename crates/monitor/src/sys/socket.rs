@@ -16,6 +16,14 @@ pub(crate) fn connect(socket: BorrowedFd<'_>, bytes: &[u8]) -> Result<()> {
     .map(drop)
 }
 
+/// Takes the peer from a socket; of TCP, by a reset: a waiting call ends with `ECONNRESET`, a listener listens no more.
+/// What a datagram socket was shut down for stays so.
+pub(crate) fn disconnect(socket: BorrowedFd<'_>) -> Result<()> {
+    let mut address = [0_u8; 16];
+    address[..2].copy_from_slice(&(libc::AF_UNSPEC as u16).to_ne_bytes());
+    connect(socket, &address)
+}
+
 /// bind(2) to the address in `bytes`, which the kernel parses.
 pub(crate) fn bind(socket: BorrowedFd<'_>, bytes: &[u8]) -> Result<()> {
     // SAFETY: pointer and length are those of `bytes`, which the call only reads.
@@ -69,6 +77,17 @@ pub(crate) fn option(socket: BorrowedFd<'_>, name: libc::c_int) -> Result<i32> {
         )
     };
     check(code).map(|_| value)
+}
+
+/// Sets an integer option of level `SOL_SOCKET`.
+pub(crate) fn set_option(socket: BorrowedFd<'_>, name: libc::c_int, value: i32) -> Result<()> {
+    let len = size_of::<libc::c_int>() as libc::socklen_t;
+    // SAFETY: the call reads one integer, which `value` is.
+    let code = unsafe {
+        let value = (&raw const value).cast();
+        libc::setsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, name, value, len)
+    };
+    check(code).map(drop)
 }
 
 fn check(code: libc::c_int) -> Result<libc::c_int> {

@@ -15,6 +15,14 @@ pub(crate) fn own_file_system_state() -> Result<()> {
     Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::PERM))
 }
 
+/// Whether two threads of the sandbox share their table of descriptors; no when in doubt (kcmp(2)).
+pub(crate) fn same_descriptors(one: u32, other: u32) -> bool {
+    const KCMP_FILES: libc::c_int = 2;
+    // SAFETY: kcmp takes integers only.
+    let order = unsafe { libc::syscall(libc::SYS_kcmp, one, other, KCMP_FILES, 0, 0) };
+    order == 0
+}
+
 /// A thread whose waiting calls can be ended.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Interruptible(i32);

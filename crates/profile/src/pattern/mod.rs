@@ -3,8 +3,10 @@
 //! A pattern is a list of components. One without globs takes the path and everything below it; one with
 //! globs takes what it matches, and what lies below only when it ends in `/**`.
 
+mod common;
 mod parse;
 
+pub(crate) use common::Entangled;
 pub(crate) use parse::parse;
 
 /// A set of absolute paths. Two patterns are equal when their regular expressions are.
@@ -15,6 +17,8 @@ pub(crate) struct Pattern {
     regex: String,
     /// What every path of it starts with: the text before the first glob.
     stem: String,
+    /// Its length in characters.
+    stem_chars: usize,
     label: String,
 }
 
@@ -51,7 +55,8 @@ impl PartialEq for Pattern {
 impl Pattern {
     fn new(components: Vec<Component>, below: bool, label: String) -> Self {
         let stem = stem(&components);
-        Self { regex: regex(&components, below), components, below, stem, label }
+        let stem_chars = stem.chars().count();
+        Self { regex: regex(&components, below), components, below, stem, stem_chars, label }
     }
 
     /// The same pattern, which also takes everything below what it matches.
@@ -71,7 +76,7 @@ impl Pattern {
 
     /// How many characters stand before the first special one: the longer, the more specific.
     pub(crate) fn stem(&self) -> usize {
-        self.stem.chars().count()
+        self.stem_chars
     }
 
     /// A name for people, not unique.
@@ -95,10 +100,12 @@ impl Pattern {
     }
 
     /// Whether every path of `other` is one of `self`. Says no when in doubt.
+    #[inline]
     pub(crate) fn covers(&self, other: &Self) -> bool {
-        if !other.stem.starts_with(&self.stem) {
-            return false;
-        }
+        other.stem.starts_with(&self.stem) && self.covers_components(other)
+    }
+
+    fn covers_components(&self, other: &Self) -> bool {
         let (a, b) = (&self.components, &other.components);
         let at_end = |i: usize, j: usize| match (i == a.len(), j == b.len()) {
             (true, true) => self.below || !other.below,

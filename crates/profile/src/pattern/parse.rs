@@ -222,21 +222,38 @@ fn component(part: &[Option<Token>]) -> Result<Option<Component>, Bad> {
         "it holds a control character or a double quote",
         "name the directory above it, or use `?` for that character",
     );
-    let Some(tokens) = part.iter().cloned().collect::<Option<Vec<Token>>>() else {
+    if part.iter().any(Option::is_none) {
         return if part.len() == 1 { Ok(Some(Component::AnyDepth)) } else { Err(MIXED) };
-    };
-    let mut literal = String::new();
-    for token in &tokens {
-        match token {
-            Token::Char(c) if c.is_control() || *c == '"' => return Err(UNWRITABLE),
-            Token::Char(c) => literal.push(*c),
-            _ => return Ok(Some(Component::Glob(tokens))),
-        }
     }
+    let tokens = || part.iter().flatten();
+    if !tokens().all(Token::is_writable) {
+        return Err(UNWRITABLE);
+    }
+    let chars = tokens().map(|token| match token {
+        Token::Char(c) => Some(*c),
+        _ => None,
+    });
+    let Some(literal) = chars.collect::<Option<String>>() else {
+        return Ok(Some(Component::Glob(tokens().cloned().collect())));
+    };
     match literal.as_str() {
         "" | "." => Ok(None),
         ".." => Err(("it holds `..`", "write the path without `..`")),
         _ => Ok(Some(Component::Literal(literal))),
+    }
+}
+
+impl Token {
+    /// Whether a quoted string of CIL can hold it.
+    fn is_writable(&self) -> bool {
+        let writable = |c: char| !c.is_control() && c != '"';
+        match self {
+            Self::Char(c) => writable(*c),
+            Self::Set(set) => {
+                set.ranges.iter().all(|(low, high)| writable(*low) && writable(*high))
+            }
+            Self::Star | Self::Question => true,
+        }
     }
 }
 

@@ -1,7 +1,8 @@
 //! Labels of addresses and ports: as few types as the network rules can tell apart.
 //!
 //! An address and a port have one label each, so overlapping rules are cut into disjoint groups: two addresses
-//! share a type when the same hosts of the profile contain them, two ports when the same ranges do.
+//! share a type when the same hosts of the profile contain them, two ports when the same ranges do. The hosts and
+//! ranges of amendments cut further; a group that was there without them keeps its name.
 
 use crate::hosts::ResolvedHost;
 use crate::network::{Endpoints, Host};
@@ -15,8 +16,10 @@ pub(crate) struct AddressGroup {
     /// A name for people.
     pub(crate) label: String,
     pub(crate) networks: Vec<(IpAddr, u8)>,
-    /// The hosts that contain them.
-    hosts: BTreeSet<Host>,
+    /// The hosts that contain them, by index.
+    hosts: BTreeSet<usize>,
+    /// An amendment's host cut it off: its name must not take one of the profile's.
+    pub(crate) cut_off: bool,
 }
 
 /// Ports that share a type.
@@ -26,12 +29,22 @@ pub(crate) struct PortGroup {
     pub(crate) label: String,
     pub(crate) protocol: Protocol,
     pub(crate) ranges: Vec<(u16, u16)>,
+    /// The ranges that contain them.
+    containing: BTreeSet<(u16, u16)>,
+    /// As for addresses.
+    pub(crate) cut_off: bool,
 }
 
 impl AddressGroup {
-    /// Whether all its addresses belong to the host of `rule`.
-    pub(crate) fn is_in(&self, rule: &Endpoints) -> bool {
-        self.hosts.contains(&rule.host)
+    /// Whether all its addresses belong to the host at `index`.
+    pub(crate) fn is_in(&self, index: usize) -> bool {
+        self.hosts.contains(&index)
+    }
+
+    /// Whether all its addresses, of which there are some, belong to `host`, one of those that the groups were made for.
+    pub(crate) fn lies_in(&self, host: &ResolvedHost) -> bool {
+        // INVARIANT: a group lies in a host or outside of it, so one network speaks for all.
+        self.networks.first().is_some_and(|network| host.contains(*network))
     }
 }
 
@@ -45,29 +58,73 @@ impl PortGroup {
     }
 }
 
-/// The groups of all addresses that `hosts` contain.
-pub(crate) fn address_groups(hosts: &[ResolvedHost]) -> Vec<AddressGroup> {
-    let mut groups: BTreeMap<BTreeSet<Host>, AddressGroup> = BTreeMap::new();
+/// The groups of all addresses that `hosts`, and those of amendments, contain: first those of the profile, as they would
+/// be without amendments.
+pub(crate) fn address_groups(
+    hosts: &[ResolvedHost],
+    amended: &[&ResolvedHost],
+) -> Vec<AddressGroup> {
+    let plain: Vec<&ResolvedHost> = hosts.iter().collect();
+    let known = grouped(&plain);
+    if amended.is_empty() {
+        return known;
+    }
+    let mut all = grouped(&[plain.as_slice(), amended].concat());
+    all.sort_by_key(|group| group.hosts.len());
+    let of_profile = |group: &AddressGroup| -> BTreeSet<usize> {
+        group.hosts.iter().copied().filter(|index| *index < hosts.len()).collect()
+    };
+    heirs(&known, all, of_profile, |group, former| match former {
+        Some(former) => group.label.clone_from(&former.label),
+        None => group.cut_off = true,
+    })
+}
+
+/// `all` groups in the order of the `known` ones that they come from, as `of_profile` tells. Of several that come from one,
+/// the least is its heir (`mark` is told of whom); the others are cut off.
+fn heirs<G, K: PartialEq>(
+    known: &[G],
+    mut all: Vec<G>,
+    of_profile: impl Fn(&G) -> K,
+    mark: impl Fn(&mut G, Option<&G>),
+) -> Vec<G> {
+    let mut groups = Vec::with_capacity(all.len());
+    for former in known {
+        let key = of_profile(former);
+        if let Some(at) = all.iter().position(|group| of_profile(group) == key) {
+            let mut heir = all.remove(at);
+            mark(&mut heir, Some(former));
+            groups.push(heir);
+        }
+    }
+    all.iter_mut().for_each(|group| mark(group, None));
+    groups.extend(all);
+    groups
+}
+
+fn grouped(hosts: &[&ResolvedHost]) -> Vec<AddressGroup> {
+    let mut groups: BTreeMap<BTreeSet<usize>, AddressGroup> = BTreeMap::new();
+    let all = || hosts.iter().enumerate();
+    let group = |label: String, hosts: &BTreeSet<usize>| AddressGroup {
+        label,
+        networks: Vec::new(),
+        hosts: hosts.clone(),
+        cut_off: false,
+    };
     let networks: BTreeSet<(IpAddr, u8)> = hosts.iter().flat_map(|h| h.networks.clone()).collect();
     for network in networks {
-        let containing = hosts.iter().filter(|host| host.contains(network));
-        let key: BTreeSet<Host> = containing.map(|host| host.host.clone()).collect();
+        let key: BTreeSet<usize> =
+            all().filter(|(_, host)| host.contains(network)).map(|(index, _)| index).collect();
         let label = hosts.iter().filter(|host| host.networks.contains(&network));
         let label = label.map(|host| label_of(&host.host)).collect::<Vec<_>>().join("_and_");
-        let group = groups.entry(key.clone()).or_insert_with(|| AddressGroup {
-            label,
-            networks: Vec::new(),
-            hosts: key,
-        });
-        group.networks.push(network);
+        groups.entry(key.clone()).or_insert_with(|| group(label, &key)).networks.push(network);
     }
     // A name without addresses has a type of its own, so that the policy shows what it would reach.
-    for host in hosts.iter().filter(|host| host.networks.is_empty()) {
-        let any = hosts.iter().filter(|other| other.host == Host::Any);
-        let key: BTreeSet<Host> =
-            any.map(|any| any.host.clone()).chain([host.host.clone()]).collect();
+    for (index, host) in all().filter(|(_, host)| host.networks.is_empty()) {
+        let any = all().filter(|(_, other)| other.host == Host::Any).map(|(any, _)| any);
+        let key: BTreeSet<usize> = any.chain([index]).collect();
         let label = label_of(&host.host);
-        groups.insert(key.clone(), AddressGroup { label, networks: Vec::new(), hosts: key });
+        groups.insert(key.clone(), group(label, &key));
     }
     groups.into_values().collect()
 }
@@ -81,17 +138,35 @@ fn label_of(host: &Host) -> String {
     }
 }
 
-/// The groups of all ports that `rules` name.
-pub(crate) fn port_groups<'a>(rules: impl Iterator<Item = &'a Endpoints>) -> Vec<PortGroup> {
-    let (mut tcp, mut udp) = (BTreeSet::new(), BTreeSet::new());
-    for rule in rules {
-        match rule.protocol {
-            Protocol::Udp => udp.insert((rule.low, rule.high)),
-            _ => tcp.insert((rule.low, rule.high)),
-        };
+/// The groups of all ports that `rules`, and those of amendments, name: first those of the profile, as they would be
+/// without amendments.
+pub(crate) fn port_groups(rules: &[&Endpoints], amended: &[&Endpoints]) -> Vec<PortGroup> {
+    let known = ports(rules);
+    if amended.is_empty() {
+        return known;
     }
-    let mut groups = groups_of(Protocol::Tcp, &tcp);
-    groups.extend(groups_of(Protocol::Udp, &udp));
+    let named = |protocol: Protocol, range: &(u16, u16)| {
+        rules.iter().any(|rule| rule.protocol == protocol && (rule.low, rule.high) == *range)
+    };
+    let of_profile = |group: &PortGroup| -> (Protocol, BTreeSet<(u16, u16)>) {
+        let ranges = group.containing.iter().copied();
+        (group.protocol, ranges.filter(|range| named(group.protocol, range)).collect())
+    };
+    let mut all = ports(&[rules, amended].concat());
+    all.sort_by_key(|group| group.containing.len());
+    heirs(&known, all, of_profile, |group, former| match former {
+        Some(former) => group.label.clone_from(&former.label),
+        None => group.cut_off = true,
+    })
+}
+
+fn ports(rules: &[&Endpoints]) -> Vec<PortGroup> {
+    let ranges = |udp: bool| -> BTreeSet<(u16, u16)> {
+        let rules = rules.iter().filter(|rule| (rule.protocol == Protocol::Udp) == udp);
+        rules.map(|rule| (rule.low, rule.high)).collect()
+    };
+    let mut groups = groups_of(Protocol::Tcp, &ranges(false));
+    groups.extend(groups_of(Protocol::Udp, &ranges(true)));
     groups
 }
 
@@ -110,9 +185,14 @@ fn groups_of(protocol: Protocol, ranges: &BTreeSet<(u16, u16)>) -> Vec<PortGroup
             continue;
         };
         let label = port_label(protocol, smallest);
-        let group =
-            groups.entry(key).or_insert_with(|| PortGroup { label, protocol, ranges: Vec::new() });
-        group.ranges.push((low, high));
+        let group = |containing| PortGroup {
+            label,
+            protocol,
+            ranges: Vec::new(),
+            containing,
+            cut_off: false,
+        };
+        groups.entry(key.clone()).or_insert_with(|| group(key)).ranges.push((low, high));
     }
     groups.into_values().collect()
 }

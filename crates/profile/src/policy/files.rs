@@ -1,10 +1,11 @@
 //! Types of files, and what each domain may do with them.
 
 use super::writer::{Writer, object};
+use crate::amendment::{Clause, ClauseObject, everything};
 use crate::merge::Profile;
 use crate::network::Target;
 use crate::pattern::Pattern;
-use crate::rights::Rights;
+use crate::rights::{Rights, Taken, amend};
 
 /// What a domain may do with everything that is not hidden from it: see that it exists, and walk through.
 const EXIST: &[(&str, &str)] = &[
@@ -53,6 +54,30 @@ pub(crate) struct Node {
     pub(crate) type_name: String,
     /// For each domain of the profile, its rights.
     pub(crate) rights: Vec<Rights>,
+    /// For each domain, what amendments have taken.
+    pub(crate) taken: Vec<Taken>,
+    /// The pattern of the profile that these files belong to.
+    pub(super) part_of: Pattern,
+    /// Indices of the amendments that are about all of these files; no other is about any of them.
+    pub(super) clauses: Vec<usize>,
+}
+
+impl Node {
+    /// Has the amendments change the rights.
+    pub(super) fn amend(&mut self, clauses: &[Clause]) {
+        for (domain, rights) in self.rights.iter_mut().enumerate() {
+            let about = clauses.iter().enumerate().filter(|(index, clause)| {
+                let everywhere = matches!(clause.object, ClauseObject::All);
+                clause.is_about(domain) && (everywhere || self.clauses.contains(index))
+            });
+            (*rights, self.taken[domain]) = amend(*rights, about.map(|(_, clause)| clause));
+            if let Some(place) = everything(clauses, domain) {
+                *rights =
+                    Rights { denied: Some(place), hidden: rights.hidden, ..Rights::default() };
+                self.taken[domain].connect = Some(place);
+            }
+        }
+    }
 }
 
 /// One node for each pattern of the profile, in the order of labelling rules: of two that match a path, the
@@ -71,7 +96,10 @@ pub(crate) fn nodes(profile: &Profile, out: &mut Writer) -> Vec<Node> {
     let node = |(pattern, _): (&Pattern, bool)| Node {
         type_name: type_name(profile, pattern, out),
         rights: profile.domains.iter().map(|domain| domain.entries.rights(pattern)).collect(),
+        taken: vec![Taken::default(); profile.domains.len()],
+        part_of: pattern.clone(),
         pattern: pattern.clone(),
+        clauses: Vec::new(),
     };
     patterns.into_iter().map(node).collect()
 }
@@ -100,10 +128,10 @@ fn type_name(profile: &Profile, pattern: &Pattern, out: &mut Writer) -> String {
 
 /// Writes types, labelling rules and rights. `entered[domain]` says which nodes lead out of the domain.
 pub(crate) fn write(
-    profile: &Profile,
-    types: &[String],
+    (profile, types): (&Profile, &[String]),
     nodes: &[Node],
     entered: &[Vec<bool>],
+    clauses: &[Clause],
     out: &mut Writer,
 ) {
     out.heading("files: one type for each pattern");
@@ -115,20 +143,22 @@ pub(crate) fn write(
     for (index, domain) in profile.domains.iter().enumerate() {
         out.heading(&format!("files: what {} may do", domain.name));
         write_visible(index, &types[index], nodes, out);
+        if everything(clauses, index).is_none() {
+            out.allow(None, &types[index], &visible(&types[index]), EXIST);
+        }
         for (node, enters) in nodes.iter().zip(&entered[index]) {
             write_rights(&types[index], node, &node.rights[index], *enters, out);
         }
     }
 }
 
-/// Everything but what is hidden exists for a domain.
+/// The attribute of what exists for a domain: everything but what is hidden.
 fn write_visible(index: usize, domain: &str, nodes: &[Node], out: &mut Writer) {
     let visible = visible(domain);
     out.line(format_args!("(typeattribute {visible})"));
     let shown = nodes.iter().filter(|node| node.rights[index].hidden.is_none());
     let names: Vec<&str> = shown.map(|node| node.type_name.as_str()).collect();
     out.line(format_args!("(typeattributeset {visible} (default_t {}))", names.join(" ")));
-    out.allow(None, domain, &visible, EXIST);
 }
 
 /// The attribute of what exists for a domain. Types end in `_t`, so it is no type's name.

@@ -1,12 +1,16 @@
 //! From a merged profile to a type-enforcement policy in CIL.
 
+mod abstract_names;
 mod base;
+mod carve;
 mod endpoints;
 mod files;
 mod processes;
 mod sockets;
+mod standing;
 mod writer;
 
+use crate::amendment::Clause;
 use crate::error::Reporter;
 use crate::hosts::ResolvedHost;
 use crate::merge::Profile;
@@ -23,6 +27,8 @@ pub(crate) struct Policy {
     /// The types of the profile's domains.
     pub(crate) types: Vec<String>,
     pub(crate) nodes: Vec<Node>,
+    /// Types of endpoints and abstract names that an amendment took: domain, type, and which.
+    pub(crate) taken: Vec<(usize, String, Place)>,
 }
 
 /// Writes the policy that `profile` stands for.
@@ -30,6 +36,7 @@ pub(crate) fn write(
     name: &str,
     profile: &Profile,
     hosts: &[ResolvedHost],
+    clauses: &[Clause],
     reporter: &mut Reporter,
 ) -> Policy {
     let mut out = Writer::default();
@@ -40,11 +47,17 @@ pub(crate) fn write(
     let types: Vec<String> = domains.map(|domain| out.names.fresh(&domain.name, "t")).collect();
     types.iter().for_each(|name| out.domain_type(name));
     let nodes = files::nodes(profile, &mut out);
+    let mut nodes =
+        carve::carve(nodes, (clauses, profile.domains.len()), &mut out).unwrap_or_else(|problem| {
+            reporter.report(problem, None);
+            Vec::new()
+        });
+    nodes.iter_mut().for_each(|node| node.amend(clauses));
     let entries = processes::entries(profile, &nodes, reporter);
     let leads_out = processes::leads_out(profile, &nodes, &entries);
-    files::write(profile, &types, &nodes, &leads_out, &mut out);
-    processes::write(profile, &types, &nodes, &entries, &mut out);
-    sockets::write(profile, &types, &nodes, hosts, &mut out);
+    files::write((profile, &types), &nodes, &leads_out, clauses, &mut out);
+    processes::write(profile, &types, &nodes, &entries, clauses, &mut out);
+    let taken = sockets::write((profile, &types), &nodes, hosts, clauses, &mut out);
     let (cil, origins) = out.finish();
-    Policy { cil, origins, types, nodes }
+    Policy { cil, origins, types, nodes, taken }
 }

@@ -2,6 +2,7 @@
 
 use super::files::Node;
 use super::writer::Writer;
+use crate::amendment::{Clause, everything};
 use crate::error::{Problem, Reporter};
 use crate::merge::Profile;
 use crate::source::Place;
@@ -9,6 +10,9 @@ use crate::source::Place;
 /// What processes of one domain may do to each other.
 const OWN: &[(&str, &str)] =
     &[("process", "fork signal sigkill sigstop signull ptrace getattr setrlimit setsched setpgid")];
+
+/// What is left to processes of a domain from which everything was taken: to end themselves and each other.
+const END: &[(&str, &str)] = &[("process", "signal sigkill")];
 
 /// What a process may do to those of a domain that it can start.
 const STARTED: &[(&str, &str)] =
@@ -34,7 +38,8 @@ pub(crate) fn entries(profile: &Profile, nodes: &[Node], reporter: &mut Reporter
     let mut entries = Vec::new();
     for (node, object) in nodes.iter().enumerate() {
         for (from, rights) in object.rights.iter().enumerate() {
-            if rights.denied.is_none() && rights.hidden.is_none() {
+            let kept = rights.denied.or(rights.hidden).or(object.taken[from].exec);
+            if kept.is_none() {
                 entries.extend(entry(profile, from, node, object, reporter));
             }
         }
@@ -54,11 +59,11 @@ fn entry(
     let open = profile.domains.iter().enumerate().filter(|(_, d)| d.is_entered_from(from_name));
     let programs = open.flat_map(|(into, d)| d.programs.iter().map(move |p| (into, p)));
     let mut covering: Vec<_> =
-        programs.filter(|(_, (pattern, _))| pattern.covers(&object.pattern)).collect();
+        programs.filter(|(_, (pattern, _))| pattern.covers(&object.part_of)).collect();
     covering.sort_by_key(|(_, (pattern, _))| pattern.stem());
     let (into, (pattern, place)) = covering.pop()?;
     // From inside a domain, its own programs keep it; only a more specific one leads out.
-    let own = profile.domains[from].programs.iter().filter(|(p, _)| p.covers(&object.pattern));
+    let own = profile.domains[from].programs.iter().filter(|(p, _)| p.covers(&object.part_of));
     if own.map(|(p, _)| p.stem()).max() >= Some(pattern.stem()) {
         return None;
     }
@@ -90,10 +95,15 @@ pub(crate) fn write(
     types: &[String],
     nodes: &[Node],
     entries: &[Entry],
+    clauses: &[Clause],
     out: &mut Writer,
 ) {
     out.heading("processes");
-    for (domain, name) in profile.domains.iter().zip(types) {
+    for (index, (domain, name)) in profile.domains.iter().zip(types).enumerate() {
+        if let Some(place) = everything(clauses, index) {
+            out.allow(Some(place), name, "self", END);
+            continue;
+        }
         out.allow(None, name, "self", OWN);
         for capability in &domain.capabilities {
             let rule = [("capability", capability.value.as_str())];
@@ -108,7 +118,9 @@ pub(crate) fn write(
         if started.insert((entry.from, entry.into)) {
             out.allow(place, from, into, STARTED);
         }
-        if programs.insert((entry.into, entry.node)) {
+        let enterable = nodes[entry.node].taken[entry.into];
+        let taken = enterable.everything.or(enterable.exec).or(everything(clauses, entry.into));
+        if taken.is_none() && programs.insert((entry.into, entry.node)) {
             out.allow(place, into, node, ENTER);
         }
         out.allow(place, from, node, EXECUTE);
@@ -123,7 +135,7 @@ mod tests {
 
     #[test]
     fn every_class_and_permission_in_the_tables_exists() {
-        for (class, permissions) in [OWN, STARTED, EXECUTE, ENTER].concat() {
+        for (class, permissions) in [OWN, END, STARTED, EXECUTE, ENTER].concat() {
             let class = Class::by_name(class).expect(class);
             for permission in permissions.split(' ') {
                 assert!(class.permission(permission).is_some(), "{class} {permission}");

@@ -1,11 +1,14 @@
 //! Sockets: which families a domain may use, and which endpoints and names it may reach.
 
+use super::abstract_names;
 use super::endpoints::{self, AddressGroup, PortGroup, protocol_name};
 use super::files::Node;
+use super::standing::{Standing, Taken, about};
 use super::writer::{Writer, object};
+use crate::amendment::{AmendmentKind, Clause, ClauseObject, everything};
 use crate::hosts::ResolvedHost;
 use crate::merge::{Direction, Domain, NetworkRule, Profile};
-use crate::network::{AbstractName, Endpoints, Flavour, Target, netmask};
+use crate::network::{Endpoints, Flavour, Target, netmask};
 use crate::pattern::Pattern;
 use crate::source::Place;
 use flask::Protocol;
@@ -20,13 +23,16 @@ const UDP: &[(&str, &str)] = &[("udp_socket", "create bind connect")];
 const NETLINK: &[(&str, &str)] = &[("netlink_socket", "create bind connect")];
 const NAME_CONNECT: &[(&str, &str)] = &[("endpoint", "name_connect sendto")];
 const NAME_BIND: &[(&str, &str)] = &[("endpoint", "name_bind")];
-const STREAM_CONNECT: &[(&str, &str)] = &[("unix_stream_socket", "connectto")];
+pub(super) const STREAM_CONNECT: &[(&str, &str)] = &[("unix_stream_socket", "connectto")];
 const STREAM_BIND: &[(&str, &str)] = &[("unix_stream_socket", "bind")];
 const DATAGRAM_CONNECT: &[(&str, &str)] = &[("unix_dgram_socket", "sendto")];
 const DATAGRAM_BIND: &[(&str, &str)] = &[("unix_dgram_socket", "bind")];
 
 /// What a rule for a unix name grants.
-fn unix_rights(flavour: Flavour, direction: Direction) -> &'static [(&'static str, &'static str)] {
+pub(super) fn unix_rights(
+    flavour: Flavour,
+    direction: Direction,
+) -> &'static [(&'static str, &'static str)] {
     match (flavour, direction) {
         (Flavour::Stream, Direction::Connect) => STREAM_CONNECT,
         (Flavour::Stream, Direction::Bind) => STREAM_BIND,
@@ -35,20 +41,23 @@ fn unix_rights(flavour: Flavour, direction: Direction) -> &'static [(&'static st
     }
 }
 
-/// Writes the rules for sockets. `types` are the types of the domains.
+/// Writes the rules for sockets; what amendments took of them.
 pub(crate) fn write(
-    profile: &Profile,
-    types: &[String],
+    (profile, types): (&Profile, &[String]),
     nodes: &[Node],
     hosts: &[ResolvedHost],
+    clauses: &[Clause],
     out: &mut Writer,
-) {
+) -> Taken {
     out.heading("sockets: families");
-    for (domain, name) in profile.domains.iter().zip(types) {
-        write_families(domain, name, out);
+    for (index, (domain, name)) in profile.domains.iter().zip(types).enumerate() {
+        if everything(clauses, index).is_none() {
+            let given = about(clauses, index).filter(|clause| clause.kind == AmendmentKind::Grant);
+            write_families(domain, name, &given.collect::<Vec<_>>(), out);
+        }
     }
-    write_endpoints(profile, types, hosts, out);
-    write_abstract(profile, types, out);
+    let mut taken = write_endpoints((profile, types), hosts, clauses, out);
+    taken.extend(abstract_names::write((profile, types), clauses, out));
     out.heading("sockets: names in the file system");
     for (index, domain) in profile.domains.iter().enumerate() {
         for (rule, flavour, patterns) in unix_rules(domain) {
@@ -57,24 +66,46 @@ pub(crate) fn write(
                 out.allow(Some(rule.place), &types[index], &node.type_name, rights);
             }
         }
+        for node in nodes {
+            let given = node.taken[index].connect_given.filter(|_| !is_withheld(node, index));
+            if given.is_some() {
+                out.allow(given, &types[index], &node.type_name, STREAM_CONNECT);
+            }
+        }
     }
+    taken
 }
 
-fn write_families(domain: &Domain, name: &str, out: &mut Writer) {
+fn is_withheld(node: &Node, domain: usize) -> bool {
+    node.rights[domain].denied.or(node.rights[domain].hidden).is_some()
+}
+
+fn write_families(domain: &Domain, name: &str, given: &[&Clause], out: &mut Writer) {
     out.allow(None, name, "self", UNIX);
     let mut rules = domain.network.iter();
     if let Some(rule) = rules.find(|rule| is_datagram(&rule.target)) {
         out.allow(Some(rule.place), name, "self", DATAGRAM);
     }
+    let given: Vec<_> = given.iter().flat_map(|clause| endpoints_of(clause)).collect();
     for (protocol, rules) in [(Protocol::Tcp, TCP), (Protocol::Udp, UDP)] {
-        let mut endpoints = ip_rules(domain);
-        if let Some((place, _, _)) = endpoints.find(|(_, _, rule)| rule.protocol == protocol) {
+        let endpoints = ip_rules(domain).map(|(place, _, rule)| (place, rule));
+        let mut endpoints = endpoints.chain(given.iter().copied());
+        if let Some((place, _)) = endpoints.find(|(_, rule)| rule.protocol == protocol) {
             out.allow(Some(place), name, "self", rules);
         }
     }
     if let Some(place) = domain.netlink() {
         out.allow(Some(place), name, "self", NETLINK);
     }
+}
+
+/// The endpoints of a clause about some.
+fn endpoints_of(clause: &Clause) -> impl Iterator<Item = (Place, &Endpoints)> {
+    let endpoints = match &clause.object {
+        ClauseObject::Endpoints(_, endpoints) => endpoints.as_slice(),
+        _ => &[],
+    };
+    endpoints.iter().map(|endpoints| (clause.place, endpoints))
 }
 
 fn is_datagram(target: &Target) -> bool {
@@ -97,28 +128,46 @@ fn unix_rules(domain: &Domain) -> impl Iterator<Item = (&NetworkRule, Flavour, &
 
 /// Whether one of `patterns` covers `node`, and the domain is not kept from it by something more specific.
 fn reaches(patterns: &[Pattern], node: &Node, domain: usize) -> bool {
-    let rights = &node.rights[domain];
-    let kept = rights.denied.or(rights.hidden).is_some();
-    patterns.iter().any(|p| *p == node.pattern || (!kept && p.covers(&node.pattern)))
+    let kept = is_withheld(node, domain);
+    let covers = |p: &Pattern| *p == node.part_of || (!kept && p.covers(&node.part_of));
+    node.taken[domain].connect.is_none() && patterns.iter().any(covers)
 }
 
-fn write_endpoints(profile: &Profile, types: &[String], hosts: &[ResolvedHost], out: &mut Writer) {
-    let addresses = endpoints::address_groups(hosts);
+fn write_endpoints(
+    (profile, types): (&Profile, &[String]),
+    hosts: &[ResolvedHost],
+    clauses: &[Clause],
+    out: &mut Writer,
+) -> Taken {
+    let amended: Vec<(&ResolvedHost, &[Endpoints])> =
+        clauses.iter().filter_map(endpoints_with_host).collect();
+    let amended_hosts: Vec<&ResolvedHost> = amended.iter().map(|(host, _)| *host).collect();
+    let addresses = endpoints::address_groups(hosts, &amended_hosts);
     let rules = profile.domains.iter().flat_map(ip_rules).map(|(_, _, endpoints)| endpoints);
-    let ports = endpoints::port_groups(rules);
+    let amended_rules: Vec<&Endpoints> = amended.iter().flat_map(|(_, rules)| *rules).collect();
+    let ports = endpoints::port_groups(&rules.collect::<Vec<_>>(), &amended_rules);
     out.heading("sockets: addresses and ports");
     let nodes: Vec<String> = addresses.iter().map(|group| write_addresses(group, out)).collect();
     let port_types: Vec<String> = ports.iter().map(|group| write_ports(group, out)).collect();
     out.heading("sockets: endpoints, pairs of an address and a port");
+    let mut pairs = Pairs { profile, types, hosts, clauses, taken: Vec::new() };
     for (address, node) in addresses.iter().zip(&nodes) {
         for (port, port_type) in ports.iter().zip(&port_types) {
-            write_pair(profile, types, (address, node), (port, port_type), out);
+            pairs.write((address, node), (port, port_type), out);
         }
+    }
+    pairs.taken
+}
+
+fn endpoints_with_host(clause: &Clause) -> Option<(&ResolvedHost, &[Endpoints])> {
+    match &clause.object {
+        ClauseObject::Endpoints(host, endpoints) => Some((host, endpoints)),
+        _ => None,
     }
 }
 
 fn write_addresses(group: &AddressGroup, out: &mut Writer) -> String {
-    let name = out.names.fresh(&group.label, "node_t");
+    let name = out.names.fresh(&group.label, if group.cut_off { "_node_t" } else { "node_t" });
     out.object_type(&name);
     if group.networks.is_empty() {
         out.line(format_args!("; {} has no address (yet)", group.label));
@@ -131,7 +180,7 @@ fn write_addresses(group: &AddressGroup, out: &mut Writer) -> String {
 }
 
 fn write_ports(group: &PortGroup, out: &mut Writer) -> String {
-    let name = out.names.fresh(&group.label, "port_t");
+    let name = out.names.fresh(&group.label, if group.cut_off { "_port_t" } else { "port_t" });
     out.object_type(&name);
     for (low, high) in &group.ranges {
         let (protocol, context) = (protocol_name(group.protocol), object(&name));
@@ -140,72 +189,71 @@ fn write_ports(group: &PortGroup, out: &mut Writer) -> String {
     name
 }
 
-/// The type of what both groups make together, if a rule speaks about it.
-fn write_pair(
-    profile: &Profile,
-    types: &[String],
-    (address, node): (&AddressGroup, &str),
-    (port, port_type): (&PortGroup, &str),
-    out: &mut Writer,
-) {
-    let mut pair: Option<String> = None;
-    for (domain, domain_type) in profile.domains.iter().zip(types) {
-        let mut granted = Vec::new();
-        for (place, direction, rule) in ip_rules(domain) {
-            if !address.is_in(rule) || !port.is_in(rule) || granted.contains(&direction) {
-                continue;
-            }
-            granted.push(direction);
-            let pair = pair.get_or_insert_with(|| {
-                let label = format!("{}_{}", address.label, port.label);
-                let name = out.names.fresh(&label, "t");
-                out.object_type(&name);
-                out.rule(
-                    Some(place),
-                    format_args!("(typetransition {node} {port_type} endpoint {name})"),
-                );
-                name
-            });
-            let rules = if direction == Direction::Connect { NAME_CONNECT } else { NAME_BIND };
-            out.allow(Some(place), domain_type, pair, rules);
-        }
-    }
+/// Writes pairs of an address and a port.
+struct Pairs<'a> {
+    profile: &'a Profile,
+    types: &'a [String],
+    hosts: &'a [ResolvedHost],
+    clauses: &'a [Clause],
+    taken: Taken,
 }
 
-/// Abstract names carry the label of the rule for `@NAME`, or that of the initial SID `any_socket`.
-fn write_abstract(profile: &Profile, types: &[String], out: &mut Writer) {
-    out.heading("sockets: abstract names");
-    let mut names: Vec<(AbstractName, String)> = Vec::new();
-    let rules = profile.domains.iter().flat_map(|domain| &domain.network);
-    for rule in rules {
-        let Target::Abstract(_, Some(name)) = &rule.target else { continue };
-        if names.iter().all(|(known, _)| known != name) {
-            let type_name = out.names.fresh(&name.label(), "t");
-            out.object_type(&type_name);
-            let (regex, context) = (name.regex(), object(&type_name));
-            let line = format_args!("(filecon \"{regex}\" socket {context})");
-            out.rule(Some(rule.place), line);
-            for domain in types {
-                let visible = super::files::visible(domain);
-                out.line(format_args!("(typeattributeset {visible} ({type_name}))"));
+impl Pairs<'_> {
+    /// Writes the type of what both groups make together, if something speaks about it.
+    fn write(
+        &mut self,
+        (address, node): (&AddressGroup, &str),
+        (port, port_type): (&PortGroup, &str),
+        out: &mut Writer,
+    ) {
+        let mut pair: Option<String> = None;
+        for (index, domain_type) in self.types.iter().enumerate() {
+            for direction in [Direction::Connect, Direction::Bind] {
+                let standing = self.standing(index, direction, address, port);
+                let Some(place) = standing.granted.or(standing.taken) else { continue };
+                let pair = pair.get_or_insert_with(|| {
+                    let label = format!("{}_{}", address.label, port.label);
+                    let cut_off = address.cut_off || port.cut_off;
+                    let name = out.names.fresh(&label, if cut_off { "_t" } else { "t" });
+                    out.object_type(&name);
+                    out.rule(
+                        Some(place),
+                        format_args!("(typetransition {node} {port_type} endpoint {name})"),
+                    );
+                    name
+                });
+                if standing.granted.is_some() {
+                    let rules =
+                        if direction == Direction::Connect { NAME_CONNECT } else { NAME_BIND };
+                    out.allow(Some(place), domain_type, pair, rules);
+                } else {
+                    self.taken.push((index, pair.clone(), place));
+                }
             }
-            names.push((name.clone(), type_name));
         }
     }
-    for (domain, domain_type) in profile.domains.iter().zip(types) {
-        for rule in &domain.network {
-            let Target::Abstract(flavour, name) = &rule.target else { continue };
-            let covers = |other: &AbstractName| name.as_ref().is_none_or(|n| n.covers(other));
-            let mut targets: Vec<&str> = Vec::new();
-            if name.is_none() {
-                targets.push("any_socket_t");
+
+    fn standing(
+        &self,
+        domain: usize,
+        direction: Direction,
+        address: &AddressGroup,
+        port: &PortGroup,
+    ) -> Standing {
+        let mut rules = ip_rules(&self.profile.domains[domain]).filter(|rule| rule.1 == direction);
+        let granted = rules.find(|(_, _, rule)| {
+            let host = self.hosts.iter().position(|host| host.host == rule.host);
+            host.is_some_and(|host| address.is_in(host)) && port.is_in(rule)
+        });
+        let in_clause = |object: &ClauseObject| match object {
+            ClauseObject::Endpoints(host, rules) => {
+                address.lies_in(host) && rules.iter().any(|rule| port.is_in(rule))
             }
-            targets.extend(names.iter().filter(|(n, _)| covers(n)).map(|(_, t)| t.as_str()));
-            let rules = unix_rights(*flavour, rule.direction);
-            for target in targets {
-                out.allow(Some(rule.place), domain_type, target, rules);
-            }
-        }
+            _ => false,
+        };
+        let granted = granted.map(|(place, _, _)| place);
+        let may_give = direction == Direction::Connect;
+        Standing::new(granted, about(self.clauses, domain), in_clause, may_give)
     }
 }
 

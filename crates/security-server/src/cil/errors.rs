@@ -175,7 +175,7 @@ impl Sources {
         let end = |file: &File| file.base as usize + file.source.inner().len() + 1;
         let base = u32::try_from(self.files.last().map_or(0, end)).ok()?;
         u32::try_from(base as usize + text.len() + 1).ok()?;
-        let breaks = text.bytes().zip(1..).filter(|(byte, _)| *byte == b'\n').map(|(_, at)| at);
+        let breaks = text.match_indices('\n').map(|(at, _)| at as u32 + 1);
         let line_starts = std::iter::once(0).chain(breaks).collect();
         let text = Arc::from(spelling::printable(text));
         let source = Arc::new(NamedSource::new(spelling::printable(name), text));

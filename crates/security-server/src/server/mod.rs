@@ -253,11 +253,10 @@ impl SecurityServer for Server {
     }
 
     fn label_rules(&self) -> Result<LabelRules, Unreachable> {
-        let state = self.state.load_full();
-        let sid = |context: &Context| {
-            let text = state.engine.policy().format_context(context);
-            self.context_to_sid(&text).ok()
-        };
+        // Until the end, the policy whose numbers the contexts have is the current one.
+        let _changing = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = self.state.load();
+        let sid = |context: &Context| state.sids.add(context.clone());
         let labels = &state.engine.policy().labels;
         let files = labels.files.iter().filter_map(|rule| {
             let label = match &rule.context {

@@ -14,6 +14,7 @@ pub(super) const CASES: &[Case] = cases![
     programs_outside_are_not_executed,
     links_in_the_workspace_lead_nowhere_outside,
     paths_that_were_granted_before_are_decided_again,
+    a_name_is_decided_anew_after_a_change_of_directory,
 ];
 
 fn secrets_of_the_home_do_not_exist(stage: &Stage) {
@@ -135,4 +136,24 @@ for file in ['/etc/passwd', '/etc/group']:
     fd = os.open(file, 0); assert open(f'/dev/fd/{fd}').read() == open(file).read(); os.close(fd)",
     );
     record.explains("/etc/shadow");
+}
+
+/// Also when the directory before held such a name, which was granted, and whoever changes it.
+fn a_name_is_decided_anew_after_a_change_of_directory(stage: &Stage) {
+    let (ran, record) = refused(
+        stage,
+        "import threading
+open('file', 'w').write('mine'); os.mkdir('sub'); open('sub/file', 'w').write('mine')
+for i in range(9): open('file').close()
+os.chdir(os.environ['OUTSIDE']); say(lambda: open('file'), 'after chdir')
+os.chdir(os.environ['HOME'] + '/work/sub')
+for i in range(9): open('file').close()
+os.fchdir(os.open(os.environ['OUTSIDE'], os.O_PATH)); say(lambda: open('file'), 'after fchdir')
+os.chdir(os.environ['HOME'] + '/work')
+for i in range(9): open('file').close()
+t = threading.Thread(target=os.chdir, args=(os.environ['OUTSIDE'],)); t.start(); t.join(); say(lambda: open('file'), 'after another thread')",
+    );
+    let denials = record.denials_of("/file");
+    assert_eq!(denials.len(), 1, "{}", ran.out());
+    assert_eq!(denials[0].count, 3, "{}", ran.out());
 }

@@ -6,6 +6,7 @@ use crate::{Case, cases, stage::Stage};
 pub(super) const CASES: &[Case] = cases![
     processes_start_in_every_way,
     many_threads_open_files_at_once,
+    a_process_names_its_threads,
     signals_reach_processes_and_groups,
     signals_reach_other_threads,
     arguments_may_be_large,
@@ -70,6 +71,19 @@ def work(i):
         total[i] = total[i] + int(open(f'd{i}/r{j}').read())
 total = [0] * 100; threads = [threading.Thread(target=work, args=(i,)) for i in range(100)]
 [t.start() for t in threads]; [t.join() for t in threads]; print(sum(total))",
+    );
+}
+
+fn a_process_names_its_threads(stage: &Stage) {
+    python(
+        stage,
+        "import threading
+def name(path, text): open(path, 'w').write(text); print(path.split('/')[-1], open(path).read())
+def work(): name('/proc/thread-self/comm', 'mine'); ready.set(); done.wait()
+ready, done = threading.Event(), threading.Event(); t = threading.Thread(target=work, daemon=True); t.start(); ready.wait(9)
+name(f'/proc/self/task/{t.native_id}/comm', 'yours'); name('/proc/self/comm', 'main'); name(f'/proc/{os.getpid()}/task/{os.getpid()}/comm', 'again'); done.set(); t.join()
+os.chdir('/proc/self'); fd = os.open('comm', os.O_RDWR | os.O_TRUNC); print(os.write(fd, b'relative'), open('comm').read())
+say(lambda: open('/proc/self/nothing/comm', 'w')); say(lambda: open('comm/', 'w'))",
     );
 }
 

@@ -1,10 +1,10 @@
 //! Which registers of a function are live where.
 
-use crate::ir::{BlockId, Body, Inst, Operand, Reg, Term};
+use super::{BlockId, Body, Inst, Operand, Reg, Term};
 
 /// A set of registers.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct RegSet(Vec<u64>);
+pub(crate) struct RegSet(Vec<u64>);
 
 impl RegSet {
     fn new(count: usize) -> Self {
@@ -19,7 +19,7 @@ impl RegSet {
         self.0[reg.0 as usize / 64] &= !(1 << (reg.0 % 64));
     }
 
-    pub(super) fn contains(&self, reg: Reg) -> bool {
+    pub(crate) fn contains(&self, reg: Reg) -> bool {
         self.0[reg.0 as usize / 64] & 1 << (reg.0 % 64) != 0
     }
 
@@ -28,7 +28,7 @@ impl RegSet {
     }
 
     /// From what is live after `inst` to what is live before.
-    pub(super) fn step(&mut self, inst: &Inst) {
+    pub(crate) fn step(&mut self, inst: &Inst) {
         if let Some((reg, _)) = inst.result() {
             self.remove(reg);
         }
@@ -36,7 +36,7 @@ impl RegSet {
     }
 
     /// The registers in it, in order.
-    pub(super) fn iter(&self) -> impl Iterator<Item = Reg> + '_ {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Reg> + '_ {
         self.0.iter().enumerate().flat_map(|(index, word)| {
             let bits = (0..64).filter(move |bit| word & 1 << bit != 0);
             bits.map(move |bit| Reg(index as u32 * 64 + bit))
@@ -45,13 +45,13 @@ impl RegSet {
 }
 
 /// Live registers at both ends of each block.
-pub(super) struct Live {
-    pub(super) at_start: Vec<RegSet>,
-    pub(super) at_end: Vec<RegSet>,
+pub(crate) struct Live {
+    pub(crate) at_start: Vec<RegSet>,
+    pub(crate) at_end: Vec<RegSet>,
 }
 
 impl Live {
-    pub(super) fn new(body: &Body) -> Self {
+    pub(crate) fn new(body: &Body) -> Self {
         let empty = RegSet::new(body.regs.len());
         let count = body.blocks.len();
         let (mut at_start, mut at_end) = (vec![empty.clone(); count], vec![empty; count]);
@@ -77,14 +77,14 @@ impl Live {
     }
 
     /// What is live behind the block's last instruction.
-    pub(super) fn at_block_end(&self, body: &Body, block: usize) -> RegSet {
+    pub(crate) fn at_block_end(&self, body: &Body, block: usize) -> RegSet {
         let mut set = self.at_end[block].clone();
         step_term(&mut set, &body.blocks[block].term);
         set
     }
 
     /// What is live after each of the block's instructions, the last one first.
-    pub(super) fn backwards<'a>(
+    pub(crate) fn backwards<'a>(
         &self,
         body: &'a Body,
         block: usize,

@@ -1,0 +1,142 @@
+//! What taking a permission back costs, by what is held and by how many: the founding table of revocation.
+
+use crate::{
+    holding::Holding,
+    machine::Machine,
+    statistics::Summary,
+    table::{self, Style},
+};
+use serde::{Deserialize, Serialize};
+
+/// How many are held.
+pub const COUNTS: [usize; 13] = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096];
+
+/// What Flask on Fluke took for so many connections, in ms.
+const FOUNDING: [(usize, &str); 5] =
+    [(1, "1.55 ms"), (2, "1.56 ms"), (4, "1.57 ms"), (8, "1.60 ms"), (16, "1.65 ms")];
+
+/// One revocation, in microseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Sample {
+    /// Labelling rules and plan of the new policy, before anything changed.
+    pub prepared: f64,
+    /// From then until every thread stood still.
+    pub stopped: f64,
+    /// From then until nothing that was taken back could be used any more.
+    pub took: f64,
+    /// As many were taken back as were held, and the receipt says that it is complete.
+    pub complete: bool,
+}
+
+/// One size of one kind.
+#[derive(Clone, Debug, Serialize)]
+pub struct Cell {
+    /// What was held.
+    pub holding: Holding,
+    /// How many.
+    pub count: usize,
+    /// Every round as it was.
+    pub rounds: Vec<Sample>,
+    /// Why there is nothing.
+    pub error: Option<String>,
+}
+
+/// All of them.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    /// Where.
+    pub machine: Machine,
+    /// How often.
+    pub rounds: usize,
+    /// One after another.
+    pub cells: Vec<Cell>,
+}
+
+impl Report {
+    /// Measures every kind with up to `most` of it, `rounds` times in turn. `revoke` runs a sandbox that holds so many and
+    /// takes them back; `progress` hears what comes next.
+    pub fn measure(
+        rounds: usize,
+        most: usize,
+        revoke: &mut dyn FnMut(Holding, usize) -> Result<Sample, String>,
+        progress: &mut dyn FnMut(Holding, usize),
+    ) -> Self {
+        let counts = || COUNTS.into_iter().filter(|count| *count <= most);
+        let cell = |holding, count| Cell { holding, count, rounds: Vec::new(), error: None };
+        let cells =
+            Holding::ALL.into_iter().flat_map(|it| counts().map(move |count| cell(it, count)));
+        let mut cells: Vec<Cell> = cells.collect();
+        for _ in 0..rounds {
+            for cell in cells.iter_mut().filter(|cell| cell.error.is_none()) {
+                progress(cell.holding, cell.count);
+                match revoke(cell.holding, cell.count) {
+                    Ok(sample) => cell.rounds.push(sample),
+                    Err(error) => cell.error = Some(error),
+                }
+            }
+        }
+        Self { machine: Machine::here(), rounds, cells }
+    }
+
+    /// The table for people.
+    #[must_use]
+    pub fn table(&self, style: Style) -> String {
+        let headings =
+            ["held", "count", "stopped", "complete", "± MAD", "max", "each", "Flask on Fluke"];
+        let headings: Vec<String> = headings.map(str::to_owned).to_vec();
+        let rows = self.cells.iter().map(row).collect();
+        let mut text = format!(
+            "Revocation: from the new policy's being ready until nothing taken back can be used\n{}\n",
+            table::draw(style, &headings, rows)
+        );
+        for cell in &self.cells {
+            if let Some(error) = &cell.error {
+                text += &format!("{} {}: {error}\n", cell.count, cell.holding);
+            }
+            let incomplete = cell.rounds.iter().filter(|round| !round.complete).count();
+            if incomplete > 0 {
+                text += &format!(
+                    "{} {}: NOT COMPLETE in {incomplete} rounds\n",
+                    cell.count, cell.holding
+                );
+            }
+        }
+        let prepared: Vec<f64> =
+            self.cells.iter().flat_map(|cell| &cell.rounds).map(|round| round.prepared).collect();
+        if let Some(prepared) = Summary::of(&prepared) {
+            text += &format!(
+                "Making the new policy's labelling rules ready took {} before that (± {}); nothing had changed by then.\n",
+                time(prepared.median),
+                time(prepared.mad),
+            );
+        }
+        text += &format!("{} rounds; medians. {}\n", self.rounds, self.machine);
+        text
+    }
+}
+
+fn row(cell: &Cell) -> Vec<String> {
+    let numbers =
+        |part: fn(&Sample) -> f64| Summary::of(&cell.rounds.iter().map(part).collect::<Vec<f64>>());
+    let (stopped, took) = (numbers(|it| it.stopped), numbers(|it| it.took));
+    let shown = |summary: Option<Summary>, part: fn(&Summary) -> f64| {
+        summary.map_or_else(|| "–".to_owned(), |summary| time(part(&summary)))
+    };
+    let founding = FOUNDING.iter().find(|(count, _)| *count == cell.count);
+    let founding = founding.filter(|_| cell.holding == Holding::Connections);
+    vec![
+        cell.holding.to_string(),
+        cell.count.to_string(),
+        shown(stopped, |it| it.median),
+        shown(took, |it| it.median),
+        shown(took, |it| it.mad),
+        shown(took, |it| it.max),
+        took.map_or_else(|| "–".to_owned(), |it| time(it.median / cell.count as f64)),
+        founding.map_or("", |(_, time)| time).to_owned(),
+    ]
+}
+
+/// Microseconds, for people.
+fn time(micros: f64) -> String {
+    if micros < 1000.0 { format!("{micros:.0} µs") } else { format!("{:.2} ms", micros / 1000.0) }
+}

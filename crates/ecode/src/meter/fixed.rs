@@ -1,0 +1,63 @@
+//! Loops of a small, constant number of turns.
+
+use super::{Counting, bounded::Plan};
+use crate::ir::{BlockId, CmpOp, Inst, Loop, Operand};
+
+/// Turns that may be taken without a look at the counter.
+const MAX_TURNS: i64 = 2048;
+
+/// A loop that counts nothing.
+pub(super) struct Fixed {
+    pub(super) head: BlockId,
+    /// Its blocks.
+    pub(super) inside: Vec<bool>,
+    /// Turns that it takes at most, those of loops in it too.
+    pub(super) turns: i64,
+}
+
+impl Counting<'_> {
+    /// How many turns the loop takes at most, `weight` counting for one, if that is known and not many.
+    pub(super) fn fixed_turns(&self, own: &Loop, plan: &Plan, weight: i64) -> Option<i64> {
+        let Operand::Int(bound) = plan.bound else { return None };
+        let start = i128::from(self.start(own, plan)?);
+        let bound = i128::from(bound);
+        let (step, most): (i128, i128) =
+            (plan.growth.least_change().into(), plan.growth.most_change().into());
+        let ahead = if plan.growth.is_up() { bound - start } else { start - bound };
+        // Nothing wraps among small numbers, unless what is unsigned goes below 0.
+        let small = start.abs() < 1 << 20 && bound.abs() < 1 << 20;
+        let meets = match plan.op {
+            CmpOp::Ne => ahead > 0 && ahead % step == 0 && step == most,
+            CmpOp::GtU | CmpOp::GeU => start >= 0 && bound >= most,
+            CmpOp::LtU | CmpOp::LeU => start >= 0 && bound >= 0,
+            _ => true,
+        };
+        // One turn more for `<=`, and one for a test behind the first turn.
+        let turns: i128 = (ahead.max(0) / step + 2) * i128::from(weight);
+        (meets && small).then_some(turns as i64).filter(|turns| *turns <= MAX_TURNS)
+    }
+
+    /// The variable where the loop is entered, if that is a constant.
+    fn start(&self, own: &Loop, plan: &Plan) -> Option<i64> {
+        let mut ways = self.preds[own.head.0 as usize].iter().filter(|pred| !own.contains(**pred));
+        let mut block = *ways.next().filter(|_| ways.next().is_none())?;
+        for _ in 0..4 {
+            let insts = &self.body.blocks[block.0 as usize].insts;
+            if let Some(at) = self.last(block, insts.len(), plan.var) {
+                return match insts[at] {
+                    Inst::Copy { src: Operand::Int(start), .. } => Some(start),
+                    _ => None,
+                };
+            }
+            let [only] = self.preds[block.0 as usize][..] else { return None };
+            block = only;
+        }
+        None
+    }
+
+    /// Whether the block lies in a fixed loop inside of this one.
+    pub(super) fn is_deeper(&self, own: &Loop, block: BlockId) -> bool {
+        let inner = self.fixed.iter().filter(|f| own.contains(f.head));
+        inner.into_iter().any(|f| f.inside.get(block.0 as usize) == Some(&true))
+    }
+}

@@ -1,0 +1,232 @@
+//! Counting of turns, so that the clock can be looked at once per strip of them.
+//!
+//! A function that takes time keeps how many turns are left in a register. Whatever can go on for long takes from
+//! it, and [`Inst::Tick`] looks at the clock when nothing is left.
+//!
+//! - A loop that ends when a variable that only grows (or shrinks) meets a bound counts nothing ([`bounded`]): its
+//!   bound is lowered to what the counter allows, and behind the loop the counter is what the variable has left.
+//! - A loop of a small, constant number of turns counts nothing either ([`fixed`]): what is around it counts for it.
+//! - Every other loop counts each turn down.
+//!
+//! In all of them the clock is looked at in a loop around the loop, so that the call does not cost the loop its
+//! registers:
+//!
+//! ```text
+//!  around: tick; how far may it go?  ◀──────┐
+//!  head:   … the loop …            ◀─┐      │
+//!          goes on? ─────────────────┘      │
+//!          only the counter is at its end? ─┘
+//! ```
+
+mod bounded;
+mod ends;
+mod fixed;
+mod growth;
+
+use crate::ir::{
+    BinOp, Block, BlockId, Body, Callee, Dominators, FuncId, Inst, Live, Loop, Module, Operand,
+    Reg, Term, Ty,
+};
+use fixed::Fixed;
+
+impl Module {
+    /// The same program, which counts its turns. Nothing is removed from it afterwards: that would join what has
+    /// been taken apart.
+    pub(crate) fn with_counters(mut self) -> Module {
+        let counts: Vec<bool> =
+            self.funcs.iter().map(|f| takes_time(&self, f.body.as_ref())).collect();
+        let shares = |callee: &Callee| match callee {
+            Callee::Direct(FuncId(id)) => counts[*id as usize],
+            Callee::Indirect(..) => true,
+        };
+        for (func, counts) in self.funcs.iter_mut().zip(&counts) {
+            if let (Some(body), true) = (&mut func.body, counts) {
+                count(body, &shares);
+            }
+        }
+        self
+    }
+}
+
+/// Whether it has loops or calls functions of the module. What is straight and calls no one takes no time to speak of.
+fn takes_time(module: &Module, body: Option<&Body>) -> bool {
+    let Some(body) = body else { return false };
+    let back = |(index, block): (usize, &Block)| {
+        block.term.successors().iter().any(|to| to.0 as usize <= index)
+    };
+    let calls = |inst: &Inst| match inst {
+        Inst::Call { callee: Callee::Direct(id), .. } => module.funcs[id.0 as usize].body.is_some(),
+        Inst::Call { callee: Callee::Indirect(..), .. } => true,
+        _ => false,
+    };
+    body.blocks.iter().enumerate().any(back)
+        || body.blocks.iter().flat_map(|block| &block.insts).any(calls)
+}
+
+fn count(body: &mut Body, shares: &impl Fn(&Callee) -> bool) {
+    body.regs.push(Ty::I32);
+    let turns = Reg(body.regs.len() as u32 - 1);
+    straight(body, turns, shares);
+    enter(body, turns);
+    body.drop_unreached();
+    let preds = body.predecessors();
+    let dominators = Dominators::new(&preds);
+    match body.loops(&preds, &dominators) {
+        Some(loops) => {
+            Counting { body, turns, preds, dominators, fixed: Vec::new() }.all(loops);
+            body.drop_unreached();
+        }
+        None => in_place(body, turns),
+    }
+    keep(body);
+}
+
+/// `turns -= by`
+fn take(turns: Reg, by: Operand) -> Inst {
+    Inst::Bin { op: BinOp::Sub, ty: Ty::I32, dst: turns, a: Operand::Reg(turns), b: by }
+}
+
+/// A look at the clock, if it is time.
+fn tick(turns: Reg) -> Inst {
+    Inst::Tick { turns, kept: Vec::new() }
+}
+
+/// Tells each look at the clock what is used behind it.
+fn keep(body: &mut Body) {
+    let live = Live::new(body);
+    for index in 0..body.blocks.len() {
+        let is_tick = |inst: &Inst| matches!(inst, Inst::Tick { .. });
+        if !body.blocks[index].insts.iter().any(is_tick) {
+            continue;
+        }
+        let behind = live.backwards(body, index).filter(|(_, inst, _)| is_tick(inst));
+        let behind: Vec<(usize, Vec<Reg>)> =
+            behind.map(|(at, _, set)| (at, set.iter().collect())).collect();
+        for (at, set) in behind {
+            if let Inst::Tick { turns, kept } = &mut body.blocks[index].insts[at] {
+                *kept = set.into_iter().filter(|reg| reg != turns).collect();
+            }
+        }
+    }
+}
+
+/// What lies in blocks: calls that count too, loops that were counted before, returns.
+fn straight(body: &mut Body, turns: Reg, shares: &impl Fn(&Callee) -> bool) {
+    for block in &mut body.blocks {
+        let mut insts = Vec::with_capacity(block.insts.len());
+        for inst in std::mem::take(&mut block.insts) {
+            match inst {
+                Inst::Call { ref callee, .. } if shares(callee) => {
+                    insts.push(Inst::SetTurnsLeft { src: Operand::Reg(turns) });
+                    insts.push(inst);
+                    insts.push(Inst::TurnsLeft { dst: turns });
+                }
+                Inst::Spend { turns: by } => insts.extend([take(turns, by), tick(turns)]),
+                inst => insts.push(inst),
+            }
+        }
+        if matches!(block.term, Term::Return(_)) {
+            insts.push(Inst::SetTurnsLeft { src: Operand::Reg(turns) });
+        }
+        block.insts = insts;
+    }
+}
+
+/// A first block that counts the call.
+fn enter(body: &mut Body, turns: Reg) {
+    let old = BlockId(body.blocks.len() as u32);
+    for block in &mut body.blocks {
+        block.term.retarget(|to| if to == BlockId(0) { old } else { to });
+    }
+    let insts = vec![Inst::TurnsLeft { dst: turns }, take(turns, Operand::Int(1)), tick(turns)];
+    let first = std::mem::replace(&mut body.blocks[0], Block { insts, term: Term::Jump(old) });
+    body.blocks.push(first);
+}
+
+/// For graphs with loops that cannot be told apart: every block that a jump leads back to counts.
+fn in_place(body: &mut Body, turns: Reg) {
+    for (index, preds) in body.predecessors().iter().enumerate() {
+        if preds.iter().any(|pred| pred.0 as usize >= index) {
+            let count = [take(turns, Operand::Int(1)), tick(turns)];
+            body.blocks[index].insts.splice(0..0, count);
+        }
+    }
+}
+
+struct Counting<'b> {
+    body: &'b mut Body,
+    turns: Reg,
+    /// Of the graph as it was; what is added lies around loops and at their ends.
+    preds: Vec<Vec<BlockId>>,
+    dominators: Dominators,
+    /// Loops that count nothing and that nothing counts for yet.
+    fixed: Vec<Fixed>,
+}
+
+impl Counting<'_> {
+    fn all(&mut self, mut loops: Vec<Loop>) {
+        for index in 0..loops.len() {
+            let (own, around) =
+                loops[index..].split_first_mut().map_or((None, &mut [][..]), |(a, b)| (Some(a), b));
+            let Some(own) = own else { return };
+            let is_inner = around.iter().any(|outer| outer.contains(own.head));
+            self.one(own, is_inner);
+            for outer in around {
+                let inside = outer.contains(own.head);
+                outer.inside.resize(self.body.blocks.len(), inside);
+            }
+        }
+    }
+
+    fn one(&mut self, own: &Loop, is_inner: bool) {
+        if self.insts(own).any(|inst| *inst == Inst::Spent) && own.blocks().count() == 1 {
+            return;
+        }
+        let weight =
+            1 + self.fixed.iter().filter(|f| own.contains(f.head)).map(|f| f.turns).sum::<i64>();
+        let counts_inside =
+            self.insts(own).any(|inst| inst.result().is_some_and(|(reg, _)| reg == self.turns));
+        let plan = if counts_inside { None } else { self.plan(own) };
+        if let Some(turns) = plan.as_ref().and_then(|plan| self.fixed_turns(own, plan, weight)) {
+            self.fixed.retain(|f| !own.contains(f.head));
+            return self.fixed.push(Fixed { head: own.head, inside: own.inside.clone(), turns });
+        }
+        // A loop in a loop may take few turns, each time.
+        let pays = |plan: &&bounded::Plan| !is_inner || plan.is_exact();
+        let region = plan.as_ref().filter(pays).and_then(|plan| self.region(own, plan));
+        let region = region.filter(|region| !is_inner || region.is_empty());
+        self.fixed.retain(|f| !own.contains(f.head));
+        match plan.zip(region) {
+            Some((plan, region)) => self.bounded(own, &plan, &region, weight),
+            None => self.counted(own, weight),
+        }
+    }
+
+    fn insts<'s>(&'s self, own: &'s Loop) -> impl Iterator<Item = &'s Inst> {
+        own.blocks().flat_map(|id| &self.body.blocks[id.0 as usize].insts)
+    }
+
+    fn reg(&mut self, ty: Ty) -> Reg {
+        self.body.regs.push(ty);
+        Reg(self.body.regs.len() as u32 - 1)
+    }
+
+    fn block(&mut self, insts: Vec<Inst>, term: Term) -> BlockId {
+        self.body.blocks.push(Block { insts, term });
+        BlockId(self.body.blocks.len() as u32 - 1)
+    }
+
+    /// Lets jumps into the loop from without go to `around`, and those that go on, to `again`.
+    fn enter_by(&mut self, own: &Loop, around: BlockId, again: BlockId) {
+        for (index, block) in self.body.blocks.iter_mut().enumerate() {
+            let to_head = if own.contains(BlockId(index as u32)) { again } else { around };
+            block.term.retarget(|to| if to == own.head { to_head } else { to });
+        }
+    }
+
+    /// Counts each turn where it starts.
+    fn counted(&mut self, own: &Loop, weight: i64) {
+        let insts = [take(self.turns, Operand::Int(weight)), tick(self.turns)];
+        self.body.blocks[own.head.0 as usize].insts.splice(0..0, insts);
+    }
+}

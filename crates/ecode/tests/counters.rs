@@ -1,0 +1,105 @@
+//! Loops that count no turns end at the deadline all the same, however they are bounded, and give the results of the
+//! loops as written, however often the clock is looked at.
+
+mod common;
+
+use common::{engine, engine_of_short_strips, module};
+use ecode::{CallError, IsolatedEngine, NoHost, Value};
+use std::time::{Duration, Instant};
+
+fn call(
+    engine: &IsolatedEngine,
+    text: &str,
+    args: &[Value],
+    time_ms: u64,
+) -> Result<i64, CallError> {
+    let code = engine.compile(&module(text, "")).unwrap();
+    let mut instance = code.instantiate(Box::new(NoHost)).unwrap();
+    let result = instance.call("proc", args, Duration::from_millis(time_ms))?;
+    match result {
+        Some(Value::I64(result)) => Ok(result),
+        other => panic!("{text}: {other:?}"),
+    }
+}
+
+/// Loops that go on for ever, or nearly; `one` is 1, `big` is `LONG_MAX`, `top` is `INT_MAX`.
+const ENDLESS: [&str; 22] = [
+    "for (;;) s++;",
+    "while (one) s++;",
+    "for (long i = 0; i < big; i++) s ^= i;",
+    "for (long i = 0; i < big; i += 2) s ^= i;",
+    "for (long i = big - 100; i < big; i += 7) s ^= i;",
+    "for (long i = 0; i <= big; i++) s ^= i;",
+    "for (long i = big - 9; i <= big; i++) s ^= i;",
+    "for (int i = top - 9; i <= top; i++) s ^= i;",
+    "for (int i = top - 9; i <= top - 1; i += 5) s ^= i;",
+    "for (unsigned i = 10; i >= 0; i--) s ^= i;",
+    "for (unsigned long i = 10; i + 0 >= 0; i -= one) s ^= i;",
+    "for (unsigned i = 9; i > 0; i -= 2) s ^= i;",
+    "for (unsigned i = 0; i <= 0xffffffffu; i++) s ^= i;",
+    "for (unsigned char i = 0; i < 256; i++) s ^= i;",
+    "for (long i = 0; i != 7; i += 2) s ^= i;",
+    "for (long i = 8; i != 7; i++) s ^= i;",
+    "for (char *p = (char *)8; p <= (char *)0xffffffff; p += 3) s++;",
+    "for (char *p = (char *)8; p != (char *)7; p += 2) s++;",
+    "long i = 0; do { i++; if (s == -1) break; } while (i < big);",
+    "for (long i = 0; i < big;) { if (s++ == -1) break; i += s & 1 ? 1 : 2; }",
+    "for (;;) for (int i = 0; i < 3; i++) s += i;",
+    "long i = big; for (;;) { do { if (s++ != -1) break; i++; } while (i < -big + 5); }",
+];
+
+#[test]
+fn endless_loops_end_at_the_deadline() {
+    for engine in [engine(), engine_of_short_strips()] {
+        for text in ENDLESS {
+            let text =
+                format!("long s; long proc(long one, long big, int top) {{ {text} return s; }}");
+            let args = [Value::I64(1), Value::I64(i64::MAX), Value::I32(i32::MAX)];
+            let start = Instant::now();
+            let got = call(engine, &text, &args, 20);
+            assert_eq!(got, Err(CallError::Timeout), "{text}");
+            assert!(start.elapsed() < Duration::from_secs(5), "{text}: {:?}", start.elapsed());
+        }
+    }
+}
+
+/// Each returns what a walk over its turns gives; `n` is a number of turns.
+const SHAPES: [&str; 16] = [
+    "for (long i = 0; i < n; i++) h = h * 31 + i;",
+    "for (long i = 0; i <= n; i++) h = h * 31 + i;",
+    "for (long i = n; i > 0; i--) h = h * 31 + i;",
+    "for (long i = n; i >= 0; i--) h = h * 31 + i;",
+    "for (unsigned i = n; i > 0; i--) h = h * 31 + i;",
+    "for (int i = 0; i < (int)n; i += 3) h = h * 31 + i;",
+    "for (int i = n; i > 0; i -= 3) h = h * 31 + i;",
+    "for (long i = 0; i != n; i++) h = h * 31 + i;",
+    "for (char *p = (char *)64, *e = p + n; p < e; p++) h = h * 31 + (long)p;",
+    "for (char *p = (char *)64, *e = p + n; p <= e - 3; p += 3) h = h * 31 + (long)p;",
+    "for (long i = 0; i < n && h % 97 != 5; i++) h = h * 31 + i;",
+    "for (long i = 0; i < n; i++) { if (i == 40) break; if (i % 3 == 0) continue; h = h * 31 + i; }",
+    "long i = n; do { h = h * 31 + i; i++; } while (i < 10);",
+    "for (long i = 0; i < n; i += h & 1 ? 2 : 1) h = h * 31 + i;",
+    "for (long i = 0; i < n; i++) for (int k = 0; k < 5; k++) for (int j = k; j < 7; j++) h = h * 31 + j + i;",
+    "long i; for (i = 0; i < n - 1 && h != 0; i++) { long k = i; while (k < n) { h = h * 31 + k; k += 2; if (h % 89 == 3) goto out; } } out: h += i;",
+];
+
+#[test]
+fn loops_give_the_same_however_long_strips_are() {
+    for text in SHAPES {
+        let text = format!("long proc(long n) {{ unsigned long h = 7; {text} return h; }}");
+        for n in [0, 1, 2, 3, 4, 5, 11, 63, 200] {
+            let args = [Value::I64(n)];
+            let long = call(engine(), &text, &args, 10_000);
+            let short = call(engine_of_short_strips(), &text, &args, 10_000);
+            let native = common::run(
+                &module(&text, ""),
+                common::Target::Native,
+                Box::new(NoHost),
+                "proc",
+                &args,
+            );
+            assert_eq!(native, long.clone().map(|value| Some(Value::I64(value))), "{text} {n}");
+            assert_eq!(long, short, "{text} {n}");
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! The way through the gate: calls under way, and changes of policy, which wait until there are none.
+
+use crate::sys::notify::Notification;
+use std::{
+    sync::{Condvar, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+/// Who is on the way, and whether it is open.
+#[derive(Debug, Default)]
+pub(crate) struct Passage {
+    inner: Mutex<Inner>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    /// Calls that are decided or made: notification and thread.
+    inside: Vec<(u64, u32)>,
+    /// A change of policy is under way.
+    closed: bool,
+    /// Calls that came meanwhile.
+    held: Vec<Notification>,
+    /// The thread whose next call somebody waits for, and that call.
+    awaited: Option<(u32, Option<Notification>)>,
+    /// How often it was closed.
+    changes: u64,
+}
+
+impl Passage {
+    /// Lets a call in, unless it has to wait for the end of a change: then it is kept here, and `false`.
+    pub(crate) fn enter(&self, call: &Notification) -> bool {
+        let mut inner = self.lock();
+        if let Some((tid, caught @ None)) = &mut inner.awaited
+            && *tid == call.tid
+        {
+            *caught = Some(*call);
+            self.changed.notify_all();
+            return false;
+        }
+        if inner.closed {
+            inner.held.push(*call);
+            self.changed.notify_all();
+        } else {
+            inner.inside.push((call.id, call.tid));
+        }
+        !inner.closed
+    }
+
+    /// A call has been answered, or goes on elsewhere without anything being granted to it there.
+    pub(crate) fn leave(&self, id: u64) {
+        let mut inner = self.lock();
+        if let Some(index) = inner.inside.iter().position(|(inside, _)| *inside == id) {
+            inner.inside.swap_remove(index);
+            if inner.closed {
+                self.changed.notify_all();
+            }
+        }
+    }
+
+    /// Runs `wait`, which may take as long as it likes, while a change may go on; with its result, whether there was
+    /// one. The call is on its way again afterwards, unless it has failed.
+    pub(crate) fn outside<T, E>(
+        &self,
+        call: &Notification,
+        wait: impl FnOnce() -> Result<T, E>,
+    ) -> Result<(T, bool), E> {
+        let before = self.lock().changes;
+        self.leave(call.id);
+        let waited = wait()?;
+        let mut inner = self.lock();
+        while inner.closed {
+            inner = self.changed.wait(inner).unwrap_or_else(PoisonError::into_inner);
+        }
+        inner.inside.push((call.id, call.tid));
+        Ok((waited, inner.changes != before))
+    }
+
+    /// Lets nobody in any more, and waits until nobody is inside; the threads of calls that take longer than that.
+    pub(crate) fn close(&self, patience: Duration) -> Vec<u32> {
+        let mut inner = self.lock();
+        inner.closed = true;
+        inner.changes += 1;
+        let until = Instant::now() + patience;
+        while !inner.inside.is_empty() {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            let woken = self.changed.wait_timeout(inner, left);
+            inner = woken.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        inner.inside.iter().map(|(_, tid)| *tid).collect()
+    }
+
+    /// The calls that came since it was closed.
+    pub(crate) fn held(&self) -> Vec<Notification> {
+        std::mem::take(&mut self.lock().held)
+    }
+
+    /// Puts a call back with those that came since it was closed.
+    pub(crate) fn hold(&self, call: Notification) {
+        self.lock().held.push(call);
+    }
+
+    /// Sets a trap for the next call of `tid`; see [`Passage::caught`].
+    pub(crate) fn expect(&self, tid: u32) {
+        self.lock().awaited = Some((tid, None));
+    }
+
+    /// The call that was expected, if it comes in time. It is the taker's to answer.
+    pub(crate) fn caught(&self, patience: Duration) -> Option<Notification> {
+        let waits = |inner: &mut Inner| matches!(inner.awaited, Some((_, None)));
+        let waited = self.changed.wait_timeout_while(self.lock(), patience, waits);
+        let (mut inner, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        inner.awaited.take()?.1
+    }
+
+    /// Lets everybody in again.
+    pub(crate) fn open(&self) {
+        self.lock().closed = false;
+        self.changed.notify_all();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call(id: u64) -> Notification {
+        Notification { id, tid: id as u32, nr: 0, args: [0; 6] }
+    }
+
+    #[test]
+    fn a_change_waits_for_calls_inside_and_holds_those_that_come() {
+        let passage = Passage::default();
+        assert!(passage.enter(&call(1)));
+        assert_eq!(passage.close(Duration::from_millis(1)), [1]);
+        assert!(!passage.enter(&call(2)));
+        passage.leave(1);
+        assert_eq!(passage.close(Duration::from_secs(9)), [0_u32; 0]);
+        assert_eq!(passage.held().len(), 1);
+        passage.open();
+        assert!(passage.enter(&call(3)));
+    }
+
+    #[test]
+    fn who_waits_outside_hears_of_a_change() {
+        let passage = Passage::default();
+        assert!(passage.enter(&call(1)));
+        assert_eq!(passage.outside(&call(1), || Ok::<_, ()>(7)), Ok((7, false)));
+        let change = || {
+            assert_eq!(passage.close(Duration::from_secs(9)), [0_u32; 0]);
+            passage.open();
+            Ok::<_, ()>(7)
+        };
+        assert_eq!(passage.outside(&call(1), change), Ok((7, true)));
+        assert_eq!(passage.close(Duration::from_millis(1)), [1]);
+        assert_eq!(passage.outside(&call(1), || Err::<(), _>(())), Err(()));
+        assert_eq!(passage.close(Duration::from_secs(9)), [0_u32; 0]);
+    }
+
+    #[test]
+    fn an_expected_call_is_caught_though_it_is_closed() {
+        let passage = Passage::default();
+        let _ = passage.close(Duration::ZERO);
+        passage.expect(7);
+        assert!(!passage.enter(&call(8)));
+        assert!(!passage.enter(&call(7)));
+        assert_eq!(passage.caught(Duration::from_secs(9)).map(|it| it.id), Some(7));
+        assert_eq!(passage.held().len(), 1);
+        passage.expect(7);
+        assert!(passage.caught(Duration::from_millis(1)).is_none());
+    }
+}

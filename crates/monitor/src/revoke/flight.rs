@@ -1,0 +1,126 @@
+//! Descriptors in flight: sent over a unix socket and not received yet.
+
+use crate::sys::socket::{option, set_option};
+use rustix::{
+    io::{Errno, IoSliceMut},
+    net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, Shutdown, recvmsg, shutdown},
+};
+use std::{
+    mem::MaybeUninit,
+    os::fd::{BorrowedFd, OwnedFd},
+};
+
+/// `SCM_MAX_FD` of `net/scm.h`: the most that travel with one message.
+const MOST: usize = 253;
+
+/// Copies of what is in flight to a socket.
+#[derive(Debug, Default)]
+pub(super) struct Peeked {
+    pub(super) descriptors: Vec<OwnedFd>,
+    /// The whole queue was looked at.
+    pub(super) complete: bool,
+}
+
+/// Looks through what a socket will receive, and leaves it there.
+pub(super) fn peek(socket: BorrowedFd<'_>) -> Peeked {
+    let mut peeked = Peeked::default();
+    let Ok(offset) = option(socket, libc::SO_PEEK_OFF) else { return peeked };
+    if set_option(socket, libc::SO_PEEK_OFF, 0).is_err() {
+        return peeked;
+    }
+    peeked.complete = receive_all(socket, RecvFlags::PEEK, &mut peeked.descriptors);
+    let restored = set_option(socket, libc::SO_PEEK_OFF, offset);
+    peeked.complete &= restored.is_ok();
+    peeked
+}
+
+/// Ends a connection, and throws away what is on its way.
+pub(super) fn empty(socket: BorrowedFd<'_>) -> rustix::io::Result<()> {
+    match shutdown(socket, Shutdown::Both) {
+        Ok(()) | Err(Errno::NOTCONN) => {}
+        Err(error) => return Err(error),
+    }
+    let emptied = receive_all(socket, RecvFlags::empty(), &mut Vec::new());
+    if emptied { Ok(()) } else { Err(Errno::AGAIN) }
+}
+
+/// Receives until nothing is left; whether that came to pass.
+fn receive_all(socket: BorrowedFd<'_>, flags: RecvFlags, into: &mut Vec<OwnedFd>) -> bool {
+    /// More messages than a socket can hold.
+    const MOST_TURNS: usize = 1 << 20;
+    let flags = flags | RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST))];
+    let mut bytes = vec![0; 1 << 16];
+    for _ in 0..MOST_TURNS {
+        let mut control = RecvAncillaryBuffer::new(&mut space);
+        let pieces = &mut [IoSliceMut::new(&mut bytes)];
+        let received = match recvmsg(socket, pieces, &mut control, flags) {
+            Ok(received) => received,
+            Err(Errno::AGAIN) => return true,
+            Err(Errno::INTR) => continue,
+            Err(_) => return false,
+        };
+        let before = into.len();
+        for message in control.drain() {
+            if let RecvAncillaryMessage::ScmRights(descriptors) = message {
+                into.extend(descriptors);
+            }
+        }
+        if received.bytes == 0 && into.len() == before {
+            return true;
+        }
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::net::{
+        AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags,
+        SocketType, sendmsg, socketpair,
+    };
+    use std::{io::IoSlice, os::fd::AsFd};
+
+    fn pair(kind: SocketType) -> (OwnedFd, OwnedFd) {
+        socketpair(AddressFamily::UNIX, kind, SocketFlags::CLOEXEC, None).unwrap()
+    }
+
+    fn send(socket: &OwnedFd, fds: &[BorrowedFd<'_>]) {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(4))];
+        let mut control = SendAncillaryBuffer::new(&mut space);
+        if !fds.is_empty() {
+            assert!(control.push(SendAncillaryMessage::ScmRights(fds)));
+        }
+        let sent = sendmsg(socket, &[IoSlice::new(b"abc")], &mut control, SendFlags::empty());
+        assert_eq!(sent, Ok(3));
+    }
+
+    #[test]
+    fn everything_in_flight_is_seen_and_left_there() {
+        for kind in [SocketType::STREAM, SocketType::SEQPACKET, SocketType::DGRAM] {
+            let (a, b) = pair(kind);
+            let file = tempfile::tempfile().unwrap();
+            for fds in [&[file.as_fd()][..], &[], &[file.as_fd(), file.as_fd()]] {
+                send(&a, fds);
+            }
+            for _ in 0..2 {
+                let peeked = peek(b.as_fd());
+                assert_eq!((peeked.descriptors.len(), peeked.complete), (3, true), "{kind:?}");
+            }
+            let mut received = Vec::new();
+            assert!(receive_all(b.as_fd(), RecvFlags::empty(), &mut received));
+            assert_eq!(received.len(), 3);
+        }
+    }
+
+    #[test]
+    fn an_emptied_socket_receives_nothing() {
+        let (a, b) = pair(SocketType::STREAM);
+        send(&a, &[a.as_fd()]);
+        empty(b.as_fd()).unwrap();
+        let mut received = Vec::new();
+        assert!(receive_all(b.as_fd(), RecvFlags::empty(), &mut received));
+        assert!(received.is_empty());
+    }
+}

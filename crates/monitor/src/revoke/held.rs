@@ -1,0 +1,289 @@
+//! What a process holds that policy does not grant any more.
+
+use super::{receipt::Held, stop::is_alive};
+use crate::{
+    caller::read_text,
+    file::class_of,
+    gate::Gate,
+    label::{Label, Status},
+    sys::thread::same_descriptors,
+};
+use flask::{AccessVector, Class, Question, Sid, perm};
+use rustix::{
+    fs::{AtFlags, FileType, Mode, OFlags},
+    io::{Errno, Result},
+};
+use std::{
+    cell::RefCell,
+    collections::HashMap,
+    ffi::OsString,
+    os::{
+        fd::{AsFd, OwnedFd},
+        unix::ffi::{OsStrExt, OsStringExt},
+    },
+    path::{Path, PathBuf},
+};
+
+/// What a descriptor of a file can be used for.
+pub(super) const USES: AccessVector =
+    AccessVector(perm::file::READ.0 | perm::file::WRITE.0 | perm::file::APPEND.0);
+
+/// One permission that a process still holds.
+#[derive(Debug)]
+pub(super) struct Finding {
+    pub(super) held: Held,
+    pub(super) object: String,
+    /// What of it policy took back, as policy names it.
+    pub(super) lost: Vec<&'static str>,
+    /// A duplicate of the socket.
+    pub(super) socket: Option<OwnedFd>,
+    /// The protection of the mapping, as `PROT_*`.
+    pub(super) protection: u64,
+}
+
+impl Finding {
+    pub(super) fn new(
+        held: Held,
+        object: impl Into<String>,
+        class: Class,
+        lost: AccessVector,
+    ) -> Self {
+        let lost = lost.names(class).collect();
+        Self { held, object: object.into(), lost, socket: None, protection: 0 }
+    }
+
+    /// What cannot be told in detail.
+    pub(super) fn vague(held: Held, object: impl Into<String>) -> Self {
+        Self { held, object: object.into(), lost: Vec::new(), socket: None, protection: 0 }
+    }
+}
+
+/// A subject, an object's label before and after the change, and its class.
+type Key = (Option<Sid>, Sid, Sid, Class);
+
+/// Compares the policy before and after a change.
+pub(super) struct Comparison<'a> {
+    pub(super) gate: &'a Gate,
+    lost: RefCell<HashMap<Key, AccessVector>>,
+}
+
+/// The proc file system's directory of one table of descriptors, and whose it is.
+#[derive(Clone, Copy)]
+pub(super) struct Subject {
+    pub(super) pid: u32,
+    /// A thread that uses the table.
+    pub(super) tid: u32,
+    /// `None` for an orphan whose parent was killed before it had a label: it may do nothing new, and what it holds may
+    /// be from any domain.
+    pub(super) ssid: Option<Sid>,
+}
+
+impl<'a> Comparison<'a> {
+    pub(super) fn new(gate: &'a Gate) -> Self {
+        Self { gate, lost: RefCell::default() }
+    }
+
+    /// What `ssid` may no longer do to an object that was labelled `before` and is labelled `now`.
+    pub(super) fn lost(
+        &self,
+        ssid: Option<Sid>,
+        (before, now): (Sid, Sid),
+        tclass: Class,
+    ) -> AccessVector {
+        let key = (ssid, before, now, tclass);
+        if let Some(lost) = self.lost.borrow().get(&key) {
+            return *lost;
+        }
+        let bearing = self.gate.bearing.load();
+        let ssids = ssid.as_ref().map_or(bearing.plan.domains.as_slice(), std::slice::from_ref);
+        let lost = ssids.iter().map(|ssid| self.lost_by(*ssid, (before, now), tclass));
+        let lost = lost.fold(AccessVector::NONE, |all, lost| all | lost);
+        self.lost.borrow_mut().insert(key, lost);
+        lost
+    }
+
+    /// Who cannot say what was granted before says everything.
+    fn lost_by(&self, ssid: Sid, (before, now): (Sid, Sid), tclass: Class) -> AccessVector {
+        let server = &self.gate.server;
+        let granted = |decision: flask::Decision| {
+            if decision.permissive { AccessVector::ALL } else { decision.allowed }
+        };
+        let before = server.compute_av_before(Question { ssid, tsid: before, tclass });
+        let now = server.compute_av(Question { ssid, tsid: now, tclass });
+        let now = now.map_or(AccessVector::NONE, granted);
+        before.map_or(AccessVector::ALL, granted).missing_from(now)
+    }
+
+    pub(super) fn lost_file(&self, ssid: Option<Sid>, label: &Label, class: Class) -> AccessVector {
+        self.lost(ssid, (label.before(), label.sid), class)
+    }
+
+    /// All that a process holds: for each of its tables of descriptors, with the memory that all share in the first.
+    pub(super) fn everything(
+        &self,
+        pid: u32,
+        ssid: Option<Sid>,
+    ) -> Result<Vec<(Subject, Vec<Finding>)>> {
+        let mut all = Vec::new();
+        for tid in self.tables(pid) {
+            let who = Subject { pid, tid, ssid };
+            let held = self.descriptors(who).and_then(|mut findings| {
+                if all.is_empty() {
+                    findings.extend(self.mappings(who)?);
+                }
+                Ok(findings)
+            });
+            match held {
+                Ok(findings) => all.push((who, findings)),
+                // It has ended meanwhile.
+                Err(Errno::NOENT | Errno::SRCH) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(all)
+    }
+
+    /// Of the threads of a process that have not ended, one for each table of descriptors.
+    fn tables(&self, pid: u32) -> Vec<u32> {
+        let mut tables: Vec<u32> = Vec::new();
+        for tid in self.gate.view.threads(pid).unwrap_or_default() {
+            let known = || tables.iter().any(|other| same_descriptors(*other, tid));
+            if is_alive(self.gate, tid) && !known() {
+                tables.push(tid);
+            }
+        }
+        tables
+    }
+
+    /// What lies in the table of descriptors that a thread uses.
+    fn descriptors(&self, who: Subject) -> Result<Vec<Finding>> {
+        let gate = self.gate;
+        let name = format!("{}/task/{}/fd", who.pid, who.tid);
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let table = rustix::fs::openat(&gate.view.proc, &name, flags, Mode::empty())?;
+        let mut findings = Vec::new();
+        for entry in rustix::fs::Dir::read_from(&table)? {
+            let entry = entry?;
+            let Some(fd) = entry.file_name().to_str().ok().and_then(|it| it.parse().ok()) else {
+                continue;
+            };
+            // Closed meanwhile, by a thread that has not stopped.
+            let Ok(status) = Status::at(&table, entry.file_name()) else { continue };
+            match status.kind {
+                FileType::Socket => findings.extend(self.socket(who, fd)),
+                FileType::Unknown => findings.extend(self.watches(who, fd)),
+                _ => findings.extend(self.file(who, fd, &status, &table)),
+            }
+        }
+        Ok(findings)
+    }
+
+    fn file(&self, who: Subject, fd: i32, status: &Status, table: &OwnedFd) -> Option<Finding> {
+        let number = fd.to_string();
+        let class = class_of(status.kind);
+        let path = || {
+            let link = rustix::fs::readlinkat(table, number.as_str(), Vec::new())?;
+            place(link.as_bytes()).ok_or(Errno::NOENT)
+        };
+        let label = self.gate.labels.of_file(status, path).ok()?;
+        let lost = self.lost_file(who.ssid, &label, class);
+        if (lost & USES).is_empty() {
+            return None;
+        }
+        // The permissions of the link say what the descriptor is open for; none, if only to be looked at.
+        let link = rustix::fs::statat(table, number.as_str(), AtFlags::SYMLINK_NOFOLLOW).ok()?;
+        let mut used = AccessVector::NONE;
+        if link.st_mode & 0o400 != 0 {
+            used |= perm::file::READ;
+        }
+        if link.st_mode & 0o200 != 0 {
+            used |= self.writes(who, fd, lost);
+        }
+        let lost = lost & used;
+        let object = || path().unwrap_or_default().to_string_lossy().into_owned();
+        (!lost.is_empty()).then(|| Finding::new(Held::Descriptor(fd), object(), class, lost))
+    }
+
+    /// How a descriptor writes, where that makes a difference.
+    fn writes(&self, who: Subject, fd: i32, lost: AccessVector) -> AccessVector {
+        let both = perm::file::WRITE | perm::file::APPEND;
+        if lost.contains(both) || (lost & both).is_empty() {
+            return both;
+        }
+        let appends = self.info(who, fd).is_ok_and(|info| info.flags.contains(OFlags::APPEND));
+        if appends { perm::file::APPEND } else { perm::file::WRITE }
+    }
+
+    /// The watches of an inotify descriptor; nothing for others without a kind.
+    fn watches(&self, who: Subject, fd: i32) -> Vec<Finding> {
+        let Ok(info) = self.info(who, fd) else { return Vec::new() };
+        let watch = |line: &str| {
+            let word = |name: &str| {
+                let mut words = line.strip_prefix("inotify ")?.split_whitespace();
+                words.find_map(|word| word.strip_prefix(name)?.strip_prefix(':'))
+            };
+            let number = word("wd")?.parse().ok()?;
+            let inode = u64::from_str_radix(word("ino")?, 16).ok()?;
+            // `MKDEV` of `linux/kdev_t.h`.
+            let device = u32::from_str_radix(word("sdev")?, 16).ok()?;
+            let device = (device >> 20, device & 0xf_ffff);
+            let label = self.gate.labels.by_number(device, inode)?;
+            let lost =
+                [Class::File, Class::Dir].map(|class| self.lost_file(who.ssid, &label, class));
+            let lost = (lost[0] | lost[1]) & perm::file::WATCH;
+            let object = format!("inode {inode} of device {}:{}", device.0, device.1);
+            (!lost.is_empty())
+                .then(|| Finding::new(Held::Watch(fd, number), object, Class::File, lost))
+        };
+        info.text.lines().filter_map(watch).collect()
+    }
+
+    pub(super) fn info(&self, who: Subject, fd: i32) -> Result<Info> {
+        let name = format!("{}/task/{}/fdinfo/{fd}", who.pid, who.tid);
+        let text = read_text(&self.gate.view, &name)?;
+        let field = text.lines().find_map(|line| line.strip_prefix("flags:"));
+        let bits = field.and_then(|field| u32::from_str_radix(field.trim(), 8).ok());
+        let flags = OFlags::from_bits_retain(bits.ok_or(Errno::BADF)?);
+        Ok(Info { flags, text })
+    }
+}
+
+pub(super) struct Info {
+    pub(super) flags: OFlags,
+    pub(super) text: String,
+}
+
+/// Where a file lies, or lay when it was deleted; `None` for what never had a name: pipes, sockets, memory.
+pub(super) fn place(link: &[u8]) -> Option<PathBuf> {
+    const DELETED: &[u8] = b" (deleted)";
+    let path = Path::new(std::ffi::OsStr::from_bytes(link.strip_suffix(DELETED).unwrap_or(link)));
+    let memory = ["/memfd:", "/dev/zero", "/SYSV", "/anon_hugepage"];
+    let deleted = link.ends_with(DELETED);
+    let text = path.to_string_lossy();
+    if !path.is_absolute() || (deleted && memory.iter().any(|start| text.starts_with(start))) {
+        return None;
+    }
+    Some(PathBuf::from(OsString::from_vec(path.as_os_str().as_bytes().to_vec())))
+}
+
+impl Status {
+    /// Asks about the file at `name`, links followed: also one of the links of `/proc`.
+    pub(super) fn at(directory: impl AsFd, name: impl rustix::path::Arg) -> Result<Self> {
+        let mask = Self::MASK;
+        let statx = rustix::fs::statx(directory, name, AtFlags::STATX_DONT_SYNC, mask)?;
+        Ok(Self::from_statx(&statx))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_never_had_a_name_has_no_place() {
+        let place = |text: &str| place(text.as_bytes());
+        assert_eq!(place("/a/b (deleted)"), Some("/a/b".into()));
+        assert_eq!(place("/memfd:x (deleted)"), None);
+        assert_eq!(place("pipe:[1]"), None);
+    }
+}

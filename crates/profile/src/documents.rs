@@ -1,0 +1,115 @@
+//! A profile that was read once and can be compiled again: with amendments, or elsewhere.
+
+use crate::amendment::{self, Amendment};
+use crate::chain;
+use crate::compiled::Compiled;
+use crate::document::{self, Document};
+use crate::error::{ProfileErrors, Reporter};
+use crate::source::{Source, Sources};
+use crate::variables::Variables;
+use crate::{hosts, merge, policy};
+use std::io;
+use std::net::IpAddr;
+
+/// A profile with everything that it extends.
+#[derive(Clone, Debug)]
+pub struct Documents {
+    name: String,
+    /// The most basic first.
+    documents: Vec<Document>,
+    sources: Sources,
+}
+
+impl Documents {
+    /// Reads the profile `source`.
+    ///
+    /// # Errors
+    ///
+    /// [`ProfileErrors`] if a file cannot be read or is no profile.
+    pub fn read(source: &Source) -> Result<Self, ProfileErrors> {
+        let mut reporter = Reporter::default();
+        let documents = chain::read(source, &mut reporter);
+        Self::new(source.title(), documents, reporter)
+    }
+
+    /// The profile that `texts`, as from [`Documents::texts`], stand for.
+    ///
+    /// # Errors
+    ///
+    /// [`ProfileErrors`] if one is no profile.
+    pub fn from_texts(name: String, texts: &[(String, String)]) -> Result<Self, ProfileErrors> {
+        let mut reporter = Reporter::default();
+        let mut documents = Vec::with_capacity(texts.len());
+        for (name, text) in texts {
+            let file = reporter.sources.add(name.clone(), text);
+            documents.push(document::parse(text, file, &mut reporter));
+        }
+        documents.reverse();
+        Self::new(name, documents, reporter)
+    }
+
+    fn new(
+        name: String,
+        documents: Vec<Document>,
+        reporter: Reporter,
+    ) -> Result<Self, ProfileErrors> {
+        if reporter.has_errors() {
+            return Err(reporter.into_errors(name));
+        }
+        Ok(Self { name, documents, sources: reporter.sources })
+    }
+
+    /// The name that messages use.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Name and text of each file: the profile itself, then what it extends.
+    #[must_use]
+    pub fn texts(&self) -> Vec<(String, String)> {
+        let texts = self.sources.0.iter().map(|file| (file.name.clone(), file.text.to_string()));
+        texts.collect()
+    }
+
+    /// The policy and all the rest that the profile, changed by `amendments` in their order, stands for under
+    /// `variables`. Types of files and processes that it has without the last amendment keep their names.
+    ///
+    /// `resolver` is as for [`load`](crate::load); names in amendments have their addresses with them.
+    ///
+    /// # Errors
+    ///
+    /// [`ProfileErrors`] with everything that is wrong.
+    pub fn compile(
+        &self,
+        variables: &Variables,
+        resolver: &mut dyn FnMut(&str) -> io::Result<Vec<IpAddr>>,
+        amendments: &[Amendment],
+    ) -> Result<Compiled, ProfileErrors> {
+        let mut reporter = Reporter::default();
+        reporter.sources.clone_from(&self.sources);
+        compile((&self.name, &self.documents), variables, resolver, amendments, reporter)
+    }
+}
+
+/// What a profile, of which `reporter` knows the sources and perhaps mistakes already, stands for.
+pub(crate) fn compile(
+    (name, documents): (&str, &[Document]),
+    variables: &Variables,
+    resolver: &mut dyn FnMut(&str) -> io::Result<Vec<IpAddr>>,
+    amendments: &[Amendment],
+    mut reporter: Reporter,
+) -> Result<Compiled, ProfileErrors> {
+    let profile = merge::merge(documents, variables, &mut reporter);
+    if reporter.has_errors() {
+        return Err(reporter.into_errors(name.to_owned()));
+    }
+    let hosts = hosts::resolve(&profile, variables, resolver);
+    let clauses = amendment::read(amendments, &profile, &hosts, variables, &mut reporter);
+    let policy = policy::write(name, &profile, &hosts, &clauses, &mut reporter);
+    if reporter.has_errors() {
+        return Err(reporter.into_errors(name.to_owned()));
+    }
+    let policy = (policy, clauses.as_slice());
+    Ok(Compiled::new(name.to_owned(), profile, hosts, policy, reporter.sources))
+}
