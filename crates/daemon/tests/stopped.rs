@@ -9,7 +9,6 @@ use std::{
     path::Path,
     process::{Child, Command},
     thread,
-    time::{Duration, Instant},
 };
 
 /// What this program does when it is started again.
@@ -94,9 +93,8 @@ fn a_run_that_is_stopped_is_reported_frozen_and_killed_and_nobody_else_waits() {
     wait_until("what it guards is frozen", || state(child) == Some('T'));
     assert_ne!(state(well), Some('T'));
     // The daemon answers others meanwhile.
-    let begin = Instant::now();
     assert_eq!(administration(&stage.place).runs().expect("answered").len(), 2);
-    assert!(begin.elapsed() < Duration::from_millis(500), "{:?}", begin.elapsed());
+    assert!(!change.is_finished());
     let changed = change.join().expect("no panic");
     let member = |name: &str| {
         let mut all = changed.iter().flat_map(|change| &change.members);
@@ -108,7 +106,7 @@ fn a_run_that_is_stopped_is_reported_frozen_and_killed_and_nobody_else_waits() {
         (other.outcome.as_str(), other.late.as_str(), other.report.as_str()),
         ("applied", "", "2")
     );
-    assert!(other.after_us < 250_000, "{} µs", other.after_us);
+    assert!(other.after_us < late.after_us, "{other:?} {late:?}");
     assert!(changed.iter().all(|change| change.complete));
     assert!(!stage.runs[0].0.wait().expect("it ended").success());
 }
@@ -182,7 +180,8 @@ fn a_run_that_is_killed_is_dropped() {
     stage.runs[0].0.wait().expect("buried");
     let changed =
         administration(&stage.place).set(Target::All, &[("open".into(), true)]).expect("changed");
-    assert!(changed[0].complete && changed[0].took_us < 1_000_000, "{changed:?}");
+    let killed = |member: &daemon::ChangedMember| member.outcome == "killed";
+    assert!(changed[0].complete && !changed[0].members.iter().any(killed), "{changed:?}");
     wait_until("it is not listed", || {
         administration(&stage.place).runs().expect("runs").len() == 1
     });

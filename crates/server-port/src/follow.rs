@@ -15,8 +15,9 @@ use std::{
 /// A server that has not even said that nothing changed is away.
 const SILENCE: Duration = Duration::from_secs(5);
 
-/// How long to wait before connecting again.
+/// How long to wait before connecting again: at first, and after many attempts.
 const RETRY: Duration = Duration::from_millis(20);
+const RETRY_LATER: Duration = Duration::from_millis(500);
 
 /// A change of policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,14 +42,17 @@ impl RemoteServer {
         self.applied.store(applied.0, Ordering::Release);
         self.followed.store(true, Ordering::Release);
         let (mut applied, mut report) = (applied, Vec::new());
-        let mut port: Option<Port> = None;
+        let (mut port, mut pause): (Option<Port>, _) = (None, RETRY);
         while !stop.load(Ordering::Acquire) {
             self.restore();
             let Some(connected) = &mut port else {
                 port = self.connect().ok();
                 match &mut port {
                     Some(port) => port.set_timeout(Some(SILENCE)),
-                    None => thread::sleep(RETRY),
+                    None => {
+                        thread::sleep(pause);
+                        pause = (pause + pause / 4).min(RETRY_LATER);
+                    }
                 }
                 continue;
             };
@@ -63,7 +67,7 @@ impl RemoteServer {
                     (applied, report) = (change.seqno, said);
                     self.applied.store(applied.0, Ordering::Release);
                 }
-                Ok(Some(Answer::Unchanged)) => {}
+                Ok(Some(Answer::Unchanged)) => pause = RETRY,
                 _ => {
                     port = None;
                     thread::sleep(RETRY);

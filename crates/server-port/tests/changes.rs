@@ -232,3 +232,54 @@ fn rubbish_is_answered_as_such_and_takes_nothing_from_others() {
     }
     assert_eq!(client.seqno(), Ok(Seqno(1)));
 }
+
+/// Queries in a twentieth of a second.
+fn queries(client: &server_port::RemoteServer, q: Question) -> u32 {
+    let begin = Instant::now();
+    let mut count = 0;
+    while begin.elapsed() < Duration::from_millis(50) {
+        client.compute_av(q).unwrap();
+        count += 1;
+    }
+    count
+}
+
+/// How much a client gets beside one that floods is printed, not asserted: it depends on the machine. `DEWAR_TESTS_ROUNDS`
+/// rounds (5 if not said otherwise).
+#[test]
+fn a_client_that_floods_leaves_others_their_answers() {
+    let rounds = std::env::var("DEWAR_TESTS_ROUNDS").map_or(5, |n| n.parse().expect("a number"));
+    let behind = Behind::start(policy(POLICY), Transport::Memory);
+    let client = behind.client();
+    let ssid = client.context_to_sid("u:r:app_t").unwrap();
+    let tsid = client.context_to_sid("u:r:note_t").unwrap();
+    let q = Question { ssid, tsid, tclass: Class::File };
+    for (what, message) in [("rubbish", vec![255; 4096]), ("queries", b"Q\x06".to_vec())] {
+        let (mut alone, mut beside) = (Vec::new(), Vec::new());
+        for _ in 0..rounds {
+            alone.push(queries(&client, q));
+            let stop = AtomicBool::new(false);
+            thread::scope(|scope| {
+                scope.spawn(|| {
+                    let mut port = Port::connect(behind.path(), Transport::Memory).unwrap();
+                    while !stop.load(Ordering::Acquire) {
+                        port.call(&message).unwrap();
+                    }
+                });
+                thread::sleep(Duration::from_millis(5));
+                beside.push(queries(&client, q));
+                stop.store(true, Ordering::Release);
+            });
+        }
+        let median = |counts: &mut Vec<u32>| {
+            counts.sort_unstable();
+            counts[counts.len() / 2]
+        };
+        let (alone, beside) = (median(&mut alone), median(&mut beside));
+        assert!(beside > 0);
+        println!(
+            "beside a flood of {what}: {beside} queries in 50 ms, alone {alone}: {:.2} times slower",
+            f64::from(alone) / f64::from(beside),
+        );
+    }
+}

@@ -13,8 +13,9 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-/// How often spools are looked at.
+/// How often spools are looked at, and how often whether there are any.
 const TICK: Duration = Duration::from_millis(50);
+const IDLE: Duration = Duration::from_millis(250);
 
 /// Bytes that are taken from a spool at once.
 const MOST_BYTES: usize = 1 << 20;
@@ -103,7 +104,8 @@ impl Shared {
                 say(format_args!("records stay in their spools: {error}"));
                 said = error;
             }
-            thread::sleep(TICK);
+            let idle = self.records().spools.is_empty();
+            thread::sleep(if idle { IDLE } else { TICK });
         }
         if let Err(error) = self.take_records() {
             say(format_args!("records stay in their spools: {error}"));
