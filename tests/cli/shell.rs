@@ -9,7 +9,9 @@ fn help_teaches_by_examples_and_names_the_exit_statuses() {
         assert!(said.out.contains(part), "{part}");
     }
     assert_eq!(said.status, 0);
-    for subcommand in ["run", "explain", "policy", "doctor", "bench", "completions", "man"] {
+    for subcommand in
+        ["run", "explain", "policy", "doctor", "bench", "completions", "man", "daemon", "audit"]
+    {
         let said = dewar(&[subcommand, "--help"]);
         assert!(said.out.contains(&format!("Usage: dewar {subcommand}")), "{subcommand}");
         assert_eq!(said.status, 0, "{subcommand}");

@@ -1,9 +1,9 @@
 //! The command line: subcommands, and what holds for all of them.
 
 use crate::{
-    bench::BenchArgs, completions::CompletionsArgs, doctor::DoctorArgs, explain::ExplainArgs,
-    grant::GrantArgs, man::ManArgs, plugin::PluginArgs, policy::PolicyArgs, ps::PsArgs,
-    revoke::RevokeArgs, run::RunArgs, top::TopArgs,
+    audit::AuditArgs, bench::BenchArgs, completions::CompletionsArgs, daemon::DaemonArgs,
+    doctor::DoctorArgs, explain::ExplainArgs, grant::GrantArgs, man::ManArgs, plugin::PluginArgs,
+    policy::PolicyArgs, ps::PsArgs, revoke::RevokeArgs, run::RunArgs, top::TopArgs,
 };
 use clap::{Parser, Subcommand};
 
@@ -44,8 +44,10 @@ pub(crate) enum Command {
     Revoke(RevokeArgs),
     Grant(GrantArgs),
     Explain(ExplainArgs),
+    Audit(AuditArgs),
     Policy(PolicyArgs),
     Plugin(PluginArgs),
+    Daemon(DaemonArgs),
     Doctor(DoctorArgs),
     Bench(BenchArgs),
     Completions(CompletionsArgs),

@@ -2,10 +2,12 @@
 #![forbid(unsafe_code)]
 
 mod amend;
+mod audit;
 mod bench;
 mod cli;
 mod completions;
 mod control;
+mod daemon;
 mod doctor;
 mod explain;
 mod failure;
@@ -43,9 +45,11 @@ fn dispatch(command: Command, inherited: Inherited) -> anyhow::Result<()> {
         Command::Revoke(args) => revoke::run(&args),
         Command::Grant(args) => grant::run(&args),
         Command::Explain(args) => explain::run(&args),
+        Command::Audit(args) => audit::run(&args),
         Command::Policy(args) => policy::run(&args),
         Command::Plugin(args) => plugin::run(&args),
         Command::Doctor(args) => doctor::run(&args),
+        Command::Daemon(args) => daemon::run(&args),
         Command::Bench(args) => bench::run(args),
         Command::Completions(args) => completions::run(&args),
         Command::Man(args) => man::run(&args),

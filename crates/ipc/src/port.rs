@@ -124,19 +124,34 @@ impl Port {
     ///
     /// [`ConnectError`].
     pub fn connect(path: &Path, transport: Transport) -> Result<Self, ConnectError> {
+        Self::connect_within(path, transport, TIMEOUT)
+    }
+
+    /// As [`Port::connect`], within `timeout`.
+    ///
+    /// # Errors
+    ///
+    /// [`ConnectError`].
+    pub fn connect_within(
+        path: &Path,
+        transport: Transport,
+        timeout: Duration,
+    ) -> Result<Self, ConnectError> {
         let fd =
             socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
                 .map_err(io::Error::from)?;
-        set_socket_timeout(&fd, Timeout::Send, Some(TIMEOUT)).map_err(io::Error::from)?;
+        set_socket_timeout(&fd, Timeout::Send, Some(timeout)).map_err(io::Error::from)?;
         let address = SocketAddrUnix::new(path).map_err(io::Error::from)?;
         connect(&fd, &address).map_err(io::Error::from)?;
         let (mut socket, mut body) = (Socket::new(Arc::new(fd), None), Body::default());
-        let memory = greet(&mut socket, transport, &mut body).map_err(|error| match error {
-            Refused::Status(Status::Denied) => ConnectError::Denied,
-            Refused::Status(Status::Busy) => ConnectError::Busy,
-            Refused::Link(LinkError::Io(error)) => ConnectError::Io(error),
-            Refused::Status(_) | Refused::Link(_) => ConnectError::NoPort,
-        })?;
+        let until = Deadline::after(Some(timeout));
+        let memory =
+            greet(&mut socket, transport, &mut body, &until).map_err(|error| match error {
+                Refused::Status(Status::Denied) => ConnectError::Denied,
+                Refused::Status(Status::Busy) => ConnectError::Busy,
+                Refused::Link(LinkError::Io(error)) => ConnectError::Io(error),
+                Refused::Status(_) | Refused::Link(_) => ConnectError::NoPort,
+            })?;
         let link = match memory {
             Some(memory) => {
                 let shared = Shared::map(memory.as_fd()).map_err(|_| ConnectError::NoPort)?;
@@ -236,13 +251,13 @@ fn greet(
     socket: &mut Socket,
     transport: Transport,
     body: &mut Body,
+    until: &Deadline,
 ) -> Result<Option<OwnedFd>, Refused> {
-    let until = Deadline::after(Some(TIMEOUT));
     let greeting = Message { seq: 1, word: transport as u32, body: GREETING, descriptors: &[] };
     // Who refuses us may have closed already; its reason still lies there.
-    let sent = socket.send(&greeting, &until);
+    let sent = socket.send(&greeting, until);
     let mut descriptors = Vec::new();
-    let head = match socket.receive(Wanted::Only(1), body, &mut descriptors, &until) {
+    let head = match socket.receive(Wanted::Only(1), body, &mut descriptors, until) {
         Ok(head) => head,
         Err(error) => return Err(sent.err().unwrap_or(error).into()),
     };

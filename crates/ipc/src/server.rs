@@ -8,7 +8,8 @@ use rustix::{
     io::Errno,
     net::{
         AddressFamily, Shutdown, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind,
-        listen, shutdown, socket_with, sockopt::set_socket_passcred,
+        listen, shutdown, socket_with,
+        sockopt::{set_socket_passcred, socket_type},
     },
 };
 use std::{
@@ -35,7 +36,8 @@ const RESPITE: Duration = Duration::from_millis(50);
 /// A service's port, at a path.
 pub struct Server {
     listener: OwnedFd,
-    path: PathBuf,
+    /// What is removed with the server; `None` where somebody else keeps the socket.
+    path: Option<PathBuf>,
     access: Access,
     max_sessions: usize,
     sessions: Mutex<Vec<Weak<OwnedFd>>>,
@@ -51,19 +53,30 @@ impl Server {
     pub fn bind(path: &Path, access: Access) -> io::Result<Self> {
         let flags = SocketFlags::CLOEXEC;
         let listener = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
+        bind(&listener, &SocketAddrUnix::new(path)?)?;
+        Self::listen(listener, Some(path.to_owned()), access)
+    }
+
+    /// Listens on a socket that somebody else has bound and keeps, as a service manager does. It must be a unix socket
+    /// of packets (`SOCK_SEQPACKET`).
+    ///
+    /// # Errors
+    ///
+    /// Whatever the system says; `InvalidInput` for a socket of another kind.
+    pub fn from_bound(listener: OwnedFd, access: Access) -> io::Result<Self> {
+        if socket_type(&listener)? != SocketType::SEQPACKET {
+            let message = "a port listens on a unix socket of packets (SOCK_SEQPACKET)";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+        }
+        Self::listen(listener, None, access)
+    }
+
+    fn listen(listener: OwnedFd, path: Option<PathBuf>, access: Access) -> io::Result<Self> {
         // Inherited by every connection, so that no packet is ever sent without its sender's identity.
         set_socket_passcred(&listener, true)?;
-        bind(&listener, &SocketAddrUnix::new(path)?)?;
-        let server = Self {
-            listener,
-            path: path.to_owned(),
-            access,
-            max_sessions: SESSIONS,
-            sessions: Mutex::default(),
-            stopped: AtomicBool::new(false),
-        };
-        listen(&server.listener, BACKLOG)?;
-        Ok(server)
+        listen(&listener, BACKLOG)?;
+        let (sessions, stopped) = (Mutex::default(), AtomicBool::new(false));
+        Ok(Self { listener, path, access, max_sessions: SESSIONS, sessions, stopped })
     }
 
     /// Takes that many connections at a time; whoever else comes is told that the service is busy.
@@ -97,6 +110,24 @@ impl Server {
     ///
     /// When it ends, if `service` has panicked; only that one session ended at once.
     pub fn serve(&self, service: impl Fn(Request<'_>) + Sync) -> io::Result<()> {
+        self.serve_sessions(|mut session| {
+            while let Ok(request) = session.recv(None) {
+                service(request);
+            }
+        })
+    }
+
+    /// As [`Server::serve`], for a service that keeps something for each client: `service` gets the session, and a
+    /// thread for as long as it likes.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Server::serve`].
+    ///
+    /// # Panics
+    ///
+    /// As for [`Server::serve`].
+    pub fn serve_sessions(&self, service: impl Fn(Session) + Sync) -> io::Result<()> {
         let service = &service;
         thread::scope(|scope| {
             loop {
@@ -107,10 +138,8 @@ impl Server {
                 };
                 let serve = move || {
                     // Whatever ends a session, it ends only this one.
-                    if let Ok(mut session) = self.admit(fd) {
-                        while let Ok(request) = session.recv(None) {
-                            service(request);
-                        }
+                    if let Ok(session) = self.admit(fd) {
+                        service(session);
                     }
                 };
                 if thread::Builder::new().spawn_scoped(scope, serve).is_err() {
@@ -170,7 +199,9 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         self.stop();
-        // If somebody else has removed it, all the better.
-        let _ = fs::remove_file(&self.path);
+        if let Some(path) = &self.path {
+            // If somebody else has removed it, all the better.
+            let _ = fs::remove_file(path);
+        }
     }
 }

@@ -68,21 +68,27 @@ pub(crate) struct Access {
     pub(crate) object: String,
 }
 
+/// Where records are written as decisions are made: before the program learns of them, a line of JSON each, in one
+/// `write`.
+pub struct Trail {
+    /// Takes the lines.
+    pub sink: Box<dyn Write + Send>,
+    /// Every decision; without it, denials that policy wants on record.
+    pub everything: bool,
+}
+
 /// Where records go.
 pub(crate) struct Audit {
     server: Arc<dyn SecurityServer>,
-    /// Every decision as it is made.
-    everything: Option<Mutex<Trail>>,
+    trails: Mutex<Vec<Trail>>,
+    /// Why one of them took no record, the first time.
+    failure: Mutex<Option<std::io::Error>>,
+    has_trails: bool,
+    wants_everything: bool,
     /// Denials, each kind once.
     denials: Mutex<HashMap<Key, Record>>,
     /// Denials beyond [`Audit::MOST`] kinds.
     dropped: AtomicU64,
-}
-
-/// Where every decision is written, and why that failed first.
-struct Trail {
-    sink: Box<dyn Write + Send>,
-    failed: Option<std::io::Error>,
 }
 
 type Key = (Question, AccessVector, String);
@@ -91,32 +97,47 @@ impl Audit {
     /// Kinds of denial kept in one run.
     const MOST: usize = 10_000;
 
-    pub(crate) fn new(
-        server: Arc<dyn SecurityServer>,
-        everything: Option<Box<dyn Write + Send>>,
-    ) -> Self {
-        let everything = everything.map(|sink| Mutex::new(Trail { sink, failed: None }));
-        Self { server, everything, denials: Mutex::default(), dropped: AtomicU64::new(0) }
+    pub(crate) fn new(server: Arc<dyn SecurityServer>, trails: Vec<Trail>) -> Self {
+        Self {
+            server,
+            has_trails: !trails.is_empty(),
+            wants_everything: trails.iter().any(|trail| trail.everything),
+            trails: Mutex::new(trails),
+            failure: Mutex::default(),
+            denials: Mutex::default(),
+            dropped: AtomicU64::new(0),
+        }
     }
 
     pub(crate) fn wants_everything(&self) -> bool {
-        self.everything.is_some()
+        self.wants_everything
     }
 
     pub(crate) fn record(&self, asker: Asker<'_>, access: &Access) {
         let denied = access.verdict.is_none_or(|verdict| !verdict.missing.is_empty());
-        if denied && !access.quiet && self.everything.is_none() && self.is_known(access) {
+        let kept = denied && !access.quiet;
+        let known = if kept { self.again(access) } else { None };
+        if known.is_some() && !self.has_trails {
             return;
         }
-        let record = self.describe(asker, access, denied);
-        if let Some(trail) = &self.everything {
-            let mut trail = trail.lock().unwrap_or_else(PoisonError::into_inner);
-            // A full disk must not stop the program; the denials themselves stay in memory.
-            let written = write_line(&mut *trail.sink, &record);
-            trail.failed = trail.failed.take().or(written.err());
-        }
-        if denied && !access.quiet {
+        let new = known.is_none();
+        let record = self.describe(asker, access, denied, known);
+        self.write(&record, kept);
+        if kept && new {
             self.keep(access, record);
+        }
+    }
+
+    fn write(&self, record: &Record, kept: bool) {
+        if !self.has_trails {
+            return;
+        }
+        let mut trails = self.trails.lock().unwrap_or_else(PoisonError::into_inner);
+        for trail in trails.iter_mut().filter(|trail| kept || trail.everything) {
+            // A full disk must not stop the program; the denials themselves stay in memory.
+            if let Err(error) = write_line(&mut *trail.sink, record) {
+                self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+            }
         }
     }
 
@@ -127,16 +148,22 @@ impl Audit {
         (denials, self.dropped.load(Ordering::Relaxed))
     }
 
-    /// Why some decision is missing from where every one is written, if one is.
+    /// Why some decision is missing from where it was to be written, if one is.
     pub(crate) fn failure(&self) -> Option<std::io::Error> {
-        let trail = self.everything.as_ref()?;
-        trail.lock().unwrap_or_else(PoisonError::into_inner).failed.take()
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    fn is_known(&self, access: &Access) -> bool {
+    /// Counts a denial that there was before under the same policy, and returns its explanation.
+    fn again(&self, access: &Access) -> Option<Explanation> {
         let mut denials = self.lock();
-        let known = denials.get_mut(&key(access));
-        known.map(|record| record.count += 1).is_some()
+        let seqno = access.verdict.map_or(0, |verdict| verdict.seqno.0);
+        let record = denials.get_mut(&key(access)).filter(|record| record.seqno == seqno)?;
+        record.count += 1;
+        if !self.has_trails {
+            return Some(Explanation::default());
+        }
+        let (rules, reason) = (record.rules.clone(), record.reason.clone());
+        Some(Explanation { rules, reason, would_allow: record.would_allow.clone() })
     }
 
     fn keep(&self, access: &Access, record: Record) {
@@ -145,22 +172,32 @@ impl Audit {
             self.dropped.fetch_add(1, Ordering::Relaxed);
             return;
         }
-        denials.entry(key(access)).and_modify(|kept| kept.count += 1).or_insert(record);
+        let before = denials.get(&key(access)).map_or(0, |kept| kept.count);
+        denials.insert(key(access), Record { count: before + 1, ..record });
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Key, Record>> {
         self.denials.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn describe(&self, asker: Asker<'_>, access: &Access, denied: bool) -> Record {
+    fn describe(
+        &self,
+        asker: Asker<'_>,
+        access: &Access,
+        denied: bool,
+        known: Option<Explanation>,
+    ) -> Record {
         let Access { question, requested, verdict, granted, .. } = *access;
         let identity = asker.caller.identity().cloned().unwrap_or_default();
         let context = |sid| self.server.sid_to_context(sid).unwrap_or_default();
         let names =
             |vector: AccessVector| vector.names(question.tclass).map(str::to_owned).collect();
         let missing = verdict.map_or(requested, |verdict| verdict.missing);
-        let explanation =
-            if denied { self.explain(question, missing) } else { Explanation::default() };
+        let explanation = match known {
+            Some(known) => known,
+            None if denied => self.explain(question, missing),
+            None => Explanation::default(),
+        };
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Record {
             time: now.as_secs_f64(),

@@ -31,7 +31,7 @@ mod run;
 mod socket;
 mod sys;
 
-pub use audit::{Record, visible};
+pub use audit::{Record, Trail, visible};
 pub use avc::Stats;
 pub use filter::Mode;
 pub use landlock::ABI;

@@ -3,7 +3,7 @@
 use crate::{
     Mode,
     arrange::Arrangement,
-    audit::{Audit, Record},
+    audit::{Audit, Record, Trail},
     file::KnownPaths,
     filter::{self, Traps},
     gate::{Bearing, Gate, View},
@@ -24,7 +24,6 @@ use landlock::{ABI, Access, AccessFs};
 use rustix::fs::{Mode as Permissions, OFlags};
 use std::{
     ffi::OsString,
-    io::Write,
     os::fd::OwnedFd,
     path::{Path, PathBuf},
     sync::Arc,
@@ -74,8 +73,8 @@ pub struct Job {
     pub hosts: Option<String>,
     /// Which object managers decide.
     pub enforce: Enforce,
-    /// Where every decision is written, a line of JSON each.
-    pub audit: Option<Box<dyn Write + Send>>,
+    /// Where decisions are written.
+    pub audit: Vec<Trail>,
     /// Called once the command runs, with a hold on the sandbox. It may start threads and must return soon.
     pub started: Option<Box<dyn FnOnce(Control) + Send>>,
 }
@@ -160,7 +159,7 @@ struct Prepared {
 /// [`RunError`]; nothing was run then, and nothing is left running.
 pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError> {
     let Job { enforce, audit, started: on_start, .. } = job;
-    let job = Job { audit: None, started: None, ..job };
+    let job = Job { audit: Vec::new(), started: None, ..job };
     let prepared = prepare(&job, &*server)?;
     // From a user namespace on, this process may not open that any more.
     let refusal = refusal().map_err(system("open /proc/self/io"))?;

@@ -186,3 +186,51 @@ fn a_denial_is_explained_by_the_rule_that_is_missing() {
     let explanation = server.explain(q, flask::perm::file::READ).unwrap();
     assert_eq!(explanation.rules, ["(allow a b (file (read)))    test.cil:1"]);
 }
+
+/// A server with a boolean, some SIDs, and a policy state that is not the first.
+fn used_server() -> Server {
+    let server = server("(boolean open false) (booleanif open (true (allow a b (file (read)))))");
+    for context in ["u:object_r:c", "u:r:a", "u:object_r:b"] {
+        sid(&server, context);
+    }
+    server.set_booleans(&[("open", true)]).unwrap();
+    server
+}
+
+#[test]
+fn a_restored_server_knows_the_same_sids_booleans_and_policy_state() {
+    let old = used_server();
+    let policy = old.engine().policy().clone();
+    let new = Server::restore(policy, &old.save()).unwrap();
+    assert_eq!(new.seqno(), old.seqno());
+    assert_eq!(new.save(), old.save());
+    assert_eq!(allowed(&new, "u:r:a", "u:object_r:b", Class::File), ["read"]);
+    for context in ["u:object_r:b", "u:r:a", "u:object_r:c"] {
+        assert_eq!(sid(&new, context), sid(&old, context));
+    }
+    assert_eq!(sid(&new, "u:object_r:x"), sid(&old, "u:object_r:x"), "the next one, too");
+}
+
+#[test]
+fn contexts_that_a_restored_policy_does_not_know_keep_their_sids() {
+    let mut saved = used_server().save();
+    let first = saved.contexts.len();
+    saved.contexts.extend(["u:object_r:gone_t".into(), "u:object_r:x".into()]);
+    let new = Server::restore(used_server().engine().policy().clone(), &saved).unwrap();
+    let gone = Sid::new(InitialSid::COUNT + first as u32 + 1).unwrap();
+    assert_eq!(new.sid_to_context(gone).as_deref(), Ok("u:object_r:gone_t"));
+    assert!(!new.is_valid(gone));
+    assert_eq!(new.contexts_after(gone.get()), ["u:object_r:x"]);
+}
+
+#[test]
+fn a_fork_changes_apart_from_its_origin() {
+    let old = used_server();
+    let fork = old.fork();
+    assert_eq!(fork.save(), old.save());
+    fork.set_booleans(&[("open", false)]).unwrap();
+    assert_eq!(allowed(&fork, "u:r:a", "u:object_r:b", Class::File), [""; 0]);
+    assert_eq!(allowed(&old, "u:r:a", "u:object_r:b", Class::File), ["read"]);
+    let next = sid(&fork, "u:r:b");
+    assert_eq!(old.sid_to_context(next), Err(flask::LabelError::UnknownSid(next)));
+}

@@ -176,7 +176,7 @@ pub(crate) fn once(
         private_tmp: false,
         hosts: None,
         enforce: Enforce::ALL,
-        audit: None,
+        audit: Vec::new(),
         started: Some(Box::new(started)),
     };
     Ok(monitor::run(job, server)?.outcome)

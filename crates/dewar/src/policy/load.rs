@@ -20,7 +20,7 @@ pub(super) struct PolicySource {
     booleans: Vec<(String, bool)>,
 }
 
-fn boolean(text: &str) -> Result<(String, bool), String> {
+pub(super) fn boolean(text: &str) -> Result<(String, bool), String> {
     match text.split_once('=') {
         Some((name, "on" | "true" | "1")) => Ok((name.to_owned(), true)),
         Some((name, "off" | "false" | "0")) => Ok((name.to_owned(), false)),

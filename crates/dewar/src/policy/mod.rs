@@ -9,6 +9,7 @@ mod load;
 mod profiles;
 mod query;
 mod replace;
+mod set;
 mod show;
 
 use crate::output;
@@ -46,6 +47,7 @@ enum Action {
     Export(export::ExportArgs),
     Load(replace::LoadArgs),
     History(history::HistoryArgs),
+    Set(set::SetArgs),
 }
 
 /// Carries out `dewar policy`.
@@ -64,5 +66,6 @@ pub(crate) fn run(args: &PolicyArgs) -> anyhow::Result<()> {
         Action::Export(args) => export::run(args),
         Action::Load(args) => replace::run(args),
         Action::History(args) => history::run(args),
+        Action::Set(args) => set::run(args),
     }
 }

@@ -1,6 +1,6 @@
 //! The arguments of `dewar run`.
 
-use super::RunRequest;
+use super::{RunRequest, UseDaemon};
 use clap::{Args, ValueEnum};
 use monitor::{Enforce, Mode};
 use std::{ffi::OsString, path::PathBuf};
@@ -50,6 +50,22 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "FILE")]
     audit: Option<PathBuf>,
 
+    /// Let a daemon decide, and fail if none answers [default: use one if it is there]
+    #[arg(long, conflicts_with = "no_daemon")]
+    daemon: bool,
+
+    /// Decide without a daemon, and stay out of its journal
+    #[arg(long)]
+    no_daemon: bool,
+
+    /// What goes into the journal of the daemon
+    #[arg(long, value_name = "WHAT", default_value = "denials", conflicts_with = "no_daemon")]
+    record: RecordName,
+
+    /// CIL text that is part of the policy: rules, or booleans to change by `dewar policy set` (may be repeated)
+    #[arg(long, value_name = "FILE")]
+    cil: Vec<PathBuf>,
+
     /// Print the summary at the end as JSON
     #[arg(long)]
     json: bool,
@@ -93,6 +109,15 @@ fn name(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
+/// What the journal gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum RecordName {
+    /// Denials
+    Denials,
+    /// Every decision
+    All,
+}
+
 /// Reads `--enforce`.
 fn enforce(text: &str) -> Result<Enforce, String> {
     match text {
@@ -127,6 +152,13 @@ impl From<RunArgs> for RunRequest {
             workspace: args.workspace.unwrap_or_else(|| ".".into()),
             stats: args.stats,
             audit: args.audit,
+            daemon: match (args.daemon, args.no_daemon) {
+                (true, _) => UseDaemon::Insist,
+                (_, true) => UseDaemon::No,
+                _ => UseDaemon::IfThere,
+            },
+            record_all: args.record == RecordName::All,
+            cil: args.cil,
             allow_degraded: args.allow_degraded,
             without: args.without,
             enforce: args.enforce,

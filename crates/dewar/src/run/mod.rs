@@ -4,6 +4,7 @@ mod args;
 mod journal;
 mod owner;
 mod prepare;
+mod serving;
 mod summary;
 
 use crate::{
@@ -15,13 +16,20 @@ use anyhow::bail;
 use monitor::launch::{Inherited, Outcome};
 use monitor::layers::Probe;
 use monitor::{Enforce, Mode};
-use std::{ffi::OsString, path::PathBuf, sync::Arc};
+use serving::Serving;
+use std::{
+    ffi::OsString,
+    hash::{BuildHasher as _, RandomState},
+    path::PathBuf,
+    sync::Arc,
+};
 
 use owner::{Facts, Owner};
 
 pub(crate) use args::RunArgs;
 pub(crate) use journal::{Decisions, Denial, Journal, RunRecord, state_directory};
 pub(crate) use owner::domain_of;
+pub(crate) use serving::UseDaemon;
 
 /// What the command line asked for.
 pub(crate) struct RunRequest {
@@ -37,6 +45,12 @@ pub(crate) struct RunRequest {
     pub(crate) stats: bool,
     /// Where every decision goes: a file, or `-` for standard error.
     pub(crate) audit: Option<PathBuf>,
+    /// Whether a daemon decides.
+    pub(crate) daemon: UseDaemon,
+    /// The journal of the daemon gets every decision, not only denials.
+    pub(crate) record_all: bool,
+    /// CIL files that are part of the policy.
+    pub(crate) cil: Vec<PathBuf>,
     /// Runs although something asked for cannot be enforced here.
     pub(crate) allow_degraded: bool,
     /// Layers to do without, as if this machine lacked them.
@@ -56,34 +70,41 @@ pub(crate) fn run(request: &RunRequest, inherited: Inherited) -> anyhow::Result<
     // A child process tries the layers of protection while this one compiles.
     let probe = Probe::start();
     let profile = prepare::profile(request, &probe)?;
-    let server =
-        security_server::Server::from_cil(&[(prepare::POLICY_NAME, &profile.compiled.cil)])?;
-    let protection = prepare::protection(request, &profile, probe)?;
     insist_on_name(request)?;
-    let (journal, endpoint, server) = (Journal::open(), Endpoint::bind(), Arc::new(server));
+    let endpoint = Endpoint::bind();
+    let id = endpoint.as_ref().map_or_else(|_| new_id(), |endpoint| endpoint.id().to_owned());
+    let (serving, trail) = Serving::begin(request, &profile, &id)?;
+    let protection = prepare::protection(request, &profile, probe)?;
+    let journal = Journal::open();
     let mut job = prepare::job(request, &profile, &protection, inherited)?;
+    job.audit.extend(trail);
     let command: Vec<String> =
         request.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
-    let id = endpoint.as_ref().map(Endpoint::id).unwrap_or_default().to_owned();
     let facts = Facts {
         status: owner::status(&id, request.name.clone(), command, &profile.variables),
         undecided: job.enforce != Enforce::ALL,
     };
-    let owner = Owner::new(Arc::clone(&server), facts, &profile);
-    let owner = Arc::new(owner);
-    match &endpoint {
-        Ok(endpoint) => {
-            let (serve, begin) = (endpoint.starter(Arc::clone(&owner)), Arc::clone(&owner));
-            job.started = Some(Box::new(move |control| {
-                begin.begin(control.clone());
-                serve(control);
-            }));
+    let owner = Arc::new(Owner::new(serving.decider(), facts, &profile));
+    let (begin, follow) = (Arc::clone(&owner), serving.follower());
+    let serve = endpoint.as_ref().map(|endpoint| endpoint.starter(Arc::clone(&owner)));
+    let serve = match serve {
+        Ok(serve) => Some(serve),
+        Err(error) => {
+            tell!("dewar: this run cannot be asked or changed: {error:#}");
+            None
         }
-        Err(error) => tell!("dewar: this run cannot be asked or changed: {error:#}"),
-    }
-    let report = monitor::run(job, server)?;
+    };
+    job.started = Some(Box::new(move |control| {
+        begin.begin(control.clone());
+        follow(control.clone());
+        if let Some(serve) = serve {
+            serve(control);
+        }
+    }));
+    let report = monitor::run(job, Arc::clone(&serving.server))?;
     // Waits for changes under way, which belong to the record.
     drop(endpoint);
+    serving.end();
     let names = (id.as_str(), profile.compiled.name.as_str());
     let record = RunRecord::new(request, names, &report, &owner.history());
     let kept = journal.and_then(|journal| journal.keep(&record));
@@ -112,4 +133,11 @@ fn insist_on_name(request: &RunRequest) -> anyhow::Result<()> {
         bail!(Usage(format!("run {} is called `{name}` already", run.status.id)));
     }
     Ok(())
+}
+
+/// A name for a run: twelve digits that no other run has.
+fn new_id() -> String {
+    // Its keys are random.
+    let random = RandomState::new().hash_one(std::process::id());
+    format!("{:012x}", random >> 16)
 }

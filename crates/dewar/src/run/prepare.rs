@@ -5,7 +5,7 @@ use crate::{output::tell, surroundings};
 use anyhow::{Context as _, bail};
 use monitor::launch::{Inherited, Limits, Namespaces};
 use monitor::layers::{Layers, Probe};
-use monitor::{ABI, Job, Mode};
+use monitor::{ABI, Job, Mode, Trail};
 use profile::{Compiled, Documents, Source, Variables};
 use std::{ffi::OsString, fs::File, io::Write, path::Path, sync::Arc};
 
@@ -157,7 +157,7 @@ pub(super) fn job(
         private_tmp: protection.namespaces.mount,
         hosts: hosts(compiled, protection.namespaces),
         enforce: request.enforce,
-        audit: request.audit.as_deref().map(audit).transpose()?,
+        audit: request.audit.as_deref().map(audit).transpose()?.into_iter().collect(),
         started: None,
     })
 }
@@ -190,12 +190,14 @@ fn hosts(compiled: &Compiled, namespaces: Namespaces) -> Option<String> {
     Some(std::fs::read_to_string("/etc/hosts").unwrap_or_default() + "\n" + &lines)
 }
 
-fn audit(path: &Path) -> anyhow::Result<Box<dyn Write + Send>> {
-    if path == Path::new("-") {
-        return Ok(Box::new(std::io::stderr()));
-    }
-    let file = File::options().create(true).append(true).open(path);
-    Ok(Box::new(
-        file.with_context(|| format!("cannot write the audit trail to `{}`", path.display()))?,
-    ))
+fn audit(path: &Path) -> anyhow::Result<Trail> {
+    let sink: Box<dyn Write + Send> = if path == Path::new("-") {
+        Box::new(std::io::stderr())
+    } else {
+        let file = File::options().create(true).append(true).open(path);
+        Box::new(
+            file.with_context(|| format!("cannot write the audit trail to `{}`", path.display()))?,
+        )
+    };
+    Ok(Trail { sink, everything: true })
 }

@@ -1,6 +1,6 @@
 //! What `dewar run` says at the end, on standard error.
 
-use super::{RunRecord, RunRequest};
+use super::{RunRecord, RunRequest, journal::Decisions};
 use crate::output::tell;
 use monitor::visible;
 
@@ -13,6 +13,9 @@ pub(super) fn print(request: &RunRequest, record: &RunRecord) {
     }
     if request.stats {
         tell!("{}", decisions(record));
+        let sum = |count: fn(&Decisions) -> u64| record.decisions.iter().map(count).sum::<u64>();
+        let (server, all) = (sum(|row| row.server), sum(|row| row.queries));
+        tell!("security server reached by {server} of {all} queries");
     }
     if let Some(denial) = record.denials.first() {
         let count = record.denied();

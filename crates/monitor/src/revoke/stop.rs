@@ -35,7 +35,7 @@ struct Thread {
 }
 
 impl<'a> Stopped<'a> {
-    /// Stops all threads of the sandbox but those that cannot stop, which are [`Stopped::late`].
+    /// Stops all threads of the sandbox but those that cannot stop now, which stop before their next instruction.
     pub(super) fn all(gate: &'a Gate) -> Result<Self> {
         let mut stopped = Self { gate, threads: HashMap::new(), refused: BTreeSet::new() };
         // While one runs it can make others; when none does, the list is complete.

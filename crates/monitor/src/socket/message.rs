@@ -5,7 +5,10 @@ use crate::{
     gate::{Answer, Asker, Outcome},
     sys,
 };
-use rustix::io::{Errno, Result};
+use rustix::{
+    io::{Errno, Result},
+    net::{SocketType, sockopt::socket_type},
+};
 use std::os::fd::AsFd;
 
 /// As much as one call sends on a program's behalf; a stream's sender goes on with the rest.
@@ -102,6 +105,10 @@ fn send(
     flags: i32,
 ) -> Result<usize> {
     let socket = Socket::of(asker, asker.caller.int(0))?;
+    if socket.family == libc::AF_UNIX && socket_type(&socket.fd)? == SocketType::SEQPACKET {
+        // Ports know a client by who sent the packet: it must not be the monitor. write and send still do.
+        return Err(Errno::OPNOTSUPP);
+    }
     if socket.family == libc::AF_UNIX && !control.is_empty() {
         // Descriptors and credentials in it are the program's, not the monitor's.
         return Err(Errno::OPNOTSUPP);

@@ -1,13 +1,13 @@
 //! The small Dewar that the tests start.
 
 use monitor::launch::{Inherited, Namespaces};
-use monitor::{ABI, Control, Enforce, Job, Manner, Mode, layers::Layers};
+use monitor::{ABI, Control, Enforce, Job, Manner, Mode, Trail, layers::Layers};
 use profile::{Compiled, Source, Variables, load};
 use security_server::Server;
 use std::{
     ffi::OsString,
     fs::File,
-    io::Write,
+    io::Write as _,
     path::Path,
     sync::Arc,
     time::{Duration, SystemTime, UNIX_EPOCH},
@@ -59,7 +59,10 @@ pub(crate) fn main(mut arguments: impl Iterator<Item = OsString>) -> ! {
         private_tmp: false,
         hosts: None,
         enforce: Enforce::ALL,
-        audit: audit.map(|file| Box::new(file) as Box<dyn Write + Send>),
+        audit: audit
+            .map(|file| Trail { sink: Box::new(file), everything: true })
+            .into_iter()
+            .collect(),
         started: Some(Box::new(started)),
     };
     match monitor::run(job, server) {

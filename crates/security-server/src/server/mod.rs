@@ -1,6 +1,7 @@
 //! The security server: a policy that can be replaced while it answers.
 
 mod mapping;
+mod saved;
 mod sids;
 
 use crate::cil::{self, PolicyErrors};
@@ -13,6 +14,7 @@ use flask::{
     PortRule, Question, SecurityServer, Seqno, Sid, Unreachable,
 };
 use mapping::Mapping;
+pub use saved::Saved;
 use sids::SidTable;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -78,12 +80,7 @@ impl Server {
     pub fn new(policy: Policy) -> Result<Self, LoadError> {
         let mapping = Arc::new(Mapping::new(&policy)?);
         let sids = Arc::new(SidTable::new(&policy));
-        let state = State { engine: Engine::new(policy), mapping, sids, seqno: Seqno(1) };
-        Ok(Self {
-            state: ArcSwap::from_pointee(state),
-            before: ArcSwapOption::empty(),
-            changes: Mutex::new(()),
-        })
+        Ok(Self::at(State { engine: Engine::new(policy), mapping, sids, seqno: Seqno(1) }))
     }
 
     /// Replaces the policy, at once for everyone. SIDs stay; those whose context the new policy does not know

@@ -39,19 +39,33 @@ impl SidTable {
     /// The same SIDs under another policy: contexts that it does not know become invalid, and valid again when a
     /// later policy knows them.
     pub(super) fn converted(&self, old: &Policy, new: &Policy) -> Self {
-        let table = Self::new(new);
-        for (_, label) in self.labels.iter().skip(InitialSid::COUNT as usize) {
-            let text: Box<str> = match label {
-                Label::Valid(context) => old.format_context(context).into(),
-                Label::Invalid(text) => text.clone(),
-                Label::Unset => "".into(),
-            };
-            table.push(match new.parse_context(&text) {
+        Self::with_contexts(new, self.contexts(old, InitialSid::COUNT).iter())
+    }
+
+    /// The initial SIDs of `policy`, and behind them one for each context, in that order.
+    pub(super) fn with_contexts(
+        policy: &Policy,
+        contexts: impl Iterator<Item = impl AsRef<str>>,
+    ) -> Self {
+        let table = Self::new(policy);
+        for text in contexts {
+            table.push(match policy.parse_context(text.as_ref()) {
                 Ok(context) => Label::Valid(context),
-                Err(_) => Label::Invalid(text),
+                Err(_) => Label::Invalid(text.as_ref().into()),
             });
         }
         table
+    }
+
+    /// The contexts of all SIDs with a greater number than `after`, in order.
+    pub(super) fn contexts(&self, policy: &Policy, after: u32) -> Vec<String> {
+        let labels = self.labels.iter().skip(after as usize);
+        let text = |label: &Label| match label {
+            Label::Valid(context) => policy.format_context(context),
+            Label::Invalid(text) => text.to_string(),
+            Label::Unset => String::new(),
+        };
+        labels.map(|(_, label)| text(label)).collect()
     }
 
     /// Numbers one more label. A context that has a SID already keeps the first one.

@@ -8,13 +8,15 @@ mod end;
 mod possible;
 mod way_back;
 
-use super::prepare::{POLICY_NAME, Profile};
+use super::{
+    prepare::Profile,
+    serving::{Decider, Prepared},
+};
 use crate::control::{Change, Counters, Outcome, Reply, Request, Service, Status};
 use crate::run::journal::decisions;
 use monitor::{Control, Manner, Receipt, visible};
 use possible::{FAST, Families, families, takes_reading};
 use profile::{Amendment, Compiled, Documents, ProfileErrors, Variables};
-use security_server::{Server, cil, policy::Policy};
 use std::{
     collections::{BTreeMap, VecDeque},
     io,
@@ -44,7 +46,7 @@ pub(super) struct Facts {
 
 /// See the module.
 pub(super) struct Owner {
-    server: Arc<Server>,
+    decider: Decider,
     facts: Facts,
     control: OnceLock<Control>,
     /// Whether any domain could make such a socket when the run started: the filter guards no others.
@@ -70,7 +72,7 @@ struct Terms {
 
 impl Owner {
     /// The owner of what a run starts with.
-    pub(super) fn new(server: Arc<Server>, facts: Facts, profile: &Profile) -> Self {
+    pub(super) fn new(decider: Decider, facts: Facts, profile: &Profile) -> Self {
         let (documents, compiled) = (profile.documents.clone(), Arc::clone(&profile.compiled));
         let named = compiled.hosts.iter().filter_map(|host| match &host.host {
             profile::Host::Name(name) => {
@@ -82,7 +84,7 @@ impl Owner {
         let policies = VecDeque::from([(0, Arc::clone(&compiled))]);
         let state = State { terms, compiled, policies, changes: Vec::new() };
         let families = families(&state.compiled.cil);
-        Self { server, facts, control: OnceLock::new(), families, state: Mutex::new(state) }
+        Self { decider, facts, control: OnceLock::new(), families, state: Mutex::new(state) }
     }
 
     /// The sandbox runs.
@@ -150,7 +152,7 @@ impl Owner {
         Reply::Done(change)
     }
 
-    fn compile(&self, terms: &Terms) -> Result<(Arc<Compiled>, Policy), String> {
+    fn compile(&self, terms: &Terms) -> Result<(Arc<Compiled>, Prepared), String> {
         let unknown = || io::Error::other("it was not resolved");
         let mut resolver = |name: &str| terms.hosts.get(name).cloned().ok_or_else(unknown);
         let variables = &self.facts.status.variables;
@@ -162,8 +164,8 @@ impl Owner {
             ));
         }
         // A mistake here is one of the compiler of profiles; the running policy stays.
-        let policy = cil::compile(&[(POLICY_NAME, &compiled.cil)])
-            .map_err(|errors| format!("the new policy is unusable: {errors}"))?;
+        let policy = self.decider.compile(&compiled.cil);
+        let policy = policy.map_err(|errors| format!("the new policy is unusable: {errors}"))?;
         Ok((Arc::new(compiled), policy))
     }
 
@@ -171,13 +173,13 @@ impl Owner {
         &self,
         state: &mut State,
         control: &Control,
-        (compiled, policy): (Arc<Compiled>, Policy),
+        (compiled, policy): (Arc<Compiled>, Prepared),
         terms: Terms,
         manner: Manner,
     ) -> Result<Receipt, String> {
         let way_back =
             WayBack { owner: self, control, former: &state.compiled.clone(), armed: true };
-        self.server.reload(policy).map_err(|error| error.to_string())?;
+        self.decider.load(policy)?;
         let receipt = control.apply(manner).map_err(|error| error.to_string())?;
         way_back.disarm();
         if state.policies.len() >= MOST_POLICIES {

@@ -1,9 +1,8 @@
 //! The way back from a change that failed, or panicked, halfway.
 
-use super::{Owner, POLICY_NAME};
+use super::Owner;
 use monitor::{Control, Manner};
 use profile::Compiled;
-use security_server::cil;
 
 /// Puts the former policy in force again, unless it is told that the new one is.
 pub(super) struct WayBack<'a> {
@@ -20,8 +19,8 @@ impl WayBack<'_> {
     }
 
     fn go(&self) -> Result<(), String> {
-        let policy = cil::compile(&[(POLICY_NAME, &self.former.cil)]).map_err(|e| e.to_string())?;
-        self.owner.server.reload(policy).map_err(|error| error.to_string())?;
+        let decider = &self.owner.decider;
+        decider.load(decider.compile(&self.former.cil)?)?;
         self.control.apply(Manner::Repair).map(drop).map_err(|error| error.to_string())
     }
 }

@@ -1,0 +1,205 @@
+//! A security server that the daemon serves: what it gives out is kept before anybody hears of it.
+
+use crate::{
+    protocol::Policy,
+    state::{SavedServer, State, StateError},
+};
+use flask::{
+    AccessVector, Decision, Explanation, InitialSid, LabelError, LabelRules, Question,
+    SecurityServer, Seqno, Sid, Unreachable,
+};
+use security_server::{LoadError, PolicyErrors, Server, UnknownBoolean, cil, policy};
+use server_port::Members;
+use std::sync::{
+    Arc, Mutex, MutexGuard, PoisonError,
+    atomic::{AtomicBool, AtomicU32, Ordering},
+};
+
+/// See the file.
+pub(crate) struct Hosted {
+    pub(crate) id: i64,
+    pub(crate) digest: Mutex<[u8; 32]>,
+    /// As its policy is at the beginning: other runs with the same may use it, too.
+    pub(crate) shared: AtomicBool,
+    pub(crate) members: Arc<Members>,
+    server: Server,
+    state: Arc<State>,
+    /// The last SID whose context is kept.
+    kept: AtomicU32,
+    /// Held by whoever keeps contexts, and by whoever changes the policy.
+    keeping: Mutex<()>,
+    changing: Mutex<()>,
+}
+
+/// Why a policy is not served, or not changed. What was before stays in force.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum HostError {
+    #[error("the policy cannot be read")]
+    Unreadable,
+    #[error("{0}")]
+    Policy(#[from] PolicyErrors),
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    #[error(transparent)]
+    Boolean(#[from] UnknownBoolean),
+    #[error(transparent)]
+    State(#[from] StateError),
+}
+
+fn compile(bytes: &[u8]) -> Result<policy::Policy, HostError> {
+    let policy = Policy::from_bytes(bytes).ok_or(HostError::Unreadable)?;
+    Ok(cil::compile(&policy.files)?)
+}
+
+impl Hosted {
+    /// Serves a policy that was not served before.
+    pub(crate) fn new(
+        state: &Arc<State>,
+        digest: [u8; 32],
+        bytes: &[u8],
+    ) -> Result<Arc<Self>, HostError> {
+        let server = Server::new(compile(bytes)?)?;
+        let saved = server.save();
+        let id = state.add_server((digest, bytes), true, &saved)?;
+        Ok(Self::make(state, id, digest, true, server))
+    }
+
+    /// Serves what was served before the daemon ended.
+    pub(crate) fn restore(state: &Arc<State>, kept: &SavedServer) -> Result<Arc<Self>, HostError> {
+        let server = Server::restore(compile(&kept.policy)?, &kept.saved)?;
+        Ok(Self::make(state, kept.id, kept.digest, kept.shared, server))
+    }
+
+    /// The same for `run` alone.
+    pub(crate) fn fork(&self, run: &str) -> Result<Arc<Self>, HostError> {
+        let digest = *self.digest();
+        let server = self.server.fork();
+        let id = self.state.fork_server(digest, &server.save(), run)?;
+        Ok(Self::make(&self.state, id, digest, false, server))
+    }
+
+    fn make(
+        state: &Arc<State>,
+        id: i64,
+        digest: [u8; 32],
+        shared: bool,
+        server: Server,
+    ) -> Arc<Self> {
+        let saved = server.save();
+        Arc::new(Self {
+            id,
+            digest: Mutex::new(digest),
+            shared: AtomicBool::new(shared),
+            members: Members::new(saved.seqno),
+            server,
+            state: Arc::clone(state),
+            kept: AtomicU32::new(InitialSid::COUNT + saved.contexts.len() as u32),
+            keeping: Mutex::new(()),
+            changing: Mutex::new(()),
+        })
+    }
+
+    pub(crate) fn digest(&self) -> MutexGuard<'_, [u8; 32]> {
+        self.digest.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Every boolean.
+    pub(crate) fn booleans(&self) -> Vec<(String, bool)> {
+        self.server.save().booleans
+    }
+
+    /// The policy state in force.
+    pub(crate) fn state_number(&self) -> Seqno {
+        self.server.seqno().unwrap_or_default()
+    }
+
+    /// Held over a change and until every member has applied it: changes come one after the other.
+    pub(crate) fn change(&self) -> MutexGuard<'_, ()> {
+        self.changing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes booleans. The caller holds [`Hosted::change`].
+    pub(crate) fn set_booleans(&self, booleans: &[(String, bool)]) -> Result<Seqno, HostError> {
+        let engine = self.server.engine();
+        let known = |name: &str| engine.policy().booleans.contains_key(name);
+        if let Some((name, _)) = booleans.iter().find(|(name, _)| !known(name)) {
+            return Err(UnknownBoolean(name.clone()).into());
+        }
+        let next = Seqno(self.state_number().0 + 1);
+        self.shared.store(false, Ordering::Release);
+        self.state.set_booleans(self.id, next, booleans)?;
+        let booleans: Vec<_> = booleans.iter().map(|(name, on)| (name.as_str(), *on)).collect();
+        Ok(self.server.set_booleans(&booleans)?)
+    }
+
+    /// Replaces the policy. The caller holds [`Hosted::change`].
+    pub(crate) fn set_policy(&self, bytes: &[u8]) -> Result<Seqno, HostError> {
+        let policy = compile(bytes)?;
+        // Whatever it would be refused for is found before anything is kept.
+        Server::new(policy.clone())?;
+        let digest = Policy::digest(bytes);
+        let next = Seqno(self.state_number().0 + 1);
+        self.shared.store(false, Ordering::Release);
+        self.state.set_policy(self.id, next, digest, bytes)?;
+        *self.digest() = digest;
+        Ok(self.server.reload(policy)?)
+    }
+
+    /// Keeps the contexts of all SIDs that were given out so far.
+    fn keep(&self) -> Result<(), Unreachable> {
+        let _keeping = self.keeping.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = self.kept.load(Ordering::Acquire);
+        let contexts = self.server.contexts_after(kept);
+        self.state.add_contexts(self.id, kept, &contexts).map_err(|_| Unreachable)?;
+        self.kept.store(kept + contexts.len() as u32, Ordering::Release);
+        Ok(())
+    }
+
+    fn kept(&self, sid: Result<Sid, LabelError>) -> Result<Sid, LabelError> {
+        let sid = sid?;
+        if sid.get() > self.kept.load(Ordering::Acquire) {
+            self.keep()?;
+        }
+        Ok(sid)
+    }
+}
+
+impl SecurityServer for Hosted {
+    fn seqno(&self) -> Result<Seqno, Unreachable> {
+        self.server.seqno()
+    }
+
+    fn compute_av(&self, q: Question) -> Result<Decision, Unreachable> {
+        self.server.compute_av(q)
+    }
+
+    fn compute_av_before(&self, q: Question) -> Result<Decision, Unreachable> {
+        self.server.compute_av_before(q)
+    }
+
+    fn compute_create(&self, q: Question, name: Option<&str>) -> Result<Sid, LabelError> {
+        self.kept(self.server.compute_create(q, name))
+    }
+
+    fn compute_member(&self, q: Question) -> Result<Sid, LabelError> {
+        self.kept(self.server.compute_member(q))
+    }
+
+    fn context_to_sid(&self, context: &str) -> Result<Sid, LabelError> {
+        self.kept(self.server.context_to_sid(context))
+    }
+
+    fn sid_to_context(&self, sid: Sid) -> Result<String, LabelError> {
+        self.server.sid_to_context(sid)
+    }
+
+    fn label_rules(&self) -> Result<LabelRules, Unreachable> {
+        let rules = self.server.label_rules()?;
+        self.keep()?;
+        Ok(rules)
+    }
+
+    fn explain(&self, q: Question, requested: AccessVector) -> Result<Explanation, Unreachable> {
+        self.server.explain(q, requested)
+    }
+}

@@ -1,0 +1,367 @@
+//! The journal: audit records of all runs, in SQLite.
+//!
+//! Records come from spools, a batch in a transaction that also keeps how far the spool was taken, so that each is
+//! there once, whoever is killed in between. What could not be kept has an entry of its own that says how many
+//! records it stands for.
+
+use crate::{protocol::NewRun, spool::Batch, state};
+use rusqlite::{Connection, OpenFlags, OptionalExtension as _, params};
+use serde::Deserialize;
+use std::{path::Path, time::Duration};
+
+/// The journal cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+#[error("the journal: {0}")]
+pub struct JournalError(#[from] rusqlite::Error);
+
+type Result<T> = std::result::Result<T, JournalError>;
+
+const SCHEMA: &str = "
+    CREATE TABLE IF NOT EXISTS runs (
+        id TEXT PRIMARY KEY, uid INTEGER NOT NULL, command TEXT NOT NULL, profile TEXT NOT NULL,
+        time REAL NOT NULL, at INTEGER NOT NULL, dropped INTEGER NOT NULL, ended INTEGER NOT NULL);
+    CREATE TABLE IF NOT EXISTS records (
+        id INTEGER PRIMARY KEY AUTOINCREMENT, run TEXT NOT NULL, time REAL NOT NULL, granted INTEGER NOT NULL,
+        domain TEXT NOT NULL, object TEXT NOT NULL, lost INTEGER NOT NULL, record TEXT NOT NULL);
+    CREATE TABLE IF NOT EXISTS rotated (
+        one INTEGER PRIMARY KEY CHECK (one = 1), records INTEGER NOT NULL, until REAL NOT NULL);
+";
+
+/// See the file.
+pub struct Journal {
+    db: Connection,
+    most_bytes: u64,
+}
+
+/// One entry.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    /// Its number; later entries have greater ones.
+    pub id: i64,
+    /// The run.
+    pub run: String,
+    /// Seconds since 1970.
+    pub time: f64,
+    /// How many records are missing here; 0 for a record.
+    pub lost: u64,
+    /// The record as a line of JSON, or why records are missing.
+    pub record: String,
+}
+
+/// A run that the journal knows.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunEntry {
+    /// Its name.
+    pub id: String,
+    /// Its command.
+    pub command: String,
+    /// Its profile.
+    pub profile: String,
+    /// When it began, in seconds since 1970.
+    pub time: f64,
+}
+
+/// Which entries to find. Gaps are found by run and time only.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Filter {
+    /// Of runs whose name begins so.
+    pub run: Option<String>,
+    /// Of subjects of this domain: a type.
+    pub domain: Option<String>,
+    /// About objects that match, in the manner of a shell: `*`, `?`, `[…]`; `*` matches `/` too.
+    pub object: Option<String>,
+    /// Not before that many seconds since 1970.
+    pub since: Option<f64>,
+    /// Denials only.
+    pub denied: bool,
+}
+
+/// What the journal reads of a record.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Columns {
+    time: f64,
+    granted: bool,
+    scontext: String,
+    object: String,
+}
+
+impl Journal {
+    /// Opens it for writing; it is made if it is not there. Beyond `most_bytes` the oldest records are thrown away.
+    ///
+    /// # Errors
+    ///
+    /// [`JournalError`].
+    pub fn open(path: &Path, most_bytes: u64) -> Result<Self> {
+        Ok(Self { db: state::open(path, SCHEMA)?, most_bytes })
+    }
+
+    /// Opens one that is there, for reading.
+    ///
+    /// # Errors
+    ///
+    /// [`JournalError`].
+    pub fn read(path: &Path) -> Result<Self> {
+        let db = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+        db.pragma_update(None, "query_only", true)?;
+        db.busy_timeout(Duration::from_secs(5))?;
+        Ok(Self { db, most_bytes: u64::MAX })
+    }
+
+    pub(crate) fn begin_run(&self, run: &NewRun, uid: u32, time: f64) -> Result<()> {
+        let sql = "INSERT INTO runs VALUES (?1, ?2, ?3, ?4, ?5, 0, 0, 0)";
+        self.db.execute(sql, params![run.id, uid, run.command, run.profile, time])?;
+        Ok(())
+    }
+
+    /// Whether a run of that name is or was there.
+    pub(crate) fn knows(&self, run: &str) -> Result<bool> {
+        let found = self.db.query_row("SELECT 1 FROM runs WHERE id = ?1", [run], |_| Ok(()));
+        Ok(found.optional()?.is_some())
+    }
+
+    /// Runs whose spools have not been taken to their end: name, and how far they were.
+    pub(crate) fn unfinished(&self) -> Result<Vec<(String, u64)>> {
+        let mut runs = self.db.prepare("SELECT id, at FROM runs WHERE NOT ended")?;
+        let rows =
+            runs.query_map([], |row| Ok((row.get(0)?, row.get::<_, i64>(1)?.cast_unsigned())))?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// Takes records over, all or none.
+    pub(crate) fn take(&mut self, batches: &[(String, Batch)], now: f64) -> Result<()> {
+        let transaction = self.db.transaction()?;
+        for (run, batch) in batches {
+            let known: Option<i64> = transaction
+                .query_row("SELECT dropped FROM runs WHERE id = ?1", [run], |row| row.get(0))
+                .optional()?;
+            insert_lines(&transaction, run, &batch.bytes, now)?;
+            let dropped = batch.dropped.saturating_sub(known.unwrap_or(0).cast_unsigned());
+            if dropped > 0 {
+                let why = "there was no room for them while the daemon was away";
+                insert_gap(&transaction, run, dropped, why, now)?;
+            }
+            let update = "UPDATE runs SET at = ?1, dropped = ?2 WHERE id = ?3";
+            let (at, dropped) = (batch.at.cast_signed(), batch.dropped.cast_signed());
+            transaction.execute(update, params![at, dropped, run])?;
+        }
+        transaction.commit()?;
+        self.rotate()
+    }
+
+    /// The run has ended and its spool is taken; `cut_off` if it was killed while it wrote a record.
+    pub(crate) fn end_run(&mut self, run: &str, cut_off: bool, now: f64) -> Result<()> {
+        let transaction = self.db.transaction()?;
+        if cut_off {
+            insert_gap(&transaction, run, 1, "the run was killed while it wrote a record", now)?;
+        }
+        transaction.execute("UPDATE runs SET ended = 1 WHERE id = ?1", [run])?;
+        Ok(transaction.commit()?)
+    }
+
+    /// The spool of a run is not readable any more.
+    pub(crate) fn lose_spool(&mut self, run: &str, now: f64) -> Result<()> {
+        insert_gap(
+            &self.db,
+            run,
+            1,
+            "the spool is gone; nobody knows how many records it held",
+            now,
+        )?;
+        self.end_run(run, false, now)
+    }
+
+    /// Throws the oldest eighth away when the file is too large.
+    fn rotate(&mut self) -> Result<()> {
+        let number =
+            |name: &str| self.db.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+        let pages = number("page_count")? - number("freelist_count")?;
+        let bytes = (pages * number("page_size")?).cast_unsigned();
+        if bytes <= self.most_bytes {
+            return Ok(());
+        }
+        let transaction = self.db.transaction()?;
+        let sql = "SELECT min(id) + (max(id) - min(id)) / 8 FROM records";
+        let last: Option<i64> = transaction.query_row(sql, [], |row| row.get(0))?;
+        let sql = "SELECT count(*) + sum(max(lost - 1, 0)), max(time) FROM records WHERE id <= ?1";
+        let (count, until): (Option<i64>, Option<f64>) =
+            transaction.query_row(sql, [last], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        transaction.execute("DELETE FROM records WHERE id <= ?1", [last])?;
+        let sql = "DELETE FROM runs WHERE ended AND id NOT IN (SELECT DISTINCT run FROM records)";
+        transaction.execute(sql, [])?;
+        let sql = "INSERT INTO rotated VALUES (1, ?1, ?2)
+            ON CONFLICT DO UPDATE SET records = records + excluded.records, until = excluded.until";
+        transaction.execute(sql, params![count.unwrap_or(0), until.unwrap_or(0.0)])?;
+        transaction.commit()?;
+        self.db.execute_batch("PRAGMA incremental_vacuum")?;
+        Ok(())
+    }
+
+    /// Entries behind the number `after` that `filter` finds, the oldest first, at most `most`.
+    ///
+    /// # Errors
+    ///
+    /// [`JournalError`].
+    pub fn find(&self, filter: &Filter, after: i64, most: u32) -> Result<Vec<Entry>> {
+        let sql = "
+            SELECT id, run, time, lost, record FROM records
+            WHERE id > ?1 AND (?2 IS NULL OR substr(run, 1, length(?2)) = ?2) AND (?3 IS NULL OR time >= ?3)
+                AND (lost > 0 OR ((?4 IS NULL OR domain = ?4) AND (?5 IS NULL OR object GLOB ?5)
+                    AND NOT (?6 AND granted)))
+            ORDER BY id LIMIT ?7";
+        let Filter { run, domain, object, since, denied } = filter;
+        let mut found = self.db.prepare(sql)?;
+        let rows =
+            found.query_map(params![after, run, since, domain, object, denied, most], |row| {
+                Ok(Entry {
+                    id: row.get(0)?,
+                    run: row.get(1)?,
+                    time: row.get(2)?,
+                    lost: row.get::<_, i64>(3)?.cast_unsigned(),
+                    record: row.get(4)?,
+                })
+            })?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// The run that began last.
+    ///
+    /// # Errors
+    ///
+    /// [`JournalError`].
+    pub fn last_run(&self) -> Result<Option<RunEntry>> {
+        let sql = "SELECT id, command, profile, time FROM runs ORDER BY time DESC LIMIT 1";
+        let run = self.db.query_row(sql, [], |row| {
+            let (id, command, profile, time) = (row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?);
+            Ok(RunEntry { id, command, profile, time })
+        });
+        Ok(run.optional()?)
+    }
+
+    /// How many records were thrown away for others, and the time of the last of them.
+    ///
+    /// # Errors
+    ///
+    /// [`JournalError`].
+    pub fn rotated(&self) -> Result<Option<(u64, f64)>> {
+        let row = self.db.query_row("SELECT records, until FROM rotated", [], |row| {
+            Ok((row.get::<_, i64>(0)?.cast_unsigned(), row.get(1)?))
+        });
+        Ok(row.optional()?)
+    }
+}
+
+fn insert_lines(db: &Connection, run: &str, bytes: &[u8], now: f64) -> rusqlite::Result<()> {
+    let sql = "INSERT INTO records (run, time, granted, domain, object, lost, record)
+        VALUES (?1, ?2, ?3, ?4, ?5, 0, ?6)";
+    let mut insert = db.prepare(sql)?;
+    for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+        let text = std::str::from_utf8(line).ok().map(str::trim_end);
+        let read = text.and_then(|text| Some((text, serde_json::from_str::<Columns>(text).ok()?)));
+        let Some((text, columns)) = read else {
+            insert_gap(db, run, 1, "a line in the spool is no record", now)?;
+            continue;
+        };
+        let domain = columns.scontext.split(':').nth(2).unwrap_or_default();
+        let (time, granted, object) = (columns.time, columns.granted, &columns.object);
+        insert.execute(params![run, time, granted, domain, object, text])?;
+    }
+    Ok(())
+}
+
+fn insert_gap(db: &Connection, run: &str, lost: u64, why: &str, now: f64) -> rusqlite::Result<()> {
+    let sql = "INSERT INTO records (run, time, granted, domain, object, lost, record)
+        VALUES (?1, ?2, 0, '', '', ?3, ?4)";
+    db.execute(sql, params![run, now, lost.cast_signed(), why]).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn journal(most_bytes: u64) -> (tempfile::TempDir, Journal) {
+        let directory = tempfile::tempdir().unwrap();
+        let journal = Journal::open(&directory.path().join("journal.db"), most_bytes).unwrap();
+        for id in ["aa", "ab"] {
+            let run = NewRun { id: id.into(), ..NewRun::default() };
+            journal.begin_run(&run, 0, 1.0).unwrap();
+        }
+        (directory, journal)
+    }
+
+    fn batch(lines: &str, at: u64, dropped: u64) -> Batch {
+        Batch { bytes: lines.as_bytes().to_vec(), at, dropped }
+    }
+
+    fn line(time: f64, granted: bool, domain: &str, object: &str) -> String {
+        let scontext = format!("u:r:{domain}");
+        let record = serde_json::json!({
+            "time": time, "granted": granted, "scontext": scontext, "object": object, "pid": 1
+        });
+        format!("{record}\n")
+    }
+
+    #[test]
+    fn entries_are_found_by_run_domain_object_and_time() {
+        let (_directory, mut journal) = journal(u64::MAX);
+        let first = line(1.0, false, "a_t", "/etc/x") + &line(2.0, true, "b_t", "/srv/y/z");
+        let second = line(3.0, false, "a_t", "/srv/y");
+        let batches = [("aa".into(), batch(&first, 9, 0)), ("ab".into(), batch(&second, 5, 0))];
+        journal.take(&batches, 0.0).unwrap();
+        let all = Filter::default();
+        let run = Filter { run: Some("ab".into()), ..all.clone() };
+        let both = Filter { run: Some("a".into()), ..all.clone() };
+        let domain = Filter { domain: Some("b_t".into()), ..all.clone() };
+        let object = Filter { object: Some("/srv/*".into()), ..all.clone() };
+        let since = Filter { since: Some(2.0), ..all.clone() };
+        let denied = Filter { denied: true, ..all.clone() };
+        for (filter, want) in [
+            (all, &[1.0, 2.0, 3.0][..]),
+            (run, &[3.0]),
+            (both, &[1.0, 2.0, 3.0]),
+            (domain, &[2.0]),
+            (object, &[2.0, 3.0]),
+            (since, &[2.0, 3.0]),
+            (denied, &[1.0, 3.0]),
+        ] {
+            let found = journal.find(&filter, 0, 10).unwrap();
+            assert_eq!(
+                found.iter().map(|entry| entry.time).collect::<Vec<_>>(),
+                want,
+                "{filter:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_missing_has_an_entry_that_every_search_finds() {
+        let (_directory, mut journal) = journal(u64::MAX);
+        let lines = line(1.0, false, "a_t", "/x") + "rubbish\n";
+        journal.take(&[("aa".into(), batch(&lines, 9, 5))], 2.0).unwrap();
+        journal.take(&[("aa".into(), batch("", 9, 7))], 3.0).unwrap();
+        journal.end_run("aa", true, 4.0).unwrap();
+        let filter = Filter { domain: Some("other_t".into()), ..Filter::default() };
+        let lost =
+            journal.find(&filter, 0, 10).unwrap().iter().map(|it| it.lost).collect::<Vec<_>>();
+        assert_eq!(lost, [1, 5, 2, 1]);
+        assert_eq!(journal.unfinished().unwrap(), [("ab".to_owned(), 0)]);
+    }
+
+    #[test]
+    fn the_oldest_go_when_it_grows_too_large_and_it_says_so() {
+        let (directory, mut journal) = journal(1 << 20);
+        for n in 0..100 {
+            let lines: String = (0..100)
+                .map(|k| line(f64::from(n * 100 + k), false, "a_t", &"x".repeat(300)))
+                .collect();
+            journal.take(&[("aa".into(), batch(&lines, 0, 0))], 0.0).unwrap();
+        }
+        let kept = journal.find(&Filter::default(), 0, 100_000).unwrap();
+        let (thrown, until) = journal.rotated().unwrap().unwrap();
+        assert_eq!(kept.len() as u64 + thrown, 10_000);
+        assert_eq!(kept[0].time, until + 1.0);
+        let size = std::fs::metadata(directory.path().join("journal.db")).unwrap().len();
+        assert!(size < 2 << 20, "{size} bytes");
+        assert!(kept.len() > 500);
+    }
+}

@@ -1,0 +1,331 @@
+//! The daemon itself: what it holds, from its start to its end.
+
+mod access;
+mod change;
+mod records;
+
+use crate::{
+    hosted::Hosted,
+    journal::{Journal, JournalError},
+    place::Place,
+    process,
+    protocol::{NewRun, Policy, RunStatus},
+    registry::{Registry, Run},
+    session::{self, Client},
+    spool::Reader,
+    state::{SavedRun, State, StateError},
+};
+use records::Spools;
+use rustix::fs::{FlockOperation, flock};
+use server_port::{Patience, VOCABULARY_BYTES, read_sealed, vocabulary};
+use std::{
+    fs::File,
+    io::{self, Read as _, Seek as _, Write as _},
+    os::{
+        fd::OwnedFd,
+        unix::fs::{OpenOptionsExt as _, PermissionsExt as _},
+    },
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+};
+
+/// The most connections at a time: two or three for each run.
+const SESSIONS: usize = 4096;
+
+/// How the daemon behaves.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// How long a change of policy waits for a run that does not answer, before it is reported, frozen, killed.
+    pub patience: Patience,
+    /// The size from which on the journal throws its oldest records away.
+    pub journal_bytes: u64,
+}
+
+impl Default for Settings {
+    /// The default patience, and 256 MiB.
+    fn default() -> Self {
+        Self { patience: Patience::default(), journal_bytes: 256 << 20 }
+    }
+}
+
+/// Why the daemon did not start.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// There is one.
+    #[error("a daemon runs already: process {0}")]
+    Runs(String),
+    /// Its directories, its lock or its socket.
+    #[error("cannot {what} `{path}`: {source}")]
+    Io {
+        /// What was to be done.
+        what: &'static str,
+        /// With what.
+        path: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Its state.
+    #[error(transparent)]
+    State(#[from] StateError),
+    /// Its journal.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+}
+
+/// Everything that the daemon's threads share.
+pub(crate) struct Shared {
+    place: Place,
+    settings: Settings,
+    state: Arc<State>,
+    registry: Mutex<Registry>,
+    records: Mutex<Spools>,
+    stopping: AtomicBool,
+}
+
+/// See the crate.
+pub struct Keeper {
+    shared: Shared,
+    port: ipc::Server,
+    /// Held as long as the daemon lives.
+    _lock: File,
+}
+
+impl Keeper {
+    /// Goes on where the last daemon at `place` stopped, and listens; on `bound`, if a service manager has bound the
+    /// socket.
+    ///
+    /// # Errors
+    ///
+    /// [`StartError`].
+    pub fn start(
+        place: Place,
+        settings: Settings,
+        bound: Option<OwnedFd>,
+    ) -> Result<Self, StartError> {
+        let io = |what, path: &std::path::Path| {
+            let path = path.display().to_string();
+            move |source| StartError::Io { what, path, source }
+        };
+        place.create().map_err(io("create the directories of", &place.runtime))?;
+        let lock = lock(&place)?;
+        let state = Arc::new(State::open(&place.state.join("state.db"))?);
+        let journal = Journal::open(&place.journal(), settings.journal_bytes)?;
+        let socket = place.socket();
+        let access = access::guard(place.system);
+        let port = match bound {
+            Some(bound) => ipc::Server::from_bound(bound, access),
+            None => {
+                // Left over: the lock is ours.
+                let _ = std::fs::remove_file(&socket);
+                ipc::Server::bind(&socket, access)
+            }
+        };
+        let port = port.map_err(io("listen at", &socket))?.with_max_sessions(SESSIONS);
+        let mode = std::fs::Permissions::from_mode(if place.system { 0o666 } else { 0o600 });
+        std::fs::set_permissions(&socket, mode).map_err(io("set the permissions of", &socket))?;
+        let records = Mutex::new(Spools::new(journal));
+        let stopping = AtomicBool::new(false);
+        let registry = Mutex::new(restore(&state)?);
+        let shared = Shared { place, settings, state, registry, records, stopping };
+        shared.find_spools()?;
+        Ok(Self { shared, port, _lock: lock })
+    }
+
+    /// Serves until [`Keeper::stop`]. What lies in spools then is in the journal.
+    ///
+    /// # Errors
+    ///
+    /// Whatever the system says about the socket.
+    pub fn serve(&self) -> io::Result<()> {
+        thread::scope(|scope| {
+            scope.spawn(|| self.shared.take_records_until_stopped());
+            let served = self.port.serve_sessions(|session| session::serve(&self.shared, session));
+            self.stop();
+            served
+        })
+    }
+
+    /// Ends [`Keeper::serve`]. Runs go on, and wait for the next daemon.
+    pub fn stop(&self) {
+        self.shared.stopping.store(true, Ordering::Release);
+        for server in &self.shared.registry().servers {
+            server.members.stop();
+        }
+        self.port.stop();
+    }
+}
+
+/// Takes the lock, and writes there who has it.
+fn lock(place: &Place) -> Result<File, StartError> {
+    let path = place.state.join("lock");
+    let io = |what| {
+        let path = path.display().to_string();
+        move |source| StartError::Io { what, path, source }
+    };
+    let options =
+        File::options().read(true).write(true).create(true).truncate(false).mode(0o600).clone();
+    let mut file = options.open(&path).map_err(io("open"))?;
+    if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+        let mut holder = String::new();
+        file.read_to_string(&mut holder).map_err(io("read"))?;
+        return Err(StartError::Runs(holder.trim().to_owned()));
+    }
+    let write = |file: &mut File| {
+        file.set_len(0)?;
+        file.rewind()?;
+        writeln!(file, "{}", std::process::id())
+    };
+    write(&mut file).map_err(io("write"))?;
+    Ok(file)
+}
+
+/// The runs that go on, with their servers.
+fn restore(state: &Arc<State>) -> Result<Registry, StateError> {
+    let mut registry = Registry::default();
+    let (servers, runs) = state.load()?;
+    for kept in servers {
+        match Hosted::restore(state, &kept) {
+            Ok(hosted) => registry.servers.push(hosted),
+            Err(error) => {
+                say(format_args!("a policy of the last daemon is not served: {error}"));
+            }
+        }
+    }
+    for kept in runs {
+        let hosted = registry.servers.iter().find(|server| server.id == kept.server).cloned();
+        let run = process::open(kept.pid, kept.started).ok().zip(hosted);
+        // It has applied some state; until it says which, none is assumed.
+        let run = run.and_then(|(pidfd, hosted)| {
+            Run::new(kept.clone(), pidfd, hosted, flask::Seqno(0)).ok()
+        });
+        match run {
+            Some(run) => registry.add(run),
+            None => state.remove_run(&kept.id)?,
+        }
+    }
+    for server in registry.idle() {
+        state.remove_server(server.id)?;
+    }
+    Ok(registry)
+}
+
+impl Shared {
+    pub(crate) fn registry(&self) -> MutexGuard<'_, Registry> {
+        self.registry.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A run begins; returns it with its end of the spool.
+    pub(crate) fn register(
+        &self,
+        client: Client,
+        pidfd: OwnedFd,
+        new: &NewRun,
+        theirs: [u8; VOCABULARY_BYTES],
+        policy: Option<OwnedFd>,
+    ) -> Result<(Arc<Run>, OwnedFd), String> {
+        let named = |c: char| c.is_ascii_alphanumeric() || c == '-';
+        if new.id.is_empty() || new.id.len() > 64 || !new.id.chars().all(named) {
+            return Err("the name of a run is 1 to 64 letters, digits and `-`".into());
+        }
+        if theirs != vocabulary() {
+            return Err("the daemon is of another version of Dewar: restart it".into());
+        }
+        if self.registry().is_full(client.uid) {
+            return Err("this user has as many runs as one may have".into());
+        }
+        let policy = policy.ok_or("a run registers with its policy")?;
+        let bytes = read_sealed(policy, Policy::MOST_BYTES).map_err(text)?;
+        let stat = process::stat(client.pid).ok_or("the daemon does not see this process")?;
+        let hosted = self.host(&bytes)?;
+        let kept = SavedRun {
+            id: new.id.clone(),
+            server: hosted.id,
+            uid: client.uid,
+            pid: client.pid,
+            started: stat.started,
+            command: new.command.clone(),
+            profile: new.profile.clone(),
+        };
+        self.state.add_run(&kept).map_err(|_| format!("a run `{}` is there", kept.id))?;
+        let seqno = hosted.state_number();
+        let run = Run::new(kept, pidfd, hosted, seqno).map_err(text)?;
+        self.registry().add(Arc::clone(&run));
+        // Last, because a spool without a run is one whose run has ended.
+        match self.begin_spool(new, client.uid) {
+            Ok(spool) => Ok((run, spool)),
+            Err(error) => self.forget(&run).and(Err(error)),
+        }
+    }
+
+    /// A server for a policy: the one there is, or a new one.
+    fn host(&self, bytes: &[u8]) -> Result<Arc<Hosted>, String> {
+        let digest = Policy::digest(bytes);
+        if let Some(hosted) = self.registry().shared(digest) {
+            return Ok(hosted);
+        }
+        // Without the lock: compiling takes a while.
+        let hosted = Hosted::new(&self.state, digest, bytes).map_err(text)?;
+        let mut registry = self.registry();
+        if let Some(other) = registry.shared(digest) {
+            self.state.remove_server(hosted.id).map_err(text)?;
+            return Ok(other);
+        }
+        registry.servers.push(Arc::clone(&hosted));
+        Ok(hosted)
+    }
+
+    /// The run whose monitor the client is.
+    pub(crate) fn attach(&self, client: Client, id: &str) -> Result<Arc<Run>, String> {
+        let run = self.registry().run(id).ok_or_else(|| format!("no run `{id}` is registered"))?;
+        let same = (run.kept.uid, run.kept.pid) == (client.uid, client.pid) && run.lives();
+        if same { Ok(run) } else { Err("only the monitor of a run speaks for it".into()) }
+    }
+
+    /// A run has ended: its records are in the journal, and nobody waits for it.
+    pub(crate) fn end(&self, run: &Run) -> Result<(), String> {
+        self.finish_spool(&run.kept.id)?;
+        self.forget(run)
+    }
+
+    fn forget(&self, run: &Run) -> Result<(), String> {
+        run.member().leave();
+        self.state.remove_run(&run.kept.id).map_err(text)?;
+        let mut registry = self.registry();
+        registry.remove(&run.kept.id);
+        for server in registry.idle() {
+            self.state.remove_server(server.id).map_err(text)?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn runs(&self, client: Client) -> Vec<RunStatus> {
+        let runs = self.registry().runs(client.uid);
+        runs.iter().map(|run| run.status()).collect()
+    }
+
+    fn begin_spool(&self, run: &NewRun, uid: u32) -> Result<OwnedFd, String> {
+        let mut records = self.records();
+        if records.journal.knows(&run.id).map_err(text)? {
+            return Err(format!("a run `{}` is or was there", run.id));
+        }
+        let reader = Reader::create(&self.spool_path(&run.id)).map_err(text)?;
+        let share = reader.share().map_err(text)?;
+        records.journal.begin_run(run, uid, records::now()).map_err(text)?;
+        records.add(&run.id, reader, 0);
+        Ok(share)
+    }
+}
+
+/// Says something to whoever reads the daemon's standard error. If nobody does, that is no reason to stop.
+fn say(line: std::fmt::Arguments<'_>) {
+    let _ = writeln!(io::stderr(), "dewar daemon: {line}");
+}
+
+/// An error, for whoever asked.
+fn text(error: impl std::fmt::Display) -> String {
+    error.to_string()
+}

@@ -1,0 +1,118 @@
+//! Changing policies while runs go on.
+
+use super::{Shared, say, text};
+use crate::{
+    hosted::Hosted,
+    process,
+    protocol::{Changed, ChangedMember, Policy, Target},
+    registry::Run,
+    session::Client,
+};
+use flask::Seqno;
+use server_port::{Acknowledged, Outcome, Stage, read_sealed};
+use std::{
+    collections::HashMap,
+    os::fd::OwnedFd,
+    sync::Arc,
+    thread,
+    time::{Duration, Instant},
+};
+
+impl Shared {
+    /// Changes booleans for `target`; returns when every run concerned has applied it, or when it is known that it
+    /// will not. All or nothing of it happens for each security server.
+    pub(crate) fn set(
+        &self,
+        client: Client,
+        target: &Target,
+        booleans: &[(String, bool)],
+    ) -> Result<Vec<Changed>, String> {
+        let targets = self.registry().targets(client.uid, target, booleans)?;
+        // Side by side: a run that does not answer holds up its own server's change only.
+        thread::scope(|scope| {
+            let change = |hosted: &Arc<Hosted>| {
+                let hosted = Arc::clone(hosted);
+                scope.spawn(move || self.set_one(&hosted, booleans))
+            };
+            let changes: Vec<_> = targets.iter().map(change).collect();
+            let ended = changes.into_iter().map(|change| change.join());
+            ended.map(|change| change.unwrap_or_else(|_| Err("the change failed".into()))).collect()
+        })
+    }
+
+    fn set_one(&self, hosted: &Hosted, booleans: &[(String, bool)]) -> Result<Changed, String> {
+        let _changing = hosted.change();
+        let begin = Instant::now();
+        let seqno = hosted.set_booleans(booleans).map_err(text)?;
+        Ok(self.complete(hosted, seqno, begin))
+    }
+
+    /// Replaces the policy of a run. The run itself makes it hold: it asked.
+    pub(crate) fn load(&self, run: &Arc<Run>, policy: Option<OwnedFd>) -> Result<Seqno, String> {
+        let policy = policy.ok_or("a policy is loaded from sealed memory")?;
+        let bytes = read_sealed(policy, Policy::MOST_BYTES).map_err(text)?;
+        let hosted = self.registry().own(run).map_err(text)?;
+        let _changing = hosted.change();
+        hosted.set_policy(&bytes).map_err(text)
+    }
+
+    /// Waits for everybody who uses `hosted`.
+    fn complete(&self, hosted: &Hosted, seqno: Seqno, begin: Instant) -> Changed {
+        let mut frozen: HashMap<String, Vec<OwnedFd>> = HashMap::new();
+        let act = |name: &str, stage: Stage| {
+            let Some(run) = self.registry().run(name) else { return };
+            say(format_args!("run {name} has not applied policy state {seqno}: {}", word(stage)));
+            match stage {
+                Stage::Report => {}
+                Stage::Freeze => {
+                    frozen.insert(name.to_owned(), process::stop_descendants(run.kept.pid));
+                }
+                Stage::Thaw => process::go_on(&frozen.remove(name).unwrap_or_default()),
+                // Its sandbox ends with it.
+                Stage::Kill => process::kill(&run.pidfd),
+            }
+        };
+        let members = hosted.members.complete(seqno, self.settings.patience, act);
+        Changed {
+            seqno: seqno.0,
+            complete: members.iter().all(is_complete),
+            took_us: micros(begin.elapsed()),
+            members: members.into_iter().map(changed).collect(),
+        }
+    }
+}
+
+/// A run that has applied a change may say itself that something could not be taken back.
+fn is_complete(member: &Acknowledged) -> bool {
+    let receipt = serde_json::from_slice::<serde_json::Value>(&member.report).unwrap_or_default();
+    member.outcome != Outcome::Unreached && receipt["complete"] != false
+}
+
+fn word(stage: Stage) -> &'static str {
+    match stage {
+        Stage::Report => "reported",
+        Stage::Freeze => "frozen",
+        Stage::Thaw => "it has now, and goes on",
+        Stage::Kill => "killed",
+    }
+}
+
+fn micros(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
+}
+
+fn changed(member: Acknowledged) -> ChangedMember {
+    let outcome = match member.outcome {
+        Outcome::Applied => "applied",
+        Outcome::Gone => "ended",
+        Outcome::Killed => "killed",
+        Outcome::Unreached => "unreached",
+    };
+    ChangedMember {
+        run: member.name,
+        outcome: outcome.into(),
+        after_us: micros(member.after),
+        late: member.stage.map(word).unwrap_or_default().into(),
+        report: String::from_utf8_lossy(&member.report).into_owned(),
+    }
+}

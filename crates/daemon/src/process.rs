@@ -1,0 +1,153 @@
+//! Processes outside: whether one is still the same, and stopping, continuing and killing what descends from it.
+
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal},
+};
+use std::{
+    collections::{HashMap, HashSet},
+    fs, io,
+    os::fd::{AsFd, OwnedFd},
+};
+
+/// What `/proc/PID/stat` says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stat {
+    pub(crate) parent: u32,
+    /// When it began, in clock ticks since the machine did: with the PID, this names a process.
+    pub(crate) started: u64,
+}
+
+/// See [`Stat`]; `None` if there is no such process.
+pub(crate) fn stat(pid: u32) -> Option<Stat> {
+    parse(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+}
+
+/// The name, in parentheses, may hold anything, parentheses too.
+fn parse(text: &str) -> Option<Stat> {
+    let fields: Vec<&str> = text.rsplit_once(')')?.1.split_whitespace().collect();
+    Some(Stat { parent: fields.get(1)?.parse().ok()?, started: fields.get(19)?.parse().ok()? })
+}
+
+/// The process that began at `started` with this PID, if it still runs.
+pub(crate) fn open(pid: u32, started: u64) -> io::Result<OwnedFd> {
+    let number = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    let fd = pidfd_open(number.ok_or(io::ErrorKind::NotFound)?, PidfdFlags::empty())?;
+    // The descriptor stands for one process, so what is true now stays true.
+    match stat(pid) {
+        Some(now) if now.started == started => Ok(fd),
+        _ => Err(io::ErrorKind::NotFound.into()),
+    }
+}
+
+/// Whether the process has not ended.
+pub(crate) fn lives(pidfd: &impl AsFd) -> bool {
+    let mut fds = [PollFd::new(pidfd, PollFlags::IN)];
+    poll(&mut fds, Some(&Timespec::default())).is_ok_and(|ended| ended == 0)
+}
+
+/// Kills it. One that has ended already is as good.
+pub(crate) fn kill(pidfd: &impl AsFd) {
+    let _ = pidfd_send_signal(pidfd, Signal::KILL);
+}
+
+/// Stops every descendant of a process, and returns them. Repeats until a look finds no new one: a stopped process
+/// makes no children.
+pub(crate) fn stop_descendants(of: u32) -> Vec<OwnedFd> {
+    let (mut stopped, mut known) = (Vec::new(), HashSet::new());
+    loop {
+        let new: Vec<_> = descendants(of).into_iter().filter(|it| !known.contains(it)).collect();
+        if new.is_empty() {
+            return stopped;
+        }
+        for (pid, started) in new {
+            known.insert((pid, started));
+            if let Ok(fd) = open(pid, started)
+                && pidfd_send_signal(&fd, Signal::STOP).is_ok()
+            {
+                stopped.push(fd);
+            }
+        }
+    }
+}
+
+/// Lets processes go on.
+pub(crate) fn go_on(stopped: &[OwnedFd]) {
+    for process in stopped {
+        let _ = pidfd_send_signal(process, Signal::CONT);
+    }
+}
+
+/// PID and beginning of each descendant.
+fn descendants(of: u32) -> Vec<(u32, u64)> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().filter_map(Result::ok);
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let all: HashMap<u32, Stat> = pids.filter_map(|pid| Some((pid, stat(pid)?))).collect();
+    let descends = |mut pid: u32| {
+        // Bounded, in case the numbers changed meanwhile.
+        for _ in 0..all.len() {
+            match all.get(&pid) {
+                Some(stat) if stat.parent == of => return true,
+                Some(stat) => pid = stat.parent,
+                None => return false,
+            }
+        }
+        false
+    };
+    all.iter().filter(|(pid, _)| descends(**pid)).map(|(pid, stat)| (*pid, stat.started)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Child, Command};
+
+    fn state(pid: u32) -> Option<char> {
+        let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        text.rsplit_once(") ")?.1.chars().next()
+    }
+
+    fn children(child: &Child) -> Vec<u32> {
+        let ours = descendants(child.id());
+        ours.into_iter().map(|(pid, _)| pid).collect()
+    }
+
+    #[test]
+    fn a_name_with_parentheses_is_no_problem() {
+        let fields: Vec<String> = (4..=30).map(|n| n.to_string()).collect();
+        let text = format!("12 (a) b (c) S {}", fields.join(" "));
+        assert_eq!(parse(&text), Some(Stat { parent: 4, started: 22 }));
+        assert_eq!(parse("12 (a"), None);
+    }
+
+    #[test]
+    fn all_descendants_are_stopped_and_go_on_again() {
+        let script = "(sleep 60 & sleep 60 & wait) & wait";
+        let mut child = Command::new("sh").args(["-c", script]).spawn().unwrap();
+        while children(&child).len() < 3 {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        let stopped = stop_descendants(child.id());
+        assert_eq!(stopped.len(), 3);
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        assert!(children(&child).into_iter().all(|pid| state(pid) == Some('T')));
+        assert_ne!(state(child.id()), Some('T'));
+        go_on(&stopped);
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        assert!(children(&child).into_iter().all(|pid| state(pid) != Some('T')));
+        stopped.iter().for_each(kill);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        while stopped.iter().any(lives) {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+    }
+
+    #[test]
+    fn another_process_with_the_same_number_is_not_opened() {
+        let own = std::process::id();
+        let started = stat(own).unwrap().started;
+        assert!(open(own, started).is_ok_and(|fd| lives(&fd)));
+        assert!(open(own, started + 1).is_err());
+    }
+}

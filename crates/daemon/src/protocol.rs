@@ -1,0 +1,188 @@
+//! What runs and administrators say to the daemon, beside queries to a security server.
+
+use serde::{Deserialize, Serialize};
+use server_port::VOCABULARY_BYTES;
+use sha2::{Digest as _, Sha256};
+
+/// Begins every command and its answer.
+const MARK: u8 = b'D';
+
+/// The texts that a policy consists of, named for messages.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Policy {
+    /// Name and CIL text of each.
+    pub files: Vec<(String, String)>,
+}
+
+impl Policy {
+    /// The longest policy that is taken.
+    pub(crate) const MOST_BYTES: usize = 32 << 20;
+
+    pub(crate) fn to_bytes(&self) -> Vec<u8> {
+        // Into memory: that cannot fail.
+        postcard::to_allocvec(self).unwrap_or_default()
+    }
+
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        postcard::from_bytes(bytes).ok()
+    }
+
+    pub(crate) fn digest(bytes: &[u8]) -> [u8; 32] {
+        Sha256::digest(bytes).into()
+    }
+}
+
+/// A run that begins.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NewRun {
+    /// Its name: letters, digits and `-`, at most 64.
+    pub id: String,
+    /// The command and its arguments, for people.
+    pub command: String,
+    /// The profile, for people.
+    pub profile: String,
+}
+
+/// A run that is registered.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunStatus {
+    /// Its name.
+    pub id: String,
+    /// Its user.
+    pub uid: u32,
+    /// Its monitor.
+    pub pid: u32,
+    /// The command and its arguments.
+    pub command: String,
+    /// The profile.
+    pub profile: String,
+    /// The policy state in force.
+    pub seqno: u32,
+    /// Every boolean of its policy.
+    pub booleans: Vec<(String, bool)>,
+}
+
+/// Whose policy is to be changed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Target {
+    /// A run's: its name, a prefix that only it has, or `last`.
+    Run(String),
+    /// That of every run whose policy has the booleans.
+    All,
+}
+
+/// How a change went with one run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChangedMember {
+    /// The run.
+    pub run: String,
+    /// `applied`, `ended`, `killed` or `unreached`.
+    pub outcome: String,
+    /// Until that was known.
+    pub after_us: u64,
+    /// What had to be done because it did not answer: `reported`, `frozen`, `killed`; empty if it answered.
+    pub late: String,
+    /// What it said about the change: a receipt as JSON.
+    pub report: String,
+}
+
+/// A change that was made to one security server.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Changed {
+    /// The policy state from now on.
+    pub seqno: u32,
+    /// Nobody decides by an older state any more.
+    pub complete: bool,
+    /// From its beginning until it was complete.
+    pub took_us: u64,
+    /// Everybody who had to apply it.
+    pub members: Vec<ChangedMember>,
+}
+
+/// What the daemon is told to do.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Command {
+    /// With the policy as sealed memory.
+    Register { run: NewRun, vocabulary: [u8; VOCABULARY_BYTES] },
+    /// The monitor of a registered run, on another connection.
+    Attach { run: String },
+    /// This session's run ends: all of its records are to be in the journal.
+    End,
+    /// Changes booleans.
+    Set { target: Target, booleans: Vec<(String, bool)> },
+    /// Replaces the policy of this session's run, with the policy as sealed memory.
+    Load,
+    /// Lists runs.
+    Runs,
+    /// Takes in every record that lies in a spool.
+    Flush,
+}
+
+/// What it answers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Reply {
+    /// At this policy state. With the spool, if it is a registration.
+    Attached {
+        seqno: u32,
+    },
+    Done,
+    Loaded {
+        seqno: u32,
+    },
+    Changed(Vec<Changed>),
+    Runs(Vec<RunStatus>),
+    /// Why not.
+    Refused(String),
+}
+
+pub(crate) fn encode(value: &impl Serialize) -> Vec<u8> {
+    // Into memory: that cannot fail.
+    postcard::to_extend(value, vec![MARK]).unwrap_or_default()
+}
+
+/// Whether the bytes are for the daemon, not for a security server.
+pub(crate) fn is_command(bytes: &[u8]) -> bool {
+    bytes.first() == Some(&MARK)
+}
+
+pub(crate) fn read<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Option<T> {
+    let (value, rest) = postcard::take_from_bytes(bytes.strip_prefix(&[MARK])?).ok()?;
+    rest.is_empty().then_some(value)
+}
+
+/// Reads foreign bytes as everything that comes from outside: for fuzzing. Whether they were something.
+#[must_use]
+pub fn decode(bytes: &[u8]) -> bool {
+    let command = read::<Command>(bytes).is_some();
+    let reply = read::<Reply>(bytes).is_some();
+    command || reply || Policy::from_bytes(bytes).is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn commands_come_back_as_they_were() {
+        let run = NewRun { id: "x".into(), command: "make -j".into(), profile: "p".into() };
+        for command in [
+            Command::Register { run, vocabulary: server_port::vocabulary() },
+            Command::Set { target: Target::All, booleans: vec![("a".into(), true)] },
+            Command::Flush,
+        ] {
+            let bytes = encode(&command);
+            assert!(is_command(&bytes));
+            assert_eq!(read(&bytes), Some(command));
+            assert_eq!(read::<Command>(&bytes[..bytes.len() - 1]), None);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_read_or_refused(bytes: Vec<u8>) {
+            let marked: Vec<u8> = [MARK].into_iter().chain(bytes.iter().copied()).collect();
+            let _ = (decode(&bytes), decode(&marked));
+        }
+    }
+}

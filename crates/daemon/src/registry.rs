@@ -1,0 +1,238 @@
+//! The runs that are registered, and which security server each has.
+
+use crate::{
+    hosted::{HostError, Hosted},
+    process,
+    protocol::{RunStatus, Target},
+    state::SavedRun,
+};
+use flask::{SecurityServer as _, Seqno};
+use server_port::Member;
+use std::{
+    collections::BTreeMap,
+    os::fd::OwnedFd,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, atomic::Ordering},
+};
+
+/// Servers without a run that are kept for the next run with the same policy.
+const MOST_IDLE: usize = 16;
+
+/// Runs of one user at a time.
+const MOST_RUNS: usize = 1024;
+
+/// A run.
+pub(crate) struct Run {
+    pub(crate) kept: SavedRun,
+    pub(crate) pidfd: OwnedFd,
+    /// Read while a query is answered, so that a run changes its server between two of them.
+    hosted: RwLock<Arc<Hosted>>,
+    member: Mutex<Arc<Member>>,
+}
+
+impl Run {
+    /// A run that has applied the policy state `applied`.
+    pub(crate) fn new(
+        kept: SavedRun,
+        pidfd: OwnedFd,
+        hosted: Arc<Hosted>,
+        applied: Seqno,
+    ) -> std::io::Result<Arc<Self>> {
+        let member = join(&hosted, &kept.id, applied, &pidfd)?;
+        let (hosted, member) = (RwLock::new(hosted), Mutex::new(member));
+        Ok(Arc::new(Self { kept, pidfd, hosted, member }))
+    }
+
+    pub(crate) fn hosted(&self) -> RwLockReadGuard<'_, Arc<Hosted>> {
+        self.hosted.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn member(&self) -> Arc<Member> {
+        Arc::clone(&self.lock_member())
+    }
+
+    pub(crate) fn lives(&self) -> bool {
+        process::lives(&self.pidfd)
+    }
+
+    /// Gives the run a server of its own that is like the one it has.
+    fn fork(&self) -> Result<Arc<Hosted>, HostError> {
+        let mut hosted = self.hosted.write().unwrap_or_else(PoisonError::into_inner);
+        let fork = hosted.fork(&self.kept.id)?;
+        let mut member = self.lock_member();
+        let applied = member.applied();
+        // Without another descriptor it stays where it was.
+        if let Ok(joined) = join(&fork, &self.kept.id, applied, &self.pidfd) {
+            member.leave();
+            *member = joined;
+            *hosted = fork;
+        }
+        Ok(Arc::clone(&hosted))
+    }
+
+    fn lock_member(&self) -> MutexGuard<'_, Arc<Member>> {
+        self.member.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn status(&self) -> RunStatus {
+        let hosted = Arc::clone(&self.hosted());
+        let SavedRun { id, uid, pid, command, profile, .. } = self.kept.clone();
+        let seqno = hosted.seqno().unwrap_or_default().0;
+        RunStatus { id, uid, pid, command, profile, seqno, booleans: hosted.booleans() }
+    }
+}
+
+fn join(
+    hosted: &Hosted,
+    run: &str,
+    applied: Seqno,
+    pidfd: &OwnedFd,
+) -> std::io::Result<Arc<Member>> {
+    let pidfd = pidfd.try_clone()?;
+    let lives = move || process::lives(&pidfd);
+    Ok(Arc::new(hosted.members.join(run.to_owned(), applied, lives)))
+}
+
+/// See the file.
+#[derive(Default)]
+pub(crate) struct Registry {
+    runs: BTreeMap<String, Arc<Run>>,
+    /// In the order of their beginning.
+    order: Vec<String>,
+    pub(crate) servers: Vec<Arc<Hosted>>,
+}
+
+impl Registry {
+    pub(crate) fn run(&self, id: &str) -> Option<Arc<Run>> {
+        self.runs.get(id).cloned()
+    }
+
+    /// The runs that `uid` may see: root sees all.
+    pub(crate) fn runs(&self, uid: u32) -> Vec<Arc<Run>> {
+        let ours = |run: &&Arc<Run>| uid == 0 || run.kept.uid == uid;
+        self.order.iter().filter_map(|id| self.runs.get(id)).filter(ours).cloned().collect()
+    }
+
+    /// Whether the user has as many runs as one may have.
+    pub(crate) fn is_full(&self, uid: u32) -> bool {
+        self.runs.values().filter(|run| run.kept.uid == uid).count() >= MOST_RUNS
+    }
+
+    pub(crate) fn add(&mut self, run: Arc<Run>) {
+        self.order.push(run.kept.id.clone());
+        self.runs.insert(run.kept.id.clone(), run);
+    }
+
+    pub(crate) fn remove(&mut self, id: &str) {
+        self.runs.remove(id);
+        self.order.retain(|it| it != id);
+    }
+
+    /// The server for a run that begins with the policy of that digest, if there is one.
+    pub(crate) fn shared(&self, digest: [u8; 32]) -> Option<Arc<Hosted>> {
+        let fits = |it: &&Arc<Hosted>| it.shared.load(Ordering::Acquire) && *it.digest() == digest;
+        self.servers.iter().find(fits).cloned()
+    }
+
+    /// Takes out the servers that nobody needs any more.
+    pub(crate) fn idle(&mut self) -> Vec<Arc<Hosted>> {
+        let mut keep = MOST_IDLE;
+        let (mut kept, mut gone) = (Vec::new(), Vec::new());
+        // The newest are the most likely to be used again.
+        for server in self.servers.iter().rev() {
+            // Runs hold theirs, and so does whoever is about to make a run.
+            let idle = Arc::strong_count(server) == 1;
+            let shared = server.shared.load(Ordering::Acquire);
+            if idle && (!shared || keep == 0) {
+                gone.push(Arc::clone(server));
+            } else {
+                keep -= usize::from(idle);
+                kept.push(Arc::clone(server));
+            }
+        }
+        kept.reverse();
+        self.servers = kept;
+        gone
+    }
+
+    /// The run that a user means.
+    ///
+    /// # Errors
+    ///
+    /// Why it is none, for people.
+    pub(crate) fn find(&self, uid: u32, name: &str) -> Result<Arc<Run>, String> {
+        let runs = self.runs(uid);
+        if name == "last" {
+            return runs.last().cloned().ok_or_else(|| "no run uses the daemon".to_owned());
+        }
+        if let Some(run) = runs.iter().find(|run| run.kept.id == name) {
+            return Ok(Arc::clone(run));
+        }
+        let mut fitting = runs.iter().filter(|run| run.kept.id.starts_with(name));
+        match (fitting.next(), fitting.next()) {
+            (Some(run), None) => Ok(Arc::clone(run)),
+            (Some(_), Some(_)) => {
+                Err(format!("more than one run begins with `{name}`: say more of it"))
+            }
+            (None, _) => Err(format!(
+                "no run `{name}` uses the daemon; `dewar daemon --runs` lists those that do"
+            )),
+        }
+    }
+
+    /// The servers to change for `target`. A run that shares its server with others gets its own.
+    ///
+    /// # Errors
+    ///
+    /// Why there is none, for people.
+    pub(crate) fn targets(
+        &mut self,
+        uid: u32,
+        target: &Target,
+        booleans: &[(String, bool)],
+    ) -> Result<Vec<Arc<Hosted>>, String> {
+        if let Target::Run(name) = target {
+            let run = self.find(uid, name)?;
+            return Ok(vec![self.own(&run).map_err(|error| error.to_string())?]);
+        }
+        let mut servers: Vec<Arc<Hosted>> = Vec::new();
+        for run in self.runs(uid) {
+            let has = |server: &Hosted| {
+                let all = server.booleans();
+                booleans.iter().all(|(name, _)| all.iter().any(|(it, _)| it == name))
+            };
+            if !has(&run.hosted()) {
+                continue;
+            }
+            // Another user's runs with the same policy are none of this one's business.
+            let foreign =
+                |it: &Arc<Run>| it.kept.uid != uid && Arc::ptr_eq(&it.hosted(), &run.hosted());
+            let alone = uid != 0 && self.runs.values().any(foreign);
+            let server = if alone {
+                self.own(&run).map_err(|error| error.to_string())?
+            } else {
+                Arc::clone(&run.hosted())
+            };
+            if !servers.iter().any(|it| Arc::ptr_eq(it, &server)) {
+                servers.push(server);
+            }
+        }
+        if servers.is_empty() {
+            return Err("no run that uses the daemon has a policy with these booleans".into());
+        }
+        Ok(servers)
+    }
+
+    /// The server of a run, which from now on is its alone.
+    pub(crate) fn own(&mut self, run: &Arc<Run>) -> Result<Arc<Hosted>, HostError> {
+        let hosted = Arc::clone(&run.hosted());
+        let users = self.runs.values().filter(|it| Arc::ptr_eq(&it.hosted(), &hosted)).count();
+        if users <= 1 {
+            // Before the change, so that no run begins with it meanwhile.
+            hosted.shared.store(false, Ordering::Release);
+            return Ok(hosted);
+        }
+        let fork = run.fork()?;
+        self.servers.push(Arc::clone(&fork));
+        Ok(fork)
+    }
+}

@@ -1,0 +1,99 @@
+//! The conversation with one client.
+
+use crate::{
+    keeper::Shared,
+    protocol::{self, Command, Reply},
+    registry::Run,
+};
+use ipc::{Request, Session, SessionError};
+use std::{
+    os::fd::{AsFd as _, OwnedFd},
+    sync::Arc,
+};
+
+/// Who asks.
+#[derive(Clone, Copy)]
+pub(crate) struct Client {
+    pub(crate) uid: u32,
+    pub(crate) pid: u32,
+}
+
+/// Answers a client until it is gone.
+pub(crate) fn serve(shared: &Shared, mut session: Session) {
+    let mut run = None;
+    while let Ok(request) = session.recv(None) {
+        let done = if protocol::is_command(request.body()) {
+            command(shared, &mut run, request)
+        } else {
+            query(run.as_ref(), request)
+        };
+        if done.is_err() {
+            return;
+        }
+    }
+}
+
+/// A query to the security server of the client's run.
+fn query(run: Option<&Arc<Run>>, request: Request<'_>) -> Result<(), SessionError> {
+    let Some(run) = run else {
+        // Of whom should it be asked? The client sees that there is no reply.
+        return Ok(());
+    };
+    if server_port::waits(request.body()) {
+        let (member, hosted) = (run.member(), Arc::clone(&run.hosted()));
+        return server_port::answer(request, &*hosted, Some(&member));
+    }
+    let hosted = run.hosted();
+    server_port::answer(request, &**hosted, None)
+}
+
+fn command(
+    shared: &Shared,
+    run: &mut Option<Arc<Run>>,
+    mut request: Request<'_>,
+) -> Result<(), SessionError> {
+    let peer = request.peer();
+    let client = Client { uid: peer.uid(), pid: peer.pid().cast_unsigned() };
+    let mut descriptors = request.take_descriptors();
+    let mut spool: Option<OwnedFd> = None;
+    let reply = match protocol::read::<Command>(request.body()) {
+        Some(Command::Register { run: new, vocabulary }) => {
+            let pidfd = request.peer().as_fd().try_clone_to_owned()?;
+            let made = shared.register(client, pidfd, &new, vocabulary, descriptors.pop());
+            made.map(|(made, file)| {
+                let seqno = made.hosted().state_number().0;
+                (*run, spool) = (Some(made), Some(file));
+                Reply::Attached { seqno }
+            })
+        }
+        Some(Command::Attach { run: name }) => shared.attach(client, &name).map(|found| {
+            let seqno = found.hosted().state_number().0;
+            *run = Some(found);
+            Reply::Attached { seqno }
+        }),
+        Some(Command::End) => match run.take() {
+            Some(ended) => shared.end(&ended).map(|()| Reply::Done),
+            None => Err("this connection is no run's".into()),
+        },
+        Some(Command::Set { target, booleans }) => {
+            shared.set(client, &target, &booleans).map(Reply::Changed)
+        }
+        Some(Command::Load) => match run {
+            Some(run) => {
+                shared.load(run, descriptors.pop()).map(|seqno| Reply::Loaded { seqno: seqno.0 })
+            }
+            None => Err("this connection is no run's".into()),
+        },
+        Some(Command::Runs) => Ok(Reply::Runs(shared.runs(client))),
+        Some(Command::Flush) => shared.take_records().map(|()| Reply::Done),
+        None => {
+            Err("the daemon does not know this command: is it of another version of Dewar?".into())
+        }
+    };
+    let reply = reply.unwrap_or_else(Reply::Refused);
+    let bytes = protocol::encode(&reply);
+    match &spool {
+        Some(spool) => request.reply_with(&bytes, &[spool.as_fd()]),
+        None => request.reply(&bytes),
+    }
+}

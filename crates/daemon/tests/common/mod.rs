@@ -1,0 +1,121 @@
+//! A daemon in a process of its own, which is this test program started again, so that it can be killed.
+#![allow(dead_code)]
+
+use daemon::{
+    Administration, Keeper, NewRun, Place, Policy, Registration, Settings, Writer, register,
+};
+use server_port::Patience;
+use std::{
+    env,
+    path::Path,
+    process::{Child, Command, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+pub(crate) const POLICY: &str = r#"
+    (mls true)
+    (class file (read write)) (class dir (search)) (classorder (file dir))
+    (sid kernel) (sidorder (kernel)) (sidcontext kernel (u r app_t ((s0) (s0))))
+    (user u) (role r) (userrole u r) (sensitivity s0) (sensitivityorder (s0))
+    (userlevel u (s0)) (userrange u ((s0) (s0 (range c0 c1023))))
+    (type app_t) (type note_t) (type secret_t) (type gate_t)
+    (roletype r app_t) (roletype r note_t) (roletype r secret_t) (roletype r gate_t)
+    (allow app_t note_t (file (read)))
+    (boolean open false) (booleanif open (true (allow app_t gate_t (file (read)))))
+"#;
+
+/// Says what this program is to be, if not the test itself.
+const ROLE: &str = "DEWAR_TESTS_ROLE";
+const PLACE: &str = "DEWAR_TESTS_PLACE";
+
+pub(crate) fn place(directory: &Path) -> Place {
+    Place { runtime: directory.join("run"), state: directory.join("state"), system: false }
+}
+
+pub(crate) fn policy() -> Policy {
+    let categories: String = (0..1024).map(|n| format!("(category c{n})")).collect();
+    let order: Vec<String> = (0..1024).map(|n| format!("c{n}")).collect();
+    let order = order.join(" ");
+    let levels =
+        format!("{categories}(categoryorder ({order}))(sensitivitycategory s0 (range c0 c1023))");
+    Policy { files: vec![("policy.cil".into(), format!("{POLICY}{levels}"))] }
+}
+
+/// What this program was started as, and where.
+pub(crate) fn role() -> Option<(String, Place)> {
+    let place = place(Path::new(&env::var_os(PLACE)?));
+    Some((env::var(ROLE).ok()?, place))
+}
+
+/// Starts this program again. It runs the test `role` of the program alone, which looks at [`role`].
+pub(crate) fn start(role: &str, directory: &Path) -> Child {
+    let mut command = Command::new(env::current_exe().expect("this program"));
+    command.args(["--exact", "role", "--nocapture", "--test-threads=1"]);
+    command.env(ROLE, role).env(PLACE, directory).stdout(Stdio::null());
+    command.spawn().expect("this program starts again")
+}
+
+/// Serves until it is killed.
+pub(crate) fn keep(place: &Place) {
+    let [report, freeze, kill] = [100, 300, 1500].map(Duration::from_millis);
+    let settings = Settings { patience: Patience { report, freeze, kill }, ..Settings::default() };
+    let keeper = loop {
+        match Keeper::start(place.clone(), settings, None) {
+            Ok(keeper) => break keeper,
+            // The one that was killed holds its lock until it is buried.
+            Err(daemon::StartError::Runs(_)) => thread::sleep(Duration::from_millis(1)),
+            Err(error) => panic!("{error}"),
+        }
+    };
+    keeper.serve().expect("served");
+}
+
+/// The daemon of a test, which ends with it.
+pub(crate) struct Daemon(Child);
+
+impl Daemon {
+    pub(crate) fn start(directory: &Path) -> Self {
+        let daemon = Self(start("keeper", directory));
+        drop(administration(&place(directory)));
+        daemon
+    }
+
+    /// Kills it, as `kill -9` does.
+    pub(crate) fn kill(&mut self) {
+        self.end();
+    }
+
+    fn end(&mut self) {
+        // One that has ended already is as good.
+        let _ = (self.0.kill(), self.0.wait());
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+pub(crate) fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
+    let begin = Instant::now();
+    while !done() {
+        assert!(begin.elapsed() < Duration::from_secs(30), "waited in vain: {what}");
+        thread::sleep(Duration::from_millis(2));
+    }
+}
+
+pub(crate) fn administration(place: &Place) -> Administration {
+    let mut found = None;
+    wait_until("the daemon listens", || {
+        found = Administration::connect(place).ok();
+        found.is_some()
+    });
+    found.expect("found")
+}
+
+pub(crate) fn new_run(place: &Place, id: &str) -> (Registration, Writer) {
+    let run = NewRun { id: id.into(), command: "make".into(), profile: "test".into() };
+    register(place, &run, &policy()).unwrap_or_else(|error| panic!("{id}: {error}"))
+}

@@ -1,0 +1,185 @@
+//! Who decides for a run: the daemon's security server, or one of its own.
+
+use super::{
+    RunRequest,
+    prepare::{POLICY_NAME, Profile},
+};
+use crate::output::tell;
+use ::daemon::{ClientError, NewRun, Place, Policy, Registration, Writer};
+use anyhow::{Context as _, bail};
+use flask::SecurityServer;
+use monitor::{Control, Manner, Trail};
+use security_server::Server;
+use std::{path::PathBuf, sync::Arc};
+
+/// Whether a run uses a daemon.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum UseDaemon {
+    /// If one answers.
+    #[default]
+    IfThere,
+    /// It fails without one.
+    Insist,
+    /// Never.
+    No,
+}
+
+/// See the file.
+pub(super) struct Serving {
+    pub(super) server: Arc<dyn SecurityServer>,
+    decider: Decider,
+}
+
+/// A security server whose policy can be replaced.
+#[derive(Clone)]
+pub(super) struct Decider {
+    holds: Holds,
+    /// What the command line adds to the policy of the profile.
+    added: Arc<[(String, String)]>,
+}
+
+#[derive(Clone)]
+enum Holds {
+    Own(Arc<Server>),
+    Daemon(Arc<Registration>),
+}
+
+impl Decider {
+    /// Compiles a policy in CIL, with what the command line added to the first.
+    pub(super) fn compile(&self, cil: &str) -> Result<Prepared, String> {
+        let files = with_added(cil, &self.added);
+        let policy = security_server::cil::compile(&files).map_err(|errors| errors.to_string())?;
+        Ok(Prepared { files, policy })
+    }
+
+    /// Lets it decide by another policy. It does not hold in the sandbox before that is told.
+    pub(super) fn load(&self, prepared: Prepared) -> Result<(), String> {
+        match &self.holds {
+            Holds::Own(server) => {
+                server.reload(prepared.policy).map(drop).map_err(|error| error.to_string())
+            }
+            Holds::Daemon(registration) => {
+                let policy = Policy { files: prepared.files };
+                registration.load(&policy).map(drop).map_err(|error| error.to_string())
+            }
+        }
+    }
+}
+
+/// A policy that is ready to be loaded.
+pub(super) struct Prepared {
+    files: Vec<(String, String)>,
+    policy: security_server::policy::Policy,
+}
+
+fn with_added(cil: &str, added: &[(String, String)]) -> Vec<(String, String)> {
+    std::iter::once((POLICY_NAME.to_owned(), cil.to_owned())).chain(added.iter().cloned()).collect()
+}
+
+/// A callback for when the command runs.
+type Started = Box<dyn FnOnce(Control) + Send>;
+
+impl Serving {
+    /// The security server of the run called `id`, and where records go that it wants kept.
+    pub(super) fn begin(
+        request: &RunRequest,
+        profile: &Profile,
+        id: &str,
+    ) -> anyhow::Result<(Self, Option<Trail>)> {
+        let added = added(request)?;
+        let policy = Policy { files: with_added(&profile.compiled.cil, &added) };
+        let added: Arc<[(String, String)]> = added.into();
+        if request.daemon != UseDaemon::No
+            && let Some((registration, spool)) = register(request, profile, id, &policy)?
+        {
+            if request.verbose {
+                tell!("dewar: run {id} is served by a daemon");
+            }
+            let trail = Trail { sink: Box::new(spool), everything: request.record_all };
+            let registration = Arc::new(registration);
+            let server = Arc::clone(&registration.server);
+            let decider = Decider { holds: Holds::Daemon(registration), added };
+            return Ok((Self { server, decider }, Some(trail)));
+        }
+        let server = Arc::new(Server::from_cil(&policy.files)?);
+        let decider = Decider { holds: Holds::Own(Arc::clone(&server)), added };
+        Ok((Self { server, decider }, None))
+    }
+
+    /// What the policy of the run can be replaced by.
+    pub(super) fn decider(&self) -> Decider {
+        self.decider.clone()
+    }
+
+    /// What to do once the command runs: from then on changes of policy that the daemon makes reach it.
+    pub(super) fn follower(&self) -> Started {
+        let Holds::Daemon(registration) = &self.decider.holds else { return Box::new(drop) };
+        let registration = Arc::clone(registration);
+        Box::new(move |control| {
+            let apply = move |_| match control.apply(Manner::Repair) {
+                Ok(receipt) => serde_json::to_vec(&receipt).ok(),
+                Err(error) => {
+                    tell!("dewar: a change of policy does not hold here yet: {error}");
+                    None
+                }
+            };
+            if let Err(error) = registration.follow(apply) {
+                tell!("dewar: changes of policy do not reach this run: {error}");
+            }
+        })
+    }
+
+    /// The run has ended.
+    pub(super) fn end(&self) {
+        let Holds::Daemon(registration) = &self.decider.holds else { return };
+        if let Err(error) = registration.end() {
+            tell!("dewar: the records of this run wait for the next `dewar daemon`: {error}");
+        }
+    }
+}
+
+/// What the command line adds to the policy of the profile.
+fn added(request: &RunRequest) -> anyhow::Result<Vec<(String, String)>> {
+    let read = |path: &PathBuf| {
+        let text = std::fs::read_to_string(path);
+        let text = text.with_context(|| format!("cannot read `{}`", path.display()))?;
+        Ok((path.display().to_string(), text))
+    };
+    request.cil.iter().map(read).collect()
+}
+
+/// A registration with the first daemon that answers.
+fn register(
+    request: &RunRequest,
+    profile: &Profile,
+    id: &str,
+    policy: &Policy,
+) -> anyhow::Result<Option<(Registration, Writer)>> {
+    let command = request.command.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>();
+    let profile = profile.compiled.name.clone();
+    let run = NewRun { id: id.to_owned(), command: command.join(" "), profile };
+    let mut absent: Option<PathBuf> = None;
+    for place in [Place::user()?, Place::system()] {
+        match ::daemon::register(&place, &run, policy) {
+            Ok(registered) => return Ok(Some(registered)),
+            Err(ClientError::Absent(path)) => absent = absent.or(Some(path)),
+            // The policy itself: this process finds the same, and says it better.
+            Err(ClientError::Refused(_)) if Server::from_cil(&policy.files).is_err() => {
+                return Ok(None);
+            }
+            Err(error) if request.daemon == UseDaemon::Insist => return Err(error.into()),
+            Err(error) => {
+                tell!("dewar: this run decides by itself and is not in the journal: {error}");
+                return Ok(None);
+            }
+        }
+    }
+    if request.daemon == UseDaemon::Insist {
+        let path = absent.unwrap_or_default();
+        bail!(
+            "no daemon listens at `{}`; start one with `dewar daemon`, or leave --daemon out",
+            path.display()
+        );
+    }
+    Ok(None)
+}

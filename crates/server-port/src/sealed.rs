@@ -1,0 +1,76 @@
+//! What is too long for a message: memory behind a descriptor, sealed so that whoever reads it sees one state of it.
+
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, fstat, memfd_create};
+use std::{
+    fs::File,
+    io::{self, Read as _, Seek as _, Write as _},
+    os::fd::OwnedFd,
+};
+
+/// A descriptor whose reader finds `bytes` there, and can rely on nobody changing them.
+///
+/// # Errors
+///
+/// Whatever the system says: no memory, no descriptors.
+pub fn sealed(bytes: &[u8]) -> io::Result<OwnedFd> {
+    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+    let mut file = File::from(memfd_create(c"dewar-message", flags)?);
+    file.write_all(bytes)?;
+    file.rewind()?;
+    fcntl_add_seals(
+        &file,
+        SealFlags::WRITE | SealFlags::GROW | SealFlags::SHRINK | SealFlags::SEAL,
+    )?;
+    Ok(file.into())
+}
+
+/// The bytes behind a descriptor that [`sealed`] made, in whatever process.
+///
+/// # Errors
+///
+/// `InvalidData` if it is not sealed, or holds more than `most` bytes; whatever the system says.
+pub fn read_sealed(fd: OwnedFd, most: usize) -> io::Result<Vec<u8>> {
+    let invalid = |why| io::Error::new(io::ErrorKind::InvalidData, why);
+    // Only memory can be sealed, so that reading it never waits for anybody.
+    let seals = fcntl_get_seals(&fd).map_err(|_| invalid("the descriptor is not sealed memory"))?;
+    if !seals.contains(SealFlags::WRITE | SealFlags::SHRINK) {
+        return Err(invalid("the memory is not sealed"));
+    }
+    let len = usize::try_from(fstat(&fd)?.st_size).unwrap_or(usize::MAX);
+    if len > most {
+        return Err(invalid("the memory holds more than is taken"));
+    }
+    let mut file = File::from(fd);
+    file.rewind()?;
+    let mut bytes = Vec::with_capacity(len);
+    file.take(most as u64).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_sealed_is_read_as_it_was_and_no_longer_than_allowed() {
+        let bytes: Vec<u8> = (0..200_000_u32).map(|n| n as u8).collect();
+        assert_eq!(read_sealed(sealed(&bytes).unwrap(), 1 << 20).unwrap(), bytes);
+        let error = read_sealed(sealed(&bytes).unwrap(), 1 << 10).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::InvalidData);
+    }
+
+    #[test]
+    fn memory_that_can_still_change_is_refused() {
+        let open = memfd_create(c"open", MemfdFlags::ALLOW_SEALING).unwrap();
+        let pipe = std::io::pipe().unwrap().0;
+        for fd in [open, pipe.into()] {
+            assert_eq!(read_sealed(fd, 10).unwrap_err().kind(), io::ErrorKind::InvalidData);
+        }
+    }
+
+    #[test]
+    fn nobody_can_write_what_is_sealed() {
+        let fd = sealed(b"x").unwrap();
+        assert!(File::from(fd).write_all(b"y").is_err());
+    }
+}

@@ -1,0 +1,276 @@
+//! `dewar daemon`, the runs that use it, its journal, and changes of their policies.
+
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt as _,
+    path::{Path, PathBuf},
+    process::{Child, Command, Output, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+/// A boolean that lets the command read a file of its workspace.
+const GATE: &str = "(boolean gate true) (type gated_t) (roletype object_r gated_t)
+    (booleanif gate (true (allow main_t gated_t (file (getattr read open)))))";
+
+/// A directory with a home, a workspace and room for the daemon.
+struct Stage {
+    directory: tempfile::TempDir,
+    daemon: Option<Child>,
+}
+
+impl Stage {
+    fn new() -> Self {
+        // Not below `/tmp`, which a sandbox has for itself.
+        let base = if Path::new("/home").is_dir() && is_root() {
+            "/home"
+        } else {
+            env!("CARGO_TARGET_TMPDIR")
+        };
+        let directory = tempfile::tempdir_in(base).expect("a directory");
+        for name in ["home/.ssh", "work", "run", "state"] {
+            fs::create_dir_all(directory.path().join(name)).expect("created");
+        }
+        fs::write(directory.path().join("home/.ssh/id"), "secret").expect("written");
+        let private = fs::Permissions::from_mode(0o700);
+        fs::set_permissions(directory.path().join("run"), private).expect("set");
+        Self { directory, daemon: None }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    fn command(&self, words: &[&str]) -> Command {
+        let mut command = Command::new(assert_cmd::cargo::cargo_bin("dewar"));
+        command.args(words).current_dir(self.path("work"));
+        command.env("HOME", self.path("home")).env("XDG_RUNTIME_DIR", self.path("run"));
+        command.env("XDG_STATE_HOME", self.path("state")).env("NO_COLOR", "1");
+        command
+    }
+
+    fn say(&self, words: &[&str]) -> Said {
+        self.command(words).output().expect("started").into()
+    }
+
+    /// Starts the daemon, and waits until it listens.
+    fn start(&mut self) {
+        let command = &mut self.command(&[
+            "daemon",
+            "--report-after",
+            "0.1",
+            "--freeze-after",
+            "0.4",
+            "--kill-after",
+            "2",
+        ]);
+        self.daemon = Some(command.stderr(Stdio::null()).spawn().expect("started"));
+        wait_until("the daemon listens", || self.say(&["daemon", "--runs"]).status == Some(0));
+    }
+
+    fn kill(&mut self) {
+        if let Some(mut daemon) = self.daemon.take() {
+            // One that has ended already is as good.
+            let _ = (daemon.kill(), daemon.wait());
+        }
+    }
+
+    fn journal(&self, words: &[&str]) -> Vec<serde_json::Value> {
+        let words: Vec<_> = ["audit", "--json"].iter().chain(words).copied().collect();
+        let said = self.say(&words);
+        assert_eq!((said.status, said.err.as_str()), (Some(0), ""));
+        said.out.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+struct Said {
+    status: Option<i32>,
+    out: String,
+    err: String,
+}
+
+impl From<Output> for Said {
+    fn from(output: Output) -> Self {
+        let text = |bytes| String::from_utf8(bytes).expect("Unicode");
+        Self { status: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+    }
+}
+
+fn is_root() -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0)
+}
+
+fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
+    let begin = Instant::now();
+    while !done() {
+        assert!(begin.elapsed() < Duration::from_secs(60), "waited in vain: {what}");
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn a_run_ends_alike_with_and_without_a_daemon_and_is_in_its_journal_if_it_used_one() {
+    let mut stage = Stage::new();
+    let script = "echo out; cat ../home/.ssh/id; echo x > made; exit 7";
+    let alone = stage.say(&["run", "--no-daemon", "--", "sh", "-c", script]);
+    let absent = stage.say(&["run", "--daemon", "--", "true"]);
+    assert!(absent.err.contains("no daemon listens at"), "{}", absent.err);
+    assert_eq!(absent.status, Some(125));
+    stage.start();
+    let served = stage.say(&["run", "--daemon", "--", "sh", "-c", script]);
+    assert_eq!((served.status, &served.out, &served.err), (Some(7), &alone.out, &alone.err));
+    assert_eq!((alone.status, alone.out.as_str()), (Some(7), "out\n"));
+    let denials = stage.journal(&["--run", "last", "--denied"]);
+    let own = stage.say(&["explain", "--json"]);
+    let own: serde_json::Value = serde_json::from_str(&own.out).expect("JSON");
+    assert_eq!(denials.len(), own["denials"].as_array().expect("a list").len());
+    assert_eq!(denials[0]["object"], own["denials"][0]["object"]);
+    assert!(
+        denials[0]["object"].as_str().is_some_and(|it| it.ends_with("/.ssh/id")),
+        "{denials:?}"
+    );
+    assert_eq!(stage.journal(&["--object", "*/.ssh/*", "--since", "10m"]).len(), denials.len());
+    assert!(stage.journal(&["--object", "/nowhere/*"]).is_empty());
+    let shown = stage.say(&["audit"]);
+    assert!(shown.out.contains(" denied cat[") && shown.out.contains("/.ssh/id"), "{}", shown.out);
+    assert_eq!(stage.say(&["daemon", "--runs"]).out, "", "no run is left");
+}
+
+#[test]
+fn every_decision_is_in_the_journal_on_demand_as_often_as_in_the_trail() {
+    let mut stage = Stage::new();
+    stage.start();
+    let said = stage
+        .say(&["run", "--record", "all", "--audit", "trail", "--stats", "--", "ls", "-l", "/etc"]);
+    assert_eq!(said.status, Some(0), "{}", said.err);
+    assert!(said.err.contains("security server reached by "), "{}", said.err);
+    let trail = fs::read_to_string(stage.path("work/trail")).expect("a trail");
+    let journal = stage.journal(&["--run", "last"]);
+    assert!(journal.len() > 10, "{} records", journal.len());
+    assert_eq!(journal.len(), trail.lines().count());
+}
+
+#[test]
+fn a_second_daemon_says_who_runs_and_sigterm_ends_the_first() {
+    let mut stage = Stage::new();
+    stage.start();
+    let mut first = stage.daemon.take().expect("started");
+    let second = stage.say(&["daemon"]);
+    assert!(
+        second.err.contains(&format!("a daemon runs already: process {}", first.id())),
+        "{}",
+        second.err
+    );
+    assert_eq!(second.status, Some(125));
+    let killed = Command::new("kill").arg(first.id().to_string()).status().expect("kill");
+    assert!(killed.success());
+    assert_eq!(first.wait().expect("ended").code(), Some(0));
+}
+
+#[test]
+fn a_boolean_changes_what_a_running_command_may_do_also_after_the_daemon_was_killed() {
+    let mut stage = Stage::new();
+    fs::write(stage.path("work/gated"), "open sesame\n").expect("written");
+    let gated = stage.path("work/gated");
+    // The rule is a regular expression.
+    let path = gated.display().to_string().replace('.', "\\.");
+    let label = format!("(filecon \"{path}\" any (dewar_u object_r gated_t ((s0) (s0))))");
+    let cil = stage.path("gate.cil").display().to_string();
+    fs::write(&cil, format!("{GATE} {label}")).expect("written");
+    stage.start();
+    let script = format!(
+        "while [ ! -e stop ]; do if cat {} >/dev/null 2>&1; then echo yes; else echo no; fi > now.new; mv now.new now; sleep 0.02; done",
+        gated.display()
+    );
+    let mut run = stage
+        .command(&["run", "--daemon", "--cil", &cil, "--", "sh", "-c", &script])
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("started");
+    let file = stage.path("work/now");
+    let now = |want: &str| {
+        wait_until(want, || fs::read_to_string(&file).is_ok_and(|text| text.trim() == want));
+    };
+    now("yes");
+    let off = stage.say(&["policy", "set", "last", "gate=off"]);
+    assert!(
+        off.out.contains("policy state 2: complete") && off.out.contains("applied"),
+        "{}{}",
+        off.out,
+        off.err
+    );
+    assert_eq!(off.status, Some(0));
+    now("no");
+    stage.kill();
+    stage.start();
+    now("no");
+    let on = stage.say(&["policy", "set", "--all", "gate=on"]);
+    assert!(on.out.contains("policy state 3: complete"), "{}{}", on.out, on.err);
+    now("yes");
+    let wrong = stage.say(&["policy", "set", "last", "gate=off", "nonsense=on"]);
+    assert!(wrong.err.contains("no boolean `nonsense`"), "{}", wrong.err);
+    now("yes");
+    fs::write(stage.path("work/stop"), "").expect("written");
+    assert!(run.wait().expect("ended").success());
+    assert!(
+        stage
+            .journal(&["--denied", "--run", "last"])
+            .iter()
+            .any(|it| it["object"] == gated.to_str().unwrap_or_default())
+    );
+}
+
+#[test]
+fn nothing_is_lost_when_daemon_and_run_are_killed() {
+    let mut stage = Stage::new();
+    stage.start();
+    let script = "i=0; while [ $i -lt 20 ]; do cat ../home/.ssh/id; i=$((i+1)); echo $i > count; sleep 0.05; done 2>/dev/null; sleep 60";
+    let mut run = stage
+        .command(&["run", "--daemon", "--", "sh", "-c", script])
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("started");
+    wait_until("something was denied", || {
+        fs::read_to_string(stage.path("work/count"))
+            .is_ok_and(|it| it.trim().parse().is_ok_and(|n: u32| n >= 5))
+    });
+    stage.kill();
+    wait_until("all of it was", || {
+        fs::read_to_string(stage.path("work/count")).is_ok_and(|it| it.trim() == "20")
+    });
+    run.kill().expect("killed");
+    run.wait().expect("buried");
+    let waiting = stage.say(&["audit"]);
+    assert!(waiting.err.contains("no daemon runs"), "{}", waiting.err);
+    stage.start();
+    let denials = stage.journal(&["--object", "*/.ssh/id"]);
+    assert_eq!(denials.len(), 20, "one for each try");
+    assert!(denials.iter().all(|record| record["lost"].is_null()));
+}
+
+#[test]
+fn wrong_use_is_explained() {
+    let stage = Stage::new();
+    for (words, want) in [
+        (&["policy", "set", "gate=on"][..], "name the run first"),
+        (&["policy", "set", "last"], "name a boolean"),
+        (&["policy", "set", "last", "gate"], "NAME=on or NAME=off"),
+        (&["policy", "set", "last", "gate=on"], "no daemon listens at"),
+        (&["daemon", "--runs"], "start one with `dewar daemon`"),
+        (&["daemon", "--freeze-after", "20"], "order the times"),
+        (&["audit"], "there is no journal"),
+        (&["audit", "--since", "yesterday"], "write how long ago"),
+        (&["run", "--daemon", "--no-daemon", "true"], "cannot be used with"),
+    ] {
+        let said = stage.say(words);
+        assert!(said.err.contains(want), "{words:?}: {}", said.err);
+        assert_ne!(said.status, Some(0), "{words:?}");
+    }
+}
