@@ -2,9 +2,11 @@
 //! nothing started.
 
 mod daemon;
+mod help;
 mod input;
 mod plugin;
 mod policy;
+mod runs;
 mod shell;
 
 use assert_cmd::Command;
@@ -31,6 +33,7 @@ fn dewar_with(dir: &Path, args: &[&str], input: &str) -> Said {
         .env("NO_COLOR", "1")
         .env("XDG_STATE_HOME", dir.join("state"))
         .env("XDG_CACHE_HOME", dir.join("cache"))
+        .env("XDG_RUNTIME_DIR", dir.join("runtime"))
         .write_stdin(input)
         .env_remove("COLUMNS")
         .output()

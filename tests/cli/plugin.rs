@@ -1,7 +1,15 @@
 //! `dewar plugin`: replies on standard output, everything else on standard error, and the right exit status.
 
 use crate::{Said, dewar_with};
-use std::{fs, path::Path};
+use std::{
+    fs,
+    os::unix::{
+        fs::{MetadataExt as _, PermissionsExt as _},
+        process::CommandExt as _,
+    },
+    path::Path,
+    process::Stdio,
+};
 
 const EXAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/plugins");
 const ECHO: &str = "long handle(const char *in, long n, char *out, long room)
@@ -96,4 +104,40 @@ fn what_is_denied_is_explained_and_added_rules_allow_it() {
     fs::write(path.join("more.cil"), rule).expect("it can be written");
     let said = plugin(&path, &["run", &cat, "--policy", "more.cil"], note);
     assert_eq!((said.status, said.out.as_str(), said.err.as_str()), (0, "a note", ""));
+}
+
+/// Calls `dewar plugin run p.e --target kernel` as an ordinary user.
+fn in_kernel_as_an_ordinary_user(dir: &Path, more: &[&str]) -> Said {
+    // Root may: become nobody, who must be able to reach the command and the plugin.
+    let is_root = fs::metadata("/proc/self").expect("there is /proc").uid() == 0;
+    let command = dir.join("dewar");
+    fs::copy(assert_cmd::cargo::cargo_bin("dewar"), &command).expect("there is room");
+    fs::set_permissions(dir, fs::Permissions::from_mode(0o755)).expect("it is ours");
+    let mut command = std::process::Command::new(command);
+    command.args(["plugin", "run", "p.e", "--no-cache", "--target", "kernel"]).args(more);
+    command.current_dir(dir).env("NO_COLOR", "1").stdin(Stdio::null());
+    if is_root {
+        command.uid(65534).gid(65534);
+    }
+    let output = command.output().expect("the command starts");
+    Said {
+        status: output.status.code().expect("no signal"),
+        out: String::from_utf8(output.stdout).expect("Unicode"),
+        err: String::from_utf8(output.stderr).expect("Unicode"),
+    }
+}
+
+#[test]
+fn an_ordinary_user_is_told_why_nothing_runs_in_the_kernel_and_gets_it_isolated_only_if_asked_for()
+{
+    let text =
+        "long handle(const char *in, long n, char *out, long room) { out[0] = '!'; return 1; }";
+    let dir = written(text);
+    let said = in_kernel_as_an_ordinary_user(dir.path(), &[]);
+    assert_eq!((said.status, said.out.as_str()), (2, ""), "{}", said.err);
+    assert!(said.err.contains("CAP_BPF"), "{}", said.err);
+    let said = in_kernel_as_an_ordinary_user(dir.path(), &["--or-isolated"]);
+    assert_eq!((said.status, said.out.as_str()), (0, "!"), "{}", said.err);
+    assert!(said.err.contains("CAP_BPF"), "{}", said.err);
+    assert!(said.err.contains("it runs isolated instead"), "{}", said.err);
 }

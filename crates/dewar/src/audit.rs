@@ -110,7 +110,7 @@ pub(crate) fn run(args: &AuditArgs) -> anyhow::Result<()> {
             text.push_str(&if args.json { line(entry)? } else { tell(entry) });
             text.push('\n');
         }
-        if !output::print_on(text.as_bytes())? {
+        if !output::print_while_read(text.as_bytes())? {
             return Ok(());
         }
         last = entries.last().map_or(last, |entry| entry.id);

@@ -2,8 +2,8 @@
 
 use crate::{
     audit::AuditArgs, bench::BenchArgs, completions::CompletionsArgs, daemon::DaemonArgs,
-    doctor::DoctorArgs, explain::ExplainArgs, man::ManArgs, plugin::PluginArgs, policy::PolicyArgs,
-    run::RunArgs,
+    doctor::DoctorArgs, explain::ExplainArgs, grant::GrantArgs, man::ManArgs, plugin::PluginArgs,
+    policy::PolicyArgs, ps::PsArgs, revoke::RevokeArgs, run::RunArgs, top::TopArgs,
 };
 use clap::{Parser, Subcommand};
 
@@ -11,12 +11,14 @@ const AFTER_HELP: &str = "\
 Examples:
   dewar run -- make                    build here; no network, secrets hidden
   dewar run -p build.toml -- npm ci    the same under a profile of your own
+  dewar revoke --net github.com        takes something back while it runs
   dewar explain                        why something was denied, and what would allow it
   dewar policy show --cil workspace    the policy that a profile stands for
   dewar doctor                         what this machine can enforce
 
 Exit status:
-  that of the command, once it was started (128 + N if signal N killed it; 124 after its time limit)
+  that of the command, once it was started (128 + N if signal N killed it; 124 after its time
+  limit)
   2    wrong use: the command line, or a mistake in a profile; nothing was started
   125  Dewar itself failed to set up; nothing was started
   126  the command was found, but not executed
@@ -37,6 +39,10 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Run(RunArgs),
+    Ps(PsArgs),
+    Top(TopArgs),
+    Revoke(RevokeArgs),
+    Grant(GrantArgs),
     Explain(ExplainArgs),
     Audit(AuditArgs),
     Policy(PolicyArgs),

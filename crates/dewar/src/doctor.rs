@@ -9,7 +9,7 @@ const EXAMPLES: &str = "\
 Examples:
   dewar doctor
   dewar doctor --json | jq -r '.layers[] | select(.available | not) | .name'
-  dewar doctor --without user          what would be left on a machine that forbids user namespaces
+  dewar doctor --without user       what would be left on a machine that forbids user namespaces
 
 Exit status: 0; a layer that is not there is no failure of this command.";
 

@@ -1,7 +1,8 @@
 //! `dewar explain`: what the last run was denied, why, and what would allow it.
 
 use crate::{
-    output,
+    amend::literal,
+    output, receipt,
     run::{Denial, Journal, RunRecord},
 };
 use clap::Args;
@@ -46,6 +47,12 @@ fn tell(record: &RunRecord) -> Result<String, std::fmt::Error> {
         text.push('\n');
         tell_denial(&mut text, denial)?;
     }
+    if !record.changes.is_empty() {
+        writeln!(text, "\nchanged while it ran:")?;
+    }
+    for change in &record.changes {
+        text.push_str(&receipt::tell_dated(change)?);
+    }
     if record.dropped > 0 {
         writeln!(text, "\n{} further kinds of denial were not kept", record.dropped)?;
     }
@@ -69,6 +76,10 @@ fn tell_denial(text: &mut String, denial: &Denial) -> std::fmt::Result {
     line("why", &record.reason)?;
     record.rules.iter().try_for_each(|rule| line("rule", rule))?;
     denial.profile_rules.iter().try_for_each(|rule| line("profile", rule))?;
+    if denial.profile_rules.iter().any(|rule| rule.starts_with("revoked by ")) {
+        // No line of a profile would help: amendments are stronger.
+        return Ok(());
+    }
     line("would allow", record.would_allow.as_deref().unwrap_or_default())?;
     line("in a profile", &in_profile(record).unwrap_or_default())
 }
@@ -110,18 +121,6 @@ fn in_profile(record: &Record) -> Option<String> {
 /// A line of a profile. A string of JSON is one of TOML, once no control character is left in it.
 fn entry(list: &str, value: &str) -> String {
     format!("{list} = [{}]", serde_json::json!(value))
-}
-
-/// The pattern for `path` and nothing else.
-fn literal(path: &str) -> String {
-    let mut pattern = String::with_capacity(path.len());
-    for c in path.chars() {
-        if r"\*?[{$".contains(c) {
-            pattern.push('\\');
-        }
-        pattern.push(c);
-    }
-    pattern
 }
 
 #[cfg(test)]

@@ -1,20 +1,27 @@
 //! The `dewar` command. See `dewar --help`.
 #![forbid(unsafe_code)]
 
+mod amend;
 mod audit;
 mod bench;
 mod cli;
 mod completions;
+mod control;
 mod daemon;
 mod doctor;
 mod explain;
 mod failure;
+mod grant;
 mod man;
 mod output;
 mod plugin;
 mod policy;
+mod ps;
+mod receipt;
+mod revoke;
 mod run;
 mod surroundings;
+mod top;
 
 use clap::Parser as _;
 use cli::{Cli, Command};
@@ -33,13 +40,17 @@ fn main() -> ExitCode {
 fn dispatch(command: Command, inherited: Inherited) -> anyhow::Result<()> {
     match command {
         Command::Run(args) => run::run(&args.into(), inherited)?.leave(),
+        Command::Ps(args) => ps::run(&args),
+        Command::Top(args) => top::run(&args),
+        Command::Revoke(args) => revoke::run(&args),
+        Command::Grant(args) => grant::run(&args),
         Command::Explain(args) => explain::run(&args),
         Command::Audit(args) => audit::run(&args),
         Command::Policy(args) => policy::run(&args),
         Command::Plugin(args) => plugin::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Daemon(args) => daemon::run(&args),
-        Command::Bench(args) => bench::run(args, inherited),
+        Command::Bench(args) => bench::run(args),
         Command::Completions(args) => completions::run(&args),
         Command::Man(args) => man::run(&args),
     }

@@ -10,18 +10,18 @@ pub(crate) fn json(value: &impl Serialize) -> serde_json::Result<String> {
     Ok(text.lines().map(|line| visible(line) + "\n").collect())
 }
 
-/// Writes `text` to standard output; whether anybody reads it still.
-pub(crate) fn print_on(text: &[u8]) -> io::Result<bool> {
+/// Writes `text` to standard output. A reader that has gone away is no error.
+pub(crate) fn print(text: &[u8]) -> io::Result<()> {
+    print_while_read(text).map(drop)
+}
+
+/// Writes `text` to standard output; whether somebody reads it.
+pub(crate) fn print_while_read(text: &[u8]) -> io::Result<bool> {
     let mut out = io::stdout().lock();
     match out.write_all(text).and_then(|()| out.flush()) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
         result => result.map(|()| true),
     }
-}
-
-/// Writes `text` to standard output. A reader that has gone away is no error.
-pub(crate) fn print(text: &[u8]) -> io::Result<()> {
-    print_on(text).map(drop)
 }
 
 /// Prints a line on standard error, as `eprintln!` does. Where that is closed, or its disk full, nobody is told: what the

@@ -109,7 +109,12 @@ impl IsolatedEngine {
         config
             .allocation_strategy(InstanceAllocationStrategy::Pooling(pool))
             .max_wasm_stack(options.call_stack_bytes)
-            .wasm_backtrace_max_frames(None);
+            .wasm_backtrace_max_frames(None)
+            // The way to a look at the clock lies apart. Hints say no more than that.
+            .wasm_branch_hinting(true)
+            // For backtraces and debuggers only; they take time to make.
+            .generate_address_map(false)
+            .native_unwind_info(false);
         Ok(Self { engine: Engine::new(&config)?, options })
     }
 

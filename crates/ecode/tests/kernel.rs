@@ -1,9 +1,12 @@
 //! The kernel target: the same results as isolated and gcc, and nothing but the end of its own call for a hostile
 //! program. Where the machine does not let programs into the kernel, each test says so and tests nothing.
-//! `ECODE_PROGRAMS` and `ECODE_SEED` as in `differential.rs`.
+//! `ECODE_PROGRAMS` (2,000 if it is not set: each is loaded by itself) and `ECODE_SEED` as in `differential.rs`.
 
 #[path = "common/arrays.rs"]
 mod arrays;
+#[path = "common/batches.rs"]
+#[allow(dead_code)]
+mod batches;
 mod common;
 #[path = "common/gcc.rs"]
 mod gcc;
@@ -21,8 +24,10 @@ use ecode::{
 use generate::{Rng, integer_program};
 use programs::PROGRAMS;
 use std::{
-    env,
-    sync::OnceLock,
+    sync::{
+        OnceLock,
+        atomic::{AtomicU64, AtomicUsize, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -85,17 +90,12 @@ fn random_programs_agree_with_gcc_and_isolated() {
     if !permitted() {
         return;
     }
-    let number = |name: &str, default: u64| {
-        env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(default)
-    };
-    let (count, seed) = (number("ECODE_PROGRAMS", 200) as usize, number("ECODE_SEED", 20_261_121));
-    let folder = tempfile::tempdir().unwrap();
-    let (mut done, mut refused, mut slowest) = (0, 0, Duration::ZERO);
-    while done < count {
-        let size = 100.min(count - done);
-        let mut rng = Rng((seed + done as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
-        let texts: Vec<String> = (0..size).map(|id| integer_program(&mut rng, id)).collect();
-        let wanted = gcc::results(folder.path(), &texts.concat(), size, &["-O0"]);
+    let (refused, slowest) = (AtomicUsize::new(0), AtomicU64::new(0));
+    let count = batches::run(2000, |batch| {
+        let folder = tempfile::tempdir().unwrap();
+        let mut rng = Rng(batch.random());
+        let texts: Vec<String> = (0..batch.size).map(|id| integer_program(&mut rng, id)).collect();
+        let wanted = gcc::results(folder.path(), &texts.concat(), batch.size, &["-O0"]);
         let isolated = engine().compile(&module(&texts.concat(), "")).unwrap();
         let mut isolated = isolated.instantiate(Box::new(NoHost)).unwrap();
         for (id, text) in texts.iter().enumerate() {
@@ -106,16 +106,16 @@ fn random_programs_agree_with_gcc_and_isolated() {
                 Ok(mut instance) => assert_eq!(instance.call(&name, &[], LONG), want, "{text}"),
                 Err(error @ KernelError::Refused(_)) => {
                     eprintln!("refused: {error}\n{text}");
-                    refused += 1;
+                    refused.fetch_add(1, Ordering::Relaxed);
                 }
                 Err(error) => panic!("{error}\n{text}"),
             }
-            slowest = slowest.max(start.elapsed());
+            slowest.fetch_max(start.elapsed().as_micros() as u64, Ordering::Relaxed);
         }
-        done += size;
-    }
-    println!("{done} programs, the verifier refused {refused}, the slowest took {slowest:?}");
-    assert!(refused * 200 <= done, "{refused} of {done} programs refused");
+    });
+    let (refused, slowest) = (refused.into_inner(), slowest.into_inner());
+    println!("{count} programs, the verifier refused {refused}, the slowest took {slowest} us");
+    assert!(refused * 200 <= count, "{refused} of {count} programs refused");
 }
 
 #[test]

@@ -128,6 +128,27 @@ fn overlapping_ranges_keep_the_order_of_the_turns() {
 }
 
 #[test]
+fn a_function_may_begin_with_its_loop() {
+    let fill =
+        "static void fill(char *p, char *e, int v) { do { *p = *p ^ v; p++; } while (p != e); }";
+    assert!(is_vectorized(&format!("{fill} void f(char *p) {{ fill(p, p + 9, 1); }}")));
+    let text = format!(
+        "static char a[200]; {fill} long proc(int n) {{ fill(a + 3, a + 3 + n, 7); fill(a, a + 200, 1);
+         long h = 0; for (int i = 0; i < 200; i++) h = h * 31 + a[i]; return h; }}"
+    );
+    let module = module(&text, "");
+    for n in [1, 2, 15, 16, 17, 33, 150] {
+        let cell = |i: usize| i64::from(if (3..3 + n).contains(&i) { 7 ^ 1 } else { 1 });
+        let want = (0..200).fold(0_i64, |h, i| h.wrapping_mul(31).wrapping_add(cell(i)));
+        for target in TARGETS {
+            let args = [Value::I32(n as i32)];
+            let got = run(&module, target, Box::new(NoHost), "proc", &args);
+            assert_eq!(got, Ok(Some(Value::I64(want))), "{target:?} {n}");
+        }
+    }
+}
+
+#[test]
 fn a_vector_loop_ends_at_the_deadline() {
     let text = "static char a[1 << 20]; long proc() { for (;;) for (int i = 0; i < 1 << 20; i++) a[i] = a[i] + 1; }";
     let module = module(text, "");

@@ -215,6 +215,34 @@ impl View {
     }
 }
 
+impl View {
+    /// Whether a process certainly does not belong to the sandbox, nor is the monitor: its ancestors were followed to
+    /// the end without meeting either. Says no when in doubt.
+    pub(crate) fn is_outside(&self, pid: u32) -> bool {
+        (0..MOST_LOST).find_map(|_| self.ancestry_is_outside(pid)).unwrap_or(false)
+    }
+
+    /// `None` if an ancestor ended while it was looked at.
+    fn ancestry_is_outside(&self, pid: u32) -> Option<bool> {
+        let parent = |pid: u32| Some(caller::identity(self, pid).ok()?.parent);
+        let mut at = pid;
+        loop {
+            if at == self.init || at == std::process::id() {
+                return Some(false);
+            }
+            if at <= 1 {
+                return Some(true);
+            }
+            let next = parent(at)?;
+            // A parent that ended after it was named leaves its number to others, and its child to another parent.
+            if next > 1 && (parent(next).is_none() || parent(at) != Some(next)) {
+                return None;
+            }
+            at = next;
+        }
+    }
+}
+
 /// How a trapped call ends.
 #[derive(Debug)]
 pub(crate) enum Answer {

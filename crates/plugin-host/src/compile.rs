@@ -19,7 +19,7 @@ use std::{
     thread,
     time::Duration,
 };
-use wasmtime::{Config, Engine, InstancePre, Linker, MemoryCreator, Module};
+use wasmtime::{Config, Engine, InstancePre, Linker, Module};
 
 /// Instances that may exist at a time, of all plugins of one engine together.
 const INSTANCES: usize = 128;
@@ -49,7 +49,7 @@ pub struct Loaded {
 
 /// Code of one version of a plugin.
 pub(crate) enum Code {
-    Isolated { pre: InstancePre<Running>, slots: Arc<Slots>, foreign: bool },
+    Isolated { pre: InstancePre<Running>, foreign: bool },
     Native { code: NativeCode, trusted: Trusted },
     Kernel { code: KernelCode },
 }
@@ -58,8 +58,8 @@ impl Code {
     /// A fresh instance.
     pub(crate) fn instantiate(&self, plugin: &Arc<Plugin>) -> Result<Instance, CallFailure> {
         Ok(match self {
-            Self::Isolated { pre, slots, foreign } => {
-                Instance::Isolated(Box::new(Isolated::new(pre, slots, plugin, *foreign)?))
+            Self::Isolated { pre, foreign } => {
+                Instance::Isolated(Box::new(Isolated::new(pre, plugin, *foreign)?))
             }
             Self::Native { code, trusted } => {
                 Instance::Native(Box::new(Native::new(code, *trusted, plugin)?))
@@ -73,15 +73,13 @@ impl Code {
 struct Isolation {
     engine: Engine,
     linker: Linker<Running>,
-    slots: Arc<Slots>,
 }
 
 impl Isolation {
     fn new(foreign: bool) -> wasmtime::Result<Self> {
-        let slots = Arc::new(Slots::new(INSTANCES));
         let mut config = Config::new();
         config
-            .with_host_memory(Arc::clone(&slots) as Arc<dyn MemoryCreator>)
+            .with_host_memory(Arc::new(Slots::new(INSTANCES)))
             // A slot stays where it is, and has no image mapped to it.
             .memory_may_move(false)
             .memory_init_cow(false)
@@ -91,7 +89,7 @@ impl Isolation {
         let engine = Engine::new(&config)?;
         let mut linker = Linker::new(&engine);
         imports::link(&mut linker)?;
-        Ok(Self { engine, linker, slots })
+        Ok(Self { engine, linker })
     }
 }
 
@@ -202,8 +200,7 @@ impl Compiler {
         loaded.code_bytes = module.functions().map(|function| function.len).sum();
         let pre = isolation.linker.instantiate_pre(&module);
         let pre = pre.map_err(|error| interface(spec, format!("{error:#}")))?;
-        let slots = Arc::clone(&isolation.slots);
-        Ok((Code::Isolated { pre, slots, foreign }, loaded))
+        Ok((Code::Isolated { pre, foreign }, loaded))
     }
 
     /// The module, from the cache if it is there.

@@ -5,10 +5,9 @@ use crate::{
     check::Gate,
     compile::{Compiler, Loaded},
     denial::{Denial, Journal},
-    instance::{CallFailure, Instance},
+    instance::CallFailure,
     objects::Labels,
     plugin::{Plugin, PluginInfo, Shared, Version},
-    request::Request,
     session::Session,
     spec::{LoadError, PluginSpec},
     sys::Trusted,
@@ -113,39 +112,18 @@ impl PluginHost {
     ///
     /// [`CallFailure`] says why there is none.
     pub fn call(&self, name: &str, request: &[u8]) -> Result<Vec<u8>, CallFailure> {
-        self.counted(name, |instance| instance.fill(request))
-    }
-
-    /// The plugin's reply to a request that need not be copied for every call.
-    ///
-    /// # Errors
-    ///
-    /// As for [`PluginHost::call`].
-    pub fn call_with(&self, name: &str, request: &Request) -> Result<Vec<u8>, CallFailure> {
-        self.counted(name, |instance| instance.fill_with(request))
-    }
-
-    fn counted(
-        &self,
-        name: &str,
-        fill: impl FnOnce(&mut Instance) -> Result<(), CallFailure>,
-    ) -> Result<Vec<u8>, CallFailure> {
         let entry = self.entry(name).ok_or_else(|| CallFailure::Unknown(name.to_owned()))?;
         let version = entry.version.load_full();
         let start = Instant::now();
-        let result = self.call_version(&version, fill);
+        let result = self.call_version(&version, request);
         entry.shared.counters.count(1, u64::from(result.is_err()), start.elapsed());
         result
     }
 
-    fn call_version(
-        &self,
-        version: &Version,
-        fill: impl FnOnce(&mut Instance) -> Result<(), CallFailure>,
-    ) -> Result<Vec<u8>, CallFailure> {
+    fn call_version(&self, version: &Version, request: &[u8]) -> Result<Vec<u8>, CallFailure> {
         may_call(&self.gate, self.own, version)?;
         let mut instance = version.lease()?;
-        match fill(&mut instance).and_then(|()| instance.run()) {
+        match instance.fill(request).and_then(|()| instance.run()) {
             Ok(len) => {
                 version.note_reply();
                 let reply = instance.reply(len).to_vec();

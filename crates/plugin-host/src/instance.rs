@@ -1,6 +1,6 @@
 //! A running instance of a plugin, wherever it runs.
 
-use crate::{calls::Calls, isolated::Isolated, kernel::Kernel, native::Native, request::Request};
+use crate::{calls::Calls, isolated::Isolated, kernel::Kernel, native::Native};
 use ecode::CallError;
 
 /// Why a call gave no reply.
@@ -64,14 +64,6 @@ impl Instance {
                 Ok(())
             }
             Self::Kernel(kernel) => kernel.fill(request),
-        }
-    }
-
-    /// The same for a request that need not be copied for every call.
-    pub(crate) fn fill_with(&mut self, request: &Request) -> Result<(), CallFailure> {
-        match self {
-            Self::Isolated(isolated) => isolated.fill_with(request),
-            other => other.fill(request.bytes()),
         }
     }
 

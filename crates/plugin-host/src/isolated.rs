@@ -6,19 +6,12 @@ use crate::{
     imports::Running,
     instance::CallFailure,
     plugin::Plugin,
-    request::Request,
-    sys::Slots,
 };
 use std::sync::Arc;
-use wasmtime::{
-    AsContextMut as _, InstancePre, Memory, Store, StoreLimitsBuilder, Trap, TypedFunc,
-    UpdateDeadline,
-};
+use wasmtime::{InstancePre, Memory, Store, StoreLimitsBuilder, Trap, TypedFunc, UpdateDeadline};
 
 /// Bytes in a page of WebAssembly.
 const PAGE: usize = 1 << 16;
-/// Bytes in a page of the system: what is mapped lies at a multiple of it.
-const HOST_PAGE: usize = 4096;
 /// Entries that a plugin's tables may have.
 const TABLE_ELEMENTS: usize = 10_000;
 
@@ -27,14 +20,11 @@ type Args = (i32, i64, i32, i64);
 
 pub(crate) struct Isolated {
     store: Store<Running>,
-    slots: Arc<Slots>,
     memory: Memory,
     handle: TypedFunc<Args, i64>,
     /// What of its memory the host uses for requests and replies: nothing of the plugin's lies there.
     buffers: std::ops::Range<usize>,
     request: std::ops::Range<usize>,
-    /// The request may be mapped there.
-    is_mapped: bool,
     /// What `handle` is called with, if the plugin may see the request.
     args: Args,
     reply_at: usize,
@@ -45,7 +35,6 @@ impl Isolated {
     /// A fresh instance. One that does not count its own turns (`foreign`) is interrupted by the engine's epoch.
     pub(crate) fn new(
         pre: &InstancePre<Running>,
-        slots: &Arc<Slots>,
         plugin: &Arc<Plugin>,
         foreign: bool,
     ) -> Result<Self, CallFailure> {
@@ -81,56 +70,23 @@ impl Isolated {
         let base = base.and_then(|base| base.get(&mut store).i32());
         let base = base.map_or(size, |base| base as u32 as usize).min(size);
         let (buffers, request) = (base..size, base..base);
-        let (slots, args) = (Arc::clone(slots), (addr(base), 0, addr(base), 0));
-        Ok(Self {
-            store,
-            slots,
-            memory,
-            handle,
-            buffers,
-            request,
-            is_mapped: false,
-            args,
-            reply_at: base,
-            reply_room: 0,
-        })
+        let args = (addr(base), 0, addr(base), 0);
+        Ok(Self { store, memory, handle, buffers, request, args, reply_at: base, reply_room: 0 })
     }
 
     /// Puts `request` where the plugin will find it, and makes room for its reply.
     pub(crate) fn fill(&mut self, request: &[u8]) -> Result<(), CallFailure> {
-        if self.is_mapped {
-            let unmapped = self.slots.unmap(&mut self.store.as_context_mut(), self.memory);
-            unmapped.map_err(|error| CallFailure::NoRoom(error.to_string()))?;
-            self.is_mapped = false;
-        }
-        self.place(request.len(), 16)?;
-        self.memory.data_mut(&mut self.store)[self.request.clone()].copy_from_slice(request);
-        Ok(())
-    }
-
-    /// The same without copying it, if it is long enough for that to pay.
-    pub(crate) fn fill_with(&mut self, request: &Request) -> Result<(), CallFailure> {
-        let Some(sealed) = request.sealed() else { return self.fill(request.bytes()) };
-        self.place(sealed.len(), HOST_PAGE)?;
-        let at = self.request.start;
-        self.is_mapped = true;
-        match self.slots.map(self.store.as_context_mut(), self.memory, at, sealed) {
-            Ok(()) => Ok(()),
-            Err(_) => self.fill(request.bytes()),
-        }
-    }
-
-    /// Makes room for a request of `len` bytes, in units of `unit` for itself, and for its reply.
-    fn place(&mut self, len: usize, unit: usize) -> Result<(), CallFailure> {
         let limits = self.store.data().calls.plugin.limits;
         let wanted = limits.output_bytes.min(i32::MAX as usize);
-        let need = (2 * unit).saturating_add(len);
+        let need = 32_usize.saturating_add(request.len());
         self.reach(need.saturating_add(wanted), need)?;
-        let start = self.buffers.start.next_multiple_of(unit);
-        self.request = start..start + len;
-        self.reply_at = self.request.end.next_multiple_of(unit);
+        let start = self.buffers.start.next_multiple_of(16);
+        self.request = start..start + request.len();
+        self.reply_at = self.request.end.next_multiple_of(16);
         self.reply_room = self.buffers.end.saturating_sub(self.reply_at).min(wanted);
-        self.args = (addr(start), len as i64, addr(self.reply_at), self.reply_room as i64);
+        self.args =
+            (addr(start), request.len() as i64, addr(self.reply_at), self.reply_room as i64);
+        self.memory.data_mut(&mut self.store)[self.request.clone()].copy_from_slice(request);
         Ok(())
     }
 

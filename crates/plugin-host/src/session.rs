@@ -5,7 +5,6 @@ use crate::{
     instance::{CallFailure, Instance},
     leave::Leave,
     plugin::Version,
-    request::Request,
 };
 use flask::{Sid, perm::plugin};
 use std::{
@@ -42,15 +41,6 @@ impl Session {
     /// [`CallFailure::NoRoom`] when it does not fit.
     pub fn fill(&mut self, request: &[u8]) -> Result<(), CallFailure> {
         self.instance()?.fill(request)
-    }
-
-    /// The same for a request that need not be copied for every call.
-    ///
-    /// # Errors
-    ///
-    /// As for [`Session::fill`].
-    pub fn fill_with(&mut self, request: &Request) -> Result<(), CallFailure> {
-        self.instance()?.fill_with(request)
     }
 
     /// Calls the plugin on the request that is in its memory; the length of its reply.

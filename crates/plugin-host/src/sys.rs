@@ -1,11 +1,9 @@
-//! What the compiler cannot check: machine code from a file and in the process, and pages mapped into memories.
+//! What the compiler cannot check: machine code from a file and in the process, and the address space of memories.
 
 #![allow(unsafe_code)]
 
-mod sealed;
 mod slots;
 
-pub(crate) use sealed::Sealed;
 pub(crate) use slots::Slots;
 
 use crate::cache::Authentic;

@@ -4,8 +4,10 @@ use flask::{
     AccessVector, Class, Decision, Explanation, LabelError, LabelRules, Question, SecurityServer,
     Seqno, Sid, Unreachable, perm::plugin as perm,
 };
-use plugin_host::{CallFailure, Limits, LoadError, PluginHost, PluginSpec};
+use plugin_host::{Cache, CallFailure, Limits, LoadError, PluginHost, PluginSpec};
 use std::{
+    fs,
+    os::unix::fs::PermissionsExt as _,
     sync::{
         Arc, Mutex,
         atomic::{AtomicBool, AtomicU32, Ordering::Relaxed},
@@ -293,14 +295,18 @@ fn a_session_ends_with_its_plugin_and_outlives_a_fault() {
 
 #[test]
 fn no_call_fails_while_the_plugin_is_replaced_under_load() {
-    let (_, host) = host();
+    // Replacements find their code in the cache, so that there can be many.
+    let dir = tempfile::tempdir().unwrap();
+    fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o700)).unwrap();
+    let cache = Cache::open(dir.path(), Cache::DEFAULT_BYTES).unwrap();
+    let host = PluginHost::with_cache(Server::new(), sid(7), Some(cache)).unwrap();
     let texts: Vec<String> = (0..2)
         .map(|n| format!("long handle(const char *in, long n, char *out, long room) {{
             long s = 0; for (int i = 0; i < 2000; i++) s += i ^ n; out[0] = '0' + {n}; out[1] = s ? '0' + {n} : 'x'; return 2; }}"))
         .collect();
     host.load(&spec("swap", &texts[0])).unwrap();
     let replacements: usize =
-        std::env::var("PLUGIN_REPLACEMENTS").ok().and_then(|n| n.parse().ok()).unwrap_or(200);
+        std::env::var("PLUGIN_REPLACEMENTS").ok().and_then(|n| n.parse().ok()).unwrap_or(10_000);
     let stop = AtomicBool::new(false);
     let calls: usize = std::thread::scope(|scope| {
         let callers: Vec<_> = (0..3)

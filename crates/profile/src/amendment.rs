@@ -151,6 +151,12 @@ pub(crate) enum PathUse {
 }
 
 impl Clause {
+    /// Whether it revokes every use of some files.
+    pub(crate) fn takes_everything(&self) -> bool {
+        self.kind == AmendmentKind::Revoke
+            && matches!(self.object, ClauseObject::Paths(PathUse::Everything, _))
+    }
+
     /// Whether it is about that domain.
     pub(crate) fn is_about(&self, domain: usize) -> bool {
         self.domain.is_none_or(|this| this == domain)

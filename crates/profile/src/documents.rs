@@ -56,7 +56,12 @@ impl Documents {
         if reporter.has_errors() {
             return Err(reporter.into_errors(name));
         }
-        Ok(Self { name, documents, sources: reporter.sources })
+        Ok(Self::unchecked(name, documents, &reporter))
+    }
+
+    /// What was read, whatever `reporter` has to say of it.
+    pub(crate) fn unchecked(name: String, documents: Vec<Document>, reporter: &Reporter) -> Self {
+        Self { name, documents, sources: reporter.sources.clone() }
     }
 
     /// The name that messages use.
@@ -88,28 +93,28 @@ impl Documents {
     ) -> Result<Compiled, ProfileErrors> {
         let mut reporter = Reporter::default();
         reporter.sources.clone_from(&self.sources);
-        compile((&self.name, &self.documents), variables, resolver, amendments, reporter)
+        self.compile_into(variables, resolver, amendments, reporter)
     }
-}
 
-/// What a profile, of which `reporter` knows the sources and perhaps mistakes already, stands for.
-pub(crate) fn compile(
-    (name, documents): (&str, &[Document]),
-    variables: &Variables,
-    resolver: &mut dyn FnMut(&str) -> io::Result<Vec<IpAddr>>,
-    amendments: &[Amendment],
-    mut reporter: Reporter,
-) -> Result<Compiled, ProfileErrors> {
-    let profile = merge::merge(documents, variables, &mut reporter);
-    if reporter.has_errors() {
-        return Err(reporter.into_errors(name.to_owned()));
+    /// As [`Documents::compile`], with a reporter that knows the sources, and perhaps mistakes already.
+    pub(crate) fn compile_into(
+        &self,
+        variables: &Variables,
+        resolver: &mut dyn FnMut(&str) -> io::Result<Vec<IpAddr>>,
+        amendments: &[Amendment],
+        mut reporter: Reporter,
+    ) -> Result<Compiled, ProfileErrors> {
+        let name = || self.name.clone();
+        let profile = merge::merge(&self.documents, variables, &mut reporter);
+        if reporter.has_errors() {
+            return Err(reporter.into_errors(name()));
+        }
+        let hosts = hosts::resolve(&profile, variables, resolver);
+        let clauses = amendment::read(amendments, &profile, &hosts, variables, &mut reporter);
+        let policy = policy::write(&self.name, &profile, &hosts, &clauses, &mut reporter);
+        if reporter.has_errors() {
+            return Err(reporter.into_errors(name()));
+        }
+        Ok(Compiled::new(name(), profile, hosts, (policy, &clauses), reporter.sources))
     }
-    let hosts = hosts::resolve(&profile, variables, resolver);
-    let clauses = amendment::read(amendments, &profile, &hosts, variables, &mut reporter);
-    let policy = policy::write(name, &profile, &hosts, &clauses, &mut reporter);
-    if reporter.has_errors() {
-        return Err(reporter.into_errors(name.to_owned()));
-    }
-    let policy = (policy, clauses.as_slice());
-    Ok(Compiled::new(name.to_owned(), profile, hosts, policy, reporter.sources))
 }

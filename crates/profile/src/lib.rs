@@ -79,7 +79,22 @@ pub fn load(
     variables: &Variables,
     resolver: &mut dyn FnMut(&str) -> io::Result<Vec<IpAddr>>,
 ) -> Result<Compiled, ProfileErrors> {
+    load_with_documents(source, variables, resolver).map(|(compiled, _)| compiled)
+}
+
+/// As [`load`], with what was read, to compile it again.
+///
+/// # Errors
+///
+/// As for [`load`].
+pub fn load_with_documents(
+    source: &Source,
+    variables: &Variables,
+    resolver: &mut dyn FnMut(&str) -> io::Result<Vec<IpAddr>>,
+) -> Result<(Compiled, Documents), ProfileErrors> {
     let mut reporter = Reporter::default();
     let documents = chain::read(source, &mut reporter);
-    documents::compile((&source.title(), &documents), variables, resolver, &[], reporter)
+    let documents = Documents::unchecked(source.title(), documents, &reporter);
+    let compiled = documents.compile_into(variables, resolver, &[], reporter)?;
+    Ok((compiled, documents))
 }

@@ -83,61 +83,97 @@ pub(crate) struct Taken {
     pub(crate) connect_given: Option<Place>,
 }
 
-/// What the amendments `clauses`, in their order, make of `rights`; and what they took.
-pub(crate) fn amend<'a>(
-    rights: Rights,
-    clauses: impl Iterator<Item = &'a Clause>,
-) -> (Rights, Taken) {
-    let (mut taken, mut given) = (Taken::default(), Rights::default());
-    for clause in clauses {
-        let (place, uses) = match &clause.object {
-            ClauseObject::Paths(uses, _) => (Some(clause.place), *uses),
-            ClauseObject::All if clause.kind == AmendmentKind::Grant => {
-                taken = Taken { connect_given: taken.connect_given, ..Taken::default() };
-                continue;
+/// What amendments have come to for some files, whatever the profile grants there.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Amended {
+    pub(crate) taken: Taken,
+    given: Rights,
+}
+
+impl Amended {
+    /// What `clauses`, in their order, come to.
+    pub(crate) fn by<'a>(clauses: impl Iterator<Item = &'a Clause>) -> Self {
+        let mut amended = Self::default();
+        clauses.for_each(|clause| amended.apply(clause));
+        amended
+    }
+
+    /// Goes on with one more clause.
+    pub(crate) fn apply(&mut self, clause: &Clause) {
+        match &clause.object {
+            ClauseObject::Paths(uses, _) if clause.kind == AmendmentKind::Revoke => {
+                self.revoke(*uses, clause.place);
             }
-            _ => continue,
-        };
-        match (clause.kind, uses) {
-            (AmendmentKind::Revoke, PathUse::Everything) => {
-                taken = Taken {
+            ClauseObject::Paths(uses, _) => self.grant(*uses, clause.place),
+            ClauseObject::All if clause.kind == AmendmentKind::Grant => {
+                let connect_given = self.taken.connect_given;
+                self.taken = Taken { connect_given, ..Taken::default() };
+            }
+            _ => {}
+        }
+    }
+
+    fn revoke(&mut self, uses: PathUse, place: Place) {
+        let (taken, given, place) = (&mut self.taken, &mut self.given, Some(place));
+        match uses {
+            PathUse::Everything => {
+                *taken = Taken {
                     everything: place,
                     write: place,
                     exec: place,
                     connect: place,
                     connect_given: None,
                 };
-                given = Rights::default();
+                *given = Rights::default();
             }
-            (AmendmentKind::Revoke, PathUse::Write) => {
+            PathUse::Write => {
                 taken.write = place;
-                given = Rights { read: given.readable(), write: None, ..given };
+                *given = Rights { read: given.readable(), write: None, ..*given };
             }
-            (AmendmentKind::Revoke, PathUse::Exec) => taken.exec = place,
-            (AmendmentKind::Revoke, PathUse::Connect) => {
-                taken = Taken { connect: place, connect_given: None, ..taken };
-            }
-            (AmendmentKind::Grant, PathUse::Everything) if taken.files() => {
-                let apart = taken.connect.filter(|place| Some(*place) != taken.everything);
-                taken = Taken { connect: apart, ..Taken::default() };
-            }
-            (AmendmentKind::Grant, PathUse::Everything) => given.read = place,
-            (AmendmentKind::Grant, PathUse::Write) if taken.write.is_some() => {
-                taken = Taken { everything: None, write: None, ..taken };
-            }
-            (AmendmentKind::Grant, PathUse::Write) => given.write = place,
-            (AmendmentKind::Grant, PathUse::Exec) if taken.exec.is_some() => {
-                taken = Taken { everything: None, exec: None, ..taken };
-            }
-            // What may be executed at most is settled in the kernel when a run starts.
-            (AmendmentKind::Grant, PathUse::Exec) => {}
-            (AmendmentKind::Grant, PathUse::Connect) if taken.connect.is_some() => {
-                taken.connect = None;
-            }
-            (AmendmentKind::Grant, PathUse::Connect) => taken.connect_given = place,
+            PathUse::Exec => taken.exec = place,
+            PathUse::Connect => *taken = Taken { connect: place, connect_given: None, ..*taken },
         }
     }
-    (taken.from(rights, given), taken)
+
+    /// Takes revocations back; where there are none, gives.
+    fn grant(&mut self, uses: PathUse, place: Place) {
+        let (taken, given, place) = (&mut self.taken, &mut self.given, Some(place));
+        match uses {
+            PathUse::Everything if taken.files() => {
+                let apart = taken.connect.filter(|place| Some(*place) != taken.everything);
+                *taken = Taken { connect: apart, ..Taken::default() };
+            }
+            PathUse::Everything => given.read = place,
+            PathUse::Write if taken.write.is_some() => {
+                *taken = Taken { everything: None, write: None, ..*taken };
+            }
+            PathUse::Write => given.write = place,
+            PathUse::Exec if taken.exec.is_some() => {
+                *taken = Taken { everything: None, exec: None, ..*taken };
+            }
+            // What may be executed at most is settled in the kernel when a run starts.
+            PathUse::Exec => {}
+            PathUse::Connect if taken.connect.is_some() => taken.connect = None,
+            PathUse::Connect => taken.connect_given = place,
+        }
+    }
+
+    /// What is left of `rights`, and what was given where the profile does not deny.
+    pub(crate) fn of(&self, rights: Rights) -> Rights {
+        self.taken.from(rights, self.given)
+    }
+
+    /// Whether the same is taken and given, by whichever amendments: then every further one comes to the same, too.
+    pub(crate) fn is_like(&self, other: &Self) -> bool {
+        let uses = |it: &Self| {
+            let Taken { everything, write, exec, connect, connect_given } = it.taken;
+            let apart = connect.is_some() && connect != everything;
+            let rights =
+                [everything, write, exec, connect, connect_given, it.given.read, it.given.write];
+            (rights.map(|place| place.is_some()), apart)
+        };
+        uses(self) == uses(other)
+    }
 }
 
 impl Taken {

@@ -156,6 +156,20 @@ fn a_revocation_overrides_also_what_is_more_specific() {
 }
 
 #[test]
+fn many_globs_across_each_other_are_taken_together() {
+    let globs = || (0..80).map(|n| files(&format!("/**/*x{n}y*")));
+    let mut amendments: Vec<Amendment> = globs().map(revoke).collect();
+    let taken = Decider::new(PROFILE, &amendments);
+    for (path, want) in [("/ws/x1y/x7y", "e"), ("/ws/ax79y", "e"), ("/ws/src/x80y.c", "erwx")] {
+        assert_eq!(taken.file("main", path), want, "{path}");
+    }
+    assert!(taken.compiled.paths.len() < 1000, "{}", taken.compiled.paths.len());
+    amendments.push(grant(AmendedObject::All));
+    let back = Decider::new(PROFILE, &amendments);
+    assert_eq!(back.file("main", "/ws/x1y/x7y"), "erwx");
+}
+
+#[test]
 fn a_grant_of_what_was_revoked_undoes_it_exactly() {
     let plain = Decider::new(PROFILE, &[]);
     let both = Decider::new(PROFILE, &[revoke(files("/ws/**")), grant(files("/ws/**"))]);
@@ -251,6 +265,21 @@ fn a_granted_endpoint_is_reached_and_bound_to_by_nobody() {
     let sid = decider.endpoint("198.51.100.7", Protocol::Tcp, 22);
     assert!(!decider.allows("main", sid, "endpoint", "name_bind"));
     assert!(decider.allows("main", decider.sid("main"), "tcp_socket", "create"));
+}
+
+#[test]
+fn no_amendment_gives_a_family_of_sockets_that_the_profile_gives_to_nobody() {
+    let amendments =
+        [grant(net("198.51.100.7:53", &[])), grant(AmendedObject::Unix("/run/x".into()))];
+    let decider = Decider::new("[files]\nread = ['/usr']\n", &amendments);
+    for class in ["tcp_socket", "udp_socket", "unix_dgram_socket"] {
+        assert!(!decider.allows("main", decider.sid("main"), class, "create"), "{class}");
+    }
+    let text = "[network]\nconnect = ['10.0.0.1:53/udp']\n[domains.git]\nexec = ['/g']\nnetwork.connect = ['10.0.0.1:1']";
+    let decider = Decider::new(text, &[grant(net("198.51.100.7:53", &[]))]);
+    for (class, want) in [("tcp_socket", true), ("udp_socket", true)] {
+        assert_eq!(decider.allows("main", decider.sid("main"), class, "create"), want, "{class}");
+    }
 }
 
 #[test]
@@ -496,7 +525,7 @@ proptest! {
     #[test]
     fn every_path_has_what_the_profile_grants_without_what_was_revoked(
         lists in prop::collection::vec(prop::collection::vec(pattern(), 0..3), 6),
-        changes in prop::collection::vec((any::<bool>(), 0..3usize, pattern()), 1..4),
+        changes in prop::collection::vec((any::<bool>(), 0..3usize, pattern()), 1..6),
     ) {
         let names = ["read", "write", "exec", "readonly", "deny", "hide"];
         let text: String = names.iter().zip(&lists).map(|(name, items)| list(&format!("files.{name}"), items)).collect();
@@ -511,6 +540,8 @@ proptest! {
         let meaning: Vec<(AmendmentKind, usize, Takes)> =
             changes.iter().map(|(revokes, list, pattern)| (kind(*revokes), *list, takes(pattern))).collect();
         let plain = Decider::new(&text, &[]);
+        // Globs that are too much across each other are refused, with a reason.
+        let Ok(_) = compile(&text, &amendments) else { return Ok(()) };
         let amended = Decider::new(&text, &amendments);
         for path in all_paths() {
             let base = plain.file("main", &path);

@@ -5,6 +5,7 @@
 //! ordinary user, and as an ordinary user on a machine that forbids namespaces, unless it is about one of these.
 
 mod attack;
+mod control;
 mod dewar;
 mod domains;
 mod files;
@@ -29,6 +30,7 @@ pub(crate) use cases;
 
 fn main() -> ExitCode {
     let groups = [
+        control::CASES,
         domains::CASES,
         files::CASES,
         kernel::CASES,

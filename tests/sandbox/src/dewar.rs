@@ -34,6 +34,12 @@ impl Dewar {
         Ok(Self { path })
     }
 
+    /// Program and arguments for any subcommand.
+    pub(crate) fn command(&self, arguments: &[&str]) -> Vec<OsString> {
+        let arguments = arguments.iter().map(|argument| (*argument).into());
+        std::iter::once(self.path.clone().into()).chain(arguments).collect()
+    }
+
     /// Program and arguments that run `command` under Dewar.
     pub(crate) fn words(&self, call: Call<'_>, command: &[OsString]) -> Vec<OsString> {
         let mut words: Vec<OsString> = vec![self.path.clone().into(), "run".into()];

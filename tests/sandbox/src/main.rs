@@ -5,6 +5,7 @@
 //! machine that forbids them). Cases compare with the same command run natively in an identical directory.
 //! Called by who is not root, the tests fail unless `DEWAR_TESTS_AS=user` says that the part for root is run elsewhere.
 
+mod changes;
 mod denied;
 mod dewar;
 mod fidelity;
@@ -43,7 +44,14 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let groups = [programs::CASES, kernel::CASES, denied::CASES, fidelity::CASES, terminal::CASES];
+    let groups = [
+        programs::CASES,
+        kernel::CASES,
+        denied::CASES,
+        fidelity::CASES,
+        terminal::CASES,
+        changes::CASES,
+    ];
     let cases = groups.into_iter().flatten().copied().flatten();
     let cases: Vec<&Case> = cases.collect();
     let trials =

@@ -94,6 +94,8 @@ impl Stage {
         let mut command = Command::new(&words[0]);
         command.args(&words[1..]).current_dir(self.work()).env_clear().envs(environment());
         command.env("HOME", self.home()).env("XDG_STATE_HOME", self.home().join("state"));
+        // There is none, so the control sockets lie with the records; their path is too long for an address.
+        command.env("XDG_RUNTIME_DIR", self.home().join("no-runtime-directory"));
         // Scripts reach what lies outside by this name.
         command.env("OUTSIDE", self.outside());
         if let Some((uid, gid)) = self.ids() {
@@ -110,6 +112,11 @@ impl Stage {
     /// `words` under Dewar.
     pub(crate) fn dewar(&self, call: Call<'_>, words: &[OsString]) -> Command {
         self.command(&self.suite.dewar.words(call, words))
+    }
+
+    /// Another subcommand of Dewar.
+    pub(crate) fn control(&self, arguments: &[&str]) -> Command {
+        self.command(&self.suite.dewar.command(arguments))
     }
 
     /// The command for `words`, started as `how` says, by default under `profile`.

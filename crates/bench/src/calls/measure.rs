@@ -17,18 +17,22 @@ pub(super) struct Caller {
     pub(super) way: String,
     /// What is checked on the way.
     pub(super) variant: &'static str,
-    /// Makes one round trip of that many bytes.
-    pub(super) call: Box<dyn FnMut(usize) -> io::Result<()>>,
+    /// Makes round trips of so many bytes, and so many of them; how long they took.
+    pub(super) batch: Batch,
 }
 
-impl Caller {
-    fn batch(&mut self, bytes: usize, count: u32) -> io::Result<Duration> {
+/// See [`Caller::batch`].
+pub(super) type Batch = Box<dyn FnMut(usize, u32) -> io::Result<Duration>>;
+
+/// Batches of a single round trip that this process makes.
+pub(super) fn timed(mut call: impl FnMut(usize) -> io::Result<()> + 'static) -> Batch {
+    Box::new(move |bytes, count| {
         let begin = Instant::now();
         for _ in 0..count {
-            (self.call)(bytes)?;
+            call(bytes)?;
         }
         Ok(begin.elapsed())
-    }
+    })
 }
 
 /// Nanoseconds of one round trip: for each caller, one figure a round. The callers take turns within a round, in an
@@ -40,8 +44,8 @@ pub(super) fn in_turn(
 ) -> io::Result<Vec<Vec<f64>>> {
     let mut counts = Vec::new();
     for caller in callers.iter_mut() {
-        caller.batch(bytes, WARM)?;
-        let took = caller.batch(bytes, WARM)?.as_secs_f64() / f64::from(WARM);
+        (caller.batch)(bytes, WARM)?;
+        let took = (caller.batch)(bytes, WARM)?.as_secs_f64() / f64::from(WARM);
         counts.push((BATCH.as_secs_f64() / took).clamp(8.0, 1e6) as u32);
     }
     let mut figures = vec![Vec::new(); callers.len()];
@@ -51,8 +55,8 @@ pub(super) fn in_turn(
         random.shuffle(&mut order);
         for &place in &order {
             let (caller, count) = (&mut callers[place], counts[place]);
-            caller.batch(bytes, WARM.min(count))?;
-            let took = caller.batch(bytes, count)?;
+            (caller.batch)(bytes, WARM.min(count))?;
+            let took = (caller.batch)(bytes, count)?;
             figures[place].push(took.as_secs_f64() * 1e9 / f64::from(count));
         }
     }
@@ -69,7 +73,7 @@ mod tests {
         let caller = |ms: u64| Caller {
             way: "sleep".to_owned(),
             variant: "bare",
-            call: Box::new(move |_| {
+            batch: timed(move |_| {
                 sleep(Duration::from_millis(ms));
                 Ok(())
             }),
@@ -83,8 +87,8 @@ mod tests {
 
     #[test]
     fn a_caller_that_fails_ends_the_measurement() {
-        let call = Box::new(|_| Err(io::Error::other("gone")));
-        let caller = Caller { way: String::new(), variant: "bare", call };
+        let batch = timed(|_| Err(io::Error::other("gone")));
+        let caller = Caller { way: String::new(), variant: "bare", batch };
         assert!(in_turn(&mut [caller], 8, 1).is_err());
     }
 }

@@ -5,6 +5,7 @@
 //! batches, so that what disturbs one disturbs all.
 
 mod measure;
+mod peers;
 mod placement;
 mod ports;
 mod ways;
@@ -18,10 +19,11 @@ use crate::{
 };
 use ipc::Transport;
 use measure::{Caller, in_turn};
+use peers::Peers;
 use placement::{Child, Pinned, pin};
 use ports::{BASE, Variant, World};
 use serde::Serialize;
-use std::{io, thread};
+use std::{io, path::Path, thread};
 use ways::{BARE, SLEEPING_FLOOR, SPINNING_FLOOR, Ways};
 
 /// Sizes of messages, in bytes: those of the founding table.
@@ -42,8 +44,8 @@ const FOUNDING_CALLS: [[&str; 4]; 7] = [
 const FOUNDING_DECISIONS: [&str; 5] = ["13.5 µs", "+2 %", "+7 %", "+221 %", "+511 %"];
 
 /// What is not measured, and why.
-const ABSENT: &str =
-    "not measured: D-Bus, gRPC, iceoryx2 (no client of theirs is part of this program)";
+const ABSENT: &str = "not measured: D-Bus, gRPC, iceoryx2: build `peers/` of the sources (`cargo build --release`), and name \
+    the program by --peers";
 
 /// Which table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -87,11 +89,14 @@ pub struct CallReport {
     pub rounds: usize,
     /// Where the two ends ran.
     pub placements: Vec<Placement>,
+    /// Whether other ways than this program's own were measured.
+    pub peers: bool,
     /// By placement, size, way and variant.
     pub cells: Vec<Cell>,
 }
 
-/// Measures all of it; tells `progress` what comes. Meant for a process with one thread.
+/// Measures all of it, with the ways of the program `peers` (see `peers/` in the sources) beside it; tells `progress`
+/// what comes. Meant for a process with one thread.
 ///
 /// # Errors
 ///
@@ -99,18 +104,24 @@ pub struct CallReport {
 pub fn run(
     subject: Subject,
     rounds: usize,
+    peers: Option<&Path>,
     progress: &mut dyn FnMut(&str),
 ) -> io::Result<CallReport> {
     let (machine, placements) = (Machine::here(), Placement::all()?);
     let mut cells = Vec::new();
     for placement in &placements {
         progress(&placement.name);
-        cells.extend(at(placement, subject, rounds)?);
+        cells.extend(at(placement, subject, rounds, peers)?);
     }
-    Ok(CallReport { subject, machine, rounds, placements, cells })
+    Ok(CallReport { subject, machine, rounds, placements, peers: peers.is_some(), cells })
 }
 
-fn at(placement: &Placement, subject: Subject, rounds: usize) -> io::Result<Vec<Cell>> {
+fn at(
+    placement: &Placement,
+    subject: Subject,
+    rounds: usize,
+    program: Option<&Path>,
+) -> io::Result<Vec<Cell>> {
     let (variants, sizes): (&[Variant], &[usize]) = match subject {
         Subject::Calls => (&ports::KINDS_OF_CALL, &SIZES),
         Subject::Decisions => (&ports::PLACES_OF_DECISION, &SIZES[..1]),
@@ -129,6 +140,11 @@ fn at(placement: &Placement, subject: Subject, rounds: usize) -> io::Result<Vec<
     for transport in [Transport::Memory, Transport::Socket] {
         callers.extend(world.callers(directory.path(), transport, variants)?);
     }
+    let peers = program.map(|program| Peers::start(program, directory.path(), placement));
+    let _peers = peers.transpose()?.map(|(peers, others)| {
+        callers.extend(others);
+        peers
+    });
     let _load = placement.load()?;
     let mut cells = Vec::new();
     for bytes in sizes {
@@ -185,7 +201,10 @@ impl CallReport {
             text += &self.table_at(placement, style);
             text += "\n";
         }
-        text += &format!("{ABSENT}\n{} rounds; {}\n", self.rounds, self.machine);
+        if !self.peers {
+            text += &format!("{ABSENT}\n");
+        }
+        text += &format!("{} rounds; {}\n", self.rounds, self.machine);
         text
     }
 

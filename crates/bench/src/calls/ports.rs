@@ -1,6 +1,9 @@
 //! Ports to measure: a policy, services that send back what they get, and callers.
 
-use super::{measure::Caller, ways::MOST};
+use super::{
+    measure::{Caller, timed},
+    ways::MOST,
+};
 use avc::Avc;
 use flask::{
     AccessVector, Decision, Explanation, LabelError, LabelRules, Question, SecurityServer, Seqno,
@@ -165,7 +168,7 @@ impl World {
                 Transport::Memory => "port, memory",
                 Transport::Socket => "port, socket",
             };
-            Ok(Caller { way: way.to_owned(), variant: variant.name, call: Box::new(call) })
+            Ok(Caller { way: way.to_owned(), variant: variant.name, batch: timed(call) })
         };
         variants.iter().map(caller).collect()
     }

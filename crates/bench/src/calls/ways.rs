@@ -1,6 +1,6 @@
 //! What else this machine offers to send bytes to another process and back: what ports are measured against.
 
-use super::measure::Caller;
+use super::measure::{Caller, timed};
 use crate::sys;
 use rustix::{
     io::Errno,
@@ -65,18 +65,15 @@ impl Ways {
         let stream = self.stream.0.try_clone()?;
         let (mut to, mut from) = (self.request.1.try_clone()?, self.reply.0.try_clone()?);
         let (mut one, mut two) = (vec![0; MOST], vec![0; MOST]);
-        let caller = |way: &str, call| Caller { way: way.to_owned(), variant: BARE, call };
+        let caller = |way: &str, batch| Caller { way: way.to_owned(), variant: BARE, batch };
         Ok(vec![
             caller(
                 "unix stream socket",
-                Box::new(move |bytes| round_trip(&mut &stream, &mut &stream, &mut one[..bytes])),
+                timed(move |bytes| round_trip(&mut &stream, &mut &stream, &mut one[..bytes])),
             ),
-            caller(
-                "pipes",
-                Box::new(move |bytes| round_trip(&mut from, &mut to, &mut two[..bytes])),
-            ),
-            caller(SLEEPING_FLOOR, futex_caller(self.words, SLEEPING, 0)),
-            caller(SPINNING_FLOOR, futex_caller(self.words, SPINNING, LOOKS)),
+            caller("pipes", timed(move |bytes| round_trip(&mut from, &mut to, &mut two[..bytes]))),
+            caller(SLEEPING_FLOOR, timed(futex_caller(self.words, SLEEPING, 0))),
+            caller(SPINNING_FLOOR, timed(futex_caller(self.words, SPINNING, LOOKS))),
         ])
     }
 }
@@ -117,13 +114,13 @@ fn futex_caller(
     words: &'static [AtomicU32],
     places: [usize; 2],
     looks: u32,
-) -> Box<dyn FnMut(usize) -> io::Result<()>> {
+) -> impl FnMut(usize) -> io::Result<()> {
     let mut number = 0;
-    Box::new(move |_| {
+    move |_| {
         number += 1;
         tell(words, places[0], number)?;
         wait(words, places[1], number, looks)
-    })
+    }
 }
 
 /// Sets a word, and wakes whoever sleeps on it. The word behind it says whether anybody does.

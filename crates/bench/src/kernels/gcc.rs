@@ -2,7 +2,7 @@
 
 use super::{Callable, Implementation, Kernel};
 use crate::{sys::SharedObject, turns::Stopwatch};
-use std::{fs, process::Command, time::Duration};
+use std::{fs, path::Path, process::Command, time::Duration};
 
 /// gcc with some flags.
 #[derive(Clone, Debug)]
@@ -32,20 +32,28 @@ impl Implementation for Gcc {
         fs::write(&source, kernel.text).map_err(|error| error.to_string())?;
         // Without start files, all code in the object is the kernel's.
         let fixed = ["-shared", "-fPIC", "-nostdlib", "-o"];
-        let command =
-            Command::new("gcc").args(self.flags).args(fixed).arg(&object).arg(&source).output();
-        let built = command.map_err(|error| format!("cannot run `gcc`: {error}"))?;
-        if !built.status.success() {
-            return Err(String::from_utf8_lossy(&built.stderr).into_owned());
-        }
-        let code_bytes = text_bytes(&object);
-        let object = SharedObject::open(&object)?;
-        Ok(Box::new(Compiled { object, code_bytes, request: vec![], reply: vec![], length: 0 }))
+        run(Command::new("gcc").args(self.flags).args(fixed).arg(&object).arg(&source))?;
+        open(&object, text_bytes(&object))
     }
 }
 
+/// Runs gcc.
+pub(super) fn run(command: &mut Command) -> Result<(), String> {
+    let built = command.output().map_err(|error| format!("cannot run `gcc`: {error}"))?;
+    match built.status.success() {
+        true => Ok(()),
+        false => Err(String::from_utf8_lossy(&built.stderr).into_owned()),
+    }
+}
+
+/// The kernel in a shared object.
+pub(super) fn open(object: &Path, code_bytes: Option<usize>) -> Result<Box<dyn Callable>, String> {
+    let object = SharedObject::open(object)?;
+    Ok(Box::new(Compiled { object, code_bytes, request: vec![], reply: vec![], length: 0 }))
+}
+
 /// Bytes of `.text`, if `size` is there to tell.
-fn text_bytes(object: &std::path::Path) -> Option<usize> {
+fn text_bytes(object: &Path) -> Option<usize> {
     let output = Command::new("size").arg("-A").arg(object).output().ok()?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let line = text.lines().find(|line| line.starts_with(".text"))?;

@@ -2,11 +2,13 @@
 //!
 //! Each kernel is E-code and C at once, and has the interface of a plugin. An [`Implementation`] makes it callable.
 
+mod cod;
 mod gcc;
 mod lua;
 mod measure;
 mod report;
 
+pub use cod::Cod;
 pub use gcc::Gcc;
 pub use lua::LuaJit;
 pub use measure::KernelComparison;

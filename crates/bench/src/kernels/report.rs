@@ -154,7 +154,6 @@ impl KernelReport {
             let Mean { over, under, value, low, high, pairs } = mean;
             text += &format!("{over} ÷ {under}: {value:.3} ({low:.3} … {high:.3}) of {pairs}\n");
         }
-        text += "CoD, from which E-code comes, is not among them: no package has it\n";
         for why in self.failures() {
             text += &format!("{why}\n");
         }

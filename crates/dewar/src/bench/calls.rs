@@ -20,6 +20,10 @@ pub(crate) struct CallArgs {
     #[arg(long, value_name = "N", default_value_t = 25, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
 
+    /// Measure D-Bus, gRPC and iceoryx2, too, by this program: `peers/` of Dewar's sources, built
+    #[arg(long, value_name = "PROGRAM")]
+    peers: Option<PathBuf>,
+
     /// Print the tables as Markdown
     #[arg(long, conflicts_with = "json")]
     markdown: bool,
@@ -36,11 +40,12 @@ pub(crate) struct CallArgs {
 /// Measures, and prints what was asked for.
 pub(crate) fn run(subject: Subject, args: &CallArgs) -> anyhow::Result<()> {
     let terminal = stderr().is_terminal();
-    let report = calls::run(subject, args.rounds as usize, &mut |placement| {
-        if terminal {
-            eprintln!("measuring: {placement}");
-        }
-    });
+    let report =
+        calls::run(subject, args.rounds as usize, args.peers.as_deref(), &mut |placement| {
+            if terminal {
+                eprintln!("measuring: {placement}");
+            }
+        });
     let report = report.context("cannot measure calls")?;
     if let Some(path) = &args.raw {
         export::write_json(path, &report)

@@ -1,13 +1,14 @@
 //! `dewar bench plugin`: what plugins cost, from a single call to whole kernels.
 
 mod kernels;
+mod latency;
 mod operations;
 
 use crate::{failure::Failed, output};
 use anyhow::Context as _;
 use bench::{
     export,
-    kernels::{Gcc, Implementation, KernelComparison, KernelReport, LuaJit},
+    kernels::{Cod, Gcc, Implementation, KernelComparison, KernelReport, LuaJit},
     progress,
     table::Style,
     turns::Turns,
@@ -46,7 +47,7 @@ pub(super) struct PluginArgs {
     #[arg(long)]
     no_kernels: bool,
 
-    /// Only our own targets, not gcc and LuaJIT
+    /// Only our own targets, not gcc, LuaJIT and CoD
     #[arg(long)]
     no_peers: bool,
 
@@ -136,6 +137,7 @@ fn compare(args: &PluginArgs, turns: Turns) -> anyhow::Result<KernelReport> {
             implementations.push(Box::new(gcc));
         }
         implementations.push(Box::new(LuaJit));
+        implementations.push(Box::new(Cod));
     }
     let ratio = |over: &str, under: &str| (over.to_owned(), under.to_owned());
     let ratios = vec![
@@ -146,6 +148,7 @@ fn compare(args: &PluginArgs, turns: Turns) -> anyhow::Result<KernelReport> {
         ratio("native", "gcc -O2"),
         ratio("gcc -O2 +stack", "gcc -O2"),
         ratio("LuaJIT", "gcc -O2"),
+        ratio("CoD", "gcc -O2"),
     ];
     let (sizes, kernels) = (args.size.clone(), args.kernel.clone());
     let comparison = KernelComparison { implementations, sizes, kernels, turns, ratios };

@@ -22,14 +22,15 @@ many. WebAssembly modules (.wasm, .wat) that export the same work, too.
 Examples:
   dewar plugin run gray.e < in.ppm > out.pgm    isolated, within limits
   dewar plugin run gray.e --target all < in.ppm > /dev/null
-                                                on every target: equal replies? the time of each?
+                                                on every target: equal replies? what time each?
   dewar plugin test examples/plugins/*.e        each on its cases NAME.in and NAME.out
   dewar plugin build gray.e -o gray.wasm        check it, and write it as WebAssembly
   dewar plugin disasm gray.e                    the intermediate form that all targets share
   dewar plugin list                             machine code in the cache
 
 Exit status: 0; 1 if the plugin failed, was denied the call, or a case or a target gave another
-reply; 2 for mistakes in its text, with their places, or in the policy; 125 if Dewar itself failed.";
+reply; 2 for mistakes in its text, with their places, or in the policy; 125 if Dewar itself
+failed.";
 
 /// Compile, run, test and look at plugins.
 #[derive(Debug, Args)]

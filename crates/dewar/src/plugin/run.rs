@@ -18,6 +18,10 @@ pub(super) struct RunArgs {
     #[arg(long, value_enum, default_value_t = TargetArg::Isolated)]
     target: TargetArg,
 
+    /// Where the kernel does not take the plugin, run it isolated instead, and say so
+    #[arg(long)]
+    or_isolated: bool,
+
     /// Write the reply to FILE instead
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -48,6 +52,10 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<()> {
     let (mut outcomes, mut left_out) = (Vec::new(), Vec::new());
     for target in targets {
         match on_target(args, &source, target, &request) {
+            Err(why) if args.or_isolated && args.target == TargetArg::Kernel => {
+                eprintln!("dewar: {why}; it runs isolated instead");
+                outcomes.push(on_target(args, &source, Target::Isolated, &request)?);
+            }
             // Not every machine and user may have plugins in the kernel, and not every plugin can run there.
             Err(why) if args.target == TargetArg::All && target == Target::Kernel => {
                 left_out.push((target, why.to_string()));

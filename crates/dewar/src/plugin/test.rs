@@ -15,8 +15,9 @@ use std::{
 };
 
 const EXAMPLES: &str = "\
-The cases of PLUGIN.e are the files PLUGIN.in and PLUGIN.CASE.in beside it, each with the reply that it must give in
-the file of the same name that ends in .out. A plugin without cases is an error.";
+The cases of PLUGIN.e are the files PLUGIN.in and PLUGIN.CASE.in beside it, each with the reply
+that it must give in the file of the same name that ends in .out. A plugin without cases is an
+error.";
 
 /// Run plugins on their test cases, on every target.
 #[derive(Debug, Args)]

@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 use std::fmt::{self, Write as _};
 
 const LINES: &str = "\
-A line begins with + for what only NEW has, - for what only OLD has, ~ for what both have and say differently.
-Authority comes first, one line for each (source type, target type, class):
+A line begins with + for what only NEW has, - for what only OLD has, ~ for what both have and
+say differently. Authority comes first, one line for each (source type, target type, class):
   + web_t secret_t file { read }
   + web_t secret_t file { write } if web_writes is true     a rule that waits for booleans
   + dontaudit web_t secret_t file { read }                  also auditallow

@@ -4,16 +4,18 @@ mod check;
 mod decide;
 mod diff;
 mod export;
+mod history;
 mod load;
 mod profiles;
 mod query;
+mod replace;
 mod set;
 mod show;
 
 use crate::output;
 use clap::{Args, Subcommand};
 
-/// Show, check, ask and compare profiles and policies.
+/// Show, check, ask and compare profiles and policies; change that of a run.
 ///
 /// A policy is a profile (the name of a shipped one, or a TOML file), CIL files (read together), or a binary
 /// kernel policy such as /etc/selinux/default/policy/policy.33. Nothing here needs root or an SELinux kernel.
@@ -44,6 +46,8 @@ enum Action {
     Diff(diff::DiffArgs),
     Export(export::ExportArgs),
     Set(set::SetArgs),
+    Load(replace::LoadArgs),
+    History(history::HistoryArgs),
 }
 
 /// Carries out `dewar policy`.
@@ -61,5 +65,7 @@ pub(crate) fn run(args: &PolicyArgs) -> anyhow::Result<()> {
         Action::Diff(args) => diff::run(args),
         Action::Export(args) => export::run(args),
         Action::Set(args) => set::run(args),
+        Action::Load(args) => replace::run(args),
+        Action::History(args) => history::run(args),
     }
 }

@@ -12,12 +12,12 @@ Examples:
   dewar run -p ./build.toml --stats -- make   a profile of your own; how decisions were found
   dewar run --audit - -- ls                   every decision, as JSON lines on standard error
 
-Standard input, output, signals, job control and the exit status are the command's own. What it leaves running ends
-with it. If something was denied, one
-line on standard error says so at the end; `dewar explain` tells the rest.
+Standard input, output, signals, job control and the exit status are the command's own. What it
+leaves running ends with it. If something was denied, one line on standard error says so at the
+end; `dewar explain` tells the rest.
 
-Exit status: the command's; 2 for wrong use, 125 if Dewar failed to set up, 126 and 127 if the command could not be
-executed or found.";
+Exit status: the command's; 2 for wrong use, 125 if Dewar failed to set up, 126 and 127 if the
+command could not be executed or found.";
 
 /// Run a command under a policy.
 ///
@@ -33,6 +33,10 @@ pub(crate) struct RunArgs {
     /// The directory that `${workspace}` stands for [default: the working directory]
     #[arg(short, long, value_name = "DIR")]
     workspace: Option<PathBuf>,
+
+    /// A name for the run, by which `dewar ps`, `dewar revoke` and others know it
+    #[arg(long, value_name = "NAME", value_parser = name)]
+    name: Option<String>,
 
     /// How much the monitor decides itself [default: as the profile says]
     #[arg(long, value_name = "MODE")]
@@ -105,6 +109,15 @@ enum RecordName {
     All,
 }
 
+/// Reads `--name`.
+fn name(text: &str) -> Result<String, String> {
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b"-_.".contains(&b);
+    if text == "last" || text.is_empty() || text.len() > 40 || !text.bytes().all(plain) {
+        return Err("write up to 40 letters, digits, `-`, `_` or `.`; `last` is taken".into());
+    }
+    Ok(text.to_owned())
+}
+
 /// Reads `--enforce`.
 fn enforce(text: &str) -> Result<Enforce, String> {
     match text {
@@ -131,6 +144,7 @@ impl From<RunArgs> for RunRequest {
     fn from(args: RunArgs) -> Self {
         Self {
             profile: args.profile,
+            name: args.name,
             mode: args.mode.map(|mode| match mode {
                 ModeName::All => Mode::All,
                 ModeName::Fast => Mode::Fast,

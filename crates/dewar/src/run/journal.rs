@@ -1,9 +1,7 @@
 //! The records of past runs, for `dewar explain`.
 
-use super::{
-    RunRequest,
-    prepare::{POLICY_NAME, Profile},
-};
+use super::{RunRequest, owner::History, prepare::POLICY_NAME};
+use crate::control::Change;
 use anyhow::{Context as _, anyhow};
 use monitor::{Record, Report, Stats};
 use serde::{Deserialize, Serialize};
@@ -20,7 +18,12 @@ const MOST_RUNS: usize = 200;
 
 /// What is kept of a run.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub(crate) struct RunRecord {
+    /// What `dewar ps` called it.
+    pub(crate) id: String,
+    /// What `dewar run --name` called it.
+    pub(crate) name: Option<String>,
     /// Seconds since 1970.
     pub(crate) time: f64,
     /// The command and its arguments.
@@ -35,6 +38,8 @@ pub(crate) struct RunRecord {
     pub(crate) denials: Vec<Denial>,
     /// Kinds of denial that were not kept.
     pub(crate) dropped: u64,
+    /// Changes of its policy.
+    pub(crate) changes: Vec<Change>,
 }
 
 /// How many decisions an object manager asked for, and where they were found.
@@ -57,24 +62,32 @@ pub(crate) struct Denial {
 }
 
 impl RunRecord {
-    pub(super) fn new(request: &RunRequest, profile: &Profile, report: &Report) -> Self {
+    pub(super) fn new(
+        request: &RunRequest,
+        (id, profile): (&str, &str),
+        report: &Report,
+        history: &History,
+    ) -> Self {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Self {
+            id: id.to_owned(),
+            name: request.name.clone(),
             time: now.as_secs_f64(),
             command: request
                 .command
                 .iter()
                 .map(|word| word.to_string_lossy().into_owned())
                 .collect(),
-            profile: profile.compiled.name.clone(),
+            profile: profile.to_owned(),
             status: report.outcome.status(),
             decisions: report
                 .decisions
                 .iter()
                 .map(|(name, stats)| decisions(name, *stats))
                 .collect(),
-            denials: report.denials.iter().map(|record| denial(profile, record)).collect(),
+            denials: report.denials.iter().map(|record| denial(history, record)).collect(),
             dropped: report.dropped,
+            changes: history.changes.clone(),
         }
     }
 
@@ -84,7 +97,8 @@ impl RunRecord {
     }
 }
 
-fn decisions(name: &str, stats: Stats) -> Decisions {
+/// How an object manager's decisions are told.
+pub(super) fn decisions(name: &str, stats: Stats) -> Decisions {
     Decisions {
         manager: name.to_owned(),
         queries: stats.queries(),
@@ -94,13 +108,17 @@ fn decisions(name: &str, stats: Stats) -> Decisions {
     }
 }
 
-fn denial(profile: &Profile, record: &Record) -> Denial {
-    let lines = record.rules.iter().filter_map(|rule| policy_line(rule));
-    let granting = lines.filter_map(|line| profile.compiled.origin(line));
-    let withheld = profile.compiled.withheld(type_of(&record.scontext), type_of(&record.tcontext));
-    let origins = granting.chain(withheld);
-    let profile_rules =
-        origins.map(|origin| format!("{}:{}: {}", origin.file, origin.line, origin.text)).collect();
+fn denial(history: &History, record: &Record) -> Denial {
+    let mut profile_rules = Vec::new();
+    if let Some(compiled) = history.policy(record.seqno) {
+        let lines = record.rules.iter().filter_map(|rule| policy_line(rule));
+        let granting = lines.filter_map(|line| compiled.origin(line));
+        let (subject, object) = (type_of(&record.scontext), type_of(&record.tcontext));
+        let missing: Vec<&str> = record.missing.iter().map(String::as_str).collect();
+        let revoked = compiled.revoked(subject, object, &missing);
+        let withheld = revoked.or_else(|| compiled.withheld(subject, object));
+        profile_rules.extend(granting.chain(withheld).map(|origin| origin.to_string()));
+    }
     Denial { record: record.clone(), profile_rules }
 }
 
@@ -165,13 +183,17 @@ impl Journal {
 
 /// `$XDG_STATE_HOME/dewar/runs`, or its default.
 fn directory() -> anyhow::Result<PathBuf> {
+    Ok(state_directory()?.join("dewar/runs"))
+}
+
+/// `$XDG_STATE_HOME`, or its default.
+pub(crate) fn state_directory() -> anyhow::Result<PathBuf> {
     let state =
         std::env::var_os("XDG_STATE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
-    let state = match state {
-        Some(state) => state,
-        None => std::env::home_dir().context("HOME is not set")?.join(".local/state"),
-    };
-    Ok(state.join("dewar/runs"))
+    match state {
+        Some(state) => Ok(state),
+        None => Ok(std::env::home_dir().context("HOME is not set")?.join(".local/state")),
+    }
 }
 
 /// The names of the records there are, the oldest first.

@@ -2,11 +2,17 @@
 
 mod args;
 mod journal;
+mod owner;
 mod prepare;
 mod serving;
 mod summary;
 
-use crate::output::tell;
+use crate::{
+    control::{Endpoint, Run},
+    failure::Usage,
+    output::tell,
+};
+use anyhow::bail;
 use monitor::launch::{Inherited, Outcome};
 use monitor::layers::Probe;
 use monitor::{Enforce, Mode};
@@ -18,14 +24,19 @@ use std::{
     sync::Arc,
 };
 
+use owner::{Facts, Owner};
+
 pub(crate) use args::RunArgs;
-pub(crate) use journal::{Denial, Journal, RunRecord};
+pub(crate) use journal::{Decisions, Denial, Journal, RunRecord, state_directory};
+pub(crate) use owner::domain_of;
 pub(crate) use serving::UseDaemon;
 
 /// What the command line asked for.
 pub(crate) struct RunRequest {
     /// A shipped profile's name, or a file.
     pub(crate) profile: String,
+    /// What `dewar ps` and others call the run.
+    pub(crate) name: Option<String>,
     /// Overrides the profile's mode.
     pub(crate) mode: Option<Mode>,
     /// The directory that `${workspace}` stands for.
@@ -59,15 +70,45 @@ pub(crate) fn run(request: &RunRequest, inherited: Inherited) -> anyhow::Result<
     // A child process tries the layers of protection while this one compiles.
     let probe = Probe::start();
     let profile = prepare::profile(request, &probe)?;
-    let (serving, trail) = Serving::begin(request, &profile, &new_id())?;
+    let endpoint = Endpoint::bind();
+    let id = endpoint.as_ref().map_or_else(|_| new_id(), |endpoint| endpoint.id().to_owned());
+    let (serving, trail) = Serving::begin(request, &profile, &id)?;
     let protection = prepare::protection(request, &profile, probe)?;
+    insist_on_name(request)?;
     let journal = Journal::open();
     let mut job = prepare::job(request, &profile, &protection, inherited)?;
+    let command: Vec<String> =
+        request.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     job.audit.extend(trail);
-    job.started = serving.started();
-    let report = monitor::run(job, Arc::clone(&serving.server))?;
+    let facts = Facts {
+        status: owner::status(&id, request.name.clone(), command, &profile.variables),
+        undecided: job.enforce != Enforce::ALL,
+    };
+    let owner = Owner::new(serving.decider.clone(), facts, &profile);
+    let owner = Arc::new(owner);
+    match &endpoint {
+        Ok(endpoint) => {
+            let (serve, begin) = (endpoint.starter(Arc::clone(&owner)), Arc::clone(&owner));
+            let follow = serving.started();
+            job.started = Some(Box::new(move |control| {
+                begin.begin(control.clone());
+                serve(control.clone());
+                if let Some(follow) = follow {
+                    follow(control);
+                }
+            }));
+        }
+        Err(error) => {
+            tell!("dewar: this run cannot be asked or changed: {error:#}");
+            job.started = serving.started();
+        }
+    }
+    let report = monitor::run(job, serving.server())?;
     serving.end();
-    let record = RunRecord::new(request, &profile, &report);
+    // Waits for changes under way, which belong to the record.
+    drop(endpoint);
+    let names = (id.as_str(), profile.compiled.name.as_str());
+    let record = RunRecord::new(request, names, &report, &owner.history());
     let kept = journal.and_then(|journal| journal.keep(&record));
     if let Outcome::NotExecuted(errno) = report.outcome {
         tell!("dewar: cannot execute `{}`: {errno}", request.command[0].display());
@@ -92,4 +133,13 @@ fn new_id() -> String {
     // Its keys are random.
     let random = RandomState::new().hash_one(std::process::id());
     format!("{:012x}", random >> 16)
+}
+
+/// A name stands for one run at a time.
+fn insist_on_name(request: &RunRequest) -> anyhow::Result<()> {
+    let Some(name) = &request.name else { return Ok(()) };
+    if let Some(run) = Run::all()?.iter().find(|run| run.status.name.as_ref() == Some(name)) {
+        bail!(Usage(format!("run {} is called `{name}` already", run.status.id)));
+    }
+    Ok(())
 }

@@ -6,8 +6,8 @@ use anyhow::{Context as _, bail};
 use monitor::launch::{Inherited, Limits, Namespaces};
 use monitor::layers::{Layers, Probe};
 use monitor::{ABI, Job, Mode, Trail};
-use profile::{Compiled, Source, Variables};
-use std::{ffi::OsString, fs::File, io::Write, path::Path};
+use profile::{Compiled, Documents, Source, Variables};
+use std::{ffi::OsString, fs::File, io::Write, path::Path, sync::Arc};
 
 /// The name of the compiled policy in the security server's messages.
 pub(super) const POLICY_NAME: &str = "policy";
@@ -26,7 +26,9 @@ const REQUIRED: [&str; 7] = [
 
 /// A profile, made for this run.
 pub(crate) struct Profile {
-    pub(super) compiled: Compiled,
+    pub(super) compiled: Arc<Compiled>,
+    pub(super) documents: Documents,
+    pub(super) variables: Variables,
     /// The run's temporary directory where the view gives it none; removed with this value.
     tmp: Option<tempfile::TempDir>,
 }
@@ -39,8 +41,9 @@ pub(super) fn profile(request: &RunRequest, probe: &Probe) -> anyhow::Result<Pro
     let variables = surroundings::variables(Some(&request.workspace), place)?;
     warn_of_wide_workspace(&variables);
     let source = Source::from_argument(&request.profile);
-    let compiled = profile::load(&source, &variables, &mut surroundings::resolve)?;
-    Ok(Profile { compiled, tmp })
+    let (compiled, documents) =
+        profile::load_with_documents(&source, &variables, &mut surroundings::resolve)?;
+    Ok(Profile { compiled: Arc::new(compiled), documents, variables, tmp })
 }
 
 /// What this machine will enforce of the profile.

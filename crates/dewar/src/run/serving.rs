@@ -24,10 +24,35 @@ pub(crate) enum UseDaemon {
     No,
 }
 
+/// What decides, and takes another policy.
+#[derive(Clone)]
+pub(super) enum Decider {
+    /// A security server in this process.
+    Own(Arc<Server>),
+    /// The daemon's.
+    Daemon(Arc<Registration>),
+}
+
+impl Decider {
+    /// Replaces the policy of this run by `policy`, which `cil` spells. It holds once it is applied.
+    pub(super) fn replace(
+        &self,
+        cil: &str,
+        policy: security_server::policy::Policy,
+    ) -> Result<(), String> {
+        match self {
+            Self::Own(server) => server.reload(policy).map(drop).map_err(|e| e.to_string()),
+            Self::Daemon(registration) => {
+                let files = vec![(POLICY_NAME.to_owned(), cil.to_owned())];
+                registration.load(&Policy { files }).map(drop).map_err(|e| e.to_string())
+            }
+        }
+    }
+}
+
 /// See the file.
 pub(super) struct Serving {
-    pub(super) server: Arc<dyn SecurityServer>,
-    registration: Option<Arc<Registration>>,
+    pub(super) decider: Decider,
 }
 
 /// A callback for when the command runs.
@@ -48,17 +73,30 @@ impl Serving {
                 tell!("dewar: run {id} is served by a daemon");
             }
             let trail = Trail { sink: Box::new(spool), everything: request.record_all };
-            let registration = Arc::new(registration);
-            let server = Arc::clone(&registration.server);
-            return Ok((Self { server, registration: Some(registration) }, Some(trail)));
+            return Ok((Self { decider: Decider::Daemon(Arc::new(registration)) }, Some(trail)));
         }
         let server = Arc::new(Server::from_cil(&policy.files)?);
-        Ok((Self { server, registration: None }, None))
+        Ok((Self { decider: Decider::Own(server) }, None))
+    }
+
+    /// The security server.
+    pub(super) fn server(&self) -> Arc<dyn SecurityServer> {
+        match &self.decider {
+            Decider::Own(server) => Arc::clone(server) as _,
+            Decider::Daemon(registration) => Arc::clone(&registration.server) as _,
+        }
+    }
+
+    fn registration(&self) -> Option<&Arc<Registration>> {
+        match &self.decider {
+            Decider::Own(_) => None,
+            Decider::Daemon(registration) => Some(registration),
+        }
     }
 
     /// What to do once the command runs: from then on changes of policy reach it.
     pub(super) fn started(&self) -> Option<Started> {
-        let registration = Arc::clone(self.registration.as_ref()?);
+        let registration = Arc::clone(self.registration()?);
         Some(Box::new(move |control| {
             let apply = move |_| match control.apply(Manner::Repair) {
                 Ok(receipt) => serde_json::to_vec(&receipt).ok(),
@@ -75,7 +113,7 @@ impl Serving {
 
     /// The run has ended.
     pub(super) fn end(&self) {
-        let Some(registration) = &self.registration else { return };
+        let Some(registration) = self.registration() else { return };
         if let Err(error) = registration.end() {
             tell!("dewar: the records of this run wait for the next `dewar daemon`: {error}");
         }

@@ -161,7 +161,7 @@ impl Counting<'_> {
         let Ends { bound, last, left, behind } = code.ends();
         let (before, on_leaving) = (std::mem::take(&mut code.insts), code.leaving(&left));
         let around = BlockId(self.body.blocks.len() as u32);
-        self.enter_by(own, around, own.head);
+        self.enter_by(own, around);
         self.block(before, Term::Jump(own.head));
         self.leave_by(own, plan.test, &on_leaving);
         let resumes = self.repeat(own, region, around);
@@ -170,6 +170,10 @@ impl Counting<'_> {
         let (inner, outer) = (self.reg(Ty::I32), self.reg(Ty::I32));
         let (op, ty, a) = (plan.op, plan.ty, Operand::Reg(plan.var));
         let mut insts = if behind == a { on_leaving } else { Vec::new() };
+        if behind != a && !plan.takes_bound() {
+            // It is that already. So the loop need not keep what it was before the last turn.
+            insts.push(Inst::Copy { ty, dst: plan.var, src: last });
+        }
         insts.push(Inst::Cmp { op, ty, dst: outer, a: behind, b: bound });
         let cond = Operand::Reg(outer);
         let behind = self.block(insts, Term::Branch { cond, then: resumes, other: plan.leaves });

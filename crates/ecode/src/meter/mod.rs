@@ -8,15 +8,15 @@
 //! - A loop of a small, constant number of turns counts nothing either ([`fixed`]): what is around it counts for it.
 //! - Every other loop counts each turn down.
 //!
-//! In all of them the clock is looked at in a loop around the loop, so that the call does not cost the loop its
-//! registers:
-//!
 //! ```text
 //!  around: tick; how far may it go?  ◀──────┐
-//!  head:   … the loop …            ◀─┐      │
+//!  head:   … a bounded loop …      ◀─┐      │
 //!          goes on? ─────────────────┘      │
 //!          only the counter is at its end? ─┘
 //! ```
+//!
+//! The host's code uses all registers. What is used behind a look at the clock is therefore put away before it, on the
+//! way that is hardly ever taken ([`Inst::Tick`]), so that the loop keeps its registers.
 
 mod bounded;
 mod ends;
@@ -28,6 +28,10 @@ use crate::ir::{
     Reg, Term, Ty,
 };
 use fixed::Fixed;
+
+/// Turns of fixed loops outside of other loops that are counted where a function is entered; many small functions are
+/// not to make the counter wrap before some loop or call looks at it.
+const MAX_AT_ENTRY: i64 = 1 << 16;
 
 impl Module {
     /// The same program, which counts its turns. Nothing is removed from it afterwards: that would join what has
@@ -66,14 +70,19 @@ fn takes_time(module: &Module, body: Option<&Body>) -> bool {
 fn count(body: &mut Body, shares: &impl Fn(&Callee) -> bool) {
     body.regs.push(Ty::I32);
     let turns = Reg(body.regs.len() as u32 - 1);
-    straight(body, turns, shares);
-    enter(body, turns);
+    let calls = straight(body, turns, shares);
+    enter(body, turns, calls);
     body.drop_unreached();
     let preds = body.predecessors();
     let dominators = Dominators::new(&preds);
     match body.loops(&preds, &dominators) {
         Some(loops) => {
-            Counting { body, turns, preds, dominators, fixed: Vec::new() }.all(loops);
+            let mut counting = Counting { body, turns, preds, dominators, fixed: Vec::new() };
+            counting.all(loops);
+            let rest: i64 = counting.fixed.iter().map(|fixed| fixed.turns).sum();
+            if rest > 0 {
+                body.blocks[0].insts.insert(1, take(turns, Operand::Int(rest.min(MAX_AT_ENTRY))));
+            }
             body.drop_unreached();
         }
         None => in_place(body, turns),
@@ -110,13 +119,16 @@ fn keep(body: &mut Body) {
     }
 }
 
-/// What lies in blocks: calls that count too, loops that were counted before, returns.
-fn straight(body: &mut Body, turns: Reg, shares: &impl Fn(&Callee) -> bool) {
+/// What lies in blocks: calls that count too, loops that were counted before, returns. Returns whether there are
+/// such calls.
+fn straight(body: &mut Body, turns: Reg, shares: &impl Fn(&Callee) -> bool) -> bool {
+    let mut calls = false;
     for block in &mut body.blocks {
         let mut insts = Vec::with_capacity(block.insts.len());
         for inst in std::mem::take(&mut block.insts) {
             match inst {
                 Inst::Call { ref callee, .. } if shares(callee) => {
+                    calls = true;
                     insts.push(Inst::SetTurnsLeft { src: Operand::Reg(turns) });
                     insts.push(inst);
                     insts.push(Inst::TurnsLeft { dst: turns });
@@ -130,15 +142,20 @@ fn straight(body: &mut Body, turns: Reg, shares: &impl Fn(&Callee) -> bool) {
         }
         block.insts = insts;
     }
+    calls
 }
 
-/// A first block that counts the call.
-fn enter(body: &mut Body, turns: Reg) {
+/// A first block. It counts the call if the function calls others: one that does not is counted by them or by their
+/// loops, as are its own loops.
+fn enter(body: &mut Body, turns: Reg, calls: bool) {
     let old = BlockId(body.blocks.len() as u32);
     for block in &mut body.blocks {
         block.term.retarget(|to| if to == BlockId(0) { old } else { to });
     }
-    let insts = vec![Inst::TurnsLeft { dst: turns }, take(turns, Operand::Int(1)), tick(turns)];
+    let mut insts = vec![Inst::TurnsLeft { dst: turns }];
+    if calls {
+        insts.extend([take(turns, Operand::Int(1)), tick(turns)]);
+    }
     let first = std::mem::replace(&mut body.blocks[0], Block { insts, term: Term::Jump(old) });
     body.blocks.push(first);
 }
@@ -198,8 +215,18 @@ impl Counting<'_> {
         self.fixed.retain(|f| !own.contains(f.head));
         match plan.zip(region) {
             Some((plan, region)) => self.bounded(own, &plan, &region, weight),
+            None if weight == 1 && self.counts_in_every_turn(own) => {}
             None => self.counted(own, weight),
         }
+    }
+
+    /// Whether each turn comes by a place that counts, such as that before a vector loop.
+    fn counts_in_every_turn(&self, own: &Loop) -> bool {
+        own.blocks().filter(|id| (id.0 as usize) < self.preds.len()).any(|id| {
+            let mut insts = self.body.blocks[id.0 as usize].insts.iter();
+            insts.any(|inst| matches!(inst, Inst::Tick { .. }))
+                && self.latches(own).all(|latch| self.dominators.dominates(id, latch))
+        })
     }
 
     fn insts<'s>(&'s self, own: &'s Loop) -> impl Iterator<Item = &'s Inst> {
@@ -216,11 +243,12 @@ impl Counting<'_> {
         BlockId(self.body.blocks.len() as u32 - 1)
     }
 
-    /// Lets jumps into the loop from without go to `around`, and those that go on, to `again`.
-    fn enter_by(&mut self, own: &Loop, around: BlockId, again: BlockId) {
+    /// Lets jumps into the loop from without go to `around`.
+    fn enter_by(&mut self, own: &Loop, around: BlockId) {
         for (index, block) in self.body.blocks.iter_mut().enumerate() {
-            let to_head = if own.contains(BlockId(index as u32)) { again } else { around };
-            block.term.retarget(|to| if to == own.head { to_head } else { to });
+            if !own.contains(BlockId(index as u32)) {
+                block.term.retarget(|to| if to == own.head { around } else { to });
+            }
         }
     }
 

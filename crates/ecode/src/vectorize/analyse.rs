@@ -53,6 +53,8 @@ pub(super) struct Test {
     pub(super) value: Operand,
     pub(super) bound: Operand,
     pub(super) step: i64,
+    /// What the value is at the turn's start.
+    pub(super) root: Option<Root>,
 }
 
 /// A 32-bit number that must not wrap in the turns of a strip, because it is used as a wider one.
@@ -110,8 +112,15 @@ pub(super) fn plan(body: &Body, id: BlockId) -> Option<Plan> {
     });
     let values = values.chain(sums.iter().map(|reg| (*reg, Value::Sum(*reg)))).collect();
     let nowhere = Operand::Int(0);
-    let test =
-        Test { inst: 0, op: CmpOp::Eq, ty: Ty::I32, value: nowhere, bound: nowhere, step: 0 };
+    let test = Test {
+        inst: 0,
+        op: CmpOp::Eq,
+        ty: Ty::I32,
+        value: nowhere,
+        bound: nowhere,
+        step: 0,
+        root: None,
+    };
     let plan = Plan {
         roles: Vec::new(),
         accesses: Vec::new(),
@@ -306,8 +315,13 @@ impl Analysis {
             return None;
         };
         let test = match (left.step, right.step) {
-            (step, 0) => Test { inst: self.at, op, ty, value: *a, bound: *b, step },
-            (0, step) => Test { inst: self.at, op: swapped(op), ty, value: *b, bound: *a, step },
+            (step, 0) => {
+                Test { inst: self.at, op, ty, value: *a, bound: *b, step, root: left.root }
+            }
+            (0, step) => {
+                let op = swapped(op);
+                Test { inst: self.at, op, ty, value: *b, bound: *a, step, root: right.root }
+            }
             _ => return None,
         };
         self.tests.insert(dst, test);

@@ -3,6 +3,7 @@
 use super::{
     STRIP,
     analyse::{Access, Plan, Role, distance, size},
+    fixed,
 };
 use crate::ir::{
     BinOp, Block, BlockId, Body, CmpOp, ConvOp, Inst, Lane, Operand, Reg, Term, Ty, VecInst,
@@ -12,13 +13,17 @@ use std::collections::HashMap;
 /// Puts a vector loop before the loop at `id`.
 pub(super) fn emit(body: &mut Body, id: BlockId, plan: &Plan) {
     let insts = body.blocks[id.0 as usize].insts.clone();
+    let turns = fixed::turns(body, id, plan);
     let lanes = 16 / plan.width as i64;
     let mut out = Emitter { body, insts: &insts, plan, lanes, sums: Vec::new(), code: Vec::new() };
     for sum in &plan.sums {
         let lanes = out.reg(Ty::V128);
         out.sums.push((*sum, lanes));
     }
-    let outer = out.outer(id);
+    let outer = match turns {
+        Some(turns) => out.spelled_out(turns),
+        None => out.outer(id),
+    };
     for (index, block) in body.blocks.iter_mut().enumerate() {
         let own = index == id.0 as usize || index >= outer.0 as usize;
         if !own {
@@ -280,7 +285,7 @@ impl Emitter<'_> {
     }
 
     /// One turn of the vector loop.
-    fn turn(&mut self) {
+    pub(super) fn turn(&mut self) {
         self.walk(true);
         for (reg, step) in &self.plan.inductions {
             let (ty, by) = (self.body.regs[reg.0 as usize], step.wrapping_mul(self.lanes));

@@ -19,6 +19,7 @@
 
 mod analyse;
 mod emit;
+mod fixed;
 mod lanes;
 mod ranges;
 mod scalar;

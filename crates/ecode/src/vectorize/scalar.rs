@@ -39,6 +39,14 @@ impl Root {
         (self.base.is_none() && self.var.is_none()).then_some(self.off)
     }
 
+    /// The register that this is, but for a constant.
+    pub(super) fn as_register(self) -> Option<Reg> {
+        match (self.base, self.var) {
+            (None, Some((reg, 1))) => Some(reg),
+            _ => None,
+        }
+    }
+
     pub(super) fn plus(self, off: i64) -> Self {
         Self { off: self.off.wrapping_add(off), ..self }
     }

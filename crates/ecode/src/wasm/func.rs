@@ -3,7 +3,7 @@
 use super::{SP, Unit, inst::Emitter, structure::Shape, val_type};
 use crate::ir::{Block, BlockId, Body, Func, Operand, Term, Ty};
 use std::collections::HashMap;
-use wasm_encoder::{BlockType, Function, ValType};
+use wasm_encoder::{BlockType, BranchHint, Function, ValType};
 
 /// What is still to be generated, last first.
 enum Todo<'b> {
@@ -19,7 +19,11 @@ enum Todo<'b> {
     EndIf,
 }
 
-pub(super) fn emit<'u>(unit: &'u Unit<'_>, func: &Func, body: &'u Body) -> Function {
+pub(super) fn emit<'u>(
+    unit: &'u Unit<'_>,
+    func: &Func,
+    body: &'u Body,
+) -> (Function, Vec<BranchHint>) {
     let params = unit.module.sigs[func.sig.0 as usize].params.len();
     let count = body.regs.len() as u32;
     // The frame's address, and the block to go to where control flow is a table.

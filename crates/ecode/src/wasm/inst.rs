@@ -2,7 +2,7 @@
 
 use super::{FUEL, Numbers, SP, Unit, layout, relative};
 use crate::ir::{BinOp, Body, Callee, CmpOp, ConvOp, Inst, MemTy, Operand, Reg, Ty};
-use wasm_encoder::{BlockType, Function, MemArg};
+use wasm_encoder::{BlockType, BranchHint, Function, MemArg};
 
 /// Copies up to this length are spelled out.
 const MAX_INLINE_COPY: u64 = 128;
@@ -18,6 +18,8 @@ pub(super) struct Emitter<'u, 'm> {
     pub(super) frame_bytes: u64,
     pub(super) ret: Option<Ty>,
     slots: Vec<u64>,
+    /// Where the function has a branch that is hardly ever taken.
+    unlikely: Vec<BranchHint>,
     /// What registers that hold distances are the distances from.
     bases: Vec<Option<i64>>,
 }
@@ -34,12 +36,13 @@ impl<'u, 'm> Emitter<'u, 'm> {
         let frame_bytes = at.next_multiple_of(16);
         let bases = relative::bases(unit, body, params, &slots);
         let frame = body.regs.len() as u32;
-        Self { unit, body, code, frame, frame_bytes, ret: None, slots, bases }
+        Self { unit, body, code, frame, frame_bytes, ret: None, slots, unlikely: Vec::new(), bases }
     }
 
-    pub(super) fn finish(mut self) -> Function {
+    /// The code, and its branches that are hardly ever taken.
+    pub(super) fn finish(mut self) -> (Function, Vec<BranchHint>) {
         self.code.instructions().end();
-        self.code
+        (self.code, self.unlikely)
     }
 
     /// Puts a value on the stack.
@@ -384,7 +387,10 @@ impl<'u, 'm> Emitter<'u, 'm> {
         let places: Vec<_> = places.collect();
         let fits = at <= layout::ROOM.end;
         let mut code = self.code.instructions();
-        code.local_get(turns.0).i32_const(0).i32_le_s().if_(BlockType::Empty);
+        code.local_get(turns.0).i32_const(0).i32_le_s();
+        let branch_func_offset = self.code.byte_len() as u32;
+        self.unlikely.push(BranchHint { branch_func_offset, branch_hint_value: 0 });
+        self.code.instructions().if_(BlockType::Empty);
         for (reg, ty, arg) in places.iter().filter(|_| fits) {
             let mut code = self.code.instructions();
             code.i32_const(0).local_get(reg.0);

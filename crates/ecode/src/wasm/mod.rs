@@ -1,8 +1,8 @@
 //! The intermediate form to WebAssembly.
 //!
 //! Memory, from address 0: a part that holds nothing, the frames (growing down), static data, the heap.
-//! A counter goes down at loop heads and function entries; when it is used up, the module calls the import
-//! `dewar.tick`, where the host ends calls that take too long. That is once per [`STRIP`] turns, not per turn.
+//! A counter of turns ([`crate::ir::Inst::Tick`]) goes from [`STRIP`] down; when it is used up, the module calls the
+//! import `dewar.tick`, where the host ends calls that take too long.
 
 mod func;
 mod inst;
@@ -14,9 +14,9 @@ mod vector;
 use crate::ir::{FuncId, Module, Operand, Ty};
 pub(crate) use layout::Layout;
 use wasm_encoder::{
-    CodeSection, ConstExpr, DataSection, ElementSection, Elements, EntityType, ExportKind,
-    ExportSection, FunctionSection, GlobalSection, GlobalType, ImportSection, MemorySection,
-    MemoryType, RefType, TableSection, TableType, TypeSection, ValType,
+    BranchHints, CodeSection, ConstExpr, DataSection, ElementSection, Elements, EntityType,
+    ExportKind, ExportSection, FunctionSection, GlobalSection, GlobalType, ImportSection,
+    MemorySection, MemoryType, RefType, TableSection, TableType, TypeSection, ValType,
 };
 
 /// Turns of loops and calls between two looks at the clock, unless said otherwise.
@@ -84,7 +84,9 @@ pub fn emit(module: &Module, options: &WasmOptions) -> Result<Vec<u8>, EmitError
     out.section(&unit.globals());
     out.section(&unit.exports());
     out.section(&unit.elements());
-    out.section(&unit.code());
+    let (hints, code) = unit.code();
+    out.section(&hints);
+    out.section(&code);
     out.section(&unit.data());
     Ok(out.finish())
 }
@@ -222,14 +224,17 @@ impl Unit<'_> {
         section
     }
 
-    fn code(&self) -> CodeSection {
-        let mut section = CodeSection::new();
-        for func in &self.module.funcs {
-            if let Some(body) = &func.body {
-                section.function(&func::emit(self, func, body));
+    fn code(&self) -> (BranchHints, CodeSection) {
+        let (mut hints, mut section) = (BranchHints::new(), CodeSection::new());
+        for (func, number) in self.module.funcs.iter().zip(&self.numbers.functions) {
+            let Some(body) = &func.body else { continue };
+            let (code, unlikely) = func::emit(self, func, body);
+            section.function(&code);
+            if !unlikely.is_empty() {
+                hints.function_hints(*number, unlikely);
             }
         }
-        section
+        (hints, section)
     }
 
     fn data(&self) -> DataSection {

@@ -92,7 +92,10 @@ impl Kernel<'_> {
             let _ = writeln!(steps, "    {step}");
         }
         let index = self.index;
-        let head = match self.rng.below(6) {
+        if self.rng.chance(15) {
+            let _ = writeln!(steps, "    if (d[i] == {}) break;", self.rng.below(60));
+        }
+        let head = match self.rng.below(8) {
             0 => format!("for ({index} i = 0; i != n; i++)"),
             1 if matches!(index, "int" | "long") => format!("for ({index} i = 0; i <= n - 1; i++)"),
             2 => format!("for ({index} i = 0; n > i; i += 1)"),
@@ -102,6 +105,16 @@ impl Kernel<'_> {
                 return format!(
                     "  {d} *p = d; {index} i = 0;\n  while (p < d + n) {{\n{steps}    p++; i++;\n  }}\n"
                 );
+            }
+            5 => {
+                let (from, turns) = (self.rng.below(4), self.rng.below(40) + 1);
+                format!("for ({index} i = {from}; i < {}; i++)", from + turns)
+            }
+            // A counter that wraps.
+            6 => {
+                let turns = self.rng.below(70) + 1;
+                let c = format!("unsigned char c = {}; c != 0; c++, i++", 256 - turns);
+                return format!("  {index} i = 0;\n  for ({c}) {{\n{steps}  }}\n");
             }
             _ => format!("for ({index} i = 0; i < n; i++)"),
         };

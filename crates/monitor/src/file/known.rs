@@ -112,9 +112,12 @@ impl KnownPaths {
     /// have its number by now, and a magic link leads to where it leads the monitor: it is good for a grant after which
     /// the program walks itself, and for nothing else.
     pub(crate) fn glance(&self, caller: Caller<'_>, name: Name<'_>) -> Option<Status> {
-        let flags = if name.follow { AtFlags::empty() } else { AtFlags::SYMLINK_NOFOLLOW };
+        let links = if name.follow { AtFlags::empty() } else { AtFlags::SYMLINK_NOFOLLOW };
+        let flags = links | AtFlags::NO_AUTOMOUNT;
         if name.path.is_absolute() {
-            return Status::of_path(CWD, name.path, flags).ok();
+            // These hold, or are, links that lead each process elsewhere.
+            let differs = ["/proc", "/dev"].iter().any(|top| name.path.starts_with(top));
+            return if differs { None } else { Status::of_path(CWD, name.path, flags).ok() };
         }
         let tid = caller.call.tid;
         let remembered = lock(&self.directories)[tid as usize % DIRECTORIES].clone();

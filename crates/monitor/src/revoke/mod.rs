@@ -88,6 +88,19 @@ impl Control {
         receipt.recv().unwrap_or(Err(ApplyError::System(Errno::CANCELED)))
     }
 
+    /// Whether opens for reading never come to the monitor (mode `fast`), so that policy cannot change about them.
+    #[must_use]
+    pub fn leaves_reads(&self) -> bool {
+        self.0.reads_pass
+    }
+
+    /// Whether a process, named in this PID namespace, certainly belongs neither to the sandbox nor is this one. Says
+    /// no when in doubt. The caller holds the process, so that its number is its own.
+    #[must_use]
+    pub fn is_outside(&self, pid: u32) -> bool {
+        self.0.view.is_outside(pid)
+    }
+
     /// The processes of the sandbox.
     ///
     /// # Errors

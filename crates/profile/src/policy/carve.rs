@@ -8,6 +8,7 @@ use super::writer::Writer;
 use crate::amendment::{Clause, ClauseObject};
 use crate::error::Problem;
 use crate::pattern::{Entangled, Pattern};
+use crate::rights::Amended;
 
 /// The most types that amendments may add.
 const MOST_NODES: usize = 2_000;
@@ -38,7 +39,7 @@ pub(super) fn carve(
     if masks.is_empty() {
         return Ok(nodes);
     }
-    let mut cutter = Cutter { nodes: &nodes, masks: &masks, pieces: Vec::new() };
+    let mut cutter = Cutter { nodes: &nodes, clauses, domains, masks: &masks, pieces: Vec::new() };
     for (index, node) in nodes.iter().enumerate() {
         let pattern = node.pattern.clone();
         cutter.pieces.push(Piece { pattern, base: Some(index), inside: vec![false; masks.len()] });
@@ -68,6 +69,8 @@ fn entangled(pattern: &Pattern) -> Problem {
 
 struct Cutter<'a> {
     nodes: &'a [Node],
+    clauses: &'a [Clause],
+    domains: usize,
     masks: &'a [Mask<'a>],
     /// Those of the nodes first, in their order.
     pieces: Vec<Piece>,
@@ -103,7 +106,7 @@ impl Cutter<'_> {
         }
         if pattern.includes(&piece.pattern)? {
             self.pieces[at].inside[mask] = true;
-        } else if pattern.stem() <= piece.pattern.stem() {
+        } else if pattern.stem() <= piece.pattern.stem() && self.tells_apart(piece, mask) {
             // With a longer stem, the mask's own rule labels what they have in common.
             let (base, mut inside) = (piece.base, piece.inside.clone());
             inside[mask] = true;
@@ -112,6 +115,41 @@ impl Cutter<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Whether a mask's clause makes a difference to files of a piece, as far as the masks so far tell. If not, it never
+    /// will: what further clauses come to follows from what was taken and given so far.
+    fn tells_apart(&self, piece: &Piece, mask: usize) -> bool {
+        let this = self.masks[mask].clause;
+        let lies_in = |clause: usize| {
+            let mut masks = self.masks.iter().zip(&piece.inside);
+            masks.any(|(mask, inside)| *inside && mask.clause == clause)
+        };
+        if lies_in(this) {
+            return false;
+        }
+        let holds = |index: usize, clause: &Clause| {
+            matches!(clause.object, ClauseObject::All) || lies_in(index)
+        };
+        // Whatever was taken or given before, a revocation of everything comes to the same.
+        let later = self.clauses.iter().enumerate().skip(this + 1);
+        let resets: Vec<&Clause> = later
+            .filter(|(index, clause)| clause.takes_everything() && lies_in(*index))
+            .map(|(_, clause)| clause)
+            .collect();
+        let mut about = (0..self.domains).filter(|domain| {
+            let reset = resets.iter().any(|reset| reset.is_about(*domain));
+            self.clauses[this].is_about(*domain) && !reset
+        });
+        about.any(|domain| {
+            let earlier = self.clauses[..this].iter().enumerate();
+            let earlier =
+                earlier.filter(|(index, clause)| clause.is_about(domain) && holds(*index, clause));
+            let before = Amended::by(earlier.map(|(_, clause)| clause));
+            let mut after = before;
+            after.apply(&self.clauses[this]);
+            !after.is_like(&before)
+        })
     }
 
     /// Cuts off what a stronger node of the profile would have labelled.

@@ -5,7 +5,7 @@ use crate::amendment::{Clause, ClauseObject, everything};
 use crate::merge::Profile;
 use crate::network::Target;
 use crate::pattern::Pattern;
-use crate::rights::{Rights, Taken, amend};
+use crate::rights::{Amended, Rights, Taken};
 
 /// What a domain may do with everything that is not hidden from it: see that it exists, and walk through.
 const EXIST: &[(&str, &str)] = &[
@@ -70,7 +70,8 @@ impl Node {
                 let everywhere = matches!(clause.object, ClauseObject::All);
                 clause.is_about(domain) && (everywhere || self.clauses.contains(index))
             });
-            (*rights, self.taken[domain]) = amend(*rights, about.map(|(_, clause)| clause));
+            let amended = Amended::by(about.map(|(_, clause)| clause));
+            (*rights, self.taken[domain]) = (amended.of(*rights), amended.taken);
             if let Some(place) = everything(clauses, domain) {
                 *rights =
                     Rights { denied: Some(place), hidden: rights.hidden, ..Rights::default() };

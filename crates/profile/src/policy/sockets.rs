@@ -50,10 +50,17 @@ pub(crate) fn write(
     out: &mut Writer,
 ) -> Taken {
     out.heading("sockets: families");
+    // A family that no domain has when a run starts is not guarded there, so amendments give it to nobody.
+    let used = |given: &Endpoints| {
+        let mut rules = profile.domains.iter().flat_map(ip_rules);
+        rules.any(|(_, _, rule)| rule.protocol == given.protocol)
+    };
     for (index, (domain, name)) in profile.domains.iter().zip(types).enumerate() {
         if everything(clauses, index).is_none() {
             let given = about(clauses, index).filter(|clause| clause.kind == AmendmentKind::Grant);
-            write_families(domain, name, &given.collect::<Vec<_>>(), out);
+            let given: Vec<_> =
+                given.flat_map(endpoints_of).filter(|(_, rule)| used(rule)).collect();
+            write_families(domain, name, &given, out);
         }
     }
     let mut taken = write_endpoints((profile, types), hosts, clauses, out);
@@ -80,13 +87,12 @@ fn is_withheld(node: &Node, domain: usize) -> bool {
     node.rights[domain].denied.or(node.rights[domain].hidden).is_some()
 }
 
-fn write_families(domain: &Domain, name: &str, given: &[&Clause], out: &mut Writer) {
+fn write_families(domain: &Domain, name: &str, given: &[(Place, &Endpoints)], out: &mut Writer) {
     out.allow(None, name, "self", UNIX);
     let mut rules = domain.network.iter();
     if let Some(rule) = rules.find(|rule| is_datagram(&rule.target)) {
         out.allow(Some(rule.place), name, "self", DATAGRAM);
     }
-    let given: Vec<_> = given.iter().flat_map(|clause| endpoints_of(clause)).collect();
     for (protocol, rules) in [(Protocol::Tcp, TCP), (Protocol::Udp, UDP)] {
         let endpoints = ip_rules(domain).map(|(place, _, rule)| (place, rule));
         let mut endpoints = endpoints.chain(given.iter().copied());

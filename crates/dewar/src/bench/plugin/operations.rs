@@ -1,6 +1,10 @@
 //! Single operations on plugins.
 
-use super::{Trial, limits};
+use super::{
+    Trial,
+    latency::{self, Latency},
+    limits,
+};
 use anyhow::Context as _;
 use avc::{Avc, Hint};
 use bench::{
@@ -24,6 +28,8 @@ const ASKS: &str = "long handle(const char *in, long n, char *out, long room)
 const TURNS: &str = "long handle(const char *in, long n, char *out, long room)
 { long sum = 0; for (int i = 0; i < 1000; i++) sum ^= i * n; return sum & 0; }";
 const ASKED: u32 = 1000;
+/// How often the operations are timed one by one.
+const TIMES: usize = 1000;
 
 /// What one operation takes.
 #[derive(Clone, Debug, Serialize)]
@@ -39,6 +45,7 @@ pub(super) struct Operation {
 pub(super) struct OperationReport {
     machine: Machine,
     operations: Vec<Operation>,
+    latencies: Vec<Latency>,
 }
 
 impl OperationReport {
@@ -59,6 +66,7 @@ impl OperationReport {
                 text += &format!("{}: {why}\n", operation.name);
             }
         }
+        text += &latency::table(&self.latencies, style);
         text + &format!("{} lines of E-code are compiled; {}\n", GRAY.lines().count(), self.machine)
     }
 }
@@ -85,7 +93,8 @@ pub(super) fn measure(turns: Turns) -> anyhow::Result<OperationReport> {
         Err(why) => Operation { name, ns: None, runs: Vec::new(), failure: Some(why) },
     };
     let operations = names.into_iter().zip(results).map(operation).collect();
-    Ok(OperationReport { machine, operations })
+    let latencies = latency::measure(&plain, &cached, TIMES)?;
+    Ok(OperationReport { machine, operations, latencies })
 }
 
 fn text(error: impl Display) -> String {
@@ -187,7 +196,7 @@ fn loads<'a>(plain: &'a Trial, cached: &'a Trial, jobs: &mut Jobs<'a>) -> anyhow
     Ok(())
 }
 
-fn spec(target: Target) -> PluginSpec<'static> {
+pub(super) fn spec(target: Target) -> PluginSpec<'static> {
     PluginSpec { target, limits: limits(), ..PluginSpec::new("gray.e", PLUGIN_CONTEXT, GRAY) }
 }
 

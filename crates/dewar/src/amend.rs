@@ -1,0 +1,138 @@
+//! What `dewar revoke` and `dewar grant` share: what they are about, and carrying it out.
+
+use crate::{
+    control::{Request, Run, RunArg},
+    receipt, surroundings,
+};
+use anyhow::Context as _;
+use clap::Args;
+use monitor::Manner;
+use profile::{AmendedObject, Amendment, AmendmentKind};
+use std::time::SystemTime;
+
+/// What is taken or given: exactly one of these.
+#[derive(Debug, Args)]
+pub(crate) struct ObjectArgs {
+    /// Only from, or to, this domain [default: all]
+    #[arg(long, value_name = "DOMAIN")]
+    domain: Option<String>,
+
+    #[command(flatten)]
+    object: OneObject,
+
+    /// Of files, only what changes them
+    #[arg(long, conflicts_with_all = ["net", "unix", "exec", "all"])]
+    write: bool,
+}
+
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+struct OneObject {
+    /// Files: a pattern as in a profile, with everything below; relative ones start in the working directory
+    #[arg(long, value_name = "GLOB")]
+    file: Option<String>,
+
+    /// A host, network, address or `*`; without a port, all ports, without `/tcp` or `/udp`, both
+    #[arg(long, value_name = "HOST[:PORT]")]
+    net: Option<String>,
+
+    /// Connecting to a unix socket: a pattern, or `@NAME`, `@PREFIX*`, `@*` for abstract ones
+    #[arg(long, value_name = "PATH")]
+    unix: Option<String>,
+
+    /// Executing files: a pattern
+    #[arg(long, value_name = "GLOB")]
+    exec: Option<String>,
+
+    /// Everything
+    #[arg(long)]
+    all: bool,
+}
+
+/// A change that was asked for.
+pub(crate) struct Amend<'a> {
+    pub(crate) run: &'a RunArg,
+    pub(crate) kind: AmendmentKind,
+    pub(crate) object: &'a ObjectArgs,
+    pub(crate) manner: Manner,
+    pub(crate) json: bool,
+}
+
+impl Amend<'_> {
+    /// Has the run change, and prints its receipt.
+    pub(crate) fn carry_out(&self) -> anyhow::Result<()> {
+        let mut run = Run::find(self.run)?;
+        let (domain, object) = (self.object.domain.clone(), self.object.object()?);
+        let mut amendment = Amendment { when: SystemTime::now(), kind: self.kind, domain, object };
+        resolve(&mut amendment);
+        let change = run.change(Request::Amend(amendment, self.manner))?;
+        receipt::print(&change, self.json)
+    }
+}
+
+impl ObjectArgs {
+    fn object(&self) -> anyhow::Result<AmendedObject> {
+        let OneObject { file, net, unix, exec, all: _ } = &self.object;
+        Ok(match (file, net, unix, exec) {
+            (Some(glob), ..) if self.write => AmendedObject::Write(absolute(glob)?),
+            (Some(glob), ..) => AmendedObject::Files(absolute(glob)?),
+            (_, Some(endpoint), ..) => {
+                AmendedObject::Network { endpoint: endpoint.clone(), addresses: Vec::new() }
+            }
+            (_, _, Some(name), _) if name.starts_with('@') => AmendedObject::Unix(name.clone()),
+            (_, _, Some(glob), _) => AmendedObject::Unix(absolute(glob)?),
+            (.., Some(glob)) => AmendedObject::Exec(absolute(glob)?),
+            _ => AmendedObject::All,
+        })
+    }
+}
+
+/// A pattern that starts at the root.
+fn absolute(glob: &str) -> anyhow::Result<String> {
+    if glob.starts_with('/') || glob.starts_with("${") {
+        return Ok(glob.to_owned());
+    }
+    let here = std::env::current_dir().context("cannot tell the working directory")?;
+    let here = here.to_str().context("the working directory has a name that is not Unicode")?;
+    let glob = glob.strip_prefix("./").unwrap_or(glob);
+    Ok(format!("{}/{glob}", literal(here)))
+}
+
+/// The pattern for `path` and nothing else.
+pub(crate) fn literal(path: &str) -> String {
+    let mut pattern = String::with_capacity(path.len());
+    for c in path.chars() {
+        if r"\*?[{$".contains(c) {
+            pattern.push('\\');
+        }
+        pattern.push(c);
+    }
+    pattern
+}
+
+/// Fills in what a host name stands for now: out here, because the run may have no network.
+fn resolve(amendment: &mut Amendment) {
+    let Some(name) = amendment.host() else { return };
+    let AmendedObject::Network { addresses, .. } = &mut amendment.object else { return };
+    match surroundings::resolve(&name) {
+        Ok(found) => *addresses = found,
+        Err(error) => crate::output::tell!(
+            "dewar: `{name}` has no address now ({error}); those that the run knew by that name are meant"
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_relative_pattern_starts_in_the_working_directory() {
+        let here = std::env::current_dir().unwrap();
+        assert_eq!(absolute("./x*").unwrap(), format!("{}/x*", here.display()));
+        for absolute_one in ["/x*", "${home}/x"] {
+            assert_eq!(absolute(absolute_one).unwrap(), absolute_one);
+        }
+        assert_eq!(literal(r"/a*[b]{c}$d\e"), r"/a\*\[b]\{c}\$d\\e");
+    }
+}

@@ -1,0 +1,16 @@
+//! The control socket of a run: how it is asked, and told to change, while it runs.
+//!
+//! ```text
+//!  dewar revoke ── Run::find ──▶ socket in the directory of runs ──▶ guard: outside the sandbox? ──▶ owner of the policy
+//!               ◀── Reply ──────────────────────────────────────────────────────────────────────────
+//! ```
+
+mod client;
+mod guard;
+mod place;
+mod service;
+mod wire;
+
+pub(crate) use client::{Run, RunArg, odd};
+pub(crate) use service::{Endpoint, Service};
+pub(crate) use wire::{Change, Counters, NewProfile, Outcome, Reply, Request, Status};

@@ -1,0 +1,195 @@
+//! What the command and a run say to each other: JSON, in one message or, where it is long, in a file that is passed.
+
+use crate::run::Decisions;
+use anyhow::{Context as _, bail};
+use monitor::{Manner, ProcessStatus, Receipt};
+use profile::{Amendment, Variables};
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use std::{
+    collections::BTreeMap,
+    fs::File,
+    io::{Read as _, Seek as _, Write as _},
+    net::IpAddr,
+    os::fd::OwnedFd,
+    time::SystemTime,
+};
+
+/// It changes with the protocol. Both sides say it first.
+const VERSION: u32 = 1;
+
+/// The most that is read of what the other side passes in a file.
+const MOST_BYTES: u64 = 64 << 20;
+
+/// What a run is asked.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Request {
+    /// What it is: [`Reply::Status`].
+    Status,
+    /// What runs in it: [`Reply::Processes`].
+    Processes,
+    /// What it has decided so far: [`Reply::Counters`].
+    Counters,
+    /// What was changed so far: [`Reply::History`].
+    History,
+    /// To change: [`Reply::Done`].
+    Amend(Amendment, Manner),
+    /// To go on under another profile: [`Reply::Done`].
+    Load(NewProfile, Manner),
+}
+
+/// A profile for a run, read where its files can be read and its hosts be resolved.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct NewProfile {
+    /// The file, or the shipped profile.
+    pub(crate) name: String,
+    /// Name and text of each file that it consists of.
+    pub(crate) texts: Vec<(String, String)>,
+    /// The addresses of its host names.
+    pub(crate) hosts: BTreeMap<String, Vec<IpAddr>>,
+}
+
+/// What a run answers.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Reply {
+    Status(Status),
+    Processes(Vec<ProcessStatus>),
+    Counters(Counters),
+    History(Vec<Change>),
+    Done(Change),
+    /// Nothing has changed; why.
+    Refused(String),
+}
+
+/// What a run is.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Status {
+    pub(crate) id: String,
+    /// As `dewar run --name` gave it.
+    pub(crate) name: Option<String>,
+    /// The monitor.
+    pub(crate) pid: u32,
+    pub(crate) started: SystemTime,
+    /// The command and its arguments.
+    pub(crate) command: Vec<String>,
+    pub(crate) profile: String,
+    /// What variables in patterns stand for.
+    pub(crate) variables: Variables,
+    pub(crate) domains: Vec<String>,
+    /// How often its policy was changed.
+    pub(crate) changes: usize,
+}
+
+/// Running totals of a run.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Counters {
+    /// By object manager.
+    pub(crate) decisions: Vec<Decisions>,
+    pub(crate) denied: u64,
+    /// The kind of denial that is most frequent.
+    pub(crate) most_denied: Option<String>,
+    /// Processes by domain.
+    pub(crate) domains: BTreeMap<String, usize>,
+}
+
+/// A change of policy that was asked for, and what came of it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Change {
+    pub(crate) when: SystemTime,
+    /// As a command.
+    pub(crate) what: String,
+    pub(crate) outcome: Outcome,
+}
+
+/// What came of a change.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Outcome {
+    /// It is in force.
+    Receipt(Receipt),
+    /// The policy before is in force.
+    Failed(String),
+}
+
+#[derive(Serialize, Deserialize)]
+struct Versioned<T> {
+    version: u32,
+    said: T,
+}
+
+/// A message on its way.
+pub(crate) struct Packed {
+    pub(crate) body: Vec<u8>,
+    /// Holds the message, if `body` is empty.
+    pub(crate) file: Option<OwnedFd>,
+}
+
+/// Makes a message of `said`.
+pub(crate) fn pack<T: Serialize>(said: T) -> anyhow::Result<Packed> {
+    let body = serde_json::to_vec(&Versioned { version: VERSION, said })?;
+    if body.len() <= ipc::MAX_MESSAGE {
+        return Ok(Packed { body, file: None });
+    }
+    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+    let mut file = File::from(memfd_create(c"dewar-message", flags).context("no memory")?);
+    file.write_all(&body)?;
+    // Whoever reads it need not fear that it shrinks meanwhile.
+    fcntl_add_seals(&file, SealFlags::WRITE | SealFlags::SHRINK | SealFlags::GROW)?;
+    Ok(Packed { body: Vec::new(), file: Some(file.into()) })
+}
+
+/// What a message says.
+///
+/// # Errors
+///
+/// If it is in another version, or none.
+pub(crate) fn unpack<T: DeserializeOwned>(body: &[u8], files: Vec<OwnedFd>) -> anyhow::Result<T> {
+    let mut long = Vec::new();
+    let body = match files.into_iter().next() {
+        Some(file) if body.is_empty() => {
+            let mut file = File::from(file);
+            file.rewind()?;
+            file.take(MOST_BYTES).read_to_end(&mut long)?;
+            &long
+        }
+        _ => body,
+    };
+    #[derive(Deserialize)]
+    struct Version {
+        version: u32,
+    }
+    let Version { version } = serde_json::from_slice(body).context("not a message of Dewar's")?;
+    if version != VERSION {
+        bail!("the run and this command are of different versions of Dewar ({version}, {VERSION})");
+    }
+    let message: Versioned<T> = serde_json::from_slice(body)?;
+    Ok(message.said)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_arrive_whole_however_long_they_are() {
+        for length in [0, 1000, 200_000] {
+            let text = "x".repeat(length);
+            let packed = pack(Reply::Refused(text.clone())).unwrap();
+            assert_eq!(packed.file.is_some(), length > ipc::MAX_MESSAGE);
+            let reply = unpack(&packed.body, packed.file.into_iter().collect()).unwrap();
+            assert!(matches!(reply, Reply::Refused(said) if said == text));
+        }
+    }
+
+    #[test]
+    fn another_version_is_told_from_rubbish() {
+        let other = br#"{"version": 7, "said": {"Unknown": 1}}"#;
+        let error = unpack::<Request>(other, Vec::new()).unwrap_err().to_string();
+        assert!(error.contains("different versions"), "{error}");
+        for rubbish in
+            [&b""[..], b"{", b"\xff", br#"{"version":1}"#, br#"{"version":1,"said":"Odd"}"#]
+        {
+            assert!(unpack::<Request>(rubbish, Vec::new()).is_err(), "{rubbish:?}");
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! How the receipt of a change is told.
+
+use crate::{
+    control::{Change, Outcome},
+    failure::Failed,
+    output,
+};
+use anyhow::bail;
+use monitor::{Action, Held, Holder, Receipt, visible};
+use std::{fmt::Write as _, time::Duration};
+
+/// The most holders that are told one by one to people.
+const MOST_ROWS: usize = 20;
+
+/// Prints what came of a change.
+///
+/// # Errors
+///
+/// [`Failed`] if it is not in force, or not complete.
+pub(crate) fn print(change: &Change, json: bool) -> anyhow::Result<()> {
+    let text = if json { output::json(change)? } else { tell(change)? };
+    output::print(text.as_bytes())?;
+    match &change.outcome {
+        Outcome::Failed(why) => bail!(Failed(format!("nothing was changed: {why}"))),
+        Outcome::Receipt(receipt) if !receipt.complete => {
+            bail!(Failed("not complete: something of it can still be used".into()))
+        }
+        Outcome::Receipt(_) => Ok(()),
+    }
+}
+
+/// A change and its receipt, for people.
+pub(crate) fn tell(change: &Change) -> Result<String, std::fmt::Error> {
+    let mut text = String::new();
+    writeln!(text, "{}", visible(&change.what))?;
+    match &change.outcome {
+        Outcome::Failed(why) => writeln!(text, "  not in force: {}", visible(why))?,
+        Outcome::Receipt(receipt) => tell_receipt(&mut text, receipt)?,
+    }
+    Ok(text)
+}
+
+/// The same with its time, for a list.
+pub(crate) fn tell_dated(change: &Change) -> Result<String, std::fmt::Error> {
+    let when = humantime::format_rfc3339_seconds(change.when);
+    Ok(format!("{when}  {}", tell(change)?))
+}
+
+fn tell_receipt(text: &mut String, receipt: &Receipt) -> std::fmt::Result {
+    if !receipt.holders.is_empty() {
+        let mut table = comfy_table::Table::new();
+        table.load_style(comfy_table::presets::NOTHING);
+        table.set_header(["  PID", "PROCESS", "HELD", "OBJECT", "LOST", "DONE", "AFTER"]);
+        for holder in receipt.holders.iter().take(MOST_ROWS) {
+            table.add_row(row(holder));
+        }
+        writeln!(text, "{}", table.trim_fmt())?;
+        if let more @ 1.. = receipt.holders.len().saturating_sub(MOST_ROWS) {
+            writeln!(text, "   and {more} more: --json tells all")?;
+        }
+    }
+    let complete = if receipt.complete { "complete" } else { "NOT COMPLETE" };
+    let took = milliseconds(receipt.took);
+    let (processes, threads) =
+        (count(receipt.processes, "process"), count(receipt.threads, "thread"));
+    let held = match receipt.holders.len() {
+        0 => "held by nobody".to_owned(),
+        one_or_more => format!("{one_or_more} held"),
+    };
+    writeln!(
+        text,
+        "  {complete} after {took}: {held}; looked into {processes}, {threads}; policy state {}",
+        receipt.seqno
+    )
+}
+
+fn row(holder: &Holder) -> [String; 7] {
+    let done = match holder.reason.as_str() {
+        "" => action(holder.action).to_owned(),
+        reason => format!("{}: {}", action(holder.action), visible(reason)),
+    };
+    [
+        format!("  {}", holder.pid),
+        visible(&holder.comm),
+        held(holder.held),
+        visible(&holder.object),
+        holder.lost.join(" "),
+        done,
+        milliseconds(holder.after),
+    ]
+}
+
+fn held(held: Held) -> String {
+    match held {
+        Held::Descriptor(number) => format!("descriptor {number}"),
+        Held::Mapping(from, to) => format!("mapping {from:x}-{to:x}"),
+        Held::Connection(number) => format!("connection {number}"),
+        Held::Listener(number) => format!("listener {number}"),
+        Held::InFlight(number) => format!("in flight to {number}"),
+        Held::Watch(inotify, watch) => format!("watch {watch} of {inotify}"),
+        Held::Call => "a call".into(),
+        _ => "unknown".into(),
+    }
+}
+
+fn action(action: Action) -> &'static str {
+    match action {
+        Action::Replaced => "replaced",
+        Action::Unmapped => "unmapped",
+        Action::Reset => "reset",
+        Action::ShutDown => "shut down",
+        Action::Removed => "removed",
+        Action::Killed => "killed",
+        _ => "KEPT",
+    }
+}
+
+fn count(number: u32, what: &str) -> String {
+    let plural = match (number, what) {
+        (1, _) => "",
+        (_, "process") => "es",
+        _ => "s",
+    };
+    format!("{number} {what}{plural}")
+}
+
+fn milliseconds(time: Duration) -> String {
+    format!("{:.1} ms", time.as_secs_f64() * 1e3)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::SystemTime;
+
+    fn change(outcome: Outcome) -> Change {
+        Change { when: SystemTime::UNIX_EPOCH, what: "dewar revoke --file /x".into(), outcome }
+    }
+
+    #[test]
+    fn a_receipt_names_every_holder_and_says_when_it_is_not_complete() {
+        let holder = Holder {
+            pid: 7,
+            comm: "cat\u{1b}".into(),
+            held: Held::Descriptor(3),
+            object: "/x".into(),
+            lost: vec!["read".into()],
+            action: Action::Kept,
+            reason: "why".into(),
+            after: Duration::from_micros(1500),
+        };
+        let receipt =
+            Receipt { holders: vec![holder], processes: 1, threads: 2, ..Receipt::default() };
+        let change = change(Outcome::Receipt(receipt));
+        let text = tell(&change).unwrap();
+        for part in [
+            "descriptor 3",
+            "KEPT: why",
+            "1.5 ms",
+            "NOT COMPLETE",
+            "1 process, 2 threads",
+            r"cat\u001b",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        assert!(print(&change, true).unwrap_err().is::<Failed>());
+    }
+
+    #[test]
+    fn what_is_not_in_force_is_an_error() {
+        let change = change(Outcome::Failed("the reason".into()));
+        let error = print(&change, false).unwrap_err();
+        assert!(error.is::<Failed>() && error.to_string().contains("the reason"));
+    }
+}

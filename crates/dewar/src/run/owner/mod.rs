@@ -1,0 +1,328 @@
+//! The owner of a run's policy: the profile, what was changed since, and the security server that decides by both.
+//!
+//! One change at a time: everything is checked and compiled first; then the security server takes the new policy, and
+//! the monitor makes it reach what is held already. If that fails, the former policy is put in force again; if that
+//! fails, too, the run ends.
+
+mod end;
+mod possible;
+mod way_back;
+
+use super::prepare::{POLICY_NAME, Profile};
+use super::serving::Decider;
+use crate::control::{Change, Counters, Outcome, Reply, Request, Service, Status};
+use crate::run::journal::decisions;
+use monitor::{Control, Manner, Receipt, visible};
+use possible::{FAST, Families, families, takes_reading};
+use profile::{Amendment, Compiled, Documents, ProfileErrors, Variables};
+use security_server::{cil, policy::Policy};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    io,
+    net::IpAddr,
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError},
+    thread,
+    time::{Duration, Instant, SystemTime},
+};
+use way_back::WayBack;
+
+/// Policies whose rules can still be explained at the end of the run.
+const MOST_POLICIES: usize = 64;
+
+/// Changes that are kept for the history.
+const MOST_CHANGES: usize = 1_000;
+
+/// How long the end of a run waits for a change that is under way.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// What a run is beside its policy.
+pub(super) struct Facts {
+    /// What never changes of the status.
+    pub(super) status: Status,
+    /// Not every object manager decides, so nothing can be changed.
+    pub(super) undecided: bool,
+}
+
+/// See the module.
+pub(super) struct Owner {
+    server: Decider,
+    facts: Facts,
+    control: OnceLock<Control>,
+    /// Whether any domain could make such a socket when the run started: the filter guards no others.
+    families: Families,
+    state: Mutex<State>,
+}
+
+struct State {
+    terms: Terms,
+    compiled: Arc<Compiled>,
+    /// The policies so far, each with the state of the security server from which on it held.
+    policies: VecDeque<(u32, Arc<Compiled>)>,
+    changes: Vec<Change>,
+}
+
+/// What a policy is compiled from.
+#[derive(Clone)]
+struct Terms {
+    documents: Documents,
+    hosts: BTreeMap<String, Vec<IpAddr>>,
+    amendments: Vec<Amendment>,
+}
+
+impl Owner {
+    /// The owner of what a run starts with.
+    pub(super) fn new(server: Decider, facts: Facts, profile: &Profile) -> Self {
+        let (documents, compiled) = (profile.documents.clone(), Arc::clone(&profile.compiled));
+        let named = compiled.hosts.iter().filter_map(|host| match &host.host {
+            profile::Host::Name(name) => {
+                Some((name.clone(), host.networks.iter().map(|n| n.0).collect()))
+            }
+            _ => None,
+        });
+        let terms = Terms { documents, hosts: named.collect(), amendments: Vec::new() };
+        let policies = VecDeque::from([(0, Arc::clone(&compiled))]);
+        let state = State { terms, compiled, policies, changes: Vec::new() };
+        let families = families(&state.compiled.cil);
+        Self { server, facts, control: OnceLock::new(), families, state: Mutex::new(state) }
+    }
+
+    /// The sandbox runs.
+    pub(super) fn begin(&self, control: Control) {
+        // It is called once.
+        let _ = self.control.set(control);
+    }
+
+    /// The policy that held in the state `seqno` of the security server, and every change so far. Waits a little for one
+    /// that is under way.
+    pub(super) fn history(&self) -> History {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            let state = match self.state.try_lock() {
+                Ok(state) => state,
+                Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+                Err(TryLockError::WouldBlock) if Instant::now() < until => {
+                    thread::sleep(Duration::from_millis(2));
+                    continue;
+                }
+                Err(TryLockError::WouldBlock) => return History::default(),
+            };
+            let policies = state.policies.iter().cloned().collect();
+            return History { policies, changes: state.changes.clone() };
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes a change, and remembers it with what came of it.
+    fn change(
+        &self,
+        what: String,
+        terms: impl FnOnce(&Terms) -> Result<Terms, String>,
+        manner: Manner,
+    ) -> Reply {
+        let when = SystemTime::now();
+        let Some(control) = self.control.get() else {
+            return Reply::Refused("the run has not started yet".into());
+        };
+        if self.facts.undecided {
+            return Reply::Refused(
+                "this run was started with --enforce: not everything in it is decided".into(),
+            );
+        }
+        let mut state = self.state();
+        // Before anything is swapped: a request that cannot be met is no change.
+        let prepared = terms(&state.terms).and_then(|terms| Ok((self.compile(&terms)?, terms)));
+        let ((compiled, policy), terms) = match prepared {
+            Ok(prepared) => prepared,
+            Err(why) => return Reply::Refused(why),
+        };
+        let outcome =
+            match self.put_in_force(&mut state, control, (compiled, policy), terms, manner) {
+                Ok(receipt) => Outcome::Receipt(receipt),
+                Err(why) => Outcome::Failed(why),
+            };
+        let change = Change { when, what, outcome };
+        if state.changes.len() >= MOST_CHANGES {
+            state.changes.remove(0);
+        }
+        state.changes.push(change.clone());
+        Reply::Done(change)
+    }
+
+    fn compile(&self, terms: &Terms) -> Result<(Arc<Compiled>, Policy), String> {
+        let unknown = || io::Error::other("it was not resolved");
+        let mut resolver = |name: &str| terms.hosts.get(name).cloned().ok_or_else(unknown);
+        let variables = &self.facts.status.variables;
+        let compiled = terms.documents.compile(variables, &mut resolver, &terms.amendments);
+        let compiled = compiled.map_err(|errors| tell(&errors))?;
+        if let Some(family) = families(&compiled.cil).iter().find(|f| !self.families.contains(f)) {
+            return Err(format!(
+                "no domain of this run could make a {family} when it started, so none can now: start it anew under that profile"
+            ));
+        }
+        // A mistake here is one of the compiler of profiles; the running policy stays.
+        let policy = cil::compile(&[(POLICY_NAME, &compiled.cil)])
+            .map_err(|errors| format!("the new policy is unusable: {errors}"))?;
+        Ok((Arc::new(compiled), policy))
+    }
+
+    fn put_in_force(
+        &self,
+        state: &mut State,
+        control: &Control,
+        (compiled, policy): (Arc<Compiled>, Policy),
+        terms: Terms,
+        manner: Manner,
+    ) -> Result<Receipt, String> {
+        let way_back =
+            WayBack { owner: self, control, former: &state.compiled.clone(), armed: true };
+        self.server.replace(&compiled.cil, policy)?;
+        let receipt = control.apply(manner).map_err(|error| error.to_string())?;
+        way_back.disarm();
+        if state.policies.len() >= MOST_POLICIES {
+            state.policies.pop_front();
+        }
+        state.policies.push_back((receipt.seqno, Arc::clone(&compiled)));
+        (state.compiled, state.terms) = (compiled, terms);
+        Ok(receipt)
+    }
+
+    fn amend(&self, amendment: Amendment, manner: Manner) -> Reply {
+        let ends = self.leaves_reads() && takes_reading(&amendment);
+        if ends && (manner != Manner::Kill || amendment.domain.is_some()) {
+            return Reply::Refused(FAST.into());
+        }
+        let what = amendment.to_string();
+        let terms = |terms: &Terms| {
+            self.check(&amendment, terms)?;
+            let mut terms = terms.clone();
+            terms.amendments.push(amendment);
+            Ok(terms)
+        };
+        match self.change(what, terms, manner) {
+            Reply::Done(Change { when, what, outcome: Outcome::Receipt(receipt) }) if ends => {
+                let outcome = Outcome::Receipt(self.end(receipt));
+                let change = Change { when, what, outcome };
+                if let Some(last) = self.state().changes.iter_mut().rfind(|it| it.when == when) {
+                    last.clone_from(&change);
+                }
+                Reply::Done(change)
+            }
+            reply => reply,
+        }
+    }
+
+    fn leaves_reads(&self) -> bool {
+        self.control.get().is_some_and(Control::leaves_reads)
+    }
+
+    fn counters(&self) -> Counters {
+        let Some(control) = self.control.get() else { return Counters::default() };
+        let (denials, _) = control.denials();
+        let most = denials.first();
+        let mut counters = Counters {
+            decisions: control
+                .decisions()
+                .iter()
+                .map(|(name, stats)| decisions(name, *stats))
+                .collect(),
+            denied: denials.iter().map(|record| record.count).sum(),
+            most_denied: most
+                .map(|r| format!("{} may not {} {}", r.comm, r.missing.join(" "), r.object)),
+            ..Counters::default()
+        };
+        for process in control.processes().unwrap_or_default() {
+            *counters.domains.entry(domain_of(&process.context).to_owned()).or_default() += 1;
+        }
+        counters
+    }
+
+    fn status(&self) -> Status {
+        let state = self.state();
+        Status {
+            profile: state.compiled.name.clone(),
+            domains: state.compiled.domains.iter().map(|domain| domain.name.clone()).collect(),
+            changes: state.changes.len(),
+            ..self.facts.status.clone()
+        }
+    }
+}
+
+impl Service for Owner {
+    fn answer(&self, request: Request) -> Reply {
+        match request {
+            Request::Status => Reply::Status(self.status()),
+            Request::Processes => match self.control.get().map(Control::processes) {
+                Some(Ok(processes)) => Reply::Processes(processes),
+                Some(Err(error)) => {
+                    Reply::Refused(format!("cannot look into the sandbox: {error}"))
+                }
+                None => Reply::Processes(Vec::new()),
+            },
+            Request::Counters => Reply::Counters(self.counters()),
+            Request::History => Reply::History(self.state().changes.clone()),
+            Request::Amend(amendment, manner) => self.amend(amendment, manner),
+            Request::Load(new, manner) => {
+                let load = |terms: &Terms| {
+                    let documents = Documents::from_texts(new.name.clone(), &new.texts);
+                    let documents = documents.map_err(|errors| tell(&errors))?;
+                    let hosts = new.hosts.clone();
+                    Ok(Terms { documents, hosts, amendments: terms.amendments.clone() })
+                };
+                self.change(format!("dewar policy load {}", new.name), load, manner)
+            }
+        }
+    }
+}
+
+/// What was in force in a run, and what was changed.
+#[derive(Default)]
+pub(super) struct History {
+    policies: Vec<(u32, Arc<Compiled>)>,
+    pub(super) changes: Vec<Change>,
+}
+
+impl History {
+    /// The policy of the state `seqno` of the security server, if it is still known.
+    pub(super) fn policy(&self, seqno: u32) -> Option<&Compiled> {
+        let held = self.policies.iter().rfind(|(from, _)| *from <= seqno);
+        held.map(|(_, compiled)| &**compiled)
+    }
+}
+
+/// The domain in the context of a process.
+pub(crate) fn domain_of(context: &str) -> &str {
+    let name = context.split(':').nth(2).unwrap_or_default();
+    name.strip_suffix("_t").unwrap_or(name)
+}
+
+/// Mistakes in a text that a person wrote, in one line each.
+fn tell(errors: &ProfileErrors) -> String {
+    let one = |error: &profile::ProfileError| match error.problem.help() {
+        Some(help) => format!("{}: {help}", error.problem),
+        None => error.problem.to_string(),
+    };
+    visible(&errors.errors().iter().map(one).collect::<Vec<_>>().join("; "))
+}
+
+/// The variables of a run, for those who are not in it.
+pub(super) fn status(
+    id: &str,
+    name: Option<String>,
+    command: Vec<String>,
+    variables: &Variables,
+) -> Status {
+    Status {
+        id: id.to_owned(),
+        name,
+        pid: std::process::id(),
+        started: SystemTime::now(),
+        command,
+        profile: String::new(),
+        variables: variables.clone(),
+        domains: Vec::new(),
+        changes: 0,
+    }
+}

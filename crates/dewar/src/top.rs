@@ -1,0 +1,227 @@
+//! `dewar top`: what runs decide, second by second.
+
+use crate::{
+    control::{Counters, Reply, Request, Run},
+    failure::Usage,
+    output,
+    run::Decisions,
+};
+use anyhow::bail;
+use clap::Args;
+use monitor::visible;
+use serde::Serialize;
+use std::{
+    collections::{BTreeMap, HashMap},
+    fmt::Write as _,
+    io::IsTerminal as _,
+    thread,
+    time::{Duration, Instant},
+};
+
+/// Moves the cursor of a terminal to the upper left corner and clears what is below.
+const CLEAR: &str = "\x1b[H\x1b[J";
+
+const EXAMPLES: &str = "\
+Examples:
+  dewar top                        until you press Ctrl-C
+  dewar top --once                 one table
+  dewar top --json | jq .runs      a line of JSON each second
+
+Exit status: 0, or 2 if standard output is no terminal and neither --json nor --once is given.";
+
+/// Watch what runs decide: how many decisions a second, where they were found, and what was denied.
+///
+/// For each run and each of its object managers: decisions a second by hint, by cache and by the security server; and for
+/// each run its denials so far and its processes by domain.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct TopArgs {
+    /// Print a line of JSON for each interval
+    #[arg(long)]
+    json: bool,
+
+    /// Print one interval, and end
+    #[arg(long)]
+    once: bool,
+
+    /// How long an interval is, in seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 1.0, value_parser = interval)]
+    interval: f64,
+}
+
+/// Reads `--interval`.
+fn interval(text: &str) -> Result<f64, String> {
+    let seconds = text.parse().ok().filter(|seconds| (0.05..=3600.0).contains(seconds));
+    seconds.ok_or_else(|| "write seconds, from 0.05 to 3600".into())
+}
+
+/// What happened in an interval.
+#[derive(Serialize)]
+struct Sample {
+    seconds: f64,
+    runs: Vec<RunSample>,
+}
+
+#[derive(Serialize)]
+struct RunSample {
+    id: String,
+    name: Option<String>,
+    command: Vec<String>,
+    /// By object manager, a second.
+    rates: Vec<Rate>,
+    /// Since the run started.
+    denied: u64,
+    most_denied: Option<String>,
+    /// Processes by domain.
+    domains: BTreeMap<String, usize>,
+}
+
+#[derive(Debug, PartialEq, Serialize)]
+struct Rate {
+    manager: String,
+    queries: f64,
+    hint: f64,
+    cache: f64,
+    server: f64,
+}
+
+/// Carries out `dewar top`.
+pub(crate) fn run(args: &TopArgs) -> anyhow::Result<()> {
+    let redraws = !args.json && !args.once;
+    if redraws && !std::io::stdout().is_terminal() {
+        bail!(Usage("standard output is no terminal; --json or --once write to anything".into()));
+    }
+    let mut last = observe()?;
+    loop {
+        let began = Instant::now();
+        thread::sleep(Duration::from_secs_f64(args.interval));
+        let now = observe()?;
+        let sample = Sample::new(began.elapsed(), &last, &now);
+        let text = match (args.json, redraws) {
+            (true, _) => visible(&serde_json::to_string(&sample)?) + "\n",
+            (false, true) => format!("{CLEAR}{}", tell(&sample)?),
+            (false, false) => tell(&sample)?,
+        };
+        if !output::print_while_read(text.as_bytes())? || args.once {
+            return Ok(());
+        }
+        last = now;
+    }
+}
+
+type Observed = Vec<(Run, Counters)>;
+
+/// Every run, with what it has decided so far.
+fn observe() -> anyhow::Result<Observed> {
+    let mut observed = Vec::new();
+    for mut run in Run::all()? {
+        // One that has ended since is left out.
+        if let Ok(Reply::Counters(counters)) = run.ask(Request::Counters) {
+            observed.push((run, counters));
+        }
+    }
+    Ok(observed)
+}
+
+impl Sample {
+    fn new(time: Duration, last: &Observed, now: &Observed) -> Self {
+        let seconds = time.as_secs_f64();
+        let before: HashMap<&str, &Counters> =
+            last.iter().map(|(run, counters)| (run.status.id.as_str(), counters)).collect();
+        let one = |(run, counters): &(Run, Counters)| {
+            let before = before.get(run.status.id.as_str()).copied();
+            RunSample {
+                id: run.status.id.clone(),
+                name: run.status.name.clone(),
+                command: run.status.command.clone(),
+                rates: rates(before, counters, seconds),
+                denied: counters.denied,
+                most_denied: counters.most_denied.clone(),
+                domains: counters.domains.clone(),
+            }
+        };
+        Self { seconds, runs: now.iter().map(one).collect() }
+    }
+}
+
+/// How much more a second than `before`; a run that was not there before began with nothing.
+fn rates(before: Option<&Counters>, now: &Counters, seconds: f64) -> Vec<Rate> {
+    let none = Decisions::default();
+    let rate = |now: &Decisions| {
+        let known = before.and_then(|b| b.decisions.iter().find(|d| d.manager == now.manager));
+        let before = known.unwrap_or(&none);
+        let per_second = |now: u64, before: u64| now.saturating_sub(before) as f64 / seconds;
+        Rate {
+            manager: now.manager.clone(),
+            queries: per_second(now.queries, before.queries),
+            hint: per_second(now.hint, before.hint),
+            cache: per_second(now.cache, before.cache),
+            server: per_second(now.server, before.server),
+        }
+    };
+    now.decisions.iter().map(rate).collect()
+}
+
+fn tell(sample: &Sample) -> Result<String, std::fmt::Error> {
+    let mut text = String::new();
+    if sample.runs.is_empty() {
+        writeln!(text, "nothing runs")?;
+    }
+    for run in &sample.runs {
+        let name = run.name.as_ref().map_or(String::new(), |name| format!(" ({name})"));
+        writeln!(text, "{}{name}  {}", run.id, visible(&run.command.join(" ")))?;
+        let domains = run.domains.iter().map(|(name, count)| format!("{name} {count}"));
+        let domains = domains.collect::<Vec<_>>().join(", ");
+        writeln!(text, "  processes by domain: {domains}; denied so far: {}", run.denied)?;
+        if let Some(most) = &run.most_denied {
+            writeln!(text, "  most often: {}", visible(most))?;
+        }
+        writeln!(text, "{}\n", table(&run.rates))?;
+    }
+    Ok(text)
+}
+
+fn table(rates: &[Rate]) -> String {
+    let mut table = comfy_table::Table::new();
+    table.load_style(comfy_table::presets::NOTHING);
+    table.set_header(["  a second", "queries", "by hint", "by cache", "by security server"]);
+    for rate in rates {
+        let counts = [rate.queries, rate.hint, rate.cache, rate.server].map(|n| format!("{n:.0}"));
+        table.add_row(std::iter::once(format!("  {}", rate.manager)).chain(counts));
+    }
+    for column in 1..5 {
+        if let Some(column) = table.column_mut(column) {
+            column.set_cell_alignment(comfy_table::CellAlignment::Right);
+        }
+    }
+    table.trim_fmt()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counters(queries: u64) -> Counters {
+        let manager = "file".to_owned();
+        let file = Decisions { manager, queries, hint: queries / 2, ..Decisions::default() };
+        Counters { decisions: vec![file], ..Counters::default() }
+    }
+
+    #[test]
+    fn rates_are_what_came_since_and_all_of_a_new_run() {
+        let found = |before: Option<Counters>| {
+            rates(before.as_ref(), &counters(100), 2.0)[0].queries.round() as u64
+        };
+        assert_eq!((found(Some(counters(40))), found(None)), (30, 50));
+        // Another run may have come to the same id.
+        assert_eq!(found(Some(counters(400))), 0);
+    }
+
+    #[test]
+    fn an_interval_is_within_reason() {
+        assert!(interval("0.1").is_ok() && interval("60").is_ok());
+        for bad in ["", "0", "-1", "NaN", "inf", "1e9"] {
+            assert!(interval(bad).is_err(), "{bad}");
+        }
+    }
+}

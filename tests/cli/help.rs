@@ -1,0 +1,57 @@
+//! Help texts fit a terminal of 100 columns, where clap wraps: what we break into lines ourselves leaves it no reason
+//! to break once more.
+
+use assert_cmd::Command;
+
+/// The longest line that is broken by hand.
+const LONGEST: usize = 96;
+
+/// What `dewar COMMANDS --help` prints on a terminal of so many columns.
+fn help(commands: &[String], columns: &str) -> String {
+    let output = Command::cargo_bin("dewar")
+        .expect("the command is built")
+        .args(commands)
+        .arg("--help")
+        .env("COLUMNS", columns)
+        .output()
+        .expect("the command starts");
+    assert!(output.status.success(), "{commands:?}");
+    String::from_utf8(output.stdout).expect("Unicode")
+}
+
+/// The names below `Commands:`.
+fn subcommands(help: &str) -> Vec<String> {
+    let below = help.lines().skip_while(|line| *line != "Commands:").skip(1);
+    let entries = below.take_while(|line| line.starts_with(' '));
+    let names = entries.filter(|line| !line.starts_with("   "));
+    let names = names.filter_map(|line| line.split_whitespace().next());
+    names.filter(|name| *name != "help").map(str::to_owned).collect()
+}
+
+/// What stands behind the options: examples and tables, whose lines are ours.
+fn by_hand(help: &str) -> impl Iterator<Item = &str> {
+    let options = help.lines().skip_while(|line| *line != "Options:").skip(1);
+    options.skip_while(|line| line.is_empty() || line.starts_with(' '))
+}
+
+#[test]
+fn no_help_text_is_broken_into_lines_that_clap_breaks_again() {
+    let (mut commands, mut seen) = (vec![Vec::new()], 0);
+    while let Some(command) = commands.pop() {
+        // So wide that nothing but our own breaks is left.
+        let wide = help(&command, "10000");
+        for line in by_hand(&wide) {
+            let width = line.chars().count();
+            assert!(width <= LONGEST, "dewar {}: {width} columns: {line}", command.join(" "));
+            seen += 1;
+        }
+        for line in help(&command, "100").lines() {
+            // clap makes that line, and leaves it whole.
+            let fits = line.starts_with("Usage: ") || line.chars().count() <= 100;
+            assert!(fits, "dewar {}: {line}", command.join(" "));
+        }
+        let below = subcommands(&wide);
+        commands.extend(below.into_iter().map(|name| [command.clone(), vec![name]].concat()));
+    }
+    assert!(seen > 100, "only {seen} lines found");
+}

@@ -1,0 +1,30 @@
+//! Attacks on the control socket of the attacker's own run.
+
+use crate::{
+    Case, cases,
+    dewar::Call,
+    stage::{Stage, held},
+};
+
+pub(crate) const CASES: &[Case] = cases![taking_over_its_own_run];
+
+/// Everything that a profile can give: the directory of runs, and connecting to what is in it.
+fn taking_over_its_own_run(stage: &Stage) {
+    let runtime = stage.directory("runtime");
+    let runs = runtime.join("dewar/runs");
+    let rules = format!(
+        "[files]\nwrite = [\"{0}\"]\nexec = [\"{0}\"]\n[network]\nconnect = [\"unix:{0}\", \"unix:@*\"]",
+        runtime.display()
+    );
+    let profile = stage.profile(&rules);
+    for fast in [false, true] {
+        let call = Call { fast, ..stage.call(&profile) };
+        let mut attack = stage.command(call, "control", &[runs.to_str().expect("UTF-8")]);
+        let output = attack.env("XDG_RUNTIME_DIR", &runtime).output().expect("start `dewar`");
+        held(&output);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(said.contains("connected to "), "the attack never reached the socket: {said}");
+    }
+    let left = std::fs::read_dir(runs).expect("the directory of runs").count();
+    assert_eq!(left, 0, "a run has left its socket");
+}

@@ -1,0 +1,397 @@
+//! Policy that changes while a program runs: what it loses, keeps, and gets back.
+
+use crate::{
+    Case, cases,
+    dewar::Call,
+    process::{Ran, run, until},
+    stage::{Stage, bash},
+};
+use std::{
+    io::Write as _,
+    net::TcpListener,
+    process::{Child, Stdio},
+    time::Duration,
+};
+
+/// The cases of this part.
+pub(crate) const CASES: &[&[Case]] = &[cases![
+    a_file_is_taken_from_a_loop_and_given_back,
+    a_descriptor_that_is_held_is_taken,
+    writing_is_taken_and_reading_stays,
+    a_domain_loses_what_others_keep,
+    a_host_is_taken_with_its_connections,
+    changes_at_once_are_made_one_after_another,
+    a_run_may_end_during_a_change,
+    what_cannot_be_done_changes_nothing,
+    another_profile_takes_over,
+    after_everything_was_taken_the_run_ends,
+    mode_fast_says_what_it_cannot_take,
+    a_run_is_found_by_id_and_name,
+    what_a_killed_run_has_left_is_removed,
+]];
+
+/// A loop that notes each attempt in `log` until there is a file `stop`.
+const LOOP: &str = "while [ ! -e stop ]; do
+    if { ATTEMPT; } >/dev/null 2>&1; then echo yes; else echo no; fi >> log
+    sleep 0.02
+done";
+
+/// A run in the background. Ended when dropped.
+struct Running<'a> {
+    stage: &'a Stage,
+    child: Option<Child>,
+}
+
+impl<'a> Running<'a> {
+    fn start(stage: &'a Stage, call: Call<'_>, script: &str) -> Self {
+        let mut command = stage.dewar(call, &bash(script));
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let running = Self { stage, child: Some(command.spawn().expect("start `dewar`")) };
+        let runs = || stage_says(stage, &["ps"]).out().contains('[').then_some(());
+        until(runs).expect("the run begins");
+        running
+    }
+
+    /// In the background, again and again: what `attempt` comes to goes to `log`.
+    fn trying(stage: &'a Stage, call: Call<'_>, attempt: &str) -> Self {
+        Self::start(stage, call, &LOOP.replace("ATTEMPT", attempt))
+    }
+
+    /// Lets the loop end; what the run said.
+    fn stop(mut self) -> Ran {
+        self.stage.file(&self.stage.work().join("stop"), "");
+        self.wait()
+    }
+
+    fn wait(&mut self) -> Ran {
+        let mut child = self.child.take().expect("it was not waited for");
+        let ended = until(|| child.try_wait().expect("wait"));
+        if ended.is_none() {
+            let _ = child.kill();
+        }
+        let output = child.wait_with_output().expect("wait");
+        assert!(ended.is_some(), "still running: {}", String::from_utf8_lossy(&output.stderr));
+        Ran { status: output.status, out: output.stdout, err: output.stderr }
+    }
+
+    /// Waits until the next attempt that begins from now on has ended; what it came to.
+    fn attempt(&self) -> String {
+        let count = || {
+            std::fs::read_to_string(self.stage.work().join("log"))
+                .unwrap_or_default()
+                .lines()
+                .count()
+        };
+        // The one under way may have been decided before.
+        let (before, mut log) = (count(), String::new());
+        until(|| {
+            log = std::fs::read_to_string(self.stage.work().join("log")).unwrap_or_default();
+            (log.lines().count() >= before + 2).then_some(())
+        })
+        .expect("the loop goes on");
+        log.lines().last().unwrap_or_default().to_owned()
+    }
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.child {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+fn stage_says(stage: &Stage, arguments: &[&str]) -> Ran {
+    run(stage.control(arguments), b"")
+}
+
+/// Calls another subcommand, which must succeed.
+fn done(stage: &Stage, arguments: &[&str]) -> String {
+    let ran = stage_says(stage, arguments);
+    assert_eq!(ran.code(), 0, "{arguments:?}: {}{}", ran.out(), ran.err());
+    ran.out()
+}
+
+/// Calls another subcommand, which must fail so and say that.
+fn refused(stage: &Stage, arguments: &[&str], code: i32, part: &str) {
+    let ran = stage_says(stage, arguments);
+    assert_eq!(ran.code(), code, "{arguments:?}: {}{}", ran.out(), ran.err());
+    assert!(ran.err().contains(part), "{arguments:?}: {}", ran.err());
+}
+
+fn data(stage: &Stage) {
+    for name in ["data", "other"] {
+        stage.file(&stage.work().join(name), "data\n");
+    }
+}
+
+fn profile(stage: &Stage, rules: &str) -> String {
+    let path = stage.home().join("profile.toml");
+    stage.file(&path, &format!("extends = \"workspace\"\n{rules}"));
+    path.to_str().expect("UTF-8").to_owned()
+}
+
+fn a_file_is_taken_from_a_loop_and_given_back(stage: &Stage) {
+    data(stage);
+    let running = Running::trying(stage, stage.call(), "cat data");
+    assert_eq!(running.attempt(), "yes");
+    let receipt = done(stage, &["revoke", "--file", "${workspace}/d*a"]);
+    assert!(receipt.contains("complete after"), "{receipt}");
+    assert_eq!(running.attempt(), "no");
+    done(stage, &["grant", "--file", "${workspace}/d*a"]);
+    assert_eq!(running.attempt(), "yes");
+    done(stage, &["revoke", "last", "--exec", "/usr/bin/cat"]);
+    assert_eq!(running.attempt(), "no");
+    done(stage, &["grant", "--all"]);
+    assert_eq!(running.attempt(), "yes");
+    let history = done(stage, &["policy", "history"]);
+    let ran = running.stop();
+    assert_eq!(ran.code(), 0, "{}", ran.err());
+    let told = done(stage, &["explain"]);
+    for part in
+        ["dewar revoke --file '${workspace}/d*a'", "dewar grant --file", "dewar grant --all"]
+    {
+        assert!(history.contains(part) && told.contains(part), "{part}: {history}\n{told}");
+    }
+    assert!(told.contains("revoked by `dewar revoke --file '${workspace}/d*a'` at 20"), "{told}");
+    assert_eq!(stage_says(stage, &["ps"]).out(), "nothing runs\n");
+}
+
+fn a_descriptor_that_is_held_is_taken(stage: &Stage) {
+    data(stage);
+    let call = stage.call();
+    let script = format!(
+        "exec 7<data 8<other; {}",
+        LOOP.replace("ATTEMPT", "head -c 0 <&7 && head -c1 <&7 && head -c1 <&8")
+    );
+    // Read to its end, it would say nothing: it grows.
+    stage.file(&stage.work().join("data"), &"x".repeat(100_000));
+    stage.file(&stage.work().join("other"), &"x".repeat(100_000));
+    let running = Running::start(stage, call, &script);
+    assert_eq!(running.attempt(), "yes");
+    let receipt = done(stage, &["revoke", "--file", "data", "--json"]);
+    assert!(receipt.contains("\"descriptor\": 7"), "{receipt}");
+    assert_eq!(running.attempt(), "no");
+    running.stop();
+}
+
+fn writing_is_taken_and_reading_stays(stage: &Stage) {
+    data(stage);
+    let running = Running::trying(stage, stage.call(), "cat data && ! echo more >> data");
+    assert_eq!(running.attempt(), "no");
+    done(stage, &["revoke", "--file", "data", "--write"]);
+    assert_eq!(running.attempt(), "yes");
+    let told = stage.work().join("data").metadata().expect("the file").len();
+    std::thread::sleep(Duration::from_millis(50));
+    assert_eq!(stage.work().join("data").metadata().expect("the file").len(), told);
+    running.stop();
+}
+
+fn a_domain_loses_what_others_keep(stage: &Stage) {
+    data(stage);
+    let rules = "[domains.tac]\nexec = [\"/usr/bin/tac\"]\n";
+    let profile = profile(stage, rules);
+    let call = Call { profile: Some(&profile), ..stage.call() };
+    let running = Running::trying(stage, call, "cat data && ! tac data");
+    assert_eq!(running.attempt(), "no");
+    refused(stage, &["revoke", "--domain", "tca", "--file", "data"], 1, "did you mean `tac`?");
+    done(stage, &["revoke", "--domain", "tac", "--file", "data"]);
+    assert_eq!(running.attempt(), "yes");
+    done(stage, &["grant", "--domain", "tac", "--file", "data"]);
+    assert_eq!(running.attempt(), "no");
+    running.stop();
+}
+
+fn a_host_is_taken_with_its_connections(stage: &Stage) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a server");
+    let port = listener.local_addr().expect("an address").port();
+    std::thread::spawn(move || {
+        let mut peers = Vec::new();
+        while let Ok((mut peer, _)) = listener.accept() {
+            let _ = peer.write_all(b"hello");
+            peers.push(peer);
+        }
+    });
+    let profile = profile(stage, &format!("[network]\nconnect = [\"127.0.0.1:{port}\"]\n"));
+    let call = Call { profile: Some(&profile), ..stage.call() };
+    let held = format!(
+        "trap '' PIPE; exec 7<>/dev/tcp/127.0.0.1/{port}; {}",
+        LOOP.replace("ATTEMPT", "echo x >&7")
+    );
+    let running = Running::start(stage, call, &held);
+    assert_eq!(running.attempt(), "yes");
+    let endpoint = format!("127.0.0.1:{port}");
+    let receipt = done(stage, &["revoke", "--net", &endpoint, "--json"]);
+    assert!(receipt.contains("\"connection\": 7"), "{receipt}");
+    assert_eq!(running.attempt(), "no");
+    running.stop();
+    std::fs::remove_file(stage.work().join("stop")).expect("remove a file");
+    let new = format!("(exec 7<>/dev/tcp/127.0.0.1/{port})");
+    let running = Running::trying(stage, call, &new);
+    assert_eq!(running.attempt(), "yes");
+    done(stage, &["revoke", "--net", "127.0.0.0/8"]);
+    assert_eq!(running.attempt(), "no");
+    done(stage, &["grant", "--net", "127.0.0.0/8"]);
+    assert_eq!(running.attempt(), "yes");
+    running.stop();
+}
+
+fn changes_at_once_are_made_one_after_another(stage: &Stage) {
+    data(stage);
+    let running = Running::trying(stage, stage.call(), "cat data || cat other");
+    assert_eq!(running.attempt(), "yes");
+    let patterns = ["data", "other", "a*", "b*", "c*", "x/**/y"];
+    let spawn = |pattern: &&str| {
+        let mut command = stage.control(&["revoke", "--json", "--file", pattern]);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("start `dewar`")
+    };
+    let children: Vec<Child> = patterns.iter().map(spawn).collect();
+    let mut states = Vec::new();
+    for child in children {
+        let output = child.wait_with_output().expect("wait");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let change: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        states.push(change["outcome"]["receipt"]["seqno"].as_u64().expect("a policy state"));
+    }
+    states.sort_unstable();
+    states.dedup();
+    assert_eq!(states.len(), patterns.len(), "two receipts for one state: {states:?}");
+    assert_eq!(running.attempt(), "no");
+    let history = done(stage, &["policy", "history", "--json"]);
+    let history: Vec<serde_json::Value> = serde_json::from_str(&history).expect("JSON");
+    assert_eq!(history.len(), patterns.len());
+    running.stop();
+}
+
+fn a_run_may_end_during_a_change(stage: &Stage) {
+    data(stage);
+    for round in 0..6 {
+        let script = format!("sleep 0.2{round}; exec 7<data; cat data >/dev/null; exit 7");
+        let mut running = Running::start(stage, stage.call(), &script);
+        let ended = loop {
+            let ran = stage_says(stage, &["revoke", "last", "--file", "other"]);
+            assert!([0, 1, 2].contains(&ran.code()), "{}", ran.err());
+            if ran.code() == 2 {
+                break ran;
+            }
+        };
+        assert!(ended.err().contains("nothing runs"), "{}", ended.err());
+        let ran = running.wait();
+        assert_eq!(ran.code(), 7, "{}", ran.err());
+    }
+}
+
+fn what_cannot_be_done_changes_nothing(stage: &Stage) {
+    data(stage);
+    let running = Running::trying(stage, stage.call(), "cat data");
+    for (arguments, code, part) in [
+        (&["revoke", "nobody", "--all"][..], 2, "no run is called `nobody`"),
+        (&["revoke", "--file", "/a["], 1, "a `[` is not closed"),
+        (&["revoke", "--file", "${nothing}/x"], 1, "unknown variable"),
+        (&["revoke", "--net", "https://example.org"], 1, "it is a URL"),
+        (&["revoke", "--domain", "git", "--all"], 1, "domains here are main"),
+        (&["grant", "--net", "192.0.2.1:80"], 1, "started without a network"),
+        (&["grant", "--exec", "/srv"], 1, "settled in the kernel"),
+        (&["grant", "--all"], 1, "nothing was revoked"),
+        (&["policy", "load", "nothing"], 2, "no profile is called `nothing`"),
+        (&["policy", "load", "agent"], 1, "could make a tcp_socket"),
+    ] {
+        refused(stage, arguments, code, part);
+        assert_eq!(running.attempt(), "yes", "{arguments:?}");
+    }
+    // Nothing of it is in the history, and the profile holds.
+    assert_eq!(done(stage, &["policy", "history"]), "nothing was changed\n");
+    let domains = profile(stage, "[domains.tac]\nexec = [\"/usr/bin/tac\"]\n");
+    refused(stage, &["policy", "load", &domains], 1, "another domain");
+    assert_eq!(running.attempt(), "yes");
+    running.stop();
+}
+
+fn another_profile_takes_over(stage: &Stage) {
+    data(stage);
+    stage.file(&stage.home().join("log"), "");
+    let running = Running::trying(stage, stage.call(), "cat data");
+    assert_eq!(running.attempt(), "yes");
+    done(stage, &["revoke", "--file", "other"]);
+    let hides = profile(stage, "files.hide = [\"${workspace}/data\"]\n");
+    done(stage, &["policy", "load", "last", &hides]);
+    assert_eq!(running.attempt(), "no");
+    assert!(done(stage, &["ps"]).contains("profile.toml"));
+    done(stage, &["policy", "load", "workspace"]);
+    assert_eq!(running.attempt(), "yes");
+    running.stop();
+}
+
+fn after_everything_was_taken_the_run_ends(stage: &Stage) {
+    let mut running = Running::trying(stage, stage.call(), "true");
+    assert_eq!(running.attempt(), "yes");
+    let ran = stage_says(stage, &["revoke", "--all"]);
+    assert_eq!(ran.code(), 0, "{}{}", ran.out(), ran.err());
+    let ended = running.wait();
+    assert!(ended.code() > 125, "{} {}", ended.code(), ended.err());
+}
+
+fn mode_fast_says_what_it_cannot_take(stage: &Stage) {
+    data(stage);
+    let call = Call { fast: true, ..stage.call() };
+    let mut running = Running::trying(stage, call, "cat data");
+    if !stage.variant.has_namespaces() {
+        // Without a view, reading is decided in this mode, too.
+        done(stage, &["revoke", "--file", "data"]);
+        assert_eq!(running.attempt(), "no");
+        running.stop();
+        return;
+    }
+    refused(stage, &["revoke", "--file", "data"], 1, "mode `fast`");
+    refused(stage, &["revoke", "--file", "data", "--kill", "--domain", "main"], 1, "mode `fast`");
+    assert_eq!(running.attempt(), "yes");
+    done(stage, &["revoke", "--file", "other", "--write"]);
+    assert_eq!(running.attempt(), "yes");
+    done(stage, &["revoke", "--file", "data", "--kill"]);
+    assert_eq!(running.wait().code(), 137);
+}
+
+fn a_run_is_found_by_id_and_name(stage: &Stage) {
+    let running = Running::trying(stage, stage.call(), "true");
+    let all: serde_json::Value =
+        serde_json::from_str(&done(stage, &["ps", "--json"])).expect("JSON");
+    let id = all[0]["id"].as_str().expect("an id").to_owned();
+    assert!(all[0]["processes"][0]["context"].as_str().expect("a context").contains("main_t"));
+    let second = stage.control(&["run", "--name", "second", "--", "sleep", "60"]).spawn();
+    let second = Running { stage, child: Some(second.expect("start `dewar`")) };
+    until(|| stage_says(stage, &["policy", "history", "second"]).status.success().then_some(()))
+        .expect("it is found by its name");
+    refused(stage, &["policy", "history"], 2, "which run?");
+    refused(stage, &["run", "--name", "second", "--", "true"], 2, "is called `second` already");
+    for name in [&id, &id[..5], "second", "last"] {
+        done(stage, &["policy", "history", name]);
+    }
+    let top = done(stage, &["top", "--once", "--json", "--interval", "0.1"]);
+    let top: serde_json::Value = serde_json::from_str(&top).expect("JSON");
+    let (runs, rates) = (top["runs"].as_array().expect("runs"), &top["runs"][0]["rates"]);
+    assert_eq!(runs.len(), 2, "{top}");
+    assert!(
+        rates.as_array().expect("rates").iter().any(|rate| rate["queries"].as_f64() > Some(0.0)),
+        "{top}"
+    );
+    refused(stage, &["top"], 2, "no terminal");
+    drop(second);
+    running.stop();
+}
+
+fn what_a_killed_run_has_left_is_removed(stage: &Stage) {
+    let mut running = Running::start(stage, stage.call(), "sleep 60");
+    let directory = stage.home().join("state/dewar/control");
+    let sockets = || std::fs::read_dir(&directory).expect("the directory of runs").count();
+    assert_eq!(sockets(), 1);
+    let mut child = running.child.take().expect("a child");
+    child.kill().expect("kill it");
+    child.wait().expect("wait for it");
+    assert_eq!((stage_says(stage, &["ps"]).out().as_str(), sockets()), ("nothing runs\n", 1));
+    let socket = std::fs::read_dir(&directory).expect("a directory").next().expect("a socket");
+    let path = socket.expect("a socket").path();
+    let old = std::process::Command::new("touch").args(["-d", "1 minute ago"]).arg(path).status();
+    assert!(old.expect("touch").success());
+    assert_eq!((stage_says(stage, &["ps"]).out().as_str(), sockets()), ("nothing runs\n", 0));
+}
