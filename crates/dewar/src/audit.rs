@@ -21,8 +21,9 @@ Examples:
   dewar audit --follow --json | jq .object     as it happens
   dewar run --record all -- make; dewar audit --run last --domain main_t
 
-The journal has the denials of all runs that used a daemon; with `dewar run --record all`, every decision. Where records
-are missing, an entry says how many and why.
+The journal has the denials of all runs that used a daemon; with `dewar run
+--record all`, every decision. Where records are missing, an entry says how
+many and why.
 
 Exit status: 0, or 125 if there is no journal.";
 

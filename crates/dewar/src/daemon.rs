@@ -23,10 +23,12 @@ Examples:
   dewar policy set last web_on=off        change a boolean of the policy of a run
   dewar audit --since 10m                 what was denied
 
-Runs use a daemon that answers, and decide by themselves when there is none. One that is killed is missed for a
-moment: start it again, and it goes on where it stopped.
+Runs use a daemon that answers, and decide by themselves when there is none.
+One that is killed is missed for a moment: start it again, and it goes on
+where it stopped.
 
-Exit status: 0 when it was ended by SIGTERM or SIGINT, 125 if it could not start: one runs already, for example.";
+Exit status: 0 when it was ended by SIGTERM or SIGINT, 125 if it could not
+start: one runs already, for example.";
 
 /// Serve the policies of runs, and keep the journal.
 ///

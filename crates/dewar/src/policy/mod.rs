@@ -45,9 +45,9 @@ enum Action {
     Change(decide::LabelArgs),
     Diff(diff::DiffArgs),
     Export(export::ExportArgs),
+    Set(set::SetArgs),
     Load(replace::LoadArgs),
     History(history::HistoryArgs),
-    Set(set::SetArgs),
 }
 
 /// Carries out `dewar policy`.
@@ -64,8 +64,8 @@ pub(crate) fn run(args: &PolicyArgs) -> anyhow::Result<()> {
         Action::Change(args) => decide::label(args, TypeRuleKind::Change),
         Action::Diff(args) => diff::run(args),
         Action::Export(args) => export::run(args),
+        Action::Set(args) => set::run(args),
         Action::Load(args) => replace::run(args),
         Action::History(args) => history::run(args),
-        Action::Set(args) => set::run(args),
     }
 }

@@ -17,10 +17,11 @@ Examples:
   dewar policy set 3f2a web_on=off log_on=on   both at once, or neither
   dewar policy set --all web_on=off            every run whose policy has the boolean
 
-Returns when everybody concerned has applied the change. A run that does not answer is reported, then frozen, then
-killed, as the daemon was told.
+Returns when everybody concerned has applied the change. A run that does not
+answer is reported, then frozen, then killed, as the daemon was told.
 
-Exit status: 0 when the change is complete; 1 if a run could not be reached; 2 for wrong use; 125 otherwise.";
+Exit status: 0 when the change is complete; 1 if a run could not be reached;
+2 for wrong use; 125 otherwise.";
 
 /// Change booleans in the policies of runs that use a daemon, while they run.
 #[derive(Debug, Args)]

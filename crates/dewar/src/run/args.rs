@@ -100,15 +100,6 @@ enum ModeName {
     Fast,
 }
 
-/// Reads `--name`.
-fn name(text: &str) -> Result<String, String> {
-    let plain = |b: u8| b.is_ascii_alphanumeric() || b"-_.".contains(&b);
-    if text == "last" || text.is_empty() || text.len() > 40 || !text.bytes().all(plain) {
-        return Err("write up to 40 letters, digits, `-`, `_` or `.`; `last` is taken".into());
-    }
-    Ok(text.to_owned())
-}
-
 /// What the journal gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum RecordName {
@@ -116,6 +107,15 @@ enum RecordName {
     Denials,
     /// Every decision
     All,
+}
+
+/// Reads `--name`.
+fn name(text: &str) -> Result<String, String> {
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b"-_.".contains(&b);
+    if text == "last" || text.is_empty() || text.len() > 40 || !text.bytes().all(plain) {
+        return Err("write up to 40 letters, digits, `-`, `_` or `.`; `last` is taken".into());
+    }
+    Ok(text.to_owned())
 }
 
 /// Reads `--enforce`.
