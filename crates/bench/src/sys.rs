@@ -170,6 +170,20 @@ pub(crate) fn shared_words() -> io::Result<&'static [AtomicU32]> {
     Ok(unsafe { slice::from_raw_parts(start.cast(), BYTES / size_of::<AtomicU32>()) })
 }
 
+/// Maps the first page of a file for reading, for good.
+///
+/// # Errors
+///
+/// When the system has no more mappings.
+pub(crate) fn keep_mapped(file: &OwnedFd) -> io::Result<()> {
+    const BYTES: usize = 4096;
+    let (protection, flags) = (libc::PROT_READ, libc::MAP_SHARED);
+    let fd = file.as_raw_fd();
+    // SAFETY: the address is the kernel's choice, so no mapping of ours is replaced; nothing refers to the new one.
+    let start = unsafe { libc::mmap(ptr::null_mut(), BYTES, protection, flags, fd, 0) };
+    if start == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
 fn check(returned: libc::c_int) -> io::Result<()> {
     if returned < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }

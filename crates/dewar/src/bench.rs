@@ -2,6 +2,7 @@
 
 mod calls;
 mod plugin;
+mod revoke;
 
 use crate::output;
 use anyhow::Context as _;
@@ -18,6 +19,7 @@ use bench::{
     workload::Workload,
 };
 use clap::{Args, Subcommand};
+use monitor::launch::Inherited;
 use serde::Serialize;
 use std::{ffi::OsString, io::Write as _, path::PathBuf};
 
@@ -30,6 +32,7 @@ Examples:
   dewar bench walk; dewar bench start       a walk over a tree of files; the start of `true`
   dewar bench plugin                        plugins: calls, kernels beside gcc, LuaJIT, CoD
   dewar bench ipc; dewar bench decision     calls between processes, and what checking them adds
+  dewar bench revoke                        taking back what is open, mapped and connected
   dewar bench sample DIR                    write the sample application, to look at or to build
 
 Configurations are run in turn, in an order shuffled anew each round; the first round is not
@@ -60,6 +63,8 @@ enum What {
     Ipc(calls::CallArgs),
     /// What a decision adds to a call, by where it is found: hint, cache, security server
     Decision(calls::CallArgs),
+    /// What taking back descriptors, mappings and connections costs, by their number
+    Revoke(revoke::RevokeArgs),
     /// Write the sample application into a directory
     Sample {
         /// Where to; it is created if it does not exist
@@ -71,6 +76,12 @@ enum What {
         /// What to measure
         task: Task,
     },
+    /// Hold what is to be taken back
+    #[command(hide = true)]
+    Hold(revoke::HoldArgs),
+    /// Take back once what a command holds
+    #[command(hide = true)]
+    RevokeOnce(revoke::OnceArgs),
 }
 
 #[derive(Debug, Args)]
@@ -119,7 +130,7 @@ struct MeasureArgs {
 }
 
 /// Carries out `dewar bench`.
-pub(crate) fn run(args: BenchArgs) -> anyhow::Result<()> {
+pub(crate) fn run(args: BenchArgs, inherited: Inherited) -> anyhow::Result<()> {
     match args.what {
         What::Build(build) => {
             let workload = match build.command {
@@ -134,6 +145,9 @@ pub(crate) fn run(args: BenchArgs) -> anyhow::Result<()> {
         What::Plugin(args) => plugin::run(&args),
         What::Ipc(args) => calls::run(Subject::Calls, &args),
         What::Decision(args) => calls::run(Subject::Decisions, &args),
+        What::Revoke(args) => revoke::run(&args),
+        What::Hold(args) => revoke::hold(&args),
+        What::RevokeOnce(args) => revoke::once(args, inherited)?.leave(),
         What::Sample { directory } => sample::write(&directory)
             .with_context(|| format!("cannot write the sample to `{}`", directory.display())),
         What::Worker { task } => Ok(output::print((task.run()? + "\n").as_bytes())?),

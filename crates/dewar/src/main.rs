@@ -50,7 +50,7 @@ fn dispatch(command: Command, inherited: Inherited) -> anyhow::Result<()> {
         Command::Plugin(args) => plugin::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Daemon(args) => daemon::run(&args),
-        Command::Bench(args) => bench::run(args),
+        Command::Bench(args) => bench::run(args, inherited),
         Command::Completions(args) => completions::run(&args),
         Command::Man(args) => man::run(&args),
     }
