@@ -178,7 +178,7 @@ fn configs(measure: &MeasureArgs) -> anyhow::Result<Vec<Config>> {
     let mut configs = vec![
         Config::native(),
         dewar("base", Kind::Base, &only("off"), "same launch, same interposition, no decisions")?,
-        dewar("dewar all", Kind::Dewar, &all, "every open, fork and exec decided")?,
+        dewar("dewar all", Kind::Dewar, &all, "every open and exec decided")?,
         dewar("dewar fast", Kind::Dewar, &["--mode", "fast"], "reads left to the envelope")?,
         dewar("only files", Kind::Dewar, &only("files"), "the other object managers pass")?,
         dewar("only processes", Kind::Dewar, &only("processes"), "the other object managers pass")?,

@@ -15,10 +15,10 @@ use syscalls::Sysno;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
-    /// Every open, fork and exec is decided, counted and, when denied, explained.
+    /// Every open and exec is decided, counted and, when denied, explained.
     #[default]
     All,
-    /// Opens for reading and forks that all reachable domains may do are left to the envelope.
+    /// Opens for reading that all reachable domains may do are left to the envelope.
     Fast,
 }
 
@@ -32,6 +32,8 @@ pub(crate) struct Traps {
     pub(crate) lists: bool,
     /// Some object is hidden from some domain: calls that only look must be decided, too.
     pub(crate) looks: bool,
+    /// Every domain may make processes.
+    pub(crate) forks: bool,
     /// More than one domain can exist: every birth and death of a process matters.
     pub(crate) lineage: bool,
     /// Some domain may own sockets that can send to any address without connecting.
@@ -460,7 +462,9 @@ pub(crate) fn compile(traps: Traps) -> Result<Vec<sock_filter>, TooLong> {
 /// Calls whose treatment depends on their arguments or on more than one trait of the policy.
 fn special(traps: Traps) -> Vec<(Sysno, Rule)> {
     use Action::{Allow, Errno, Notify};
-    let births = if traps.lineage || traps.mode == Mode::All { Notify } else { Allow };
+    // A trapped call ends by `EINTR` when a signal comes before the monitor has received it. No program expects that of
+    // a fork, so forks that all may make run.
+    let births = if traps.lineage || !traps.forks { Notify } else { Allow };
     let deaths = if traps.lineage { Notify } else { Allow };
     let sends = if traps.datagrams { Notify } else { Allow };
     let listens = if traps.listens { Notify } else { Allow };
@@ -586,6 +590,7 @@ mod tests {
         reads_exact: false,
         lists: true,
         looks: true,
+        forks: false,
         lineage: true,
         datagrams: true,
         listens: true,
@@ -596,6 +601,7 @@ mod tests {
         reads_exact: true,
         lists: false,
         looks: false,
+        forks: true,
         lineage: false,
         datagrams: false,
         listens: false,
@@ -658,6 +664,19 @@ mod tests {
         }
         assert_eq!(ask(LOOSE, Sysno::clone3, &[]), errno(libc::ENOSYS));
         assert_eq!(ask(LOOSE, Sysno::unshare, &[libc::CLONE_FILES as u64]), ALLOW);
+    }
+
+    #[test]
+    fn forks_run_where_everybody_may_and_nobody_has_to_be_told_apart() {
+        let fork = [libc::SIGCHLD as u64];
+        for mode in [Mode::All, Mode::Fast] {
+            let loose = Traps { mode, ..LOOSE };
+            assert_eq!(ask(loose, Sysno::clone, &fork), ALLOW);
+            assert_eq!(ask(loose, Sysno::vfork, &[]), ALLOW);
+            for strict in [Traps { forks: false, ..loose }, Traps { lineage: true, ..loose }] {
+                assert_eq!(ask(strict, Sysno::clone, &fork), NOTIFY);
+            }
+        }
     }
 
     #[test]

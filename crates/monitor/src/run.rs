@@ -248,6 +248,7 @@ fn prepare(job: &Job, server: &dyn SecurityServer) -> Result<Prepared, RunError>
         reads_exact: exact.contains(AccessFs::ReadFile | AccessFs::ReadDir),
         lists: !plan.listed.is_empty(),
         looks: arrangement.looks,
+        forks: all_fork(server, &plan.domains)?,
         lineage,
         datagrams: some_create(server, &plan.domains, &DATAGRAMS)?,
         listens: some_create(server, &plan.domains, &LISTENERS)?,
@@ -323,6 +324,18 @@ fn some_create(
         }
     }
     Ok(false)
+}
+
+/// Whether every domain may make processes.
+fn all_fork(server: &dyn SecurityServer, domains: &[Sid]) -> Result<bool, Unreachable> {
+    for &ssid in domains {
+        let question = Question { ssid, tsid: ssid, tclass: Class::Process };
+        let decision = server.compute_av(question)?;
+        if !decision.permissive && !decision.allowed.contains(perm::process::FORK) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// The capabilities that some domain keeps. Bit n of class `capability` is capability n.
