@@ -47,7 +47,7 @@ fn operations_have_a_time_or_a_reason_under_every_configuration_that_runs() {
     let syscalls = Syscalls { configs: configs(), worker: worker(), medium, plan: plan(1) };
     let report = syscalls.run(&mut |_| {}).expect("a report");
     let [native, env, none, floor] = &report.columns[..] else { panic!("{report:?}") };
-    assert_eq!((native.cells.len(), env.cells.len(), none.cells.len()), (10, 10, 0));
+    assert_eq!((native.cells.len(), env.cells.len(), none.cells.len()), (13, 13, 0));
     assert!(none.failure.is_some() && floor.failure.is_none());
     let open = &env.cells[0];
     assert!(open.ns.as_ref().is_ok_and(|ns| ns.median > 100.0), "{open:?}");

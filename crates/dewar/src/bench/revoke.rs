@@ -55,16 +55,22 @@ pub(crate) struct RevokeArgs {
 /// One revocation, in a process of its own.
 #[derive(Debug, Args)]
 pub(crate) struct OnceArgs {
+    /// The workspace
     directory: PathBuf,
+    /// The port that may be connected to until then
     port: u16,
+    /// What holds, and its arguments
     command: Vec<std::ffi::OsString>,
 }
 
 /// A process that holds what is to be taken back.
 #[derive(Debug, Args)]
 pub(crate) struct HoldArgs {
+    /// What to hold
     holding: Holding,
+    /// How many
     count: usize,
+    /// Where connections go
     port: u16,
 }
 
