@@ -15,6 +15,7 @@ pub(crate) const CASES: &[Case] = cases![
     connecting_by_tcp_fast_open,
     listening_without_a_bind,
     connecting_to_a_name_that_was_its_own,
+    sending_packets_in_the_name_of_the_monitor,
 ];
 
 /// Connections to one port only, so that the sandbox shares the network with the outside.
@@ -30,6 +31,12 @@ fn connecting_by_tcp_fast_open(stage: &Stage) {
 
 fn listening_without_a_bind(stage: &Stage) {
     stage.holds(&stage.profile(ONE_PORT), "listen_unbound", &[]);
+}
+
+/// Datagrams have to be decided, and so every send is.
+fn sending_packets_in_the_name_of_the_monitor(stage: &Stage) {
+    let profile = stage.profile("[network]\nconnect = [\"unixgram:${workspace}/nobody\"]");
+    stage.holds(&profile, "borrowed_name", &[]);
 }
 
 fn connecting_to_a_name_that_was_its_own(stage: &Stage) {
