@@ -84,9 +84,13 @@ impl Waits {
 
     /// Ends the waits of callers that have something else to do. One that is about to begin ends the next time.
     pub(crate) fn interrupt(&self, gate: &Gate) {
-        let waits: Vec<(u64, Wait)> = self.lock().iter().map(|(id, wait)| (*id, *wait)).collect();
-        for (id, wait) in waits {
-            if interruption(gate, id, wait.tid).is_some() {
+        let ids: Vec<u64> = self.lock().keys().copied().collect();
+        for id in ids {
+            // Held meanwhile: a thread that is done with this wait is interrupted in no other.
+            let waits = self.lock();
+            if let Some(wait) = waits.get(&id)
+                && interruption(gate, id, wait.tid).is_some()
+            {
                 wait.thread.interrupt();
             }
         }
