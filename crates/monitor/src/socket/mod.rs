@@ -8,6 +8,7 @@ mod names;
 use crate::{
     gate::{Answer, Asker, Outcome},
     manager::Request,
+    revoke::end_connection,
     sys,
 };
 use address::Address;
@@ -121,10 +122,10 @@ fn connect(asker: Asker<'_>) -> Outcome {
     allow(asker, socket.class, asker.ssid, perm::socket::CONNECT, &|| address.to_string())?;
     let target = names::reach(asker, &socket, &address, names::Use::Connect)?;
     let connect = || sys::socket::connect(socket.fd.as_fd(), target.bytes(&address));
-    let ((), changed) = asker.gate.passage.outside(asker.caller.call, connect)?;
+    let ((), changed) = asker.gate.waits.during(asker, connect)?;
     if changed && let Err(error) = names::reach(asker, &socket, &address, names::Use::Connect) {
         // Policy took it back while the peer took its time.
-        let _ = sys::socket::disconnect(socket.fd.as_fd());
+        let _ = end_connection(&socket.fd);
         return Err(error);
     }
     if target.is_inside {
