@@ -18,6 +18,7 @@ use crate::{
         notify::{Listener, Notification},
         thread,
     },
+    wait::Waits,
 };
 use arc_swap::ArcSwap;
 use flask::SecurityServer;
@@ -308,8 +309,8 @@ pub(crate) struct Gate {
     pub(crate) changing: Mutex<()>,
     /// What a descriptor is replaced by that policy has taken back.
     pub(crate) refusal: OwnedFd,
-    /// Opens that wait for a peer.
-    pub(crate) waits: file::Waits,
+    /// Calls made in a program's place that wait for a peer.
+    pub(crate) waits: Waits,
 }
 
 /// Who leads, and what the leader is at.

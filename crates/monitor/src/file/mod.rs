@@ -3,7 +3,6 @@
 
 mod attribute;
 mod change;
-mod fifo;
 mod known;
 mod look;
 mod object;
@@ -12,7 +11,6 @@ mod open;
 use crate::gate::{Answer, Asker, Outcome};
 use syscalls::Sysno;
 
-pub(crate) use fifo::Waits;
 pub(crate) use known::KnownPaths;
 pub(crate) use object::{Seen, class_of, missing_name};
 pub(crate) use open::{allow_new, with_umask};

@@ -300,7 +300,7 @@ impl Open {
     ) -> Result<OwnedFd> {
         let gate = asker.gate;
         let (opened, changed) =
-            gate.passage.outside(asker.caller.call, || gate.waits.open(asker, open))?;
+            gate.passage.outside(asker.caller.call, || gate.waits.make(asker, open))?;
         if changed {
             let seen = Seen::of(asker, fifo.as_fd())?;
             seen.allow(asker, self.requested(seen.class), fifo)?;

@@ -113,9 +113,11 @@ fn send(
         // Descriptors and credentials in it are the program's, not the monitor's.
         return Err(Errno::OPNOTSUPP);
     }
-    let Some(address) = address else {
-        return sys::socket::send(socket.fd.as_fd(), data, &[], control, flags);
+    let target = match address {
+        Some(address) => Some((names::reach(asker, &socket, address, names::Use::Send)?, address)),
+        None => None,
     };
-    let target = names::reach(asker, &socket, address, names::Use::Send)?;
-    sys::socket::send(socket.fd.as_fd(), data, target.bytes(address), control, flags)
+    let to = target.as_ref().map_or(&[][..], |(target, address)| target.bytes(address));
+    let send = || sys::socket::send(socket.fd.as_fd(), data, to, control, flags);
+    asker.gate.waits.make(asker, send)
 }

@@ -1,7 +1,7 @@
-//! Opening a FIFO on the program's behalf, which waits for a peer.
+//! Calls made in a program's place that wait for a peer: the open of a FIFO, a connect, a send.
 //!
-//! A thread in a trapped call hears of deadly signals only, and of none once it is dead. So whoever waits for a FIFO in
-//! its name is told when it has a signal to handle, or is gone.
+//! A thread in a trapped call hears of deadly signals only, and of none once it is dead. So whoever waits in its place is
+//! told when it has a signal to handle, or is gone.
 
 use crate::{
     caller::read_text,
@@ -11,12 +11,11 @@ use crate::{
 use rustix::io::{Errno, Result};
 use std::{
     collections::HashMap,
-    os::fd::OwnedFd,
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-/// FIFOs that can be waited for at once, each with a thread of the monitor. More fail with `ENFILE`, so that threads are
-/// left for everything else.
+/// Calls that can wait at once, each with a thread of the monitor. More fail with `ENFILE`, so that threads are left for
+/// everything else.
 const MOST: usize = 128;
 
 /// `ERESTARTSYS` of `linux/errno.h`: with a signal pending, the kernel makes of it a restart or `EINTR`, as the
@@ -26,7 +25,7 @@ const RESTART: i32 = 512;
 /// `ERESTARTNOINTR` of `linux/errno.h`: the call is made anew, whatever signal is pending.
 pub(crate) const AGAIN: Errno = Errno::from_raw_os_error(513);
 
-/// The waits for FIFOs, by notification.
+/// The waits, by notification.
 #[derive(Debug, Default)]
 pub(crate) struct Waits(Mutex<HashMap<u64, Wait>>);
 
@@ -41,12 +40,13 @@ struct Wait {
 }
 
 impl Waits {
-    /// Calls `open` until it has opened, or its caller has something else to do.
-    pub(super) fn open(
-        &self,
-        asker: Asker<'_>,
-        open: impl Fn() -> Result<OwnedFd>,
-    ) -> Result<OwnedFd> {
+    /// Calls `make` until it succeeds or fails, or its caller has something else to do.
+    ///
+    /// # Errors
+    ///
+    /// What `make` says; `ENFILE` if too many wait already. If the caller has a signal to handle, what makes the kernel
+    /// call its handler, [`AGAIN`] if policy changes: then `make` can have begun something that goes on.
+    pub(crate) fn make<T>(&self, asker: Asker<'_>, make: impl Fn() -> Result<T>) -> Result<T> {
         let call = asker.caller.call;
         let wait = Wait { tid: call.tid, thread: Interruptible::current(), again: false };
         {
@@ -56,8 +56,8 @@ impl Waits {
             }
             waits.insert(call.id, wait);
         }
-        let opened = loop {
-            match open() {
+        let made = loop {
+            match make() {
                 Err(Errno::INTR) => {
                     let again = self.lock().get(&call.id).is_some_and(|wait| wait.again);
                     if again {
@@ -71,7 +71,7 @@ impl Waits {
             }
         };
         self.lock().remove(&call.id);
-        opened
+        made
     }
 
     /// Ends the waits of threads that the kernel stops as soon as they return from their call; they make it anew.
