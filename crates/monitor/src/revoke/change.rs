@@ -75,6 +75,8 @@ struct Change<'a> {
     killed: BTreeSet<u32>,
     /// Names of the processes that held something.
     names: HashMap<u32, String>,
+    /// What held before, which takes its time to be dropped.
+    _old: Arc<Bearing>,
 }
 
 impl<'a> Change<'a> {
@@ -95,6 +97,7 @@ impl<'a> Change<'a> {
             return Err(ApplyError::Reads);
         }
         let nothing = sealed_nothing()?;
+        let changed = changed(&old.files, &labels.files);
         let prepared = began.elapsed();
         let began = Instant::now();
         let exact = if plan.same_files(&old.plan) { old.exact } else { Rights::empty() };
@@ -102,7 +105,6 @@ impl<'a> Change<'a> {
         let stuck = gate.passage.close(SLOW_CALL);
         gate.labels.change(rules);
         gate.endpoints.change(&labels);
-        let changed = changed(&old.files, &labels.files);
         gate.bearing.store(Arc::new(Bearing { plan, exact, files: labels.files }));
         gate.paths.forget();
         gate.reset(seqno);
@@ -134,6 +136,7 @@ impl<'a> Change<'a> {
             stuck: Vec::new(),
             killed: BTreeSet::new(),
             names: HashMap::new(),
+            _old: old,
         };
         change.end_calls(&stuck);
         Ok(change)

@@ -16,6 +16,8 @@ use syscalls::Sysno;
 const RESTART: i32 = 513;
 /// A thread that has not stopped by then waits in the kernel for something else: the parent of a vfork, a slow disk.
 const PATIENCE: Duration = Duration::from_millis(50);
+/// So often is looked without a pause: a thread that does not run stops within microseconds.
+const TURNS: u32 = 200;
 /// Between two looks at threads that do not stop at once.
 pub(super) const PAUSE: Duration = Duration::from_micros(50);
 
@@ -95,7 +97,7 @@ impl<'a> Stopped<'a> {
             if Instant::now() > until {
                 break;
             }
-            if turns > 20 {
+            if turns > TURNS {
                 std::thread::sleep(PAUSE);
             } else {
                 std::thread::yield_now();
