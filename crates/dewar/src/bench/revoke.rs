@@ -50,6 +50,10 @@ pub(crate) struct RevokeArgs {
     /// Also write the results with every round to FILE, as JSON
     #[arg(long, value_name = "FILE")]
     raw: Option<PathBuf>,
+
+    /// Also draw how the time grows, to FILE, as SVG
+    #[arg(long, value_name = "FILE")]
+    plot: Option<PathBuf>,
 }
 
 /// One revocation, in a process of its own.
@@ -102,7 +106,12 @@ pub(crate) fn run(args: &RevokeArgs) -> anyhow::Result<()> {
         RevokeArgs { markdown: true, .. } => report.table(Style::Markdown),
         _ => report.table(Style::Plain),
     };
-    Ok(output::print((text + "\n").as_bytes())?)
+    output::print((text + "\n").as_bytes())?;
+    if let Some(path) = &args.plot {
+        std::fs::write(path, report.plot()?)
+            .with_context(|| format!("cannot write `{}`", path.display()))?;
+    }
+    Ok(())
 }
 
 /// Holds the other ends of connections.
