@@ -298,9 +298,7 @@ impl Open {
         fifo: &OwnedFd,
         open: impl Fn() -> Result<OwnedFd>,
     ) -> Result<OwnedFd> {
-        let gate = asker.gate;
-        let (opened, changed) =
-            gate.passage.outside(asker.caller.call, || gate.waits.make(asker, open))?;
+        let (opened, changed) = asker.gate.waits.during(asker, open)?;
         if changed {
             let seen = Seen::of(asker, fifo.as_fd())?;
             seen.allow(asker, self.requested(seen.class), fifo)?;

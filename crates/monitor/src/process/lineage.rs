@@ -100,7 +100,11 @@ fn inherit(
         return Err(Errno::PERM);
     }
     if known.len() >= MOST_KNOWN {
-        known.retain(|pid, process| caller::started(&gate.view, *pid) == Ok(process.started));
+        // Whether it still lives is in doubt only for want of means, and then it does.
+        known.retain(|pid, process| match caller::started(&gate.view, *pid) {
+            Ok(started) => started == process.started,
+            Err(error) => !is_gone(error),
+        });
     }
     known.insert(pid, Process { sid, started, watched: false });
     Ok(sid)
@@ -154,11 +158,23 @@ pub(crate) fn label_children(gate: &Gate, pid: u32) -> Result<()> {
 pub(crate) fn label_all_children(gate: &Gate, pid: u32) -> Result<()> {
     let Processes::Many(known) = &gate.subjects else { return Ok(()) };
     for other in gate.view.pids()? {
-        if caller::identity(&gate.view, other).is_ok_and(|it| it.parent == pid) {
-            let _ = label(gate, known, other);
+        match caller::identity(&gate.view, other).map(|it| it.parent == pid) {
+            Ok(false) => continue,
+            Ok(true) => {}
+            Err(error) if is_gone(error) => continue,
+            Err(error) => return Err(error),
+        }
+        let labelled = label(gate, known, other);
+        if labelled.is_err() && !caller::started(&gate.view, other).is_err_and(is_gone) {
+            return labelled.map(drop);
         }
     }
     Ok(())
+}
+
+/// Whether an error says that a process has ended.
+fn is_gone(error: Errno) -> bool {
+    matches!(error, Errno::NOENT | Errno::SRCH)
 }
 
 /// Changes the label of a process that has just entered a domain. It is stopped, alone, and its children are labelled.

@@ -6,6 +6,7 @@ use crate::{
     sys,
 };
 use rustix::{
+    fs::OFlags,
     io::{Errno, Result},
     net::{SocketType, sockopt::socket_type},
 };
@@ -113,11 +114,19 @@ fn send(
         // Descriptors and credentials in it are the program's, not the monitor's.
         return Err(Errno::OPNOTSUPP);
     }
-    let target = match address {
-        Some(address) => Some((names::reach(asker, &socket, address, names::Use::Send)?, address)),
-        None => None,
-    };
-    let to = target.as_ref().map_or(&[][..], |(target, address)| target.bytes(address));
-    let send = || sys::socket::send(socket.fd.as_fd(), data, to, control, flags);
-    asker.gate.waits.make(asker, send)
+    let target = address.map(|address| names::reach(asker, &socket, address, names::Use::Send));
+    let target = target.transpose()?;
+    let to = target.as_ref().zip(address).map_or(&[][..], |(target, to)| target.bytes(to));
+    let send = |flags| sys::socket::send(socket.fd.as_fd(), data, to, control, flags);
+    match send(flags | libc::MSG_DONTWAIT) {
+        // A change of policy ends the wait before it is complete, so what was sent meanwhile was sent before.
+        Err(Errno::AGAIN) if flags & libc::MSG_DONTWAIT == 0 && !is_nonblocking(&socket)? => {
+            Ok(asker.gate.waits.during(asker, || send(flags))?.0)
+        }
+        sent => sent,
+    }
+}
+
+fn is_nonblocking(socket: &Socket) -> Result<bool> {
+    Ok(rustix::fs::fcntl_getfl(&socket.fd)?.contains(OFlags::NONBLOCK))
 }

@@ -8,8 +8,8 @@ mod names;
 use crate::{
     gate::{Answer, Asker, Outcome},
     manager::Request,
+    revoke::end_connection,
     sys,
-    wait::AGAIN,
 };
 use address::Address;
 use avc::Hint;
@@ -122,16 +122,10 @@ fn connect(asker: Asker<'_>) -> Outcome {
     allow(asker, socket.class, asker.ssid, perm::socket::CONNECT, &|| address.to_string())?;
     let target = names::reach(asker, &socket, &address, names::Use::Connect)?;
     let connect = || sys::socket::connect(socket.fd.as_fd(), target.bytes(&address));
-    let wait = || asker.gate.waits.make(asker, connect);
-    let connected = asker.gate.passage.outside(asker.caller.call, wait);
-    if connected == Err(AGAIN) {
-        // The new policy decides it from the start.
-        let _ = sys::socket::disconnect(socket.fd.as_fd());
-    }
-    let ((), changed) = connected?;
+    let ((), changed) = asker.gate.waits.during(asker, connect)?;
     if changed && let Err(error) = names::reach(asker, &socket, &address, names::Use::Connect) {
         // Policy took it back while the peer took its time.
-        let _ = sys::socket::disconnect(socket.fd.as_fd());
+        let _ = end_connection(&socket.fd);
         return Err(error);
     }
     if target.is_inside {

@@ -1,12 +1,10 @@
 //! Signals that come while a call is decided, or made in the program's place.
 
-use super::files::python;
 use crate::{Case, cases, same::Same, stage::Stage};
 
 pub(super) const CASES: &[Case] = cases![
     calls_are_made_once_under_a_storm_of_signals,
     calls_are_made_once_under_a_storm_of_signals_in_two_domains,
-    calls_that_wait_for_a_peer_are_interrupted,
 ];
 
 /// Arguments: whether the handler restarts calls. Every 100 µs comes a signal while files are made, renamed, removed and
@@ -67,25 +65,4 @@ fn calls_are_made_once_under_a_storm_of_signals_in_two_domains(stage: &Stage) {
     let profile = stage.home().join("two.toml");
     stage.file(&profile, "extends = \"workspace\"\n[domains.other]\nexec = [\"/usr/bin/ls\"]\n");
     storm(stage).profile(profile.to_str().expect("UTF-8")).check();
-}
-
-fn calls_that_wait_for_a_peer_are_interrupted(stage: &Stage) {
-    python(
-        stage,
-        "import signal, socket
-class Late(Exception): pass
-def late(*_): raise Late
-signal.signal(signal.SIGALRM, late)
-def waits(what):
-    signal.setitimer(signal.ITIMER_REAL, 0.2)
-    try: what(); print('came back')
-    except Late: print('late')
-os.mkfifo('fifo'); waits(lambda: open('fifo'))
-s = socket.socket(socket.AF_UNIX); s.bind('sock'); s.listen(0); clients = []
-def connect():
-    while True: clients.append(socket.socket(socket.AF_UNIX)); clients[-1].connect('sock')
-waits(connect); print(len(clients))
-for c in clients[:-1]: s.accept()
-clients[-1].connect('sock'); print(s.accept()[1])",
-    );
 }

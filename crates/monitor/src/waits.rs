@@ -1,7 +1,7 @@
-//! Calls made in a program's place that wait for a peer: the open of a FIFO, a connect, a send.
+//! Calls on the program's behalf that wait for a peer: opening a FIFO, connecting, sending to a queue that is full.
 //!
-//! A thread in a trapped call hears of deadly signals only, and of none once it is dead. So whoever waits in its place is
-//! told when it has a signal to handle, or is gone.
+//! A thread in a trapped call hears of deadly signals only, and of none once it is dead. So whoever waits in its name is
+//! told when it has a signal to handle, or is gone. Policy may change meanwhile.
 
 use crate::{
     caller::read_text,
@@ -23,9 +23,9 @@ const MOST: usize = 128;
 const RESTART: i32 = 512;
 
 /// `ERESTARTNOINTR` of `linux/errno.h`: the call is made anew, whatever signal is pending.
-pub(crate) const AGAIN: Errno = Errno::from_raw_os_error(513);
+const AGAIN: Errno = Errno::from_raw_os_error(513);
 
-/// The waits, by notification.
+/// The calls that wait, by notification.
 #[derive(Debug, Default)]
 pub(crate) struct Waits(Mutex<HashMap<u64, Wait>>);
 
@@ -40,13 +40,17 @@ struct Wait {
 }
 
 impl Waits {
-    /// Calls `make` until it succeeds or fails, or its caller has something else to do.
-    ///
-    /// # Errors
-    ///
-    /// What `make` says; `ENFILE` if too many wait already. If the caller has a signal to handle, what makes the kernel
-    /// call its handler, [`AGAIN`] if policy changes: then `make` can have begun something that goes on.
-    pub(crate) fn make<T>(&self, asker: Asker<'_>, make: impl Fn() -> Result<T>) -> Result<T> {
+    /// Makes a call until it is done, or its caller has something else to do; with its result, whether policy has changed
+    /// since it was decided.
+    pub(crate) fn during<T>(
+        &self,
+        asker: Asker<'_>,
+        make: impl Fn() -> Result<T>,
+    ) -> Result<(T, bool)> {
+        asker.gate.passage.outside(asker.caller.call, || self.until_done(asker, make))
+    }
+
+    fn until_done<T>(&self, asker: Asker<'_>, make: impl Fn() -> Result<T>) -> Result<T> {
         let call = asker.caller.call;
         let wait = Wait { tid: call.tid, thread: Interruptible::current(), again: false };
         {
