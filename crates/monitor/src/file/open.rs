@@ -369,9 +369,7 @@ pub(crate) fn allow_new(
     kind: FileType,
     requested: AccessVector,
 ) -> Result<Sid> {
-    let directory = Seen::of(asker, parent.as_fd())?;
-    let adds = perm::dir::ADD_NAME | perm::dir::SEARCH;
-    directory.allow(asker, adds, parent)?;
+    let directory = allow_entry(asker, parent, name)?;
     let class = class_of(kind);
     let sid = match reserved_label(asker, parent, name, kind)? {
         Some(sid) => sid,
@@ -381,11 +379,26 @@ pub(crate) fn allow_new(
             computed.map_err(|_| Errno::ACCESS)?
         }
     };
-    let path = || path_of(&asker.gate.view, parent).unwrap_or_default().join(name);
-    let object = || path().to_string_lossy().into_owned();
     let hint = Hint::default();
-    Target { tsid: sid, tclass: class, hint: &hint }.allow(asker, requested, &object)?;
+    let target = Target { tsid: sid, tclass: class, hint: &hint };
+    target.allow(asker, requested, &|| entry_path(asker, parent, name))?;
     Ok(sid)
+}
+
+/// Whether `asker` may put an entry `name` into `parent`; the directory, seen. A denial is recorded with the entry's
+/// path.
+pub(super) fn allow_entry(asker: Asker<'_>, parent: &OwnedFd, name: &OsStr) -> Result<Seen> {
+    let directory = Seen::of(asker, parent.as_fd())?;
+    let Seen { label, class, .. } = &directory;
+    let target = Target { tsid: label.sid, tclass: *class, hint: &label.hint };
+    let adds = perm::dir::ADD_NAME | perm::dir::SEARCH;
+    target.allow(asker, adds, &|| entry_path(asker, parent, name))?;
+    Ok(directory)
+}
+
+fn entry_path(asker: Asker<'_>, parent: &OwnedFd, name: &OsStr) -> String {
+    let path = path_of(&asker.gate.view, parent).unwrap_or_default().join(name);
+    path.to_string_lossy().into_owned()
 }
 
 /// The label that a rule reserves for `name` in `parent`, where it is another than the rules give the directory.
