@@ -2,8 +2,9 @@
 
 use super::{
     attribute::lends_ids,
+    entry::{allow_entry, allow_new, reserved_label},
     object::Seen,
-    open::{allow_entry, allow_new, reserved_label, with_umask},
+    open::with_umask,
 };
 use crate::{
     caller::path_of,
