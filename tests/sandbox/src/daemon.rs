@@ -2,6 +2,7 @@
 
 use crate::{
     Case, cases,
+    dewar::Call,
     process::{Ran, run, until},
     stage::{Stage, bash},
     tree::{Tree, tree},
@@ -61,8 +62,8 @@ fn built(stage: &Stage, daemon: Option<&str>) -> (Ran, Tree) {
     let words = match daemon {
         None => script,
         Some(option) => {
-            let mut words = stage.under_dewar(stage.call(), &script);
-            words.retain(|word| word != "--daemon");
+            let call = Call { daemon: false, ..stage.call() };
+            let mut words = stage.under_dewar(call, &script);
             words.insert(2, option.into());
             words
         }
@@ -98,9 +99,9 @@ impl Loop {
         let script = format!(
             "while [ ! -e stop ]; do if cat gated >/dev/null 2>&1; then echo yes; else echo no; fi; sleep 0.02; done > log.{name}"
         );
-        let mut words = stage.under_dewar(stage.call(), &bash(&script));
-        words.retain(|word| word != "--daemon");
-        let options = ["--daemon", "--name", name, "--cil", cil.to_str().expect("UTF-8")];
+        let call = Call { daemon: true, ..stage.call() };
+        let mut words = stage.under_dewar(call, &bash(&script));
+        let options = ["--name", name, "--cil", cil.to_str().expect("UTF-8")];
         words.splice(2..2, options.map(Into::into));
         let mut command = stage.command(&words);
         let child = command.stdin(Stdio::null()).stderr(Stdio::null()).spawn().expect("a run");

@@ -10,7 +10,7 @@ use std::{
 /// The `dewar` binary, where every user can execute it.
 pub(crate) struct Dewar {
     path: PathBuf,
-    /// Runs insist on a daemon (`DEWAR_TESTS_DAEMON=1`).
+    /// Every stage has a daemon, and its runs insist on it (`DEWAR_TESTS_DAEMON=1`).
     pub(crate) uses_daemon: bool,
 }
 
@@ -21,6 +21,8 @@ pub(crate) struct Call<'a> {
     pub(crate) fast: bool,
     pub(crate) namespaces: bool,
     pub(crate) audit: Option<&'a Path>,
+    /// Insist on a daemon.
+    pub(crate) daemon: bool,
 }
 
 impl Dewar {
@@ -49,7 +51,7 @@ impl Dewar {
         if let Some(profile) = call.profile {
             words.extend(["-p".into(), profile.into()]);
         }
-        if self.uses_daemon {
+        if call.daemon {
             words.push("--daemon".into());
         }
         if call.fast {

@@ -126,7 +126,13 @@ impl Stage {
 
     /// The call of Dewar that this stage's variant asks for.
     pub(crate) fn call(&self) -> Call<'static> {
-        Call { profile: None, fast: false, namespaces: self.variant.has_namespaces(), audit: None }
+        Call {
+            profile: None,
+            fast: false,
+            namespaces: self.variant.has_namespaces(),
+            audit: None,
+            daemon: self.suite.dewar.uses_daemon,
+        }
     }
 
     /// `words` under Dewar.
