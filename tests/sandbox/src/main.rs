@@ -9,6 +9,7 @@ mod changes;
 mod denied;
 mod dewar;
 mod fidelity;
+mod identity;
 mod kernel;
 mod process;
 mod programs;
@@ -36,6 +37,7 @@ macro_rules! cases {
 pub(crate) use cases;
 
 fn main() -> ExitCode {
+    identity::serve_if_called_so();
     let arguments = Arguments::from_args();
     let suite = match Suite::new() {
         Ok(suite) => Arc::new(suite),
@@ -51,6 +53,7 @@ fn main() -> ExitCode {
         fidelity::CASES,
         terminal::CASES,
         changes::CASES,
+        identity::CASES,
     ];
     let cases = groups.into_iter().flatten().copied().flatten();
     let cases: Vec<&Case> = cases.collect();

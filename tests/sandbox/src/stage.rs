@@ -111,7 +111,12 @@ impl Stage {
 
     /// `words` under Dewar.
     pub(crate) fn dewar(&self, call: Call<'_>, words: &[OsString]) -> Command {
-        self.command(&self.suite.dewar.words(call, words))
+        self.command(&self.under_dewar(call, words))
+    }
+
+    /// The words that run `words` under Dewar; options come third.
+    pub(crate) fn under_dewar(&self, call: Call<'_>, words: &[OsString]) -> Vec<OsString> {
+        self.suite.dewar.words(call, words)
     }
 
     /// Another subcommand of Dewar.

@@ -39,6 +39,10 @@ pub(crate) struct RevokeArgs {
 
     #[command(flatten)]
     show: ShowArgs,
+
+    /// Also draw how the time grows, to FILE, as SVG
+    #[arg(long, value_name = "FILE")]
+    plot: Option<PathBuf>,
 }
 
 /// One revocation, in a process of its own.
@@ -82,7 +86,12 @@ pub(crate) fn run(args: &RevokeArgs) -> anyhow::Result<()> {
     if terminal {
         eprint!("\r\x1b[K");
     }
-    args.show.show(&report, |style| report.table(style))
+    args.show.show(&report, |style| report.table(style))?;
+    if let Some(path) = &args.plot {
+        std::fs::write(path, report.plot()?)
+            .with_context(|| format!("cannot write `{}`", path.display()))?;
+    }
+    Ok(())
 }
 
 /// Holds the other ends of connections.

@@ -9,6 +9,7 @@ use flask::{InitialSid, Sid};
 use rustix::io::{Errno, Result};
 use std::{
     collections::HashMap,
+    fmt,
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
@@ -18,7 +19,34 @@ pub(crate) enum Processes {
     /// Policy knows one domain only: whoever comes through the gate is in it.
     One(Sid),
     /// Labels by process.
-    Many(Mutex<HashMap<u32, Process>>),
+    Many(Mutex<Known>),
+}
+
+/// Who is told before a label changes.
+pub(super) type Tell = Box<dyn Fn() + Send + Sync>;
+
+/// What is known of processes.
+#[derive(Default)]
+pub(crate) struct Known {
+    processes: HashMap<u32, Process>,
+    /// How often a process has entered a domain.
+    entries: u64,
+    tell: Option<Tell>,
+}
+
+impl fmt::Debug for Known {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.processes.fmt(f)
+    }
+}
+
+/// For how long a process has had its label: another process, and another domain, have another tenure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Tenure {
+    /// When it started, in clock ticks since boot: together with the PID, that is who it is.
+    pub(super) started: u64,
+    /// Which of the entries into a domain of this run gave it its label; 0 for a label that it was born with.
+    pub(super) entered: u64,
 }
 
 /// Labels kept before those of dead processes are thrown away.
@@ -28,8 +56,7 @@ const MOST_KNOWN: usize = 4096;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Process {
     sid: Sid,
-    /// When it started: together with the PID, that is who it is.
-    started: u64,
+    tenure: Tenure,
     /// Another process may be tracing it or reading its memory.
     watched: bool,
 }
@@ -40,10 +67,8 @@ impl Processes {
             return Ok(Self::One(domains.first().copied().unwrap_or(InitialSid::Init.into())));
         };
         let started = caller::started(view, command)?;
-        Ok(Self::Many(Mutex::new(HashMap::from([(
-            command,
-            Process { sid: *first, started, watched: false },
-        )]))))
+        let processes = HashMap::from([(command, Process::born(*first, started))]);
+        Ok(Self::Many(Mutex::new(Known { processes, ..Known::default() })))
     }
 
     /// The label of the calling process.
@@ -55,18 +80,24 @@ impl Processes {
     }
 }
 
-fn lock(known: &Mutex<HashMap<u32, Process>>) -> MutexGuard<'_, HashMap<u32, Process>> {
+impl Process {
+    fn born(sid: Sid, started: u64) -> Self {
+        Self { sid, tenure: Tenure { started, entered: 0 }, watched: false }
+    }
+}
+
+fn lock(known: &Mutex<Known>) -> MutexGuard<'_, Known> {
     known.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The label of the process of thread `tid`: its own, or at first sight that of its nearest ancestor with one. It is the
 /// one that its parent had at the fork, because a process that changes its label, or ends, has its children labelled
 /// first. An ancestor without a label has never come through the gate, so it has never changed it.
-fn label(gate: &Gate, known: &Mutex<HashMap<u32, Process>>, tid: u32) -> Result<Sid> {
+fn label(gate: &Gate, known: &Mutex<Known>, tid: u32) -> Result<Sid> {
     let mut at = caller::identity(&gate.view, tid)?.pid;
     let mut line = Vec::new();
     let mut sid = loop {
-        if let Some(sid) = own_label(gate, &lock(known), at)? {
+        if let Some(sid) = own_label(gate, &lock(known).processes, at)? {
             break sid;
         }
         line.push(at);
@@ -82,19 +113,14 @@ fn label(gate: &Gate, known: &Mutex<HashMap<u32, Process>>, tid: u32) -> Result<
 }
 
 /// Gives `pid` the label of `parent`, unless it has one.
-fn inherit(
-    gate: &Gate,
-    known: &Mutex<HashMap<u32, Process>>,
-    pid: u32,
-    parent: u32,
-) -> Result<Sid> {
+fn inherit(gate: &Gate, known: &Mutex<Known>, pid: u32, parent: u32) -> Result<Sid> {
     let started = caller::started(&gate.view, pid)?;
-    let mut known = lock(known);
+    let known = &mut lock(known).processes;
     // Somebody else may have labelled it, and its parent may have changed its label since.
-    if let Some(sid) = own_label(gate, &known, pid)? {
+    if let Some(sid) = own_label(gate, known, pid)? {
         return Ok(sid);
     }
-    let sid = own_label(gate, &known, parent)?.ok_or(Errno::PERM)?;
+    let sid = own_label(gate, known, parent)?.ok_or(Errno::PERM)?;
     if caller::identity(&gate.view, pid)?.parent != parent {
         // The parent has ended, and what was looked at may be another process with its number.
         return Err(Errno::PERM);
@@ -102,17 +128,17 @@ fn inherit(
     if known.len() >= MOST_KNOWN {
         // Whether it still lives is in doubt only for want of means, and then it does.
         known.retain(|pid, process| match caller::started(&gate.view, *pid) {
-            Ok(started) => started == process.started,
+            Ok(started) => started == process.tenure.started,
             Err(error) => !is_gone(error),
         });
     }
-    known.insert(pid, Process { sid, started, watched: false });
+    known.insert(pid, Process::born(sid, started));
     Ok(sid)
 }
 
 fn own_label(gate: &Gate, known: &HashMap<u32, Process>, pid: u32) -> Result<Option<Sid>> {
     let Some(process) = known.get(&pid) else { return Ok(None) };
-    let same = caller::started(&gate.view, pid)? == process.started;
+    let same = caller::started(&gate.view, pid)? == process.tenure.started;
     Ok(same.then_some(process.sid))
 }
 
@@ -120,7 +146,7 @@ fn own_label(gate: &Gate, known: &HashMap<u32, Process>, pid: u32) -> Result<Opt
 /// label of `pid` is what it is from now on: [`enter`] refuses to change it.
 pub(crate) fn watch(gate: &Gate, pid: u32) {
     if let Processes::Many(known) = &gate.subjects
-        && let Some(process) = lock(known).get_mut(&pid)
+        && let Some(process) = lock(known).processes.get_mut(&pid)
     {
         process.watched = true;
     }
@@ -131,6 +157,23 @@ pub(crate) fn label_of(gate: &Gate, pid: u32) -> Result<Sid> {
     match &gate.subjects {
         Processes::One(sid) => Ok(*sid),
         Processes::Many(known) => label(gate, known, pid),
+    }
+}
+
+/// For how long a process of the sandbox has had its label.
+pub(super) fn tenure(gate: &Gate, pid: u32) -> Result<Tenure> {
+    let born = Tenure { started: caller::started(&gate.view, pid)?, entered: 0 };
+    let Processes::Many(known) = &gate.subjects else { return Ok(born) };
+    // If it was not seen before, it is now.
+    label(gate, known, pid)?;
+    let own = lock(known).processes.get(&pid).map(|process| process.tenure);
+    own.filter(|own| own.started == born.started).ok_or(Errno::SRCH)
+}
+
+/// Has `tell` called before any label changes, if nobody is told yet.
+pub(super) fn on_new_label(gate: &Gate, tell: Tell) {
+    if let Processes::Many(known) = &gate.subjects {
+        lock(known).tell.get_or_insert(tell);
     }
 }
 
@@ -182,10 +225,16 @@ pub(crate) fn enter(gate: &Gate, pid: u32, sid: Sid) -> Result<()> {
     let Processes::Many(known) = &gate.subjects else { return Err(Errno::PERM) };
     let started = caller::started(&gate.view, pid)?;
     let mut known = lock(known);
-    if known.get(&pid).is_some_and(|process| process.watched && process.started == started) {
+    let watched = |process: &Process| process.watched && process.tenure.started == started;
+    if known.processes.get(&pid).is_some_and(watched) {
         return Err(Errno::PERM);
     }
-    known.insert(pid, Process { sid, started, watched: false });
+    if let Some(tell) = &known.tell {
+        tell();
+    }
+    known.entries += 1;
+    let tenure = Tenure { started, entered: known.entries };
+    known.processes.insert(pid, Process { sid, tenure, watched: false });
     Ok(())
 }
 

@@ -92,6 +92,10 @@ impl Control {
         Self(gate)
     }
 
+    pub(crate) fn gate(&self) -> &Gate {
+        &self.0
+    }
+
     /// Makes the policy that the security server has now hold here, for everything that is held already, too. Returns
     /// when the change is complete, or when it is known that it will not be.
     ///

@@ -8,6 +8,7 @@ mod names;
 use crate::{
     gate::{Answer, Asker, Outcome},
     manager::Request,
+    process,
     revoke::end_connection,
     sys,
 };
@@ -121,6 +122,9 @@ fn connect(asker: Asker<'_>) -> Outcome {
     let address = address(asker, 1)?;
     allow(asker, socket.class, asker.ssid, perm::socket::CONNECT, &|| address.to_string())?;
     let target = names::reach(asker, &socket, &address, names::Use::Connect)?;
+    if target.is_a_service_outside {
+        process::sign(asker, &socket.fd)?;
+    }
     let connect = || sys::socket::connect(socket.fd.as_fd(), target.bytes(&address));
     let ((), changed) = asker.gate.waits.during(asker, connect)?;
     if changed && let Err(error) = names::reach(asker, &socket, &address, names::Use::Connect) {

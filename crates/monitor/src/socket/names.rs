@@ -10,7 +10,7 @@ use crate::{
     file::{self, Seen},
     gate::{Asker, Gate},
     label::{Status, path_from},
-    process::proc_files,
+    process::{PREFIX, proc_files},
     resolve::{Found, Name, walk},
     sys,
 };
@@ -128,10 +128,18 @@ pub(super) struct Target {
     file: Option<(Vec<u8>, OwnedFd)>,
     /// It was decided as the name of a process of the sandbox.
     pub(super) is_inside: bool,
+    /// It is the local name of somebody else.
+    pub(super) is_a_service_outside: bool,
 }
 
 impl Target {
-    const SAME: Self = Self { file: None, is_inside: false };
+    const SAME: Self = Self { file: None, is_inside: false, is_a_service_outside: false };
+
+    /// A local name, of a file or without one, with the label of whoever in the sandbox has bound it.
+    fn local(socket: &Socket, owner: Option<Sid>, file: Option<(Vec<u8>, OwnedFd)>) -> Self {
+        let connects = socket.class == Class::UnixStreamSocket;
+        Self { file, is_inside: owner.is_some(), is_a_service_outside: owner.is_none() && connects }
+    }
 
     pub(super) fn bytes<'a>(&'a self, address: &'a Address) -> &'a [u8] {
         self.file.as_ref().map_or(&address.bytes, |(bytes, _)| bytes)
@@ -181,7 +189,7 @@ pub(super) fn reach(
             let owner = asker.gate.endpoints.owner(&Bound::Abstract(name.clone()));
             let tsid = owner.unwrap_or_else(|| abstract_name(asker, name));
             allow(asker, socket.class, tsid, peer, &object)?;
-            return Ok(Target { file: None, is_inside: owner.is_some() });
+            return Ok(Target::local(socket, owner, None));
         }
         // Netlink and the like: `connect` on the socket itself has been asked for.
         Kind::Other(family) if i32::from(*family) == socket.family && !is_ip(socket.family) => {}
@@ -286,7 +294,7 @@ fn reach_file(
     allow(asker, socket.class, tsid, requested, &|| format!("unix:{}", path.display()))?;
     // This thread's working directory is the monitor's `/proc/self/fd`.
     let bytes = unix_bytes(held.as_raw_fd().to_string().as_bytes())?;
-    Ok(Target { file: Some((bytes, held)), is_inside: owner.is_some() })
+    Ok(Target::local(socket, owner, Some((bytes, held))))
 }
 
 /// Decides and makes a bind.
@@ -300,6 +308,8 @@ pub(super) fn bind(asker: Asker<'_>, socket: &Socket, address: &Address) -> Resu
         Kind::Path(path) if socket.family == libc::AF_UNIX => {
             return bind_file(asker, socket, path, &address.bytes);
         }
+        // Names that begin like this say who has connected: the monitor alone gives them.
+        Kind::Abstract(name) if name.starts_with(PREFIX) => return Err(Errno::ACCESS),
         Kind::Abstract(name) if socket.family == libc::AF_UNIX => {
             sys::socket::bind(socket.fd.as_fd(), &address.bytes)?;
             asker.gate.endpoints.remember(Bound::Abstract(name.clone()), asker.ssid);
