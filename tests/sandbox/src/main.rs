@@ -3,9 +3,11 @@
 //!
 //! Every case runs as root, as an ordinary user, and as an ordinary user without any namespace (as on a
 //! machine that forbids them). Cases compare with the same command run natively in an identical directory.
+//! With `DEWAR_TESTS_DAEMON=1`, every case has a daemon of its user, which decides for all of its runs.
 //! Called by who is not root, the tests fail unless `DEWAR_TESTS_AS=user` says that the part for root is run elsewhere.
 
 mod changes;
+mod daemon;
 mod denied;
 mod dewar;
 mod fidelity;
@@ -54,6 +56,7 @@ fn main() -> ExitCode {
         terminal::CASES,
         changes::CASES,
         identity::CASES,
+        daemon::CASES,
     ];
     let cases = groups.into_iter().flatten().copied().flatten();
     let cases: Vec<&Case> = cases.collect();

@@ -210,8 +210,10 @@ fn a_service_knows_a_run_from_another_and_from_outside(stage: &Stage) {
     let outside = run(stage.command(&bash(&ask("deploy"))), b"");
     assert_eq!(outside.out(), "outside\n");
     // The run whose directory this service cannot find is not taken for the outside.
-    let mut elsewhere =
-        stage.dewar(Call { profile: profile.to_str(), ..stage.call() }, &bash(&ask("client")));
+    let mut elsewhere = stage.dewar(
+        Call { profile: profile.to_str(), daemon: false, ..stage.call() },
+        &bash(&ask("client")),
+    );
     let runtime = stage.home().join("work/elsewhere");
     std::fs::create_dir(&runtime).expect("a directory");
     stage.give(&runtime);
