@@ -30,6 +30,7 @@ mod revoke;
 mod run;
 mod socket;
 mod sys;
+mod waits;
 
 pub use audit::{Record, Trail, visible};
 pub use avc::Stats;

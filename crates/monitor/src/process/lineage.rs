@@ -90,29 +90,49 @@ fn lock(known: &Mutex<Known>) -> MutexGuard<'_, Known> {
     known.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The label of the process of thread `tid`: its own, or at first sight its parent's. That is the one its parent had at
-/// the fork, because a process that changes its label, or ends, has its children labelled first.
-///
-/// A parent always has a label by then: its fork came through the gate.
+/// The label of the process of thread `tid`: its own, or at first sight that of its nearest ancestor with one. It is the
+/// one that its parent had at the fork, because a process that changes its label, or ends, has its children labelled
+/// first. An ancestor without a label has never come through the gate, so it has never changed it.
 fn label(gate: &Gate, known: &Mutex<Known>, tid: u32) -> Result<Sid> {
-    let identity = caller::identity(&gate.view, tid)?;
-    if let Some(sid) = own_label(gate, &lock(known).processes, identity.pid)? {
-        return Ok(sid);
+    let mut at = caller::identity(&gate.view, tid)?.pid;
+    let mut line = Vec::new();
+    let mut sid = loop {
+        if let Some(sid) = own_label(gate, &lock(known).processes, at)? {
+            break sid;
+        }
+        line.push(at);
+        // An orphan's parent is init or the monitor, neither of which has a label, nor has anybody outside: whose
+        // child it was is lost, and it may do nothing.
+        at = caller::identity(&gate.view, at).map_err(|_| Errno::PERM)?.parent;
+    };
+    for child in line.into_iter().rev() {
+        sid = inherit(gate, known, child, at)?;
+        at = child;
     }
-    let started = caller::started(&gate.view, identity.pid)?;
+    Ok(sid)
+}
+
+/// Gives `pid` the label of `parent`, unless it has one.
+fn inherit(gate: &Gate, known: &Mutex<Known>, pid: u32, parent: u32) -> Result<Sid> {
+    let started = caller::started(&gate.view, pid)?;
     let known = &mut lock(known).processes;
     // Somebody else may have labelled it, and its parent may have changed its label since.
-    if let Some(sid) = own_label(gate, known, identity.pid)? {
+    if let Some(sid) = own_label(gate, known, pid)? {
         return Ok(sid);
     }
-    // An orphan's parent is init or the monitor, neither of which has a label: whose child it was is lost, and it
-    // may do nothing.
-    let sid = own_label(gate, known, identity.parent)?.ok_or(Errno::PERM)?;
-    if known.len() >= MOST_KNOWN {
-        known
-            .retain(|pid, process| caller::started(&gate.view, *pid) == Ok(process.tenure.started));
+    let sid = own_label(gate, known, parent)?.ok_or(Errno::PERM)?;
+    if caller::identity(&gate.view, pid)?.parent != parent {
+        // The parent has ended, and what was looked at may be another process with its number.
+        return Err(Errno::PERM);
     }
-    known.insert(identity.pid, Process::born(sid, started));
+    if known.len() >= MOST_KNOWN {
+        // Whether it still lives is in doubt only for want of means, and then it does.
+        known.retain(|pid, process| match caller::started(&gate.view, *pid) {
+            Ok(started) => started == process.tenure.started,
+            Err(error) => !is_gone(error),
+        });
+    }
+    known.insert(pid, Process::born(sid, started));
     Ok(sid)
 }
 
@@ -166,8 +186,7 @@ pub(crate) fn subject_of(asker: Asker<'_>, pid: u32) -> Result<Sid> {
     label_of(gate, pid).or(Ok(InitialSid::Kernel.into()))
 }
 
-/// Gives every child of `pid` that has no label yet the label that `pid` has now. Grandchildren have theirs: their
-/// parent's fork came through the gate.
+/// Gives every child of `pid` that has no label yet the label that `pid` has now. Grandchildren get theirs from them.
 pub(crate) fn label_children(gate: &Gate, pid: u32) -> Result<()> {
     let Processes::Many(known) = &gate.subjects else { return Ok(()) };
     for child in gate.view.children(pid)? {
@@ -182,11 +201,23 @@ pub(crate) fn label_children(gate: &Gate, pid: u32) -> Result<()> {
 pub(crate) fn label_all_children(gate: &Gate, pid: u32) -> Result<()> {
     let Processes::Many(known) = &gate.subjects else { return Ok(()) };
     for other in gate.view.pids()? {
-        if caller::identity(&gate.view, other).is_ok_and(|it| it.parent == pid) {
-            let _ = label(gate, known, other);
+        match caller::identity(&gate.view, other).map(|it| it.parent == pid) {
+            Ok(false) => continue,
+            Ok(true) => {}
+            Err(error) if is_gone(error) => continue,
+            Err(error) => return Err(error),
+        }
+        let labelled = label(gate, known, other);
+        if labelled.is_err() && !caller::started(&gate.view, other).is_err_and(is_gone) {
+            return labelled.map(drop);
         }
     }
     Ok(())
+}
+
+/// Whether an error says that a process has ended.
+fn is_gone(error: Errno) -> bool {
+    matches!(error, Errno::NOENT | Errno::SRCH)
 }
 
 /// Changes the label of a process that has just entered a domain. It is stopped, alone, and its children are labelled.

@@ -8,7 +8,9 @@ mod names;
 use crate::{
     gate::{Answer, Asker, Outcome},
     manager::Request,
-    process, sys,
+    process,
+    revoke::end_connection,
+    sys,
 };
 use address::Address;
 use avc::Hint;
@@ -124,10 +126,10 @@ fn connect(asker: Asker<'_>) -> Outcome {
         process::sign(asker, &socket.fd)?;
     }
     let connect = || sys::socket::connect(socket.fd.as_fd(), target.bytes(&address));
-    let ((), changed) = asker.gate.passage.outside(asker.caller.call, connect)?;
+    let ((), changed) = asker.gate.waits.during(asker, connect)?;
     if changed && let Err(error) = names::reach(asker, &socket, &address, names::Use::Connect) {
         // Policy took it back while the peer took its time.
-        let _ = sys::socket::disconnect(socket.fd.as_fd());
+        let _ = end_connection(&socket.fd);
         return Err(error);
     }
     if target.is_inside {

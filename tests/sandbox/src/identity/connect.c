@@ -2,9 +2,9 @@
  * connect take SOCKET            connects, prints what comes
  * connect ask SOCKET             connects, asks, prints the answer
  * connect name SOCKET NAME       the same, with its socket bound to the abstract NAME before (`-` for no bytes)
- * connect exec SOCKET PROGRAM    connects and asks, and has PROGRAM print the answer
+ * connect exec SOCKET PROGRAM    connects and asks, and has PROGRAM ask for the answer and print it
  * connect lend SOCKET SILENT     tries SILENT, where nobody listens, and has a child use the same socket
- * connect fd NUMBER              prints the answer that comes from a descriptor */
+ * connect fd NUMBER              asks for the answer that comes from a descriptor, and prints it */
 #include <errno.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -41,6 +41,7 @@ int main(int argc, char **argv)
 {
 	if (argc < 3) return 2;
 	if (strcmp(argv[1], "fd") == 0) {
+		if (write(atoi(argv[2]), "?", 1) != 1) failed("write");
 		print(atoi(argv[2]));
 		return 0;
 	}
@@ -59,7 +60,8 @@ int main(int argc, char **argv)
 		}
 	}
 	if (reach(fd, argv[2]) < 0) failed("connect");
-	if (strcmp(argv[1], "take") != 0 && write(fd, "?", 1) != 1) failed("write");
+	const char *question = strcmp(argv[1], "exec") == 0 ? "later" : "?";
+	if (strcmp(argv[1], "take") != 0 && write(fd, question, strlen(question)) < 0) failed("write");
 	if (strcmp(argv[1], "exec") == 0) {
 		char number[16];
 		snprintf(number, sizeof number, "%d", fd);

@@ -16,7 +16,6 @@ use std::{
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     thread,
-    time::Duration,
 };
 
 /// The cases of this part.
@@ -42,12 +41,12 @@ pub(crate) fn serve_if_called_so() {
     panic!("the service ended: {ended:?}");
 }
 
-/// Says to every client who it is: asked a while after the client has, so that it may be another by then.
+/// Says to every client who it is, when it has sent a question mark: it may have been another when it connected.
 fn who(path: &Path) -> io::Result<()> {
     for connection in UnixListener::bind(path)?.incoming() {
         let mut connection = connection?;
-        let _ = connection.read(&mut [0]);
-        thread::sleep(Duration::from_millis(300));
+        let mut byte = [0];
+        while byte != *b"?" && connection.read(&mut byte)? > 0 {}
         let answer = match runs::client(connection.as_fd()) {
             Ok(Some(client)) => {
                 format!("{} of {}\n", client.domain(), client.run_name().unwrap_or("a run"))
