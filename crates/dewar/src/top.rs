@@ -1,33 +1,34 @@
 //! `dewar top`: what runs decide, second by second.
 
+mod screen;
+
 use crate::{
     control::{Counters, Reply, Request, Run},
-    failure::Usage,
     output,
     run::Decisions,
 };
-use anyhow::bail;
 use clap::Args;
 use monitor::visible;
+use screen::{Event, Screen};
 use serde::Serialize;
 use std::{
     collections::{BTreeMap, HashMap},
     fmt::Write as _,
-    io::IsTerminal as _,
+    io::Write as _,
+    os::unix::net::UnixStream,
+    sync::mpsc::{Receiver, sync_channel},
     thread,
     time::{Duration, Instant},
 };
 
-/// Moves the cursor of a terminal to the upper left corner and clears what is below.
-const CLEAR: &str = "\x1b[H\x1b[J";
-
 const EXAMPLES: &str = "\
 Examples:
-  dewar top                        until you press Ctrl-C
+  dewar top                        until you press q or Ctrl-C
   dewar top --once                 one table
   dewar top --json | jq .runs      a line of JSON each second
+  dewar top > log                  a table each second
 
-Exit status: 0, or 2 if standard output is no terminal and neither --json nor --once is given.";
+Exit status: 0, or 125 if the runs of this user cannot be found.";
 
 /// Watch what runs decide: how many decisions a second, where they were found, and what was denied.
 ///
@@ -87,26 +88,72 @@ struct Rate {
 
 /// Carries out `dewar top`.
 pub(crate) fn run(args: &TopArgs) -> anyhow::Result<()> {
-    let redraws = !args.json && !args.once;
-    if redraws && !std::io::stdout().is_terminal() {
-        bail!(Usage("standard output is no terminal; --json or --once write to anything".into()));
+    let interval = Duration::from_secs_f64(args.interval);
+    if !args.json && !args.once && Screen::is_there() {
+        return live(interval);
     }
-    let mut last = observe()?;
-    loop {
-        let began = Instant::now();
-        thread::sleep(Duration::from_secs_f64(args.interval));
-        let now = observe()?;
-        let sample = Sample::new(began.elapsed(), &last, &now);
-        let text = match (args.json, redraws) {
-            (true, _) => visible(&serde_json::to_string(&sample)?) + "\n",
-            (false, true) => format!("{CLEAR}{}", tell(&sample)?),
-            (false, false) => tell(&sample)?,
+    for sample in samples(interval, None)? {
+        let sample = sample?;
+        let text = if args.json {
+            visible(&serde_json::to_string(&sample)?) + "\n"
+        } else {
+            tell(&sample)?
         };
         if !output::print_while_read(text.as_bytes())? || args.once {
-            return Ok(());
+            break;
         }
-        last = now;
     }
+    Ok(())
+}
+
+/// Shows sample after sample on the terminal, until somebody has seen enough.
+fn live(interval: Duration) -> anyhow::Result<()> {
+    let (bell, ring) = UnixStream::pair()?;
+    let samples = samples(interval, Some(ring))?;
+    bell.set_nonblocking(true)?;
+    let screen = Screen::open()?;
+    let mut text = "looking at what runs decide …\n".to_owned();
+    loop {
+        screen.draw(&text)?;
+        match screen.wait(&bell)? {
+            Event::Quit => return Ok(()),
+            Event::Changed => {}
+            Event::Rung => {
+                if let Some(sample) = samples.try_iter().last() {
+                    text = tell(&sample?)?;
+                }
+            }
+        }
+    }
+}
+
+/// A sample at the end of each interval, taken by a thread of its own: a run that does not answer keeps nobody from
+/// leaving. The thread rings the bell for each, and ends when nobody takes them any more.
+fn samples(
+    interval: Duration,
+    mut bell: Option<UnixStream>,
+) -> std::io::Result<Receiver<anyhow::Result<Sample>>> {
+    let (sender, samples) = sync_channel(1);
+    let mut last = None;
+    let mut sample = move || {
+        let (began, before) = match last.take() {
+            Some(last) => last,
+            None => (Instant::now(), observe()?),
+        };
+        thread::sleep(interval);
+        let (ended, now) = (Instant::now(), observe()?);
+        let sample = Sample::new(ended - began, &before, &now);
+        last = Some((ended, now));
+        Ok(sample)
+    };
+    let take = move || {
+        while sender.send(sample()).is_ok() {
+            // Nobody listens any more: then nobody takes the next sample, either.
+            let _ = bell.as_mut().map(|bell| bell.write_all(b"."));
+        }
+    };
+    thread::Builder::new().name("samples".into()).spawn(take)?;
+    Ok(samples)
 }
 
 type Observed = Vec<(Run, Counters)>;

@@ -7,7 +7,7 @@ use crate::{
     stage::{Stage, bash},
 };
 use std::{
-    io::Write as _,
+    io::{BufRead as _, BufReader, Write as _},
     net::TcpListener,
     process::{Child, Stdio},
     time::Duration,
@@ -376,7 +376,14 @@ fn a_run_is_found_by_id_and_name(stage: &Stage) {
         rates.as_array().expect("rates").iter().any(|rate| rate["queries"].as_f64() > Some(0.0)),
         "{top}"
     );
-    refused(stage, &["top"], 2, "no terminal");
+    // Without a terminal: table after table, until nobody reads any more.
+    let mut tables = stage.control(&["top", "--interval", "0.1"]);
+    let mut tables = tables.stdout(Stdio::piped()).spawn().expect("start `dewar top`");
+    let out = BufReader::new(tables.stdout.take().expect("a pipe"));
+    let heads =
+        out.lines().map_while(Result::ok).filter(|line| line.contains("by security server"));
+    assert_eq!(heads.take(5).count(), 5);
+    assert!(tables.wait().expect("it ends").success());
     drop(second);
     running.stop();
 }

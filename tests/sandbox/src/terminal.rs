@@ -5,7 +5,10 @@ use crate::{
     process::until,
     stage::{Stage, bash},
 };
-use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::{
+    pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt},
+    termios::{Winsize, tcsetwinsize},
+};
 use std::{
     fs::File,
     io::{Read as _, Write as _},
@@ -18,6 +21,7 @@ pub(crate) const CASES: &[&[Case]] = &[cases![
     an_interactive_shell_stops_continues_and_suspends,
     the_controlling_terminal_is_read_and_written,
     an_interrupt_at_any_moment_ends_the_run,
+    top_follows_the_terminal_and_leaves_it_as_it_was,
 ]];
 
 const INTERRUPT: &str = "\x03";
@@ -158,6 +162,45 @@ fn an_interrupt_at_any_moment_ends_the_run(stage: &Stage) {
         until(|| (!runs(stage, "sleep")).then_some(())).is_some(),
         "a command outlives its run"
     );
+}
+
+fn top_follows_the_terminal_and_leaves_it_as_it_was(stage: &Stage) {
+    let mut keyboard = Keyboard::new(stage);
+    let top = stage.control(&["top", "--interval", "0.1"]);
+    let words = std::iter::once(top.get_program()).chain(top.get_args());
+    let line: String = words.map(|word| format!("{} ", word.to_string_lossy())).collect();
+    let modes = |keyboard: &mut Keyboard| {
+        keyboard.keys("echo mo''des $(stty -g).\n");
+        keyboard.expect("modes ");
+        keyboard.expect(".")
+    };
+    let before = modes(&mut keyboard);
+    for leave in ["q", INTERRUPT, SUSPEND] {
+        keyboard.expect("outer> ");
+        keyboard.keys(&format!("{line}\n"));
+        keyboard.expect("\x1b[?1049h");
+        keyboard.expect("nothing runs");
+        // What is drawn fits whatever the size is; the last row says how to leave.
+        let size = |ws_row| Winsize { ws_row, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0 };
+        tcsetwinsize(&keyboard.master, size(1)).expect("another size");
+        keyboard.expect("q quits, 1 lines more");
+        tcsetwinsize(&keyboard.master, size(24)).expect("another size");
+        keyboard.expect("nothing runs");
+        keyboard.keys(leave);
+        keyboard.expect("\x1b[?25h\x1b[?1049l");
+        if leave == SUSPEND {
+            keyboard.expect("Stopped");
+            assert_eq!(modes(&mut keyboard), before, "suspended");
+            keyboard.expect("outer> ");
+            keyboard.keys("fg\n");
+            keyboard.expect("\x1b[?1049h");
+            keyboard.expect("nothing runs");
+            keyboard.keys("q");
+            keyboard.expect("\x1b[?1049l");
+        }
+        assert_eq!(keyboard.status(), 0, "{leave:?}");
+        assert_eq!(modes(&mut keyboard), before, "{leave:?}");
+    }
 }
 
 /// Whether a process of this name has its working directory in the stage's.
