@@ -399,8 +399,9 @@ fn host_functions_are_called_from_the_kernel_with_typed_arguments() {
                 int (*indirect)(int) = twice; long by_address(int n) { return indirect(n) + n; }
                 long wild() { put((long *)0xfffffff0u, 1); return 0; }";
     let code = KernelCode::compile(&module(text, host), KernelOptions::default()).unwrap();
-    let mut plugin = code.instantiate(Box::new(Echo(0))).unwrap();
-    let call = |plugin: &mut KernelInstance, name, args: &[Value]| plugin.call(name, args, LONG);
+    let mut plugin = code.instantiate(Echo(0)).unwrap();
+    let call =
+        |plugin: &mut KernelInstance<Echo>, name, args: &[Value]| plugin.call(name, args, LONG);
     let result = |value| Ok(Some(Value::I64(value)));
     assert_eq!(call(&mut plugin, "proc", &[Value::I32(4)]), result(13));
     assert_eq!(call(&mut plugin, "proc", &[Value::I32(-4)]), result(-3));
