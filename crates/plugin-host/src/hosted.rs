@@ -1,7 +1,10 @@
 //! The host functions as code outside of WebAssembly sees them: by name, with values.
 
-use crate::calls::{Bytes, Calls};
-use ecode::{Host, Memory, Value};
+use crate::{
+    calls::{Bytes, Calls},
+    instance::CallFailure,
+};
+use ecode::{CallError, Host, Memory, Value};
 use std::borrow::Cow;
 
 impl Host for Calls {
@@ -32,6 +35,17 @@ impl Host for Calls {
             _ => return Err(format!("the host has no function `{name}`")),
         };
         answer.map(|value| value as u64).map_err(|timeout| timeout.to_string())
+    }
+}
+
+impl Calls {
+    /// Why a call ended. A host function says by a text alone that it ended one for lack of time.
+    #[cold]
+    pub(crate) fn failure(&mut self, error: CallError) -> CallFailure {
+        match error {
+            CallError::Host(_) if self.look_at_clock().is_err() => CallFailure::Timeout,
+            error => error.into(),
+        }
     }
 }
 

@@ -53,6 +53,7 @@ impl Native {
         let (request, reply) = (at(&mut self.request), at(&mut self.reply));
         let args = (request, in_len, reply, self.reply.len() as i64);
         let length = self.instance.enter(&self.handle, args);
+        let length = length.map_err(|error| self.calls().failure(error));
         let may_write = self.calls().end();
         let reply = reply_length(length?, self.reply.len())?;
         Ok(if may_write { reply } else { 0 })

@@ -96,10 +96,11 @@ impl<H: Host> KernelInstance<H> {
                     return Ok(sig.ret.map(|ty| Value::from_bits(ty, context.value)));
                 }
                 Err(code) => return Err(failure(code)),
-                Ok(Site::Host(id)) => context.value = self.host_call(id, context.frame)?,
+                // At host calls, too: turns before them are not in the count when the program goes on.
                 Ok(_) if deadline.is_some_and(|end| Instant::now() >= end) => {
                     return Err(CallError::Timeout);
                 }
+                Ok(Site::Host(id)) => context.value = self.host_call(id, context.frame)?,
                 Ok(_) => context.fuel = STRIP,
             }
         }
