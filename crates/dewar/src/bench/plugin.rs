@@ -1,10 +1,14 @@
 //! `dewar bench plugin`: what plugins cost, from a single call to whole kernels.
 
+mod floor;
 mod kernels;
 mod latency;
 mod operations;
 
-use crate::{failure::Failed, output};
+use crate::{
+    failure::Failed,
+    output::{self, tell},
+};
 use anyhow::Context as _;
 use bench::{
     export,
@@ -105,9 +109,7 @@ pub(super) fn run(args: &PluginArgs) -> anyhow::Result<()> {
             .with_context(|| format!("cannot write `{}`", path.display()))?;
     }
     if cfg!(debug_assertions) {
-        eprintln!(
-            "dewar: this build is not optimised: calls and loading take longer than they should"
-        );
+        tell!("dewar: this build is not optimised: calls and loading take longer than they should");
     }
     let text = if args.json {
         serde_json::to_string_pretty(&report)? + "\n"
