@@ -1,5 +1,5 @@
-/* A token broker: gives its token to the domain `build`, and tells `test` that it has none for it.
- * usage: broker SOCKET POLICY, then on standard input: PID CONTEXT, one a line */
+/* A token broker at a port: gives its token to the domain `deploy`, and tells others that it has none for them.
+ * usage: broker SOCKET POLICY, then on standard input, for processes outside of sandboxes: PID CONTEXT, one a line */
 #include <dewar_port.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 
 static ssize_t token(void *data, const struct dewar_request *request, void *reply, size_t room)
 {
-	const char *answer = strcmp(request->client, "u:r:build") == 0 ? data : "none for you";
+	const char *answer = strcmp(request->client, "dewar_u:dewar_r:deploy_t") == 0 ? data : "none for you";
 	return snprintf(reply, room, "%s", answer);
 }
 
@@ -19,7 +19,7 @@ static void *serve(void *service)
 
 int main(int argc, char **argv)
 {
-	struct dewar_service *broker = argc == 3 ? dewar_service_bind(argv[1], argv[2], "u:r:broker") : NULL;
+	struct dewar_service *broker = argc == 3 ? dewar_service_bind(argv[1], argv[2], "dewar_u:dewar_r:broker_t") : NULL;
 	pthread_t thread;
 	char context[256];
 	int pid;

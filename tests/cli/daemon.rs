@@ -2,7 +2,7 @@
 
 use std::{
     fs,
-    os::unix::fs::PermissionsExt as _,
+    os::{fd::OwnedFd, unix::fs::PermissionsExt as _},
     path::{Path, PathBuf},
     process::{Child, Command, Output, Stdio},
     thread,
@@ -208,11 +208,15 @@ fn a_boolean_changes_what_a_running_command_may_do_also_after_the_daemon_was_kil
     );
     assert_eq!(off.status, Some(0));
     now("no");
+    // Another policy, compiled from the profile and what was revoked: the boolean is not part of either.
+    let revoked = stage.say(&["revoke", "last", "--file", "${workspace}/nothing-there"]);
+    assert_eq!(revoked.status, Some(0), "{}{}", revoked.out, revoked.err);
+    now("no");
     stage.kill();
     stage.start();
     now("no");
     let on = stage.say(&["policy", "set", "--all", "gate=on"]);
-    assert!(on.out.contains("policy state 3: complete"), "{}{}", on.out, on.err);
+    assert!(on.out.contains("policy state 4: complete"), "{}{}", on.out, on.err);
     now("yes");
     let wrong = stage.say(&["policy", "set", "last", "gate=off", "nonsense=on"]);
     assert!(wrong.err.contains("no boolean `nonsense`"), "{}", wrong.err);
@@ -253,6 +257,96 @@ fn nothing_is_lost_when_daemon_and_run_are_killed() {
     let denials = stage.journal(&["--object", "*/.ssh/id"]);
     assert_eq!(denials.len(), 20, "one for each try");
     assert!(denials.iter().all(|record| record["lost"].is_null()));
+}
+
+/// Starts the daemon as a service manager does: with a socket that it has bound as descriptor 3 (sd_listen_fds(3)).
+fn activate(stage: &Stage, socket: &OwnedFd, environment: &str) -> Child {
+    let script = format!("exec env {environment} \"$0\" daemon 3<&0 0</dev/null");
+    let mut command = Command::new("sh");
+    let like = stage.command(&[]);
+    command.arg("-c").arg(script).arg(like.get_program());
+    command.current_dir(stage.path("work"));
+    command.envs(like.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let socket = socket.try_clone().expect("a descriptor");
+    command.stdin(socket).stderr(Stdio::piped()).spawn().expect("started")
+}
+
+#[test]
+fn a_daemon_serves_on_the_socket_that_a_service_manager_has_bound() {
+    let mut stage = Stage::new();
+    let path = stage.path("run/dewar/daemon");
+    fs::create_dir_all(path.parent().expect("a directory")).expect("created");
+    fs::set_permissions(stage.path("run/dewar"), fs::Permissions::from_mode(0o700)).expect("set");
+    let kind =
+        |kind| rustix::net::socket(rustix::net::AddressFamily::UNIX, kind, None).expect("a socket");
+    let socket = kind(rustix::net::SocketType::SEQPACKET);
+    let address = rustix::net::SocketAddrUnix::new(&path).expect("an address");
+    rustix::net::bind(&socket, &address).expect("bound");
+    // As `PassCredentials=yes` in the units: the kernel names no sender of what came before somebody asked for it.
+    rustix::net::sockopt::set_socket_passcred(&socket, true).expect("set");
+    rustix::net::listen(&socket, 16).expect("it listens");
+    // A client that comes first waits for the daemon.
+    let early =
+        stage.command(&["daemon", "--runs"]).stderr(Stdio::piped()).spawn().expect("started");
+    stage.daemon = Some(activate(&stage, &socket, "LISTEN_PID=$$ LISTEN_FDS=1"));
+    let early: Said = early.wait_with_output().expect("ended").into();
+    assert_eq!((early.status, early.err.as_str()), (Some(0), ""));
+    let run = stage.say(&["run", "--daemon", "--verbose", "--", "true"]);
+    assert!(run.err.contains("is served by a daemon"), "{}", run.err);
+    // The socket is the service manager's: it stays when the daemon ends, and the next one serves at it.
+    let mut daemon = stage.daemon.take().expect("started");
+    let killed = Command::new("kill").arg(daemon.id().to_string()).status().expect("kill");
+    assert!(killed.success() && daemon.wait().expect("ended").success());
+    assert!(path.exists());
+    stage.daemon = Some(activate(&stage, &socket, "LISTEN_PID=$$ LISTEN_FDS=1"));
+    wait_until("the next one serves", || stage.say(&["daemon", "--runs"]).status == Some(0));
+}
+
+#[test]
+fn what_a_service_manager_passes_and_is_no_socket_for_the_daemon_is_refused() {
+    let stage = Stage::new();
+    let stream = rustix::net::socket(
+        rustix::net::AddressFamily::UNIX,
+        rustix::net::SocketType::STREAM,
+        None,
+    );
+    let stream = stream.expect("a socket");
+    for (environment, want) in [
+        ("LISTEN_PID=$$ LISTEN_FDS=1", "SOCK_SEQPACKET"),
+        ("LISTEN_PID=$$ LISTEN_FDS=2", "exactly one socket"),
+    ] {
+        let said: Said =
+            activate(&stage, &stream, environment).wait_with_output().expect("ended").into();
+        assert!(said.err.contains(want), "{environment}: {}", said.err);
+        assert_eq!(said.status, Some(125));
+    }
+}
+
+#[test]
+fn systemd_finds_nothing_wrong_with_the_units() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let dewar = assert_cmd::cargo::cargo_bin("dewar").display().to_string();
+    let packaging = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging");
+    for entry in fs::read_dir(packaging).expect("units") {
+        let entry = entry.expect("a unit");
+        // Where it will be installed, nothing is yet.
+        let text = fs::read_to_string(entry.path()).expect("text");
+        let text = text.replace("/usr/local/bin/dewar", &dewar);
+        assert!(!text.contains("/usr/local"), "{text}");
+        assert!(!text.contains("[Socket]") || text.contains("\nPassCredentials=yes\n"), "{text}");
+        fs::write(directory.path().join(entry.file_name()), text).expect("written");
+    }
+    for (scope, units) in [
+        ("--user", ["dewar.socket", "dewar.service"]),
+        ("--system", ["dewar-system.socket", "dewar-system.service"]),
+    ] {
+        let mut command = Command::new("systemd-analyze");
+        command.args(["verify", "--man=no", scope]).args(units).current_dir(directory.path());
+        let output = command.env("XDG_RUNTIME_DIR", directory.path()).output();
+        let output = output.expect("systemd-analyze, of the package `systemd`, is installed");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success() && said.is_empty(), "{scope}: {said}");
+    }
 }
 
 #[test]

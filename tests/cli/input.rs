@@ -48,8 +48,18 @@ fn a_broken_profile_is_shown_with_place_and_help_and_nothing_is_started() {
             assert!(said.err.contains(part), "{text}: no `{part}` in\n{}", said.err);
         }
         assert_eq!((said.status, said.out.as_str()), (2, ""), "{text}");
+        assert!(!said.err.contains("has 1 error"), "{text}: a headline over one mistake");
         assert!(!started(dir.path()), "{text}");
     }
+}
+
+#[test]
+fn a_benchmark_of_nothing_fails() {
+    let said =
+        dewar(&["bench", "build", "--rounds", "1", "--no-peers", "--no-disk", "--", "no-such"]);
+    assert!(said.out.contains("cannot run `no-such`"), "{}", said.out);
+    assert!(said.err.ends_with("dewar: nothing could be measured\n"), "{}", said.err);
+    assert_eq!(said.status, 125);
 }
 
 #[test]

@@ -40,13 +40,13 @@ fn manual_pages_are_printed_or_written() {
     let said = dewar(&["man"]);
     assert!(said.out.contains(".TH dewar 1"), "{}", said.out);
     let dir = tempfile::tempdir().unwrap();
-    let said = dewar_in(dir.path(), &["man", "--dir", "."]);
+    let said = dewar_in(dir.path(), &["man", "."]);
     assert_eq!((said.status, said.err.as_str()), (0, ""));
     for page in ["dewar.1", "dewar-run.1", "dewar-policy-show.1"] {
         let text = std::fs::read_to_string(dir.path().join(page)).expect(page);
         assert!(text.contains(".SH DESCRIPTION"), "{page}");
     }
-    let missing = dewar(&["man", "--dir", "nowhere"]);
+    let missing = dewar(&["man", "nowhere"]);
     assert!(missing.err.contains("cannot write manual pages to `nowhere`"), "{}", missing.err);
     assert_eq!(missing.status, 125);
 }

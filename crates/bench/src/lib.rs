@@ -40,6 +40,7 @@ pub mod kernels;
 pub mod machine;
 mod operation;
 pub mod peers;
+pub mod plot;
 pub mod process;
 pub mod progress;
 mod random;

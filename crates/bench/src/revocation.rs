@@ -3,6 +3,7 @@
 use crate::{
     holding::Holding,
     machine::Machine,
+    plot::{self, Line, PlotError},
     statistics::Summary,
     table::{self, Style},
 };
@@ -10,6 +11,9 @@ use serde::{Deserialize, Serialize};
 
 /// How many are held.
 pub const COUNTS: [usize; 13] = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096];
+
+/// From here on, what a change costs by itself hardly counts.
+const MANY: f64 = 256.0;
 
 /// What Flask on Fluke took for so many connections, in ms.
 const FOUNDING: [(usize, &str); 5] =
@@ -78,6 +82,29 @@ impl Report {
         Self { machine: Machine::here(), rounds, cells }
     }
 
+    /// How the time grows with what is held: a graph, as SVG.
+    ///
+    /// # Errors
+    ///
+    /// [`PlotError`].
+    pub fn plot(&self) -> Result<String, PlotError> {
+        let lines: Vec<Line> = Holding::ALL
+            .into_iter()
+            .map(|holding| Line { name: holding.to_string(), points: self.points(holding) })
+            .collect();
+        plot::growth("Taking permissions back", ["held", "ms until complete"], &lines)
+    }
+
+    /// How many were held, and the milliseconds that it took.
+    fn points(&self, holding: Holding) -> Vec<(f64, f64)> {
+        let cells = self.cells.iter().filter(|cell| cell.holding == holding);
+        let point = |cell: &Cell| {
+            let took: Vec<f64> = cell.rounds.iter().map(|round| round.took).collect();
+            Some((cell.count as f64, Summary::of(&took)?.median / 1000.0))
+        };
+        cells.filter_map(point).collect()
+    }
+
     /// The table for people.
     #[must_use]
     pub fn table(&self, style: Style) -> String {
@@ -108,6 +135,18 @@ impl Report {
                 "Making the new policy's labelling rules ready took {} before that (± {}); nothing had changed by then.\n",
                 time(prepared.median),
                 time(prepared.mad),
+            );
+        }
+        let growth = |holding| {
+            let mut points = self.points(holding);
+            points.retain(|(count, _)| *count >= MANY);
+            Some(format!("{holding} {:.2}", plot::exponent(&points)?))
+        };
+        let growth: Vec<String> = Holding::ALL.into_iter().filter_map(growth).collect();
+        if !growth.is_empty() {
+            text += &format!(
+                "From {MANY} on the time grows with this power of the count (1: in proportion): {}.\n",
+                growth.join(", ")
             );
         }
         text += &format!("{} rounds; medians. {}\n", self.rounds, self.machine);

@@ -132,15 +132,20 @@ impl Hosted {
         Ok(self.server.set_booleans(&booleans)?)
     }
 
-    /// Replaces the policy. The caller holds [`Hosted::change`].
+    /// Replaces the policy. Booleans that both policies have keep their values. The caller holds [`Hosted::change`].
     pub(crate) fn set_policy(&self, bytes: &[u8]) -> Result<Seqno, HostError> {
-        let policy = compile(bytes)?;
+        let mut policy = compile(bytes)?;
+        let mut booleans = self.booleans();
+        booleans.retain(|(name, _)| policy.booleans.contains_key(name.as_str()));
+        for (name, on) in &booleans {
+            policy.booleans.insert(name.as_str().into(), *on);
+        }
         // Whatever it would be refused for is found before anything is kept.
         Server::new(policy.clone())?;
         let digest = Policy::digest(bytes);
         let next = Seqno(self.state_number().0 + 1);
         self.shared.store(false, Ordering::Release);
-        self.state.set_policy(self.id, next, digest, bytes)?;
+        self.state.set_policy(self.id, next, (digest, bytes), &booleans)?;
         *self.digest() = digest;
         Ok(self.server.reload(policy)?)
     }

@@ -68,6 +68,9 @@ pub enum StartError {
         /// What the system said.
         source: io::Error,
     },
+    /// The policy of its own port.
+    #[error("the daemon's own policy is unusable, so nobody may connect: {0}")]
+    Port(String),
     /// Its state.
     #[error(transparent)]
     State(#[from] StateError),
@@ -115,7 +118,7 @@ impl Keeper {
         let state = Arc::new(State::open(&place.state.join("state.db"))?);
         let journal = Journal::open(&place.journal(), settings.journal_bytes)?;
         let socket = place.socket();
-        let access = access::guard(place.system);
+        let access = access::guard(place.system).map_err(StartError::Port)?;
         let port = match bound {
             Some(bound) => ipc::Server::from_bound(bound, access),
             None => {

@@ -106,11 +106,11 @@ pub(crate) enum Command {
     Register { run: NewRun, vocabulary: [u8; VOCABULARY_BYTES] },
     /// The monitor of a registered run, on another connection.
     Attach { run: String },
-    /// This session's run ends: all of its records are to be in the journal.
+    /// The run of this connection ends: all of its records are to be in the journal.
     End,
     /// Changes booleans.
     Set { target: Target, booleans: Vec<(String, bool)> },
-    /// Replaces the policy of this session's run, with the policy as sealed memory.
+    /// Replaces the policy of this connection's run, with the policy as sealed memory.
     Load,
     /// Lists runs.
     Runs,

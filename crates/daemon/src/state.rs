@@ -125,18 +125,19 @@ impl State {
         })
     }
 
-    /// Keeps a change of policy.
+    /// Keeps a change of policy, and the booleans that hold under it.
     pub(crate) fn set_policy(
         &self,
         server: i64,
         seqno: Seqno,
-        digest: [u8; 32],
-        policy: &[u8],
+        (digest, policy): ([u8; 32], &[u8]),
+        booleans: &[(String, bool)],
     ) -> Result<()> {
         self.commit(|db| {
             add_policy(db, digest, policy)?;
             db.execute("UPDATE servers SET policy = ?1 WHERE id = ?2", params![digest, server])?;
             db.execute("DELETE FROM booleans WHERE server = ?1", [server])?;
+            insert_booleans(db, server, booleans)?;
             changed(db, server, seqno)
         })
     }

@@ -109,6 +109,7 @@ fn a_run_that_is_stopped_is_reported_frozen_and_killed_and_nobody_else_waits() {
     assert!(other.after_us < late.after_us, "{other:?} {late:?}");
     assert!(changed.iter().all(|change| change.complete));
     assert!(!stage.runs[0].0.wait().expect("it ended").success());
+    wait_until("what it guards has ended, too", || matches!(state(child), None | Some('Z')));
 }
 
 #[test]

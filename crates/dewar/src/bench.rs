@@ -3,6 +3,7 @@
 mod calls;
 mod plugin;
 mod revoke;
+mod show;
 
 use crate::output;
 use anyhow::Context as _;
@@ -10,17 +11,17 @@ use bench::{
     calls::Subject,
     comparison::{Comparison, Medium},
     config::{Config, Kind, WORKSPACE},
-    export, peers, progress,
+    peers, progress,
     runner::Plan,
     sample,
     syscalls::Syscalls,
-    table::{self, Style},
+    table,
     worker::{Task, Worker},
     workload::Workload,
 };
 use clap::{Args, Subcommand};
 use monitor::launch::Inherited;
-use serde::Serialize;
+use show::ShowArgs;
 use std::{ffi::OsString, io::Write as _, path::PathBuf};
 
 const EXAMPLES: &str = "\
@@ -116,17 +117,8 @@ struct MeasureArgs {
     #[arg(long)]
     no_disk: bool,
 
-    /// Print the table as Markdown
-    #[arg(long, conflicts_with = "json")]
-    markdown: bool,
-
-    /// Print the results with every single run as JSON
-    #[arg(long)]
-    json: bool,
-
-    /// Also write the results with every single run to FILE, as JSON
-    #[arg(long, value_name = "FILE")]
-    raw: Option<PathBuf>,
+    #[command(flatten)]
+    show: ShowArgs,
 }
 
 /// Carries out `dewar bench`.
@@ -208,7 +200,9 @@ fn compare(workload: Workload, measure: &MeasureArgs) -> anyhow::Result<()> {
     let report = comparison.run(&mut progress::on_terminal());
     progress::clear();
     let report = report?;
-    show(measure, &report, |style| table::comparison(&report, style))
+    measure.show.show(&report, |style| table::comparison(&report, style))?;
+    anyhow::ensure!(report.rows.iter().any(|row| row.figures.is_ok()), "nothing could be measured");
+    Ok(())
 }
 
 /// A profile with a second domain, so that every process has a label of its own to be found.
@@ -231,22 +225,5 @@ fn syscalls(measure: &MeasureArgs) -> anyhow::Result<()> {
     let report = benchmark.run(&mut progress::on_terminal());
     progress::clear();
     let report = report?;
-    show(measure, &report, |style| report.table(style))
-}
-
-fn show(
-    measure: &MeasureArgs,
-    report: &impl Serialize,
-    table: impl FnOnce(Style) -> String,
-) -> anyhow::Result<()> {
-    if let Some(path) = &measure.raw {
-        export::write_json(path, report)
-            .with_context(|| format!("cannot write `{}`", path.display()))?;
-    }
-    let text = match measure {
-        MeasureArgs { json: true, .. } => serde_json::to_string_pretty(report)?,
-        MeasureArgs { markdown: true, .. } => table(Style::Markdown),
-        _ => table(Style::Plain),
-    };
-    Ok(output::print((text + "\n").as_bytes())?)
+    measure.show.show(&report, |style| report.table(style))
 }

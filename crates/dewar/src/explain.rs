@@ -81,7 +81,26 @@ fn tell_denial(text: &mut String, denial: &Denial) -> std::fmt::Result {
         return Ok(());
     }
     line("would allow", record.would_allow.as_deref().unwrap_or_default())?;
-    line("in a profile", &in_profile(record).unwrap_or_default())
+    line("in a profile", &in_profile(record).unwrap_or_default())?;
+    line("or", &made_first(record).unwrap_or_default())
+}
+
+/// How to do without a right over a whole directory, which may be a home, for one new name in it.
+fn made_first(record: &Record) -> Option<String> {
+    // A temporary file has no name.
+    let (_, name) = new_entry(record).filter(|(_, name)| !name.is_empty())?;
+    Some(format!(
+        "make `{}` yourself, and {}",
+        visible(name),
+        entry("files.write", &literal(&record.object))
+    ))
+}
+
+/// The directory that does not take a new entry, and the entry's name.
+fn new_entry(record: &Record) -> Option<(&str, &str)> {
+    let adds = record.tclass == "dir" && record.missing.iter().any(|name| name == "add_name");
+    let (directory, name) = record.object.rsplit_once('/').filter(|_| adds)?;
+    Some((if directory.is_empty() { "/" } else { directory }, name))
 }
 
 /// What to add to a profile, where its lists can say it.
@@ -113,8 +132,9 @@ fn in_profile(record: &Record) -> Option<String> {
         }
         _ => return None,
     };
-    let is_path = list.starts_with("files.") || record.object.starts_with("unix:");
-    let object = if is_path { literal(&record.object) } else { record.object.clone() };
+    let object = new_entry(record).map_or(&*record.object, |(directory, _)| directory);
+    let is_path = list.starts_with("files.") || object.starts_with("unix:");
+    let object = if is_path { literal(object) } else { object.to_owned() };
     (!object.is_empty()).then(|| entry(list, &object))
 }
 
@@ -151,7 +171,10 @@ mod tests {
             ),
             ("file", &["write"], "/etc/x", "files.write = [\"/etc/x\"]"),
             ("file", &["execute"], "/opt/x", "files.exec = [\"/opt/x\"]"),
-            ("dir", &["add_name"], "/etc", "files.write = [\"/etc\"]"),
+            ("dir", &["add_name"], "/etc/x", "files.write = [\"/etc\"]"),
+            ("dir", &["add_name"], "/etc/x", "make `x` yourself, and files.write = [\"/etc/x\"]"),
+            ("dir", &["add_name"], "/x", "files.write = [\"/\"]"),
+            ("dir", &["add_name"], "/tmp/", "files.write = [\"/tmp\"]"),
             ("dir", &["read", "open"], "/home/me", "files.list = [\"/home/me\"]"),
             (
                 "unix_dgram_socket",

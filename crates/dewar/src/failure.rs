@@ -29,7 +29,13 @@ pub(crate) struct Usage(pub(crate) String);
 /// Prints `error` on standard error; the exit status that it stands for.
 pub(crate) fn report(error: anyhow::Error) -> ExitCode {
     let error = match error.downcast::<ProfileErrors>() {
-        Ok(errors) => return diagnose(errors),
+        Ok(errors) => {
+            return match errors.errors() {
+                // A headline over one mistake would say nothing.
+                [error] => diagnose(error.clone()),
+                _ => diagnose(errors),
+            };
+        }
         Err(error) => error,
     };
     let error = match error.downcast::<PolicyErrors>() {

@@ -9,14 +9,14 @@ use std::path::PathBuf;
 const EXAMPLES: &str = "\
 Examples:
   dewar man | man -l -
-  dewar man --dir ~/.local/share/man/man1";
+  dewar man ~/.local/share/man/man1";
 
 /// Print the manual page, or write all of them to a directory.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ManArgs {
     /// Write `dewar.1` and one page for each subcommand to DIR
-    #[arg(long, value_name = "DIR")]
+    #[arg(value_name = "DIR")]
     dir: Option<PathBuf>,
 }
 

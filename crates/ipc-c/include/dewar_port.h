@@ -46,10 +46,18 @@ struct dewar_request {
  * a client. What `request` points to is gone when it returns. */
 typedef ssize_t dewar_handler(void *data, const struct dewar_request *request, void *reply, size_t room);
 
+/* Writes to `context`, which has `room` bytes, the security context of the process in a `dewar run` sandbox that connected
+ * the unix socket `socket`, as its run vouches for it: held since before it connected. Returns the length; 0 for a process
+ * outside of every sandbox. Fails with EACCES if neither is certain (it has ended, or entered another domain; it has
+ * bound its socket to a name; its run is another user's, or cannot be asked): grant nothing. ERANGE: too little room.
+ * For any unix socket, not only ports; ask again before what a long connection asks for later. */
+ssize_t dewar_client_context(int socket, char *context, size_t room);
+
 /* Listens at `path`, which must not exist, on a port labelled `context`, under the policy in the CIL file `policy`. */
 struct dewar_service *dewar_service_bind(const char *path, const char *policy, const char *context);
 
-/* Notes the label of a process; with NULL, that it has none any more. May be called while the service runs. */
+/* Notes the label of a process outside of every sandbox; with NULL, that it has none any more. May be called while the
+ * service runs. Processes in sandboxes have the context that their run vouches for, if the policy knows it. */
 int dewar_service_label(struct dewar_service *service, pid_t pid, const char *context);
 
 /* Serves until the listening socket fails: always ends with -1. */

@@ -9,10 +9,11 @@ use flask::{SecurityServer as _, Sid};
 use ipc::{
     Access, Call, CallError, ConnectError, Guard, PeerTable, Port, Request, Server, Transport,
 };
+use runs::{RunLabels, Unknown};
 use std::{
     ffi::{CStr, CString, OsStr, c_char, c_int, c_void},
     fs, io,
-    os::unix::ffi::OsStrExt as _,
+    os::{fd::BorrowedFd, unix::ffi::OsStrExt as _},
     path::Path,
     ptr, slice,
     sync::Arc,
@@ -156,6 +157,39 @@ pub unsafe extern "C" fn dewar_port_close(port: *mut dewar_port) {
 ///
 /// # Safety
 ///
+/// `context` has room for `room` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dewar_client_context(
+    socket: c_int,
+    context: *mut c_char,
+    room: usize,
+) -> isize {
+    if context.is_null() || socket < 0 {
+        return fail(libc::EINVAL, -1);
+    }
+    // SAFETY: not negative, and only used in this call; one that is not open makes the system calls on it fail.
+    let socket = unsafe { BorrowedFd::borrow_raw(socket) };
+    let client = match runs::client(socket) {
+        Ok(client) => client,
+        Err(Unknown::Io(error)) => return fail(number(&error), -1),
+        Err(_) => return fail(libc::EACCES, -1),
+    };
+    let text = client.as_ref().map_or("", |client| client.context());
+    let Ok(text) = CString::new(text) else { return fail(libc::EPROTO, -1) };
+    let bytes = text.as_bytes_with_nul();
+    if bytes.len() > room {
+        return fail(libc::ERANGE, -1);
+    }
+    // SAFETY: `bytes` has that length, `context` room for it (compared above), and Rust's memory and the caller's do not
+    // overlap.
+    unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), context.cast(), bytes.len()) };
+    text.as_bytes().len() as isize
+}
+
+/// See `dewar_port.h`.
+///
+/// # Safety
+///
 /// The arguments are null or strings.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dewar_service_bind(
@@ -184,7 +218,10 @@ fn bind(path: &Path, policy: &Path, context: &CStr) -> Result<dewar_service, c_i
     let context = context.to_str().map_err(|_| libc::EINVAL)?;
     let port = policy.context_to_sid(context).map_err(|_| libc::EINVAL)?;
     let labels = Arc::new(PeerTable::default());
-    let guard = Guard::new(Arc::new(Avc::new(policy.clone())), labels.clone(), port);
+    let known = policy.clone();
+    let inside = move |client: &runs::Client| known.context_to_sid(client.context()).ok();
+    let record = RunLabels::new(inside).with_outside(labels.clone());
+    let guard = Guard::new(Arc::new(Avc::new(policy.clone())), Arc::new(record), port);
     let server = Server::bind(path, Access::Checked(guard)).map_err(|error| number(&error))?;
     Ok(dewar_service { server, policy, labels })
 }

@@ -49,7 +49,7 @@ impl Broker {
         let mut client = client.expect("a client");
         if let Some(domain) = domain {
             let input = self.0.stdin.as_mut().expect("a pipe");
-            writeln!(input, "{} u:r:{domain}", client.id()).expect("the broker runs");
+            writeln!(input, "{} dewar_u:dewar_r:{domain}_t", client.id()).expect("the broker runs");
             let mut line = String::new();
             BufReader::new(self.0.stdout.as_mut().expect("a pipe"))
                 .read_line(&mut line)
@@ -80,7 +80,7 @@ fn the_broker_in_c_serves_one_domain_and_refuses_others() {
         .stdout(Stdio::piped())
         .spawn();
     let mut broker = Broker(running.expect("the broker"), socket, client);
-    for (domain, want) in [("build", "s3cret\n"), ("test", "none for you\n")] {
+    for (domain, want) in [("deploy", "s3cret\n"), ("main", "none for you\n")] {
         let output = broker.asked_by(Some(domain));
         assert_eq!(String::from_utf8_lossy(&output.stdout), want, "{output:?}");
     }

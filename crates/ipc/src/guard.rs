@@ -1,6 +1,7 @@
 //! What a port asks before a request reaches its service.
 
 use crate::{
+    generation::Generation,
     head::Status,
     peer::{Peer, PeerLabels},
 };
@@ -82,8 +83,12 @@ pub enum Access {
 /// What is known of one connection.
 pub(crate) struct Checks {
     access: Access,
+    /// The process that made the connection.
+    connected: Arc<Peer>,
+    /// The process that speaks, where another has made the connection in its place.
+    speaker: Option<Arc<Peer>>,
     client: Sid,
-    generation: u64,
+    until: Generation,
     connect: Hint,
     specify: Hint,
     connect_named: Hint,
@@ -99,21 +104,28 @@ pub(crate) struct Caller {
 }
 
 impl Checks {
-    /// What holds for `peer`, if it may connect at all.
-    pub(crate) fn begin(access: Access, peer: &Peer) -> Result<Self, Status> {
+    /// What holds for the process that has `connected`, if it may connect at all.
+    pub(crate) fn begin(access: Access, connected: Peer) -> Result<Self, Status> {
         let mut checks = Self {
             access,
+            connected: Arc::new(connected),
+            speaker: None,
             client: InitialSid::Unlabeled.into(),
-            generation: 0,
+            until: Generation::FOREVER,
             connect: Hint::default(),
             specify: Hint::default(),
             connect_named: Hint::default(),
         };
-        if let Access::Checked(guard) = &checks.access {
-            (checks.client, checks.generation) = identify(guard, peer)?;
-            checks.admit(0, peer)?;
+        if matches!(checks.access, Access::Checked(_)) {
+            checks.identify()?;
+            checks.admit(0)?;
         }
         Ok(checks)
+    }
+
+    /// The process that speaks.
+    pub(crate) fn peer(&self) -> &Arc<Peer> {
+        self.speaker.as_ref().unwrap_or(&self.connected)
     }
 
     /// Decides about a call made in the name of the SID numbered `named`, or its own for 0.
@@ -121,18 +133,15 @@ impl Checks {
     /// `connect` must be granted to the process that calls, and to the one in whose name it does so: nobody
     /// reaches by way of a service what it may not reach itself.
     #[inline]
-    pub(crate) fn admit(&mut self, named: u32, peer: &Peer) -> Result<Caller, Status> {
-        let guard = match &self.access {
-            Access::Checked(guard) => guard,
-            Access::Unchecked => {
-                let client = Sid::new(named).unwrap_or(self.client);
-                return Ok(Caller { peer: self.client, client });
-            }
-        };
-        if guard.labels.generation() != self.generation {
-            (self.client, self.generation) = identify(guard, peer)?;
+    pub(crate) fn admit(&mut self, named: u32) -> Result<Caller, Status> {
+        if matches!(self.access, Access::Checked(_)) && !self.until.is_current() {
+            self.identify()?;
         }
-        let itself = self.client;
+        let Access::Checked(guard) = &self.access else {
+            let client = Sid::new(named).unwrap_or(self.client);
+            return Ok(Caller { peer: self.client, client });
+        };
+        let (itself, peer) = (self.client, self.peer());
         let connect = |sid| (sid, guard.port, perm::port::CONNECT);
         if !guard.granted(connect(itself), &self.connect, peer) {
             return Err(Status::Denied);
@@ -145,13 +154,24 @@ impl Checks {
             && guard.granted(connect(client), &self.connect_named, peer);
         if granted { Ok(Caller { peer: itself, client }) } else { Err(Status::DeniedName) }
     }
-}
 
-/// The label of `peer`, and the state of the record that it follows from.
-fn identify(guard: &Guard, peer: &Peer) -> Result<(Sid, u64), Status> {
-    // In this order: a change between the two is noticed by the next call. And it lives after its label was
-    // looked up, so the label was not that of another process with the same number.
-    let generation = guard.labels.generation();
-    let sid = guard.labels.sid(peer).filter(|_| peer.is_alive());
-    sid.map(|sid| (sid, generation)).ok_or(Status::Denied)
+    /// Asks the record for the label of the process that speaks. What it said before stays until there is an answer.
+    fn identify(&mut self) -> Result<(), Status> {
+        let Access::Checked(guard) = &self.access else { return Ok(()) };
+        let label = guard.labels.identify(&self.connected).ok_or(Status::Denied)?;
+        let (sid, until, speaker) = label.into_parts();
+        // It speaks for the same process as before, or for the first time.
+        let another = speaker.as_ref().zip(self.speaker.as_ref());
+        if another.is_some_and(|(now, then)| now.pid() != then.pid()) {
+            return Err(Status::Denied);
+        }
+        let speaker = speaker.map(Arc::new);
+        let peer = speaker.as_ref().unwrap_or(&self.connected);
+        // They live after the label was looked up, so it was not that of others with the same number.
+        if !peer.is_alive() || !self.connected.is_alive() {
+            return Err(Status::Denied);
+        }
+        (self.client, self.until, self.speaker) = (sid, until, speaker);
+        Ok(())
+    }
 }

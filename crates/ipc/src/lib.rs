@@ -11,7 +11,8 @@
 //! - **connect**: every call, through hints that are kept with the connection. A permission that policy takes back
 //!   is gone with the next call.
 //! - **client identification**: [`Request::client`] is the label of the process that connected, held by pidfd and
-//!   looked up in a trusted record ([`PeerLabels`]), never what the client says of itself.
+//!   looked up in a trusted record ([`PeerLabels`]), never what the client says of itself. For processes inside of
+//!   `dewar run`, the crate `runs` is that record.
 //! - **impersonation**: [`Port::call_as`] names another client, if policy grants `specify_client` on it. The one
 //!   named needs `connect`, too. A service that passes its client's SID on can thus not be used to reach what
 //!   the client may not reach.
@@ -67,6 +68,7 @@
 
 mod body;
 mod deadline;
+mod generation;
 mod guard;
 mod head;
 mod link;
@@ -80,9 +82,10 @@ mod session;
 mod socket;
 mod sys;
 
+pub use generation::{Counter, Generation, SharedCounter};
 pub use guard::{Access, Guard, Record};
 pub use link::Transport;
-pub use peer::{Peer, PeerLabels, PeerTable};
+pub use peer::{Label, Peer, PeerLabels, PeerTable};
 pub use port::{Call, CallError, ConnectError, Port, Reply};
 pub use server::Server;
 pub use session::{Request, Session, SessionError};

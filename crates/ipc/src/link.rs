@@ -10,7 +10,7 @@ use crate::{
 };
 use std::{
     io,
-    os::fd::{BorrowedFd, OwnedFd},
+    os::fd::{AsFd as _, BorrowedFd, OwnedFd},
 };
 
 /// How messages travel.
@@ -100,6 +100,14 @@ impl Link {
         match self {
             Self::Socket(socket) => socket.receive(wanted, body, descriptors, until),
             Self::Memory(memory) => memory.receive(wanted, body, descriptors, until),
+        }
+    }
+
+    /// The socket that the processes met at.
+    pub(crate) fn socket(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Socket(socket) => socket.as_fd(),
+            Self::Memory(memory) => memory.socket().as_fd(),
         }
     }
 

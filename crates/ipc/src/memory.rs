@@ -51,6 +51,10 @@ impl Memory {
         Self { shared, socket, end, patience, early: None, packet }
     }
 
+    pub(crate) fn socket(&self) -> &Socket {
+        &self.socket
+    }
+
     fn outgoing(&self) -> &Lane {
         match self.end {
             End::Client => &self.shared.request,

@@ -7,6 +7,7 @@ use crate::{
     head::{Status, Wanted},
     link::{Link, LinkError, Message, Transport},
     memory::{End, Memory},
+    peer::Peer,
     socket::Socket,
     sys::Shared,
 };
@@ -160,6 +161,15 @@ impl Port {
             None => Link::Socket(socket),
         };
         Ok(Self { link, seq: 0, timeout: Some(TIMEOUT), body })
+    }
+
+    /// The process that listens there, or did when it began to.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Peer::of`].
+    pub fn peer(&self) -> io::Result<Peer> {
+        Peer::of(self.link.socket())
     }
 
     /// Lets each later call take that long, or as long as it takes for `None`. Five seconds at first.

@@ -5,7 +5,8 @@ use crate::{
     session::{Request, Session, SessionError},
 };
 use rustix::{
-    io::Errno,
+    event::{EventfdFlags, PollFd, PollFlags, eventfd, poll},
+    io::{Errno, ioctl_fionbio},
     net::{
         AddressFamily, Shutdown, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind,
         listen, shutdown, socket_with,
@@ -42,6 +43,8 @@ pub struct Server {
     max_sessions: usize,
     sessions: Mutex<Vec<Weak<OwnedFd>>>,
     stopped: AtomicBool,
+    /// Readable from [`Server::stop`] on.
+    stop: OwnedFd,
 }
 
 impl Server {
@@ -75,8 +78,11 @@ impl Server {
         // Inherited by every connection, so that no packet is ever sent without its sender's identity.
         set_socket_passcred(&listener, true)?;
         listen(&listener, BACKLOG)?;
+        // Another process that accepts here, too, may be faster.
+        ioctl_fionbio(&listener, true)?;
         let (sessions, stopped) = (Mutex::default(), AtomicBool::new(false));
-        Ok(Self { listener, path, access, max_sessions: SESSIONS, sessions, stopped })
+        let stop = eventfd(0, EventfdFlags::CLOEXEC)?;
+        Ok(Self { listener, path, access, max_sessions: SESSIONS, sessions, stopped, stop })
     }
 
     /// Takes that many connections at a time; whoever else comes is told that the service is busy.
@@ -153,8 +159,13 @@ impl Server {
     /// clients see [`CallError::Gone`](crate::CallError::Gone).
     pub fn stop(&self) {
         self.stopped.store(true, Ordering::Release);
-        // Neither can fail in a way that matters: a socket that is not connected any more has ended, too.
-        let _ = shutdown(&self.listener, Shutdown::Both);
+        // It fails only when the count is full, which is as good.
+        let _ = rustix::io::write(&self.stop, &1_u64.to_ne_bytes());
+        // None can fail in a way that matters: a socket that is not connected any more has ended, too. What somebody else
+        // keeps goes on listening, for the next server.
+        if self.path.is_some() {
+            let _ = shutdown(&self.listener, Shutdown::Both);
+        }
         for session in self.sessions().iter().filter_map(Weak::upgrade) {
             let _ = shutdown(&session, Shutdown::Both);
         }
@@ -162,11 +173,13 @@ impl Server {
 
     fn accept_socket(&self) -> io::Result<OwnedFd> {
         loop {
-            match accept_with(&self.listener, SocketFlags::CLOEXEC) {
-                Err(_) if self.stopped.load(Ordering::Acquire) => {
-                    return Err(io::ErrorKind::BrokenPipe.into());
-                }
-                Err(Errno::INTR | Errno::CONNABORTED) => {}
+            let mut fds = [&self.listener, &self.stop].map(|fd| PollFd::new(fd, PollFlags::IN));
+            let waited = poll(&mut fds, None);
+            if self.stopped.load(Ordering::Acquire) {
+                return Err(io::ErrorKind::BrokenPipe.into());
+            }
+            match waited.and_then(|_| accept_with(&self.listener, SocketFlags::CLOEXEC)) {
+                Err(Errno::INTR | Errno::CONNABORTED | Errno::AGAIN) => {}
                 Err(Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::NOBUFS) => {
                     thread::sleep(RESPITE);
                 }

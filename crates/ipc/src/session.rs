@@ -27,7 +27,6 @@ const TIMEOUT: Duration = Duration::from_secs(1);
 /// The connection of one client.
 pub struct Session {
     link: Link,
-    peer: Peer,
     checks: Checks,
     last: u32,
     /// A reply did not find its way.
@@ -80,10 +79,12 @@ impl Session {
         room: bool,
     ) -> Result<Self, SessionError> {
         let peer = Peer::of(fd.as_fd())?;
-        let mut socket = Socket::new(fd, Some(peer.pid()));
+        let checks = if room { Checks::begin(access, peer) } else { Err(Status::Busy) };
+        // Whoever is sent away is told so, whoever it is.
+        let speaker = checks.as_ref().ok().map(|checks| Arc::clone(checks.peer()));
+        let mut socket = Socket::new(fd, speaker);
         let mut body = Body::default();
         let until = Deadline::after(Some(TIMEOUT));
-        let checks = if room { Checks::begin(access, &peer) } else { Err(Status::Busy) };
         let greeting = socket.receive(Wanted::Only(1), &mut body, &mut Vec::new(), &until)?;
         let answer = |socket: &mut Socket, status: Status, descriptors: &[BorrowedFd<'_>]| {
             let word = status as u32;
@@ -108,7 +109,7 @@ impl Session {
             answer(&mut socket, Status::Done, &[])?;
             Link::Socket(socket)
         };
-        Ok(Self { link, peer, checks, last: 0, ended: false, body, descriptors: Vec::new() })
+        Ok(Self { link, checks, last: 0, ended: false, body, descriptors: Vec::new() })
     }
 
     /// The next request that policy grants; a denied one is answered as such, and the service never sees it.
@@ -122,7 +123,7 @@ impl Session {
         let until = Deadline::after(timeout);
         loop {
             let head = self.next(&until)?;
-            match self.checks.admit(head.word, &self.peer) {
+            match self.checks.admit(head.word) {
                 Ok(caller) => {
                     return Ok(Request { seq: head.seq, caller, answered: false, session: self });
                 }
@@ -134,10 +135,10 @@ impl Session {
         }
     }
 
-    /// The process at the other end.
+    /// The process at the other end, as far as is known.
     #[must_use]
     pub fn peer(&self) -> &Peer {
-        &self.peer
+        self.checks.peer()
     }
 
     fn next(&mut self, until: &Deadline) -> Result<Head, LinkError> {
@@ -197,7 +198,7 @@ impl Request<'_> {
     /// The process that made the call.
     #[must_use]
     pub fn peer(&self) -> &Peer {
-        &self.session.peer
+        self.session.peer()
     }
 
     /// What is asked: a private copy, which nobody changes any more.

@@ -1,4 +1,4 @@
-//! What no library offers safely: the memory that two processes share, and the descriptor of a socket's peer.
+//! What no library offers safely: memory that two processes share, and the descriptor of a socket's peer.
 
 use crate::{MAX_DESCRIPTORS, region::Region};
 use rustix::{
@@ -9,8 +9,9 @@ use std::{
     io::{self, IoSliceMut},
     mem,
     ops::Deref,
-    os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd},
+    os::fd::{AsFd as _, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd},
     ptr::{self, NonNull},
+    sync::atomic::AtomicU64,
 };
 
 /// Without these, the other side could cut the memory short under us, and an access would end in `SIGBUS`.
@@ -83,6 +84,76 @@ impl Drop for Shared {
     }
 }
 
+/// Without these, others could write the memory of a [`Page`], or cut it short.
+const READ_ONLY: SealFlags = SEALS.union(SealFlags::FUTURE_WRITE);
+
+/// One number in memory that other processes can read: written by the process that made it alone.
+#[derive(Debug)]
+pub(crate) struct Page(NonNull<AtomicU64>);
+
+// SAFETY: it gives nothing but `&AtomicU64`, which any thread may use; the mapping belongs to the process.
+unsafe impl Send for Page {}
+// SAFETY: as above.
+unsafe impl Sync for Page {}
+
+impl Page {
+    const BYTES: usize = 4096;
+
+    /// A new one, zero and writable here, and the memory for others to map.
+    ///
+    /// # Errors
+    ///
+    /// Whatever the system says.
+    pub(crate) fn new() -> io::Result<(Self, OwnedFd)> {
+        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+        let memory = memfd_create("dewar-generation", flags)?;
+        ftruncate(&memory, Self::BYTES as u64)?;
+        let page = Self::map_for(memory.as_fd(), ProtFlags::READ | ProtFlags::WRITE)?;
+        // The mapping made stays writable; no other can be.
+        fcntl_add_seals(&memory, READ_ONLY)?;
+        Ok((page, memory))
+    }
+
+    /// Maps what another process made, to read it.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidData` for memory of another size, or that others than its maker could write or shorten.
+    pub(crate) fn map(memory: BorrowedFd<'_>) -> io::Result<Self> {
+        let sealed = fcntl_get_seals(memory)?.contains(READ_ONLY);
+        if !sealed || fstat(memory)?.st_size != Self::BYTES as i64 {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "not the memory of a counter"));
+        }
+        Self::map_for(memory, ProtFlags::READ)
+    }
+
+    fn map_for(memory: BorrowedFd<'_>, protection: ProtFlags) -> io::Result<Self> {
+        // SAFETY: the address is the kernel's choice, so no mapping of ours is replaced.
+        let start =
+            unsafe { mmap(ptr::null_mut(), Self::BYTES, protection, MapFlags::SHARED, memory, 0)? };
+        Ok(Self(NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?))
+    }
+}
+
+impl Deref for Page {
+    type Target = AtomicU64;
+
+    fn deref(&self) -> &AtomicU64 {
+        // SAFETY: `map_for` mapped `BYTES` readable bytes at this address, page-aligned; `new` and `map` make sure that the
+        // memory behind them is that long and cannot shrink, and only `drop` unmaps them. Any bits are a valid `AtomicU64`.
+        // Where the mapping is read-only, its holder only loads (relaxed, as std::sync::atomic demands there).
+        unsafe { self.0.as_ref() }
+    }
+}
+
+impl Drop for Page {
+    fn drop(&mut self) {
+        // SAFETY: the mapping made in `map_for`, of that size; `&mut self` shows that no reference into it is left.
+        // It cannot fail: address and length are those of a whole mapping.
+        let _ = unsafe { munmap(self.0.as_ptr().cast(), Self::BYTES) };
+    }
+}
+
 /// A descriptor of the process that connected this socket (Linux 6.5).
 ///
 /// # Errors
@@ -106,6 +177,33 @@ pub(crate) fn peer_pidfd(socket: BorrowedFd<'_>) -> io::Result<OwnedFd> {
 pub(crate) fn peer_credentials(socket: BorrowedFd<'_>) -> io::Result<(i32, u32)> {
     let nobody = libc::ucred { pid: 0, uid: u32::MAX, gid: u32::MAX };
     option(socket, libc::SO_PEERCRED, nobody).map(|who| (who.pid, who.uid))
+}
+
+/// What the other end of a connected unix socket is bound to, as in unix(7): a path, or 0 and an abstract name; empty for
+/// nothing. An abstract name of no bytes is not nothing, which rustix does not tell apart.
+///
+/// # Errors
+///
+/// `ENOTCONN`; `InvalidInput` for a socket of another family; whatever else the system says.
+pub(crate) fn peer_name(socket: BorrowedFd<'_>) -> io::Result<Vec<u8>> {
+    let mut address = libc::sockaddr_un { sun_family: 0, sun_path: [0; 108] };
+    let mut len = mem::size_of_val(&address) as libc::socklen_t;
+    // SAFETY: the kernel writes at most `len` bytes to `address`, which has that size, and the length to `len`; both
+    // outlive the call. `sockaddr_un` consists of integers, valid whatever is written.
+    let got =
+        unsafe { libc::getpeername(socket.as_raw_fd(), (&raw mut address).cast(), &raw mut len) };
+    if got != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    if i32::from(address.sun_family) != libc::AF_UNIX {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a unix socket"));
+    }
+    let len = (len as usize).saturating_sub(mem::offset_of!(libc::sockaddr_un, sun_path));
+    let mut name: Vec<u8> = address.sun_path.iter().take(len).map(|byte| *byte as u8).collect();
+    if name.first().is_some_and(|first| *first != 0) {
+        name.truncate(name.iter().position(|byte| *byte == 0).unwrap_or(name.len()));
+    }
+    Ok(name)
 }
 
 /// A socket's option, of a type that any bytes are valid for: integers, or a struct of them.
@@ -207,7 +305,6 @@ fn take_control(message: &libc::msghdr, packet: &mut Packet) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::fd::AsFd as _;
 
     #[test]
     fn memory_that_can_still_shrink_is_not_mapped() {

@@ -5,12 +5,12 @@ use crate::{
     sys::{memory, notify::Notification},
 };
 use rustix::{
+    buffer::spare_capacity,
     fs::{Mode, OFlags},
     io::{Errno, Result},
 };
 use std::{
     cell::OnceCell,
-    io::Read as _,
     os::{
         fd::{AsFd, OwnedFd},
         unix::ffi::{OsStrExt, OsStringExt},
@@ -184,10 +184,18 @@ pub(crate) fn started(view: &View, pid: u32) -> Result<u64> {
 /// The text of a file of the monitor's proc file system.
 pub(crate) fn read_text(view: &View, name: &str) -> Result<String> {
     let fd = rustix::fs::openat(&view.proc, name, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
-    let mut text = Vec::with_capacity(2048);
-    let read = std::fs::File::from(fd).read_to_end(&mut text);
-    read.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::SRCH))?;
-    Ok(String::from_utf8_lossy(&text).into_owned())
+    // The standard library would first ask how long it is, which these files do not know.
+    let mut text = Vec::with_capacity(4096);
+    loop {
+        text.reserve(2048);
+        match rustix::io::read(&fd, spare_capacity(&mut text)) {
+            Ok(0) => break,
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let text = String::from_utf8(text);
+    Ok(text.unwrap_or_else(|other| String::from_utf8_lossy(other.as_bytes()).into_owned()))
 }
 
 fn parse_status(text: &str) -> Option<Identity> {

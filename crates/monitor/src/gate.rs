@@ -13,11 +13,13 @@ use crate::{
     passage::Passage,
     plan::{Plan, Rights},
     process::{self, Processes},
+    revoke::Lingering,
     socket,
     sys::{
         notify::{Listener, Notification},
         thread,
     },
+    waits::Waits,
 };
 use arc_swap::ArcSwap;
 use flask::SecurityServer;
@@ -137,7 +139,7 @@ impl View {
         while let Some(parent) = parents.pop() {
             // Orphans come here and go: the kernel's list leaves others out when one ends while it is read.
             let changes = parent == self.init || parent == own;
-            let Some(children) = self.children_twice(parent, changes) else {
+            let Some(children) = self.children_twice(parent, changes)? else {
                 return Ok(self.pids()?.into_iter().filter(|pid| self.is_inside(*pid)).collect());
             };
             for child in children {
@@ -151,26 +153,26 @@ impl View {
     }
 
     /// The children of a process; of one whose children change, when two looks agree.
-    fn children_twice(&self, pid: u32, changes: bool) -> Option<Vec<u32>> {
+    fn children_twice(&self, pid: u32, changes: bool) -> Result<Option<Vec<u32>>> {
         const MOST: u32 = 4;
-        let mut children = self.children(pid).unwrap_or_default();
+        let now = || none_if_gone(self.children(pid));
+        let mut children = now()?;
         for _ in 0..MOST {
-            let again = if changes {
-                self.children(pid).unwrap_or_default()
-            } else {
-                return Some(children);
-            };
+            if !changes {
+                return Ok(Some(children));
+            }
+            let again = now()?;
             if again == children {
-                return Some(children);
+                return Ok(Some(children));
             }
             children = again;
         }
-        None
+        Ok(None)
     }
 
-    /// The threads of a process.
+    /// The threads of a process; none if it has ended.
     pub(crate) fn threads(&self, pid: u32) -> Result<Vec<u32>> {
-        self.numbers(&format!("{pid}/task"))
+        none_if_gone(self.numbers(&format!("{pid}/task")))
     }
 
     /// The children of a process, as far as they still run.
@@ -187,7 +189,7 @@ impl View {
                 let mut text = first;
                 for tid in self.numbers(&format!("{pid}/task"))? {
                     if tid != pid {
-                        text.push_str(&list(&tid.to_string()).unwrap_or_default());
+                        text.push_str(&none_if_gone(list(&tid.to_string()))?);
                     }
                 }
                 Ok(text.split_whitespace().filter_map(|pid| pid.parse().ok()).collect())
@@ -240,6 +242,14 @@ impl View {
             }
             at = next;
         }
+    }
+}
+
+/// Of what has ended nothing is left to be found. What cannot be looked at for another reason is an error: it may be there.
+pub(crate) fn none_if_gone<T: Default>(found: Result<T>) -> Result<T> {
+    match found {
+        Err(Errno::NOENT | Errno::SRCH) => Ok(T::default()),
+        found => found,
     }
 }
 
@@ -304,12 +314,12 @@ pub(crate) struct Gate {
     pub(crate) lead: Lead,
     /// The way in, for calls and for changes of policy.
     pub(crate) passage: Passage,
-    /// Held by whoever changes the policy.
-    pub(crate) changing: Mutex<()>,
+    /// The last change of policy. Held by whoever makes one.
+    pub(crate) changing: Mutex<Option<Lingering>>,
     /// What a descriptor is replaced by that policy has taken back.
     pub(crate) refusal: OwnedFd,
-    /// Opens that wait for a peer.
-    pub(crate) waits: file::Waits,
+    /// Calls on the program's behalf that wait for a peer.
+    pub(crate) waits: Waits,
 }
 
 /// Who leads, and what the leader is at.

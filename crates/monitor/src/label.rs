@@ -136,14 +136,11 @@ impl Labels {
         }
         let (path, kind) = (path()?, file_kind(status.kind));
         let by_rule = |version: usize| rules[version].sid(&path, kind);
-        let sid = match &known {
+        let at = |version: usize| match &known {
             Some(old) if by_rule(old.version) == by_rule(version) => old.sid,
             _ => by_rule(version),
         };
-        let before = match &known {
-            Some(old) => old.sid,
-            None => by_rule(version.saturating_sub(1)),
-        };
+        let (sid, before) = (at(version), at(version.saturating_sub(1)));
         let label = Arc::new(Label { sid, hint: Hint::default(), before, version });
         if let Some(inode) = inode {
             self.insert(inode, &label);
@@ -289,5 +286,22 @@ mod tests {
         labels.created(&status, sid(109));
         let unused = || -> rustix::io::Result<PathBuf> { panic!("the inode is known") };
         assert_eq!(labels.of_file(&status, unused).unwrap().sid, sid(109));
+    }
+
+    #[test]
+    fn a_label_of_long_ago_is_not_the_one_before() {
+        let rules = |number: u32| {
+            let rule =
+                flask::FileRule { path: "/.*".into(), kind: FileKind::Any, sid: Some(sid(number)) };
+            PathRules::new(&[rule]).unwrap()
+        };
+        let labels = Labels::new(rules(101));
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let status = Status::of(std::os::fd::AsFd::as_fd(file.as_file())).unwrap();
+        let label = || labels.of_file(&status, || Ok("/a".into())).unwrap();
+        assert_eq!(label().sid, sid(101));
+        labels.change(rules(102));
+        labels.change(rules(103));
+        assert_eq!((label().before(), label().sid), (sid(102), sid(103)));
     }
 }

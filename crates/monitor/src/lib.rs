@@ -30,10 +30,12 @@ mod revoke;
 mod run;
 mod socket;
 mod sys;
+mod waits;
 
 pub use audit::{Record, Trail, visible};
 pub use avc::Stats;
 pub use filter::Mode;
 pub use landlock::ABI;
+pub use process::Connector;
 pub use revoke::{Action, ApplyError, Control, Held, Holder, Manner, ProcessStatus, Receipt};
 pub use run::{Enforce, Job, Report, RunError, run};

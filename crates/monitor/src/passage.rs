@@ -93,6 +93,11 @@ impl Passage {
         inner.inside.iter().map(|(_, tid)| *tid).collect()
     }
 
+    /// Whether a call of `tid` is being decided or made.
+    pub(crate) fn is_inside(&self, tid: u32) -> bool {
+        self.lock().inside.iter().any(|(_, inside)| *inside == tid)
+    }
+
     /// The calls that came since it was closed.
     pub(crate) fn held(&self) -> Vec<Notification> {
         std::mem::take(&mut self.lock().held)

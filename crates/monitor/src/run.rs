@@ -204,7 +204,7 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
         ids_change: prepared.spec.capabilities & CHANGES_IDS != 0,
         off: enforce == Enforce::OFF,
         lead: crate::gate::Lead::default(),
-        waits: crate::file::Waits::default(),
+        waits: crate::waits::Waits::default(),
         server,
     });
     let serving = Arc::clone(&gate);

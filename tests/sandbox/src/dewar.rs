@@ -10,6 +10,8 @@ use std::{
 /// The `dewar` binary, where every user can execute it.
 pub(crate) struct Dewar {
     path: PathBuf,
+    /// Every stage has a daemon, and its runs insist on it (`DEWAR_TESTS_DAEMON=1`).
+    pub(crate) uses_daemon: bool,
 }
 
 /// How a command is to be run.
@@ -19,6 +21,8 @@ pub(crate) struct Call<'a> {
     pub(crate) fast: bool,
     pub(crate) namespaces: bool,
     pub(crate) audit: Option<&'a Path>,
+    /// Insist on a daemon.
+    pub(crate) daemon: bool,
 }
 
 impl Dewar {
@@ -31,7 +35,8 @@ impl Dewar {
         let path = directory.join("dewar");
         std::fs::copy(&built, &path)
             .with_context(|| format!("cannot copy `{}`", built.display()))?;
-        Ok(Self { path })
+        let uses_daemon = std::env::var_os("DEWAR_TESTS_DAEMON").is_some_and(|value| value == "1");
+        Ok(Self { path, uses_daemon })
     }
 
     /// Program and arguments for any subcommand.
@@ -45,6 +50,9 @@ impl Dewar {
         let mut words: Vec<OsString> = vec![self.path.clone().into(), "run".into()];
         if let Some(profile) = call.profile {
             words.extend(["-p".into(), profile.into()]);
+        }
+        if call.daemon {
+            words.push("--daemon".into());
         }
         if call.fast {
             words.extend(["--mode".into(), "fast".into()]);

@@ -58,7 +58,8 @@ fn two_runs_share_a_workspace(stage: &Stage) {
 /// Also when neither the command's output nor the record of the run nor the audit trail can be written.
 fn a_full_disk_loses_no_status(stage: &Stage) {
     let audit = std::path::Path::new("/dev/full");
-    let call = crate::dewar::Call { audit: Some(audit), ..stage.call() };
+    // The policy cannot be handed to a daemon in a file of no size.
+    let call = crate::dewar::Call { audit: Some(audit), daemon: false, ..stage.call() };
     let limited = stage.dewar(call, &bash("echo x > /dev/full || cat $OUTSIDE/file; exit 3"));
     let mut line: Vec<std::ffi::OsString> =
         // No file of Dewar's, the record neither, can be written any more.
@@ -84,7 +85,9 @@ fn old_records_are_thrown_away(stage: &Stage) {
 }
 
 fn a_state_that_cannot_be_written_stops_no_run(stage: &Stage) {
-    let mut command = stage.dewar(stage.call(), &bash("cat $OUTSIDE/file; exit 3"));
+    // The daemon is not found there, either.
+    let call = crate::dewar::Call { daemon: false, ..stage.call() };
+    let mut command = stage.dewar(call, &bash("cat $OUTSIDE/file; exit 3"));
     command.env("XDG_STATE_HOME", "/proc/none");
     let ran = run(command, b"");
     assert_eq!(ran.code(), 3, "{}", ran.err());

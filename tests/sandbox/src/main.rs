@@ -3,12 +3,15 @@
 //!
 //! Every case runs as root, as an ordinary user, and as an ordinary user without any namespace (as on a
 //! machine that forbids them). Cases compare with the same command run natively in an identical directory.
+//! With `DEWAR_TESTS_DAEMON=1`, every case has a daemon of its user, which decides for all of its runs.
 //! Called by who is not root, the tests fail unless `DEWAR_TESTS_AS=user` says that the part for root is run elsewhere.
 
 mod changes;
+mod daemon;
 mod denied;
 mod dewar;
 mod fidelity;
+mod identity;
 mod kernel;
 mod process;
 mod programs;
@@ -36,6 +39,7 @@ macro_rules! cases {
 pub(crate) use cases;
 
 fn main() -> ExitCode {
+    identity::serve_if_called_so();
     let arguments = Arguments::from_args();
     let suite = match Suite::new() {
         Ok(suite) => Arc::new(suite),
@@ -51,6 +55,8 @@ fn main() -> ExitCode {
         fidelity::CASES,
         terminal::CASES,
         changes::CASES,
+        identity::CASES,
+        daemon::CASES,
     ];
     let cases = groups.into_iter().flatten().copied().flatten();
     let cases: Vec<&Case> = cases.collect();

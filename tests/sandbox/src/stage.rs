@@ -1,6 +1,7 @@
 //! Where a case runs: a home with secrets, a workspace in it, something outside, and how commands are started.
 
 use crate::{
+    daemon::Daemon,
     dewar::Call,
     process::run,
     record::Record,
@@ -12,7 +13,7 @@ use std::{
     os::unix::process::CommandExt as _,
     path::{Path, PathBuf},
     process::Command,
-    sync::Arc,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 use tempfile::TempDir;
 
@@ -22,6 +23,8 @@ pub(crate) const PATH: &str = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin";
 /// See the file.
 pub(crate) struct Stage {
     pub(crate) variant: Variant,
+    /// Decides for the runs of this stage, if the suite is run so. Ended before the directories go.
+    daemon: Mutex<Option<Daemon>>,
     suite: Arc<Suite>,
     home: TempDir,
     outside: TempDir,
@@ -41,7 +44,7 @@ impl Stage {
     pub(crate) fn new(suite: Arc<Suite>, variant: Variant) -> Self {
         let home = directory(suite.homes()).expect("a home");
         let outside = directory(suite.outside()).expect("a directory outside");
-        let stage = Self { variant, suite, home, outside };
+        let stage = Self { variant, daemon: Mutex::default(), suite, home, outside };
         stage.give(stage.home());
         stage.give(stage.outside());
         for name in ["work", "state", ".ssh", ".aws"] {
@@ -50,7 +53,24 @@ impl Stage {
         stage.file(&stage.home().join(".ssh/id_ed25519"), "secret key\n");
         stage.file(&stage.home().join(".aws/credentials"), "secret credentials\n");
         stage.file(&stage.outside().join("file"), "outside\n");
+        if stage.suite.dewar.uses_daemon {
+            *stage.lock() = Some(Daemon::start(&stage, &[]));
+        }
         stage
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Daemon>> {
+        self.daemon.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether a daemon decides for all runs of this stage.
+    pub(crate) fn has_daemon(&self) -> bool {
+        self.lock().is_some()
+    }
+
+    /// Ends that daemon, if there is one.
+    pub(crate) fn stop_daemon(&self) {
+        drop(self.lock().take());
     }
 
     pub(crate) fn home(&self) -> &Path {
@@ -106,12 +126,23 @@ impl Stage {
 
     /// The call of Dewar that this stage's variant asks for.
     pub(crate) fn call(&self) -> Call<'static> {
-        Call { profile: None, fast: false, namespaces: self.variant.has_namespaces(), audit: None }
+        Call {
+            profile: None,
+            fast: false,
+            namespaces: self.variant.has_namespaces(),
+            audit: None,
+            daemon: self.suite.dewar.uses_daemon,
+        }
     }
 
     /// `words` under Dewar.
     pub(crate) fn dewar(&self, call: Call<'_>, words: &[OsString]) -> Command {
-        self.command(&self.suite.dewar.words(call, words))
+        self.command(&self.under_dewar(call, words))
+    }
+
+    /// The words that run `words` under Dewar; options come third.
+    pub(crate) fn under_dewar(&self, call: Call<'_>, words: &[OsString]) -> Vec<OsString> {
+        self.suite.dewar.words(call, words)
     }
 
     /// Another subcommand of Dewar.

@@ -68,8 +68,11 @@ impl Shared {
                     frozen.insert(name.to_owned(), process::stop_descendants(run.kept.pid));
                 }
                 Stage::Thaw => process::go_on(&frozen.remove(name).unwrap_or_default()),
-                // Its sandbox ends with it.
-                Stage::Kill => process::kill(&run.pidfd),
+                Stage::Kill => {
+                    process::kill(&run.pidfd);
+                    // Its sandbox ends with it by what the sandbox's first process does, which is frozen, too.
+                    frozen.remove(name).unwrap_or_default().iter().for_each(process::kill);
+                }
             }
         };
         let members = hosted.members.complete(seqno, self.settings.patience, act);

@@ -1,12 +1,8 @@
 //! `dewar bench ipc` and `dewar bench decision`.
 
-use crate::output;
+use super::show::ShowArgs;
 use anyhow::Context as _;
-use bench::{
-    calls::{self, Subject},
-    export,
-    table::Style,
-};
+use bench::calls::{self, Subject};
 use clap::Args;
 use std::{
     io::{IsTerminal as _, stderr},
@@ -24,17 +20,8 @@ pub(crate) struct CallArgs {
     #[arg(long, value_name = "PROGRAM")]
     peers: Option<PathBuf>,
 
-    /// Print the tables as Markdown
-    #[arg(long, conflicts_with = "json")]
-    markdown: bool,
-
-    /// Print the results with every round as JSON
-    #[arg(long)]
-    json: bool,
-
-    /// Also write the results with every round to FILE, as JSON
-    #[arg(long, value_name = "FILE")]
-    raw: Option<PathBuf>,
+    #[command(flatten)]
+    show: ShowArgs,
 }
 
 /// Measures, and prints what was asked for.
@@ -47,14 +34,5 @@ pub(crate) fn run(subject: Subject, args: &CallArgs) -> anyhow::Result<()> {
             }
         });
     let report = report.context("cannot measure calls")?;
-    if let Some(path) = &args.raw {
-        export::write_json(path, &report)
-            .with_context(|| format!("cannot write `{}`", path.display()))?;
-    }
-    let text = match args {
-        CallArgs { json: true, .. } => serde_json::to_string_pretty(&report)?,
-        CallArgs { markdown: true, .. } => report.table(Style::Markdown),
-        _ => report.table(Style::Plain),
-    };
-    Ok(output::print((text + "\n").as_bytes())?)
+    args.show.show(&report, |style| report.table(style))
 }

@@ -5,16 +5,11 @@ mod kernels;
 mod latency;
 mod operations;
 
-use crate::{
-    failure::Failed,
-    output::{self, tell},
-};
-use anyhow::Context as _;
+use super::show::ShowArgs;
+use crate::{failure::Failed, output::tell};
 use bench::{
-    export,
     kernels::{Cod, Gcc, Implementation, KernelComparison, KernelReport, LuaJit},
     progress,
-    table::Style,
     turns::Turns,
 };
 use clap::Args;
@@ -23,7 +18,7 @@ use operations::OperationReport;
 use plugin_host::{Cache, HOST_CONTEXT, Limits, PluginHost, Target, base_policy};
 use security_server::Server;
 use serde::Serialize;
-use std::{path::PathBuf, rc::Rc, sync::Arc, time::Duration};
+use std::{rc::Rc, sync::Arc, time::Duration};
 
 /// Whoever starts the benchmark trusts its kernels.
 const RULE: &str = "(allow host_t plugin_t (plugin (load_native load_kernel)))";
@@ -55,17 +50,8 @@ pub(super) struct PluginArgs {
     #[arg(long)]
     no_peers: bool,
 
-    /// Print the tables as Markdown
-    #[arg(long, conflicts_with = "json")]
-    markdown: bool,
-
-    /// Print the results with every single run as JSON
-    #[arg(long)]
-    json: bool,
-
-    /// Also write the results with every single run to FILE, as JSON
-    #[arg(long, value_name = "FILE")]
-    raw: Option<PathBuf>,
+    #[command(flatten)]
+    show: ShowArgs,
 }
 
 #[derive(Serialize)]
@@ -104,21 +90,13 @@ pub(super) fn run(args: &PluginArgs) -> anyhow::Result<()> {
     let kernels = if args.no_kernels { None } else { Some(compare(args, turns)?) };
     progress::clear();
     let report = Report { operations, kernels };
-    if let Some(path) = &args.raw {
-        export::write_json(path, &report)
-            .with_context(|| format!("cannot write `{}`", path.display()))?;
-    }
     if cfg!(debug_assertions) {
         tell!("dewar: this build is not optimised: calls and loading take longer than they should");
     }
-    let text = if args.json {
-        serde_json::to_string_pretty(&report)? + "\n"
-    } else {
-        let style = if args.markdown { Style::Markdown } else { Style::Plain };
+    args.show.show(&report, |style| {
         let kernels = report.kernels.as_ref().map_or_else(String::new, |made| made.table(style));
-        format!("{}\n{kernels}", report.operations.table(style))
-    };
-    output::print(text.as_bytes())?;
+        format!("{}\n{kernels}", report.operations.table(style)).trim_end().to_owned()
+    })?;
     let differs = |made: &KernelReport| {
         made.cells.iter().any(|cell| cell.failure.as_deref() == Some("its reply differs"))
     };

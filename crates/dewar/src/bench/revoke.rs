@@ -1,12 +1,10 @@
 //! `dewar bench revoke`.
 
-use crate::output;
+use super::show::ShowArgs;
 use anyhow::{Context as _, anyhow};
 use bench::{
-    export,
     holding::{DONE, FILE, Holding, READY, may_open_many},
     revocation::{COUNTS, Report, Sample},
-    table::Style,
 };
 use clap::Args;
 use monitor::{
@@ -39,17 +37,12 @@ pub(crate) struct RevokeArgs {
     #[arg(long, value_name = "N", default_value_t = COUNTS[COUNTS.len() - 1])]
     most: usize,
 
-    /// Print the table as Markdown
-    #[arg(long, conflicts_with = "json")]
-    markdown: bool,
+    #[command(flatten)]
+    show: ShowArgs,
 
-    /// Print the results with every round as JSON
-    #[arg(long)]
-    json: bool,
-
-    /// Also write the results with every round to FILE, as JSON
+    /// Also draw how the time grows, to FILE, as SVG
     #[arg(long, value_name = "FILE")]
-    raw: Option<PathBuf>,
+    plot: Option<PathBuf>,
 }
 
 /// One revocation, in a process of its own.
@@ -93,16 +86,12 @@ pub(crate) fn run(args: &RevokeArgs) -> anyhow::Result<()> {
     if terminal {
         eprint!("\r\x1b[K");
     }
-    if let Some(path) = &args.raw {
-        export::write_json(path, &report)
+    args.show.show(&report, |style| report.table(style))?;
+    if let Some(path) = &args.plot {
+        std::fs::write(path, report.plot()?)
             .with_context(|| format!("cannot write `{}`", path.display()))?;
     }
-    let text = match args {
-        RevokeArgs { json: true, .. } => serde_json::to_string_pretty(&report)?,
-        RevokeArgs { markdown: true, .. } => report.table(Style::Markdown),
-        _ => report.table(Style::Plain),
-    };
-    Ok(output::print((text + "\n").as_bytes())?)
+    Ok(())
 }
 
 /// Holds the other ends of connections.

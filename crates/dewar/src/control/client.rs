@@ -1,13 +1,11 @@
 //! Finding a run, and talking to it.
 
-use super::{
-    place::Place,
-    wire::{Change, Packed, Reply, Request, Status, pack, unpack},
-};
+use super::wire::{Change, Packed, Reply, Request, Status, pack, unpack};
 use crate::failure::{Failed, Usage};
 use anyhow::{Context as _, bail};
 use clap::Args;
 use ipc::{Call, ConnectError, Port, Transport};
+use runs::Place;
 use std::{io, os::fd::AsFd as _, time::Duration};
 
 /// How long a run may take to answer. Most of a change is stopping its processes.
@@ -31,11 +29,13 @@ impl Run {
     /// Every run of this user, the oldest first. What runs that were killed have left is removed.
     pub(crate) fn all() -> anyhow::Result<Vec<Self>> {
         let mut runs = Vec::new();
-        for place in Place::all()? {
-            for id in place.ids()? {
-                match Port::connect(&place.socket(&id), Transport::Socket) {
+        for place in Place::all() {
+            for entry in place.entries()? {
+                match Port::connect(&place.socket(&entry), Transport::Socket) {
                     Ok(port) => runs.extend(Self::greet(port)),
-                    Err(ConnectError::Io(error)) if is_refused(&error) => place.remove_stale(&id),
+                    Err(ConnectError::Io(error)) if is_refused(&error) => {
+                        place.remove_stale(&entry);
+                    }
                     // It is starting, or ending, or not ours.
                     Err(_) => {}
                 }

@@ -2,7 +2,7 @@
 
 use avc::Avc;
 use flask::{SecurityServer as _, Sid};
-use ipc::{Access, Guard, Peer, PeerLabels};
+use ipc::{Access, Generation, Guard, Label, Peer, PeerLabels};
 use monitor::Control;
 use std::sync::{Arc, OnceLock};
 
@@ -40,17 +40,14 @@ impl Outsiders {
 }
 
 impl PeerLabels for Outsiders {
-    fn sid(&self, peer: &Peer) -> Option<Sid> {
+    fn identify(&self, peer: &Peer) -> Option<Label> {
         // That it is the same user, or root, the kernel has checked by the directory's mode; from inside a user namespace
         // the two cannot be told from others any more. Calls that are made on behalf of the sandbox come from this process,
         // which is not outside either.
         let pid = u32::try_from(peer.pid()).ok()?;
         let outside = self.control.get()?.is_outside(pid);
-        self.outside.get().copied().filter(|_| outside)
-    }
-
-    fn generation(&self) -> u64 {
         // Nobody outside comes in.
-        0
+        let label = |sid| Label::new(sid, Generation::FOREVER);
+        self.outside.get().copied().filter(|_| outside).map(label)
     }
 }

@@ -7,7 +7,6 @@
 
 mod client;
 mod guard;
-mod place;
 mod service;
 mod wire;
 

@@ -2,12 +2,14 @@
 
 use super::{
     guard::Outsiders,
-    place::{Place, new_id},
     wire::{Reply, Request, pack, unpack},
 };
 use anyhow::Context as _;
+use ipc::SharedCounter;
 use monitor::Control;
+use runs::{Connector, Entry, Place};
 use std::{
+    io,
     os::fd::AsFd as _,
     sync::{
         Arc,
@@ -24,31 +26,42 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub(crate) trait Service: Send + Sync + 'static {
     /// The answer.
     fn answer(&self, request: Request) -> Reply;
+
+    /// The process that made the connection called `name`, if the run vouches for it.
+    fn connector(&self, name: &str) -> Option<monitor::Connector>;
+
+    /// The id of the run, and its name.
+    fn names(&self) -> (String, Option<String>);
 }
 
 /// A control socket.
 pub(crate) struct Endpoint {
-    id: String,
+    entry: Entry,
     place: Place,
     outsiders: Arc<Outsiders>,
     server: Arc<ipc::Server>,
     /// Questions that are not answered yet.
     open: Arc<AtomicUsize>,
+    /// Grows before the label of any process changes.
+    labels: Arc<SharedCounter>,
 }
 
 impl Endpoint {
     /// Listens for a new run. No thread is started yet; who connects waits.
     pub(crate) fn bind() -> anyhow::Result<Self> {
-        let (id, place) = (new_id()?, Place::own()?);
+        let pid = rustix::process::getpid().as_raw_nonzero().get();
+        let (entry, place) = (Entry { id: new_id()?, pid }, Place::own()?);
         let outsiders = Arc::new(Outsiders::default());
         let access = outsiders.access()?;
-        let server = ipc::Server::bind(&place.socket(&id), access).context("cannot listen")?;
-        Ok(Self { id, place, outsiders, server: Arc::new(server), open: Arc::default() })
+        let server = ipc::Server::bind(&place.socket(&entry), access).context("cannot listen")?;
+        let labels = Arc::new(SharedCounter::new().context("no memory")?);
+        let (server, open) = (Arc::new(server), Arc::default());
+        Ok(Self { entry, place, outsiders, server, open, labels })
     }
 
     /// The id of the run.
     pub(crate) fn id(&self) -> &str {
-        &self.id
+        &self.entry.id
     }
 
     /// What begins to serve once the sandbox runs.
@@ -57,13 +70,15 @@ impl Endpoint {
         service: Arc<S>,
     ) -> impl FnOnce(Control) + Send + use<S> {
         let (server, outsiders) = (Arc::clone(&self.server), Arc::clone(&self.outsiders));
-        let open = Arc::clone(&self.open);
+        let (open, labels) = (Arc::clone(&self.open), Arc::clone(&self.labels));
         move |control| {
+            let counter = Arc::clone(&labels);
+            control.on_new_label(move || counter.advance());
             outsiders.begin(control);
             let serve = move || {
                 server.serve(|request| {
                     open.fetch_add(1, Ordering::AcqRel);
-                    answer(&*service, request);
+                    answer(&*service, &labels, request);
                     open.fetch_sub(1, Ordering::AcqRel);
                 })
             };
@@ -84,13 +99,14 @@ impl Drop for Endpoint {
         }
         self.server.stop();
         // By the directory's descriptor: in the sandbox's view it may have no path.
-        self.place.remove(&self.id);
+        self.place.remove(&self.entry);
     }
 }
 
-fn answer(service: &impl Service, mut request: ipc::Request<'_>) {
+fn answer(service: &impl Service, labels: &SharedCounter, mut request: ipc::Request<'_>) {
     let files = request.take_descriptors();
     let reply = match unpack(request.body(), files) {
+        Ok(Request::Connector(name)) => return answer_who(service, labels, &name, request),
         Ok(asked) => service.answer(asked),
         Err(error) => Reply::Refused(format!("{error:#}")),
     };
@@ -98,4 +114,36 @@ fn answer(service: &impl Service, mut request: ipc::Request<'_>) {
     let files: Vec<_> = packed.file.iter().map(|file| file.as_fd()).collect();
     // Whoever asked may have gone; what was done is in the history.
     let _ = request.reply_with(&packed.body, &files);
+}
+
+/// Which process made the connection called `name`.
+fn answer_who(
+    service: &impl Service,
+    labels: &SharedCounter,
+    name: &str,
+    request: ipc::Request<'_>,
+) {
+    // In this order: a change between the two is noticed by whoever has the answer.
+    let generation = labels.now();
+    let (reply, process) = match service.connector(name) {
+        Some(monitor::Connector { pid, pidfd, context }) => {
+            let (run, name) = service.names();
+            (Reply::Connector(Connector { pid, context, generation, run, name }), Some(pidfd))
+        }
+        None => {
+            let why = "the process has ended or entered another domain since it connected";
+            (Reply::Refused(why.into()), None)
+        }
+    };
+    let Ok(packed) = pack(reply) else { return };
+    let files = process.as_ref().map(|process| [labels.as_fd(), process.as_fd()]);
+    let _ = request.reply_with(&packed.body, files.as_ref().map_or(&[], |files| &files[..]));
+}
+
+/// A new id: eight letters and digits, of which no two are easily taken for each other.
+fn new_id() -> io::Result<String> {
+    const LETTERS: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
+    let mut bytes = [0; 8];
+    rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())?;
+    Ok(bytes.iter().map(|byte| char::from(LETTERS[usize::from(byte % 32)])).collect())
 }

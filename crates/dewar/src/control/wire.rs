@@ -4,6 +4,7 @@ use crate::run::Decisions;
 use anyhow::{Context as _, bail};
 use monitor::{Manner, ProcessStatus, Receipt};
 use profile::{Amendment, Variables};
+use runs::{Connector, VERSION, Versioned};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::{
@@ -14,9 +15,6 @@ use std::{
     os::fd::OwnedFd,
     time::SystemTime,
 };
-
-/// It changes with the protocol. Both sides say it first.
-const VERSION: u32 = 1;
 
 /// The most that is read of what the other side passes in a file.
 const MOST_BYTES: u64 = 64 << 20;
@@ -32,6 +30,8 @@ pub(crate) enum Request {
     Counters,
     /// What was changed so far: [`Reply::History`].
     History,
+    /// Which process made a connection, as [`runs::Question`]: [`Reply::Connector`].
+    Connector(String),
     /// To change: [`Reply::Done`].
     Amend(Amendment, Manner),
     /// To go on under another profile: [`Reply::Done`].
@@ -57,6 +57,8 @@ pub(crate) enum Reply {
     Counters(Counters),
     History(Vec<Change>),
     Done(Change),
+    /// Two descriptors come with it: see [`runs::Answer`].
+    Connector(Connector),
     /// Nothing has changed; why.
     Refused(String),
 }
@@ -109,12 +111,6 @@ pub(crate) enum Outcome {
     Receipt(Receipt),
     /// The policy before is in force.
     Failed(String),
-}
-
-#[derive(Serialize, Deserialize)]
-struct Versioned<T> {
-    version: u32,
-    said: T,
 }
 
 /// A message on its way.
@@ -179,6 +175,22 @@ mod tests {
             let reply = unpack(&packed.body, packed.file.into_iter().collect()).unwrap();
             assert!(matches!(reply, Reply::Refused(said) if said == text));
         }
+    }
+
+    #[test]
+    fn services_outside_ask_and_are_answered_in_the_same_words() {
+        let question = Versioned { version: VERSION, said: runs::Question::Connector("n".into()) };
+        let asked = unpack(&serde_json::to_vec(&question).unwrap(), Vec::new()).unwrap();
+        assert!(matches!(asked, Request::Connector(name) if name == "n"));
+        let run = || "r".to_owned();
+        let connector =
+            Connector { pid: 1, context: "c".into(), generation: 2, run: run(), name: None };
+        let told = pack(Reply::Connector(connector.clone())).unwrap().body;
+        let answer: Versioned<runs::Answer> = serde_json::from_slice(&told).unwrap();
+        assert!(matches!(answer.said, runs::Answer::Connector(told) if told == connector));
+        let refused = pack(Reply::Refused("why".into())).unwrap().body;
+        let answer: Versioned<runs::Answer> = serde_json::from_slice(&refused).unwrap();
+        assert!(matches!(answer.said, runs::Answer::Refused(why) if why == "why"));
     }
 
     #[test]

@@ -183,17 +183,7 @@ impl Journal {
 
 /// `$XDG_STATE_HOME/dewar/runs`, or its default.
 fn directory() -> anyhow::Result<PathBuf> {
-    Ok(state_directory()?.join("dewar/runs"))
-}
-
-/// `$XDG_STATE_HOME`, or its default.
-pub(crate) fn state_directory() -> anyhow::Result<PathBuf> {
-    let state =
-        std::env::var_os("XDG_STATE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
-    match state {
-        Some(state) => Ok(state),
-        None => Ok(std::env::home_dir().context("HOME is not set")?.join(".local/state")),
-    }
+    Ok(runs::state_directory()?.join("dewar/runs"))
 }
 
 /// The names of the records there are, the oldest first.

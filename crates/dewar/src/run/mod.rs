@@ -27,7 +27,7 @@ use std::{
 use owner::{Facts, Owner};
 
 pub(crate) use args::RunArgs;
-pub(crate) use journal::{Decisions, Denial, Journal, RunRecord, state_directory};
+pub(crate) use journal::{Decisions, Denial, Journal, RunRecord};
 pub(crate) use owner::domain_of;
 pub(crate) use serving::UseDaemon;
 

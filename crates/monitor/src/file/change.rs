@@ -2,8 +2,9 @@
 
 use super::{
     attribute::lends_ids,
+    entry::{allow_entry, allow_new, reserved_label},
     object::Seen,
-    open::{allow_new, reserved_label, with_umask},
+    open::with_umask,
 };
 use crate::{
     caller::path_of,
@@ -214,8 +215,7 @@ impl Change<'_> {
         requested: AccessVector,
         fd: &OwnedFd,
     ) -> Result<()> {
-        let parent = Seen::of(self.asker, entry.parent.as_fd())?;
-        parent.allow(self.asker, perm::dir::SEARCH | perm::dir::ADD_NAME, &entry.parent)?;
+        allow_entry(self.asker, &entry.parent, &entry.name)?;
         object.allow(self.asker, requested, fd)?;
         let reserved = reserved_label(self.asker, &entry.parent, &entry.name, object.status.kind)?;
         match reserved {

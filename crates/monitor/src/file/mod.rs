@@ -3,7 +3,7 @@
 
 mod attribute;
 mod change;
-mod fifo;
+mod entry;
 mod known;
 mod look;
 mod object;
@@ -12,10 +12,10 @@ mod open;
 use crate::gate::{Answer, Asker, Outcome};
 use syscalls::Sysno;
 
-pub(crate) use fifo::Waits;
+pub(crate) use entry::allow_new;
 pub(crate) use known::KnownPaths;
 pub(crate) use object::{Seen, class_of, missing_name};
-pub(crate) use open::{allow_new, with_umask};
+pub(crate) use open::with_umask;
 
 /// Answers the calls of this object manager; `None` for those of others.
 pub(crate) fn decide(asker: Asker<'_>) -> Option<Outcome> {

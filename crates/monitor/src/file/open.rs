@@ -2,19 +2,19 @@
 
 use super::{
     attribute::lends_ids,
+    entry::allow_new,
     known::Known,
-    object::{Seen, Target, class_of, missing_name},
+    object::{Seen, class_of, missing_name},
 };
 use crate::{
     caller::path_of,
     gate::{Answer, Asker, Outcome},
-    label::{Status, file_kind},
+    label::Status,
     plan::Rights,
     process::proc_files,
     resolve::{Found, Name, look, walk},
 };
-use avc::Hint;
-use flask::{AccessVector, Class, Question, Sid, perm};
+use flask::{AccessVector, Class, Question, perm};
 use landlock::AccessFs;
 use rustix::{
     fs::{FileType, Mode, OFlags},
@@ -298,9 +298,7 @@ impl Open {
         fifo: &OwnedFd,
         open: impl Fn() -> Result<OwnedFd>,
     ) -> Result<OwnedFd> {
-        let gate = asker.gate;
-        let (opened, changed) =
-            gate.passage.outside(asker.caller.call, || gate.waits.open(asker, open))?;
+        let (opened, changed) = asker.gate.waits.during(asker, open)?;
         if changed {
             let seen = Seen::of(asker, fifo.as_fd())?;
             seen.allow(asker, self.requested(seen.class), fifo)?;
@@ -360,51 +358,6 @@ fn controlling_terminal<'a>(
     let seen = Seen::of(asker, fd.as_fd())?;
     seen.allow(asker, perm::file::OPEN | perm::file::READ, &fd)?;
     Ok(Ok(fd))
-}
-
-/// Whether `asker` may make an object `name` of `kind` in `parent` and use `requested` on it. The new object's label:
-/// that of a more specific rule for its path, else what the security server computes.
-pub(crate) fn allow_new(
-    asker: Asker<'_>,
-    parent: &OwnedFd,
-    name: &OsStr,
-    kind: FileType,
-    requested: AccessVector,
-) -> Result<Sid> {
-    let directory = Seen::of(asker, parent.as_fd())?;
-    let adds = perm::dir::ADD_NAME | perm::dir::SEARCH;
-    directory.allow(asker, adds, parent)?;
-    let class = class_of(kind);
-    let sid = match reserved_label(asker, parent, name, kind)? {
-        Some(sid) => sid,
-        None => {
-            let question = Question { ssid: asker.ssid, tsid: directory.label.sid, tclass: class };
-            let computed = asker.gate.server.compute_create(question, name.to_str());
-            computed.map_err(|_| Errno::ACCESS)?
-        }
-    };
-    let path = || path_of(&asker.gate.view, parent).unwrap_or_default().join(name);
-    let object = || path().to_string_lossy().into_owned();
-    let hint = Hint::default();
-    Target { tsid: sid, tclass: class, hint: &hint }.allow(asker, requested, &object)?;
-    Ok(sid)
-}
-
-/// The label that a rule reserves for `name` in `parent`, where it is another than the rules give the directory.
-pub(super) fn reserved_label(
-    asker: Asker<'_>,
-    parent: &OwnedFd,
-    name: &OsStr,
-    kind: FileType,
-) -> Result<Option<Sid>> {
-    if name.is_empty() {
-        return Ok(None);
-    }
-    let directory = path_of(&asker.gate.view, parent)?;
-    let labels = &asker.gate.labels;
-    let by_rule = labels.of_path(&directory.join(name), file_kind(kind));
-    let around = labels.of_path(&directory, flask::FileKind::Dir);
-    Ok((by_rule != around).then_some(by_rule))
 }
 
 /// Runs `make` under the caller's file mode creation mask, which this thread has to itself.

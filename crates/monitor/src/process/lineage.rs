@@ -9,6 +9,7 @@ use flask::{InitialSid, Sid};
 use rustix::io::{Errno, Result};
 use std::{
     collections::HashMap,
+    fmt,
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
@@ -18,7 +19,34 @@ pub(crate) enum Processes {
     /// Policy knows one domain only: whoever comes through the gate is in it.
     One(Sid),
     /// Labels by process.
-    Many(Mutex<HashMap<u32, Process>>),
+    Many(Mutex<Known>),
+}
+
+/// Who is told before a label changes.
+pub(super) type Tell = Box<dyn Fn() + Send + Sync>;
+
+/// What is known of processes.
+#[derive(Default)]
+pub(crate) struct Known {
+    processes: HashMap<u32, Process>,
+    /// How often a process has entered a domain.
+    entries: u64,
+    tell: Option<Tell>,
+}
+
+impl fmt::Debug for Known {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.processes.fmt(f)
+    }
+}
+
+/// For how long a process has had its label: another process, and another domain, have another tenure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Tenure {
+    /// When it started, in clock ticks since boot: together with the PID, that is who it is.
+    pub(super) started: u64,
+    /// Which of the entries into a domain of this run gave it its label; 0 for a label that it was born with.
+    pub(super) entered: u64,
 }
 
 /// Labels kept before those of dead processes are thrown away.
@@ -28,8 +56,7 @@ const MOST_KNOWN: usize = 4096;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Process {
     sid: Sid,
-    /// When it started: together with the PID, that is who it is.
-    started: u64,
+    tenure: Tenure,
     /// Another process may be tracing it or reading its memory.
     watched: bool,
 }
@@ -40,10 +67,8 @@ impl Processes {
             return Ok(Self::One(domains.first().copied().unwrap_or(InitialSid::Init.into())));
         };
         let started = caller::started(view, command)?;
-        Ok(Self::Many(Mutex::new(HashMap::from([(
-            command,
-            Process { sid: *first, started, watched: false },
-        )]))))
+        let processes = HashMap::from([(command, Process::born(*first, started))]);
+        Ok(Self::Many(Mutex::new(Known { processes, ..Known::default() })))
     }
 
     /// The label of the calling process.
@@ -55,38 +80,65 @@ impl Processes {
     }
 }
 
-fn lock(known: &Mutex<HashMap<u32, Process>>) -> MutexGuard<'_, HashMap<u32, Process>> {
+impl Process {
+    fn born(sid: Sid, started: u64) -> Self {
+        Self { sid, tenure: Tenure { started, entered: 0 }, watched: false }
+    }
+}
+
+fn lock(known: &Mutex<Known>) -> MutexGuard<'_, Known> {
     known.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The label of the process of thread `tid`: its own, or at first sight its parent's. That is the one its parent had at
-/// the fork, because a process that changes its label, or ends, has its children labelled first.
-///
-/// A parent always has a label by then: its fork came through the gate.
-fn label(gate: &Gate, known: &Mutex<HashMap<u32, Process>>, tid: u32) -> Result<Sid> {
-    let identity = caller::identity(&gate.view, tid)?;
-    if let Some(sid) = own_label(gate, &lock(known), identity.pid)? {
-        return Ok(sid);
+/// The label of the process of thread `tid`: its own, or at first sight that of its nearest ancestor with one. It is the
+/// one that its parent had at the fork, because a process that changes its label, or ends, has its children labelled
+/// first. An ancestor without a label has never come through the gate, so it has never changed it.
+fn label(gate: &Gate, known: &Mutex<Known>, tid: u32) -> Result<Sid> {
+    let mut at = caller::identity(&gate.view, tid)?.pid;
+    let mut line = Vec::new();
+    let mut sid = loop {
+        if let Some(sid) = own_label(gate, &lock(known).processes, at)? {
+            break sid;
+        }
+        line.push(at);
+        // An orphan's parent is init or the monitor, neither of which has a label, nor has anybody outside: whose
+        // child it was is lost, and it may do nothing.
+        at = caller::identity(&gate.view, at).map_err(|_| Errno::PERM)?.parent;
+    };
+    for child in line.into_iter().rev() {
+        sid = inherit(gate, known, child, at)?;
+        at = child;
     }
-    let started = caller::started(&gate.view, identity.pid)?;
-    let mut known = lock(known);
+    Ok(sid)
+}
+
+/// Gives `pid` the label of `parent`, unless it has one.
+fn inherit(gate: &Gate, known: &Mutex<Known>, pid: u32, parent: u32) -> Result<Sid> {
+    let started = caller::started(&gate.view, pid)?;
+    let known = &mut lock(known).processes;
     // Somebody else may have labelled it, and its parent may have changed its label since.
-    if let Some(sid) = own_label(gate, &known, identity.pid)? {
+    if let Some(sid) = own_label(gate, known, pid)? {
         return Ok(sid);
     }
-    // An orphan's parent is init or the monitor, neither of which has a label: whose child it was is lost, and it
-    // may do nothing.
-    let sid = own_label(gate, &known, identity.parent)?.ok_or(Errno::PERM)?;
-    if known.len() >= MOST_KNOWN {
-        known.retain(|pid, process| caller::started(&gate.view, *pid) == Ok(process.started));
+    let sid = own_label(gate, known, parent)?.ok_or(Errno::PERM)?;
+    if caller::identity(&gate.view, pid)?.parent != parent {
+        // The parent has ended, and what was looked at may be another process with its number.
+        return Err(Errno::PERM);
     }
-    known.insert(identity.pid, Process { sid, started, watched: false });
+    if known.len() >= MOST_KNOWN {
+        // Whether it still lives is in doubt only for want of means, and then it does.
+        known.retain(|pid, process| match caller::started(&gate.view, *pid) {
+            Ok(started) => started == process.tenure.started,
+            Err(error) => !is_gone(error),
+        });
+    }
+    known.insert(pid, Process::born(sid, started));
     Ok(sid)
 }
 
 fn own_label(gate: &Gate, known: &HashMap<u32, Process>, pid: u32) -> Result<Option<Sid>> {
     let Some(process) = known.get(&pid) else { return Ok(None) };
-    let same = caller::started(&gate.view, pid)? == process.started;
+    let same = caller::started(&gate.view, pid)? == process.tenure.started;
     Ok(same.then_some(process.sid))
 }
 
@@ -94,7 +146,7 @@ fn own_label(gate: &Gate, known: &HashMap<u32, Process>, pid: u32) -> Result<Opt
 /// label of `pid` is what it is from now on: [`enter`] refuses to change it.
 pub(crate) fn watch(gate: &Gate, pid: u32) {
     if let Processes::Many(known) = &gate.subjects
-        && let Some(process) = lock(known).get_mut(&pid)
+        && let Some(process) = lock(known).processes.get_mut(&pid)
     {
         process.watched = true;
     }
@@ -108,6 +160,23 @@ pub(crate) fn label_of(gate: &Gate, pid: u32) -> Result<Sid> {
     }
 }
 
+/// For how long a process of the sandbox has had its label.
+pub(super) fn tenure(gate: &Gate, pid: u32) -> Result<Tenure> {
+    let born = Tenure { started: caller::started(&gate.view, pid)?, entered: 0 };
+    let Processes::Many(known) = &gate.subjects else { return Ok(born) };
+    // If it was not seen before, it is now.
+    label(gate, known, pid)?;
+    let own = lock(known).processes.get(&pid).map(|process| process.tenure);
+    own.filter(|own| own.started == born.started).ok_or(Errno::SRCH)
+}
+
+/// Has `tell` called before any label changes, if nobody is told yet.
+pub(super) fn on_new_label(gate: &Gate, tell: Tell) {
+    if let Processes::Many(known) = &gate.subjects {
+        lock(known).tell.get_or_insert(tell);
+    }
+}
+
 /// The label of another process of the sandbox; of everything outside, the initial SID `kernel`.
 pub(crate) fn subject_of(asker: Asker<'_>, pid: u32) -> Result<Sid> {
     let gate = asker.gate;
@@ -117,8 +186,7 @@ pub(crate) fn subject_of(asker: Asker<'_>, pid: u32) -> Result<Sid> {
     label_of(gate, pid).or(Ok(InitialSid::Kernel.into()))
 }
 
-/// Gives every child of `pid` that has no label yet the label that `pid` has now. Grandchildren have theirs: their
-/// parent's fork came through the gate.
+/// Gives every child of `pid` that has no label yet the label that `pid` has now. Grandchildren get theirs from them.
 pub(crate) fn label_children(gate: &Gate, pid: u32) -> Result<()> {
     let Processes::Many(known) = &gate.subjects else { return Ok(()) };
     for child in gate.view.children(pid)? {
@@ -133,11 +201,23 @@ pub(crate) fn label_children(gate: &Gate, pid: u32) -> Result<()> {
 pub(crate) fn label_all_children(gate: &Gate, pid: u32) -> Result<()> {
     let Processes::Many(known) = &gate.subjects else { return Ok(()) };
     for other in gate.view.pids()? {
-        if caller::identity(&gate.view, other).is_ok_and(|it| it.parent == pid) {
-            let _ = label(gate, known, other);
+        match caller::identity(&gate.view, other).map(|it| it.parent == pid) {
+            Ok(false) => continue,
+            Ok(true) => {}
+            Err(error) if is_gone(error) => continue,
+            Err(error) => return Err(error),
+        }
+        let labelled = label(gate, known, other);
+        if labelled.is_err() && !caller::started(&gate.view, other).is_err_and(is_gone) {
+            return labelled.map(drop);
         }
     }
     Ok(())
+}
+
+/// Whether an error says that a process has ended.
+fn is_gone(error: Errno) -> bool {
+    matches!(error, Errno::NOENT | Errno::SRCH)
 }
 
 /// Changes the label of a process that has just entered a domain. It is stopped, alone, and its children are labelled.
@@ -145,10 +225,16 @@ pub(crate) fn enter(gate: &Gate, pid: u32, sid: Sid) -> Result<()> {
     let Processes::Many(known) = &gate.subjects else { return Err(Errno::PERM) };
     let started = caller::started(&gate.view, pid)?;
     let mut known = lock(known);
-    if known.get(&pid).is_some_and(|process| process.watched && process.started == started) {
+    let watched = |process: &Process| process.watched && process.tenure.started == started;
+    if known.processes.get(&pid).is_some_and(watched) {
         return Err(Errno::PERM);
     }
-    known.insert(pid, Process { sid, started, watched: false });
+    if let Some(tell) = &known.tell {
+        tell();
+    }
+    known.entries += 1;
+    let tenure = Tenure { started, entered: known.entries };
+    known.processes.insert(pid, Process { sid, tenure, watched: false });
     Ok(())
 }
 

@@ -1,5 +1,6 @@
 //! The process object manager: whose label a process has, and what one process may do to another.
 
+mod connection;
 mod exec;
 mod lineage;
 mod others;
@@ -14,6 +15,8 @@ use crate::{
 use rustix::io::{Errno, Result};
 use syscalls::Sysno;
 
+pub use connection::Connector;
+pub(crate) use connection::{PREFIX, sign};
 pub(crate) use lineage::{Processes, label_of};
 
 /// Every process of the sandbox, with its label.

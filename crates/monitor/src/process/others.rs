@@ -176,8 +176,6 @@ pub(super) fn inspect(asker: Asker<'_>) -> Outcome {
 pub(super) fn tune(asker: Asker<'_>) -> Outcome {
     let int = |n| asker.caller.int(n);
     let (pid, requested) = match asker.number {
-        // Only a look at the limits.
-        Sysno::prlimit64 if asker.caller.call.args[2] == 0 => return Ok(Answer::Continue),
         Sysno::prlimit64 => (int(0), perm::process::SETRLIMIT),
         // `which` says that `who` is a process, or else a group or a user.
         Sysno::setpriority if int(0) == libc::PRIO_PROCESS as i32 => {

@@ -1,48 +1,57 @@
 //! A change of policy from its beginning to its receipt.
 
 use super::{
-    ApplyError,
+    ApplyError, end_connection, flight,
     held::{Comparison, Finding, Subject},
     inject::{Call, Injector},
     receipt::{Action, Held, Holder, Manner, Receipt},
-    stop::{self, Stopped},
+    relabel::{changed, relabel},
+    stop::{self, PAUSE, Stopped},
 };
 use crate::{
     caller,
     gate::{Bearing, Gate},
-    label::{Status, file_kind},
     plan::{Plan, Rights},
     process,
-    sys::{memory::sealed_nothing, socket::disconnect, thread::same_descriptors},
+    socket::Endpoints,
+    sys::{memory::sealed_nothing, thread::same_descriptors},
 };
-use flask::FileRule;
-use labelling::{PathRules, stem_dir};
+use labelling::PathRules;
 use rustix::{
-    fs::{FileType, Mode, OFlags},
     io::{Errno, Result},
     process::{Pid, Signal},
 };
 use std::{
-    collections::{BTreeSet, HashMap, HashSet},
+    collections::{BTreeMap, BTreeSet, HashMap},
     os::fd::{AsFd, OwnedFd},
-    path::{Path, PathBuf},
-    sync::{Arc, mpsc::Sender},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+        mpsc::Sender,
+    },
     time::{Duration, Instant},
 };
 use syscalls::Sysno;
 
 /// A call that is made on the program's behalf and takes longer is not waited for.
 const SLOW_CALL: Duration = Duration::from_secs(1);
-/// A process whose threads all wait in the kernel, and that holds what was taken back, is killed after that.
+/// A process that is still in a call that began before is killed after that.
 const LATE: Duration = Duration::from_secs(2);
-/// Files that are looked at for further names of what a new labelling rule is about.
-const MOST_FILES: usize = 100_000;
 
-/// Carries a change out and sends its receipt; then waits for threads that could not be let go yet.
-pub(super) fn run(gate: &Gate, manner: Manner, receipts: &Sender<Outcome>) {
+/// Between two looks at parents that wait for a child by vfork(2).
+const LINGER: Duration = Duration::from_millis(1);
+
+/// Carries a change out and sends its receipt; then waits, until `end`, for threads that could not be let go yet.
+pub(super) fn run(gate: &Gate, manner: Manner, receipts: &Sender<Outcome>, end: &AtomicBool) {
     let began = Instant::now();
     match Change::begin(gate, manner, began) {
-        Ok(change) => change.finish(receipts),
+        Ok(mut change) => {
+            let _ = receipts.send(Ok(change.finish()));
+            while change.stopped.count() > 0 && !end.load(Ordering::Acquire) {
+                std::thread::sleep(LINGER);
+                change.look_into_late(false);
+            }
+        }
         Err(error) => drop(receipts.send(Err(error))),
     }
 }
@@ -59,11 +68,15 @@ struct Change<'a> {
     comparison: Comparison<'a>,
     /// What revoked memory is replaced by.
     nothing: OwnedFd,
-    /// Processes that wait in the kernel and hold something, with what they hold.
-    late: Vec<(Subject, Vec<Finding>)>,
+    /// What processes hold in tables of descriptors of which no thread has stopped.
+    late: BTreeMap<u32, Vec<Finding>>,
+    /// Processes and threads whose calls were being made when nobody could wait for them any longer.
+    stuck: Vec<(u32, u32)>,
     killed: BTreeSet<u32>,
     /// Names of the processes that held something.
     names: HashMap<u32, String>,
+    /// What held before, which takes its time to be dropped.
+    _old: Arc<Bearing>,
 }
 
 impl<'a> Change<'a> {
@@ -84,6 +97,7 @@ impl<'a> Change<'a> {
             return Err(ApplyError::Reads);
         }
         let nothing = sealed_nothing()?;
+        let changed = changed(&old.files, &labels.files);
         let prepared = began.elapsed();
         let began = Instant::now();
         let exact = if plan.same_files(&old.plan) { old.exact } else { Rights::empty() };
@@ -91,7 +105,6 @@ impl<'a> Change<'a> {
         let stuck = gate.passage.close(SLOW_CALL);
         gate.labels.change(rules);
         gate.endpoints.change(&labels);
-        let changed = changed(&old.files, &labels.files);
         gate.bearing.store(Arc::new(Bearing { plan, exact, files: labels.files }));
         gate.paths.forget();
         gate.reset(seqno);
@@ -119,40 +132,75 @@ impl<'a> Change<'a> {
             receipt,
             comparison: Comparison::new(gate),
             nothing,
-            late: Vec::new(),
+            late: BTreeMap::new(),
+            stuck: Vec::new(),
             killed: BTreeSet::new(),
             names: HashMap::new(),
+            _old: old,
         };
         change.end_calls(&stuck);
         Ok(change)
     }
 
     /// Takes back what is held, and lets the sandbox go on.
-    fn finish(mut self, receipts: &Sender<Outcome>) {
+    fn finish(&mut self) -> Receipt {
+        self.look_into_refused();
         let processes = self.stopped.processes();
         self.receipt.processes = processes.len() as u32;
-        self.look_into_refused();
         for (pid, threads) in &processes {
             self.look_into(*pid, threads);
         }
-        let late: BTreeSet<u32> = self.late.iter().map(|(who, _)| who.pid).collect();
-        let early = processes.keys().copied().filter(|pid| !late.contains(pid)).collect();
+        let early = processes.into_keys().filter(|pid| !self.may_hold_more(*pid)).collect();
         self.signal(&early);
         reopen(self.gate);
         self.stopped.release(&early);
-        for (who, findings) in std::mem::take(&mut self.late) {
-            let able = |tid: u32| same_descriptors(tid, who.tid);
-            match self.stopped.wait_for(who.pid, able, LATE) {
-                Some(tid) => self.repair(who, Some(tid), findings),
-                None => self.kill(who.pid, &findings, "it waits in the kernel"),
-            }
-            self.stopped.release(&BTreeSet::from([who.pid]));
+        let until = Instant::now() + LATE;
+        while self.look_into_late(Instant::now() > until) {
+            std::thread::sleep(PAUSE);
         }
+        for (pid, tid) in std::mem::take(&mut self.stuck) {
+            if self.gate.passage.is_inside(tid) {
+                let call = Finding::vague(Held::Call, "a call made on its behalf");
+                self.note(pid, &call, Action::Kept, "it is being made and cannot be stopped");
+            }
+        }
+        Endpoints::relabel(self.gate);
         let kept = |holder: &Holder| holder.action == Action::Kept;
         self.receipt.complete &= !self.receipt.holders.iter().any(kept);
         self.receipt.took = self.began.elapsed();
-        let _ = receipts.send(Ok(std::mem::take(&mut self.receipt)));
-        self.stopped.release_all();
+        std::mem::take(&mut self.receipt)
+    }
+
+    /// Whether a process holds something still, or may be getting it by a call that began before. Who makes a child is
+    /// not held up by it: the child stops at birth, and the thread at the end of the call.
+    fn may_hold_more(&self, pid: u32) -> bool {
+        self.late.contains_key(&pid) || self.stopped.is_late(pid) && !self.stopped.only_forks(pid)
+    }
+
+    /// Looks once more into processes with a call that began before, when it has ended, and lets them go on; also into
+    /// children that such a call made. Those whose call goes on end when time is `over`. Whether somebody is left.
+    fn look_into_late(&mut self, over: bool) -> bool {
+        let mut left = false;
+        self.stopped.look();
+        for (pid, threads) in self.stopped.processes() {
+            if !self.stopped.is_late(pid) {
+                self.late.remove(&pid);
+                self.look_into(pid, &threads);
+            }
+            if self.may_hold_more(pid) && !self.killed.contains(&pid) {
+                if !over {
+                    left = true;
+                    continue;
+                }
+                let call = || vec![Finding::vague(Held::Call, "a call that takes long")];
+                let held = self.late.remove(&pid).unwrap_or_else(call);
+                self.kill(pid, &held, "it waits in the kernel in a call that began before");
+            }
+            let pids = BTreeSet::from([pid]);
+            self.signal(&pids);
+            self.stopped.release(&pids);
+        }
+        left
     }
 
     /// Calls that were decided before and are still being made cannot be taken back: their processes end.
@@ -161,6 +209,7 @@ impl<'a> Change<'a> {
             let Ok(identity) = caller::identity(&self.gate.view, *tid) else { continue };
             let finding = Finding::vague(Held::Call, "a call that takes long");
             self.kill(identity.pid, &[finding], "it was decided before the change");
+            self.stuck.push((identity.pid, *tid));
         }
     }
 
@@ -176,7 +225,7 @@ impl<'a> Change<'a> {
             let able = |tid: &&u32| only || same_descriptors(**tid, who.tid);
             match stopped.iter().find(able) {
                 Some(tid) => self.repair(who, Some(*tid), findings),
-                None => self.late.push((who, findings)),
+                None => self.late.entry(pid).or_default().extend(findings),
             }
         }
     }
@@ -225,7 +274,7 @@ impl<'a> Change<'a> {
         for finding in sockets {
             let ended = finding.socket.as_ref().map_or(Err(Errno::BADF), |socket| {
                 if matches!(finding.held, Held::InFlight(_)) {
-                    empty(socket)
+                    flight::empty(socket.as_fd()).map(|()| Action::ShutDown)
                 } else {
                     end_connection(socket)
                 }
@@ -388,66 +437,4 @@ fn descriptor_flags(injector: &Injector<'_>, findings: &[Finding]) -> Vec<u64> {
         if closed_on_exec { libc::O_CLOEXEC as u64 } else { 0 }
     };
     findings.iter().map(flags).collect()
-}
-
-/// Throws away what a socket would receive.
-fn empty(socket: &OwnedFd) -> Result<Action> {
-    super::flight::empty(socket.as_fd()).map(|()| Action::ShutDown)
-}
-
-/// Ends a connection; a stream of TCP by a reset.
-fn end_connection(socket: &OwnedFd) -> Result<Action> {
-    use rustix::net::{AddressFamily, sockopt};
-    let is_unix = sockopt::socket_domain(socket)? == AddressFamily::UNIX;
-    if is_unix {
-        return empty(socket);
-    }
-    if sockopt::socket_type(socket)? == rustix::net::SocketType::STREAM {
-        disconnect(socket.as_fd())?;
-        return Ok(Action::Reset);
-    }
-    // Wakes whoever waits for a datagram.
-    let _ = rustix::net::shutdown(socket, rustix::net::Shutdown::Both);
-    disconnect(socket.as_fd())?;
-    Ok(Action::ShutDown)
-}
-
-/// Where the files lie that one list of rules speaks of and the other does not, or otherwise.
-fn changed(old: &[FileRule], new: &[FileRule]) -> Vec<PathBuf> {
-    let key = |rule: &FileRule| (rule.path.clone(), rule.sid);
-    let [old, new] = [old, new].map(|rules| rules.iter().map(key).collect::<HashSet<_>>());
-    let mut stems: Vec<_> =
-        old.symmetric_difference(&new).map(|(path, _)| stem_dir(path)).collect();
-    stems.sort();
-    stems.dedup_by(|inner, outer| inner.starts_with(outer));
-    stems
-}
-
-/// Labels anew the files below `stems` whose rule has changed, also those that nobody opens again: a file has the new
-/// label by all its names, and is known by its number. Whether all were found.
-fn relabel(gate: &Gate, stems: &[PathBuf]) -> bool {
-    let mut left = MOST_FILES;
-    stems.iter().all(|stem| relabel_below(gate, stem, &mut left))
-}
-
-fn relabel_below(gate: &Gate, at: &Path, left: &mut usize) -> bool {
-    if *left == 0 {
-        return false;
-    }
-    *left -= 1;
-    let Ok(stat) = rustix::fs::lstat(at) else { return true };
-    let kind = FileType::from_raw_mode(stat.st_mode);
-    if gate.labels.has_changed(at, file_kind(kind)) {
-        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let opened = rustix::fs::open(at, flags, Mode::empty());
-        if let Ok(status) = opened.and_then(|file| Status::of(file.as_fd())) {
-            gate.labels.relabel(&status, at, kind != FileType::Directory && stat.st_nlink > 1);
-        }
-    }
-    // What the kernel makes up as it is looked at has one name and no end.
-    if kind != FileType::Directory || at == Path::new("/proc") {
-        return true;
-    }
-    let Ok(entries) = std::fs::read_dir(at) else { return true };
-    entries.flatten().all(|entry| relabel_below(gate, &entry.path(), left))
 }

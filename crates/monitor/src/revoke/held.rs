@@ -8,7 +8,7 @@ use crate::{
     label::{Label, Status},
     sys::thread::same_descriptors,
 };
-use flask::{AccessVector, Class, Question, Sid, perm};
+use flask::{AccessVector, Class, Decision, Question, Sid, perm};
 use rustix::{
     fs::{AtFlags, FileType, Mode, OFlags},
     io::{Errno, Result},
@@ -102,16 +102,23 @@ impl<'a> Comparison<'a> {
         lost
     }
 
+    /// What `ssid` may not do to an object that is labelled `now`.
+    pub(super) fn denied(&self, ssid: Option<Sid>, now: Sid, tclass: Class) -> AccessVector {
+        let bearing = self.gate.bearing.load();
+        let ssids = ssid.as_ref().map_or(bearing.plan.domains.as_slice(), std::slice::from_ref);
+        let denied = |ssid: &Sid| AccessVector::ALL.missing_from(self.granted(*ssid, now, tclass));
+        ssids.iter().map(denied).fold(AccessVector::NONE, |all, denied| all | denied)
+    }
+
     /// Who cannot say what was granted before says everything.
     fn lost_by(&self, ssid: Sid, (before, now): (Sid, Sid), tclass: Class) -> AccessVector {
-        let server = &self.gate.server;
-        let granted = |decision: flask::Decision| {
-            if decision.permissive { AccessVector::ALL } else { decision.allowed }
-        };
-        let before = server.compute_av_before(Question { ssid, tsid: before, tclass });
-        let now = server.compute_av(Question { ssid, tsid: now, tclass });
-        let now = now.map_or(AccessVector::NONE, granted);
-        before.map_or(AccessVector::ALL, granted).missing_from(now)
+        let before = self.gate.server.compute_av_before(Question { ssid, tsid: before, tclass });
+        before.map_or(AccessVector::ALL, granted).missing_from(self.granted(ssid, now, tclass))
+    }
+
+    fn granted(&self, ssid: Sid, tsid: Sid, tclass: Class) -> AccessVector {
+        let decision = self.gate.server.compute_av(Question { ssid, tsid, tclass });
+        decision.map_or(AccessVector::NONE, granted)
     }
 
     pub(super) fn lost_file(&self, ssid: Option<Sid>, label: &Label, class: Class) -> AccessVector {
@@ -125,7 +132,7 @@ impl<'a> Comparison<'a> {
         ssid: Option<Sid>,
     ) -> Result<Vec<(Subject, Vec<Finding>)>> {
         let mut all = Vec::new();
-        for tid in self.tables(pid) {
+        for tid in self.tables(pid)? {
             let who = Subject { pid, tid, ssid };
             let held = self.descriptors(who).and_then(|mut findings| {
                 if all.is_empty() {
@@ -144,15 +151,15 @@ impl<'a> Comparison<'a> {
     }
 
     /// Of the threads of a process that have not ended, one for each table of descriptors.
-    fn tables(&self, pid: u32) -> Vec<u32> {
+    fn tables(&self, pid: u32) -> Result<Vec<u32>> {
         let mut tables: Vec<u32> = Vec::new();
-        for tid in self.gate.view.threads(pid).unwrap_or_default() {
+        for tid in self.gate.view.threads(pid)? {
             let known = || tables.iter().any(|other| same_descriptors(*other, tid));
             if is_alive(self.gate, tid) && !known() {
                 tables.push(tid);
             }
         }
-        tables
+        Ok(tables)
     }
 
     /// What lies in the table of descriptors that a thread uses.
@@ -167,31 +174,47 @@ impl<'a> Comparison<'a> {
             let Some(fd) = entry.file_name().to_str().ok().and_then(|it| it.parse().ok()) else {
                 continue;
             };
-            // Closed meanwhile, by a thread that has not stopped.
-            let Ok(status) = Status::at(&table, entry.file_name()) else { continue };
-            match status.kind {
-                FileType::Socket => findings.extend(self.socket(who, fd)),
-                FileType::Unknown => findings.extend(self.watches(who, fd)),
-                _ => findings.extend(self.file(who, fd, &status, &table)),
+            let found = Status::at(&table, entry.file_name()).and_then(|status| {
+                Ok(match status.kind {
+                    FileType::Socket => self.socket(who, fd, status.number)?,
+                    FileType::Unknown => self.watches(who, fd)?,
+                    _ => self.file(who, fd, &status, &table)?.into_iter().collect(),
+                })
+            });
+            match found {
+                Ok(found) => findings.extend(found),
+                // Closed meanwhile, by a thread that has not stopped.
+                Err(Errno::NOENT) => {}
+                Err(error) => {
+                    let why = format!("a file that cannot be looked at: {error}");
+                    findings.push(Finding::vague(Held::Descriptor(fd), why));
+                }
             }
         }
         Ok(findings)
     }
 
-    fn file(&self, who: Subject, fd: i32, status: &Status, table: &OwnedFd) -> Option<Finding> {
+    fn file(
+        &self,
+        who: Subject,
+        fd: i32,
+        status: &Status,
+        table: &OwnedFd,
+    ) -> Result<Option<Finding>> {
         let number = fd.to_string();
         let class = class_of(status.kind);
         let path = || {
             let link = rustix::fs::readlinkat(table, number.as_str(), Vec::new())?;
             place(link.as_bytes()).ok_or(Errno::NOENT)
         };
-        let label = self.gate.labels.of_file(status, path).ok()?;
+        // What never had a name is no object of policy, and ends here with `ENOENT`.
+        let label = self.gate.labels.of_file(status, path)?;
         let lost = self.lost_file(who.ssid, &label, class);
         if (lost & USES).is_empty() {
-            return None;
+            return Ok(None);
         }
         // The permissions of the link say what the descriptor is open for; none, if only to be looked at.
-        let link = rustix::fs::statat(table, number.as_str(), AtFlags::SYMLINK_NOFOLLOW).ok()?;
+        let link = rustix::fs::statat(table, number.as_str(), AtFlags::SYMLINK_NOFOLLOW)?;
         let mut used = AccessVector::NONE;
         if link.st_mode & 0o400 != 0 {
             used |= perm::file::READ;
@@ -201,7 +224,7 @@ impl<'a> Comparison<'a> {
         }
         let lost = lost & used;
         let object = || path().unwrap_or_default().to_string_lossy().into_owned();
-        (!lost.is_empty()).then(|| Finding::new(Held::Descriptor(fd), object(), class, lost))
+        Ok((!lost.is_empty()).then(|| Finding::new(Held::Descriptor(fd), object(), class, lost)))
     }
 
     /// How a descriptor writes, where that makes a difference.
@@ -215,8 +238,8 @@ impl<'a> Comparison<'a> {
     }
 
     /// The watches of an inotify descriptor; nothing for others without a kind.
-    fn watches(&self, who: Subject, fd: i32) -> Vec<Finding> {
-        let Ok(info) = self.info(who, fd) else { return Vec::new() };
+    fn watches(&self, who: Subject, fd: i32) -> Result<Vec<Finding>> {
+        let info = self.info(who, fd)?;
         let watch = |line: &str| {
             let word = |name: &str| {
                 let mut words = line.strip_prefix("inotify ")?.split_whitespace();
@@ -235,7 +258,7 @@ impl<'a> Comparison<'a> {
             (!lost.is_empty())
                 .then(|| Finding::new(Held::Watch(fd, number), object, Class::File, lost))
         };
-        info.text.lines().filter_map(watch).collect()
+        Ok(info.text.lines().filter_map(watch).collect())
     }
 
     pub(super) fn info(&self, who: Subject, fd: i32) -> Result<Info> {
@@ -251,6 +274,10 @@ impl<'a> Comparison<'a> {
 pub(super) struct Info {
     pub(super) flags: OFlags,
     pub(super) text: String,
+}
+
+fn granted(decision: Decision) -> AccessVector {
+    if decision.permissive { AccessVector::ALL } else { decision.allowed }
 }
 
 /// Where a file lies, or lay when it was deleted; `None` for what never had a name: pipes, sockets, memory.

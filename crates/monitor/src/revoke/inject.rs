@@ -167,7 +167,7 @@ impl<'a> Injector<'a> {
                 Some(State::AtCall) => return Ok(()),
                 Some(State::Gone) => return Err(Errno::SRCH),
                 // Stopped for another reason, which is none of ours; signals are blocked.
-                Some(State::Stopped { .. }) => ptrace::go_on_to_call(self.tid)?,
+                Some(State::Stopped { .. } | State::Forked) => ptrace::go_on_to_call(self.tid)?,
                 None if Instant::now() > until => return Err(Errno::TIMEDOUT),
                 None if turns > 2000 => std::thread::sleep(Duration::from_micros(20)),
                 None => std::thread::yield_now(),

@@ -7,14 +7,27 @@ mod held;
 mod inject;
 mod maps;
 mod receipt;
+mod relabel;
 mod sockets;
 mod stop;
+mod table;
 
-use crate::gate::Gate;
+use crate::{gate::Gate, sys::socket::disconnect};
 use flask::Unreachable;
 pub use receipt::{Action, Held, Holder, Manner, Receipt};
-use rustix::io::Errno;
-use std::sync::{Arc, PoisonError, mpsc};
+use rustix::{
+    io::{Errno, Result as IoResult},
+    net::{AddressFamily, Shutdown, SocketType, shutdown, sockopt},
+};
+use std::{
+    os::fd::{AsFd, OwnedFd},
+    sync::{
+        Arc, PoisonError,
+        atomic::{AtomicBool, Ordering},
+        mpsc,
+    },
+    thread::JoinHandle,
+};
 
 /// Why a change did not reach a run.
 #[derive(Debug, thiserror::Error)]
@@ -42,6 +55,21 @@ pub enum ApplyError {
     System(#[from] Errno),
 }
 
+/// The thread of a change, which may still hold threads of the sandbox that could not be let go.
+#[derive(Debug)]
+pub(crate) struct Lingering {
+    thread: JoinHandle<()>,
+    end: Arc<AtomicBool>,
+}
+
+impl Lingering {
+    /// Lets them go: only the end of the thread that holds them does so.
+    fn end(self) {
+        self.end.store(true, Ordering::Release);
+        let _ = self.thread.join();
+    }
+}
+
 /// A hold on a running sandbox.
 #[derive(Clone)]
 pub struct Control(Arc<Gate>);
@@ -64,6 +92,10 @@ impl Control {
         Self(gate)
     }
 
+    pub(crate) fn gate(&self) -> &Gate {
+        &self.0
+    }
+
     /// Makes the policy that the security server has now hold here, for everything that is held already, too. Returns
     /// when the change is complete, or when it is known that it will not be.
     ///
@@ -73,18 +105,20 @@ impl Control {
     ///
     /// [`ApplyError`]; then the caller goes back to the policy before, and applies that, or ends the run.
     pub fn apply(&self, manner: Manner) -> Result<Receipt, ApplyError> {
-        let gate = Arc::clone(&self.0);
-        if gate.off {
+        if self.0.off {
             return Ok(Receipt { complete: true, ..Receipt::default() });
         }
+        let mut last = self.0.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(last) = last.take() {
+            last.end();
+        }
         let (receipts, receipt) = mpsc::channel();
-        let change = move || {
-            let one_at_a_time = gate.changing.lock().unwrap_or_else(PoisonError::into_inner);
-            change::run(&gate, manner, &receipts);
-            drop(one_at_a_time);
-        };
+        let end = Arc::new(AtomicBool::new(false));
+        let (gate, ended) = (Arc::clone(&self.0), Arc::clone(&end));
+        let change = move || change::run(&gate, manner, &receipts, &ended);
         let thread = std::thread::Builder::new().name("change".into());
-        thread.spawn(change).map_err(|_| Errno::AGAIN)?;
+        let thread = thread.spawn(change).map_err(|_| Errno::AGAIN)?;
+        *last = Some(Lingering { thread, end });
         receipt.recv().unwrap_or(Err(ApplyError::System(Errno::CANCELED)))
     }
 
@@ -122,4 +156,20 @@ impl Control {
     pub fn denials(&self) -> (Vec<crate::Record>, u64) {
         self.0.audit.denials()
     }
+}
+
+/// Ends a connection; a stream of TCP by a reset.
+pub(crate) fn end_connection(socket: &OwnedFd) -> IoResult<Action> {
+    if sockopt::socket_domain(socket)? == AddressFamily::UNIX {
+        flight::empty(socket.as_fd())?;
+        return Ok(Action::ShutDown);
+    }
+    if sockopt::socket_type(socket)? == SocketType::STREAM {
+        disconnect(socket.as_fd())?;
+        return Ok(Action::Reset);
+    }
+    // Wakes whoever waits for a datagram.
+    let _ = shutdown(socket, Shutdown::Both);
+    disconnect(socket.as_fd())?;
+    Ok(Action::ShutDown)
 }

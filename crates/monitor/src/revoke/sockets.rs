@@ -4,6 +4,7 @@ use super::{
     flight,
     held::{Comparison, Finding, Subject, USES, place},
     receipt::Held,
+    table,
 };
 use crate::{
     caller::{path_of, read_text},
@@ -14,13 +15,13 @@ use crate::{
 };
 use flask::{AccessVector, Class, InitialSid, perm};
 use rustix::{
-    fs::FileType,
+    fs::{FileType, OFlags},
     io::{Errno, Result},
-    net::{SocketAddrAny, SocketAddrUnix, getpeername, getsockname},
+    net::{SocketAddrUnix, getpeername, getsockname},
     process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open},
 };
 use std::{
-    net::SocketAddr,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
     os::{
         fd::{AsFd, AsRawFd, OwnedFd},
         unix::ffi::OsStrExt,
@@ -28,26 +29,22 @@ use std::{
 };
 
 impl Comparison<'_> {
-    pub(super) fn socket(&self, who: Subject, fd: i32) -> Vec<Finding> {
-        self.look_at_socket(who, fd).unwrap_or_else(|error| {
-            let why = format!("a socket that cannot be looked at: {error}");
-            vec![Finding::vague(Held::Connection(fd), why)]
-        })
-    }
-
-    fn look_at_socket(&self, who: Subject, fd: i32) -> Result<Vec<Finding>> {
-        let pid = Pid::from_raw(who.pid as i32).ok_or(Errno::SRCH)?;
-        let pidfd = pidfd_open(pid, PidfdFlags::empty())?;
-        let socket = pidfd_getfd(&pidfd, fd, PidfdGetfdFlags::empty())?;
+    pub(super) fn socket(&self, who: Subject, fd: i32, inode: u64) -> Result<Vec<Finding>> {
+        let socket = descriptor(who, fd)?;
+        let stat = rustix::fs::fstat(&socket)?;
+        if stat.st_ino != inode {
+            // Of a table that only this thread uses, which an old kernel does not let others at.
+            return Err(Errno::OPNOTSUPP);
+        }
         let number = |name| option(socket.as_fd(), name);
         let family = number(libc::SO_DOMAIN)?;
         let class = socket_class(family, number(libc::SO_TYPE)?, number(libc::SO_PROTOCOL)?);
         let mut findings = Vec::new();
         let found = match family {
-            libc::AF_INET | libc::AF_INET6 => self.internet(who, fd, class, &socket),
+            libc::AF_INET | libc::AF_INET6 => self.internet(who, fd, class, &socket)?,
             libc::AF_UNIX => {
-                findings.extend(self.in_flight(who, fd, &socket));
-                self.unix(who, fd, class, &socket)
+                findings.extend(self.in_flight(who, fd, &socket)?);
+                self.unix(who, fd, class, &socket)?
             }
             _ => {
                 let own = who.ssid.unwrap_or(InitialSid::Init.into());
@@ -60,68 +57,123 @@ impl Comparison<'_> {
         Ok(findings)
     }
 
-    fn internet(&self, who: Subject, fd: i32, class: Class, socket: &OwnedFd) -> Option<Finding> {
-        let ip = |address: SocketAddrAny| SocketAddr::try_from(address).ok();
-        let own = getsockname(socket).ok().and_then(ip);
-        let peer = getpeername(socket).ok().flatten().and_then(ip);
-        let uses = perm::endpoint::NAME_CONNECT | perm::endpoint::SENDTO;
-        if let Some(peer) = peer
-            && let Some(lost) = self.lost_endpoint(who, class, peer, uses)
-        {
-            return Some(Finding::new(
-                Held::Connection(fd),
-                peer.to_string(),
-                Class::Endpoint,
-                lost,
-            ));
+    fn internet(
+        &self,
+        who: Subject,
+        fd: i32,
+        class: Class,
+        socket: &OwnedFd,
+    ) -> Result<Option<Finding>> {
+        let own = SocketAddr::try_from(getsockname(socket)?)?;
+        let peer = match getpeername(socket) {
+            Ok(peer) => peer.map(SocketAddr::try_from).transpose()?,
+            Err(Errno::NOTCONN) => self.connecting_to(who, class, own, socket)?,
+            Err(error) => return Err(error),
+        };
+        let found = |held: Held, address: SocketAddr, lost: AccessVector| {
+            let object = address.to_string();
+            (!lost.is_empty()).then(|| Finding::new(held, object, Class::Endpoint, lost))
+        };
+        if let Some(peer) = peer {
+            let uses = perm::endpoint::NAME_CONNECT | perm::endpoint::SENDTO;
+            let lost = self.lost_endpoint(who, class, &[peer.ip()], peer.port()) & uses;
+            if let Some(found) = found(Held::Connection(fd), peer, lost) {
+                return Ok(Some(found));
+            }
         }
-        let lost = self.lost_endpoint(who, class, own?, perm::endpoint::NAME_BIND)?;
+        // What was accepted has the address that its peer asked for, and the kernel may have chosen the port.
+        let ips = [own.ip(), Ipv4Addr::UNSPECIFIED.into(), Ipv6Addr::UNSPECIFIED.into()];
+        let lost = self.lost_endpoint(who, class, &ips, own.port())
+            | self.lost_decided(who, class, &ips, 0).unwrap_or(AccessVector::NONE);
         let held = if peer.is_some() { Held::Connection(fd) } else { Held::Listener(fd) };
-        Some(Finding::new(held, own?.to_string(), Class::Endpoint, lost))
+        Ok(found(held, own, lost & perm::endpoint::NAME_BIND))
     }
 
-    /// What was taken back at an address that had been decided; `None` for nothing.
-    fn lost_endpoint(
+    /// The peer of a stream that is on its way to it.
+    fn connecting_to(
         &self,
         who: Subject,
         class: Class,
-        address: SocketAddr,
-        uses: AccessVector,
-    ) -> Option<AccessVector> {
-        let before = self.gate.endpoints.decided(class, address)?;
-        let ip = address.ip().to_canonical();
-        let now = endpoint_label(self.gate, class, ip, address.port()).ok()?;
-        let lost = self.lost(who.ssid, (before, now), Class::Endpoint) & uses;
-        (!lost.is_empty()).then_some(lost)
+        own: SocketAddr,
+        socket: &OwnedFd,
+    ) -> Result<Option<SocketAddr>> {
+        let listens = option(socket.as_fd(), libc::SO_ACCEPTCONN)? != 0;
+        if class != Class::TcpSocket || own.port() == 0 || listens {
+            return Ok(None);
+        }
+        table::peer(&self.gate.view, who.tid, rustix::fs::fstat(socket)?.st_ino)
     }
 
-    fn unix(&self, who: Subject, fd: i32, class: Class, socket: &OwnedFd) -> Option<Finding> {
-        let peer = SocketAddrUnix::try_from(getpeername(socket).ok()??).ok()?;
-        let lost = self.lost(who.ssid, unix_label(self.gate, &peer)?, class);
+    /// What was taken back at any of the addresses. If it is forgotten whether they were decided, what all of them deny.
+    fn lost_endpoint(&self, who: Subject, class: Class, ips: &[IpAddr], port: u16) -> AccessVector {
+        let denied_at = |ip: &IpAddr| {
+            let now = endpoint_label(self.gate, class, ip.to_canonical(), port);
+            let denied = |now| self.denied(who.ssid, now, Class::Endpoint);
+            now.map_or(AccessVector::ALL, denied)
+        };
+        match self.lost_decided(who, class, ips, port) {
+            Some(lost) => lost,
+            None if self.gate.endpoints.has_forgotten() => {
+                ips.iter().map(denied_at).fold(AccessVector::ALL, |all, denied| all & denied)
+            }
+            None => AccessVector::NONE,
+        }
+    }
+
+    /// What was taken back at those of the addresses that were decided; `None` if none was.
+    fn lost_decided(
+        &self,
+        who: Subject,
+        class: Class,
+        ips: &[IpAddr],
+        port: u16,
+    ) -> Option<AccessVector> {
+        let lost_at = |ip: &IpAddr| {
+            let before = self.gate.endpoints.label_before(class, ip.to_canonical(), port)?;
+            let now = endpoint_label(self.gate, class, ip.to_canonical(), port);
+            let lost = |now| self.lost(who.ssid, (before, now), Class::Endpoint);
+            Some(now.map_or(AccessVector::ALL, lost))
+        };
+        ips.iter().filter_map(lost_at).reduce(|all, lost| all | lost)
+    }
+
+    fn unix(
+        &self,
+        who: Subject,
+        fd: i32,
+        class: Class,
+        socket: &OwnedFd,
+    ) -> Result<Option<Finding>> {
+        let peer = match getpeername(socket) {
+            Ok(Some(peer)) => SocketAddrUnix::try_from(peer)?,
+            Ok(None) | Err(Errno::NOTCONN) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let Some(labels) = unix_label(self.gate, &peer) else { return Ok(None) };
+        let lost = self.lost(who.ssid, labels, class);
         // The bit of `connectto` is that of `sendto`: the one permission that is asked for on the name of a peer.
         let lost = lost & perm::unix_stream_socket::CONNECTTO;
         let name = peer.path_bytes().or(peer.abstract_name()).unwrap_or_default();
         let object = format!("unix:{}", String::from_utf8_lossy(name).trim_end_matches('\0'));
-        (!lost.is_empty()).then(|| Finding::new(Held::Connection(fd), object, class, lost))
+        Ok((!lost.is_empty()).then(|| Finding::new(Held::Connection(fd), object, class, lost)))
     }
 
     /// Descriptors that somebody has sent and nobody has received: only the socket as a whole can be emptied.
-    fn in_flight(&self, who: Subject, fd: i32, socket: &OwnedFd) -> Option<Finding> {
-        let info = self.info(who, fd).ok()?;
-        let count = info.text.lines().find_map(|line| line.strip_prefix("scm_fds:"))?;
-        if count.trim() == "0" {
-            return None;
+    fn in_flight(&self, who: Subject, fd: i32, socket: &OwnedFd) -> Result<Option<Finding>> {
+        let count = in_flight(&self.info(who, fd)?.text);
+        if count == Some(0) {
+            return Ok(None);
         }
         let peeked = flight::peek(socket.as_fd());
-        let complete = peeked.complete && count.trim().parse() == Ok(peeked.descriptors.len());
+        let seen = peeked.descriptors.len();
+        let complete = peeked.complete && count.is_none_or(|count| count == seen);
         let lost = |fd: &OwnedFd| self.is_lost(who, fd);
         if complete && !peeked.descriptors.iter().any(lost) {
-            return None;
+            return Ok(None);
         }
-        let object = format!("{} descriptors in flight", count.trim());
-        let socket = socket.try_clone().ok();
+        let object = format!("{} descriptors in flight", count.unwrap_or(seen));
         let finding = Finding::vague(Held::InFlight(fd), object);
-        Some(Finding { socket, ..finding })
+        Ok(Some(Finding { socket: Some(socket.try_clone().map_err(|_| Errno::MFILE)?), ..finding }))
     }
 
     /// Whether a descriptor of the monitor's own is one that `who` would lose. What it is opened for is not looked at.
@@ -144,13 +196,31 @@ impl Comparison<'_> {
         let family = number(libc::SO_DOMAIN)?;
         let class = socket_class(family, number(libc::SO_TYPE)?, number(libc::SO_PROTOCOL)?);
         let own = format!("self/fdinfo/{}", socket.as_raw_fd());
-        let info = read_text(&self.gate.view, &own)?;
-        let holds = info.lines().any(|line| line.starts_with("scm_fds:") && !line.ends_with("\t0"));
-        Ok(holds
-            || match family {
-                libc::AF_INET | libc::AF_INET6 => self.internet(who, -1, class, socket).is_some(),
-                libc::AF_UNIX => self.unix(who, -1, class, socket).is_some(),
-                _ => false,
-            })
+        let holds = || read_text(&self.gate.view, &own).map(|info| in_flight(&info) != Some(0));
+        match family {
+            libc::AF_INET | libc::AF_INET6 => {
+                self.internet(who, -1, class, socket).map(|found| found.is_some())
+            }
+            libc::AF_UNIX => Ok(holds()? || self.unix(who, -1, class, socket)?.is_some()),
+            _ => Ok(false),
+        }
     }
+}
+
+/// How many descriptors are in flight to a socket, as its `fdinfo` says; old kernels do not.
+fn in_flight(info: &str) -> Option<usize> {
+    info.lines().find_map(|line| line.strip_prefix("scm_fds:")?.trim().parse().ok())
+}
+
+/// A duplicate of a descriptor, from the table that the subject uses.
+fn descriptor(who: Subject, fd: i32) -> Result<OwnedFd> {
+    // `PIDFD_THREAD` of `linux/pidfd.h`: of this very thread.
+    let thread = PidfdFlags::from_bits_retain(OFlags::EXCL.bits());
+    let id = |id: u32| Pid::from_raw(id as i32).ok_or(Errno::SRCH);
+    let pidfd = match pidfd_open(id(who.tid)?, thread) {
+        // Not before Linux 6.9.
+        Err(Errno::INVAL) => pidfd_open(id(who.pid)?, PidfdFlags::empty())?,
+        pidfd => pidfd?,
+    };
+    pidfd_getfd(&pidfd, fd, PidfdGetfdFlags::empty())
 }

@@ -2,7 +2,7 @@
 
 use crate::{
     caller,
-    gate::Gate,
+    gate::{Gate, none_if_gone},
     sys::ptrace::{self, Registers, State},
 };
 use rustix::io::{Errno, Result};
@@ -10,13 +10,16 @@ use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     time::{Duration, Instant},
 };
+use syscalls::Sysno;
 
 /// What makes the kernel make a call anew, whatever signal was due (`ERESTARTNOINTR` of `linux/errno.h`).
 const RESTART: i32 = 513;
 /// A thread that has not stopped by then waits in the kernel for something else: the parent of a vfork, a slow disk.
 const PATIENCE: Duration = Duration::from_millis(50);
+/// So often is looked without a pause: a thread that does not run stops within microseconds.
+const TURNS: u32 = 200;
 /// Between two looks at threads that do not stop at once.
-const PAUSE: Duration = Duration::from_micros(50);
+pub(super) const PAUSE: Duration = Duration::from_micros(50);
 
 /// The threads of the sandbox, held by the calling thread. Dropped, they go on.
 pub(super) struct Stopped<'a> {
@@ -49,15 +52,17 @@ impl<'a> Stopped<'a> {
     fn seize_new(&mut self) -> Result<bool> {
         let mut any = false;
         for pid in self.gate.view.inside()? {
-            let Ok(tids) = self.gate.view.threads(pid) else { continue };
-            for tid in tids {
+            for tid in self.gate.view.threads(pid)? {
                 if self.threads.contains_key(&tid) || self.refused.contains(&pid) {
                     continue;
                 }
                 match ptrace::seize(tid) {
                     Ok(()) => {
-                        self.threads.insert(tid, Thread { pid, signal: None, before: None });
+                        self.hold(pid, tid, None);
                         any = true;
+                    }
+                    Err(Errno::PERM) if self.is_ours(tid) => {
+                        self.hold(pid, tid, None);
                     }
                     Err(Errno::PERM) if is_alive(self.gate, tid) => {
                         self.refused.insert(pid);
@@ -69,6 +74,21 @@ impl<'a> Stopped<'a> {
         Ok(any)
     }
 
+    fn hold(&mut self, pid: u32, tid: u32, signal: Option<i32>) {
+        self.threads.insert(tid, Thread { pid, signal, before: None });
+    }
+
+    /// Whether a thread was seized at birth.
+    fn is_ours(&self, tid: u32) -> bool {
+        let status = caller::read_text(&self.gate.view, &format!("{tid}/status"));
+        let own = rustix::thread::gettid().as_raw_pid().to_string();
+        let tracer = |text: &str| {
+            let mut fields = text.lines().filter_map(|line| line.strip_prefix("TracerPid:"));
+            fields.any(|tracer| tracer.trim() == own)
+        };
+        status.is_ok_and(|text| tracer(&text))
+    }
+
     fn wait_for_all(&mut self, patience: Duration) {
         let until = Instant::now() + patience;
         let mut turns = 0;
@@ -77,7 +97,7 @@ impl<'a> Stopped<'a> {
             if Instant::now() > until {
                 break;
             }
-            if turns > 20 {
+            if turns > TURNS {
                 std::thread::sleep(PAUSE);
             } else {
                 std::thread::yield_now();
@@ -85,8 +105,8 @@ impl<'a> Stopped<'a> {
         }
     }
 
-    /// Notes who has stopped; whether somebody has not.
-    fn look(&mut self) -> bool {
+    /// Notes who has stopped, and who was born; whether somebody has not stopped.
+    pub(super) fn look(&mut self) -> bool {
         for call in self.gate.passage.held() {
             // Not seized yet, it would see the errno: it comes back when it is.
             if self.threads.contains_key(&call.tid) {
@@ -97,19 +117,43 @@ impl<'a> Stopped<'a> {
             }
         }
         self.gate.waits.repeat(|tid| self.threads.contains_key(&tid));
-        let mut waiting = false;
-        self.threads.retain(|tid, thread| {
-            if thread.signal.is_none() {
-                match ptrace::poll(*tid) {
-                    None => waiting = true,
-                    Some(State::Gone) => return false,
-                    Some(State::Stopped { signal }) => thread.signal = Some(signal),
-                    Some(State::AtCall) => thread.signal = Some(0),
-                }
+        while let Some((tid, state)) = ptrace::poll_any() {
+            self.note(tid, state);
+        }
+        // One that has gone because another thread of its process executed a program is not heard of otherwise.
+        let late: Vec<u32> = self.late().map(|(tid, _)| tid).collect();
+        for tid in &late {
+            if let Some(state) = ptrace::poll(*tid) {
+                self.note(*tid, state);
             }
-            true
-        });
-        waiting
+        }
+        self.late().next().is_some()
+    }
+
+    fn note(&mut self, tid: u32, state: State) {
+        let signal = match state {
+            State::Gone => {
+                self.threads.remove(&tid);
+                return;
+            }
+            State::Stopped { signal } => Some(signal),
+            State::AtCall => Some(0),
+            // On its way to the program, before which it stops.
+            State::Forked => ptrace::go_on(tid).map_or(Some(0), |()| None),
+        };
+        if let Some(thread) = self.threads.get_mut(&tid) {
+            thread.signal = signal;
+        } else {
+            // One that a thread was making when it was seized.
+            let pid = caller::identity(&self.gate.view, tid).map_or(tid, |it| it.pid);
+            self.hold(pid, tid, signal);
+        }
+    }
+
+    /// The threads that have not stopped: they are in calls that began before.
+    fn late(&self) -> impl Iterator<Item = (u32, &Thread)> {
+        let all = self.threads.iter().map(|(tid, thread)| (*tid, thread));
+        all.filter(|(_, thread)| thread.signal.is_none())
     }
 
     /// How many threads are held.
@@ -127,27 +171,6 @@ impl<'a> Stopped<'a> {
             }
         }
         processes
-    }
-
-    /// Waits until one of the threads of `pid` has stopped that are `able` to do what is to be done.
-    pub(super) fn wait_for(
-        &mut self,
-        pid: u32,
-        able: impl Fn(u32) -> bool,
-        patience: Duration,
-    ) -> Option<u32> {
-        let until = Instant::now() + patience;
-        loop {
-            self.look();
-            let own = self.threads.iter().filter(|(tid, it)| it.pid == pid && able(**tid));
-            if let Some((tid, _)) = own.clone().find(|(_, thread)| thread.signal.is_some()) {
-                return Some(*tid);
-            }
-            if own.count() == 0 || Instant::now() > until {
-                return None;
-            }
-            std::thread::sleep(PAUSE);
-        }
     }
 
     /// Makes ready to make calls in the place of a stopped thread; where a `syscall` instruction lies.
@@ -182,17 +205,20 @@ impl<'a> Stopped<'a> {
         }
     }
 
-    /// Lets all go on; those that have not stopped, when they do.
-    pub(super) fn release_all(mut self) {
-        loop {
-            let waiting = self.look();
-            let all = self.threads.values().map(|thread| thread.pid).collect();
-            self.release(&all);
-            if !waiting {
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(1));
-        }
+    /// Whether a thread of `pid` has not stopped.
+    pub(super) fn is_late(&self, pid: u32) -> bool {
+        self.late().any(|(_, thread)| thread.pid == pid)
+    }
+
+    /// Whether the late threads of `pid` do nothing but make children: these are seized at birth, and the parent by
+    /// vfork(2) of one waits for it.
+    pub(super) fn only_forks(&self, pid: u32) -> bool {
+        self.late().filter(|(_, thread)| thread.pid == pid).all(|(tid, _)| {
+            let text = caller::read_text(&self.gate.view, &format!("{tid}/syscall"));
+            let number = text.ok().and_then(|text| text.split_whitespace().next()?.parse().ok());
+            let forks = [Sysno::fork, Sysno::vfork, Sysno::clone, Sysno::clone3].map(|it| it.id());
+            number.is_some_and(|number: i32| forks.contains(&number))
+        })
     }
 }
 
@@ -212,7 +238,7 @@ fn give_back(tid: u32, registers: &Registers, mask: u64) {
         match ptrace::poll(tid) {
             None => std::thread::yield_now(),
             Some(State::Gone) => return,
-            Some(State::AtCall) => {
+            Some(State::AtCall | State::Forked) => {
                 let _ = ptrace::go_on(tid);
             }
             Some(State::Stopped { signal }) => return let_go(tid, signal),
@@ -228,14 +254,16 @@ fn let_go(tid: u32, signal: i32) {
     }
 }
 
-/// Whether a process has a thread that has not ended.
+/// Whether a process has a thread that has not ended; yes when in doubt.
 pub(super) fn lives(gate: &Gate, pid: u32) -> bool {
-    gate.view.threads(pid).unwrap_or_default().into_iter().any(|tid| is_alive(gate, tid))
+    let threads = gate.view.threads(pid);
+    threads.map_or(true, |tids| tids.into_iter().any(|tid| is_alive(gate, tid)))
 }
 
-/// Whether a thread has not ended.
+/// Whether a thread has not ended; yes when in doubt.
 pub(super) fn is_alive(gate: &Gate, tid: u32) -> bool {
-    let stat = caller::read_text(&gate.view, &format!("{tid}/stat")).unwrap_or_default();
+    let stat = none_if_gone(caller::read_text(&gate.view, &format!("{tid}/stat")));
+    let Ok(stat) = stat else { return true };
     let state = stat.rsplit_once(") ").map_or("", |(_, rest)| rest);
     !state.is_empty() && !state.starts_with(['Z', 'X'])
 }

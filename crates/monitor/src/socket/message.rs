@@ -6,6 +6,7 @@ use crate::{
     sys,
 };
 use rustix::{
+    fs::OFlags,
     io::{Errno, Result},
     net::{SocketType, sockopt::socket_type},
 };
@@ -113,9 +114,19 @@ fn send(
         // Descriptors and credentials in it are the program's, not the monitor's.
         return Err(Errno::OPNOTSUPP);
     }
-    let Some(address) = address else {
-        return sys::socket::send(socket.fd.as_fd(), data, &[], control, flags);
-    };
-    let target = names::reach(asker, &socket, address, names::Use::Send)?;
-    sys::socket::send(socket.fd.as_fd(), data, target.bytes(address), control, flags)
+    let target = address.map(|address| names::reach(asker, &socket, address, names::Use::Send));
+    let target = target.transpose()?;
+    let to = target.as_ref().zip(address).map_or(&[][..], |(target, to)| target.bytes(to));
+    let send = |flags| sys::socket::send(socket.fd.as_fd(), data, to, control, flags);
+    match send(flags | libc::MSG_DONTWAIT) {
+        // A change of policy ends the wait before it is complete, so what was sent meanwhile was sent before.
+        Err(Errno::AGAIN) if flags & libc::MSG_DONTWAIT == 0 && !is_nonblocking(&socket)? => {
+            Ok(asker.gate.waits.during(asker, || send(flags))?.0)
+        }
+        sent => sent,
+    }
+}
+
+fn is_nonblocking(socket: &Socket) -> Result<bool> {
+    Ok(rustix::fs::fcntl_getfl(&socket.fd)?.contains(OFlags::NONBLOCK))
 }

@@ -8,6 +8,8 @@ mod names;
 use crate::{
     gate::{Answer, Asker, Outcome},
     manager::Request,
+    process,
+    revoke::end_connection,
     sys,
 };
 use address::Address;
@@ -120,11 +122,14 @@ fn connect(asker: Asker<'_>) -> Outcome {
     let address = address(asker, 1)?;
     allow(asker, socket.class, asker.ssid, perm::socket::CONNECT, &|| address.to_string())?;
     let target = names::reach(asker, &socket, &address, names::Use::Connect)?;
+    if target.is_a_service_outside {
+        process::sign(asker, &socket.fd)?;
+    }
     let connect = || sys::socket::connect(socket.fd.as_fd(), target.bytes(&address));
-    let ((), changed) = asker.gate.passage.outside(asker.caller.call, connect)?;
+    let ((), changed) = asker.gate.waits.during(asker, connect)?;
     if changed && let Err(error) = names::reach(asker, &socket, &address, names::Use::Connect) {
         // Policy took it back while the peer took its time.
-        let _ = sys::socket::disconnect(socket.fd.as_fd());
+        let _ = end_connection(&socket.fd);
         return Err(error);
     }
     if target.is_inside {

@@ -10,7 +10,7 @@ use crate::{
     file::{self, Seen},
     gate::{Asker, Gate},
     label::{Status, path_from},
-    process::proc_files,
+    process::{PREFIX, proc_files},
     resolve::{Found, Name, walk},
     sys,
 };
@@ -30,7 +30,7 @@ use std::{
     net::{IpAddr, SocketAddr},
     os::fd::{AsFd, AsRawFd, OwnedFd},
     path::Path,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 /// Labels of addresses and ports, and of the names that the sandbox itself has bound.
@@ -38,8 +38,16 @@ use std::{
 pub(crate) struct Endpoints {
     networks: ArcSwap<Networks>,
     bound: Mutex<HashMap<Bound, Sid>>,
-    /// The label that an address with a port had when it was last decided.
-    decided: Mutex<HashMap<(Protocol, IpAddr, u16), Sid>>,
+    decided: Mutex<Decided>,
+}
+
+/// The addresses that were decided about.
+#[derive(Debug, Default)]
+struct Decided {
+    /// Each with a port, and the label that it had.
+    labels: HashMap<(Class, IpAddr, u16), Sid>,
+    /// There were more than are remembered.
+    has_forgotten: bool,
 }
 
 /// A local name that a process of the sandbox listens at.
@@ -59,6 +67,8 @@ pub(super) enum Use {
 impl Endpoints {
     /// Names that are remembered; beyond, those of the past are forgotten, and reached as anybody's.
     const MOST: usize = 10_000;
+    /// Addresses that are remembered, in about 4 MiB.
+    const MOST_DECIDED: usize = 65_536;
 
     pub(crate) fn new(rules: &LabelRules) -> Self {
         Self { networks: ArcSwap::from_pointee(Networks::new(rules)), ..Self::default() }
@@ -69,10 +79,33 @@ impl Endpoints {
         self.networks.store(Arc::new(Networks::new(rules)));
     }
 
-    /// The label that an address with a port had when it was last decided; `None` if it never was.
-    pub(crate) fn decided(&self, class: Class, address: SocketAddr) -> Option<Sid> {
-        let key = (protocol(class), address.ip().to_canonical(), address.port());
-        self.decided.lock().unwrap_or_else(PoisonError::into_inner).get(&key).copied()
+    /// The label that an address with a port had when it was last decided; `None` if it never was, or that is forgotten.
+    pub(crate) fn label_before(&self, class: Class, ip: IpAddr, port: u16) -> Option<Sid> {
+        self.decided().labels.get(&(class, ip, port)).copied()
+    }
+
+    /// Whether more addresses were decided than are remembered.
+    pub(crate) fn has_forgotten(&self) -> bool {
+        self.decided().has_forgotten
+    }
+
+    /// Labels what was decided as the policy in force does. What has no label any more is as good as forgotten.
+    pub(crate) fn relabel(gate: &Gate) {
+        let keys: Vec<_> = gate.endpoints.decided().labels.keys().copied().collect();
+        for (class, ip, port) in keys {
+            let sid = endpoint_label(gate, class, ip, port);
+            let mut decided = gate.endpoints.decided();
+            if let Ok(sid) = sid {
+                decided.labels.insert((class, ip, port), sid);
+            } else {
+                decided.labels.remove(&(class, ip, port));
+                decided.has_forgotten = true;
+            }
+        }
+    }
+
+    fn decided(&self) -> MutexGuard<'_, Decided> {
+        self.decided.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn remember(&self, name: Bound, sid: Sid) {
@@ -95,10 +128,18 @@ pub(super) struct Target {
     file: Option<(Vec<u8>, OwnedFd)>,
     /// It was decided as the name of a process of the sandbox.
     pub(super) is_inside: bool,
+    /// It is the local name of somebody else.
+    pub(super) is_a_service_outside: bool,
 }
 
 impl Target {
-    const SAME: Self = Self { file: None, is_inside: false };
+    const SAME: Self = Self { file: None, is_inside: false, is_a_service_outside: false };
+
+    /// A local name, of a file or without one, with the label of whoever in the sandbox has bound it.
+    fn local(socket: &Socket, owner: Option<Sid>, file: Option<(Vec<u8>, OwnedFd)>) -> Self {
+        let connects = socket.class == Class::UnixStreamSocket;
+        Self { file, is_inside: owner.is_some(), is_a_service_outside: owner.is_none() && connects }
+    }
 
     pub(super) fn bytes<'a>(&'a self, address: &'a Address) -> &'a [u8] {
         self.file.as_ref().map_or(&address.bytes, |(bytes, _)| bytes)
@@ -148,7 +189,7 @@ pub(super) fn reach(
             let owner = asker.gate.endpoints.owner(&Bound::Abstract(name.clone()));
             let tsid = owner.unwrap_or_else(|| abstract_name(asker, name));
             allow(asker, socket.class, tsid, peer, &object)?;
-            return Ok(Target { file: None, is_inside: owner.is_some() });
+            return Ok(Target::local(socket, owner, None));
         }
         // Netlink and the like: `connect` on the socket itself has been asked for.
         Kind::Other(family) if i32::from(*family) == socket.family && !is_ip(socket.family) => {}
@@ -157,7 +198,7 @@ pub(super) fn reach(
     Ok(Target::SAME)
 }
 
-/// The label of a unix name, before the last change of policy and now; `None` for what has no name any more.
+/// The label of a unix name, before the last change of policy and now; `None` for what has none.
 pub(crate) fn unix_label(gate: &Gate, name: &SocketAddrUnix) -> Option<(Sid, Sid)> {
     if let Some(name) = name.abstract_name() {
         if let Some(owner) = gate.endpoints.owner(&Bound::Abstract(name.to_vec())) {
@@ -171,14 +212,22 @@ pub(crate) fn unix_label(gate: &Gate, name: &SocketAddrUnix) -> Option<(Sid, Sid
     }
     let path = path_from(name.path_bytes()?.split(|byte| *byte == 0).next()?);
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let file = rustix::fs::open(path, flags, Mode::empty()).ok()?;
-    let status = Status::of(file.as_fd()).ok()?;
-    let bound = Bound::File { device: status.device, number: status.number };
-    if let Some(owner) = gate.endpoints.owner(&bound) {
-        return Some((owner, owner));
+    let file = rustix::fs::open(path, flags, Mode::empty());
+    let status = file.as_ref().ok().and_then(|file| Status::of(file.as_fd()).ok());
+    if let Some(status) = status {
+        let bound = Bound::File { device: status.device, number: status.number };
+        if let Some(owner) = gate.endpoints.owner(&bound) {
+            return Some((owner, owner));
+        }
+        if let Ok(label) = gate.labels.of_file(&status, || path_of(&gate.view, &file?)) {
+            return Some((label.before(), label.sid));
+        }
     }
-    let label = gate.labels.of_file(&status, || path_of(&gate.view, &file)).ok()?;
-    Some((label.before(), label.sid))
+    // Nobody else can be reached there any more. Of a relative name it is not known where it was.
+    path.is_absolute().then(|| {
+        let before = gate.labels.of_path_before(path, FileKind::Socket);
+        (before, gate.labels.of_path(path, FileKind::Socket))
+    })
 }
 
 /// The label of an abstract name that the sandbox has not bound: that of a rule for `@NAME`.
@@ -194,13 +243,12 @@ fn is_ip(family: i32) -> bool {
 
 /// The label of an address with a port, which is remembered.
 fn endpoint(asker: Asker<'_>, class: Class, ip: IpAddr, port: u16) -> Result<Sid> {
-    let names = &asker.gate.endpoints;
     let sid = endpoint_label(asker.gate, class, ip, port)?;
-    let mut decided = names.decided.lock().unwrap_or_else(PoisonError::into_inner);
-    if decided.len() >= Endpoints::MOST {
-        decided.clear();
+    let mut decided = asker.gate.endpoints.decided();
+    if decided.labels.len() >= Endpoints::MOST_DECIDED {
+        *decided = Decided { has_forgotten: true, ..Decided::default() };
     }
-    decided.insert((protocol(class), ip, port), sid);
+    decided.labels.insert((class, ip, port), sid);
     Ok(sid)
 }
 
@@ -246,7 +294,7 @@ fn reach_file(
     allow(asker, socket.class, tsid, requested, &|| format!("unix:{}", path.display()))?;
     // This thread's working directory is the monitor's `/proc/self/fd`.
     let bytes = unix_bytes(held.as_raw_fd().to_string().as_bytes())?;
-    Ok(Target { file: Some((bytes, held)), is_inside: owner.is_some() })
+    Ok(Target::local(socket, owner, Some((bytes, held))))
 }
 
 /// Decides and makes a bind.
@@ -260,6 +308,8 @@ pub(super) fn bind(asker: Asker<'_>, socket: &Socket, address: &Address) -> Resu
         Kind::Path(path) if socket.family == libc::AF_UNIX => {
             return bind_file(asker, socket, path, &address.bytes);
         }
+        // Names that begin like this say who has connected: the monitor alone gives them.
+        Kind::Abstract(name) if name.starts_with(PREFIX) => return Err(Errno::ACCESS),
         Kind::Abstract(name) if socket.family == libc::AF_UNIX => {
             sys::socket::bind(socket.fd.as_fd(), &address.bytes)?;
             asker.gate.endpoints.remember(Bound::Abstract(name.clone()), asker.ssid);
@@ -276,11 +326,13 @@ pub(super) fn listen(asker: Asker<'_>, socket: &Socket) -> Result<()> {
     if !is_ip(socket.family) {
         return Ok(());
     }
-    let own = std::net::SocketAddr::try_from(rustix::net::getsockname(&socket.fd)?)?;
+    let own = SocketAddr::try_from(rustix::net::getsockname(&socket.fd)?)?;
     let ip = own.ip().to_canonical();
-    let chosen = asker.gate.endpoints.decided(socket.class, own).is_some();
+    let names = &asker.gate.endpoints;
+    let asked = names.label_before(socket.class, ip, own.port()).is_some();
     // A port that the kernel has chosen was decided as 0.
-    let tsid = endpoint(asker, socket.class, ip, if chosen { own.port() } else { 0 })?;
+    let port = if asked || names.has_forgotten() { own.port() } else { 0 };
+    let tsid = endpoint(asker, socket.class, ip, port)?;
     allow(asker, Class::Endpoint, tsid, perm::endpoint::NAME_BIND, &|| own.to_string())
 }
 

@@ -1,6 +1,7 @@
 //! Holding threads of the sandbox for a moment: for the length of one exec, or to make calls in their place (ptrace(2)).
 #![allow(unsafe_code)]
 
+use libc::{PTRACE_EVENT_CLONE, PTRACE_EVENT_FORK, PTRACE_EVENT_VFORK};
 use rustix::io::{Errno, Result};
 
 /// A seized thread. Dropped without a wait, it stays seized until the calling thread ends, which kills it
@@ -159,9 +160,11 @@ pub(crate) fn result(word: u64) -> Result<u64> {
     }
 }
 
-/// Makes `tid` stop soon, wherever it is: before its next instruction in user mode. It goes on if the calling thread ends.
+/// Makes `tid` stop soon, wherever it is: before its next instruction in user mode. What it is making by fork(2) or the
+/// like is seized at birth. All go on if the calling thread ends.
 pub(crate) fn seize(tid: u32) -> Result<()> {
-    request(libc::PTRACE_SEIZE, tid, libc::PTRACE_O_TRACESYSGOOD as usize)?;
+    let births = libc::PTRACE_O_TRACEFORK | libc::PTRACE_O_TRACEVFORK | libc::PTRACE_O_TRACECLONE;
+    request(libc::PTRACE_SEIZE, tid, (libc::PTRACE_O_TRACESYSGOOD | births) as usize)?;
     interrupt(tid)
 }
 
@@ -210,26 +213,43 @@ pub(crate) enum State {
     Stopped { signal: i32 },
     /// It stands at the beginning or the end of a call.
     AtCall,
+    /// It stands within a call, having made a child.
+    Forked,
     /// It is dead.
     Gone,
 }
 
 /// The state of a thread that the calling thread has seized, if it has changed; `None` if it has not.
 pub(crate) fn poll(tid: u32) -> Option<State> {
+    match changed(tid as libc::pid_t) {
+        Ok(found) => found.map(|(_, state)| state),
+        Err(Errno::INTR) => None,
+        Err(_) => Some(State::Gone),
+    }
+}
+
+/// A thread that the calling thread has seized, also one it does not know of, and that has changed its state.
+pub(crate) fn poll_any() -> Option<(u32, State)> {
+    changed(-1).ok().flatten()
+}
+
+fn changed(tid: libc::pid_t) -> Result<Option<(u32, State)>> {
     let mut status = 0;
     let flags = libc::__WALL | libc::__WNOTHREAD | libc::WNOHANG;
     // SAFETY: `status` is a valid place for the one integer that waitpid writes.
-    match unsafe { libc::waitpid(tid as libc::pid_t, &raw mut status, flags) } {
-        0 => None,
-        -1 if last_errno() == Errno::INTR => None,
-        -1 => Some(State::Gone),
-        _ if !libc::WIFSTOPPED(status) => Some(State::Gone),
-        _ if status >> 16 != 0 => Some(State::Stopped { signal: 0 }),
-        _ => Some(match libc::WSTOPSIG(status) {
-            AT_CALL => State::AtCall,
-            signal => State::Stopped { signal },
-        }),
-    }
+    let tid = unsafe { libc::waitpid(tid, &raw mut status, flags) };
+    let state = match tid {
+        -1 => return Err(last_errno()),
+        0 => return Ok(None),
+        _ if !libc::WIFSTOPPED(status) => State::Gone,
+        _ => match (status >> 16, libc::WSTOPSIG(status)) {
+            (PTRACE_EVENT_FORK | PTRACE_EVENT_VFORK | PTRACE_EVENT_CLONE, _) => State::Forked,
+            (1.., _) => State::Stopped { signal: 0 },
+            (_, AT_CALL) => State::AtCall,
+            (_, signal) => State::Stopped { signal },
+        },
+    };
+    Ok(Some((tid as u32, state)))
 }
 
 /// What `PTRACE_O_TRACESYSGOOD` makes of `SIGTRAP`.

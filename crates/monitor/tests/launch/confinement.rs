@@ -5,7 +5,8 @@ use std::process::Stdio;
 
 use serde_json::json;
 
-use crate::stage::{Stage, User, end_of};
+use crate::stage::{Stage, end_of};
+use crate::user::{User, program};
 use crate::{Case, cases};
 
 pub(crate) const CASES: &[Case] = cases![
@@ -129,7 +130,7 @@ fn a_masked_proc_refuses_the_pid_namespace(stage: &Stage) {
             "mount -t tmpfs none /proc/sys && exec \"$0\" --as-dewar '{plan}' sh -c 'echo inside'"
         );
         let mut command = stage.command("/usr/bin/unshare".as_ref());
-        command.args(["-rm", "sh", "-c", &inner]).arg(crate::stage::program());
+        command.args(["-rm", "sh", "-c", &inner]).arg(program());
         crate::stage::run(command)
     };
     // In this user namespace the test is root, so it takes a further one to lose the privilege.

@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::stage::{Ran, Stage, User, program, run};
+use crate::stage::{Ran, Stage, run};
+use crate::user::{User, program};
 use crate::{Case, cases};
 
 pub(crate) const CASES: &[Case] = cases![

@@ -4,7 +4,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::stage::{Stage, User};
+use crate::stage::Stage;
+use crate::user::User;
 use crate::{Case, cases};
 
 pub(crate) const CASES: &[Case] = cases![

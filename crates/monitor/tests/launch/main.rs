@@ -12,12 +12,15 @@ mod limits;
 mod stage;
 mod status;
 mod terminal;
+#[path = "../common/user.rs"]
+mod user;
 mod view;
 
 use std::process::ExitCode;
 
 use libtest_mimic::{Arguments, Trial};
-use stage::{Stage, User};
+use stage::Stage;
+use user::User;
 
 /// A test, and its name: a sentence that would be false if it failed.
 pub(crate) type Case = (&'static str, fn(&Stage));

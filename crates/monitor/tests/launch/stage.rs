@@ -1,47 +1,17 @@
 //! Where a test runs: as which user, in which directory, and how it starts the small Dewar.
 
 use std::io::{Read, Write};
-use std::os::unix::fs::{PermissionsExt, chown};
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::user::{User, program};
+
 /// Longer than any sound run takes.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
-
-/// A uid that belongs to nobody.
-const ORDINARY: u32 = 65533;
-
-/// As whom a test runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum User {
-    Root,
-    /// Someone without any privilege: uid 65533 if the tests are run by root.
-    Ordinary,
-}
-
-impl User {
-    /// Those that the caller of the tests can be.
-    pub(crate) fn available() -> Vec<Self> {
-        if rustix::process::geteuid().is_root() {
-            return vec![Self::Root, Self::Ordinary];
-        }
-        eprintln!("note: not run by root, so the part of these tests that needs root is left out");
-        vec![Self::Ordinary]
-    }
-
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Root => "root",
-            Self::Ordinary => "user",
-        }
-    }
-}
 
 /// What one test has to itself.
 pub(crate) struct Stage {
@@ -59,14 +29,8 @@ pub(crate) struct Ran {
 
 impl Stage {
     pub(crate) fn new(user: User) -> Self {
-        let directory = tempfile::Builder::new()
-            .prefix("dewar-launch-")
-            .permissions(std::fs::Permissions::from_mode(0o755))
-            .tempdir()
-            .expect("a temporary directory");
-        let stage = Self { user, directory };
-        stage.give(stage.path());
-        stage
+        let directory = user.directory("dewar-launch-");
+        Self { user, directory }
     }
 
     /// The test's own directory, which its user owns.
@@ -78,32 +42,18 @@ impl Stage {
     pub(crate) fn directory(&self, name: &str) -> PathBuf {
         let path = self.path().join(name);
         std::fs::create_dir_all(&path).expect("create a directory");
-        self.give(&path);
+        self.user.give(&path);
         path
     }
 
     /// Makes a file below the test's own directory.
     pub(crate) fn file(&self, name: &str, content: &str) -> PathBuf {
-        let path = self.path().join(name);
-        std::fs::write(&path, content).expect("write a file");
-        self.give(&path);
-        path
-    }
-
-    pub(crate) fn give(&self, path: &Path) {
-        if self.user == User::Ordinary && rustix::process::geteuid().is_root() {
-            chown(path, Some(ORDINARY), Some(ORDINARY)).expect("give a file away");
-        }
+        self.user.file(self.path(), name, content)
     }
 
     /// A command that runs `program` as the test's user.
     pub(crate) fn command(&self, program: &Path) -> Command {
-        let mut command = Command::new(program);
-        command.current_dir(self.path()).env("PATH", "/usr/local/bin:/usr/bin:/bin");
-        if self.user == User::Ordinary && rustix::process::geteuid().is_root() {
-            command.uid(ORDINARY).gid(ORDINARY);
-        }
-        command
+        self.user.command(program, self.path())
     }
 
     /// The small Dewar with `plan` and the words of its command.
@@ -117,22 +67,6 @@ impl Stage {
     pub(crate) fn run(&self, plan: &Value, script: &str) -> Ran {
         run(self.dewar(plan, &["sh", "-c", script]))
     }
-}
-
-/// This program, where every user can execute it.
-pub(crate) fn program() -> &'static Path {
-    static PROGRAM: OnceLock<(TempDir, PathBuf)> = OnceLock::new();
-    let (_, path) = PROGRAM.get_or_init(|| {
-        let directory = tempfile::Builder::new()
-            .prefix("dewar-program-")
-            .permissions(std::fs::Permissions::from_mode(0o755))
-            .tempdir()
-            .expect("a temporary directory");
-        let path = directory.path().join("launch");
-        std::fs::copy(std::env::current_exe().expect("this program"), &path).expect("copy it");
-        (directory, path)
-    });
-    path
 }
 
 /// Runs `command` to its end, without input.

@@ -7,6 +7,7 @@ use std::process::Stdio;
 use serde_json::{Value, json};
 
 use crate::stage::{Stage, end_of, run, until};
+use crate::user::program;
 use crate::{Case, cases};
 
 pub(crate) const CASES: &[Case] = cases![
@@ -95,7 +96,7 @@ fn sigpipe_stays_ignored_if_it_was(stage: &Stage) {
     let plan = json!({}).to_string();
     let script = "trap '' PIPE; exec \"$0\" --as-dewar \"$1\" grep SigIgn /proc/self/status";
     let mut command = stage.command("/bin/sh".as_ref());
-    command.args(["-c", script]).arg(crate::stage::program()).arg(plan);
+    command.args(["-c", script]).arg(program()).arg(plan);
     let ran = run(command);
     assert!(ran.out.trim().ends_with("1000"), "{ran:?}");
     let ran = stage.run(&json!({}), "grep SigIgn /proc/self/status");
@@ -107,7 +108,7 @@ fn ignored_and_blocked_signals_pass_through(stage: &Stage) {
     let script =
         "trap '' HUP INT; exec \"$0\" --as-dewar \"$1\" grep -E 'Sig(Ign|Blk)' /proc/self/status";
     let mut command = stage.command("/bin/sh".as_ref());
-    command.args(["-c", script]).arg(crate::stage::program()).arg(plan);
+    command.args(["-c", script]).arg(program()).arg(plan);
     let ran = run(command);
     let ignored = ran.out.lines().find_map(|line| line.strip_prefix("SigIgn:\t"));
     let ignored = u64::from_str_radix(ignored.expect("a mask"), 16).expect("a number");
@@ -120,7 +121,7 @@ fn ignored_ends_of_children_do_no_harm(stage: &Stage) {
     for plan in with_and_without_namespaces() {
         let ignoring = |words: &[&str]| {
             let mut command = stage.command("/usr/bin/env".as_ref());
-            command.arg("--ignore-signal=CHLD").arg(crate::stage::program());
+            command.arg("--ignore-signal=CHLD").arg(program());
             command.arg("--as-dewar").arg(plan.to_string()).args(words);
             run(command)
         };
@@ -136,7 +137,7 @@ fn only_inherited_descriptors_pass_through(stage: &Stage) {
     for plan in with_and_without_namespaces() {
         let script = "exec 7<open 3>&- 4>&- 5>&-; exec \"$0\" --as-dewar \"$1\" sh -c 'cat <&7; cd /proc/$$/fd; echo; echo *'";
         let mut command = stage.command("/bin/sh".as_ref());
-        command.args(["-c", script]).arg(crate::stage::program()).arg(plan.to_string());
+        command.args(["-c", script]).arg(program()).arg(plan.to_string());
         let ran = run(command);
         let (content, listed) = ran.out.split_once('\n').expect("two lines");
         assert_eq!(content, "from outside", "{ran:?}");

@@ -11,7 +11,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use serde_json::{Value, json};
 
-use crate::stage::{PATIENCE, Stage, processes, program, say, until};
+use crate::stage::{PATIENCE, Stage, processes, say, until};
+use crate::user::program;
 use crate::{Case, cases};
 
 pub(crate) const CASES: &[Case] = cases![
@@ -58,7 +59,7 @@ impl Keyboard {
         grantpt(&master).expect("grant");
         unlockpt(&master).expect("unlock");
         let name = ptsname(&master, Vec::new()).expect("its name").into_string().expect("UTF-8");
-        stage.give(name.as_ref());
+        stage.user.give(name.as_ref());
         let mut command = stage.command(program());
         command.args(["--on-terminal", &name, "bash", "--norc", "--noprofile", "-i"]);
         command.env("PS1", "outer> ").env("TERM", "vt100").env("HISTFILE", "").env("HOME", "/");

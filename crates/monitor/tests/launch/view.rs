@@ -2,7 +2,8 @@
 
 use serde_json::json;
 
-use crate::stage::{Stage, User};
+use crate::stage::Stage;
+use crate::user::User;
 use crate::{Case, cases};
 
 pub(crate) const CASES: &[Case] = cases![

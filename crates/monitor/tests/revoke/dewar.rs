@@ -81,7 +81,7 @@ fn toggle(control: &Control, server: &Server, policies: [&str; 2], directory: &P
         server.reload(policy).expect("load");
         let Ok(receipt) = control.apply(Manner::Repair) else { return };
         let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("a time").as_secs_f64();
-        let line = serde_json::json!({ "time": now, "seqno": receipt.seqno, "complete": receipt.complete });
+        let line = serde_json::json!({ "time": now, "seqno": receipt.seqno, "complete": receipt.complete, "holders": receipt.holders });
         writeln!(log, "{line}").expect("write");
     }
 }

@@ -7,10 +7,13 @@ mod dewar;
 mod held;
 mod reach;
 mod stage;
+#[path = "../common/user.rs"]
+mod user;
 
 use libtest_mimic::{Arguments, Trial};
-use stage::{Stage, User};
+use stage::Stage;
 use std::process::ExitCode;
+use user::User;
 
 /// A test, and its name: a sentence that would be false if it failed.
 pub(crate) type Case = (&'static str, fn(&Stage));

@@ -7,18 +7,23 @@ use crate::{
 use serde_json::json;
 use std::{
     io::{Read, Write},
-    net::TcpListener,
+    net::{TcpListener, TcpStream},
     os::unix::net::UnixListener,
+    path::PathBuf,
+    time::{Duration, Instant},
 };
 
 pub(crate) const CASES: &[Case] = cases![
     tcp_connections_are_reset,
+    connections_on_their_way_end,
+    accepted_connections_end,
     listening_ends,
     unix_connections_end,
     calls_that_wait_are_woken,
     calls_that_have_nothing_to_do_with_it_go_on,
     threads_in_a_loop_lose_it,
     a_parent_of_a_vfork_is_repaired,
+    other_threads_of_a_parent_of_a_vfork_are_repaired,
     a_traced_process_is_killed,
     sharing_with_a_traced_process_helps_nobody,
     orphans_without_a_label_lose_it,
@@ -78,6 +83,99 @@ kept.close()
     let [taken, kept] = ends.map(|end| end.join().expect("a peer"));
     assert_eq!(taken.0, Err(std::io::ErrorKind::ConnectionReset));
     assert_eq!(kept, (Ok(3), b"bye".to_vec()));
+}
+
+fn connections_on_their_way_end(stage: &Stage) {
+    // With one connection that nobody accepts, the queue is full: who connects now is kept waiting.
+    let full = || {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("listen");
+        rustix::net::listen(&listener, 0).expect("listen");
+        let address = listener.local_addr().expect("an address");
+        (TcpStream::connect(address).expect("connect"), listener, address.port())
+    };
+    let ((first, listener, taken), (second, other, kept)) = (full(), full());
+    let changed = stage.path().join("changed");
+    let accept = move |listener: TcpListener, changed: PathBuf| {
+        std::thread::spawn(move || {
+            while !changed.exists() {
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            listener.set_nonblocking(true).expect("a flag");
+            let until = Instant::now() + Duration::from_secs(6);
+            let mut accepted = 0;
+            while Instant::now() < until {
+                accepted += usize::from(listener.accept().is_ok());
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            accepted
+        })
+    };
+    let ends = [listener, other].map(|listener| accept(listener, changed.clone()));
+    let both = format!("[network]\nconnect = ['127.0.0.1:{taken}', '127.0.0.1:{kept}']\n");
+    let one = format!("[network]\nconnect = ['127.0.0.1:{kept}']\n");
+    let script = format!(
+        r#"
+early = socket.socket()
+early.setblocking(False)
+say("begin", lambda: early.connect(("127.0.0.1", {taken})))
+def connect(name, port):
+    thread = threading.Thread(target=lambda: say(name, lambda: socket.create_connection(("127.0.0.1", port)) and 1))
+    thread.start()
+    return thread
+threads = [connect("connect", {taken}), connect("kept", {kept})]
+time.sleep(0.2)
+change()
+for thread in threads:
+    thread.join()
+time.sleep(4)
+say("send", lambda: early.send(b"x"))
+say("again", lambda: early.send(b"x"))
+"#
+    );
+    let ran = stage.change((&both, &one), "\"repair\"", &script);
+    let want = json!({
+        "begin": "EINPROGRESS", "connect": "EACCES", "kept": 1, "send": "ECONNRESET", "again": "EPIPE",
+    });
+    check(&ran, &want);
+    assert!(ran.is_complete(), "{}", ran.receipt);
+    assert_eq!(ran.actions("connection"), ["reset", "reset"]);
+    drop((first, second));
+    let accepted = ends.map(|end| end.join().expect("a peer"));
+    assert_eq!(accepted, [1, 2], "connections that were accepted afterwards");
+}
+
+fn accepted_connections_end(stage: &Stage) {
+    let port =
+        TcpListener::bind("127.0.0.1:0").and_then(|it| it.local_addr()).expect("a port").port();
+    let peer = std::thread::spawn(move || {
+        let until = Instant::now() + Duration::from_secs(30);
+        let mut stream = loop {
+            match TcpStream::connect(("127.0.0.1", port)) {
+                Ok(stream) => break stream,
+                Err(error) => assert!(Instant::now() < until, "{error}"),
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        };
+        stream.read_to_end(&mut Vec::new()).map_err(|error| error.kind())
+    });
+    let script = format!(
+        r#"
+listener = socket.socket()
+listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+listener.bind(("0.0.0.0", {port}))
+listener.listen()
+accepted, _ = listener.accept()
+listener.close()
+change()
+say("send", lambda: accepted.send(b"x"))
+"#
+    );
+    let bind = format!("[network]\nbind = ['0.0.0.0:{port}']\nconnect = ['127.0.0.1:1']\n");
+    let none = "[network]\nconnect = ['127.0.0.1:1']\n";
+    let ran = stage.change((&bind, none), "\"repair\"", &script);
+    check(&ran, &json!({ "send": "ECONNRESET" }));
+    assert_eq!(ran.actions("connection"), ["reset"]);
+    assert_eq!(peer.join().expect("a peer"), Err(std::io::ErrorKind::ConnectionReset));
 }
 
 fn listening_ends(stage: &Stage) {
@@ -267,6 +365,35 @@ while not os.path.exists("changed"):
     );
     check(&ran, &json!({ "built": 0, "parent": libc::EACCES }));
     assert!(ran.is_complete());
+}
+
+fn other_threads_of_a_parent_of_a_vfork_are_repaired(stage: &Stage) {
+    let ran = stage.without_secret(
+        r#"
+os.mkfifo("fifo")
+secret = os.open("secret", os.O_RDONLY)
+def spawn():
+    # Python's own posix_spawn holds up its other threads.
+    from ctypes import CDLL, byref, c_char_p, c_int, create_string_buffer
+    libc, pid, actions = CDLL(None), c_int(), create_string_buffer(256)
+    libc.posix_spawn_file_actions_init(actions)
+    libc.posix_spawn_file_actions_addopen(actions, 0, b"fifo", os.O_RDONLY, 0)
+    argv, envp = (c_char_p * 2)(b"true", None), (c_char_p * 1)(None)
+    libc.posix_spawn(byref(pid), b"/bin/true", actions, None, argv, envp)
+    said["status"] = os.waitpid(pid.value, 0)[1]
+spawning = threading.Thread(target=spawn)
+spawning.start()
+time.sleep(0.3)
+change()
+say("read", lambda: os.pread(secret, 1, 0))
+os.close(os.open("fifo", os.O_WRONLY))
+spawning.join()
+"#,
+    );
+    check(&ran, &json!({ "read": "EACCES", "status": 0 }));
+    assert!(ran.is_complete(), "{}", ran.receipt);
+    // The child has a descriptor of its own.
+    assert_eq!(ran.actions("descriptor"), ["replaced", "replaced"]);
 }
 
 fn a_traced_process_is_killed(stage: &Stage) {

@@ -44,7 +44,7 @@ say(lambda: open(f'{o}/file', 'a')); say(lambda: open(f'{o}/new', 'w')); say(lam
 say(lambda: open(f'{h}/.bashrc', 'w')); say(lambda: open('/etc/dewar-test', 'w')); say(lambda: open('/etc/passwd', 'a')); say(lambda: open('/usr/bin/true', 'r+')); say(lambda: open('/proc/sys/kernel/hostname', 'w')); say(lambda: open('/dev/mem')); say(lambda: open('/sys/power/state', 'w'))",
     );
     record.explains("/file");
-    record.explains("/etc");
+    record.explains("/etc/dewar-test");
     let kept = std::fs::read_to_string(stage.outside().join("file")).expect("the file outside");
     assert_eq!(kept, "outside\n");
     assert_eq!(std::fs::read_dir(stage.outside()).expect("outside").count(), 1);

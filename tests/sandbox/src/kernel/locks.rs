@@ -13,6 +13,8 @@ pub(super) const CASES: &[Case] = cases![
     a_blocked_fifo_blocks_nobody_else,
     many_blocked_fifos_block_nobody_else,
     signals_interrupt_a_blocked_open,
+    signals_interrupt_a_blocked_connect,
+    signals_interrupt_a_blocked_send,
     a_blocked_open_stops_and_continues,
     a_thousand_blocked_fifos_block_nobody_else,
     a_time_limit_ends_a_blocked_open,
@@ -63,6 +65,41 @@ import ctypes; c = ctypes.CDLL(None, use_errno=True); signal.setitimer(signal.IT
 if os.fork() == 0: import time; time.sleep(1); open('p', 'w').write('y'); os._exit(0)
 print(c.open(b'p', 0) >= 0, ctypes.get_errno()); os.wait()",
     );
+}
+
+fn signals_interrupt_a_blocked_connect(stage: &Stage) {
+    python(
+        stage,
+        "import signal, socket, time
+server = socket.socket(socket.AF_UNIX); server.bind('s'); server.listen(0)
+first = socket.socket(socket.AF_UNIX); first.connect('s'); second = socket.socket(socket.AF_UNIX)
+signal.signal(signal.SIGALRM, lambda *_: print('alarm', flush=True) or 1 / 0); signal.setitimer(signal.ITIMER_REAL, 0.3)
+try: second.connect('s')
+except ZeroDivisionError: print('interrupted')
+signal.signal(signal.SIGALRM, lambda *_: print('again', flush=True)); signal.siginterrupt(signal.SIGALRM, False); signal.setitimer(signal.ITIMER_REAL, 0.3)
+if os.fork() == 0: time.sleep(1); server.accept(); server.accept(); os._exit(0)
+print(second.connect('s'), second.getpeername()); os.wait()",
+    );
+}
+
+/// Where datagrams are granted, every send to an address is decided, and made by the monitor.
+fn signals_interrupt_a_blocked_send(stage: &Stage) {
+    let profile = stage.home().join("profile.toml");
+    let grant = "[network]\nconnect = ['unixgram:${workspace}/other']\n";
+    stage.file(&profile, &format!("extends = 'workspace'\n{grant}"));
+    let program = "import signal, socket, time
+full = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM); full.bind('d'); sender = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+def fill():
+    for n in range(10_000): sender.sendto(b'%d' % n, socket.MSG_DONTWAIT, 'd')
+say(fill)
+signal.signal(signal.SIGALRM, lambda *_: print('alarm', flush=True) or 1 / 0); signal.setitimer(signal.ITIMER_REAL, 0.3)
+try: sender.sendto(b'x', 'd')
+except ZeroDivisionError: print('interrupted')
+signal.signal(signal.SIGALRM, lambda *_: print('again', flush=True)); signal.siginterrupt(signal.SIGALRM, False); signal.setitimer(signal.ITIMER_REAL, 0.3)
+if os.fork() == 0: time.sleep(1); print(full.recv(9), flush=True); time.sleep(1); os._exit(0)
+print(sender.sendto(b'last', 'd'), flush=True); os.wait()";
+    let words = vec!["python3".into(), "-c".into(), with_say(program).into()];
+    stage.same_command(words).profile(profile.to_str().expect("UTF-8")).check();
 }
 
 /// What waits is stopped and continued by the keyboard's signals, too.

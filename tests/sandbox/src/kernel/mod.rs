@@ -4,9 +4,10 @@ mod files;
 mod locks;
 mod names;
 mod processes;
+mod signals;
 
 pub(crate) use files::with_say;
 
 /// The cases of this part.
 pub(crate) const CASES: &[&[crate::Case]] =
-    &[files::CASES, locks::CASES, names::CASES, processes::CASES];
+    &[files::CASES, locks::CASES, names::CASES, processes::CASES, signals::CASES];

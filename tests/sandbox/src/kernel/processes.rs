@@ -14,6 +14,7 @@ pub(super) const CASES: &[Case] = cases![
     a_process_reads_its_childs_memory,
     local_sockets_connect_inside,
     orphans_are_still_of_the_sandbox,
+    descendants_have_their_ancestors_domain,
 ];
 
 fn processes_start_in_every_way(stage: &Stage) {
@@ -190,5 +191,30 @@ s = socket.socket(socket.AF_UNIX); s.bind('\0dewar-abstract-%d' % os.getpid()); 
 fn orphans_are_still_of_the_sandbox(stage: &Stage) {
     stage
         .same("(setsid sh -c 'sleep 0.3; echo late > late; ls' > out 2>&1 &) ; for ((i = 0; i < 200; i++)); do [ -s out ] && break; sleep 0.05; done; cat late; (sleep 60 & echo $! > pid); kill $(cat pid); rm pid; echo $?")
+        .check();
+}
+
+/// Between the forks they make no call that is decided.
+fn descendants_have_their_ancestors_domain(stage: &Stage) {
+    let profile = stage.home().join("two.toml");
+    stage.file(&profile, "extends = \"workspace\"\n[domains.other]\nexec = [\"/usr/bin/ls\"]\n");
+    stage
+        .same("gcc -o p p.c && ./p; cat file")
+        .before(
+            r#"cat > p.c <<'END'
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(void) {
+    for (int depth = 0; depth < 50; depth++) {
+        int status = 0;
+        pid_t child = fork();
+        if (child) { waitpid(child, &status, 0); _exit(WEXITSTATUS(status)); }
+    }
+    return write(open("file", O_CREAT | O_WRONLY, 0600), "deep\n", 5) != 5;
+}
+END"#,
+        )
+        .profile(profile.to_str().expect("UTF-8"))
         .check();
 }

@@ -1,7 +1,10 @@
 //! make, gcc, ld, cargo.
 
-use crate::{Case, cases, stage::Stage};
-use std::{path::PathBuf, process::Command};
+use crate::{Case, cases, process::until, stage::Stage};
+use std::{
+    path::PathBuf,
+    process::{Command, Stdio},
+};
 
 pub(super) const CASES: &[Case] = cases![
     make_builds_in_parallel,
@@ -9,6 +12,7 @@ pub(super) const CASES: &[Case] = cases![
     libraries_are_linked_and_loaded,
     generated_programs_run_at_once,
     cargo_builds_a_small_crate_offline,
+    the_monitor_stays_small_through_ten_thousand_processes,
 ];
 
 const SOURCES: &str = r##"for i in 1 2 3 4 5; do
@@ -80,6 +84,33 @@ END
         // Cargo looks for settings in every directory above.
         .does_without(&["/.cargo/config"])
         .check();
+}
+
+/// Half of them by make, half by the shells that it starts; each makes a file.
+fn the_monitor_stays_small_through_ten_thousand_processes(stage: &Stage) {
+    const MOST_KIB: u64 = 20 << 10;
+    stage.prepare(
+        r"printf 'N := $(shell seq 5000)\nall: $(N)\n$(N):\n\t@/bin/true > out$@; :\n' > Makefile",
+    );
+    let words = ["make", "-s", "-j2"].map(Into::into);
+    let mut command = stage.dewar(stage.call(), &words);
+    let mut dewar = command.stdin(Stdio::null()).spawn().expect("start dewar");
+    let mut largest_kib = 0;
+    let status = until(|| {
+        largest_kib = peak_kib(dewar.id()).unwrap_or(0).max(largest_kib);
+        dewar.try_wait().expect("wait")
+    });
+    assert!(status.expect("an end").success());
+    let made = std::fs::read_dir(stage.work()).expect("the workspace").count();
+    assert_eq!(made, 5001);
+    assert!((1..=MOST_KIB).contains(&largest_kib), "{largest_kib} KiB");
+}
+
+/// The largest resident set of a process until now.
+fn peak_kib(pid: u32) -> Option<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    line.trim().strip_suffix(" kB")?.parse().ok()
 }
 
 /// Puts the Rust toolchain where a user has it: into the home of the stage, by hard links where possible.

@@ -252,6 +252,14 @@ impl Owner {
 }
 
 impl Service for Owner {
+    fn connector(&self, name: &str) -> Option<monitor::Connector> {
+        self.control.get()?.connector(name)
+    }
+
+    fn names(&self) -> (String, Option<String>) {
+        (self.facts.status.id.clone(), self.facts.status.name.clone())
+    }
+
     fn answer(&self, request: Request) -> Reply {
         match request {
             Request::Status => Reply::Status(self.status()),
@@ -264,6 +272,8 @@ impl Service for Owner {
             },
             Request::Counters => Reply::Counters(self.counters()),
             Request::History => Reply::History(self.state().changes.clone()),
+            // It is answered with descriptors.
+            Request::Connector(_) => Reply::Refused("a question without its descriptors".into()),
             Request::Amend(amendment, manner) => self.amend(amendment, manner),
             Request::Load(new, manner) => {
                 let load = |terms: &Terms| {

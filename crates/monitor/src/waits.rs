@@ -1,7 +1,7 @@
-//! Opening a FIFO on the program's behalf, which waits for a peer.
+//! Calls on the program's behalf that wait for a peer: opening a FIFO, connecting, sending to a queue that is full.
 //!
-//! A thread in a trapped call hears of deadly signals only, and of none once it is dead. So whoever waits for a FIFO in
-//! its name is told when it has a signal to handle, or is gone.
+//! A thread in a trapped call hears of deadly signals only, and of none once it is dead. So whoever waits in its name is
+//! told when it has a signal to handle, or is gone. Policy may change meanwhile.
 
 use crate::{
     caller::read_text,
@@ -11,12 +11,11 @@ use crate::{
 use rustix::io::{Errno, Result};
 use std::{
     collections::HashMap,
-    os::fd::OwnedFd,
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-/// FIFOs that can be waited for at once, each with a thread of the monitor. More fail with `ENFILE`, so that threads are
-/// left for everything else.
+/// Calls that can wait at once, each with a thread of the monitor. More fail with `ENFILE`, so that threads are left for
+/// everything else.
 const MOST: usize = 128;
 
 /// `ERESTARTSYS` of `linux/errno.h`: with a signal pending, the kernel makes of it a restart or `EINTR`, as the
@@ -24,9 +23,9 @@ const MOST: usize = 128;
 const RESTART: i32 = 512;
 
 /// `ERESTARTNOINTR` of `linux/errno.h`: the call is made anew, whatever signal is pending.
-pub(crate) const AGAIN: Errno = Errno::from_raw_os_error(513);
+const AGAIN: Errno = Errno::from_raw_os_error(513);
 
-/// The waits for FIFOs, by notification.
+/// The calls that wait, by notification.
 #[derive(Debug, Default)]
 pub(crate) struct Waits(Mutex<HashMap<u64, Wait>>);
 
@@ -41,12 +40,17 @@ struct Wait {
 }
 
 impl Waits {
-    /// Calls `open` until it has opened, or its caller has something else to do.
-    pub(super) fn open(
+    /// Makes a call until it is done, or its caller has something else to do; with its result, whether policy has changed
+    /// since it was decided.
+    pub(crate) fn during<T>(
         &self,
         asker: Asker<'_>,
-        open: impl Fn() -> Result<OwnedFd>,
-    ) -> Result<OwnedFd> {
+        make: impl Fn() -> Result<T>,
+    ) -> Result<(T, bool)> {
+        asker.gate.passage.outside(asker.caller.call, || self.until_done(asker, make))
+    }
+
+    fn until_done<T>(&self, asker: Asker<'_>, make: impl Fn() -> Result<T>) -> Result<T> {
         let call = asker.caller.call;
         let wait = Wait { tid: call.tid, thread: Interruptible::current(), again: false };
         {
@@ -56,8 +60,8 @@ impl Waits {
             }
             waits.insert(call.id, wait);
         }
-        let opened = loop {
-            match open() {
+        let made = loop {
+            match make() {
                 Err(Errno::INTR) => {
                     let again = self.lock().get(&call.id).is_some_and(|wait| wait.again);
                     if again {
@@ -71,7 +75,7 @@ impl Waits {
             }
         };
         self.lock().remove(&call.id);
-        opened
+        made
     }
 
     /// Ends the waits of threads that the kernel stops as soon as they return from their call; they make it anew.

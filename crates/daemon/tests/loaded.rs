@@ -1,0 +1,52 @@
+//! A run loads another policy while the daemon has changed booleans of the one before.
+
+mod common;
+
+use common::{Daemon, administration, keep, new_run, place, policy, role as started_as};
+use daemon::{Administration, Target};
+use flask::{Class, Question, SecurityServer as _, perm};
+
+/// What this program does when it is started again.
+#[test]
+fn role() {
+    if let Some((_, place)) = started_as() {
+        keep(&place);
+    }
+}
+
+fn booleans(daemon: &mut Administration) -> Vec<(String, bool)> {
+    daemon.runs().expect("listed").remove(0).booleans
+}
+
+#[test]
+fn what_was_set_holds_under_the_next_policy_and_the_next_daemon() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let place = place(directory.path());
+    let mut keeper = Daemon::start(directory.path());
+    let (run, _spool) = new_run(&place, "run");
+    run.follow(|_| Some(Vec::new())).expect("followed");
+    let set = [("open".to_owned(), true)];
+    let changed = administration(&place).set(Target::Run("run".into()), &set).expect("set");
+    assert!(changed[0].complete, "{changed:?}");
+
+    let mut next = policy();
+    next.files.push(("more.cil".into(), "(boolean more false) (type more_t)".into()));
+    run.load(&next).expect("loaded");
+    let want = [("open".to_owned(), true), ("more".to_owned(), false)];
+    assert_eq!(booleans(&mut administration(&place)), want);
+    let opens = || {
+        let [ssid, tsid] = ["u:r:app_t:s0", "u:r:gate_t:s0"]
+            .map(|context| run.server.context_to_sid(context).expect("a SID"));
+        let answer = run.server.compute_av(Question { ssid, tsid, tclass: Class::File });
+        answer.expect("an answer").allowed.contains(perm::file::READ)
+    };
+    assert!(opens());
+
+    keeper.kill();
+    let _keeper = Daemon::start(directory.path());
+    assert_eq!(booleans(&mut administration(&place)), want);
+    assert!(opens());
+    // And back: what the policy does not know any more is forgotten.
+    run.load(&policy()).expect("loaded");
+    assert_eq!(booleans(&mut administration(&place)), want[..1]);
+}

@@ -1,0 +1,264 @@
+//! The layers that protect a sandbox, and which of them this machine has.
+//!
+//! Each is really tried, in a child process that ends at once, as what the kernel's version or
+//! configuration promises is often forbidden by something else.
+
+mod trial;
+
+use landlock::{ABI, Access};
+use serde::Serialize;
+
+use crate::launch::{AccessFs, BitFlags, LaunchSpec, Namespaces, View};
+
+pub use trial::Probe;
+
+/// One layer, and whether this machine has it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Layer {
+    /// How it is called in messages and in `Layers::without`.
+    pub name: &'static str,
+    /// Whether it works here.
+    pub available: bool,
+    /// Why it does not, or what is remarkable about it.
+    pub reason: Option<String>,
+    /// What is lost without it.
+    pub without: &'static str,
+}
+
+/// All layers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Layers {
+    /// In the order in which they are put on.
+    pub layers: Vec<Layer>,
+}
+
+/// Every layer, and what is lost without it.
+const LOSSES: [(&str, &str); 24] = [
+    (
+        "user",
+        "an ordinary user gets no other namespace: no private /tmp, nothing absent, own pids or network",
+    ),
+    ("mount", "hidden files show that they exist (their content stays denied); /tmp is shared"),
+    (
+        "pid",
+        "processes outside are visible, and the end of the sandbox is enforced by Dewar instead of the kernel",
+    ),
+    ("ipc", "System V shared memory and message queues of the same user are within reach"),
+    ("uts", "root in the sandbox could change the host name, if granted the capability"),
+    ("cgroup", "the path of the machine's cgroups is visible"),
+    ("net", "UDP and other protocols are refused by the system-call filter alone"),
+    (
+        "landlock",
+        "the kernel enforces no upper bound: everything rests on the monitor, and `fast` mode is refused",
+    ),
+    ("landlock-refer", "moving files between directories is refused altogether"),
+    ("landlock-truncate", "truncating a file is refused by the monitor alone"),
+    ("landlock-tcp", "TCP ports are refused by the monitor alone"),
+    ("landlock-ioctl", "device controls are refused by the system-call filter alone"),
+    ("landlock-scopes", "signals and abstract Unix sockets are refused by the monitor alone"),
+    ("landlock-log", "the kernel's own log of what the envelope refused is missing"),
+    ("seccomp-notify", "nothing can be decided while a program runs: Dewar does not start"),
+    ("wait-killable", "a signal may interrupt a decided call and run it twice"),
+    ("sync-wake-up", "each decision takes 75 instead of 8 microseconds on an idle machine"),
+    ("addfd-send", "opening a file on the program's behalf takes one step more"),
+    (
+        "pidfd-getfd",
+        "connecting and sending cannot be done on the program's behalf: they are denied",
+    ),
+    ("process-vm-readv", "arguments are read through /proc/PID/mem, which is slower"),
+    (
+        "cgroup-memory",
+        "RLIMIT_AS bounds the address space of each process instead: a poor stand-in",
+    ),
+    (
+        "cgroup-processes",
+        "RLIMIT_NPROC bounds all processes of the user instead (in a user namespace, only those of the sandbox and Dewar), and root not at all",
+    ),
+    ("cgroup-cpus", "the sandbox is bound to a number of processors instead of a share of them"),
+    ("yama", "the monitor could not read the memory of what it guards: Dewar does not start"),
+];
+
+/// What each version of Landlock added.
+const LANDLOCK: [(u32, &str); 7] = [
+    (1, "landlock"),
+    (2, "landlock-refer"),
+    (3, "landlock-truncate"),
+    (4, "landlock-tcp"),
+    (5, "landlock-ioctl"),
+    (6, "landlock-scopes"),
+    (7, "landlock-log"),
+];
+
+impl Layers {
+    /// Tries every layer. The calling process must have a single thread, and keeps nothing of it.
+    #[must_use]
+    pub fn probe() -> Self {
+        Probe::start().finish(true)
+    }
+
+    /// These layers as if the machine lacked those in `names`.
+    #[must_use]
+    pub fn without(mut self, names: &[&str]) -> Self {
+        for layer in self.layers.iter_mut().filter(|layer| names.contains(&layer.name)) {
+            layer.available = false;
+            layer.reason = Some("left out on request".into());
+        }
+        self
+    }
+
+    /// Whether the layer `name` works here; a name that is none does not.
+    #[must_use]
+    pub fn has(&self, name: &str) -> bool {
+        self.layers.iter().any(|layer| layer.name == name && layer.available)
+    }
+
+    /// The layer `name`.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&Layer> {
+        self.layers.iter().find(|layer| layer.name == name)
+    }
+
+    /// The newest version of Landlock whose additions all work here; 0 for none.
+    #[must_use]
+    pub fn landlock_version(&self) -> u32 {
+        let known = LANDLOCK.iter().take_while(|(_, name)| self.has(name));
+        known.last().map_or(0, |(version, _)| *version)
+    }
+
+    /// The file rights that Landlock handles here.
+    #[must_use]
+    pub fn landlock_rights(&self) -> BitFlags<AccessFs> {
+        AccessFs::from_all(ABI::from(self.landlock_version().cast_signed()))
+    }
+
+    /// Takes out of `spec` what this machine lacks, and returns those layers: what they protect
+    /// is lost, so say it aloud.
+    pub fn degrade(&self, spec: &mut LaunchSpec) -> Vec<&Layer> {
+        let before = spec.clone();
+        spec.namespaces = self.namespaces(spec.namespaces);
+        if !spec.namespaces.mount {
+            spec.view = View::default();
+        }
+        self.degrade_envelope(spec);
+        let mut lost = Vec::new();
+        let kept = spec.namespaces.names();
+        lost.extend(before.namespaces.names().into_iter().filter(|name| !kept.contains(name)));
+        if let Some(envelope) = &before.envelope {
+            let asked = LANDLOCK.iter().filter(|(version, _)| envelope.needs(*version));
+            lost.extend(asked.map(|(_, name)| *name).filter(|name| !self.has(name)));
+        }
+        lost.into_iter().filter_map(|name| self.get(name)).collect()
+    }
+
+    /// Those of `asked` that work here.
+    #[must_use]
+    pub fn namespaces(&self, asked: Namespaces) -> Namespaces {
+        // Without the user namespace that it needs, an ordinary user gets none.
+        if asked.user && !self.has("user") {
+            return Namespaces::NONE;
+        }
+        let mount = asked.mount && self.has("mount");
+        Namespaces {
+            user: asked.user,
+            mount,
+            pid: asked.pid && mount && self.has("pid"),
+            ipc: asked.ipc && self.has("ipc"),
+            uts: asked.uts && self.has("uts"),
+            cgroup: asked.cgroup && self.has("cgroup"),
+            net: asked.net && self.has("net"),
+        }
+    }
+
+    fn degrade_envelope(&self, spec: &mut LaunchSpec) {
+        let version = self.landlock_version();
+        if version == 0 {
+            spec.envelope = None;
+        }
+        let Some(envelope) = &mut spec.envelope else { return };
+        envelope.handled_fs &= self.landlock_rights();
+        if version < 4 {
+            envelope.tcp_bind = None;
+            envelope.tcp_connect = None;
+        }
+        if version < 6 {
+            envelope.scope_abstract_unix = false;
+            envelope.scope_signal = false;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::trial::{Found, layer};
+    use super::*;
+    use crate::launch::{Envelope, Inherited, Limits};
+
+    fn all() -> Layers {
+        let found: Found = LOSSES.iter().map(|(name, _)| (*name, Ok(()))).collect();
+        Layers {
+            layers: LOSSES.iter().map(|&(name, without)| layer(name, without, &found)).collect(),
+        }
+    }
+
+    fn spec() -> LaunchSpec {
+        let namespaces = Namespaces {
+            user: true,
+            mount: true,
+            pid: true,
+            ipc: true,
+            uts: true,
+            cgroup: true,
+            net: true,
+        };
+        LaunchSpec {
+            command: vec!["true".into()],
+            environment: Vec::new(),
+            cwd: "/".into(),
+            inherited: Inherited::capture(),
+            namespaces,
+            view: View { private_tmp: true, ..View::default() },
+            envelope: Some(Envelope {
+                handled_fs: AccessFs::from_all(ABI::V5),
+                tcp_bind: Some(vec![80]),
+                scope_signal: true,
+                ..Envelope::default()
+            }),
+            capabilities: 0,
+            limits: Limits::default(),
+        }
+    }
+
+    fn lost(without: &[&str]) -> (LaunchSpec, Vec<&'static str>) {
+        let (mut spec, layers) = (spec(), all().without(without));
+        let lost = layers.degrade(&mut spec).into_iter().map(|layer| layer.name).collect();
+        (spec, lost)
+    }
+
+    #[test]
+    fn nothing_is_lost_where_nothing_lacks() {
+        let (degraded, lost) = lost(&[]);
+        assert!(lost.is_empty());
+        assert_eq!(degraded.namespaces, spec().namespaces);
+        assert_eq!(degraded.view, spec().view);
+    }
+
+    #[test]
+    fn without_user_namespaces_there_are_no_others() {
+        let (degraded, lost) = lost(&["user"]);
+        assert_eq!(degraded.namespaces, Namespaces::NONE);
+        assert!(degraded.view.is_plain());
+        assert_eq!(lost, ["user", "mount", "pid", "ipc", "uts", "cgroup", "net"]);
+    }
+
+    #[test]
+    fn an_older_landlock_handles_what_it_knows() {
+        let (degraded, lost) = lost(&["landlock-truncate"]);
+        let envelope = degraded.envelope.expect("an envelope");
+        assert_eq!(envelope.handled_fs, AccessFs::from_all(ABI::V2));
+        assert_eq!(envelope.tcp_bind, None);
+        assert!(!envelope.scope_signal);
+        assert!(lost.contains(&"landlock-truncate"), "{lost:?}");
+        let (degraded, _) = super::tests::lost(&["landlock"]);
+        assert!(degraded.envelope.is_none());
+    }
+}

@@ -1,0 +1,191 @@
+//! Where the sockets of runs lie: a directory of the user's own, one socket for each run, named by its id and by the
+//! process that listens.
+
+use rustix::{
+    fs::{AtFlags, Mode, OFlags},
+    io::Errno,
+};
+use std::{
+    env, fs, io,
+    os::{
+        fd::{AsRawFd as _, OwnedFd},
+        unix::fs::{DirBuilderExt as _, MetadataExt as _},
+    },
+    path::{Path, PathBuf},
+    time::{Duration, SystemTime},
+};
+
+/// A socket that nobody listens at, and that is older than this, was left by a run that was killed.
+const STALE: Duration = Duration::from_secs(10);
+
+/// What is ours in a runtime directory, which ends with the session.
+const RUNTIME: &str = "dewar/runs";
+
+/// What is ours where there is no such directory.
+const STATE: &str = "dewar/control";
+
+/// The control socket of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// The run.
+    pub id: String,
+    /// Its monitor.
+    pub pid: i32,
+}
+
+impl Entry {
+    fn name(&self) -> String {
+        format!("{}.{}", self.id, self.pid)
+    }
+
+    fn parse(name: &str) -> Option<Self> {
+        let (id, pid) = name.split_once('.')?;
+        Some(Self { id: id.to_owned(), pid: pid.parse().ok()? }).filter(|_| !id.is_empty())
+    }
+}
+
+/// An open directory of runs.
+#[derive(Debug)]
+pub struct Place(OwnedFd);
+
+impl Place {
+    /// The directory for a new run of this user, made if need be.
+    ///
+    /// # Errors
+    ///
+    /// Whatever the system says, and `PermissionDenied` for a directory that others can reach into.
+    pub fn own() -> io::Result<Self> {
+        let runtime = runtime_directory();
+        let path =
+            if is_own(&runtime) { runtime.join(RUNTIME) } else { state_directory()?.join(STATE) };
+        let named = |error: io::Error| {
+            io::Error::new(error.kind(), format!("cannot use `{}`: {error}", path.display()))
+        };
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(&path).map_err(named)?;
+        Self::open(&path, rustix::process::geteuid().as_raw()).map_err(named)
+    }
+
+    /// Every directory in which this user's runs can be.
+    #[must_use]
+    pub fn all() -> Vec<Self> {
+        Self::of_user(rustix::process::geteuid().as_raw())
+    }
+
+    /// Every directory in which a user's runs can be, as far as this process may look there: for others, only root may,
+    /// and only where their session's runtime directory is by custom.
+    #[must_use]
+    pub fn of_user(uid: u32) -> Vec<Self> {
+        let paths = if uid == rustix::process::geteuid().as_raw() {
+            let state = state_directory().map(|state| state.join(STATE)).ok();
+            [Some(runtime_directory().join(RUNTIME)), state]
+        } else {
+            [Some(usual_runtime_directory(uid).join(RUNTIME)), None]
+        };
+        paths.into_iter().flatten().filter_map(|path| Self::open(&path, uid).ok()).collect()
+    }
+
+    /// Only a directory of `uid` that nobody else can reach into: who may talk to a run is first of all who gets here.
+    fn open(path: &Path, uid: u32) -> io::Result<Self> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let fd = rustix::fs::open(path, flags, Mode::empty())?;
+        let stat = rustix::fs::fstat(&fd)?;
+        let root = rustix::process::geteuid().is_root();
+        if (stat.st_uid != uid && !root) || stat.st_mode & 0o077 != 0 {
+            let message = "it must belong to the user whose runs they are, and have mode 0700";
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, message));
+        }
+        Ok(Self(fd))
+    }
+
+    /// The path of a socket in it, short enough for an address whatever the directory is called.
+    #[must_use]
+    pub fn socket(&self, entry: &Entry) -> PathBuf {
+        format!("/proc/self/fd/{}/{}", self.0.as_raw_fd(), entry.name()).into()
+    }
+
+    /// The sockets in it.
+    ///
+    /// # Errors
+    ///
+    /// Whatever the system says.
+    pub fn entries(&self) -> io::Result<Vec<Entry>> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let directory =
+            rustix::fs::Dir::new(rustix::fs::openat(&self.0, ".", flags, Mode::empty())?)?;
+        let mut entries = Vec::new();
+        for entry in directory {
+            entries.extend(Entry::parse(&entry?.file_name().to_string_lossy()));
+        }
+        Ok(entries)
+    }
+
+    /// Removes the socket of a run.
+    pub fn remove(&self, entry: &Entry) {
+        // Somebody else may have removed it; then all is well, too.
+        let _: Result<(), Errno> = rustix::fs::unlinkat(&self.0, entry.name(), AtFlags::empty());
+    }
+
+    /// Removes a socket that refuses connections, unless it is so new that its run may only be starting.
+    pub fn remove_stale(&self, entry: &Entry) {
+        let made =
+            fs::symlink_metadata(self.socket(entry)).and_then(|metadata| metadata.modified());
+        let age = made.map(|made| SystemTime::now().duration_since(made).unwrap_or_default());
+        if age.is_ok_and(|age| age > STALE) {
+            self.remove(entry);
+        }
+    }
+}
+
+/// The runtime directory: that of the session, or the one that the user has by custom.
+fn runtime_directory() -> PathBuf {
+    let named = env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
+    let usual = || usual_runtime_directory(rustix::process::geteuid().as_raw());
+    named.filter(|path| path.is_absolute()).unwrap_or_else(usual)
+}
+
+fn usual_runtime_directory(uid: u32) -> PathBuf {
+    format!("/run/user/{uid}").into()
+}
+
+fn is_own(directory: &Path) -> bool {
+    let own = |metadata: fs::Metadata| {
+        metadata.is_dir() && metadata.uid() == rustix::process::geteuid().as_raw()
+    };
+    fs::metadata(directory).is_ok_and(own)
+}
+
+/// Where this user's programs keep their state: `$XDG_STATE_HOME`, or its default.
+///
+/// # Errors
+///
+/// If neither that nor `HOME` is set.
+pub fn state_directory() -> io::Result<PathBuf> {
+    let state = env::var_os("XDG_STATE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
+    let home = || env::home_dir().map(|home| home.join(".local/state"));
+    state.or_else(home).ok_or_else(|| io::Error::other("HOME is not set"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_socket_s_name_says_whose_it_is() {
+        let entry = Entry { id: "abcd2345".into(), pid: 17 };
+        assert_eq!(Entry::parse(&entry.name()), Some(entry));
+        for other in [".", "..", "abcd2345", "abcd2345.", ".17", "abcd2345.x"] {
+            assert_eq!(Entry::parse(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn a_directory_that_others_can_reach_into_is_not_used() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let directory = tempfile::tempdir().unwrap();
+        let uid = rustix::process::geteuid().as_raw();
+        for (mode, usable) in [(0o700, true), (0o755, false), (0o701, false)] {
+            fs::set_permissions(directory.path(), fs::Permissions::from_mode(mode)).unwrap();
+            assert_eq!(Place::open(directory.path(), uid).is_ok(), usable, "{mode:o}");
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! Runs that a daemon decides for, as the user of the case has them.
+
+use crate::{
+    Case, cases,
+    dewar::Call,
+    process::{Ran, run, until},
+    stage::{Stage, bash},
+    tree::{Tree, tree},
+};
+use rustix::process::{Pid, Signal, kill_process};
+use std::{
+    fs::File,
+    path::{Path, PathBuf},
+    process::{Child, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+/// The cases of this part.
+pub(crate) const CASES: &[&[Case]] = &[cases![
+    the_sample_application_is_built_alike_natively_and_with_and_without_a_daemon,
+    a_run_that_is_stopped_is_frozen_and_killed_and_another_is_not_held_up,
+]];
+
+/// Where a [`Daemon`] writes what it has to say.
+const SAID: &str = "daemon.said";
+
+/// A daemon of the stage's user. Killed when dropped.
+pub(crate) struct Daemon(Child);
+
+impl Daemon {
+    /// Starts one, and waits until it listens.
+    pub(crate) fn start(stage: &Stage, options: &[&str]) -> Self {
+        let said = File::create(stage.home().join(SAID)).expect("a file");
+        let words: Vec<&str> = ["daemon"].iter().chain(options).copied().collect();
+        let mut command = stage.control(&words);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(said);
+        let daemon = Self(command.spawn().expect("start a daemon"));
+        let listens =
+            || run(stage.control(&["daemon", "--runs"]), b"").status.success().then_some(());
+        until(listens).expect("the daemon listens");
+        daemon
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// What the workspace holds after the sample application was built there, and what was said.
+fn built(stage: &Stage, daemon: Option<&str>) -> (Ran, Tree) {
+    let work = stage.work();
+    stage.prepare("find . -mindepth 1 -delete");
+    bench::sample::write(&work).expect("the sample application");
+    for file in std::fs::read_dir(&work).expect("files") {
+        stage.give(&file.expect("a file").path());
+    }
+    let script = bash("make -j2 2>&1 | sort && ./sample");
+    let words = match daemon {
+        None => script,
+        Some(option) => {
+            let call = Call { daemon: false, ..stage.call() };
+            let mut words = stage.under_dewar(call, &script);
+            words.insert(2, option.into());
+            words
+        }
+    };
+    let ran = run(stage.command(&words), b"");
+    (ran, tree(&work, &|_| false))
+}
+
+fn the_sample_application_is_built_alike_natively_and_with_and_without_a_daemon(stage: &Stage) {
+    let _daemon = (!stage.has_daemon()).then(|| Daemon::start(stage, &[]));
+    let (native, wanted) = built(stage, None);
+    assert!(native.out().ends_with(bench::sample::OUTPUT), "{}{}", native.out(), native.err());
+    for option in ["--no-daemon", "--daemon"] {
+        let (ran, found) = built(stage, Some(option));
+        assert_eq!(
+            (ran.out(), ran.err(), ran.code()),
+            (native.out(), String::new(), 0),
+            "{option}"
+        );
+        assert!(found == wanted, "{option}: the workspace differs");
+        assert!(stage.record().denials.is_empty(), "{option}");
+    }
+}
+
+/// A run in the background that notes again and again whether it may read a file. Killed when dropped.
+struct Loop {
+    child: Child,
+    log: PathBuf,
+}
+
+impl Loop {
+    fn start(stage: &Stage, name: &str, cil: &Path) -> Self {
+        let script = format!(
+            "while [ ! -e stop ]; do if cat gated >/dev/null 2>&1; then echo yes; else echo no; fi; sleep 0.02; done > log.{name}"
+        );
+        let call = Call { daemon: true, ..stage.call() };
+        let mut words = stage.under_dewar(call, &bash(&script));
+        let options = ["--name", name, "--cil", cil.to_str().expect("UTF-8")];
+        words.splice(2..2, options.map(Into::into));
+        let mut command = stage.command(&words);
+        let child = command.stdin(Stdio::null()).stderr(Stdio::null()).spawn().expect("a run");
+        let this = Self { child, log: stage.work().join(format!("log.{name}")) };
+        this.says("yes");
+        this
+    }
+
+    fn lines(&self) -> Vec<String> {
+        let text = std::fs::read_to_string(&self.log).unwrap_or_default();
+        text.lines().map(str::to_owned).collect()
+    }
+
+    /// Waits until it has noted that.
+    fn says(&self, what: &str) {
+        let last = || self.lines().last().is_some_and(|line| line == what).then_some(());
+        until(last).unwrap_or_else(|| panic!("it never says {what}"));
+    }
+
+    /// Every process that the monitor has started, and those have.
+    fn descendants(&self) -> Vec<u32> {
+        let (mut found, mut todo) = (Vec::new(), vec![self.child.id()]);
+        while let Some(pid) = todo.pop() {
+            let path = format!("/proc/{pid}/task/{pid}/children");
+            let children = std::fs::read_to_string(path).unwrap_or_default();
+            let children = children.split_whitespace().filter_map(|pid| pid.parse::<u32>().ok());
+            for child in children {
+                found.push(child);
+                todo.push(child);
+            }
+        }
+        found
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).expect("signalled");
+    }
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn is_stopped(pid: u32) -> bool {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    text.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('T'))
+}
+
+fn a_run_that_is_stopped_is_frozen_and_killed_and_another_is_not_held_up(stage: &Stage) {
+    // This case has a daemon of its own, with less patience.
+    stage.stop_daemon();
+    let patience = ["--report-after", "0.2", "--freeze-after", "0.8", "--kill-after", "4"];
+    let _daemon = Daemon::start(stage, &patience);
+    let gated = stage.work().join("gated");
+    stage.file(&gated, "open sesame\n");
+    let cil = stage.home().join("gate.cil");
+    let path = gated.display().to_string().replace('.', "\\.");
+    stage.file(
+        &cil,
+        &format!(
+            "(boolean gate true) (type gated_t) (roletype object_r gated_t)
+            (booleanif gate (true (allow main_t gated_t (file (getattr read open)))))
+            (filecon \"{path}\" any (dewar_u object_r gated_t ((s0) (s0))))"
+        ),
+    );
+    let mut stopped = Loop::start(stage, "stopped", &cil);
+    let mut other = Loop::start(stage, "other", &cil);
+    let sandbox = stopped.descendants();
+    assert!(sandbox.len() >= 2, "init and a shell: {sandbox:?}");
+    // How fast the other goes while nothing happens, next to how fast during the change.
+    let pace = |during: Duration| {
+        let before = other.lines().len();
+        thread::sleep(during);
+        other.lines().len() - before
+    };
+    let quiet = pace(Duration::from_secs(1));
+    stopped.signal(Signal::STOP);
+    let begin = Instant::now();
+    thread::scope(|scope| {
+        let change =
+            scope.spawn(|| run(stage.control(&["policy", "set", "--all", "gate=off"]), b""));
+        other.says("no");
+        assert!(begin.elapsed() < Duration::from_millis(800), "the other run was held up");
+        let busy = pace(Duration::from_secs(1));
+        assert!(busy * 2 > quiet, "the other run made {busy} rounds a second, and {quiet} before");
+        let frozen = || {
+            let now: Vec<u32> = stopped.descendants();
+            (!now.is_empty() && now.iter().all(|pid| is_stopped(*pid))).then_some(now)
+        };
+        assert!(until(frozen).is_some_and(|now| now.len() >= 2), "the sandbox is not frozen");
+        assert!(!change.is_finished(), "the change was complete before the run was killed");
+        let changed = change.join().expect("a change");
+        let (out, took) = (changed.out(), begin.elapsed());
+        assert!(took > Duration::from_millis(3900), "it was killed after {took:?}");
+        assert!(out.contains(" killed after ") && out.contains(" applied after "), "{out}");
+        assert_eq!(changed.code(), 0, "{out}{}", changed.err());
+    });
+    use std::os::unix::process::ExitStatusExt as _;
+    assert_eq!(stopped.child.wait().expect("ended").signal(), Some(9));
+    let gone = |pid: &u32| !Path::new(&format!("/proc/{pid}")).exists();
+    until(|| sandbox.iter().all(gone).then_some(())).expect("its sandbox ends with it");
+    let said = std::fs::read_to_string(stage.home().join(SAID)).expect("what the daemon said");
+    for word in ["reported", "frozen", "killed"] {
+        assert!(said.contains(word), "{word}: {said}");
+    }
+    stage.file(&stage.work().join("stop"), "");
+    assert!(other.child.wait().expect("ended").success());
+    assert!(!other.lines().iter().skip_while(|line| *line != "no").any(|line| line == "yes"));
+}
