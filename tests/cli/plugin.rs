@@ -141,3 +141,45 @@ fn an_ordinary_user_is_told_why_nothing_runs_in_the_kernel_and_gets_it_isolated_
     assert!(said.err.contains("CAP_BPF"), "{}", said.err);
     assert!(said.err.contains("it runs isolated instead"), "{}", said.err);
 }
+
+#[test]
+fn what_a_plugin_says_cannot_steer_the_terminal() {
+    let text = "long handle(const char *in, long n, char *out, long room)
+        { host_log(\"a\\033[2Jb\", 6); host_open(\"/etc/\\033]0;x\", 10); return 0; }";
+    let dir = written(text);
+    let said = plugin(dir.path(), &["run", "p.e"], "");
+    assert_eq!(said.status, 0, "{}", said.err);
+    assert!(said.err.contains("a\\u001b[2Jb\n"), "{}", said.err);
+    assert!(said.err.contains("may not read open on /etc/\\u001b]0;x\n"), "{}", said.err);
+    assert!(!said.err.contains('\u{1b}'), "{}", said.err);
+}
+
+#[test]
+fn a_full_disk_and_a_request_without_end_are_errors_that_say_so() {
+    let dir = written(ECHO);
+    let run = |stdin: &str, stdout: &str, stderr: Stdio| {
+        let opened = |path: &str| fs::File::options().read(true).write(true).open(path);
+        std::process::Command::new(env!("CARGO_BIN_EXE_dewar"))
+            .args(["plugin", "run", "p.e", "--no-cache", "--memory-bytes", "600000"])
+            .current_dir(&dir)
+            .stdin(opened(stdin).expect("it opens"))
+            .stdout(opened(stdout).expect("it opens"))
+            .stderr(stderr)
+            .output()
+            .expect("it starts")
+    };
+    let err = |output: &std::process::Output| String::from_utf8_lossy(&output.stderr).into_owned();
+    let full = run("/etc/passwd", "/dev/full", Stdio::piped());
+    assert_eq!(full.status.code(), Some(125), "{}", err(&full));
+    assert!(
+        err(&full).contains("cannot write to standard output: No space left"),
+        "{}",
+        err(&full)
+    );
+    let endless = run("/dev/zero", "/dev/null", Stdio::piped());
+    assert_eq!(endless.status.code(), Some(2), "{}", err(&endless));
+    assert!(err(&endless).contains("--memory-bytes"), "{}", err(&endless));
+    // Where nobody can be told, the exit status still tells.
+    let deaf = fs::File::options().write(true).open("/dev/full").expect("it opens");
+    assert_eq!(run("/dev/zero", "/dev/null", deaf.into()).status.code(), Some(2));
+}

@@ -20,7 +20,11 @@ pub(crate) fn print_while_read(text: &[u8]) -> io::Result<bool> {
     let mut out = io::stdout().lock();
     match out.write_all(text).and_then(|()| out.flush()) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
-        result => result.map(|()| true),
+        Err(error) => {
+            let what = format!("cannot write to standard output: {error}");
+            Err(io::Error::new(error.kind(), what))
+        }
+        Ok(()) => Ok(true),
     }
 }
 

@@ -59,25 +59,25 @@ impl Drop for Shared {
 struct Context {
     /// The stack pointer to return to from `raise`.
     saved: u64,
-    instance: *mut Inside,
+    unused: u64,
     stack_limit: u64,
     guard: u64,
     table: *const [u64; 2],
-    unused: [u64; 3],
+    instance: *mut Inside<dyn Host>,
 }
 
 /// What the host's dispatcher needs.
-struct Inside {
-    host: Box<dyn Host>,
+struct Inside<H: ?Sized> {
     shared: Arc<Shared>,
     failure: Option<String>,
+    host: H,
 }
 
 /// A plugin's static data and the host it may call.
-pub struct NativeInstance {
+pub struct NativeInstance<H = Box<dyn Host>> {
     /// The context, and static data behind it. Its place never changes: the data holds addresses in it.
     memory: Vec<Line>,
-    inside: Box<Inside>,
+    inside: Box<Inside<H>>,
 }
 
 /// A function of one plugin, its name and types resolved.
@@ -94,7 +94,7 @@ struct Line([u64; 8]);
 
 // SAFETY: the pointers in the context lead to what the instance itself owns (`inside`, the table in `shared`),
 // and both may change threads: `Host` is `Send` and `Shared` is.
-unsafe impl Send for NativeInstance {}
+unsafe impl<H: Host> Send for NativeInstance<H> {}
 
 impl NativeCode {
     /// Machine code for `module`.
@@ -140,7 +140,7 @@ impl NativeCode {
     /// Calls run with all rights of the process, and can read and write all of its memory. The caller trusts
     /// the program's text, and trusts it with every address that is passed to [`NativeInstance::call`].
     #[must_use]
-    pub unsafe fn instantiate(&self, host: Box<dyn Host>) -> NativeInstance {
+    pub unsafe fn instantiate<H: Host + 'static>(&self, host: H) -> NativeInstance<H> {
         let shared = Arc::clone(&self.shared);
         let (offsets, end) = native::data_layout(&shared.module);
         let mut memory = vec![Line([0; 8]); end.div_ceil(size_of::<Line>()).max(1)];
@@ -159,7 +159,7 @@ impl NativeCode {
                 address.to_le_bytes().iter().enumerate().for_each(|(i, byte)| put(at + i, *byte));
             }
         }
-        let inside = Box::new(Inside { host, shared, failure: None });
+        let inside = Box::new(Inside { shared, failure: None, host });
         NativeInstance { memory, inside }
     }
 }
@@ -178,7 +178,12 @@ fn function_address(module: &Module, id: FuncId) -> u64 {
     module.address_taken().binary_search(&id).map_or(0, |index| index as u64 + 1)
 }
 
-impl NativeInstance {
+impl<H: Host + 'static> NativeInstance<H> {
+    /// The host that the instance may call.
+    pub fn host_mut(&mut self) -> &mut H {
+        &mut self.inside.host
+    }
+
     /// The function `name`, to be called by [`NativeInstance::enter`].
     ///
     /// # Errors
@@ -263,11 +268,11 @@ impl NativeInstance {
         GUARD.set(guard);
         let head = Context {
             saved: 0,
-            instance: &raw mut *self.inside,
+            unused: 0,
             stack_limit: here.saturating_sub(STACK_BYTES as u64),
             guard,
             table: self.inside.shared.table.as_ptr(),
-            unused: [0; 3],
+            instance: &raw mut *self.inside,
         };
         let place = self.memory.as_mut_ptr().cast::<Context>();
         // SAFETY: `memory` has at least one `Line`, which has the size and alignment of `Context`, and is
@@ -366,7 +371,7 @@ unsafe extern "sysv64" fn host_entry(context: *mut Context, number: u64, cells: 
     // SAFETY: that context names the instance's own `inside`, which the running call borrows mutably and which no
     // one else touches while generated code runs.
     let inside = unsafe { &mut *instance };
-    let Inside { host, shared, failure } = inside;
+    let Inside { shared, failure, host } = inside;
     let func = &shared.module.funcs[number as usize];
     let sig = shared.module.sig_of(FuncId(number as u32));
     let mut few = [Value::I32(0); MAX_INLINE_ARGS];

@@ -88,6 +88,12 @@ pub trait Host: Send {
     fn call(&mut self, name: &str, args: &[Value], memory: &mut dyn Memory) -> Result<u64, String>;
 }
 
+impl<H: Host + ?Sized> Host for Box<H> {
+    fn call(&mut self, name: &str, args: &[Value], memory: &mut dyn Memory) -> Result<u64, String> {
+        (**self).call(name, args, memory)
+    }
+}
+
 /// A host that offers nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoHost;

@@ -264,6 +264,15 @@ fn what_has_no_meaning_ends_the_call_and_what_c_leaves_open_has_one_result() {
             "long g(long n) { return n; } long proc() { int (*f)(int) = (int (*)(int))g; return f(1); }",
             TrapCode::BadCall,
         ),
+        // The same called at once: the type that the cast gives counts, not that of the function.
+        (
+            "long g(long n) { return n; } long proc() { return ((int (*)(int))g)(1); }",
+            TrapCode::BadCall,
+        ),
+        (
+            "long g(long n) { return n; } long proc() { return ((long (*)(void))g)(); }",
+            TrapCode::BadCall,
+        ),
         (
             "int h(int n) { return n; } long proc() { int (*f)(int) = h; f = (int (*)(int))((long)f + 1000); return f(1); }",
             TrapCode::BadCall,
@@ -399,8 +408,9 @@ fn host_functions_are_called_from_the_kernel_with_typed_arguments() {
                 int (*indirect)(int) = twice; long by_address(int n) { return indirect(n) + n; }
                 long wild() { put((long *)0xfffffff0u, 1); return 0; }";
     let code = KernelCode::compile(&module(text, host), KernelOptions::default()).unwrap();
-    let mut plugin = code.instantiate(Box::new(Echo(0))).unwrap();
-    let call = |plugin: &mut KernelInstance, name, args: &[Value]| plugin.call(name, args, LONG);
+    let mut plugin = code.instantiate(Echo(0)).unwrap();
+    let call =
+        |plugin: &mut KernelInstance<Echo>, name, args: &[Value]| plugin.call(name, args, LONG);
     let result = |value| Ok(Some(Value::I64(value)));
     assert_eq!(call(&mut plugin, "proc", &[Value::I32(4)]), result(13));
     assert_eq!(call(&mut plugin, "proc", &[Value::I32(-4)]), result(-3));

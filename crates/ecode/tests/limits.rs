@@ -78,6 +78,15 @@ fn division_by_zero_and_bad_calls_end_the_call_on_every_target() {
             "long g(long n) { return n; } long proc() { int (*f)(int) = (int (*)(int))g; return f(1); }",
             TrapCode::BadCall,
         ),
+        // The same called at once: the type that the cast gives counts, not that of the function.
+        (
+            "long g(long n) { return n; } long proc() { return ((int (*)(int))g)(1); }",
+            TrapCode::BadCall,
+        ),
+        (
+            "long g(long n) { return n; } long proc() { return ((long (*)(void))g)(); }",
+            TrapCode::BadCall,
+        ),
         (
             "int h(int n) { return n; } long proc() { int (*f)(int) = h; f = (int (*)(int))((long)f + 1000); return f(1); }",
             TrapCode::BadCall,

@@ -85,39 +85,42 @@ pub(crate) struct Calls {
     handles: Handles,
     /// When the time is used up. Set by the first look at the clock.
     deadline: Option<Instant>,
-    log_room: usize,
+    /// Bytes that it has logged.
+    logged: usize,
 }
 
 impl Calls {
     pub(crate) fn new(plugin: Arc<Plugin>) -> Self {
-        let (own, handles) = (Leave::new(plugin.sid, plugin.sid), Handles::default());
-        Self { plugin, own, handles, deadline: None, log_room: 0 }
+        let (own, handles) = (Leave::new(plugin.sid, &plugin), Handles::default());
+        Self { plugin, own, handles, deadline: None, logged: 0 }
     }
 
     /// A call begins. Whether the plugin may see the request.
     #[inline]
     pub(crate) fn begin(&mut self) -> bool {
-        (self.deadline, self.log_room) = (None, self.plugin.limits.log_bytes);
+        (self.deadline, self.logged) = (None, 0);
         self.may(plugin::READ_REQUEST)
     }
 
     /// A call has ended. Whether its reply may be used.
     #[inline]
     pub(crate) fn end(&mut self) -> bool {
-        self.handles.clear();
+        if !self.handles.is_empty() {
+            self.handles.clear();
+        }
         self.may(plugin::WRITE_REPLY)
     }
 
     /// Whether the plugin may use `requested` on itself.
     #[inline]
     fn may(&mut self, requested: AccessVector) -> bool {
-        let granted = self.own.allows(&self.plugin.gate, &self.plugin.name, requested);
+        let granted = self.own.allows(&self.plugin, requested);
         self.plugin.asked(granted)
     }
 
     /// Counts what was asked since the last time in the host's statistics.
     pub(crate) fn settle(&mut self) {
-        self.own.settle(&self.plugin.gate);
+        self.own.settle();
     }
 
     /// Ends the call if its time is used up; otherwise how much is left.
@@ -150,11 +153,11 @@ impl Calls {
             return answer;
         }
         let Some(len) = usize::try_from(len).ok() else { return EINVAL };
-        if len > self.log_room {
+        if len > self.plugin.limits.log_bytes - self.logged {
             return ENOSPC;
         }
         let Some(text) = memory.read(text, len) else { return EINVAL };
-        self.log_room -= len;
+        self.logged += len;
         self.plugin.shared.write_log(&text);
         0
     }

@@ -5,7 +5,7 @@ use crate::{
     calls::HOST_DECLARATIONS,
     imports::{self, Running},
     instance::{CallFailure, Instance},
-    isolated::Isolated,
+    isolated::{Isolated, IsolatedCode},
     kernel::Kernel,
     native::Native,
     plugin::Plugin,
@@ -19,7 +19,7 @@ use std::{
     thread,
     time::Duration,
 };
-use wasmtime::{Config, Engine, InstancePre, Linker, Module};
+use wasmtime::{Config, Engine, Linker, Module};
 
 /// Instances that may exist at a time, of all plugins of one engine together.
 const INSTANCES: usize = 128;
@@ -49,7 +49,7 @@ pub struct Loaded {
 
 /// Code of one version of a plugin.
 pub(crate) enum Code {
-    Isolated { pre: InstancePre<Running>, foreign: bool },
+    Isolated(IsolatedCode),
     Native { code: NativeCode, trusted: Trusted },
     Kernel { code: KernelCode },
 }
@@ -58,9 +58,7 @@ impl Code {
     /// A fresh instance.
     pub(crate) fn instantiate(&self, plugin: &Arc<Plugin>) -> Result<Instance, CallFailure> {
         Ok(match self {
-            Self::Isolated { pre, foreign } => {
-                Instance::Isolated(Box::new(Isolated::new(pre, plugin, *foreign)?))
-            }
+            Self::Isolated(code) => Instance::Isolated(Box::new(Isolated::new(code, plugin)?)),
             Self::Native { code, trusted } => {
                 Instance::Native(Box::new(Native::new(code, *trusted, plugin)?))
             }
@@ -198,9 +196,8 @@ impl Compiler {
             }
         }
         loaded.code_bytes = module.functions().map(|function| function.len).sum();
-        let pre = isolation.linker.instantiate_pre(&module);
-        let pre = pre.map_err(|error| interface(spec, format!("{error:#}")))?;
-        Ok((Code::Isolated { pre, foreign }, loaded))
+        let code = IsolatedCode::new(&isolation.linker, &module, foreign);
+        Ok((Code::Isolated(code.map_err(|what| interface(spec, what))?), loaded))
     }
 
     /// The module, from the cache if it is there.

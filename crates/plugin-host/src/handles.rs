@@ -56,6 +56,10 @@ impl Handles {
         place.is_some_and(|place| place.take().is_some())
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     pub(crate) fn clear(&mut self) {
         self.0.clear();
     }

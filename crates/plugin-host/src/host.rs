@@ -147,7 +147,7 @@ impl PluginHost {
         let version = entry.version.load_full();
         may_call(&self.gate, self.own, &version)?;
         let instance = version.lease()?;
-        Ok(Session::new(Arc::clone(&self.gate), self.own, version, instance))
+        Ok(Session::new(self.own, version, instance))
     }
 
     /// Makes an instance and throws it away: for measuring.

@@ -1,55 +1,51 @@
 //! The host functions as code outside of WebAssembly sees them: by name, with values.
 
-use crate::calls::{Bytes, Calls};
-use ecode::{Host, Memory, Value};
-use std::{
-    borrow::Cow,
-    sync::{Arc, Mutex, PoisonError},
+use crate::{
+    calls::{Bytes, Calls},
+    instance::CallFailure,
 };
+use ecode::{CallError, Host, Memory, Value};
+use std::borrow::Cow;
 
-/// What belongs to an instance's calls, shared by the instance and the functions that its code calls.
-#[derive(Clone)]
-pub(crate) struct Hosted(Arc<Mutex<Calls>>);
-
-impl Hosted {
-    pub(crate) fn new(calls: Calls) -> Self {
-        Self(Arc::new(Mutex::new(calls)))
-    }
-
-    pub(crate) fn with<T>(&self, use_it: impl FnOnce(&mut Calls) -> T) -> T {
-        use_it(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-}
-
-impl Host for Hosted {
+impl Host for Calls {
     fn call(&mut self, name: &str, args: &[Value], memory: &mut dyn Memory) -> Result<u64, String> {
         use Value::{I32, I64, Ptr};
-        let calls = &mut *self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut memory = Whole(memory);
         let answer = match (name, args) {
-            ("host_log", [Ptr(text), I64(len)]) => Ok(i64::from(calls.log(&memory, *text, *len))),
+            ("host_log", [Ptr(text), I64(len)]) => Ok(i64::from(self.log(&memory, *text, *len))),
             ("host_get", [Ptr(key), I64(len), Ptr(out), I64(room)]) => {
-                calls.get(&mut memory, (*key, *len), (*out, *room))
+                self.get(&mut memory, (*key, *len), (*out, *room))
             }
             ("host_set", [Ptr(key), I64(key_len), Ptr(value), I64(len)]) => {
-                calls.set(&memory, (*key, *key_len), (*value, *len)).map(i64::from)
+                self.set(&memory, (*key, *key_len), (*value, *len)).map(i64::from)
             }
             ("host_open", [Ptr(path), I64(len)]) => {
-                calls.open(&memory, (*path, *len)).map(i64::from)
+                self.open(&memory, (*path, *len)).map(i64::from)
             }
             ("host_connect", [Ptr(address), I64(len)]) => {
-                calls.connect(&memory, (*address, *len)).map(i64::from)
+                self.connect(&memory, (*address, *len)).map(i64::from)
             }
             ("host_read", [I32(handle), Ptr(out), I64(room)]) => {
-                calls.read(&mut memory, *handle, (*out, *room))
+                self.read(&mut memory, *handle, (*out, *room))
             }
             ("host_write", [I32(handle), Ptr(from), I64(len)]) => {
-                calls.write(&memory, *handle, (*from, *len))
+                self.write(&memory, *handle, (*from, *len))
             }
-            ("host_close", [I32(handle)]) => Ok(i64::from(calls.close(*handle))),
+            ("host_close", [I32(handle)]) => Ok(i64::from(self.close(*handle))),
             _ => return Err(format!("the host has no function `{name}`")),
         };
         answer.map(|value| value as u64).map_err(|timeout| timeout.to_string())
+    }
+}
+
+impl Calls {
+    /// Why a call ended. A host function says by a text alone that it ended one for lack of time.
+    #[cold]
+    pub(crate) fn failure(&mut self, error: CallError) -> CallFailure {
+        match error {
+            CallError::Host(_) if self.look_at_clock().is_err() => CallFailure::Timeout,
+            error => error.into(),
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! A running instance of a plugin, wherever it runs.
 
-use crate::{calls::Calls, isolated::Isolated, kernel::Kernel, native::Native};
+use crate::{isolated::Isolated, kernel::Kernel, native::Native};
 use ecode::CallError;
 
 /// Why a call gave no reply.
@@ -82,8 +82,8 @@ impl Instance {
     pub(crate) fn settle(&mut self) {
         match self {
             Self::Isolated(isolated) => isolated.calls().settle(),
-            Self::Native(native) => native.hosted().with(Calls::settle),
-            Self::Kernel(kernel) => kernel.hosted().with(Calls::settle),
+            Self::Native(native) => native.calls().settle(),
+            Self::Kernel(kernel) => kernel.calls().settle(),
         }
     }
 

@@ -1,14 +1,17 @@
 //! A running instance in a memory of its own.
 
 use crate::{
-    calls::{Calls, Timeout},
+    calls::{Calls, EACCES, Timeout},
     compile::MAX_MEMORY,
     imports::Running,
-    instance::CallFailure,
+    instance::{CallFailure, reply_length},
     plugin::Plugin,
 };
 use std::sync::Arc;
-use wasmtime::{InstancePre, Memory, Store, StoreLimitsBuilder, Trap, TypedFunc, UpdateDeadline};
+use wasmtime::{
+    Extern, InstancePre, Linker, Memory, Module, ModuleExport, Store, StoreLimitsBuilder, Trap,
+    TypedFunc, UpdateDeadline,
+};
 
 /// Bytes in a page of WebAssembly.
 const PAGE: usize = 1 << 16;
@@ -17,6 +20,36 @@ const TABLE_ELEMENTS: usize = 10_000;
 
 /// `(in, in_len, out, out_room)`
 type Args = (i32, i64, i32, i64);
+
+/// Code that instances are made of, linked, its exports looked up.
+pub(crate) struct IsolatedCode {
+    pre: InstancePre<Running>,
+    memory: ModuleExport,
+    handle: ModuleExport,
+    /// Where E-code says that its own data ends.
+    heap_base: Option<ModuleExport>,
+    /// It does not count its own turns: the engine's epoch interrupts it.
+    foreign: bool,
+}
+
+impl IsolatedCode {
+    /// Links `module`; on failure, what does not fit.
+    pub(crate) fn new(
+        linker: &Linker<Running>,
+        module: &Module,
+        foreign: bool,
+    ) -> Result<Self, String> {
+        let pre = linker.instantiate_pre(module).map_err(|error| format!("{error:#}"))?;
+        let export = |name| {
+            let found = module.get_export_index(name);
+            found.ok_or_else(|| format!("it does not export `{name}`"))
+        };
+        let (memory, handle) = (export("memory")?, export("handle")?);
+        // Whatever another compiler's allocator may think is its own, it does not think so of pages that the host adds.
+        let heap_base = if foreign { None } else { module.get_export_index("__heap_base") };
+        Ok(Self { pre, memory, handle, heap_base, foreign })
+    }
+}
 
 pub(crate) struct Isolated {
     store: Store<Running>,
@@ -32,12 +65,8 @@ pub(crate) struct Isolated {
 }
 
 impl Isolated {
-    /// A fresh instance. One that does not count its own turns (`foreign`) is interrupted by the engine's epoch.
-    pub(crate) fn new(
-        pre: &InstancePre<Running>,
-        plugin: &Arc<Plugin>,
-        foreign: bool,
-    ) -> Result<Self, CallFailure> {
+    /// A fresh instance.
+    pub(crate) fn new(code: &IsolatedCode, plugin: &Arc<Plugin>) -> Result<Self, CallFailure> {
         let most = (plugin.limits.memory_bytes as usize).min(MAX_MEMORY);
         let limits = StoreLimitsBuilder::new()
             .memory_size(most)
@@ -46,9 +75,10 @@ impl Isolated {
             .tables(1)
             .build();
         let calls = Calls::new(Arc::clone(plugin));
-        let mut store = Store::new(pre.module().engine(), Running { calls, memory: None, limits });
+        let running = Running { calls, memory: None, limits };
+        let mut store = Store::new(code.pre.module().engine(), running);
         store.limiter(|running| &mut running.limits);
-        if foreign {
+        if code.foreign {
             store.epoch_deadline_callback(|mut store| {
                 store.data_mut().calls.look_at_clock()?;
                 Ok(UpdateDeadline::Continue(1))
@@ -57,16 +87,19 @@ impl Isolated {
             // Its start function, if it has one, has the time of one call. Nothing of a request is there.
             let _ = store.data_mut().calls.begin();
         }
-        let instance = pre.instantiate(&mut store).map_err(|error| failure_at_start(&error))?;
-        let missing = |what: &str| CallFailure::Fault(format!("it does not export `{what}`"));
-        let memory = instance.get_memory(&mut store, "memory").ok_or_else(|| missing("memory"))?;
-        let handle = instance.get_typed_func(&mut store, "handle");
-        let handle = handle.map_err(|error| CallFailure::Fault(format!("{error:#}")))?;
+        let instance = code.pre.instantiate(&mut store);
+        let instance = instance.map_err(|error| failure_at_start(&error))?;
+        let mut export = |export| instance.get_module_export(&mut store, export);
+        let memory = export(&code.memory).and_then(Extern::into_memory);
+        let handle = export(&code.handle).and_then(Extern::into_func);
+        let base = code.heap_base.as_ref().and_then(export).and_then(Extern::into_global);
+        let fault = |what: &str| CallFailure::Fault(what.to_owned());
+        let memory = memory.ok_or_else(|| fault("its `memory` is no memory"))?;
+        let handle = handle.ok_or_else(|| fault("its `handle` is no function"))?.typed(&store);
+        let handle =
+            handle.map_err(|error| fault(&format!("its `handle` is another: {error:#}")))?;
         store.data_mut().memory = Some(memory);
         let size = memory.data_size(&store);
-        // E-code says where its own data ends. Whatever another compiler's allocator may think is its own, it does
-        // not think so of pages that the host adds.
-        let base = instance.get_global(&mut store, "__heap_base").filter(|_| !foreign);
         let base = base.and_then(|base| base.get(&mut store).i32());
         let base = base.map_or(size, |base| base as u32 as usize).min(size);
         let (buffers, request) = (base..size, base..base);
@@ -115,21 +148,34 @@ impl Isolated {
     /// used again.
     #[inline]
     pub(crate) fn run(&mut self) -> Result<usize, CallFailure> {
-        let mut args = self.args;
-        if !self.calls().begin() {
-            self.memory.data_mut(&mut self.store)[self.request.clone()].fill(0);
-            args.1 = i64::from(crate::EACCES);
-        }
-        let length = self.handle.call(&mut self.store, args);
+        let returned = if self.calls().begin() {
+            self.handle.call(&mut self.store, self.args)
+        } else {
+            self.call_blind()
+        };
         let may_write = self.calls().end();
-        // Written out, so that a good length goes straight to the caller: moving a `Result` costs more than the rest.
-        match length {
-            Ok(length) if length as u64 <= self.reply_room as u64 => {
-                Ok(if may_write { length as usize } else { 0 })
+        // What nearly every call comes to lies apart from the rest, and is short.
+        match returned {
+            Ok(length) if may_write && length as u64 <= self.reply_room as u64 => {
+                Ok(length as usize)
             }
-            Ok(length) => Err(CallFailure::BadReply(length)),
-            Err(error) => Err(failure(&error)),
+            returned => self.without_reply(returned),
         }
+    }
+
+    /// Calls the plugin without its request.
+    #[cold]
+    fn call_blind(&mut self) -> wasmtime::Result<i64> {
+        self.memory.data_mut(&mut self.store)[self.request.clone()].fill(0);
+        let (request, _, reply, room) = self.args;
+        self.handle.call(&mut self.store, (request, i64::from(EACCES), reply, room))
+    }
+
+    /// What a call comes to that failed, or whose reply may not be used.
+    #[cold]
+    fn without_reply(&self, returned: wasmtime::Result<i64>) -> Result<usize, CallFailure> {
+        let returned = returned.map_err(|error| failure(&error))?;
+        reply_length(returned, self.reply_room).map(|_| 0)
     }
 
     #[inline]

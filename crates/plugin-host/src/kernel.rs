@@ -2,7 +2,6 @@
 
 use crate::{
     calls::Calls,
-    hosted::Hosted,
     instance::{CallFailure, reply_length},
     plugin::Plugin,
 };
@@ -10,8 +9,7 @@ use ecode::{KernelCode, KernelInstance, Value};
 use std::sync::Arc;
 
 pub(crate) struct Kernel {
-    instance: KernelInstance,
-    hosted: Hosted,
+    instance: KernelInstance<Calls>,
     request_at: u64,
     request_len: usize,
     reply_at: u64,
@@ -22,24 +20,15 @@ pub(crate) struct Kernel {
 
 impl Kernel {
     pub(crate) fn new(code: &KernelCode, plugin: &Arc<Plugin>) -> Result<Self, CallFailure> {
-        let hosted = Hosted::new(Calls::new(Arc::clone(plugin)));
-        let instance = code.instantiate(Box::new(hosted.clone()));
+        let instance = code.instantiate(Calls::new(Arc::clone(plugin)));
         let mut instance = instance.map_err(|error| CallFailure::Unavailable(error.to_string()))?;
         let base = instance.heap_base().unwrap_or_default().next_multiple_of(16);
         let (request_len, reply_room, reply) = (0, 0, Vec::new());
-        Ok(Self {
-            instance,
-            hosted,
-            request_at: base,
-            request_len,
-            reply_at: base,
-            reply_room,
-            reply,
-        })
+        Ok(Self { instance, request_at: base, request_len, reply_at: base, reply_room, reply })
     }
 
     pub(crate) fn fill(&mut self, request: &[u8]) -> Result<(), CallFailure> {
-        let limits = self.hosted.with(|calls| calls.plugin.limits);
+        let limits = self.calls().plugin.limits;
         self.request_len = request.len();
         self.reply_at = (self.request_at + request.len() as u64).next_multiple_of(16);
         let wanted = limits.output_bytes.min(i32::MAX as usize) as u64;
@@ -52,8 +41,8 @@ impl Kernel {
     }
 
     pub(crate) fn run(&mut self) -> Result<usize, CallFailure> {
-        let (may_read, time) =
-            self.hosted.with(|calls| (calls.begin(), calls.plugin.limits.call_time));
+        let calls = self.instance.host_mut();
+        let (may_read, time) = (calls.begin(), calls.plugin.limits.call_time);
         let in_len = if may_read {
             self.request_len as i64
         } else {
@@ -68,7 +57,8 @@ impl Kernel {
             Value::I64(self.reply_room as i64),
         ];
         let length = self.instance.call("handle", &args, time);
-        let may_write = self.hosted.with(Calls::end);
+        let length = length.map_err(|error| self.calls().failure(error));
+        let may_write = self.calls().end();
         let Some(Value::I64(length)) = length? else {
             return Err(CallFailure::Fault("`handle` returns no `long`".to_owned()));
         };
@@ -76,8 +66,8 @@ impl Kernel {
         Ok(if may_write { reply } else { 0 })
     }
 
-    pub(crate) fn hosted(&self) -> &Hosted {
-        &self.hosted
+    pub(crate) fn calls(&mut self) -> &mut Calls {
+        self.instance.host_mut()
     }
 
     pub(crate) fn reply(&mut self, len: usize) -> &[u8] {

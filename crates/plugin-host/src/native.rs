@@ -2,7 +2,6 @@
 
 use crate::{
     calls::Calls,
-    hosted::Hosted,
     instance::{CallFailure, reply_length},
     plugin::Plugin,
     sys::{self, Trusted},
@@ -14,9 +13,8 @@ use std::sync::Arc;
 type Handle = NativeEntry<(Address, i64, Address, i64), i64>;
 
 pub(crate) struct Native {
-    instance: NativeInstance,
+    instance: NativeInstance<Calls>,
     handle: Handle,
-    hosted: Hosted,
     request: Vec<u8>,
     reply: Vec<u8>,
 }
@@ -27,17 +25,16 @@ impl Native {
         trusted: Trusted,
         plugin: &Arc<Plugin>,
     ) -> Result<Self, CallFailure> {
-        let hosted = Hosted::new(Calls::new(Arc::clone(plugin)));
-        let instance = sys::instantiate(code, trusted, Box::new(hosted.clone()));
+        let instance = sys::instantiate(code, trusted, Calls::new(Arc::clone(plugin)));
         let handle = instance.entry("handle");
         let handle = handle.map_err(|error| CallFailure::Fault(error.to_string()))?;
-        Ok(Self { instance, handle, hosted, request: Vec::new(), reply: Vec::new() })
+        Ok(Self { instance, handle, request: Vec::new(), reply: Vec::new() })
     }
 
     pub(crate) fn fill(&mut self, request: &[u8]) {
         self.request.clear();
         self.request.extend_from_slice(request);
-        let room = self.hosted.with(|calls| calls.plugin.limits.output_bytes);
+        let room = self.calls().plugin.limits.output_bytes;
         if self.reply.len() != room {
             // Pages that the system has zeroed are touched only where the plugin writes.
             self.reply = vec![0; room];
@@ -45,7 +42,7 @@ impl Native {
     }
 
     pub(crate) fn run(&mut self) -> Result<usize, CallFailure> {
-        let may_read = self.hosted.with(Calls::begin);
+        let may_read = self.calls().begin();
         let in_len = if may_read {
             self.request.len() as i64
         } else {
@@ -56,13 +53,14 @@ impl Native {
         let (request, reply) = (at(&mut self.request), at(&mut self.reply));
         let args = (request, in_len, reply, self.reply.len() as i64);
         let length = self.instance.enter(&self.handle, args);
-        let may_write = self.hosted.with(Calls::end);
+        let length = length.map_err(|error| self.calls().failure(error));
+        let may_write = self.calls().end();
         let reply = reply_length(length?, self.reply.len())?;
         Ok(if may_write { reply } else { 0 })
     }
 
-    pub(crate) fn hosted(&self) -> &Hosted {
-        &self.hosted
+    pub(crate) fn calls(&mut self) -> &mut Calls {
+        self.instance.host_mut()
     }
 
     pub(crate) fn reply(&self, len: usize) -> &[u8] {

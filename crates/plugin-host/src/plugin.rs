@@ -80,6 +80,8 @@ pub(crate) struct Version {
     code: Code,
     idle: Mutex<Vec<Instance>>,
     faults_in_a_row: AtomicU32,
+    /// It has failed too often. That stays, whatever calls that still run come to.
+    quarantined: AtomicBool,
 }
 
 impl Version {
@@ -92,11 +94,12 @@ impl Version {
     ) -> Result<Self, CallFailure> {
         let idle = Mutex::new(vec![code.instantiate(&plugin)?]);
         let (host_hint, faults_in_a_row) = (Hint::default(), AtomicU32::new(0));
-        Ok(Self { plugin, target, number, host_hint, code, idle, faults_in_a_row })
+        let quarantined = AtomicBool::new(plugin.limits.faults == 0);
+        Ok(Self { plugin, target, number, host_hint, code, idle, faults_in_a_row, quarantined })
     }
 
     pub(crate) fn is_quarantined(&self) -> bool {
-        self.faults_in_a_row.load(Relaxed) >= self.plugin.limits.faults
+        self.quarantined.load(Relaxed)
     }
 
     /// An instance for one call, or for a session.
@@ -127,7 +130,10 @@ impl Version {
     pub(crate) fn note_failure(&self, failure: &CallFailure) {
         // The host's lack of room is not the plugin's fault.
         if !matches!(failure, CallFailure::NoRoom(_) | CallFailure::Unavailable(_)) {
-            self.faults_in_a_row.fetch_add(1, Relaxed);
+            let before = self.faults_in_a_row.fetch_add(1, Relaxed);
+            if before.saturating_add(1) >= self.plugin.limits.faults {
+                self.quarantined.store(true, Relaxed);
+            }
         }
     }
 

@@ -1,10 +1,9 @@
 //! Calls in a row.
 
 use crate::{
-    check::Gate,
     instance::{CallFailure, Instance},
     leave::Leave,
-    plugin::Version,
+    plugin::{Shared, Version},
 };
 use flask::{Sid, perm::plugin};
 use std::{
@@ -17,10 +16,10 @@ use std::{
 ///
 /// It stays on its version when the plugin is replaced, and ends when the plugin is unloaded.
 pub struct Session {
-    gate: Arc<Gate>,
     /// What the host may do to the plugin.
     host: Leave,
     version: Arc<Version>,
+    shared: Arc<Shared>,
     instance: Option<Instance>,
     begun: Instant,
     calls: u64,
@@ -28,10 +27,11 @@ pub struct Session {
 }
 
 impl Session {
-    pub(crate) fn new(gate: Arc<Gate>, own: Sid, version: Arc<Version>, made: Instance) -> Self {
+    pub(crate) fn new(own: Sid, version: Arc<Version>, made: Instance) -> Self {
         let (instance, begun) = (Some(made), Instant::now());
-        let host = Leave::new(own, version.plugin.sid);
-        Self { gate, host, version, instance, begun, calls: 0, faults: 0 }
+        let host = Leave::new(own, &version.plugin);
+        let shared = Arc::clone(&version.plugin.shared);
+        Self { host, version, shared, instance, begun, calls: 0, faults: 0 }
     }
 
     /// Puts `request` into the plugin's memory, for all calls until the next.
@@ -50,28 +50,32 @@ impl Session {
     /// [`CallFailure`]. After a fault the session goes on with a fresh instance, which holds no request.
     #[inline]
     pub fn run(&mut self) -> Result<usize, CallFailure> {
-        let version = &*self.version;
-        if version.plugin.shared.gone.load(Relaxed) {
-            return Err(CallFailure::Unknown(version.plugin.name.clone()));
-        }
-        if !self.host.allows(&self.gate, &version.plugin.name, plugin::CALL) {
-            return Err(CallFailure::Denied);
-        }
-        if version.is_quarantined() {
-            return Err(CallFailure::Quarantined);
+        if self.shared.gone.load(Relaxed)
+            || !self.host.allows(&self.version.plugin, plugin::CALL)
+            || self.version.is_quarantined()
+        {
+            return Err(self.refusal());
         }
         self.calls += 1;
-        let instance = match &mut self.instance {
-            Some(instance) => instance,
-            none => none.insert(version.lease()?),
+        let result = match &mut self.instance {
+            Some(instance) => instance.run(),
+            None => self.instance()?.run(),
         };
-        match instance.run() {
+        match result {
             Ok(len) => {
-                version.note_reply();
+                self.version.note_reply();
                 Ok(len)
             }
             Err(failure) => Err(self.failed(failure)),
         }
+    }
+
+    #[cold]
+    fn refusal(&self) -> CallFailure {
+        if self.shared.gone.load(Relaxed) {
+            return CallFailure::Unknown(self.version.plugin.name.clone());
+        }
+        if self.version.is_quarantined() { CallFailure::Quarantined } else { CallFailure::Denied }
     }
 
     #[cold]
@@ -88,6 +92,7 @@ impl Session {
         self.instance.as_mut().map_or(&[], |instance| instance.reply(len))
     }
 
+    #[cold]
     fn instance(&mut self) -> Result<&mut Instance, CallFailure> {
         match &mut self.instance {
             Some(instance) => Ok(instance),
@@ -98,9 +103,8 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        self.host.settle(&self.gate);
-        let counters = &self.version.plugin.shared.counters;
-        counters.count(self.calls, self.faults, self.begun.elapsed());
+        self.host.settle();
+        self.shared.counters.count(self.calls, self.faults, self.begun.elapsed());
         if let Some(instance) = self.instance.take() {
             self.version.give_back(instance);
         }

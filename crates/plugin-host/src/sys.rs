@@ -31,9 +31,13 @@ impl Trusted {
 }
 
 /// An instance that runs in the process.
-pub(crate) fn instantiate(code: &NativeCode, _: Trusted, host: Box<dyn Host>) -> NativeInstance {
+pub(crate) fn instantiate<H: Host + 'static>(
+    code: &NativeCode,
+    _: Trusted,
+    host: H,
+) -> NativeInstance<H> {
     // SAFETY: `instantiate` demands that the program's text is trusted with everything the process may do. A
     // `Trusted` stands for the policy's grant of exactly that. The addresses passed to `call` are those of buffers
-    // that live as long as the instance (`native::Instance`).
+    // that live as long as the instance (`native::Native`).
     unsafe { code.instantiate(host) }
 }

@@ -3,13 +3,12 @@
 mod common;
 
 use common::{NATIVE, UPPER, host_of, server, spec, targets};
-use plugin_host::{CallFailure, Limits, LoadError, PluginSpec, Target};
-use std::time::Duration;
+use plugin_host::{CallFailure, LoadError, PluginSpec, Target};
 
 const NATIVES: [Target; 2] = [Target::Native, Target::NativeStack];
 
 #[test]
-fn the_kernel_needs_the_permission_and_has_the_limits() {
+fn the_kernel_needs_the_permission() {
     let host = host_of(&server(""), None);
     let error = host.load(&PluginSpec { target: Target::Kernel, ..spec("p", UPPER) }).unwrap_err();
     assert!(matches!(error, LoadError::Denied { permission: "load_kernel", .. }), "{error}");
@@ -17,25 +16,7 @@ fn the_kernel_needs_the_permission_and_has_the_limits() {
         return;
     }
     let host = host_of(&server(NATIVE), None);
-    let call_time = Duration::from_millis(50);
-    let limits = Limits { call_time, faults: 100, ..Limits::default() };
-    host.load(&PluginSpec { target: Target::Kernel, limits, ..spec("good", UPPER) }).unwrap();
-    for (name, body, want) in [
-        ("spin", "for (;;) ;", "time"),
-        ("write", "char *p = out; for (;;) *(p += 4096) = 1;", "not its own"),
-        ("deep", "return handle(in, n, out, room) + 1;", "stack"),
-        ("huge", "return room + 1;", "no length"),
-        ("zero", "return 1 / (n - n);", "zero"),
-    ] {
-        let text =
-            format!("long handle(const char *in, long n, char *out, long room) {{ {body} }}");
-        host.load(&PluginSpec { target: Target::Kernel, limits, ..spec(name, &text) }).unwrap();
-        for _ in 0..3 {
-            let failure = host.call(name, b"x").expect_err(name);
-            assert!(failure.to_string().contains(want), "{name}: {failure}");
-            assert_eq!(host.call("good", b"ok"), Ok(b"OK".to_vec()), "{name}");
-        }
-    }
+    host.load(&PluginSpec { target: Target::Kernel, ..spec("good", UPPER) }).unwrap();
     assert_eq!(host.call("good", &vec![b'x'; 270_000]), Ok(vec![b'X'; 270_000]));
 }
 

@@ -1,11 +1,12 @@
 //! `dewar bench plugin`: what plugins cost, from a single call to whole kernels.
 
+mod floor;
 mod kernels;
 mod latency;
 mod operations;
 
 use super::show::ShowArgs;
-use crate::failure::Failed;
+use crate::{failure::Failed, output::tell};
 use bench::{
     kernels::{Cod, Gcc, Implementation, KernelComparison, KernelReport, LuaJit},
     progress,
@@ -90,9 +91,7 @@ pub(super) fn run(args: &PluginArgs) -> anyhow::Result<()> {
     progress::clear();
     let report = Report { operations, kernels };
     if cfg!(debug_assertions) {
-        eprintln!(
-            "dewar: this build is not optimised: calls and loading take longer than they should"
-        );
+        tell!("dewar: this build is not optimised: calls and loading take longer than they should");
     }
     args.show.show(&report, |style| {
         let kernels = report.kernels.as_ref().map_or_else(String::new, |made| made.table(style));

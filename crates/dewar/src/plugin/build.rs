@@ -58,7 +58,7 @@ pub(super) fn run(args: &BuildArgs) -> anyhow::Result<()> {
         fs::write(path, wasm).with_context(|| format!("cannot write `{}`", path.display()))?;
     }
     let text = if args.json {
-        serde_json::to_string_pretty(&built)? + "\n"
+        output::json(&built)?
     } else {
         let line = |row: &serde_json::Value| {
             let origin = if row["from_cache"] == true { "from the cache" } else { "compiled" };

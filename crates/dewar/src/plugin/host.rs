@@ -1,8 +1,9 @@
 //! The host that the commands load plugins into, and its policy.
 
-use crate::failure::Usage;
+use crate::{failure::Usage, output::tell};
 use clap::Args;
 use flask::SecurityServer;
+use monitor::visible;
 use plugin_host::{
     Cache, HOST_CONTEXT, Limits, LoadError, Loaded, PluginHost, PluginSpec, Target, base_policy,
 };
@@ -66,7 +67,7 @@ fn open_cache() -> Option<Cache> {
     match Cache::open(&Cache::user_path()?, Cache::DEFAULT_BYTES) {
         Ok(cache) => Some(cache),
         Err(error) => {
-            eprintln!("dewar: {error}");
+            tell!("dewar: {error}");
             None
         }
     }
@@ -98,10 +99,10 @@ impl Host {
             }
         };
         for remark in &loaded.remarks {
-            eprintln!("{:?}", miette::Report::new(remark.clone()));
+            tell!("{:?}", miette::Report::new(remark.clone()));
         }
         if let Some(warning) = &loaded.cache_warning {
-            eprintln!("dewar: {warning}");
+            tell!("dewar: {warning}");
         }
         Ok(loaded)
     }
@@ -111,24 +112,25 @@ impl Host {
         for denial in self.plugins.denials() {
             let permissions = denial.permissions().collect::<Vec<_>>().join(" ");
             let context = |sid| self.server.sid_to_context(sid).unwrap_or_default();
-            let object = denial.object.as_deref().map_or_else(String::new, |o| format!(" on {o}"));
+            let object = denial.object.as_deref();
+            let object = object.map_or_else(String::new, |name| format!(" on {}", visible(name)));
             let verb = if denial.permissive { "lacks, but was let" } else { "may not" };
-            eprintln!("dewar: {} {verb} {permissions}{object}", denial.plugin);
-            eprintln!("  subject      {}", context(denial.question.ssid));
+            tell!("dewar: {} {verb} {permissions}{object}", denial.plugin);
+            tell!("  subject      {}", context(denial.question.ssid));
             let class = denial.question.tclass;
-            eprintln!("  object       {} ({class})", context(denial.question.tsid));
+            tell!("  object       {} ({class})", context(denial.question.tsid));
             let Ok(why) = denial.explain(&*self.server) else { continue };
-            eprintln!("  why          {}", why.reason);
+            tell!("  why          {}", why.reason);
             if let Some(rule) = why.would_allow {
-                eprintln!("  would allow  {rule}");
+                tell!("  would allow  {rule}");
             }
         }
     }
 
-    /// Says on standard error what the plugin logged.
+    /// Says on standard error what the plugin logged, without a character that could steer a terminal.
     pub(super) fn show_log(&self, name: &str) {
         for line in self.plugins.log(name) {
-            eprintln!("{line}");
+            tell!("{}", visible(&line));
         }
     }
 }

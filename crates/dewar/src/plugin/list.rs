@@ -33,7 +33,7 @@ pub(super) fn run(args: &ListArgs) -> anyhow::Result<()> {
                 "age_s": age_s(code),
             })
         });
-        serde_json::to_string_pretty(&rows.collect::<Vec<_>>())? + "\n"
+        output::json(&rows.collect::<Vec<_>>())?
     } else {
         let mut text = format!("{} plugins in {}\n", cached.len(), path.display());
         for code in &cached {

@@ -1,12 +1,20 @@
 //! `dewar plugin run`
 
 use super::{host::HostArgs, source::SourceFile, target::TargetArg};
-use crate::{failure::Failed, output};
+use crate::{
+    failure::{Failed, Usage},
+    output::{self, tell},
+};
 use anyhow::Context as _;
 use clap::Args;
 use plugin_host::{CallFailure, Target};
 use serde_json::json;
-use std::{fs, io::Read as _, path::PathBuf, time::Instant};
+use std::{
+    fs,
+    io::{self, IsTerminal as _, Read as _},
+    path::PathBuf,
+    time::Instant,
+};
 
 /// Run a plugin on standard input; its reply goes to standard output.
 #[derive(Debug, Args)]
@@ -46,14 +54,13 @@ struct Outcome {
 
 pub(super) fn run(args: &RunArgs) -> anyhow::Result<()> {
     let source = SourceFile::read(&args.file)?;
-    let mut request = Vec::new();
-    std::io::stdin().lock().read_to_end(&mut request).context("cannot read standard input")?;
+    let request = request(args.host.limits().memory_bytes)?;
     let targets = args.target.targets(source.targets());
     let (mut outcomes, mut left_out) = (Vec::new(), Vec::new());
     for target in targets {
         match on_target(args, &source, target, &request) {
             Err(why) if args.or_isolated && args.target == TargetArg::Kernel => {
-                eprintln!("dewar: {why}; it runs isolated instead");
+                tell!("dewar: {why}; it runs isolated instead");
                 outcomes.push(on_target(args, &source, Target::Isolated, &request)?);
             }
             // Not every machine and user may have plugins in the kernel, and not every plugin can run there.
@@ -83,6 +90,20 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<()> {
         None if args.json => Ok(()),
         None => Ok(output::print(reply)?),
     }
+}
+
+/// Standard input, of which no plugin takes more than its memory holds.
+fn request(most: u32) -> anyhow::Result<Vec<u8>> {
+    let (stdin, mut request) = (io::stdin().lock(), Vec::new());
+    if stdin.is_terminal() {
+        tell!("dewar: the request is what you type; Ctrl-D ends it");
+    }
+    let read = stdin.take(u64::from(most) + 1).read_to_end(&mut request);
+    if read.context("cannot read standard input")? > most as usize {
+        let why = format!("standard input is longer than the plugin's memory, {most} bytes");
+        return Err(Usage(why + ": give it more by --memory-bytes").into());
+    }
+    Ok(request)
 }
 
 fn on_target(
@@ -124,8 +145,7 @@ fn report(
         let left_out = (left_out.iter())
             .map(|(target, why)| json!({ "target": target.name(), "left_out": why }));
         let rows: Vec<_> = rows.chain(left_out).collect();
-        let text = serde_json::to_string_pretty(&rows)? + "\n";
-        return Ok(output::print(text.as_bytes())?);
+        return Ok(output::print(output::json(&rows)?.as_bytes())?);
     }
     if args.target == TargetArg::All {
         for outcome in outcomes {
@@ -135,13 +155,13 @@ fn report(
                 Ok(reply) => format!("{} bytes of reply", reply.len()),
                 Err(failure) => failure.to_string(),
             };
-            eprintln!(
+            tell!(
                 "{target:<13} {loaded} in {load_ms:.2} ms, {code_bytes} bytes of code; \
                  call {call_ms:.3} ms, {reply}"
             );
         }
         for (target, why) in left_out {
-            eprintln!("{target:<13} left out: {why}");
+            tell!("{target:<13} left out: {why}");
         }
     }
     Ok(())

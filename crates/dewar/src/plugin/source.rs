@@ -30,7 +30,9 @@ impl SourceFile {
             Text::Wasm(wat::parse_bytes(&bytes).map_err(|error| wrong(error.to_string()))?.into())
         } else {
             let text = String::from_utf8(bytes);
-            Text::ECode(text.map_err(|_| wrong("this is not a text in UTF-8".to_owned()))?)
+            Text::ECode(text.map_err(|_| {
+                wrong("this is neither a text in UTF-8 nor a module in WebAssembly".to_owned())
+            })?)
         };
         Ok(Self { name, text })
     }

@@ -109,7 +109,7 @@ fn report(args: &TestArgs, verdicts: &[Verdict]) -> anyhow::Result<()> {
                 "left_out": left_out,
             })
         });
-        serde_json::to_string_pretty(&rows.collect::<Vec<_>>())? + "\n"
+        output::json(&rows.collect::<Vec<_>>())?
     } else {
         let line = |verdict: &Verdict| {
             let Verdict { case, target, wrong, left_out } = verdict;

@@ -26,9 +26,13 @@ impl Checker<'_> {
         if sig.variadic {
             operands.push(self.spread(rest, span));
         }
+        let as_called = self.signature(&sig);
         let callee = match target.op {
-            Operand::Func(id) => Callee::Direct(id),
-            other => Callee::Indirect(other, self.signature(&sig)),
+            // A cast may have given it another type, with which no function is entered.
+            Operand::Func(id) if self.module.funcs[id.0 as usize].sig == as_called => {
+                Callee::Direct(id)
+            }
+            other => Callee::Indirect(other, as_called),
         };
         if let Some(slot) = ret_slot {
             self.emit(Inst::Call { dst: None, callee, args: operands });

@@ -24,12 +24,12 @@ const LOG_LINES: usize = 12;
 const LOG_BYTES: usize = 1 << 20;
 
 /// A plugin's program and memory, and the host that it may call.
-pub struct KernelInstance {
+pub struct KernelInstance<H = Box<dyn Host>> {
     shared: Arc<Shared>,
     program: Program,
     memory: ArenaMemory,
     control: Control,
-    host: Box<dyn Host>,
+    host: H,
 }
 
 /// The part of the arena that is the plugin's memory.
@@ -38,8 +38,8 @@ struct ArenaMemory {
     bytes: u64,
 }
 
-impl KernelInstance {
-    pub(super) fn new(shared: Arc<Shared>, host: Box<dyn Host>) -> Result<Self, KernelError> {
+impl<H: Host> KernelInstance<H> {
+    pub(super) fn new(shared: Arc<Shared>, host: H) -> Result<Self, KernelError> {
         let control = Control::new(&shared.options);
         let mut arena = Arena::new(control.end).map_err(arena_error)?;
         let program = load(&arena, &shared)?;
@@ -52,6 +52,11 @@ impl KernelInstance {
             let _ = memory.write(u64::from(*at), bytes);
         }
         Ok(Self { shared, program, memory, control, host })
+    }
+
+    /// The host that the instance may call.
+    pub fn host_mut(&mut self) -> &mut H {
+        &mut self.host
     }
 
     /// Calls `function`, for at most `time`.
@@ -91,10 +96,11 @@ impl KernelInstance {
                     return Ok(sig.ret.map(|ty| Value::from_bits(ty, context.value)));
                 }
                 Err(code) => return Err(failure(code)),
-                Ok(Site::Host(id)) => context.value = self.host_call(id, context.frame)?,
+                // At host calls, too: turns before them are not in the count when the program goes on.
                 Ok(_) if deadline.is_some_and(|end| Instant::now() >= end) => {
                     return Err(CallError::Timeout);
                 }
+                Ok(Site::Host(id)) => context.value = self.host_call(id, context.frame)?,
                 Ok(_) => context.fuel = STRIP,
             }
         }

@@ -159,7 +159,7 @@ impl KernelCode {
     /// # Errors
     ///
     /// [`KernelError`] when the kernel does not permit it, or refuses the program.
-    pub fn instantiate(&self, host: Box<dyn Host>) -> Result<KernelInstance, KernelError> {
+    pub fn instantiate<H: Host>(&self, host: H) -> Result<KernelInstance<H>, KernelError> {
         KernelInstance::new(Arc::clone(&self.shared), host)
     }
 }

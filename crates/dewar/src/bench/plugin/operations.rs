@@ -1,7 +1,7 @@
 //! Single operations on plugins.
 
 use super::{
-    Trial,
+    Trial, floor,
     latency::{self, Latency},
     limits,
 };
@@ -72,7 +72,7 @@ impl OperationReport {
 }
 
 /// The names of operations, and how to do them.
-type Jobs<'a> = Vec<(String, Batch<'a>)>;
+pub(super) type Jobs<'a> = Vec<(String, Batch<'a>)>;
 
 pub(super) fn measure(turns: Turns) -> anyhow::Result<OperationReport> {
     let machine = Machine::here();
@@ -84,6 +84,7 @@ pub(super) fn measure(turns: Turns) -> anyhow::Result<OperationReport> {
     let cached = Trial::new(Some(cache))?;
     let mut jobs = Jobs::new();
     calls(&plain, &mut jobs)?;
+    floor::jobs(&mut jobs)?;
     checks(&plain, &mut jobs)?;
     loads(&plain, &cached, &mut jobs)?;
     let (names, mut batches): (Vec<String>, Vec<Batch<'_>>) = jobs.into_iter().unzip();
@@ -97,12 +98,12 @@ pub(super) fn measure(turns: Turns) -> anyhow::Result<OperationReport> {
     Ok(OperationReport { machine, operations, latencies })
 }
 
-fn text(error: impl Display) -> String {
+pub(super) fn text(error: impl Display) -> String {
     error.to_string()
 }
 
 /// Repeats `work`, timing all of it.
-fn batch<'a, E: Display>(mut work: impl FnMut() -> Result<(), E> + 'a) -> Batch<'a> {
+pub(super) fn batch<'a, E: Display>(mut work: impl FnMut() -> Result<(), E> + 'a) -> Batch<'a> {
     Box::new(move |times| {
         let start = Stopwatch::start();
         for _ in 0..times {
