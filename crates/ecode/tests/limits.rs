@@ -52,6 +52,35 @@ fn endless_loops_end_at_the_deadline() {
 }
 
 #[test]
+fn turns_that_take_long_end_at_the_deadline_too() {
+    let copies = "x = y;".repeat(2000);
+    let calls = "f();".repeat(30_000);
+    let data = "struct b { char c[1 << 16]; } x, y; long n;";
+    for text in [
+        format!("{data} long proc() {{ for (;;) {{ {copies} }} }}"),
+        format!("{data} long proc() {{ a: {copies} if (n) goto in; b: n ^= 1; in: goto a; }}"),
+        format!(
+            "{data} void g() {{ {copies} }} void f() {{ g(); }} long proc() {{ {calls} return 0; }}"
+        ),
+        // The counter of turns does not wrap.
+        format!(
+            "{data} void f() {{ for (int i = 0; i < 2000; i++) n ^= i; }} void g() {{ {calls} }} \
+             long proc() {{ g(); g(); g(); for (;;) x = y; }}"
+        ),
+    ] {
+        let start = Instant::now();
+        let code = engine().compile(&module(&text, "")).unwrap();
+        let compiled = start.elapsed();
+        let mut instance = code.instantiate(Box::new(NoHost)).unwrap();
+        let got = instance.call("proc", &[], Duration::from_millis(50));
+        let took = start.elapsed() - compiled;
+        let end = text.char_indices().nth(120).map_or(text.len(), |(at, _)| at);
+        assert_eq!(got, Err(CallError::Timeout), "{}", &text[..end]);
+        assert!(took < Duration::from_secs(2), "{}: {took:?}", &text[..end]);
+    }
+}
+
+#[test]
 fn endless_recursion_uses_up_its_own_stack_on_every_target() {
     for text in [
         "long f(long n) { return f(n + 1) + 1; } long proc() { return f(0); }",

@@ -29,9 +29,14 @@ use crate::ir::{
 };
 use fixed::Fixed;
 
-/// Turns of fixed loops outside of other loops that are counted where a function is entered; many small functions are
-/// not to make the counter wrap before some loop or call looks at it.
-const MAX_AT_ENTRY: i64 = 1 << 16;
+/// Steps that count for one more turn: a turn may be long, and lies between two looks at the clock as a short one does.
+const STEPS_OF_TURN: i64 = 256;
+/// A function of more steps takes time even if it is straight and calls no one.
+const MAX_STRAIGHT: i64 = 64;
+/// Bytes that are copied in the time of a step.
+const BYTES_OF_STEP: u64 = 32;
+/// Turns that are counted at once at most, so that the counter cannot wrap.
+const MAX_AT_ONCE: i64 = 1 << 30;
 
 impl Module {
     /// The same program, which counts its turns. Nothing is removed from it afterwards: that would join what has
@@ -52,7 +57,8 @@ impl Module {
     }
 }
 
-/// Whether it has loops or calls functions of the module. What is straight and calls no one takes no time to speak of.
+/// Whether it has loops, calls functions of the module or is long. What is short, straight and calls no one takes no time
+/// to speak of.
 fn takes_time(module: &Module, body: Option<&Body>) -> bool {
     let Some(body) = body else { return false };
     let back = |(index, block): (usize, &Block)| {
@@ -63,15 +69,27 @@ fn takes_time(module: &Module, body: Option<&Body>) -> bool {
         Inst::Call { callee: Callee::Indirect(..), .. } => true,
         _ => false,
     };
-    body.blocks.iter().enumerate().any(back)
+    work(body.blocks.iter()) > MAX_STRAIGHT
+        || body.blocks.iter().enumerate().any(back)
         || body.blocks.iter().flat_map(|block| &block.insts).any(calls)
+}
+
+/// How many steps the blocks are, each taken once.
+fn work<'b>(blocks: impl Iterator<Item = &'b Block>) -> i64 {
+    let steps = |inst: &Inst| match inst {
+        Inst::MemCopy { len, .. } | Inst::MemZero { len, .. } => 1 + (len / BYTES_OF_STEP) as i64,
+        Inst::Call { .. } => MAX_STRAIGHT,
+        _ => 1,
+    };
+    blocks.flat_map(|block| &block.insts).map(steps).sum()
 }
 
 fn count(body: &mut Body, shares: &impl Fn(&Callee) -> bool) {
     body.regs.push(Ty::I32);
     let turns = Reg(body.regs.len() as u32 - 1);
     let calls = straight(body, turns, shares);
-    enter(body, turns, calls);
+    let mut at_entry = i64::from(calls) + work(body.blocks.iter()) / STEPS_OF_TURN;
+    enter(body, turns);
     body.drop_unreached();
     let preds = body.predecessors();
     let dominators = Dominators::new(&preds);
@@ -79,13 +97,14 @@ fn count(body: &mut Body, shares: &impl Fn(&Callee) -> bool) {
         Some(loops) => {
             let mut counting = Counting { body, turns, preds, dominators, fixed: Vec::new() };
             counting.all(loops);
-            let rest: i64 = counting.fixed.iter().map(|fixed| fixed.turns).sum();
-            if rest > 0 {
-                body.blocks[0].insts.insert(1, take(turns, Operand::Int(rest.min(MAX_AT_ENTRY))));
-            }
+            at_entry += counting.fixed.iter().map(|fixed| fixed.turns).sum::<i64>();
             body.drop_unreached();
         }
         None => in_place(body, turns),
+    }
+    if at_entry > 0 {
+        let by = Operand::Int(at_entry.min(MAX_AT_ONCE));
+        body.blocks[0].insts.splice(1..1, [take(turns, by), tick(turns)]);
     }
     keep(body);
 }
@@ -145,26 +164,24 @@ fn straight(body: &mut Body, turns: Reg, shares: &impl Fn(&Callee) -> bool) -> b
     calls
 }
 
-/// A first block. It counts the call if the function calls others: one that does not is counted by them or by their
-/// loops, as are its own loops.
-fn enter(body: &mut Body, turns: Reg, calls: bool) {
+/// A first block, which takes over the counter.
+fn enter(body: &mut Body, turns: Reg) {
     let old = BlockId(body.blocks.len() as u32);
     for block in &mut body.blocks {
         block.term.retarget(|to| if to == BlockId(0) { old } else { to });
     }
-    let mut insts = vec![Inst::TurnsLeft { dst: turns }];
-    if calls {
-        insts.extend([take(turns, Operand::Int(1)), tick(turns)]);
-    }
+    let insts = vec![Inst::TurnsLeft { dst: turns }];
     let first = std::mem::replace(&mut body.blocks[0], Block { insts, term: Term::Jump(old) });
     body.blocks.push(first);
 }
 
 /// For graphs with loops that cannot be told apart: every block that a jump leads back to counts.
 fn in_place(body: &mut Body, turns: Reg) {
+    let weight = 1 + work(body.blocks.iter()) / STEPS_OF_TURN;
     for (index, preds) in body.predecessors().iter().enumerate() {
         if preds.iter().any(|pred| pred.0 as usize >= index) {
-            let count = [take(turns, Operand::Int(1)), tick(turns)];
+            let by = Operand::Int(weight.min(MAX_AT_ONCE));
+            let count = [take(turns, by), tick(turns)];
             body.blocks[index].insts.splice(0..0, count);
         }
     }
@@ -199,8 +216,9 @@ impl Counting<'_> {
         if self.insts(own).any(|inst| *inst == Inst::Spent) && own.blocks().count() == 1 {
             return;
         }
-        let weight =
-            1 + self.fixed.iter().filter(|f| own.contains(f.head)).map(|f| f.turns).sum::<i64>();
+        let blocks = own.blocks().map(|id| &self.body.blocks[id.0 as usize]);
+        let inner = self.fixed.iter().filter(|f| own.contains(f.head)).map(|f| f.turns);
+        let weight = (1 + work(blocks) / STEPS_OF_TURN + inner.sum::<i64>()).min(MAX_AT_ONCE);
         let counts_inside =
             self.insts(own).any(|inst| inst.result().is_some_and(|(reg, _)| reg == self.turns));
         let plan = if counts_inside { None } else { self.plan(own) };
