@@ -23,7 +23,7 @@ fn call(
 }
 
 /// Loops that go on for ever, or nearly; `one` is 1, `big` is `LONG_MAX`, `top` is `INT_MAX`.
-const ENDLESS: [&str; 22] = [
+const ENDLESS: [&str; 23] = [
     "for (;;) s++;",
     "while (one) s++;",
     "for (long i = 0; i < big; i++) s ^= i;",
@@ -45,6 +45,7 @@ const ENDLESS: [&str; 22] = [
     "long i = 0; do { i++; if (s == -1) break; } while (i < big);",
     "for (long i = 0; i < big;) { if (s++ == -1) break; i += s & 1 ? 1 : 2; }",
     "for (;;) for (int i = 0; i < 3; i++) s += i;",
+    "unsigned long i = 0; do { i -= 2; s++; } while (i >= 9);",
     "long i = big; for (;;) { do { if (s++ != -1) break; i++; } while (i < -big + 5); }",
 ];
 

@@ -28,7 +28,11 @@ impl Counting<'_> {
         let small = start.abs() < 1 << 20 && bound.abs() < 1 << 20;
         let meets = match plan.op {
             CmpOp::Ne => ahead > 0 && ahead % step == 0 && step == most,
-            CmpOp::GtU | CmpOp::GeU => start >= 0 && bound >= most,
+            // The first turn may come before any test.
+            CmpOp::GtU | CmpOp::GeU => {
+                let least = if plan.tested_after { most } else { 0 };
+                start >= least && bound >= most
+            }
             CmpOp::LtU | CmpOp::LeU => start >= 0 && bound >= 0,
             _ => true,
         };
