@@ -8,6 +8,8 @@
 //! - A loop of a small, constant number of turns counts nothing either ([`fixed`]): what is around it counts for it.
 //! - Every other loop counts each turn down.
 //!
+//! A variable that a loop of the first two kinds uses for addresses only is taken away ([`walk`]).
+//!
 //! ```text
 //!  around: tick; how far may it go?  ◀──────┐
 //!  head:   … a bounded loop …      ◀─┐      │
@@ -22,6 +24,8 @@ mod bounded;
 mod ends;
 mod fixed;
 mod growth;
+mod line;
+mod walk;
 
 use crate::ir::{
     BinOp, Block, BlockId, Body, Callee, Dominators, FuncId, Inst, Live, Loop, Module, Operand,
@@ -95,7 +99,8 @@ fn count(body: &mut Body, shares: &impl Fn(&Callee) -> bool) {
     let dominators = Dominators::new(&preds);
     match body.loops(&preds, &dominators) {
         Some(loops) => {
-            let mut counting = Counting { body, turns, preds, dominators, fixed: Vec::new() };
+            let mut counting =
+                Counting { body, turns, preds, dominators, fixed: Vec::new(), is_inner: false };
             counting.all(loops);
             at_entry += counting.fixed.iter().map(|fixed| fixed.turns).sum::<i64>();
             body.drop_unreached();
@@ -195,6 +200,8 @@ struct Counting<'b> {
     dominators: Dominators,
     /// Loops that count nothing and that nothing counts for yet.
     fixed: Vec<Fixed>,
+    /// Whether the loop that is looked at lies in another one.
+    is_inner: bool,
 }
 
 impl Counting<'_> {
@@ -204,7 +211,8 @@ impl Counting<'_> {
                 loops[index..].split_first_mut().map_or((None, &mut [][..]), |(a, b)| (Some(a), b));
             let Some(own) = own else { return };
             let is_inner = around.iter().any(|outer| outer.contains(own.head));
-            self.one(own, is_inner);
+            self.is_inner = is_inner;
+            self.one(own);
             for outer in around {
                 let inside = outer.contains(own.head);
                 outer.inside.resize(self.body.blocks.len(), inside);
@@ -212,7 +220,7 @@ impl Counting<'_> {
         }
     }
 
-    fn one(&mut self, own: &Loop, is_inner: bool) {
+    fn one(&mut self, own: &Loop) {
         if self.insts(own).any(|inst| *inst == Inst::Spent) && own.blocks().count() == 1 {
             return;
         }
@@ -224,9 +232,13 @@ impl Counting<'_> {
         let plan = if counts_inside { None } else { self.plan(own) };
         if let Some(turns) = plan.as_ref().and_then(|plan| self.fixed_turns(own, plan, weight)) {
             self.fixed.retain(|f| !own.contains(f.head));
+            if let Some(plan) = plan.filter(|plan| self.goes_far(own, plan)) {
+                self.walk_fixed(own, &plan);
+            }
             return self.fixed.push(Fixed { head: own.head, inside: own.inside.clone(), turns });
         }
         // A loop in a loop may take few turns, each time.
+        let is_inner = self.is_inner;
         let pays = |plan: &&bounded::Plan| !is_inner || plan.is_exact();
         let region = plan.as_ref().filter(pays).and_then(|plan| self.region(own, plan));
         let region = region.filter(|region| !is_inner || region.is_empty());
