@@ -81,6 +81,20 @@ fn turns_that_take_long_end_at_the_deadline_too() {
 }
 
 #[test]
+fn a_function_of_many_loops_is_compiled_soon_and_ends_at_the_deadline() {
+    let many = |loops: usize, last: &str| {
+        let loops = "for (i = 0; i < n; i++) h ^= a[i];".repeat(loops);
+        format!("char a[9]; long n = 3; long proc() {{ long h = 0, i; {loops} {last} return h; }}")
+    };
+    let start = Instant::now();
+    let bytes = ecode::wasm::emit(&module(&many(8000, ""), ""), &Default::default()).unwrap();
+    assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
+    assert!(bytes.len() < 4 << 20);
+    assert_eq!(isolated(&many(1000, ""), 1000), Ok(Some(Value::I64(0))));
+    assert_eq!(isolated(&many(1000, "while (n) h++;"), 50), Err(CallError::Timeout));
+}
+
+#[test]
 fn endless_recursion_uses_up_its_own_stack_on_every_target() {
     for text in [
         "long f(long n) { return f(n + 1) + 1; } long proc() { return f(0); }",

@@ -42,6 +42,10 @@ const BYTES_OF_STEP: u64 = 32;
 /// Turns that are counted at once at most, so that the counter cannot wrap.
 const MAX_AT_ONCE: i64 = 1 << 30;
 
+/// Blocks times registers. What is found out about all of them for each loop, and which are live where, would take long and much
+/// memory in larger functions: there, each jump back counts.
+const MAX_FACTS: usize = 1 << 25;
+
 impl Module {
     /// The same program, which counts its turns. Nothing is removed from it afterwards: that would join what has
     /// been taken apart.
@@ -95,9 +99,11 @@ fn count(body: &mut Body, shares: &impl Fn(&Callee) -> bool) {
     let mut at_entry = i64::from(calls) + work(body.blocks.iter()) / STEPS_OF_TURN;
     enter(body, turns);
     body.drop_unreached();
+    let is_large = body.blocks.len().saturating_mul(body.regs.len()) > MAX_FACTS;
     let preds = body.predecessors();
     let dominators = Dominators::new(&preds);
-    match body.loops(&preds, &dominators) {
+    let loops = if is_large { None } else { body.loops(&preds, &dominators) };
+    match loops {
         Some(loops) => {
             let mut counting =
                 Counting { body, turns, preds, dominators, fixed: Vec::new(), is_inner: false };
@@ -111,7 +117,9 @@ fn count(body: &mut Body, shares: &impl Fn(&Callee) -> bool) {
         let by = Operand::Int(at_entry.min(MAX_AT_ONCE));
         body.blocks[0].insts.splice(1..1, [take(turns, by), tick(turns)]);
     }
-    keep(body);
+    if !is_large {
+        keep(body);
+    }
 }
 
 /// `turns -= by`
@@ -180,7 +188,7 @@ fn enter(body: &mut Body, turns: Reg) {
     body.blocks.push(first);
 }
 
-/// For graphs with loops that cannot be told apart: every block that a jump leads back to counts.
+/// For graphs that are too large, or whose loops cannot be told apart: every block that a jump leads back to counts.
 fn in_place(body: &mut Body, turns: Reg) {
     let weight = 1 + work(body.blocks.iter()) / STEPS_OF_TURN;
     for (index, preds) in body.predecessors().iter().enumerate() {
