@@ -7,6 +7,7 @@
 mod func;
 mod inst;
 mod layout;
+mod number;
 mod relative;
 mod structure;
 mod vector;
