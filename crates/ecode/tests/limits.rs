@@ -3,7 +3,9 @@
 mod common;
 
 use common::{TARGETS, Target, engine, module, run};
-use ecode::{CallError, Host, Memory, NoHost, Value, ir::TrapCode};
+use ecode::{
+    CallError, Host, KernelCode, KernelError, KernelOptions, Memory, NoHost, Value, ir::TrapCode,
+};
 use std::time::{Duration, Instant};
 
 fn isolated(text: &str, millis: u64) -> Result<Option<Value>, CallError> {
@@ -90,6 +92,12 @@ fn a_function_of_many_loops_is_compiled_soon_and_ends_at_the_deadline() {
     let bytes = ecode::wasm::emit(&module(&many(8000, ""), ""), &Default::default()).unwrap();
     assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
     assert!(bytes.len() < 4 << 20);
+    let kernel = KernelCode::compile(&module(&many(8000, ""), ""), KernelOptions::default());
+    assert!(matches!(kernel, Err(KernelError::TooLarge(name)) if name == "proc"));
+    let fixed = "for (i = 0; i < 16; i++) b[i] = a[i];".repeat(8000);
+    let text = format!("char a[16], b[16]; long proc() {{ long i; {fixed} return 0; }}");
+    let _ = module(&text, "").with_vectors();
+    assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
     assert_eq!(isolated(&many(1000, ""), 1000), Ok(Some(Value::I64(0))));
     assert_eq!(isolated(&many(1000, "while (n) h++;"), 50), Err(CallError::Timeout));
 }

@@ -18,7 +18,7 @@ mod sys;
 pub use instance::KernelInstance;
 
 use crate::{
-    ir::{FuncId, Inst, Module, Place, Signature, Ty},
+    ir::{Body, Func, FuncId, Inst, Module, Place, Signature, Ty},
     value::Host,
     wasm::{EmitError, Layout, WasmOptions},
 };
@@ -81,7 +81,7 @@ pub enum KernelError {
         "`{0}` computes with vectors, which the kernel does not have: compile the module without"
     )]
     Vectors(String),
-    /// A function has more variables than a frame holds.
+    /// A function has more variables than a frame holds, or too many of them in too many blocks.
     #[error("`{0}` is too large for the kernel: divide it")]
     TooLarge(String),
     /// The module does not fit its limits.
@@ -132,6 +132,10 @@ impl KernelCode {
     /// [`KernelError::Float`], [`KernelError::TooLarge`] and [`KernelError::Emit`].
     pub fn compile(module: &Module, options: KernelOptions) -> Result<Self, KernelError> {
         only_integers(module)?;
+        let is_large = |func: &&Func| func.body.as_ref().is_some_and(Body::is_large);
+        if let Some(func) = module.funcs.iter().find(is_large) {
+            return Err(KernelError::TooLarge(func.name.clone()));
+        }
         let (options, simple) = (options.fitted(module), simplified(module));
         let module = &simple;
         let layout = Layout::new(module, &options.memory)?;

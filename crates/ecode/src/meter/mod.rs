@@ -42,10 +42,6 @@ const BYTES_OF_STEP: u64 = 32;
 /// Turns that are counted at once at most, so that the counter cannot wrap.
 const MAX_AT_ONCE: i64 = 1 << 30;
 
-/// Blocks times registers. What is found out about all of them for each loop, and which are live where, would take long and much
-/// memory in larger functions: there, each jump back counts.
-const MAX_FACTS: usize = 1 << 25;
-
 impl Module {
     /// The same program, which counts its turns. Nothing is removed from it afterwards: that would join what has
     /// been taken apart.
@@ -99,7 +95,7 @@ fn count(body: &mut Body, shares: &impl Fn(&Callee) -> bool) {
     let mut at_entry = i64::from(calls) + work(body.blocks.iter()) / STEPS_OF_TURN;
     enter(body, turns);
     body.drop_unreached();
-    let is_large = body.blocks.len().saturating_mul(body.regs.len()) > MAX_FACTS;
+    let is_large = body.is_large();
     let preds = body.predecessors();
     let dominators = Dominators::new(&preds);
     let loops = if is_large { None } else { body.loops(&preds, &dominators) };
