@@ -23,7 +23,7 @@ fn call(
 }
 
 /// Loops that go on for ever, or nearly; `one` is 1, `big` is `LONG_MAX`, `top` is `INT_MAX`.
-const ENDLESS: [&str; 22] = [
+const ENDLESS: [&str; 23] = [
     "for (;;) s++;",
     "while (one) s++;",
     "for (long i = 0; i < big; i++) s ^= i;",
@@ -45,6 +45,7 @@ const ENDLESS: [&str; 22] = [
     "long i = 0; do { i++; if (s == -1) break; } while (i < big);",
     "for (long i = 0; i < big;) { if (s++ == -1) break; i += s & 1 ? 1 : 2; }",
     "for (;;) for (int i = 0; i < 3; i++) s += i;",
+    "unsigned long i = 0; do { i -= 2; s++; } while (i >= 9);",
     "long i = big; for (;;) { do { if (s++ != -1) break; i++; } while (i < -big + 5); }",
 ];
 
@@ -83,10 +84,35 @@ const SHAPES: [&str; 16] = [
     "long i; for (i = 0; i < n - 1 && h != 0; i++) { long k = i; while (k < n) { h = h * 31 + k; k += 2; if (h % 89 == 3) goto out; } } out: h += i;",
 ];
 
+/// The same with arrays: `a` of bytes and `b` of `int`, which hold something.
+const WALKS: [&str; 15] = [
+    "for (long i = 0; i < n; i++) h = h * 31 + a[i];",
+    "for (long i = n; i > 0; i--) h = h * 31 + a[i - 1];",
+    "for (long i = n; i > 0; i--) h = h * 31 + b[2 * i];",
+    "for (long i = 0; i < n; i++) h = h * 31 + a[3 * i + 2] + a[3 * i + 1900] + b[i];",
+    "for (int i = 0; i < (int)n; i++) h = h * 31 + a[16 * i + (int)n];",
+    "for (unsigned i = 0; i < (unsigned)n; i++) h = h * 31 + a[i + 5];",
+    "for (unsigned i = n; i > 0; i--) { h = h * 31 + a[2 * i]; b[i] ^= h; }",
+    "for (long i = 0; i != n + 1; i++) h = h * 31 + b[i];",
+    "long i = 0; while (i < n) { h = h * 31 + a[i++]; h += a[i] * 3; }",
+    "long i = 0; do { i++; h = h * 31 + a[4 * i] + a[4 * i - 3]; } while (i < n); h += i;",
+    "for (long i = 0; i < n; i++) { if (a[i] & 1) h = h * 31 + b[i]; else h ^= b[i + 1]; }",
+    "for (long i = 0; i < n; i++) { if (h % 97 == 5) continue; h = h * 31 + a[i]; }",
+    "for (long j = 0; j < n; j++) for (int i = 0; i < 16; i++) h = h * 31 + a[16 * j + i] * m[i][j & 15];",
+    "for (long j = 0; j < n; j++) for (int i = 15; i > 3; i--) { short s[4]; s[i & 3] = h; h = h * 31 + m[j & 15][i]; h += s[i & 3]; }",
+    "short s[256]; for (long i = 0; i < n; i++) s[i] = b[i] * 3; for (long i = 0; i < n; i++) h = h * 31 + s[i];",
+];
+
 #[test]
 fn loops_give_the_same_however_long_strips_are() {
-    for text in SHAPES {
-        let text = format!("long proc(long n) {{ unsigned long h = 7; {text} return h; }}");
+    for text in SHAPES.into_iter().chain(WALKS) {
+        let text = format!(
+            "static unsigned char a[4096]; static int b[1024], m[16][16]; static long filled; \
+             static void fill(void) {{ long i; for (i = 0; i < 4096; i++) a[i] = i * i >> 3; \
+             for (i = 0; i < 1024; i++) b[i] = i * 77777; \
+             for (i = 0; i < 256; i++) m[i / 16][i % 16] = i * 3; filled = 1; }} \
+             long proc(long n) {{ unsigned long h = 7; if (!filled) fill(); {text} return h; }}"
+        );
         for n in [0, 1, 2, 3, 4, 5, 11, 63, 200] {
             let args = [Value::I64(n)];
             let long = call(engine(), &text, &args, 10_000);

@@ -119,6 +119,31 @@ fn random_programs_agree_with_gcc_and_isolated() {
 }
 
 #[test]
+fn loops_whose_conditions_leave_one_number_are_loaded() {
+    if !permitted() {
+        return;
+    }
+    // Where `i > 65535` and then `i + 1 < 2`, `i` has wrapped: it can only be the least number, and then those after it.
+    let text = r#"
+        static int m, c = 5;
+        static long a[8];
+        long proc() {
+            short s = c;
+            bool v = 0;
+            for (int i = 0; i < 2; i++) {
+                v ^= (1 - "dewar"[3] % 77) / (((m ^ "dewar"[3]) & 15) + 1);
+                a[(signed char)255 * (short)c & 7] =
+                    (unsigned char)((unsigned)(i > 65535 ? s : 256) - (unsigned)c) | i / (("dewar"[4] & 15) + 1);
+            }
+            for (int k = 0; k < 6; k++) { }
+            return v + s + a[3] * 10;
+        }"#;
+    let isolated = engine().compile(&module(text, "")).unwrap();
+    let want = isolated.instantiate(Box::new(NoHost)).unwrap().call("proc", &[], LONG);
+    assert_eq!(run(text, LONG), want);
+}
+
+#[test]
 fn addresses_outside_of_memory_end_the_call() {
     if !permitted() {
         return;

@@ -3,7 +3,9 @@
 mod common;
 
 use common::{TARGETS, Target, engine, module, run};
-use ecode::{CallError, Host, Memory, NoHost, Value, ir::TrapCode};
+use ecode::{
+    CallError, Host, KernelCode, KernelError, KernelOptions, Memory, NoHost, Value, ir::TrapCode,
+};
 use std::time::{Duration, Instant};
 
 fn isolated(text: &str, millis: u64) -> Result<Option<Value>, CallError> {
@@ -49,6 +51,55 @@ fn endless_loops_end_at_the_deadline() {
         assert_eq!(isolated(text, 50), Err(CallError::Timeout), "{text}");
         assert!(start.elapsed() < Duration::from_secs(2), "{text}: {:?}", start.elapsed());
     }
+}
+
+#[test]
+fn turns_that_take_long_end_at_the_deadline_too() {
+    let copies = "x = y;".repeat(2000);
+    let calls = "f();".repeat(30_000);
+    let data = "struct b { char c[1 << 16]; } x, y; long n;";
+    for text in [
+        format!("{data} long proc() {{ for (;;) {{ {copies} }} }}"),
+        format!("{data} long proc() {{ a: {copies} if (n) goto in; b: n ^= 1; in: goto a; }}"),
+        format!(
+            "{data} void g() {{ {copies} }} void f() {{ g(); }} long proc() {{ {calls} return 0; }}"
+        ),
+        // The counter of turns does not wrap.
+        format!(
+            "{data} void f() {{ for (int i = 0; i < 2000; i++) n ^= i; }} void g() {{ {calls} }} \
+             long proc() {{ g(); g(); g(); for (;;) x = y; }}"
+        ),
+    ] {
+        let start = Instant::now();
+        let code = engine().compile(&module(&text, "")).unwrap();
+        let compiled = start.elapsed();
+        let mut instance = code.instantiate(Box::new(NoHost)).unwrap();
+        let got = instance.call("proc", &[], Duration::from_millis(50));
+        let took = start.elapsed() - compiled;
+        let end = text.char_indices().nth(120).map_or(text.len(), |(at, _)| at);
+        assert_eq!(got, Err(CallError::Timeout), "{}", &text[..end]);
+        assert!(took < Duration::from_secs(2), "{}: {took:?}", &text[..end]);
+    }
+}
+
+#[test]
+fn a_function_of_many_loops_is_compiled_soon_and_ends_at_the_deadline() {
+    let many = |loops: usize, last: &str| {
+        let loops = "for (i = 0; i < n; i++) h ^= a[i];".repeat(loops);
+        format!("char a[9]; long n = 3; long proc() {{ long h = 0, i; {loops} {last} return h; }}")
+    };
+    let start = Instant::now();
+    let bytes = ecode::wasm::emit(&module(&many(8000, ""), ""), &Default::default()).unwrap();
+    assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
+    assert!(bytes.len() < 4 << 20);
+    let kernel = KernelCode::compile(&module(&many(8000, ""), ""), KernelOptions::default());
+    assert!(matches!(kernel, Err(KernelError::TooLarge(name)) if name == "proc"));
+    let fixed = "for (i = 0; i < 16; i++) b[i] = a[i];".repeat(8000);
+    let text = format!("char a[16], b[16]; long proc() {{ long i; {fixed} return 0; }}");
+    let _ = module(&text, "").with_vectors();
+    assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
+    assert_eq!(isolated(&many(1000, ""), 1000), Ok(Some(Value::I64(0))));
+    assert_eq!(isolated(&many(1000, "while (n) h++;"), 50), Err(CallError::Timeout));
 }
 
 #[test]

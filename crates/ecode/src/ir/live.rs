@@ -44,6 +44,17 @@ impl RegSet {
     }
 }
 
+/// Blocks times registers.
+const MAX_FACTS: usize = 1 << 25;
+
+impl Body {
+    /// Whether it would take long and much memory to find out which registers are live where, or something about each block
+    /// for each loop.
+    pub(crate) fn is_large(&self) -> bool {
+        self.blocks.len().saturating_mul(self.regs.len()) > MAX_FACTS
+    }
+}
+
 /// Live registers at both ends of each block.
 pub(crate) struct Live {
     pub(crate) at_start: Vec<RegSet>,

@@ -6,7 +6,7 @@ use super::{
     asm::{Alu, Asm, Cond, Label, Mreg, R0, R1, R10, Size, Src, Width},
     graph::slots,
     homes::{HEAD, Homes, headers},
-    program::{Call, FRAME, Labels, Unit, cell, code, toward, trap_code},
+    program::{Bounds, Call, FRAME, Labels, Unit, cell, code, toward, trap_code},
 };
 use crate::ir::{Block, BlockId, Body, Callee, FuncId, Inst, Live, Operand, Reg, RegSet, Term, Ty};
 use std::collections::HashMap;
@@ -137,9 +137,14 @@ impl Flow<'_, '_> {
             let Labels { entry, again } = self.labels[index];
             self.asm().place(entry);
             if headers.binary_search(&index).is_ok() {
+                if self.unit.bounds == Bounds::Turn {
+                    self.asm().place(again);
+                }
                 self.forget_bounds(index);
                 let spent = self.asm().label();
-                self.asm().place(again);
+                if self.unit.bounds == Bounds::Enter {
+                    self.asm().place(again);
+                }
                 self.unit.count_turn(spent);
                 self.ticks.push((index, spent));
             }

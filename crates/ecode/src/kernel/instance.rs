@@ -222,6 +222,10 @@ fn load(arena: &Arena, shared: &Shared) -> Result<Program, KernelError> {
         Some(libc::ENFILE | libc::EMFILE) => return Err(KernelError::System(error)),
         _ => {}
     }
+    let again = shared.patient().map(|patient| arena.load(&patient.insns, &mut []));
+    if let Some(Ok(program)) = again {
+        return Ok(program);
+    }
     let mut log = vec![0; LOG_BYTES];
     if arena.load(insns, &mut log).is_ok() {
         return Err(KernelError::System(error));

@@ -18,12 +18,17 @@ mod sys;
 pub use instance::KernelInstance;
 
 use crate::{
-    ir::{FuncId, Inst, Module, Place, Signature, Ty},
+    ir::{Body, Func, FuncId, Inst, Module, Place, Signature, Ty},
     value::Host,
     wasm::{EmitError, Layout, WasmOptions},
 };
 use graph::Need;
-use std::{collections::HashMap, io, sync::Arc};
+use program::Bounds;
+use std::{
+    collections::HashMap,
+    io,
+    sync::{Arc, OnceLock},
+};
 
 /// Limits of plugins in the kernel.
 #[derive(Clone, Copy, Debug)]
@@ -76,7 +81,7 @@ pub enum KernelError {
         "`{0}` computes with vectors, which the kernel does not have: compile the module without"
     )]
     Vectors(String),
-    /// A function has more variables than a frame holds.
+    /// A function has more variables than a frame holds, or too many of them in too many blocks.
     #[error("`{0}` is too large for the kernel: divide it")]
     TooLarge(String),
     /// The module does not fit its limits.
@@ -105,7 +110,10 @@ pub struct KernelCode {
 }
 
 struct Shared {
+    module: Module,
     program: program::Program,
+    /// For a verifier that has refused the other one.
+    patient: OnceLock<Option<program::Program>>,
     /// The module's static data, where it lies in memory.
     data: Vec<(u32, Vec<u8>)>,
     /// Exported functions by name: site and signature.
@@ -124,10 +132,15 @@ impl KernelCode {
     /// [`KernelError::Float`], [`KernelError::TooLarge`] and [`KernelError::Emit`].
     pub fn compile(module: &Module, options: KernelOptions) -> Result<Self, KernelError> {
         only_integers(module)?;
-        let (options, module) = (options.fitted(module), &simplified(module));
+        let is_large = |func: &&Func| func.body.as_ref().is_some_and(Body::is_large);
+        if let Some(func) = module.funcs.iter().find(is_large) {
+            return Err(KernelError::TooLarge(func.name.clone()));
+        }
+        let (options, simple) = (options.fitted(module), simplified(module));
+        let module = &simple;
         let layout = Layout::new(module, &options.memory)?;
         let control = Control::new(&options);
-        let program = program::build(module, &layout, control.end as i32)?;
+        let program = program::build(module, &layout, control.end as i32, Bounds::Enter)?;
         let sites = program.sites.iter().enumerate();
         let entries = sites.filter_map(|(index, site)| match site {
             program::Site::Entry(id) => {
@@ -145,7 +158,9 @@ impl KernelCode {
         });
         let hosts = hosts.collect();
         let data = layout.data(module);
-        Ok(Self { shared: Arc::new(Shared { program, data, entries, hosts, layout, options }) })
+        let (module, patient) = (simple, OnceLock::new());
+        let shared = Shared { module, program, patient, data, entries, hosts, layout, options };
+        Ok(Self { shared: Arc::new(shared) })
     }
 
     /// Bytes of BPF instructions.
@@ -161,6 +176,15 @@ impl KernelCode {
     /// [`KernelError`] when the kernel does not permit it, or refuses the program.
     pub fn instantiate<H: Host>(&self, host: H) -> Result<KernelInstance<H>, KernelError> {
         KernelInstance::new(Arc::clone(&self.shared), host)
+    }
+}
+
+impl Shared {
+    /// The program with fewer bounds for the verifier to follow, if it can be made.
+    fn patient(&self) -> Option<&program::Program> {
+        let end = Control::new(&self.options).end as i32;
+        let build = || program::build(&self.module, &self.layout, end, Bounds::Turn).ok();
+        self.patient.get_or_init(build).as_ref()
     }
 }
 

@@ -114,6 +114,7 @@ pub(super) struct Unit<'m> {
     pub(super) calls: HashMap<(FuncId, usize, usize), Call>,
     /// The end of frames.
     pub(super) control_end: i32,
+    pub(super) bounds: Bounds,
     sites: Vec<Site>,
     /// Sites that the host may start at.
     starts: Vec<(i32, Label)>,
@@ -122,7 +123,17 @@ pub(super) struct Unit<'m> {
     leave: Label,
 }
 
-/// The program for `module`, whose frames end at `control_end`.
+/// Where values lose the bounds that the verifier believes them to have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Bounds {
+    /// Where a loop is entered. That is enough, unless conditions in a loop leave only one number for a variable: its turns
+    /// are then followed one by one.
+    Enter,
+    /// In each turn, which takes time.
+    Turn,
+}
+
+/// The program for `module`, whose frames end at `control_end`. Its sites are the same with all `bounds`.
 ///
 /// # Errors
 ///
@@ -131,9 +142,10 @@ pub(super) fn build(
     module: &Module,
     layout: &Layout,
     control_end: i32,
+    bounds: Bounds,
 ) -> Result<Program, KernelError> {
     for far in [false, true] {
-        let mut unit = Unit::new(module, layout, control_end, far);
+        let mut unit = Unit::new(module, layout, (control_end, bounds), far);
         unit.emit()?;
         let (asm, sites) = (unit.asm, unit.sites);
         if let Some(insns) = asm.finish() {
@@ -144,7 +156,12 @@ pub(super) fn build(
 }
 
 impl<'m> Unit<'m> {
-    fn new(module: &'m Module, layout: &'m Layout, control_end: i32, far: bool) -> Self {
+    fn new(
+        module: &'m Module,
+        layout: &'m Layout,
+        (control_end, bounds): (i32, Bounds),
+        far: bool,
+    ) -> Self {
         let mut asm = Asm::new(far);
         let mut unit = Self {
             module,
@@ -155,6 +172,7 @@ impl<'m> Unit<'m> {
             funcs: HashMap::new(),
             calls: HashMap::new(),
             control_end,
+            bounds,
             sites: Vec::new(),
             starts: Vec::new(),
             recursive: recursive(module),

@@ -14,10 +14,12 @@ const MAX_DEPTH: u32 = 6;
 #[derive(Debug)]
 pub(super) struct Plan {
     /// The block that it ends.
-    test: BlockId,
+    pub(super) test: BlockId,
+    /// The comparison in it.
+    pub(super) at: usize,
     /// Where it leads in the loop, and where out of it.
-    stays: BlockId,
-    leaves: BlockId,
+    pub(super) stays: BlockId,
+    pub(super) leaves: BlockId,
     /// The loop goes on while `var op bound`.
     pub(super) op: CmpOp,
     pub(super) ty: Ty,
@@ -31,6 +33,11 @@ pub(super) struct Plan {
 }
 
 impl Plan {
+    /// Whether the test ends each turn of the loop with this head.
+    pub(super) fn ends_turns(&self, head: BlockId) -> bool {
+        self.stays == head
+    }
+
     /// Whether the variable meets each number up to where the loop ends.
     pub(super) fn is_exact(&self) -> bool {
         self.growth.most_change() == 1
@@ -93,7 +100,9 @@ impl Counting<'_> {
             }
             let before = self.invariant(own, bound, (test, at), MAX_DEPTH)?;
             let tested_after = before_test;
-            Some(Plan { test, stays, leaves, op, ty, var, growth, bound, before, tested_after })
+            #[rustfmt::skip]
+            let plan = Plan { test, at, stays, leaves, op, ty, var, growth, bound, before, tested_after };
+            Some(plan)
         })
     }
 
@@ -157,9 +166,19 @@ impl Counting<'_> {
 
     /// Lets the loop end where the counter would.
     pub(super) fn bounded(&mut self, own: &Loop, plan: &Plan, region: &[BlockId], weight: i64) {
+        // In a loop in a loop, what the pointers need first may cost more than they save.
+        let walk = self.walk(own, plan).filter(|_| !self.is_inner);
         let mut code = Code::new(self, plan, weight);
         let Ends { bound, last, left, behind } = code.ends();
-        let (before, on_leaving) = (std::mem::take(&mut code.insts), code.leaving(&left));
+        let (mut before, on_leaving) = (std::mem::take(&mut code.insts), code.leaving(&left));
+        let (inner, outer) = (self.reg(Ty::I32), self.reg(Ty::I32));
+        let (op, ty, a) = (plan.op, plan.ty, Operand::Reg(plan.var));
+        let mut goes_on = Inst::Cmp { op: plan.inner_op(), ty, dst: inner, a, b: last };
+        if let Some(walk) = walk {
+            let (start, test) = self.go(own, plan, &walk, last);
+            before.extend(start);
+            goes_on = test(inner);
+        }
         let around = BlockId(self.body.blocks.len() as u32);
         self.enter_by(own, around);
         self.block(before, Term::Jump(own.head));
@@ -167,8 +186,6 @@ impl Counting<'_> {
         let resumes = self.repeat(own, region, around);
         let resumes = resumes.get(&plan.stays).copied().unwrap_or(around);
         // The test: by `last` in the loop, by the bound behind it.
-        let (inner, outer) = (self.reg(Ty::I32), self.reg(Ty::I32));
-        let (op, ty, a) = (plan.op, plan.ty, Operand::Reg(plan.var));
         let mut insts = if behind == a { on_leaving } else { Vec::new() };
         if behind != a && !plan.takes_bound() {
             // It is that already. So the loop need not keep what it was before the last turn.
@@ -178,7 +195,7 @@ impl Counting<'_> {
         let cond = Operand::Reg(outer);
         let behind = self.block(insts, Term::Branch { cond, then: resumes, other: plan.leaves });
         let test = &mut self.body.blocks[plan.test.0 as usize];
-        test.insts.push(Inst::Cmp { op: plan.inner_op(), ty, dst: inner, a, b: last });
+        test.insts.push(goes_on);
         let cond = Operand::Reg(inner);
         test.term = Term::Branch { cond, then: plan.stays, other: behind };
     }

@@ -5,6 +5,8 @@ use crate::ir::{BlockId, CmpOp, Inst, Loop, Operand};
 
 /// Turns that may be taken without a look at the counter.
 const MAX_TURNS: i64 = 2048;
+/// Turns from which on it pays to let pointers walk.
+const MIN_WALK: i128 = 8;
 
 /// A loop that counts nothing.
 pub(super) struct Fixed {
@@ -28,13 +30,27 @@ impl Counting<'_> {
         let small = start.abs() < 1 << 20 && bound.abs() < 1 << 20;
         let meets = match plan.op {
             CmpOp::Ne => ahead > 0 && ahead % step == 0 && step == most,
-            CmpOp::GtU | CmpOp::GeU => start >= 0 && bound >= most,
+            // The first turn may come before any test.
+            CmpOp::GtU | CmpOp::GeU => {
+                let least = if plan.tested_after { most } else { 0 };
+                start >= least && bound >= most
+            }
             CmpOp::LtU | CmpOp::LeU => start >= 0 && bound >= 0,
             _ => true,
         };
         // One turn more for `<=`, and one for a test behind the first turn.
         let turns: i128 = (ahead.max(0) / step + 2) * i128::from(weight);
         (meets && small).then_some(turns as i64).filter(|turns| *turns <= MAX_TURNS)
+    }
+
+    /// Whether the variable starts well before the constant that it meets.
+    pub(super) fn goes_far(&self, own: &Loop, plan: &Plan) -> bool {
+        let (Operand::Int(bound), Some(start)) = (plan.bound, self.start(own, plan)) else {
+            return false;
+        };
+        let (bound, start) = (i128::from(bound), i128::from(start));
+        let ahead = if plan.growth.is_up() { bound - start } else { start - bound };
+        ahead >= MIN_WALK && plan.is_exact()
     }
 
     /// The variable where the loop is entered, if that is a constant.

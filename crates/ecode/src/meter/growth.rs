@@ -97,7 +97,12 @@ impl Counting<'_> {
     }
 
     /// The range of an operand that is one of a few constants.
-    fn constant(&self, block: BlockId, at: usize, operand: Operand) -> Option<(i64, i64)> {
+    pub(super) fn constant(
+        &self,
+        block: BlockId,
+        at: usize,
+        operand: Operand,
+    ) -> Option<(i64, i64)> {
         let reg = match operand {
             Operand::Int(number) => return Some((number, number)),
             Operand::Reg(reg) => reg,

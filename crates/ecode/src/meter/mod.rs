@@ -8,6 +8,8 @@
 //! - A loop of a small, constant number of turns counts nothing either ([`fixed`]): what is around it counts for it.
 //! - Every other loop counts each turn down.
 //!
+//! A variable that a loop of the first two kinds uses for addresses only is taken away ([`walk`]).
+//!
 //! ```text
 //!  around: tick; how far may it go?  ◀──────┐
 //!  head:   … a bounded loop …      ◀─┐      │
@@ -22,6 +24,8 @@ mod bounded;
 mod ends;
 mod fixed;
 mod growth;
+mod line;
+mod walk;
 
 use crate::ir::{
     BinOp, Block, BlockId, Body, Callee, Dominators, FuncId, Inst, Live, Loop, Module, Operand,
@@ -29,9 +33,14 @@ use crate::ir::{
 };
 use fixed::Fixed;
 
-/// Turns of fixed loops outside of other loops that are counted where a function is entered; many small functions are
-/// not to make the counter wrap before some loop or call looks at it.
-const MAX_AT_ENTRY: i64 = 1 << 16;
+/// Steps that count for one more turn: a turn may be long, and lies between two looks at the clock as a short one does.
+const STEPS_OF_TURN: i64 = 256;
+/// A function of more steps takes time even if it is straight and calls no one.
+const MAX_STRAIGHT: i64 = 64;
+/// Bytes that are copied in the time of a step.
+const BYTES_OF_STEP: u64 = 32;
+/// Turns that are counted at once at most, so that the counter cannot wrap.
+const MAX_AT_ONCE: i64 = 1 << 30;
 
 impl Module {
     /// The same program, which counts its turns. Nothing is removed from it afterwards: that would join what has
@@ -52,7 +61,8 @@ impl Module {
     }
 }
 
-/// Whether it has loops or calls functions of the module. What is straight and calls no one takes no time to speak of.
+/// Whether it has loops, calls functions of the module or is long. What is short, straight and calls no one takes no time
+/// to speak of.
 fn takes_time(module: &Module, body: Option<&Body>) -> bool {
     let Some(body) = body else { return false };
     let back = |(index, block): (usize, &Block)| {
@@ -63,31 +73,49 @@ fn takes_time(module: &Module, body: Option<&Body>) -> bool {
         Inst::Call { callee: Callee::Indirect(..), .. } => true,
         _ => false,
     };
-    body.blocks.iter().enumerate().any(back)
+    work(body.blocks.iter()) > MAX_STRAIGHT
+        || body.blocks.iter().enumerate().any(back)
         || body.blocks.iter().flat_map(|block| &block.insts).any(calls)
+}
+
+/// How many steps the blocks are, each taken once.
+fn work<'b>(blocks: impl Iterator<Item = &'b Block>) -> i64 {
+    let steps = |inst: &Inst| match inst {
+        Inst::MemCopy { len, .. } | Inst::MemZero { len, .. } => 1 + (len / BYTES_OF_STEP) as i64,
+        Inst::Call { .. } => MAX_STRAIGHT,
+        _ => 1,
+    };
+    blocks.flat_map(|block| &block.insts).map(steps).sum()
 }
 
 fn count(body: &mut Body, shares: &impl Fn(&Callee) -> bool) {
     body.regs.push(Ty::I32);
     let turns = Reg(body.regs.len() as u32 - 1);
     let calls = straight(body, turns, shares);
-    enter(body, turns, calls);
+    let mut at_entry = i64::from(calls) + work(body.blocks.iter()) / STEPS_OF_TURN;
+    enter(body, turns);
     body.drop_unreached();
+    let is_large = body.is_large();
     let preds = body.predecessors();
     let dominators = Dominators::new(&preds);
-    match body.loops(&preds, &dominators) {
+    let loops = if is_large { None } else { body.loops(&preds, &dominators) };
+    match loops {
         Some(loops) => {
-            let mut counting = Counting { body, turns, preds, dominators, fixed: Vec::new() };
+            let mut counting =
+                Counting { body, turns, preds, dominators, fixed: Vec::new(), is_inner: false };
             counting.all(loops);
-            let rest: i64 = counting.fixed.iter().map(|fixed| fixed.turns).sum();
-            if rest > 0 {
-                body.blocks[0].insts.insert(1, take(turns, Operand::Int(rest.min(MAX_AT_ENTRY))));
-            }
+            at_entry += counting.fixed.iter().map(|fixed| fixed.turns).sum::<i64>();
             body.drop_unreached();
         }
         None => in_place(body, turns),
     }
-    keep(body);
+    if at_entry > 0 {
+        let by = Operand::Int(at_entry.min(MAX_AT_ONCE));
+        body.blocks[0].insts.splice(1..1, [take(turns, by), tick(turns)]);
+    }
+    if !is_large {
+        keep(body);
+    }
 }
 
 /// `turns -= by`
@@ -145,26 +173,24 @@ fn straight(body: &mut Body, turns: Reg, shares: &impl Fn(&Callee) -> bool) -> b
     calls
 }
 
-/// A first block. It counts the call if the function calls others: one that does not is counted by them or by their
-/// loops, as are its own loops.
-fn enter(body: &mut Body, turns: Reg, calls: bool) {
+/// A first block, which takes over the counter.
+fn enter(body: &mut Body, turns: Reg) {
     let old = BlockId(body.blocks.len() as u32);
     for block in &mut body.blocks {
         block.term.retarget(|to| if to == BlockId(0) { old } else { to });
     }
-    let mut insts = vec![Inst::TurnsLeft { dst: turns }];
-    if calls {
-        insts.extend([take(turns, Operand::Int(1)), tick(turns)]);
-    }
+    let insts = vec![Inst::TurnsLeft { dst: turns }];
     let first = std::mem::replace(&mut body.blocks[0], Block { insts, term: Term::Jump(old) });
     body.blocks.push(first);
 }
 
-/// For graphs with loops that cannot be told apart: every block that a jump leads back to counts.
+/// For graphs that are too large, or whose loops cannot be told apart: every block that a jump leads back to counts.
 fn in_place(body: &mut Body, turns: Reg) {
+    let weight = 1 + work(body.blocks.iter()) / STEPS_OF_TURN;
     for (index, preds) in body.predecessors().iter().enumerate() {
         if preds.iter().any(|pred| pred.0 as usize >= index) {
-            let count = [take(turns, Operand::Int(1)), tick(turns)];
+            let by = Operand::Int(weight.min(MAX_AT_ONCE));
+            let count = [take(turns, by), tick(turns)];
             body.blocks[index].insts.splice(0..0, count);
         }
     }
@@ -178,6 +204,8 @@ struct Counting<'b> {
     dominators: Dominators,
     /// Loops that count nothing and that nothing counts for yet.
     fixed: Vec<Fixed>,
+    /// Whether the loop that is looked at lies in another one.
+    is_inner: bool,
 }
 
 impl Counting<'_> {
@@ -187,7 +215,8 @@ impl Counting<'_> {
                 loops[index..].split_first_mut().map_or((None, &mut [][..]), |(a, b)| (Some(a), b));
             let Some(own) = own else { return };
             let is_inner = around.iter().any(|outer| outer.contains(own.head));
-            self.one(own, is_inner);
+            self.is_inner = is_inner;
+            self.one(own);
             for outer in around {
                 let inside = outer.contains(own.head);
                 outer.inside.resize(self.body.blocks.len(), inside);
@@ -195,20 +224,25 @@ impl Counting<'_> {
         }
     }
 
-    fn one(&mut self, own: &Loop, is_inner: bool) {
+    fn one(&mut self, own: &Loop) {
         if self.insts(own).any(|inst| *inst == Inst::Spent) && own.blocks().count() == 1 {
             return;
         }
-        let weight =
-            1 + self.fixed.iter().filter(|f| own.contains(f.head)).map(|f| f.turns).sum::<i64>();
+        let blocks = own.blocks().map(|id| &self.body.blocks[id.0 as usize]);
+        let inner = self.fixed.iter().filter(|f| own.contains(f.head)).map(|f| f.turns);
+        let weight = (1 + work(blocks) / STEPS_OF_TURN + inner.sum::<i64>()).min(MAX_AT_ONCE);
         let counts_inside =
             self.insts(own).any(|inst| inst.result().is_some_and(|(reg, _)| reg == self.turns));
         let plan = if counts_inside { None } else { self.plan(own) };
         if let Some(turns) = plan.as_ref().and_then(|plan| self.fixed_turns(own, plan, weight)) {
             self.fixed.retain(|f| !own.contains(f.head));
+            if let Some(plan) = plan.filter(|plan| self.goes_far(own, plan)) {
+                self.walk_fixed(own, &plan);
+            }
             return self.fixed.push(Fixed { head: own.head, inside: own.inside.clone(), turns });
         }
         // A loop in a loop may take few turns, each time.
+        let is_inner = self.is_inner;
         let pays = |plan: &&bounded::Plan| !is_inner || plan.is_exact();
         let region = plan.as_ref().filter(pays).and_then(|plan| self.region(own, plan));
         let region = region.filter(|region| !is_inner || region.is_empty());

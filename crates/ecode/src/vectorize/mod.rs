@@ -49,6 +49,9 @@ impl Module {
 /// Whether anything changed.
 fn vectorize(body: &mut Body) -> bool {
     let mut changed = false;
+    if body.is_large() {
+        return changed;
+    }
     for index in 0..body.blocks.len() {
         let id = BlockId(index as u32);
         let Block { insts, term } = &body.blocks[index];

@@ -7,6 +7,7 @@
 mod func;
 mod inst;
 mod layout;
+mod number;
 mod relative;
 mod structure;
 mod vector;
@@ -21,6 +22,8 @@ use wasm_encoder::{
 
 /// Turns of loops and calls between two looks at the clock, unless said otherwise.
 pub const STRIP: i32 = 8192;
+/// The longest strip. Pointers walk through no more than memory in so many turns ([`crate::meter`]).
+const MAX_STRIP: i32 = 1 << 20;
 /// Module name of host functions.
 pub const HOST: &str = "host";
 /// Module name of what every module needs.
@@ -35,7 +38,7 @@ pub struct WasmOptions {
     pub heap_bytes: u32,
     /// Bytes that its memory may grow to.
     pub max_memory_bytes: u32,
-    /// Turns of loops and calls between two looks at the clock, 1 or more.
+    /// Turns of loops and calls between two looks at the clock, from 1 to 1,048,576.
     pub strip_turns: i32,
 }
 
@@ -73,7 +76,7 @@ pub fn emit(module: &Module, options: &WasmOptions) -> Result<Vec<u8>, EmitError
     let module = &module.with_vectors().with_counters();
     let layout = Layout::new(module, options)?;
     let numbers = Numbers::new(module);
-    let strip = options.strip_turns.max(1);
+    let strip = options.strip_turns.clamp(1, MAX_STRIP);
     let unit = Unit { module, layout, numbers, strip };
     let mut out = wasm_encoder::Module::new();
     out.section(&unit.types());

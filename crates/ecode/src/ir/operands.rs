@@ -1,0 +1,176 @@
+//! What instructions use and assign.
+
+use super::{Callee, Inst, Operand, Reg, Term, Ty};
+
+impl Inst {
+    /// Shows `note` every operand.
+    pub fn operands(&self, note: &mut impl FnMut(&Operand)) {
+        match self {
+            Inst::Copy { src, .. } | Inst::Conv { src, .. } => note(src),
+            Inst::Bin { a, b, .. } | Inst::Cmp { a, b, .. } | Inst::PtrSub { a, b, .. } => {
+                note(a);
+                note(b);
+            }
+            Inst::Neg { a, .. } => note(a),
+            Inst::PtrAdd { base, index, .. } => {
+                note(base);
+                note(index);
+            }
+            Inst::Load { addr, .. } => note(addr),
+            Inst::Store { addr, val, .. } => {
+                note(addr);
+                note(val);
+            }
+            Inst::MemCopy { dst, src, .. } => {
+                note(dst);
+                note(src);
+            }
+            Inst::MemZero { dst, .. } => note(dst),
+            Inst::Call { callee, args, .. } => {
+                if let Callee::Indirect(target, _) = callee {
+                    note(target);
+                }
+                args.iter().for_each(note);
+            }
+            Inst::Select { cond, a, b, .. } => {
+                note(cond);
+                note(a);
+                note(b);
+            }
+            Inst::Vec(inst) => inst.operands(note),
+            Inst::Spend { turns: src } | Inst::SetTurnsLeft { src } => note(src),
+            Inst::Tick { turns, .. } => note(&Operand::Reg(*turns)),
+            Inst::Spent | Inst::TurnsLeft { .. } => {}
+        }
+    }
+
+    /// Lets `note` change every operand.
+    pub(crate) fn operands_mut(&mut self, note: &mut impl FnMut(&mut Operand)) {
+        match self {
+            Inst::Copy { src, .. } | Inst::Conv { src, .. } => note(src),
+            Inst::Bin { a, b, .. } | Inst::Cmp { a, b, .. } | Inst::PtrSub { a, b, .. } => {
+                note(a);
+                note(b);
+            }
+            Inst::Neg { a, .. } => note(a),
+            Inst::PtrAdd { base, index, .. } => {
+                note(base);
+                note(index);
+            }
+            Inst::Load { addr, .. } => note(addr),
+            Inst::Store { addr, val, .. } => {
+                note(addr);
+                note(val);
+            }
+            Inst::MemCopy { dst, src, .. } => {
+                note(dst);
+                note(src);
+            }
+            Inst::MemZero { dst, .. } => note(dst),
+            Inst::Call { callee, args, .. } => {
+                if let Callee::Indirect(target, _) = callee {
+                    note(target);
+                }
+                args.iter_mut().for_each(note);
+            }
+            Inst::Select { cond, a, b, .. } => {
+                note(cond);
+                note(a);
+                note(b);
+            }
+            Inst::Vec(inst) => inst.operands_mut(note),
+            Inst::Spend { turns: src } | Inst::SetTurnsLeft { src } => note(src),
+            // The counter itself is no operand that could be another one.
+            Inst::Spent | Inst::TurnsLeft { .. } | Inst::Tick { .. } => {}
+        }
+    }
+
+    /// Lets a scalar step that assigns a register assign another one.
+    pub(crate) fn set_result(&mut self, to: Reg) {
+        match self {
+            Inst::Copy { dst, .. }
+            | Inst::Bin { dst, .. }
+            | Inst::Neg { dst, .. }
+            | Inst::Cmp { dst, .. }
+            | Inst::Conv { dst, .. }
+            | Inst::PtrAdd { dst, .. }
+            | Inst::PtrSub { dst, .. }
+            | Inst::Load { dst, .. }
+            | Inst::Select { dst, .. }
+            | Inst::Call { dst: Some(dst), .. } => *dst = to,
+            _ => {}
+        }
+    }
+
+    /// The register that it assigns, and its type where the instruction says it.
+    #[must_use]
+    pub fn result(&self) -> Option<(Reg, Option<Ty>)> {
+        Some(match self {
+            Inst::Copy { ty, dst, .. } | Inst::Bin { ty, dst, .. } | Inst::Neg { ty, dst, .. } => {
+                (*dst, Some(*ty))
+            }
+            Inst::Cmp { dst, .. } => (*dst, Some(Ty::I32)),
+            Inst::Conv { to, dst, .. } => (*dst, Some(*to)),
+            Inst::PtrAdd { dst, .. } => (*dst, Some(Ty::Ptr)),
+            Inst::PtrSub { dst, .. } => (*dst, Some(Ty::I64)),
+            Inst::Load { mem, dst, .. } => (*dst, Some(mem.reg())),
+            Inst::Call { dst: Some(dst), .. } => (*dst, None),
+            Inst::Select { ty, dst, .. } => (*dst, Some(*ty)),
+            Inst::Vec(inst) => return inst.result(),
+            Inst::TurnsLeft { dst } | Inst::Tick { turns: dst, .. } => (*dst, Some(Ty::I32)),
+            _ => return None,
+        })
+    }
+
+    /// Whether only loop transformations make it, so that the kernel has nothing for it.
+    pub(crate) fn is_of_transformations(&self) -> bool {
+        matches!(
+            self,
+            Inst::Vec(_)
+                | Inst::Select { .. }
+                | Inst::Spend { .. }
+                | Inst::Spent
+                | Inst::TurnsLeft { .. }
+                | Inst::SetTurnsLeft { .. }
+                | Inst::Tick { .. }
+        )
+    }
+
+    /// Whether it computes with floating point, or moves it.
+    #[must_use]
+    pub fn is_float(&self) -> bool {
+        let float = |ty: Ty| matches!(ty, Ty::F32 | Ty::F64);
+        match self {
+            Inst::Copy { ty, .. }
+            | Inst::Bin { ty, .. }
+            | Inst::Neg { ty, .. }
+            | Inst::Select { ty, .. }
+            | Inst::Cmp { ty, .. } => float(*ty),
+            Inst::Conv { from, to, .. } => float(*from) || float(*to),
+            Inst::Load { mem, .. } | Inst::Store { mem, .. } => float(mem.reg()),
+            _ => false,
+        }
+    }
+}
+
+impl Term {
+    /// Shows `note` every operand.
+    pub fn operands(&self, note: &mut impl FnMut(&Operand)) {
+        match self {
+            Term::Branch { cond: operand, .. }
+            | Term::Switch { value: operand, .. }
+            | Term::Return(Some(operand)) => note(operand),
+            Term::Jump(_) | Term::Return(None) | Term::Trap(_) => {}
+        }
+    }
+
+    /// Lets `note` change every operand.
+    pub(crate) fn operands_mut(&mut self, note: &mut impl FnMut(&mut Operand)) {
+        match self {
+            Term::Branch { cond: operand, .. }
+            | Term::Switch { value: operand, .. }
+            | Term::Return(Some(operand)) => note(operand),
+            Term::Jump(_) | Term::Return(None) | Term::Trap(_) => {}
+        }
+    }
+}
