@@ -2,6 +2,7 @@
 
 use crate::{
     config::{Config, Kind},
+    interrupt::Interrupt,
     machine::Machine,
     process::CommandLine,
     runner::{self, Job, Measurement, Plan, Progress, Runs},
@@ -158,6 +159,8 @@ impl Comparison {
     ///
     /// [`ComparisonError`]. A configuration that fails is a row that says why, not an error.
     pub fn run(&self, progress: &mut dyn FnMut(Progress<'_>)) -> Result<Report, ComparisonError> {
+        // Before there is something to be removed.
+        let interrupt = Interrupt::notice()?;
         let machine = Machine::here();
         let workspaces = self.workspaces()?;
         let cells: Vec<(&Workspace, &Config)> = workspaces
@@ -166,7 +169,7 @@ impl Comparison {
             .collect();
         let jobs: Vec<Job> =
             cells.iter().map(|(workspace, config)| self.job(workspace, config)).collect();
-        let runs = runner::run(&jobs, self.plan, progress)?;
+        let runs = runner::run(&jobs, self.plan, &interrupt, progress);
         let rows = (0..cells.len()).map(|cell| self.row(&cells, cell, &runs)).collect();
         Ok(Report {
             title: self.workload.title.clone(),

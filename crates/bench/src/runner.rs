@@ -6,7 +6,7 @@ use crate::{
     random::Random,
 };
 use serde::Serialize;
-use std::{io, path::PathBuf, time::Duration};
+use std::{path::PathBuf, time::Duration};
 
 /// What is run in turn with others.
 #[derive(Clone, Debug)]
@@ -134,12 +134,12 @@ pub struct Progress<'a> {
 
 /// Runs every job once to no account, in their order, and then `plan.rounds` times, each round in another
 /// order. Tells `progress` what comes. Ends early, with what there is, on Ctrl-C.
-///
-/// # Errors
-///
-/// When Ctrl-C cannot be noticed.
-pub fn run(jobs: &[Job], plan: Plan, progress: &mut dyn FnMut(Progress<'_>)) -> io::Result<Runs> {
-    let interrupt = Interrupt::notice()?;
+pub fn run(
+    jobs: &[Job],
+    plan: Plan,
+    interrupt: &Interrupt,
+    progress: &mut dyn FnMut(Progress<'_>),
+) -> Runs {
     let mut random = Random::new(plan.seed);
     let mut order: Vec<usize> = (0..jobs.len()).collect();
     let mut expected = None;
@@ -152,18 +152,21 @@ pub fn run(jobs: &[Job], plan: Plan, progress: &mut dyn FnMut(Progress<'_>)) -> 
             if done.failure(job).is_some() {
                 continue;
             }
+            if interrupt.happened() {
+                return Runs { interrupted: true, ..done };
+            }
             progress(Progress { round, rounds: plan.rounds, name: &jobs[job].name });
-            let outcome = match once(&jobs[job], plan.timeout, &interrupt, &mut expected) {
+            let outcome = match once(&jobs[job], plan.timeout, interrupt, &mut expected) {
                 Ok(finished) => Outcome::Measured(finished.into()),
                 Err(RunError::Process(ProcessError::Interrupted)) => {
-                    return Ok(Runs { interrupted: true, ..done });
+                    return Runs { interrupted: true, ..done };
                 }
                 Err(error) => Outcome::Failed(error.to_string()),
             };
             done.runs.push(Run { job, round, outcome });
         }
     }
-    Ok(done)
+    done
 }
 
 /// Why a run does not count.
@@ -231,8 +234,12 @@ mod tests {
     }
 
     fn run_all(jobs: &[Job], rounds: usize) -> Runs {
-        let plan = Plan { rounds, timeout: Duration::from_secs(5), ..Plan::default() };
-        run(jobs, plan, &mut |_| {}).expect("signals can be noticed")
+        run_as(jobs, Plan { rounds, timeout: Duration::from_secs(5), ..Plan::default() })
+    }
+
+    fn run_as(jobs: &[Job], plan: Plan) -> Runs {
+        let interrupt = Interrupt::notice().expect("signals can be noticed");
+        run(jobs, plan, &interrupt, &mut |_| {})
     }
 
     #[test]
@@ -294,7 +301,7 @@ mod tests {
         let plan = Plan { rounds: 0, timeout: Duration::from_millis(300), ..Plan::default() };
         let begin = Instant::now();
         let hangs = [job("sleep 20 & sleep 20")];
-        let runs = run(&hangs, plan, &mut |_| {}).expect("signals can be noticed");
+        let runs = run_as(&hangs, plan);
         assert_eq!(runs.failure(0), Some("killed after 0.3 s"));
         assert!(begin.elapsed() < Duration::from_secs(5));
     }

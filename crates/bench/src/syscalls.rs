@@ -4,6 +4,7 @@ use crate::{
     comparison::{ComparisonError, Medium},
     config::{Config, Kind},
     floor,
+    interrupt::Interrupt,
     machine::Machine,
     operation,
     process::CommandLine,
@@ -122,13 +123,15 @@ impl Syscalls {
         &self,
         progress: &mut dyn FnMut(Progress<'_>),
     ) -> Result<SyscallReport, ComparisonError> {
+        // Before there is something to be removed.
+        let interrupt = Interrupt::notice()?;
         let machine = Machine::here();
         let workspace = self.medium.workspace(&|workspace| self.worker.install(workspace))?;
         let native = Config { name: "floor".to_owned(), kind: Kind::Base, ..Config::native() };
         let configs: Vec<&Config> = self.configs.iter().chain([&native]).collect();
         let jobs: Vec<Job> =
             configs.iter().map(|config| self.job(workspace.path(), config)).collect();
-        let runs = runner::run(&jobs, self.plan, progress)?;
+        let runs = runner::run(&jobs, self.plan, &interrupt, progress);
         let timings: Vec<Timings> = (0..configs.len()).map(|job| Timings::of(&runs, job)).collect();
         let columns = configs
             .iter()

@@ -298,6 +298,7 @@ pub(crate) struct Gate {
     pub(crate) paths: KnownPaths,
     pub(crate) subjects: Processes,
     pub(crate) endpoints: socket::Endpoints,
+    pub(crate) peers: socket::Peers,
     pub(crate) audit: Arc<Audit>,
     /// What the policy in force comes to on this machine.
     pub(crate) bearing: ArcSwap<Bearing>,
@@ -351,6 +352,13 @@ impl Gate {
         }
     }
 
+    /// Lets calls in again after a change of policy, and has those made that came meanwhile: by a leader, as any other.
+    pub(crate) fn reopen(gate: &Arc<Self>) {
+        if gate.passage.open() {
+            Self::new_leader(gate);
+        }
+    }
+
     fn new_leader(gate: &Arc<Self>) {
         let term = gate.lead.term.fetch_add(1, Ordering::AcqRel) + 1;
         gate.lead.at.store(0, Ordering::Release);
@@ -374,6 +382,10 @@ impl Gate {
             return;
         }
         while self.lead.term.load(Ordering::Acquire) == term {
+            if let Some(call) = self.passage.next_held() {
+                self.admit(&call);
+                continue;
+            }
             match self.listener.receive() {
                 Ok(Some(call)) => self.admit(&call),
                 Ok(None) => {}

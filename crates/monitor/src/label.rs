@@ -40,7 +40,7 @@ struct Inode {
 }
 
 /// What the kernel says of a file.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Status {
     pub(crate) kind: FileType,
     pub(crate) device: (u32, u32),

@@ -103,6 +103,12 @@ impl Passage {
         std::mem::take(&mut self.lock().held)
     }
 
+    /// A call that came while it was closed, once it is open again.
+    pub(crate) fn next_held(&self) -> Option<Notification> {
+        let mut inner = self.lock();
+        if inner.closed { None } else { inner.held.pop() }
+    }
+
     /// Puts a call back with those that came since it was closed.
     pub(crate) fn hold(&self, call: Notification) {
         self.lock().held.push(call);
@@ -121,10 +127,12 @@ impl Passage {
         inner.awaited.take()?.1
     }
 
-    /// Lets everybody in again.
-    pub(crate) fn open(&self) {
-        self.lock().closed = false;
+    /// Lets everybody in again; whether calls came meanwhile, see [`Passage::next_held`].
+    pub(crate) fn open(&self) -> bool {
+        let mut inner = self.lock();
+        inner.closed = false;
         self.changed.notify_all();
+        !inner.held.is_empty()
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -148,8 +156,10 @@ mod tests {
         assert!(!passage.enter(&call(2)));
         passage.leave(1);
         assert_eq!(passage.close(Duration::from_secs(9)), [0_u32; 0]);
-        assert_eq!(passage.held().len(), 1);
-        passage.open();
+        assert!(passage.next_held().is_none());
+        assert!(passage.open());
+        assert_eq!(passage.next_held().map(|it| it.id), Some(2));
+        assert!(passage.next_held().is_none());
         assert!(passage.enter(&call(3)));
     }
 

@@ -188,6 +188,7 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
         labels: Labels::new(prepared.rules),
         paths: KnownPaths::new(prepared.plan.domains.clone()),
         endpoints: Endpoints::new(&prepared.labels),
+        peers: crate::socket::Peers::default(),
         bearing: ArcSwap::from_pointee(Bearing {
             plan: prepared.plan,
             exact: prepared.exact,

@@ -4,6 +4,7 @@ mod args;
 mod journal;
 mod owner;
 mod prepare;
+mod scratch;
 mod serving;
 mod summary;
 

@@ -1,6 +1,6 @@
 //! From the command line and the profile to what the monitor runs.
 
-use super::RunRequest;
+use super::{RunRequest, scratch::Scratch};
 use crate::{output::tell, surroundings};
 use anyhow::{Context as _, bail};
 use monitor::launch::{Inherited, Limits, Namespaces};
@@ -30,13 +30,13 @@ pub(crate) struct Profile {
     pub(super) documents: Documents,
     pub(super) variables: Variables,
     /// The run's temporary directory where the view gives it none; removed with this value.
-    tmp: Option<tempfile::TempDir>,
+    tmp: Option<Scratch>,
 }
 
 /// Loads the profile that the command line names. It is enough for `probe` to have begun.
 pub(super) fn profile(request: &RunRequest, probe: &Probe) -> anyhow::Result<Profile> {
     let has_view = probe.mounts(&request.without);
-    let tmp = if has_view { None } else { Some(private_directory()?) };
+    let tmp = if has_view { None } else { Some(Scratch::make()?) };
     let place = tmp.as_ref().map_or("/tmp".into(), |tmp| tmp.path().to_owned());
     let variables = surroundings::variables(Some(&request.workspace), place)?;
     warn_of_wide_workspace(&variables);
@@ -105,11 +105,6 @@ fn warn_of_wide_workspace(variables: &Variables) {
             variables.workspace.display()
         );
     }
-}
-
-fn private_directory() -> anyhow::Result<tempfile::TempDir> {
-    let made = tempfile::Builder::new().prefix("dewar-").tempdir();
-    made.context("cannot make a private temporary directory")
 }
 
 /// What `--verbose` says before the start.

@@ -25,6 +25,7 @@ pub(super) fn special(traps: Traps) -> Vec<(Sysno, Rule)> {
         (Sysno::vfork, births.into()),
         (Sysno::clone, clones(births)),
         (Sysno::unshare, when(&[none_of(0, NEW_NAMESPACES | 0x80)], Allow, EPERM)),
+        (Sysno::exit, deaths.into()),
         (Sysno::exit_group, deaths.into()),
         (Sysno::prctl, prctl(traps)),
         (Sysno::ioctl, ioctl()),

@@ -37,7 +37,7 @@ pub(crate) fn decide(asker: Asker<'_>) -> Option<Outcome> {
     Some(match asker.number {
         execve | execveat => exec::decide(asker),
         fork | vfork | clone => others::fork(asker),
-        exit_group => lineage::exit(asker),
+        exit | exit_group => lineage::exit(asker),
         kill | tkill | tgkill | rt_sigqueueinfo | rt_tgsigqueueinfo | pidfd_send_signal
         | pidfd_open => others::signal(asker),
         ptrace | process_vm_readv | process_vm_writev | pidfd_getfd | kcmp => {

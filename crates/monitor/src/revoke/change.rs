@@ -13,16 +13,18 @@ use crate::{
     gate::{Bearing, Gate},
     plan::{Plan, Rights},
     process,
-    socket::Endpoints,
+    socket::{Endpoints, endpoint_label},
     sys::{memory::sealed_nothing, thread::same_descriptors},
 };
+use flask::{Class, Sid};
 use labelling::PathRules;
 use rustix::{
     io::{Errno, Result},
     process::{Pid, Signal},
 };
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
+    net::IpAddr,
     os::fd::{AsFd, OwnedFd},
     sync::{
         Arc,
@@ -42,14 +44,14 @@ const LATE: Duration = Duration::from_secs(2);
 const LINGER: Duration = Duration::from_millis(1);
 
 /// Carries a change out and sends its receipt; then waits, until `end`, for threads that could not be let go yet.
-pub(super) fn run(gate: &Gate, manner: Manner, receipts: &Sender<Outcome>, end: &AtomicBool) {
+pub(super) fn run(gate: &Arc<Gate>, manner: Manner, receipts: &Sender<Outcome>, end: &AtomicBool) {
     let began = Instant::now();
     match Change::begin(gate, manner, began) {
         Ok(mut change) => {
             let _ = receipts.send(Ok(change.finish()));
             while change.stopped.count() > 0 && !end.load(Ordering::Acquire) {
                 std::thread::sleep(LINGER);
-                change.look_into_late(false);
+                change.release_settled();
             }
         }
         Err(error) => drop(receipts.send(Err(error))),
@@ -60,7 +62,7 @@ pub(super) fn run(gate: &Gate, manner: Manner, receipts: &Sender<Outcome>, end: 
 pub(super) type Outcome = std::result::Result<Receipt, ApplyError>;
 
 struct Change<'a> {
-    gate: &'a Gate,
+    gate: &'a Arc<Gate>,
     manner: Manner,
     began: Instant,
     stopped: Stopped<'a>,
@@ -68,13 +70,15 @@ struct Change<'a> {
     comparison: Comparison<'a>,
     /// What revoked memory is replaced by.
     nothing: OwnedFd,
-    /// What processes hold in tables of descriptors of which no thread has stopped.
+    /// What parents by vfork(2) hold, of whose tables no thread has stopped.
     late: BTreeMap<u32, Vec<Finding>>,
     /// Processes and threads whose calls were being made when nobody could wait for them any longer.
     stuck: Vec<(u32, u32)>,
     killed: BTreeSet<u32>,
     /// Names of the processes that held something.
     names: HashMap<u32, String>,
+    /// Something is granted no longer, or labelled otherwise.
+    takes: bool,
     /// What held before, which takes its time to be dropped.
     _old: Arc<Bearing>,
 }
@@ -82,7 +86,7 @@ struct Change<'a> {
 impl<'a> Change<'a> {
     /// Puts the new policy in force for everything that is asked from now on, and stops the sandbox.
     fn begin(
-        gate: &'a Gate,
+        gate: &'a Arc<Gate>,
         manner: Manner,
         began: Instant,
     ) -> std::result::Result<Self, ApplyError> {
@@ -109,26 +113,13 @@ impl<'a> Change<'a> {
         gate.paths.forget();
         gate.reset(seqno);
         let all_names = relabel(gate, &changed);
-        let stopped = match Stopped::all(gate) {
-            Ok(stopped) => stopped,
-            Err(error) => {
-                reopen(gate);
-                return Err(error.into());
-            }
-        };
-        let receipt = Receipt {
-            seqno: seqno.0,
-            complete: all_names,
-            prepared,
-            threads: stopped.count() as u32,
-            stopped: began.elapsed(),
-            ..Receipt::default()
-        };
+        let receipt =
+            Receipt { seqno: seqno.0, complete: all_names, prepared, ..Receipt::default() };
         let mut change = Self {
             gate,
             manner,
             began,
-            stopped,
+            stopped: Stopped::new(gate),
             receipt,
             comparison: Comparison::new(gate),
             nothing,
@@ -136,26 +127,85 @@ impl<'a> Change<'a> {
             stuck: Vec::new(),
             killed: BTreeSet::new(),
             names: HashMap::new(),
+            takes: !changed.is_empty() || old.plan.domains.iter().any(|ssid| loses(gate, *ssid)),
             _old: old,
         };
         change.end_calls(&stuck);
+        if let Err(error) = change.stop() {
+            Gate::reopen(gate);
+            return Err(error.into());
+        }
+        change.receipt.threads = change.stopped.count() as u32;
+        change.receipt.stopped = change.began.elapsed();
         Ok(change)
+    }
+
+    /// Stops the sandbox. What cannot be stopped in time ends: while it runs it could hand things to others, who have been
+    /// looked into already.
+    fn stop(&mut self) -> Result<()> {
+        let mut until = Instant::now() + LATE;
+        let mut is_last = false;
+        while !self.stopped.stop(until)? {
+            for pid in self.stopped.take_refused() {
+                self.end_refused(pid);
+            }
+            if Instant::now() <= until {
+                continue;
+            }
+            if is_last {
+                self.receipt.complete = false;
+                break;
+            }
+            for pid in self.stopped.waited_for() {
+                let call = Finding::vague(Held::Call, "a call that takes long");
+                self.kill(pid, &[call], "it waits in the kernel in a call that began before");
+            }
+            (until, is_last) = (Instant::now() + LATE, true);
+        }
+        Ok(())
+    }
+
+    /// A process that another traces cannot be stopped, and not be looked into soundly: it ends, if the change takes
+    /// anything from anybody.
+    fn end_refused(&mut self, pid: u32) {
+        if !self.takes {
+            return;
+        }
+        let ssid = process::label_of(self.gate, pid).ok();
+        let mut held = self.comparison.everything(pid, ssid).map(all).unwrap_or_default();
+        if held.is_empty() {
+            held.push(Finding::vague(Held::Unknown, "unknown"));
+        }
+        self.kill(pid, &held, "another process traces it");
+        let until = Instant::now() + LATE;
+        while stop::lives(self.gate, pid) {
+            if Instant::now() > until {
+                self.receipt.complete = false;
+                break;
+            }
+            std::thread::sleep(PAUSE);
+        }
     }
 
     /// Takes back what is held, and lets the sandbox go on.
     fn finish(&mut self) -> Receipt {
-        self.look_into_refused();
         let processes = self.stopped.processes();
         self.receipt.processes = processes.len() as u32;
         for (pid, threads) in &processes {
             self.look_into(*pid, threads);
         }
-        let early = processes.into_keys().filter(|pid| !self.may_hold_more(*pid)).collect();
+        let early = processes.into_keys().filter(|pid| !self.late.contains_key(pid)).collect();
         self.signal(&early);
-        reopen(self.gate);
+        Gate::reopen(self.gate);
         self.stopped.release(&early);
         let until = Instant::now() + LATE;
-        while self.look_into_late(Instant::now() > until) {
+        while !self.late.is_empty() {
+            self.release_settled();
+            if Instant::now() > until {
+                for (pid, held) in std::mem::take(&mut self.late) {
+                    self.kill(pid, &held, "its child by vfork has not executed a program");
+                }
+            }
             std::thread::sleep(PAUSE);
         }
         for (pid, tid) in std::mem::take(&mut self.stuck) {
@@ -171,36 +221,20 @@ impl<'a> Change<'a> {
         std::mem::take(&mut self.receipt)
     }
 
-    /// Whether a process holds something still, or may be getting it by a call that began before. Who makes a child is
-    /// not held up by it: the child stops at birth, and the thread at the end of the call.
-    fn may_hold_more(&self, pid: u32) -> bool {
-        self.late.contains_key(&pid) || self.stopped.is_late(pid) && !self.stopped.only_forks(pid)
-    }
-
-    /// Looks once more into processes with a call that began before, when it has ended, and lets them go on; also into
-    /// children that such a call made. Those whose call goes on end when time is `over`. Whether somebody is left.
-    fn look_into_late(&mut self, over: bool) -> bool {
-        let mut left = false;
+    /// Looks into parents by vfork(2) that have come back from it, if they hold something, and lets them go on.
+    fn release_settled(&mut self) {
         self.stopped.look();
         for (pid, threads) in self.stopped.processes() {
-            if !self.stopped.is_late(pid) {
-                self.late.remove(&pid);
-                self.look_into(pid, &threads);
+            if self.stopped.is_late(pid) {
+                continue;
             }
-            if self.may_hold_more(pid) && !self.killed.contains(&pid) {
-                if !over {
-                    left = true;
-                    continue;
-                }
-                let call = || vec![Finding::vague(Held::Call, "a call that takes long")];
-                let held = self.late.remove(&pid).unwrap_or_else(call);
-                self.kill(pid, &held, "it waits in the kernel in a call that began before");
+            if self.late.remove(&pid).is_some() {
+                self.look_into(pid, &threads);
             }
             let pids = BTreeSet::from([pid]);
             self.signal(&pids);
             self.stopped.release(&pids);
         }
-        left
     }
 
     /// Calls that were decided before and are still being made cannot be taken back: their processes end.
@@ -230,34 +264,6 @@ impl<'a> Change<'a> {
         }
     }
 
-    /// Processes that others trace cannot be repaired, or even stopped: those that hold something are killed. They run
-    /// meanwhile, and can hand things to each other, so this ends only when none of those left has anything.
-    fn look_into_refused(&mut self) {
-        let until = Instant::now() + LATE;
-        loop {
-            let refused = self.stopped.refused.clone();
-            let mut found = false;
-            for pid in refused.into_iter().filter(|pid| stop::lives(self.gate, *pid)) {
-                if self.killed.contains(&pid) {
-                    found = true;
-                    continue;
-                }
-                let ssid = process::label_of(self.gate, pid).ok();
-                match self.comparison.everything(pid, ssid).map(all) {
-                    Ok(findings) if findings.is_empty() => continue,
-                    Ok(findings) => self.kill(pid, &findings, "another process traces it"),
-                    Err(error) => self.unknown(pid, error),
-                }
-                found = true;
-            }
-            if !found || Instant::now() > until {
-                self.receipt.complete &= !found;
-                return;
-            }
-            std::thread::sleep(Duration::from_micros(200));
-        }
-    }
-
     fn unknown(&mut self, pid: u32, error: Errno) {
         let finding = Finding::vague(Held::Unknown, "unknown");
         self.kill(pid, &[finding], &format!("it cannot be looked into: {error}"));
@@ -268,20 +274,21 @@ impl<'a> Change<'a> {
         if self.manner == Manner::Kill {
             return self.kill(who.pid, &findings, "");
         }
-        let (sockets, rest): (Vec<_>, Vec<_>) =
-            findings.into_iter().partition(|finding| finding.socket.is_some());
         let mut done: Vec<(Finding, Result<Action>)> = Vec::new();
-        for finding in sockets {
-            let ended = finding.socket.as_ref().map_or(Err(Errno::BADF), |socket| {
-                if matches!(finding.held, Held::InFlight(_)) {
-                    flight::empty(socket.as_fd()).map(|()| Action::ShutDown)
-                } else {
-                    end_connection(socket)
-                }
+        let mut rest = Vec::new();
+        for finding in findings {
+            let ended = finding.socket.as_ref().map(|socket| match finding.held {
+                Held::InFlight(_) => flight::empty(socket.as_fd()).map(|()| Action::ShutDown),
+                _ => end_connection(socket),
             });
-            done.push((finding, ended));
+            match ended {
+                Some(Ok(_)) | None if finding.by_call => rest.push(finding),
+                Some(ended) => done.push((finding, ended)),
+                None => done.push((finding, Err(Errno::BADF))),
+            }
         }
-        if !rest.is_empty() {
+        let by_calls = !rest.is_empty();
+        if by_calls {
             let injector = tid.ok_or(Errno::SRCH);
             let injector =
                 injector.and_then(|tid| Injector::new(self.gate, &mut self.stopped, tid));
@@ -304,15 +311,17 @@ impl<'a> Change<'a> {
         }
         if !failed.is_empty() {
             self.kill(who.pid, &failed, &why);
-        } else if !self.stopped.refused.is_empty() {
+        } else if by_calls {
             self.verify(who);
         }
     }
 
-    /// A process that could not be stopped may share memory with the one that was repaired, and so have had a hand in it.
+    /// Calls in a process's place pass through its own filters, which may answer them without making them: only what is
+    /// seen to be gone is.
     fn verify(&mut self, who: Subject) {
-        match self.comparison.everything(who.pid, who.ssid).map(all) {
-            Ok(findings) if findings.is_empty() => {}
+        let left = |findings: Vec<Finding>| findings.into_iter().filter(|it| it.by_call).collect();
+        match self.comparison.everything(who.pid, who.ssid).map(all).map(left) {
+            Ok::<Vec<_>, _>(findings) if findings.is_empty() => {}
             Ok(findings) => self.kill(who.pid, &findings, "its repair was interfered with"),
             Err(error) => self.unknown(who.pid, error),
         }
@@ -329,17 +338,25 @@ impl<'a> Change<'a> {
         let mut plans: Vec<std::result::Result<(usize, Action), Result<Action>>> = Vec::new();
         for (finding, flags) in findings.iter().zip(flags) {
             let call = match (finding.held, &first, &nothing) {
-                (Held::Descriptor(fd), None, _) => {
+                (Held::Descriptor(fd) | Held::Connection(fd) | Held::Listener(fd), None, _) => {
                     let result = injector.replace(self.gate.refusal.as_fd(), fd, flags != 0);
                     first = Some((fd, result));
                     plans.push(Err(result.map(|()| Action::Replaced)));
                     continue;
                 }
-                (Held::Descriptor(fd), Some((first, Ok(()))), _) => Ok((
+                (
+                    Held::Descriptor(fd) | Held::Connection(fd) | Held::Listener(fd),
+                    Some((first, Ok(()))),
+                    _,
+                ) => Ok((
                     (Sysno::dup3, [*first as u64, fd as u64, flags, 0, 0, 0]),
                     Action::Replaced,
                 )),
-                (Held::Descriptor(_), Some((_, Err(error))), _) => Err(*error),
+                (
+                    Held::Descriptor(_) | Held::Connection(_) | Held::Listener(_),
+                    Some((_, Err(error))),
+                    _,
+                ) => Err(*error),
                 (Held::Mapping(start, end), _, Some(Ok(fd))) => {
                     // Pages beyond the end of a file: who touches them gets `SIGBUS`.
                     let flags = (libc::MAP_SHARED | libc::MAP_FIXED) as u64;
@@ -411,12 +428,19 @@ fn all(held: Vec<(Subject, Vec<Finding>)>) -> Vec<Finding> {
     held.into_iter().flat_map(|(_, findings)| findings).collect()
 }
 
-/// Lets calls in again, and answers those that came meanwhile.
-fn reopen(gate: &Gate) {
-    gate.passage.open();
-    for call in gate.passage.held() {
-        gate.admit(&call);
-    }
+/// Whether a domain may do less than before to anything that policy names, or that it has asked for.
+fn loses(gate: &Gate, ssid: Sid) -> bool {
+    let bearing = gate.bearing.load();
+    let comparison = Comparison::new(gate);
+    let lost = |before, now, class| !comparison.lost(Some(ssid), (before, now), class).is_empty();
+    let files = bearing.files.iter().filter_map(|rule| rule.sid);
+    let named: HashSet<Sid> = files.chain(bearing.plan.domains.iter().copied()).collect();
+    let endpoint = |((class, ip, port), before): ((Class, IpAddr, u16), Sid)| {
+        let now = endpoint_label(gate, class, ip, port);
+        now.map_or(true, |now| lost(before, now, Class::Endpoint))
+    };
+    named.into_iter().any(|tsid| Class::all().any(|class| lost(tsid, tsid, class)))
+        || gate.endpoints.remembered().into_iter().any(endpoint)
 }
 
 fn send(pid: u32, signal: Signal) -> Result<()> {
@@ -426,7 +450,9 @@ fn send(pid: u32, signal: Signal) -> Result<()> {
 /// For each finding, the flags of its descriptor as dup3(2) takes them.
 fn descriptor_flags(injector: &Injector<'_>, findings: &[Finding]) -> Vec<u64> {
     let call = |finding: &Finding| match finding.held {
-        Held::Descriptor(fd) => Some((Sysno::fcntl, [fd as u64, libc::F_GETFD as u64, 0, 0, 0, 0])),
+        Held::Descriptor(fd) | Held::Connection(fd) | Held::Listener(fd) => {
+            Some((Sysno::fcntl, [fd as u64, libc::F_GETFD as u64, 0, 0, 0, 0]))
+        }
         _ => None,
     };
     let mut results =

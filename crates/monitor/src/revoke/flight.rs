@@ -2,8 +2,12 @@
 
 use crate::sys::socket::{option, set_option};
 use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
     io::{Errno, IoSliceMut},
-    net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, Shutdown, recvmsg, shutdown},
+    net::{
+        RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, Shutdown, SocketFlags, accept_with,
+        recvmsg, shutdown,
+    },
 };
 use std::{
     mem::MaybeUninit,
@@ -34,14 +38,29 @@ pub(super) fn peek(socket: BorrowedFd<'_>) -> Peeked {
     peeked
 }
 
-/// Ends a connection, and throws away what is on its way.
+/// Ends a connection, and throws away what is on its way; of a socket that listens, the connections that wait for it.
 pub(super) fn empty(socket: BorrowedFd<'_>) -> rustix::io::Result<()> {
+    if option(socket, libc::SO_ACCEPTCONN)? != 0 {
+        return turn_away(socket);
+    }
     match shutdown(socket, Shutdown::Both) {
         Ok(()) | Err(Errno::NOTCONN) => {}
         Err(error) => return Err(error),
     }
     let emptied = receive_all(socket, RecvFlags::empty(), &mut Vec::new());
     if emptied { Ok(()) } else { Err(Errno::AGAIN) }
+}
+
+/// Accepts and drops every connection that waits.
+fn turn_away(listener: BorrowedFd<'_>) -> rustix::io::Result<()> {
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    while poll(&mut [PollFd::new(&listener, PollFlags::IN)], Some(&now))? > 0 {
+        match accept_with(listener, SocketFlags::CLOEXEC) {
+            Ok(_) | Err(Errno::INTR | Errno::CONNABORTED) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
 }
 
 /// Receives until nothing is left; whether that came to pass.
@@ -77,8 +96,8 @@ fn receive_all(socket: BorrowedFd<'_>, flags: RecvFlags, into: &mut Vec<OwnedFd>
 mod tests {
     use super::*;
     use rustix::net::{
-        AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags,
-        SocketType, sendmsg, socketpair,
+        AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketType, sendmsg,
+        socketpair,
     };
     use std::{io::IoSlice, os::fd::AsFd};
 

@@ -39,6 +39,8 @@ pub(super) struct Finding {
     pub(super) socket: Option<OwnedFd>,
     /// The protection of the mapping, as `PROT_*`.
     pub(super) protection: u64,
+    /// It takes a call in the place of the process to end it.
+    pub(super) by_call: bool,
 }
 
 impl Finding {
@@ -49,12 +51,13 @@ impl Finding {
         lost: AccessVector,
     ) -> Self {
         let lost = lost.names(class).collect();
-        Self { held, object: object.into(), lost, socket: None, protection: 0 }
+        Self { lost, ..Self::vague(held, object) }
     }
 
     /// What cannot be told in detail.
     pub(super) fn vague(held: Held, object: impl Into<String>) -> Self {
-        Self { held, object: object.into(), lost: Vec::new(), socket: None, protection: 0 }
+        let by_call = matches!(held, Held::Descriptor(_) | Held::Mapping(..) | Held::Watch(..));
+        Self { held, object: object.into(), lost: Vec::new(), socket: None, protection: 0, by_call }
     }
 }
 

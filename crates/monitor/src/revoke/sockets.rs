@@ -11,7 +11,7 @@ use crate::{
     file::class_of,
     label::Status,
     socket::{class_of as socket_class, endpoint_label, unix_label},
-    sys::socket::option,
+    sys::socket::{option, unsent},
 };
 use flask::{AccessVector, Class, InitialSid, perm};
 use rustix::{
@@ -53,7 +53,9 @@ impl Comparison<'_> {
                 (!lost.is_empty()).then(|| Finding::new(Held::Connection(fd), object, class, lost))
             }
         };
-        findings.extend(found.map(|found| Finding { socket: Some(socket), ..found }));
+        // A datagram socket that is shut down still receives, and still sends to the peer that it had what it began before.
+        let by_call = matches!(class, Class::UdpSocket | Class::RawipSocket);
+        findings.extend(found.map(|found| Finding { socket: Some(socket), by_call, ..found }));
         Ok(findings)
     }
 
@@ -70,6 +72,9 @@ impl Comparison<'_> {
             Err(Errno::NOTCONN) => self.connecting_to(who, class, own, socket)?,
             Err(error) => return Err(error),
         };
+        if class == Class::UdpSocket && peer.is_none() && self.may_send_on(who, socket)? {
+            return Ok(Some(Finding::vague(Held::Connection(fd), "a datagram begun")));
+        }
         let found = |held: Held, address: SocketAddr, lost: AccessVector| {
             let object = address.to_string();
             (!lost.is_empty()).then(|| Finding::new(held, object, Class::Endpoint, lost))
@@ -87,6 +92,20 @@ impl Comparison<'_> {
             | self.lost_decided(who, class, &ips, 0).unwrap_or(AccessVector::NONE);
         let held = if peer.is_some() { Held::Connection(fd) } else { Held::Listener(fd) };
         Ok(found(held, own, lost & perm::endpoint::NAME_BIND))
+    }
+
+    /// Whether a socket without a peer may hold the beginning of a datagram (`MSG_MORE` of send(2)) to an address that was
+    /// taken back: which one, it does not tell.
+    fn may_send_on(&self, who: Subject, socket: &OwnedFd) -> Result<bool> {
+        if unsent(socket.as_fd())? == 0 {
+            return Ok(false);
+        }
+        let is_lost = |(class, ip, _): (Class, IpAddr, u16), port: u16| {
+            let lost = self.lost_endpoint(who, class, &[ip], port) & perm::endpoint::SENDTO;
+            class == Class::UdpSocket && !lost.is_empty()
+        };
+        let remembered = self.gate.endpoints.remembered();
+        Ok(remembered.into_iter().any(|(key, _)| is_lost(key, key.2)))
     }
 
     /// The peer of a stream that is on its way to it.
@@ -149,7 +168,7 @@ impl Comparison<'_> {
             Ok(None) | Err(Errno::NOTCONN) => return Ok(None),
             Err(error) => return Err(error),
         };
-        let Some(labels) = unix_label(self.gate, &peer) else { return Ok(None) };
+        let Some(labels) = unix_label(self.gate, socket, &peer) else { return Ok(None) };
         let lost = self.lost(who.ssid, labels, class);
         // The bit of `connectto` is that of `sendto`: the one permission that is asked for on the name of a peer.
         let lost = lost & perm::unix_stream_socket::CONNECTTO;
@@ -181,6 +200,11 @@ impl Comparison<'_> {
         let Ok(status) = Status::of(fd.as_fd()) else { return true };
         if status.kind == FileType::Socket {
             return self.is_socket_lost(who, fd).unwrap_or(true);
+        }
+        if status.kind == FileType::Unknown {
+            let own = format!("self/fdinfo/{}", fd.as_raw_fd());
+            let info = read_text(&self.gate.view, &own);
+            return info.map_or(true, |info| info.lines().any(|line| line.starts_with("inotify ")));
         }
         let path = || path_of(&self.gate.view, fd);
         let Some(path) = path().ok().and_then(|path| place(path.as_os_str().as_bytes())) else {

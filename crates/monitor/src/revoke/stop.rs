@@ -3,7 +3,10 @@
 use crate::{
     caller,
     gate::{Gate, none_if_gone},
-    sys::ptrace::{self, Registers, State},
+    sys::{
+        ptrace::{self, Registers, State},
+        thread::same_memory,
+    },
 };
 use rustix::io::{Errno, Result};
 use std::{
@@ -26,7 +29,9 @@ pub(super) struct Stopped<'a> {
     gate: &'a Gate,
     threads: HashMap<u32, Thread>,
     /// Processes that somebody else traces, and processes that may not be traced.
-    pub(super) refused: BTreeSet<u32>,
+    refused: BTreeSet<u32>,
+    /// Those of them that were spoken of.
+    left_alone: BTreeSet<u32>,
 }
 
 struct Thread {
@@ -38,22 +43,47 @@ struct Thread {
 }
 
 impl<'a> Stopped<'a> {
-    /// Stops all threads of the sandbox but those that cannot stop now, which stop before their next instruction.
-    pub(super) fn all(gate: &'a Gate) -> Result<Self> {
-        let mut stopped = Self { gate, threads: HashMap::new(), refused: BTreeSet::new() };
-        // While one runs it can make others; when none does, the list is complete.
-        while stopped.seize_new()? {
-            stopped.wait_for_all(PATIENCE);
+    pub(super) fn new(gate: &'a Gate) -> Self {
+        let refused = BTreeSet::new();
+        Self { gate, threads: HashMap::new(), refused, left_alone: BTreeSet::new() }
+    }
+
+    /// Stops all threads of the sandbox. Whether they stand still, as far as they can be stopped; else something is to be
+    /// done about those that refuse it, or time is over.
+    pub(super) fn stop(&mut self, until: Instant) -> Result<bool> {
+        loop {
+            // One that runs can make others; when none did before a look that found nobody new, the list is complete.
+            let waiting = self.is_waiting();
+            if self.seize_new()? {
+                self.wait_for_all(PATIENCE);
+            } else if !waiting {
+                return Ok(self.refused.is_empty());
+            } else {
+                std::thread::sleep(PAUSE);
+                self.look();
+            }
+            if !self.refused.is_empty() || Instant::now() > until {
+                return Ok(false);
+            }
         }
-        Ok(stopped)
+    }
+
+    /// The processes that cannot be stopped; they are not spoken of again.
+    pub(super) fn take_refused(&mut self) -> BTreeSet<u32> {
+        let refused = std::mem::take(&mut self.refused);
+        self.left_alone.extend(&refused);
+        refused
     }
 
     /// Seizes what is not held yet; whether there was any.
     fn seize_new(&mut self) -> Result<bool> {
         let mut any = false;
         for pid in self.gate.view.inside()? {
+            if self.refused.contains(&pid) || self.left_alone.contains(&pid) {
+                continue;
+            }
             for tid in self.gate.view.threads(pid)? {
-                if self.threads.contains_key(&tid) || self.refused.contains(&pid) {
+                if self.threads.contains_key(&tid) {
                     continue;
                 }
                 match ptrace::seize(tid) {
@@ -63,6 +93,7 @@ impl<'a> Stopped<'a> {
                     }
                     Err(Errno::PERM) if self.is_ours(tid) => {
                         self.hold(pid, tid, None);
+                        any = true;
                     }
                     Err(Errno::PERM) if is_alive(self.gate, tid) => {
                         self.refused.insert(pid);
@@ -72,6 +103,36 @@ impl<'a> Stopped<'a> {
             }
         }
         Ok(any)
+    }
+
+    /// Whether somebody has not stopped who is to be waited for: not the parent by vfork(2) of a process that is held, as
+    /// it does nothing until that goes on.
+    fn is_waiting(&self) -> bool {
+        self.late().any(|(tid, thread)| !self.waits_for_child(tid, thread.pid))
+    }
+
+    fn waits_for_child(&self, tid: u32, pid: u32) -> bool {
+        const VFORK: u64 = (libc::CLONE_VFORK | libc::CLONE_VM) as u64;
+        let text =
+            caller::read_text(&self.gate.view, &format!("{tid}/syscall")).unwrap_or_default();
+        let mut words = text.split_whitespace();
+        let number: Option<i32> = words.next().and_then(|word| word.parse().ok());
+        let flags = words.next().and_then(|word| u64::from_str_radix(word.get(2..)?, 16).ok());
+        let shares = number == Some(Sysno::vfork.id())
+            || number == Some(Sysno::clone.id()) && flags.is_some_and(|it| it & VFORK == VFORK);
+        shares
+            && self.threads.values().any(|other| {
+                other.pid != pid
+                    && other.signal.is_some()
+                    && caller::identity(&self.gate.view, other.pid).is_ok_and(|it| it.parent == pid)
+                    && same_memory(tid, other.pid)
+            })
+    }
+
+    /// The processes that are to be waited for.
+    pub(super) fn waited_for(&self) -> BTreeSet<u32> {
+        let late = self.late().filter(|(tid, thread)| !self.waits_for_child(*tid, thread.pid));
+        late.map(|(_, thread)| thread.pid).collect()
     }
 
     fn hold(&mut self, pid: u32, tid: u32, signal: Option<i32>) {
@@ -91,16 +152,16 @@ impl<'a> Stopped<'a> {
 
     fn wait_for_all(&mut self, patience: Duration) {
         let until = Instant::now() + patience;
-        let mut turns = 0;
-        while self.look() {
-            turns += 1;
-            if Instant::now() > until {
+        for turn in 0.. {
+            if !self.look() || Instant::now() > until {
                 break;
             }
-            if turns > TURNS {
+            if turn < TURNS {
+                std::thread::yield_now();
+            } else if self.is_waiting() {
                 std::thread::sleep(PAUSE);
             } else {
-                std::thread::yield_now();
+                break;
             }
         }
     }
@@ -197,7 +258,7 @@ impl<'a> Stopped<'a> {
                 let thread = self.threads.remove(&tid);
                 let before = thread.and_then(|thread| thread.before);
                 if let Some((registers, mask)) = before {
-                    give_back(tid, &registers, mask);
+                    give_back(tid, &registers, mask, signal);
                 } else {
                     let_go(tid, signal);
                 }
@@ -209,22 +270,11 @@ impl<'a> Stopped<'a> {
     pub(super) fn is_late(&self, pid: u32) -> bool {
         self.late().any(|(_, thread)| thread.pid == pid)
     }
-
-    /// Whether the late threads of `pid` do nothing but make children: these are seized at birth, and the parent by
-    /// vfork(2) of one waits for it.
-    pub(super) fn only_forks(&self, pid: u32) -> bool {
-        self.late().filter(|(_, thread)| thread.pid == pid).all(|(tid, _)| {
-            let text = caller::read_text(&self.gate.view, &format!("{tid}/syscall"));
-            let number = text.ok().and_then(|text| text.split_whitespace().next()?.parse().ok());
-            let forks = [Sysno::fork, Sysno::vfork, Sysno::clone, Sysno::clone3].map(|it| it.id());
-            number.is_some_and(|number: i32| forks.contains(&number))
-        })
-    }
 }
 
 /// Puts back what was borrowed. The kernel decides by the registers whether the call that was interrupted is made anew,
 /// and does so only on the way from a stop of this kind.
-fn give_back(tid: u32, registers: &Registers, mask: u64) {
+fn give_back(tid: u32, registers: &Registers, mask: u64, due: i32) {
     let restored = registers
         .restore(tid)
         .and_then(|()| ptrace::block_signals(tid, mask))
@@ -232,7 +282,7 @@ fn give_back(tid: u32, registers: &Registers, mask: u64) {
         .and_then(|()| ptrace::go_on(tid));
     if restored.is_err() {
         // It is dead: nothing else makes these fail.
-        return let_go(tid, 0);
+        return let_go(tid, due);
     }
     loop {
         match ptrace::poll(tid) {
@@ -241,7 +291,13 @@ fn give_back(tid: u32, registers: &Registers, mask: u64) {
             Some(State::AtCall | State::Forked) => {
                 let _ = ptrace::go_on(tid);
             }
-            Some(State::Stopped { signal }) => return let_go(tid, signal),
+            Some(State::Stopped { signal: 0 }) => return let_go(tid, due),
+            Some(State::Stopped { signal }) => {
+                if due != 0 {
+                    ptrace::send(tid, due);
+                }
+                return let_go(tid, signal);
+            }
         }
     }
 }

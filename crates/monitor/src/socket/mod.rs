@@ -4,6 +4,7 @@
 mod address;
 mod message;
 mod names;
+mod peers;
 
 use crate::{
     gate::{Answer, Asker, Outcome},
@@ -22,7 +23,10 @@ use rustix::{
 use std::os::fd::{AsFd, OwnedFd};
 use syscalls::Sysno;
 
+use peers::Peer;
+
 pub(crate) use names::{Endpoints, endpoint_label, unix_label};
+pub(crate) use peers::Peers;
 
 /// Answers the calls of this object manager; `None` for those of others.
 pub(crate) fn decide(asker: Asker<'_>) -> Option<Outcome> {
@@ -122,8 +126,11 @@ fn connect(asker: Asker<'_>) -> Outcome {
     let address = address(asker, 1)?;
     allow(asker, socket.class, asker.ssid, perm::socket::CONNECT, &|| address.to_string())?;
     let target = names::reach(asker, &socket, &address, names::Use::Connect)?;
-    if target.is_a_service_outside {
-        process::sign(asker, &socket.fd)?;
+    if let Some(peer) = &target.peer {
+        asker.gate.peers.note(&socket.fd, peer.clone())?;
+        if socket.class == Class::UnixStreamSocket && !matches!(peer, Peer::Inside(_)) {
+            process::sign(asker, &socket.fd)?;
+        }
     }
     let connect = || sys::socket::connect(socket.fd.as_fd(), target.bytes(&address));
     let ((), changed) = asker.gate.waits.during(asker, connect)?;
@@ -132,7 +139,7 @@ fn connect(asker: Asker<'_>) -> Outcome {
         let _ = end_connection(&socket.fd);
         return Err(error);
     }
-    if target.is_inside {
+    if matches!(target.peer, Some(Peer::Inside(_))) {
         names::met_inside(asker, &socket)?;
     }
     Ok(Answer::Return(0))

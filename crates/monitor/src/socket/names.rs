@@ -4,6 +4,7 @@ use super::{
     Socket,
     address::{Address, Kind, unix_bytes},
     allow,
+    peers::Peer,
 };
 use crate::{
     caller::path_of,
@@ -27,7 +28,7 @@ use rustix::{
 };
 use std::{
     collections::HashMap,
-    net::{IpAddr, SocketAddr},
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
     os::fd::{AsFd, AsRawFd, OwnedFd},
     path::Path,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -89,10 +90,14 @@ impl Endpoints {
         self.decided().has_forgotten
     }
 
+    /// All addresses that were decided about, each with the label that it had.
+    pub(crate) fn remembered(&self) -> Vec<((Class, IpAddr, u16), Sid)> {
+        self.decided().labels.iter().map(|(key, sid)| (*key, *sid)).collect()
+    }
+
     /// Labels what was decided as the policy in force does. What has no label any more is as good as forgotten.
     pub(crate) fn relabel(gate: &Gate) {
-        let keys: Vec<_> = gate.endpoints.decided().labels.keys().copied().collect();
-        for (class, ip, port) in keys {
+        for ((class, ip, port), _) in gate.endpoints.remembered() {
             let sid = endpoint_label(gate, class, ip, port);
             let mut decided = gate.endpoints.decided();
             if let Ok(sid) = sid {
@@ -126,20 +131,12 @@ pub(super) struct Target {
     /// The socket's file, held open so that it stays the one that was decided, and its name; as the program gave it
     /// without one.
     file: Option<(Vec<u8>, OwnedFd)>,
-    /// It was decided as the name of a process of the sandbox.
-    pub(super) is_inside: bool,
-    /// It is the local name of somebody else.
-    pub(super) is_a_service_outside: bool,
+    /// Who has the local name that it was decided as.
+    pub(super) peer: Option<Peer>,
 }
 
 impl Target {
-    const SAME: Self = Self { file: None, is_inside: false, is_a_service_outside: false };
-
-    /// A local name, of a file or without one, with the label of whoever in the sandbox has bound it.
-    fn local(socket: &Socket, owner: Option<Sid>, file: Option<(Vec<u8>, OwnedFd)>) -> Self {
-        let connects = socket.class == Class::UnixStreamSocket;
-        Self { file, is_inside: owner.is_some(), is_a_service_outside: owner.is_none() && connects }
-    }
+    const SAME: Self = Self { file: None, peer: None };
 
     pub(super) fn bytes<'a>(&'a self, address: &'a Address) -> &'a [u8] {
         self.file.as_ref().map_or(&address.bytes, |(bytes, _)| bytes)
@@ -179,7 +176,7 @@ pub(super) fn reach(
             } else {
                 perm::endpoint::SENDTO
             };
-            let tsid = endpoint(asker, socket.class, *ip, *port)?;
+            let tsid = endpoint(asker, socket.class, reached(*ip), *port)?;
             allow(asker, Class::Endpoint, tsid, requested, &object)?;
         }
         Kind::Path(path) if socket.family == libc::AF_UNIX => {
@@ -187,9 +184,10 @@ pub(super) fn reach(
         }
         Kind::Abstract(name) if socket.family == libc::AF_UNIX => {
             let owner = asker.gate.endpoints.owner(&Bound::Abstract(name.clone()));
-            let tsid = owner.unwrap_or_else(|| abstract_name(asker, name));
+            let tsid = owner.unwrap_or_else(|| abstract_label(asker.gate, name).1);
             allow(asker, socket.class, tsid, peer, &object)?;
-            return Ok(Target::local(socket, owner, None));
+            let peer = owner.map_or_else(|| Peer::Abstract(name.clone()), Peer::Inside);
+            return Ok(Target { file: None, peer: Some(peer) });
         }
         // Netlink and the like: `connect` on the socket itself has been asked for.
         Kind::Other(family) if i32::from(*family) == socket.family && !is_ip(socket.family) => {}
@@ -198,17 +196,21 @@ pub(super) fn reach(
     Ok(Target::SAME)
 }
 
-/// The label of a unix name, before the last change of policy and now; `None` for what has none.
-pub(crate) fn unix_label(gate: &Gate, name: &SocketAddrUnix) -> Option<(Sid, Sid)> {
+/// The label of the peer of a unix socket, before the last change of policy and now; by its name, if it was not connected
+/// under the eyes of the monitor. `None` for what has none.
+pub(crate) fn unix_label(
+    gate: &Gate,
+    socket: &OwnedFd,
+    name: &SocketAddrUnix,
+) -> Option<(Sid, Sid)> {
+    if let Ok(Some(label)) = gate.peers.label(gate, socket) {
+        return Some(label);
+    }
     if let Some(name) = name.abstract_name() {
         if let Some(owner) = gate.endpoints.owner(&Bound::Abstract(name.to_vec())) {
             return Some((owner, owner));
         }
-        let rule = path_from(&[b"@", name].concat()).to_owned();
-        let any =
-            |sid| if sid == InitialSid::File.into() { InitialSid::AnySocket.into() } else { sid };
-        let before = gate.labels.of_path_before(&rule, FileKind::Socket);
-        return Some((any(before), any(gate.labels.of_path(&rule, FileKind::Socket))));
+        return Some(abstract_label(gate, name));
     }
     let path = path_from(name.path_bytes()?.split(|byte| *byte == 0).next()?);
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -230,11 +232,22 @@ pub(crate) fn unix_label(gate: &Gate, name: &SocketAddrUnix) -> Option<(Sid, Sid
     })
 }
 
-/// The label of an abstract name that the sandbox has not bound: that of a rule for `@NAME`.
-fn abstract_name(asker: Asker<'_>, name: &[u8]) -> Sid {
+/// The label of an abstract name that the sandbox has not bound: that of a rule for `@NAME`, before the last change of
+/// policy and now.
+pub(super) fn abstract_label(gate: &Gate, name: &[u8]) -> (Sid, Sid) {
     let rule = path_from(&[b"@", name].concat()).to_owned();
-    let sid = asker.gate.labels.of_path(&rule, FileKind::Socket);
-    if sid == InitialSid::File.into() { InitialSid::AnySocket.into() } else { sid }
+    let any = |sid| if sid == InitialSid::File.into() { InitialSid::AnySocket.into() } else { sid };
+    let before = gate.labels.of_path_before(&rule, FileKind::Socket);
+    (any(before), any(gate.labels.of_path(&rule, FileKind::Socket)))
+}
+
+/// Whom the kernel reaches by an address: by none at all, this machine.
+fn reached(ip: IpAddr) -> IpAddr {
+    match ip {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    }
 }
 
 fn is_ip(family: i32) -> bool {
@@ -294,7 +307,11 @@ fn reach_file(
     allow(asker, socket.class, tsid, requested, &|| format!("unix:{}", path.display()))?;
     // This thread's working directory is the monitor's `/proc/self/fd`.
     let bytes = unix_bytes(held.as_raw_fd().to_string().as_bytes())?;
-    Ok(Target::local(socket, owner, Some((bytes, held))))
+    let peer = match owner {
+        Some(owner) => Peer::Inside(owner),
+        None => Peer::File { status: seen.status, path: path_of(&asker.gate.view, &held)? },
+    };
+    Ok(Target { file: Some((bytes, held)), peer: Some(peer) })
 }
 
 /// Decides and makes a bind.

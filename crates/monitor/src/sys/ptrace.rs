@@ -188,6 +188,12 @@ pub(crate) fn go_on_to_call(tid: u32) -> Result<()> {
     request(libc::PTRACE_SYSCALL, tid, 0)
 }
 
+/// Sends a thread a signal that it was to have before.
+pub(crate) fn send(tid: u32, signal: i32) {
+    // SAFETY: tkill takes integers.
+    unsafe { libc::syscall(libc::SYS_tkill, tid, signal) };
+}
+
 /// Blocks, in a stopped thread, the signals in `mask`; those it blocked before.
 pub(crate) fn block_signals(tid: u32, mask: u64) -> Result<u64> {
     let size = size_of::<u64>();

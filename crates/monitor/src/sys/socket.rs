@@ -62,6 +62,14 @@ pub(crate) fn send(
     check(sent as libc::c_int).map(|sent| sent as usize)
 }
 
+/// Bytes that a socket has taken and not sent (`SIOCOUTQ`).
+pub(crate) fn unsent(socket: BorrowedFd<'_>) -> Result<i32> {
+    let mut count: libc::c_int = 0;
+    // SAFETY: SIOCOUTQ, which has the number of TIOCOUTQ, writes one integer, which `count` is.
+    check(unsafe { libc::ioctl(socket.as_raw_fd(), libc::TIOCOUTQ, &raw mut count) })?;
+    Ok(count)
+}
+
 /// An integer option of level `SOL_SOCKET`.
 pub(crate) fn option(socket: BorrowedFd<'_>, name: libc::c_int) -> Result<i32> {
     let mut value: libc::c_int = 0;

@@ -18,8 +18,18 @@ pub(crate) fn own_file_system_state() -> Result<()> {
 /// Whether two threads of the sandbox share their table of descriptors; no when in doubt (kcmp(2)).
 pub(crate) fn same_descriptors(one: u32, other: u32) -> bool {
     const KCMP_FILES: libc::c_int = 2;
+    same(one, other, KCMP_FILES)
+}
+
+/// Whether two threads of the sandbox share their memory; no when in doubt (kcmp(2)).
+pub(crate) fn same_memory(one: u32, other: u32) -> bool {
+    const KCMP_VM: libc::c_int = 1;
+    same(one, other, KCMP_VM)
+}
+
+fn same(one: u32, other: u32, what: libc::c_int) -> bool {
     // SAFETY: kcmp takes integers only.
-    let order = unsafe { libc::syscall(libc::SYS_kcmp, one, other, KCMP_FILES, 0, 0) };
+    let order = unsafe { libc::syscall(libc::SYS_kcmp, one, other, what, 0, 0) };
     order == 0
 }
 

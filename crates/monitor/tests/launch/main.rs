@@ -12,24 +12,15 @@ mod limits;
 mod stage;
 mod status;
 mod terminal;
+#[path = "../common/trials.rs"]
+mod trials;
 #[path = "../common/user.rs"]
 mod user;
 mod view;
 
 use std::process::ExitCode;
 
-use libtest_mimic::{Arguments, Trial};
-use stage::Stage;
-use user::User;
-
-/// A test, and its name: a sentence that would be false if it failed.
-pub(crate) type Case = (&'static str, fn(&Stage));
-
-/// Lists functions as cases.
-macro_rules! cases {
-    ($($name:ident),* $(,)?) => { &[$((stringify!($name), $name as fn(&crate::stage::Stage))),*] };
-}
-pub(crate) use cases;
+pub(crate) use trials::{Case, cases};
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args_os();
@@ -42,7 +33,7 @@ fn main() -> ExitCode {
         Some("--on-terminal") => terminal::on_terminal(arguments),
         _ => {}
     }
-    let all = [
+    trials::run(&[
         status::CASES,
         confinement::CASES,
         view::CASES,
@@ -50,16 +41,5 @@ fn main() -> ExitCode {
         limits::CASES,
         doctor::CASES,
         terminal::CASES,
-    ];
-    let mut trials = Vec::new();
-    for user in User::available() {
-        for (name, case) in all.into_iter().flatten() {
-            let run = move || {
-                case(&Stage::new(user));
-                Ok(())
-            };
-            trials.push(Trial::test(format!("{}::{name}", user.name()), run));
-        }
-    }
-    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+    ])
 }

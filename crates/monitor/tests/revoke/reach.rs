@@ -7,7 +7,7 @@ use crate::{
 use serde_json::json;
 use std::{
     io::{Read, Write},
-    net::{TcpListener, TcpStream},
+    net::{TcpListener, TcpStream, UdpSocket},
     os::unix::net::UnixListener,
     path::PathBuf,
     time::{Duration, Instant},
@@ -17,8 +17,12 @@ pub(crate) const CASES: &[Case] = cases![
     tcp_connections_are_reset,
     connections_on_their_way_end,
     accepted_connections_end,
+    connections_to_no_address_at_all_end,
+    datagram_sockets_are_replaced,
     listening_ends,
     unix_connections_end,
+    unix_connections_end_whatever_their_peer_is_called,
+    what_answers_in_the_place_of_the_kernel_is_killed,
     calls_that_wait_are_woken,
     calls_that_have_nothing_to_do_with_it_go_on,
     threads_in_a_loop_lose_it,
@@ -178,6 +182,61 @@ say("send", lambda: accepted.send(b"x"))
     assert_eq!(peer.join().expect("a peer"), Err(std::io::ErrorKind::ConnectionReset));
 }
 
+fn connections_to_no_address_at_all_end(stage: &Stage) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("listen");
+    let port = listener.local_addr().expect("a port").port();
+    let script = format!(
+        r#"
+nowhere = socket.create_connection(("0.0.0.0", {port}))
+change()
+say("send", lambda: nowhere.send(b"x"))
+say("again", lambda: socket.create_connection(("0.0.0.0", {port})))
+say("there", lambda: socket.create_connection(("127.0.0.1", {port})))
+"#
+    );
+    let (all, others) = (format!("*:{port}"), "127.0.0.1:1");
+    let grant = |what: &str| format!("[network]\nconnect = ['{what}']\n");
+    let ran = stage.change((&grant(&all), &grant(others)), "\"repair\"", &script);
+    check(&ran, &json!({ "send": "ECONNRESET", "again": "EACCES", "there": "EACCES" }));
+    assert_eq!(ran.actions("connection"), ["reset"]);
+}
+
+/// A datagram that is begun has an address, which a socket keeps when it is shut down or has its peer taken.
+fn datagram_sockets_are_replaced(stage: &Stage) {
+    let peers = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").expect("a socket"));
+    let [taken, bound] = [0, 1].map(|index| peers[index].local_addr().expect("a port").port());
+    let [peer, other] = peers;
+    drop(other);
+    let script = format!(
+        r#"
+begun, connected, bound = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(3)]
+begun.sendto(b"begun", socket.MSG_MORE, ("127.0.0.1", {taken}))
+connected.connect(("127.0.0.1", {taken}))
+connected.send(b"begun", socket.MSG_MORE)
+bound.bind(("127.0.0.1", {bound}))
+change()
+say("begun", lambda: begun.send(b"; ended"))
+say("connected", lambda: connected.send(b"; ended"))
+say("bound", lambda: bound.recv(9, socket.MSG_DONTWAIT))
+say("again", lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b"x", ("127.0.0.1", {taken})))
+"#
+    );
+    let before = format!(
+        "[network]\nconnect = ['127.0.0.1:{taken}/udp', '127.0.0.1:1/udp']\nbind = ['127.0.0.1:{bound}/udp']\n"
+    );
+    let after = "[network]\nconnect = ['127.0.0.1:1/udp']\n";
+    let ran = stage.change((&before, after), "\"repair\"", &script);
+    check(
+        &ran,
+        &json!({ "begun": "ENOTSOCK", "connected": "ENOTSOCK", "bound": "ENOTSOCK", "again": "EACCES" }),
+    );
+    assert_eq!(ran.actions("connection"), ["replaced", "replaced"]);
+    assert_eq!(ran.actions("listener"), ["replaced"]);
+    peer.set_nonblocking(true).expect("a flag");
+    let received = peer.recv(&mut [0; 32]).map_err(|error| error.kind());
+    assert_eq!(received, Err(std::io::ErrorKind::WouldBlock), "a datagram came");
+}
+
 fn listening_ends(stage: &Stage) {
     let port = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("it").port();
     let script = format!(
@@ -231,6 +290,58 @@ say("new", lambda: socket.socket(socket.AF_UNIX).connect("service"))
     check(&ran, &json!({ "send": "EPIPE", "receive": "", "new": "EACCES" }));
     assert_eq!(ran.actions("connection"), ["shutdown"]);
     assert_eq!(peer.join().expect("a peer"), b"before");
+}
+
+fn unix_connections_end_whatever_their_peer_is_called(stage: &Stage) {
+    let (made, renamed) = (stage.path().join("made"), stage.path().join("renamed"));
+    let listener = UnixListener::bind(&made).expect("bind");
+    std::fs::rename(&made, &renamed).expect("rename");
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o777);
+    std::fs::set_permissions(&renamed, mode).expect("chmod");
+    let grant = format!("[network]\nconnect = ['unix:{}']\n", renamed.display());
+    let ran = stage.change(
+        (&grant, ""),
+        "\"repair\"",
+        r#"
+service = socket.socket(socket.AF_UNIX)
+service.connect("renamed")
+own = socket.socket(socket.AF_UNIX)
+own.bind("made")
+change()
+say("send", lambda: service.send(b"after"))
+"#,
+    );
+    drop(listener);
+    check(&ran, &json!({ "send": "EPIPE" }));
+    assert_eq!(ran.actions("connection"), ["shutdown"]);
+}
+
+/// Its own filter says that the calls were made which replace a second descriptor and the mapping.
+fn what_answers_in_the_place_of_the_kernel_is_killed(stage: &Stage) {
+    let ran = stage.without_secret(
+        r#"
+import ctypes, struct
+child = os.fork()
+if child > 0:
+    said["status"] = os.waitpid(child, 0)[1]
+    while not os.path.exists("changed"):
+        time.sleep(0.002)
+    print(json.dumps(said))
+    sys.exit()
+first, second = [os.open("secret", os.O_RDWR) for _ in range(2)]
+code = [(0x20, 0, 0, 0), (0x15, 0, 1, 292), (0x06, 0, 0, 0x00050000), (0x06, 0, 0, 0x7fff0000)]
+code = b"".join(struct.pack("HBBI", *line) for line in code)
+code = ctypes.create_string_buffer(code)
+program = struct.pack("HxxxxxxQ", 4, ctypes.addressof(code))
+libc = ctypes.CDLL(None, use_errno=True)
+assert libc.prctl(22, 2, ctypes.c_char_p(program), 0, 0) == 0, ctypes.get_errno()
+change()
+say("second", lambda: os.read(second, 6))
+"#,
+    );
+    check(&ran, &json!({ "status": 9 }));
+    assert!(ran.is_complete(), "{}", ran.receipt);
+    assert!(ran.actions("descriptor").contains(&"killed"), "{}", ran.receipt);
 }
 
 fn calls_that_wait_are_woken(stage: &Stage) {

@@ -96,7 +96,7 @@ signal.signal(signal.SIGALRM, lambda *_: print('alarm', flush=True) or 1 / 0); s
 try: sender.sendto(b'x', 'd')
 except ZeroDivisionError: print('interrupted')
 signal.signal(signal.SIGALRM, lambda *_: print('again', flush=True)); signal.siginterrupt(signal.SIGALRM, False); signal.setitimer(signal.ITIMER_REAL, 0.3)
-if os.fork() == 0: time.sleep(1); print(full.recv(9), flush=True); time.sleep(1); os._exit(0)
+if os.fork() == 0: time.sleep(1); got = full.recv(9); time.sleep(1); print(got, flush=True); os._exit(0)
 print(sender.sendto(b'last', 'd'), flush=True); os.wait()";
     let words = vec!["python3".into(), "-c".into(), with_say(program).into()];
     stage.same_command(words).profile(profile.to_str().expect("UTF-8")).check();
