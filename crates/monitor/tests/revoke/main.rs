@@ -5,6 +5,7 @@
 
 mod dewar;
 mod held;
+mod network;
 mod reach;
 mod stage;
 #[path = "../common/trials.rs"]
@@ -21,5 +22,5 @@ fn main() -> ExitCode {
     if arguments.nth(1).is_some_and(|first| first == "--as-dewar") {
         dewar::main(arguments);
     }
-    trials::run(&[held::CASES, reach::CASES])
+    trials::run(&[held::CASES, network::CASES, reach::CASES])
 }

@@ -39,6 +39,11 @@ impl Ran {
     }
 }
 
+/// The script has said this, and nothing else.
+pub(crate) fn check(ran: &Ran, want: &Value) {
+    assert_eq!(ran.said, *want, "{:?} {}", ran.output, ran.receipt);
+}
+
 /// What every script begins with.
 const PRELUDE: &str = r#"
 import errno, json, mmap, os, select, signal, socket, subprocess, sys, threading, time
