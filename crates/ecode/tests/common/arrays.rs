@@ -139,9 +139,9 @@ impl Kernel<'_> {
         let wide = *self.rng.pick(&["unsigned", "unsigned", "unsigned long"]);
         let narrow = *self.rng.pick(&INTEGERS);
         match self.rng.below(9) {
-            0 => format!("(({wide}){a} + {b})"),
-            1 => format!("(({wide}){a} - {b})"),
-            2 => format!("(({wide}){a} * {b})"),
+            0 => format!("(({wide}){a} + ({wide}){b})"),
+            1 => format!("(({wide}){a} - ({wide}){b})"),
+            2 => format!("(({wide}){a} * ({wide}){b})"),
             3 => format!("(({wide}){a} * {})", self.rng.below(70)),
             4 => format!("({a} {} {b})", self.rng.pick(&["&", "|", "^"])),
             5 | 6 => format!("({a} >> {})", self.rng.below(12)),
