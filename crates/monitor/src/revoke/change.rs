@@ -287,8 +287,7 @@ impl<'a> Change<'a> {
                 None => done.push((finding, Err(Errno::BADF))),
             }
         }
-        let by_calls = !rest.is_empty();
-        if by_calls {
+        if !rest.is_empty() {
             let injector = tid.ok_or(Errno::SRCH);
             let injector =
                 injector.and_then(|tid| Injector::new(self.gate, &mut self.stopped, tid));
@@ -298,11 +297,14 @@ impl<'a> Change<'a> {
             };
             done.extend(rest.into_iter().zip(results));
         }
-        let mut failed = Vec::new();
+        let (mut repaired, mut failed) = (Vec::new(), Vec::new());
         let mut why = String::new();
         for (finding, result) in done {
             match result {
-                Ok(action) => self.note(who.pid, &finding, action, ""),
+                Ok(action) => {
+                    self.note(who.pid, &finding, action, "");
+                    repaired.extend(finding.by_call.then_some(finding));
+                }
                 Err(error) => {
                     why = format!("it could not be repaired: {error}");
                     failed.push(finding);
@@ -311,18 +313,21 @@ impl<'a> Change<'a> {
         }
         if !failed.is_empty() {
             self.kill(who.pid, &failed, &why);
-        } else if by_calls {
-            self.verify(who);
+        } else if !repaired.is_empty() {
+            self.verify(who, repaired);
         }
     }
 
     /// Calls in a process's place pass through its own filters, which may answer them without making them: only what is
     /// seen to be gone is.
-    fn verify(&mut self, who: Subject) {
-        let left = |findings: Vec<Finding>| findings.into_iter().filter(|it| it.by_call).collect();
-        match self.comparison.everything(who.pid, who.ssid).map(all).map(left) {
-            Ok::<Vec<_>, _>(findings) if findings.is_empty() => {}
-            Ok(findings) => self.kill(who.pid, &findings, "its repair was interfered with"),
+    fn verify(&mut self, who: Subject, mut repaired: Vec<Finding>) {
+        match self.comparison.still_held(who, &repaired) {
+            Ok(held) if !held.contains(&true) => {}
+            Ok(held) => {
+                let mut held = held.into_iter();
+                repaired.retain(|_| held.next() == Some(true));
+                self.kill(who.pid, &repaired, "its repair was interfered with");
+            }
             Err(error) => self.unknown(who.pid, error),
         }
     }

@@ -6,7 +6,7 @@ use crate::{
     file::class_of,
     gate::Gate,
     label::{Label, Status},
-    sys::thread::same_descriptors,
+    sys::thread::{same_descriptors, same_file},
 };
 use flask::{AccessVector, Class, Decision, Question, Sid, perm};
 use rustix::{
@@ -151,6 +151,30 @@ impl<'a> Comparison<'a> {
             }
         }
         Ok(all)
+    }
+
+    /// Of each of the findings that a process was repaired of by calls in its place, whether it is as it was.
+    pub(super) fn still_held(&self, who: Subject, findings: &[Finding]) -> Result<Vec<bool>> {
+        let is_mapping = |finding: &Finding| matches!(finding.held, Held::Mapping(..));
+        let maps = match findings.iter().any(is_mapping) {
+            true => self.mappings(who)?,
+            false => Vec::new(),
+        };
+        let overlaps = |start: u64, end: u64| {
+            maps.iter().any(|map| matches!(map.held, Held::Mapping(s, e) if s < end && e > start))
+        };
+        let held = |finding: &Finding| match finding.held {
+            Held::Descriptor(fd) | Held::Connection(fd) | Held::Listener(fd) => {
+                Ok(!same_file(who.tid, fd, self.gate.refusal.as_fd()))
+            }
+            Held::Mapping(start, end) => Ok(overlaps(start, end)),
+            Held::Watch(fd, number) => {
+                let watch = format!("inotify wd:{number:x} ");
+                Ok(self.info(who, fd)?.text.lines().any(|line| line.starts_with(&watch)))
+            }
+            Held::InFlight(_) | Held::Call | Held::Unknown => Ok(false),
+        };
+        findings.iter().map(held).collect()
     }
 
     /// Of the threads of a process that have not ended, one for each table of descriptors.

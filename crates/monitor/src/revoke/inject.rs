@@ -118,6 +118,7 @@ impl<'a> Injector<'a> {
         loop {
             match ptrace::poll(self.tid) {
                 Some(State::Gone) => return Err(Errno::SRCH),
+                Some(State::Stopped { signal }) if is_fault(signal) => return Err(Errno::INTR),
                 Some(_) => return Ok(()),
                 None if Instant::now() > until => return Err(Errno::TIMEDOUT),
                 None => std::thread::yield_now(),
@@ -166,6 +167,8 @@ impl<'a> Injector<'a> {
             match ptrace::poll(self.tid) {
                 Some(State::AtCall) => return Ok(()),
                 Some(State::Gone) => return Err(Errno::SRCH),
+                // It would run code of its own: that of a handler, or what follows a call that was not made.
+                Some(State::Stopped { signal }) if is_fault(signal) => return Err(Errno::INTR),
                 // Stopped for another reason, which is none of ours; signals are blocked.
                 Some(State::Stopped { .. } | State::Forked) => ptrace::go_on_to_call(self.tid)?,
                 None if Instant::now() > until => return Err(Errno::TIMEDOUT),
@@ -175,6 +178,13 @@ impl<'a> Injector<'a> {
             turns += 1;
         }
     }
+}
+
+/// Whether the kernel sends a signal for what a thread has just done, also if it is blocked.
+fn is_fault(signal: i32) -> bool {
+    let faults =
+        [libc::SIGSYS, libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGTRAP];
+    faults.contains(&signal)
 }
 
 /// Where in the memory of a stopped thread a `syscall` instruction lies: the one that it has just executed, or one of

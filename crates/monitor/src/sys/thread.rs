@@ -2,6 +2,7 @@
 #![allow(unsafe_code)]
 
 use rustix::io::{Errno, Result};
+use std::os::fd::{AsRawFd, BorrowedFd};
 
 /// Gives the calling thread a working directory, root and file mode creation mask of its own
 /// (`CLONE_FS` of unshare(2)).
@@ -25,6 +26,16 @@ pub(crate) fn same_descriptors(one: u32, other: u32) -> bool {
 pub(crate) fn same_memory(one: u32, other: u32) -> bool {
     const KCMP_VM: libc::c_int = 1;
     same(one, other, KCMP_VM)
+}
+
+/// Whether descriptor `number` of a thread of the sandbox is of the same open file as `own`; no when in doubt (kcmp(2)).
+pub(crate) fn same_file(tid: u32, number: i32, own: BorrowedFd<'_>) -> bool {
+    const KCMP_FILE: libc::c_int = 0;
+    let this = rustix::thread::gettid().as_raw_pid();
+    let own = own.as_raw_fd();
+    // SAFETY: kcmp takes integers only.
+    let order = unsafe { libc::syscall(libc::SYS_kcmp, tid, this, KCMP_FILE, number, own) };
+    order == 0
 }
 
 fn same(one: u32, other: u32, what: libc::c_int) -> bool {
