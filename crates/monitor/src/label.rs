@@ -10,7 +10,10 @@ use std::{
     ffi::OsStr,
     os::{fd::BorrowedFd, unix::ffi::OsStrExt},
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 /// A labelled object, and where the last answer about it lies.
@@ -94,6 +97,7 @@ pub(crate) struct Labels {
     seen: Mutex<HashMap<Inode, Arc<Label>>>,
     /// Files with several names, and the one that a change of rules has labelled them by.
     pinned: Mutex<HashMap<Inode, (Arc<Label>, PathBuf)>>,
+    has_forgotten: AtomicBool,
 }
 
 impl Labels {
@@ -102,7 +106,8 @@ impl Labels {
 
     pub(crate) fn new(rules: PathRules) -> Self {
         let rules = ArcSwap::from_pointee(vec![Arc::new(rules)]);
-        Self { rules, seen: Mutex::default(), pinned: Mutex::default() }
+        let has_forgotten = AtomicBool::new(false);
+        Self { rules, seen: Mutex::default(), pinned: Mutex::default(), has_forgotten }
     }
 
     /// From now on these rules hold.
@@ -126,26 +131,30 @@ impl Labels {
         path: impl FnOnce() -> rustix::io::Result<PathBuf>,
     ) -> rustix::io::Result<Arc<Label>> {
         let inode = status.inode();
-        let rules = self.rules.load();
-        let version = rules.len() - 1;
         let known = inode.and_then(|inode| self.known(&inode));
         if let Some(label) = &known
-            && label.version == version
+            && label.version == self.rules.load().len() - 1
         {
             return Ok(Arc::clone(label));
         }
-        let (path, kind) = (path()?, file_kind(status.kind));
-        let by_rule = |version: usize| rules[version].sid(&path, kind);
-        let at = |version: usize| match &known {
-            Some(old) if by_rule(old.version) == by_rule(version) => old.sid,
-            _ => by_rule(version),
-        };
-        let (sid, before) = (at(version), at(version.saturating_sub(1)));
-        let label = Arc::new(Label { sid, hint: Hint::default(), before, version });
+        let label = self.renewed(known.as_deref(), &path()?, file_kind(status.kind));
         if let Some(inode) = inode {
             self.insert(inode, &label);
         }
         Ok(label)
+    }
+
+    /// The label, under the rules in force, of a file that lies at `path` and had the label `known`.
+    pub(crate) fn renewed(&self, known: Option<&Label>, path: &Path, kind: FileKind) -> Arc<Label> {
+        let rules = self.rules.load();
+        let version = rules.len() - 1;
+        let by_rule = |version: usize| rules[version].sid(path, kind);
+        let at = |version: usize| match known {
+            Some(old) if by_rule(old.version) == by_rule(version) => old.sid,
+            _ => by_rule(version),
+        };
+        let (sid, before) = (at(version), at(version.saturating_sub(1)));
+        Arc::new(Label { sid, hint: Hint::default(), before, version })
     }
 
     /// The label of a file that is known by a former place only.
@@ -167,11 +176,20 @@ impl Labels {
         self.of_path(path, kind) != self.of_path_before(path, kind)
     }
 
-    /// The labels of files on `device` that a number is enough to find.
-    pub(crate) fn by_number(&self, device: (u32, u32), number: u64) -> Option<Arc<Label>> {
+    /// The labels of the files with a number: of that on `device`, or of all, as file systems with several devices do not
+    /// say the same one everywhere.
+    pub(crate) fn by_number(&self, device: (u32, u32), number: u64) -> Vec<Arc<Label>> {
         let seen = self.lock();
-        let mut found = seen.iter().filter(|(it, _)| it.device == device && it.number == number);
-        found.next().map(|(_, label)| Arc::clone(label))
+        let all = || seen.iter().filter(|(it, _)| it.number == number);
+        match all().find(|(it, _)| it.device == device) {
+            Some((_, label)) => vec![Arc::clone(label)],
+            None => all().map(|(_, label)| Arc::clone(label)).collect(),
+        }
+    }
+
+    /// Whether more files were seen than are remembered.
+    pub(crate) fn has_forgotten(&self) -> bool {
+        self.has_forgotten.load(Ordering::Acquire)
     }
 
     /// Labels a file by the rules for `path`; with several names, by all of them.
@@ -223,6 +241,7 @@ impl Labels {
         let mut seen = self.lock();
         if seen.len() >= Self::MOST {
             seen.clear();
+            self.has_forgotten.store(true, Ordering::Release);
         }
         seen.insert(inode, Arc::clone(label));
     }

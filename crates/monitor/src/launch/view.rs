@@ -161,15 +161,15 @@ mod tests {
     fn what_is_kept_is_put_back_into_the_nearest_cover() {
         let got = arranged(&[
             ("/home/u", Place::Absent),
-            ("/home/u/work", Place::Keep),
-            ("/home/u/work/secret", Place::Absent),
-            ("/home/u/work/secret/not", Place::Keep),
+            ("/home/u/app", Place::Keep),
+            ("/home/u/app/secret", Place::Absent),
+            ("/home/u/app/secret/not", Place::Keep),
         ]);
         let want = [
             step("/home/u", Place::Absent, None),
-            step("/home/u/work", Place::Keep, Some("/home/u")),
-            step("/home/u/work/secret", Place::Absent, None),
-            step("/home/u/work/secret/not", Place::Keep, Some("/home/u/work/secret")),
+            step("/home/u/app", Place::Keep, Some("/home/u")),
+            step("/home/u/app/secret", Place::Absent, None),
+            step("/home/u/app/secret/not", Place::Keep, Some("/home/u/app/secret")),
         ];
         assert_eq!(got, want);
     }
@@ -179,12 +179,12 @@ mod tests {
         let got = arranged(&[
             ("/home", Place::Absent),
             ("/home/u", Place::Absent),
-            ("/home/u/work", Place::Keep),
-            ("/home/u/work/src", Place::Keep),
+            ("/home/u/app", Place::Keep),
+            ("/home/u/app/src", Place::Keep),
             ("/usr", Place::Keep),
         ]);
         let want =
-            [step("/home", Place::Absent, None), step("/home/u/work", Place::Keep, Some("/home"))];
+            [step("/home", Place::Absent, None), step("/home/u/app", Place::Keep, Some("/home"))];
         assert_eq!(got, want);
     }
 

@@ -267,25 +267,27 @@ impl<'a> Comparison<'a> {
     /// The watches of an inotify descriptor; nothing for others without a kind.
     fn watches(&self, who: Subject, fd: i32) -> Result<Vec<Finding>> {
         let info = self.info(who, fd)?;
-        let watch = |line: &str| {
-            let word = |name: &str| {
-                let mut words = line.strip_prefix("inotify ")?.split_whitespace();
-                words.find_map(|word| word.strip_prefix(name)?.strip_prefix(':'))
-            };
-            let number = word("wd")?.parse().ok()?;
-            let inode = u64::from_str_radix(word("ino")?, 16).ok()?;
-            // `MKDEV` of `linux/kdev_t.h`.
-            let device = u32::from_str_radix(word("sdev")?, 16).ok()?;
-            let device = (device >> 20, device & 0xf_ffff);
-            let label = self.gate.labels.by_number(device, inode)?;
-            let lost =
-                [Class::File, Class::Dir].map(|class| self.lost_file(who.ssid, &label, class));
-            let lost = (lost[0] | lost[1]) & perm::file::WATCH;
-            let object = format!("inode {inode} of device {}:{}", device.0, device.1);
-            (!lost.is_empty())
-                .then(|| Finding::new(Held::Watch(fd, number), object, Class::File, lost))
-        };
-        Ok(info.text.lines().filter_map(watch).collect())
+        let mut findings = Vec::new();
+        for line in info.text.lines().filter(|line| line.starts_with("inotify ")) {
+            let watch = Watch::parse(line).ok_or(Errno::BADMSG)?;
+            findings.extend(self.watch(who, fd, &watch));
+        }
+        Ok(findings)
+    }
+
+    fn watch(&self, who: Subject, fd: i32, watch: &Watch) -> Option<Finding> {
+        let held = Held::Watch(fd, watch.number);
+        let object =
+            format!("inode {} of device {}:{}", watch.inode, watch.device.0, watch.device.1);
+        let labels = self.gate.labels.by_number(watch.device, watch.inode);
+        if labels.is_empty() && self.gate.labels.has_forgotten() {
+            return Some(Finding::vague(held, object));
+        }
+        let lost = labels.iter().flat_map(|label| {
+            [Class::File, Class::Dir].map(|class| self.lost_file(who.ssid, label, class))
+        });
+        let lost = lost.fold(AccessVector::NONE, |all, lost| all | lost) & perm::file::WATCH;
+        (!lost.is_empty()).then(|| Finding::new(held, object, Class::File, lost))
     }
 
     pub(super) fn info(&self, who: Subject, fd: i32) -> Result<Info> {
@@ -295,6 +297,31 @@ impl<'a> Comparison<'a> {
         let bits = field.and_then(|field| u32::from_str_radix(field.trim(), 8).ok());
         let flags = OFlags::from_bits_retain(bits.ok_or(Errno::BADF)?);
         Ok(Info { flags, text })
+    }
+}
+
+/// A watch, as `fdinfo` of an inotify descriptor tells it (proc_pid_fdinfo(5)): all numbers in hexadecimal.
+#[derive(Debug, PartialEq, Eq)]
+struct Watch {
+    number: i32,
+    inode: u64,
+    device: (u32, u32),
+}
+
+impl Watch {
+    fn parse(line: &str) -> Option<Self> {
+        let word = |name: &str| {
+            let mut words = line.strip_prefix("inotify ")?.split_whitespace();
+            let word = words.find_map(|word| word.strip_prefix(name)?.strip_prefix(':'))?;
+            u64::from_str_radix(word, 16).ok()
+        };
+        let device = u32::try_from(word("sdev")?).ok()?;
+        Some(Self {
+            number: i32::try_from(word("wd")?).ok()?,
+            inode: word("ino")?,
+            // `MKDEV` of `linux/kdev_t.h`.
+            device: (device >> 20, device & 0xf_ffff),
+        })
     }
 }
 
@@ -339,5 +366,13 @@ mod tests {
         assert_eq!(place("/a/b (deleted)"), Some("/a/b".into()));
         assert_eq!(place("/memfd:x (deleted)"), None);
         assert_eq!(place("pipe:[1]"), None);
+    }
+
+    #[test]
+    fn numbers_of_watches_are_hexadecimal() {
+        let line = "inotify wd:1f ino:9e7e sdev:800013 mask:800afce ignored_mask:0 fhandle-bytes:8";
+        let watch = Watch { number: 31, inode: 0x9e7e, device: (8, 0x13) };
+        assert_eq!(Watch::parse(line), Some(watch));
+        assert_eq!(Watch::parse("inotify wd:x ino:1 sdev:1"), None);
     }
 }

@@ -8,7 +8,7 @@ use crate::{
     caller::read_text,
     label::{Label, Status},
 };
-use flask::{AccessVector, Class, perm};
+use flask::{AccessVector, Class, FileKind, perm};
 use rustix::io::Result;
 use std::{collections::HashMap, sync::Arc};
 
@@ -16,13 +16,13 @@ impl Comparison<'_> {
     /// What is mapped into the memory of a process.
     pub(super) fn mappings(&self, who: Subject) -> Result<Vec<Finding>> {
         let text = read_text(&self.gate.view, &format!("{}/maps", who.tid))?;
-        let mut known: HashMap<&str, Option<Arc<Label>>> = HashMap::new();
+        let mut known: HashMap<&str, Vec<Arc<Label>>> = HashMap::new();
         let mut findings = Vec::new();
         for line in text.lines() {
             let Some(map) = Map::parse(line) else { continue };
-            let label = known.entry(map.file).or_insert_with(|| self.label_of_map(who, &map));
-            let Some(label) = label else { continue };
-            let mut lost = self.lost_file(who.ssid, label, Class::File) & map.uses();
+            let labels = known.entry(map.file).or_insert_with(|| self.labels_of_map(who, &map));
+            let lost = labels.iter().map(|label| self.lost_file(who.ssid, label, Class::File));
+            let mut lost = lost.fold(AccessVector::NONE, |all, lost| all | lost) & map.uses();
             if lost == perm::file::WRITE && !map.has(1, b'w') && !self.may_be_written(who, &map) {
                 lost = AccessVector::NONE;
             }
@@ -49,22 +49,25 @@ impl Comparison<'_> {
         flags.is_none_or(|flags| flags.split_whitespace().any(|flag| flag == "mw"))
     }
 
-    /// The label of a mapped file. Only a privileged monitor may follow the kernel's own link to it; else it is found by
-    /// its number among those seen, or by its name.
-    fn label_of_map(&self, who: Subject, map: &Map<'_>) -> Option<Arc<Label>> {
+    /// The labels that a mapped file can have; none for what never had a name. Only a privileged monitor may follow the
+    /// kernel's own link to it; else it is found by its name, or by its number among those seen.
+    fn labels_of_map(&self, who: Subject, map: &Map<'_>) -> Vec<Arc<Label>> {
         let labels = &self.gate.labels;
-        let path = place(&unescape(map.path))?;
+        let Some(path) = place(&unescape(map.path)) else { return Vec::new() };
         let link = format!("{}/map_files/{:x}-{:x}", who.tid, map.start, map.end);
-        if let Ok(status) = Status::at(&self.gate.view.proc, link.as_str()) {
-            return labels.of_file(&status, || Ok(path)).ok();
+        let own = Status::at(&self.gate.view.proc, link.as_str());
+        let status = own.ok().or_else(|| {
+            let at_name = Status::at(rustix::fs::CWD, &path).ok();
+            at_name.filter(|status| status.number == map.number)
+        });
+        if let Some(Ok(label)) = status.map(|status| labels.of_file(&status, || Ok(path.clone()))) {
+            return vec![label];
         }
-        let at_name = Status::at(rustix::fs::CWD, &path).ok();
-        match at_name.filter(|status| status.number == map.number) {
-            Some(status) => labels.of_file(&status, || Ok(path)).ok(),
-            None => {
-                labels.by_number(map.device, map.number).or_else(|| Some(labels.at_path(&path)))
-            }
+        let seen = labels.by_number(map.device, map.number);
+        if seen.is_empty() {
+            return vec![labels.at_path(&path)];
         }
+        seen.iter().map(|label| labels.renewed(Some(&**label), &path, FileKind::File)).collect()
     }
 }
 

@@ -11,7 +11,7 @@ use crate::{
     file::class_of,
     label::Status,
     socket::{class_of as socket_class, endpoint_label, unix_label},
-    sys::socket::{option, unsent},
+    sys::socket::{option, tcp_state, unsent},
 };
 use flask::{AccessVector, Class, InitialSid, perm};
 use rustix::{
@@ -27,6 +27,11 @@ use std::{
         unix::ffi::OsStrExt,
     },
 };
+
+/// `TCP_SYN_SENT` of `net/tcp_states.h`.
+const SYN_SENT: u8 = 2;
+/// How often a connecting stream is looked for in the kernel's table.
+const LOOKS: u32 = 4;
 
 impl Comparison<'_> {
     pub(super) fn socket(&self, who: Subject, fd: i32, inode: u64) -> Result<Vec<Finding>> {
@@ -69,7 +74,7 @@ impl Comparison<'_> {
         let own = SocketAddr::try_from(getsockname(socket)?)?;
         let peer = match getpeername(socket) {
             Ok(peer) => peer.map(SocketAddr::try_from).transpose()?,
-            Err(Errno::NOTCONN) => self.connecting_to(who, class, own, socket)?,
+            Err(Errno::NOTCONN) => self.connecting_to(who, class, socket)?,
             Err(error) => return Err(error),
         };
         if class == Class::UdpSocket && peer.is_none() && self.may_send_on(who, socket)? {
@@ -113,14 +118,16 @@ impl Comparison<'_> {
         &self,
         who: Subject,
         class: Class,
-        own: SocketAddr,
         socket: &OwnedFd,
     ) -> Result<Option<SocketAddr>> {
-        let listens = option(socket.as_fd(), libc::SO_ACCEPTCONN)? != 0;
-        if class != Class::TcpSocket || own.port() == 0 || listens {
+        if class != Class::TcpSocket || tcp_state(socket.as_fd())? != SYN_SENT {
             return Ok(None);
         }
-        table::peer(&self.gate.view, who.tid, rustix::fs::fstat(socket)?.st_ino)
+        // A table that changes while it is read can leave a line out.
+        let inode = rustix::fs::fstat(socket)?.st_ino;
+        let look = || table::peer(&self.gate.view, who.tid, inode);
+        let found = (0..LOOKS).find_map(|_| look().transpose());
+        found.unwrap_or(Err(Errno::AGAIN)).map(Some)
     }
 
     /// What was taken back at any of the addresses. If it is forgotten whether they were decided, what all of them deny.
@@ -206,10 +213,9 @@ impl Comparison<'_> {
             let info = read_text(&self.gate.view, &own);
             return info.map_or(true, |info| info.lines().any(|line| line.starts_with("inotify ")));
         }
-        let path = || path_of(&self.gate.view, fd);
-        let Some(path) = path().ok().and_then(|path| place(path.as_os_str().as_bytes())) else {
-            return false;
-        };
+        let Ok(path) = path_of(&self.gate.view, fd) else { return true };
+        // What never had a name is no object of policy.
+        let Some(path) = place(path.as_os_str().as_bytes()) else { return false };
         let Ok(label) = self.gate.labels.of_file(&status, || Ok(path)) else { return true };
         !(self.lost_file(who.ssid, &label, class_of(status.kind)) & USES).is_empty()
     }

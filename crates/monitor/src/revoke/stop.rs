@@ -181,11 +181,14 @@ impl<'a> Stopped<'a> {
         while let Some((tid, state)) = ptrace::poll_any() {
             self.note(tid, state);
         }
-        // One that has gone because another thread of its process executed a program is not heard of otherwise.
-        let late: Vec<u32> = self.late().map(|(tid, _)| tid).collect();
-        for tid in &late {
-            if let Some(state) = ptrace::poll(*tid) {
-                self.note(*tid, state);
+        // One that executes a program takes over the number of its process, and is not heard of under its own.
+        let late: Vec<(u32, u32)> = self.late().map(|(tid, thread)| (tid, thread.pid)).collect();
+        for (tid, pid) in late {
+            if let Some(state) = ptrace::poll(tid) {
+                self.note(tid, state);
+                if state == State::Gone && is_running(self.gate, pid) {
+                    self.hold(pid, pid, None);
+                }
             }
         }
         self.late().next().is_some()
@@ -318,8 +321,16 @@ pub(super) fn lives(gate: &Gate, pid: u32) -> bool {
 
 /// Whether a thread has not ended; yes when in doubt.
 pub(super) fn is_alive(gate: &Gate, tid: u32) -> bool {
-    let stat = none_if_gone(caller::read_text(&gate.view, &format!("{tid}/stat")));
-    let Ok(stat) = stat else { return true };
-    let state = stat.rsplit_once(") ").map_or("", |(_, rest)| rest);
-    !state.is_empty() && !state.starts_with(['Z', 'X'])
+    !matches!(state(gate, tid), Ok(None | Some('Z' | 'X')))
+}
+
+/// Whether a thread neither has ended nor stands still; yes when in doubt.
+fn is_running(gate: &Gate, tid: u32) -> bool {
+    !matches!(state(gate, tid), Ok(None | Some('Z' | 'X' | 't' | 'T')))
+}
+
+/// The state of a thread as a letter: field 3 of proc_pid_stat(5). `None` if there is no such thread.
+fn state(gate: &Gate, tid: u32) -> Result<Option<char>> {
+    let stat = none_if_gone(caller::read_text(&gate.view, &format!("{tid}/stat")))?;
+    Ok(stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next()))
 }

@@ -70,6 +70,23 @@ pub(crate) fn unsent(socket: BorrowedFd<'_>) -> Result<i32> {
     Ok(count)
 }
 
+/// The state of a TCP socket: the first byte of `struct tcp_info` (`TCP_INFO` of tcp(7)).
+pub(crate) fn tcp_state(socket: BorrowedFd<'_>) -> Result<u8> {
+    let mut state = 0_u8;
+    let mut len = size_of::<u8>() as libc::socklen_t;
+    // SAFETY: `state` and `len` are valid places, and `len` says how much room `state` has.
+    let code = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::IPPROTO_TCP,
+            libc::TCP_INFO,
+            (&raw mut state).cast(),
+            &raw mut len,
+        )
+    };
+    check(code).map(|_| state)
+}
+
 /// An integer option of level `SOL_SOCKET`.
 pub(crate) fn option(socket: BorrowedFd<'_>, name: libc::c_int) -> Result<i32> {
     let mut value: libc::c_int = 0;

@@ -9,7 +9,9 @@ pub(crate) const CASES: &[Case] = cases![
     memory_is_taken,
     memory_that_is_only_read_stays_when_writing_is_taken,
     many_descriptors_and_mappings_are_taken_at_once,
+    memory_of_a_deleted_file_is_taken,
     watches_are_removed,
+    every_watch_of_many_is_removed,
     new_opens_are_denied_by_every_name,
 ];
 
@@ -200,6 +202,50 @@ said["written"] = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     let want =
         json!({ "read": "secret", "write": "EBADF", "open": "secret", "written": -libc::SIGBUS });
     assert_eq!(ran.said, want, "{:?} {}", ran.output, ran.receipt);
+}
+
+fn memory_of_a_deleted_file_is_taken(stage: &Stage) {
+    let ran = stage.without_secret(
+        r#"
+file = os.open("secret", os.O_RDWR)
+shared = mmap.mmap(file, 0)
+os.close(file)
+os.unlink("secret")
+child = os.fork()
+if child == 0:
+    change()
+    os.write(1, shared[:6])
+    os._exit(0)
+said["status"] = os.waitpid(child, 0)[1] & 0x7f
+"#,
+    );
+    assert_eq!(ran.said, json!({ "status": 7 }), "{:?} {}", ran.output, ran.receipt);
+    assert!(ran.is_complete());
+    assert_eq!(ran.actions("mapping"), ["unmapped"; 2]);
+}
+
+/// The kernel writes their numbers in hexadecimal.
+fn every_watch_of_many_is_removed(stage: &Stage) {
+    let hide = "[files]\nhide = ['${workspace}/nothing']\n";
+    let ran = stage.change(
+        (hide, &format!("{hide}deny = ['${{workspace}}/secret*']\n")),
+        "\"repair\"",
+        r#"
+import ctypes
+libc = ctypes.CDLL(None)
+fd = libc.inotify_init1(os.O_NONBLOCK)
+for number in range(40):
+    name = f"{'secret' if number % 2 else 'public'}{number}"
+    open(name, "w").close()
+    assert libc.inotify_add_watch(fd, name.encode(), 0x20) == number + 1
+change()
+events = os.read(fd, 16 * 100)
+said["ignored"] = sorted(int.from_bytes(events[at:at + 4], "little") for at in range(0, len(events), 16))
+"#,
+    );
+    let want: Vec<i32> = (1..=20).map(|half| half * 2).collect();
+    assert_eq!(ran.said, json!({ "ignored": want }), "{:?} {}", ran.output, ran.receipt);
+    assert_eq!(ran.actions("watch"), ["removed"; 20]);
 }
 
 fn watches_are_removed(stage: &Stage) {
