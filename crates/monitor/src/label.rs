@@ -23,8 +23,8 @@ pub(crate) struct Label {
     pub(crate) hint: Hint,
     /// What it was before the last change of the labelling rules.
     before: Sid,
-    /// The labelling rules in force when it was given: how many changes they have seen.
-    version: usize,
+    /// The labelling rules in force when it was given.
+    rules: Arc<PathRules>,
 }
 
 impl Label {
@@ -87,13 +87,19 @@ impl Status {
     }
 }
 
+/// The labelling rules in force, and those before the last change. Older ones live as long as labels that they gave.
+#[derive(Debug)]
+struct Rules {
+    before: Arc<PathRules>,
+    now: Arc<PathRules>,
+}
+
 /// The label of every file seen. Bounded: beyond [`Labels::MOST`] inodes it starts anew from the rules.
 ///
 /// When the rules change, a file keeps its label unless old and new rules differ for the place where it lies.
 #[derive(Debug)]
 pub(crate) struct Labels {
-    /// The labelling rules so far; the last are in force.
-    rules: ArcSwap<Vec<Arc<PathRules>>>,
+    rules: ArcSwap<Rules>,
     seen: Mutex<HashMap<Inode, Arc<Label>>>,
     /// Files with several names, and the one that a change of rules has labelled them by.
     pinned: Mutex<HashMap<Inode, (Arc<Label>, PathBuf)>>,
@@ -105,16 +111,16 @@ impl Labels {
     const MOST: usize = 100_000;
 
     pub(crate) fn new(rules: PathRules) -> Self {
-        let rules = ArcSwap::from_pointee(vec![Arc::new(rules)]);
+        let now = Arc::new(rules);
+        let rules = ArcSwap::from_pointee(Rules { before: Arc::clone(&now), now });
         let has_forgotten = AtomicBool::new(false);
         Self { rules, seen: Mutex::default(), pinned: Mutex::default(), has_forgotten }
     }
 
     /// From now on these rules hold.
     pub(crate) fn change(&self, rules: PathRules) {
-        let mut all = Vec::clone(&self.rules.load());
-        all.push(Arc::new(rules));
-        self.rules.store(Arc::new(all));
+        let before = self.newest();
+        self.rules.store(Arc::new(Rules { before, now: Arc::new(rules) }));
         let freed = |(_, (_, path)): &(Inode, (Arc<Label>, PathBuf))| {
             self.has_changed(path, FileKind::File)
         };
@@ -133,7 +139,7 @@ impl Labels {
         let inode = status.inode();
         let known = inode.and_then(|inode| self.known(&inode));
         if let Some(label) = &known
-            && label.version == self.rules.load().len() - 1
+            && Arc::ptr_eq(&label.rules, &self.rules.load().now)
         {
             return Ok(Arc::clone(label));
         }
@@ -147,28 +153,22 @@ impl Labels {
     /// The label, under the rules in force, of a file that lies at `path` and had the label `known`.
     pub(crate) fn renewed(&self, known: Option<&Label>, path: &Path, kind: FileKind) -> Arc<Label> {
         let rules = self.rules.load();
-        let version = rules.len() - 1;
-        let by_rule = |version: usize| rules[version].sid(path, kind);
-        let at = |version: usize| match known {
-            Some(old) if by_rule(old.version) == by_rule(version) => old.sid,
-            _ => by_rule(version),
+        let at = |rules: &PathRules| match known {
+            Some(old) if old.rules.sid(path, kind) == rules.sid(path, kind) => old.sid,
+            _ => rules.sid(path, kind),
         };
-        let (sid, before) = (at(version), at(version.saturating_sub(1)));
-        Arc::new(Label { sid, hint: Hint::default(), before, version })
+        let (sid, before) = (at(&rules.now), at(&rules.before));
+        Arc::new(Label { sid, hint: Hint::default(), before, rules: Arc::clone(&rules.now) })
     }
 
     /// The label of a file that is known by a former place only.
     pub(crate) fn at_path(&self, path: &Path) -> Arc<Label> {
-        let (sid, before) =
-            (self.of_path(path, FileKind::File), self.of_path_before(path, FileKind::File));
-        let version = self.rules.load().len() - 1;
-        Arc::new(Label { sid, hint: Hint::default(), before, version })
+        self.renewed(None, path, FileKind::File)
     }
 
     /// As [`Labels::of_path`], before the last change of rules.
     pub(crate) fn of_path_before(&self, path: &Path, kind: FileKind) -> Sid {
-        let rules = self.rules.load();
-        rules[rules.len().saturating_sub(2)].sid(path, kind)
+        self.rules.load().before.sid(path, kind)
     }
 
     /// Whether the last change of rules gave files at `path` another label.
@@ -218,14 +218,11 @@ impl Labels {
     }
 
     fn newest(&self) -> Arc<PathRules> {
-        let rules = self.rules.load();
-        // INVARIANT: there are rules from the beginning, and none are ever taken away.
-        Arc::clone(&rules[rules.len() - 1])
+        Arc::clone(&self.rules.load().now)
     }
 
     fn label(&self, sid: Sid) -> Arc<Label> {
-        let version = self.rules.load().len() - 1;
-        Arc::new(Label { sid, hint: Hint::default(), before: sid, version })
+        Arc::new(Label { sid, hint: Hint::default(), before: sid, rules: self.newest() })
     }
 
     fn known(&self, inode: &Inode) -> Option<Arc<Label>> {
