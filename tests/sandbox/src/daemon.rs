@@ -188,7 +188,7 @@ fn a_run_that_is_stopped_is_frozen_and_killed_and_another_is_not_held_up(stage: 
         let change =
             scope.spawn(|| run(stage.control(&["policy", "set", "--all", "gate=off"]), b""));
         other.says("no");
-        assert!(begin.elapsed() < Duration::from_millis(800), "the other run was held up");
+        assert!(!change.is_finished(), "the other run was held up until this one was killed");
         let busy = pace(Duration::from_secs(1));
         assert!(busy * 2 > quiet, "the other run made {busy} rounds a second, and {quiet} before");
         let mut states = Vec::new();
