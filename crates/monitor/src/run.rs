@@ -272,7 +272,7 @@ fn prepare(job: &Job, server: &dyn SecurityServer) -> Result<Prepared, RunError>
 /// The rights for which the kernel refuses exactly what policy refuses.
 fn exact(job: &Job, plan: &Plan, arrangement: &Arrangement) -> Rights {
     let handled = job.landlock.map_or(Rights::empty(), AccessFs::from_all);
-    let exact = plan.exact(&|place| arrangement.shields(place)) & handled;
+    let exact = plan.exact(&|place| arrangement.shielded(place)) & handled;
     if plan.domains.len() > 1 && plan.grants_in(Path::new("/proc")) {
         // The kernel lets the whole envelope look into `/proc/PID`; policy does so by domain.
         return exact & !(AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::ReadDir);
@@ -339,12 +339,13 @@ fn all_fork(server: &dyn SecurityServer, domains: &[Sid]) -> Result<bool, Unreac
     Ok(true)
 }
 
-/// The capabilities that some domain keeps. Bit n of class `capability` is capability n.
+/// The capabilities that every domain keeps: no exec takes one from a process. Bit n of class `capability` is
+/// capability n.
 fn capabilities(server: &dyn SecurityServer, domains: &[Sid]) -> Result<u64, Unreachable> {
-    let mut all = 0;
+    let mut kept = u64::MAX;
     for &ssid in domains {
         let question = Question { ssid, tsid: ssid, tclass: Class::Capability };
-        all |= u64::from(server.compute_av(question)?.allowed.0);
+        kept &= u64::from(server.compute_av(question)?.allowed.0);
     }
-    Ok(all)
+    Ok(kept)
 }

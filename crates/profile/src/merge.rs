@@ -241,6 +241,22 @@ impl Merger<'_> {
                     self.reporter.report(problem, Some(from.place));
                 }
             }
+            self.check_capabilities(&profile.domains[0], domain);
+        }
+    }
+
+    /// No exec takes a capability from a process, and none gives it one.
+    fn check_capabilities(&mut self, main: &Domain, domain: &Domain) {
+        let lacks = |of: &Domain, name: &str| !of.capabilities.iter().any(|c| c.value == name);
+        let mut differs = |capability: &Placed<String>, place| {
+            let (domain, capability) = (domain.name.clone(), capability.value.clone());
+            self.reporter.report(Problem::UnequalCapabilities { domain, capability }, place);
+        };
+        for extra in domain.capabilities.iter().filter(|c| lacks(main, &c.value)) {
+            differs(extra, Some(extra.place));
+        }
+        for missing in main.capabilities.iter().filter(|c| lacks(domain, &c.value)) {
+            differs(missing, domain.place);
         }
     }
 }

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 ///
 /// Paths are absolute and real (without symbolic links, `.` and `..`): policy speaks about objects, and a link
 /// is followed before the object is looked at.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Variables {
     /// `${workspace}`: the directory that the run is about.
     pub workspace: PathBuf,

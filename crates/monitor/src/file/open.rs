@@ -106,7 +106,10 @@ impl Open {
             rights |= AccessFs::ReadFile | AccessFs::ReadDir;
         }
         if self.writes() || self.creates() || self.is_temporary() {
-            rights |= AccessFs::WriteFile | AccessFs::Truncate | AccessFs::MakeReg;
+            rights |= AccessFs::WriteFile | AccessFs::Truncate;
+        }
+        if self.creates() || self.is_temporary() {
+            rights |= AccessFs::MakeReg;
         }
         rights
     }
