@@ -239,12 +239,15 @@ impl Open {
             if self.creates() && ends_in_slash(&self.path) && !self.flags.contains(OFlags::PATH) {
                 return Err(Errno::ISDIR);
             }
-            proc_files::allow(asker, &found)?;
+            let looked_into = proc_files::allow(asker, &found)?;
             let opened = match &found.object {
                 Some(object) => self.existing(asker, object, &found).map(Some),
                 None => self.new_file(asker, &found),
             };
             if let Some(fd) = opened? {
+                if let Some(process) = looked_into {
+                    process.has_stayed(asker)?;
+                }
                 return Ok(Answer::Open { fd, cloexec });
             }
         }

@@ -40,6 +40,8 @@ pub(crate) fn decide(asker: Asker<'_>) -> Option<Outcome> {
         exit | exit_group => lineage::exit(asker),
         kill | tkill | tgkill | rt_sigqueueinfo | rt_tgsigqueueinfo | pidfd_send_signal
         | pidfd_open => others::signal(asker),
+        // Of its commands, the one that comes through the gate says who gets signals.
+        fcntl => others::own(asker),
         ptrace | process_vm_readv | process_vm_writev | pidfd_getfd | kcmp => {
             others::inspect(asker)
         }

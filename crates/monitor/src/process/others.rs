@@ -146,6 +146,21 @@ pub(super) fn signal(asker: Asker<'_>) -> Outcome {
     Ok(Answer::Continue)
 }
 
+/// fcntl(2) with `F_SETOWN`: whoever owns a descriptor can be sent any signal.
+pub(super) fn own(asker: Asker<'_>) -> Outcome {
+    let targets = match asker.caller.int(2) {
+        0 => return Ok(Answer::Continue),
+        group if group < 0 => Targets::Group(group.unsigned_abs()),
+        pid => Targets::One(pid.unsigned_abs()),
+    };
+    allow(
+        asker,
+        &targets,
+        perm::process::SIGNAL | perm::process::SIGKILL | perm::process::SIGSTOP,
+    )?;
+    Ok(Answer::Continue)
+}
+
 pub(super) fn inspect(asker: Asker<'_>) -> Outcome {
     let int = |n| asker.caller.int(n);
     let one = |n: usize| u32::try_from(int(n)).map(Targets::One).map_err(|_| Errno::SRCH);
