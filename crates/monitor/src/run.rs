@@ -253,7 +253,8 @@ fn prepare(job: &Job, server: &dyn SecurityServer) -> Result<Prepared, RunError>
         lineage,
         datagrams: some_create(server, &plan.domains, &DATAGRAMS)?,
         listens: some_create(server, &plan.domains, &LISTENERS)?,
-        private_ipc: job.namespaces.ipc,
+        // Nobody labels what is in it, so domains would meet there.
+        private_ipc: job.namespaces.ipc && !lineage,
     };
     let spec = LaunchSpec {
         command: job.command.clone(),
@@ -261,10 +262,15 @@ fn prepare(job: &Job, server: &dyn SecurityServer) -> Result<Prepared, RunError>
         cwd: job.cwd.clone(),
         inherited: job.inherited.clone(),
         namespaces: job.namespaces,
-        view: launch::View { hosts: job.hosts.clone(), ..arrangement.view },
+        view: launch::View {
+            private_bytes: job.limits.memory_bytes.filter(|_| arrangement.view.private_tmp),
+            hosts: job.hosts.clone(),
+            ..arrangement.view
+        },
         envelope: job.landlock.map(|abi| envelope(abi, &plan, done_by_program(job, exact))),
         capabilities: capabilities(server, &plan.domains)?,
-        limits: job.limits.clone(),
+        // The kernel writes a core with the rights of all domains, for its owner to read.
+        limits: Limits { core_bytes: lineage.then_some(0), ..job.limits.clone() },
     };
     Ok(Prepared { plan, exact, spec, traps, labels, rules })
 }

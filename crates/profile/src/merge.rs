@@ -5,6 +5,7 @@ use crate::Mode;
 use crate::document::{Document, DomainLists, FileLists, NetworkLists};
 use crate::environment::Environment;
 use crate::error::{Problem, Reporter, closest};
+use crate::guarded;
 use crate::limits::Limits;
 use crate::network::{self, Target};
 use crate::pattern::{self, Pattern};
@@ -41,7 +42,7 @@ pub(crate) struct Domain {
     from: Option<Vec<Placed<String>>>,
     inherit: bool,
     pub(crate) capabilities: Vec<Placed<String>>,
-    own: Vec<Entry>,
+    pub(crate) own: Vec<Entry>,
     /// The rights to files, those of the base domain included.
     pub(crate) entries: Entries,
     pub(crate) network: Vec<NetworkRule>,
@@ -106,6 +107,7 @@ pub(crate) fn merge(
     profile.description =
         documents.last().and_then(|d| d.description.as_ref()).map(|d| d.value.clone());
     merger.check_domains(&profile);
+    guarded::guard(&mut profile.domains, variables, reporter);
     finish_domains(&mut profile.domains);
     profile
 }

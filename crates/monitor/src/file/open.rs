@@ -124,9 +124,8 @@ impl Open {
             requested |= perm::file::READ;
         }
         if self.writes() && class != Class::Dir {
-            let appends =
-                self.flags.contains(OFlags::APPEND) && !self.flags.contains(OFlags::TRUNC);
-            requested |= if appends { perm::file::APPEND } else { perm::file::WRITE };
+            // Also to append: F_SETFL and ftruncate, which run, make an open descriptor write anywhere.
+            requested |= perm::file::WRITE;
         }
         requested
     }
@@ -291,6 +290,9 @@ impl Open {
         let mode = if self.is_temporary() { self.mode } else { Mode::empty() };
         let flags = flags | OFlags::CLOEXEC | OFlags::NOCTTY;
         let open = || rustix::fs::openat(&asker.gate.view.own_fds, number.as_str(), flags, mode);
+        if self.is_temporary() {
+            return with_umask(asker, open);
+        }
         if kind == FileType::Fifo && !flags.intersects(OFlags::NONBLOCK | OFlags::RDWR) {
             return self.wait_for_peer(asker, object, open);
         }

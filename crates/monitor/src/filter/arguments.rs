@@ -102,7 +102,7 @@ fn prctl(traps: Traps) -> Rule {
 /// Typing into the terminal, or putting commands on its keys, would run commands outside, as its owner. The others
 /// change a file through a descriptor that is open only for reading, or have signals sent to whom the caller's memory
 /// names.
-const REFUSED_IOCTLS: [u32; 11] = [
+const REFUSED_IOCTLS: [u32; 16] = [
     libc::TIOCSTI as u32,
     0x541c,      // TIOCLINUX
     0x4b47,      // KDSKBENT
@@ -112,6 +112,11 @@ const REFUSED_IOCTLS: [u32; 11] = [
     0x401c_5820, // FS_IOC_FSSETXATTR
     0x4080_6685, // FS_IOC_ENABLE_VERITY
     0x4008_7602, // FS_IOC_SETVERSION
+    0x4004_6604, // EXT4_IOC_SETVERSION, with the long of x86-64 below
+    0x4008_6604,
+    0x6609,      // EXT4_IOC_MIGRATE
+    0x4004_7211, // FAT_IOCTL_SET_ATTRIBUTES
+    0x800c_6613, // FS_IOC_SET_ENCRYPTION_POLICY
     0x8901,      // FIOSETOWN
     0x8902,      // SIOCSPGRP
 ];

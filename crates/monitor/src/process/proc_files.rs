@@ -1,6 +1,6 @@
 //! The files of `/proc/PID`: they show a process, so the process is asked about, too.
 
-use super::lineage::{Processes, Tenure, has_stayed, subject_of, tenure};
+use super::lineage::{Processes, Tenure, has_stayed, subject_of, tenure, watch};
 use crate::{
     caller::{path_of, read_text},
     gate::Asker,
@@ -32,6 +32,9 @@ const HARMLESS: &[&str] = &[
     "task",
     "limits",
 ];
+
+/// Files that show the memory that a process had when they were opened; all others show what it becomes.
+const OF_MEMORY: [&str; 7] = ["environ", "maps", "mem", "smaps", "smaps_rollup", "pagemap", "auxv"];
 
 /// Another process into which a file of `/proc` lets look, as it was when that was decided.
 pub(crate) struct LookedInto {
@@ -66,6 +69,9 @@ pub(crate) fn allow(asker: Asker<'_>, found: &Found) -> Result<Option<LookedInto
     let hint = Hint::default();
     let request = Request { tsid, tclass: Class::Process, requested, hint: &hint, object: &object };
     asker.gate.processes.ask(asker, &request)?;
+    if looks_into.is_some() && !name.is_some_and(|name| OF_MEMORY.iter().any(|it| name == *it)) {
+        watch(asker.gate, outer);
+    }
     Ok(looks_into)
 }
 
