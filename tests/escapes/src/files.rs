@@ -151,7 +151,7 @@ fn going_around_the_view_by_what_is_open(stage: &Stage) {
 }
 
 fn watching_what_is_not_granted(stage: &Stage) {
-    stage.holds("workspace", "watch", &["/var/log"]);
+    stage.holds("workspace", "watch", &["/mnt"]);
 }
 
 fn making_protected_names_below_an_odd_directory(stage: &Stage) {
