@@ -3,6 +3,9 @@
 use super::{Body, ConvOp, Inst, MemTy, Operand, Reg};
 use std::collections::HashMap;
 
+/// Conversions that are remembered, so that a block takes no longer than its length.
+const MAX_CONVERSIONS: usize = 32;
+
 /// The low bits that a step leaves as they are in its operand.
 fn kept(inst: &Inst) -> Option<(Reg, Operand, u32)> {
     let Inst::Conv { op, dst, src, .. } = inst else { return None };
@@ -39,6 +42,9 @@ impl Body {
                 if let Some((dst, src, bits)) = kept(inst)
                     && src != Operand::Reg(dst)
                 {
+                    if same.len() == MAX_CONVERSIONS {
+                        same.clear();
+                    }
                     same.insert(dst, (src, bits));
                 }
             }

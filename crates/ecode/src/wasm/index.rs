@@ -4,6 +4,9 @@ use super::{inst::Emitter, relative};
 use crate::ir::{BinOp, Inst, Operand, Reg, Ty};
 use std::collections::HashMap;
 
+/// Sums that are remembered, so that a block takes no longer than its length.
+const MAX_SUMS: usize = 32;
+
 /// Registers that are another one plus a constant, in one block.
 #[derive(Default)]
 pub(super) struct Sums(HashMap<Reg, (Reg, i64)>);
@@ -16,6 +19,9 @@ impl Sums {
         if let Inst::Bin { op: BinOp::Add, a: Operand::Reg(of), b: Operand::Int(more), .. } = inst
             && *of != dst
         {
+            if self.0.len() == MAX_SUMS {
+                self.0.clear();
+            }
             self.0.insert(dst, (*of, *more));
         }
     }
