@@ -202,6 +202,33 @@ fn an_overflow_changes_no_other_variable_and_no_pointer_argument() {
     assert_eq!(instance.call("look", &[]), Ok(Some(Value::I64(7))));
 }
 
+#[test]
+fn an_overflow_changes_no_pointer_argument_that_has_no_register() {
+    // More numbers than there are registers, all used in each turn; the pointer only behind it.
+    let names: Vec<String> = (0..24).map(|i| format!("a{i}")).collect();
+    let [mut start, mut turn, sum] = [String::new(), String::new(), names.join(" ^ ")];
+    for (i, name) in names.iter().enumerate() {
+        start += &format!("long {name} = n * {};", 2 * i + 3);
+        turn += &format!("{name} += {} ^ i;", names[(i + 7) % 24]);
+    }
+    let text = format!(
+        "long f(long *out, long n) {{ char b[16]; b[15] = 0; {start}
+           for (long i = 0; i < n; i++) {{ b[i] = 'x'; {turn} }}
+           *out = 7; return b[15] + ({sum}); }}
+         long seen; long proc(long n) {{ return f(&seen, n); }}
+         long look() {{ return seen; }}"
+    );
+    let module = module(&text, "");
+    let code = ecode::NativeCode::compile(&module, ecode::Protection::Stack).unwrap();
+    // Guard, its padding, and some of what lies above; returns go by what lies behind all of that.
+    for n in [17, 32, 64, 96, 128, 160] {
+        // SAFETY: the program writes its own frame only, which has more than so many bytes above the array.
+        let mut instance = unsafe { code.instantiate(Box::new(NoHost)) };
+        assert_eq!(instance.call("proc", &[Value::I64(n)]), Err(CallError::Smashed("f".into())));
+        assert_eq!(instance.call("look", &[]), Ok(Some(Value::I64(7))), "{n}");
+    }
+}
+
 struct Echo;
 
 impl Host for Echo {

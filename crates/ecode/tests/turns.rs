@@ -76,7 +76,7 @@ fn loops_end_by_their_limit_and_never_before() {
 }
 
 /// Each returns about how many turns it takes; `n` is a number.
-const COUNTED: [&str; 10] = [
+const COUNTED: [&str; 13] = [
     "for (;;) { t++; if (t == 50 * n) break; }",
     "for (long i = 0; i < 50 * n; i++) t++;",
     "for (int i = 50 * n; i > 0; i--) t++;",
@@ -87,6 +87,9 @@ const COUNTED: [&str; 10] = [
     "for (long i = 0; i < 20 * n; i++) { t++; f(n); }",
     "for (long i = 0; i < 50 * n; i += t & 1 ? 1 : 2) t++;",
     "for (long i = 0; i < 20 * n; i++) { long k = i; t++; while (k & 3) { t++; k--; } }",
+    "for (long i = 0; i < n; i++) { long m = 40; if (i % 8 == 0) m = 2; for (long k = 0; k < m; k++) t++; }",
+    "for (long i = 0; i < 60; i++) { long m = 3; if (i & 1) m = n; for (long k = 0; k < m; k++) t++; }",
+    "if (n < 0) n = 5; for (long i = 0; i < 60; i++) for (long k = 0; k < n; k++) t++;",
 ];
 
 #[test]

@@ -13,6 +13,7 @@
 mod graph;
 mod live;
 mod module;
+mod narrow;
 mod operands;
 mod print;
 mod prune;

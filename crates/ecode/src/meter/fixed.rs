@@ -1,4 +1,4 @@
-//! Loops of a small, constant number of turns.
+//! Loops of a small number of turns, which constants bound.
 
 use super::{Counting, bounded::Plan};
 use crate::ir::{BlockId, CmpOp, Inst, Loop, Operand};
@@ -20,27 +20,48 @@ pub(super) struct Fixed {
 impl Counting<'_> {
     /// How many turns the loop takes at most, `weight` counting for one, if that is known and not many.
     pub(super) fn fixed_turns(&self, own: &Loop, plan: &Plan, weight: i64) -> Option<i64> {
-        let Operand::Int(bound) = plan.bound else { return None };
         let start = i128::from(self.start(own, plan)?);
-        let bound = i128::from(bound);
+        let (low, high) = self.range(plan.bound)?;
+        let (low, high) = (i128::from(low), i128::from(high));
         let (step, most): (i128, i128) =
             (plan.growth.least_change().into(), plan.growth.most_change().into());
-        let ahead = if plan.growth.is_up() { bound - start } else { start - bound };
+        let ahead = if plan.growth.is_up() { high - start } else { start - low };
         // Nothing wraps among small numbers, unless what is unsigned goes below 0.
-        let small = start.abs() < 1 << 20 && bound.abs() < 1 << 20;
+        let small = [start, low, high].iter().all(|number| number.abs() < 1 << 20);
         let meets = match plan.op {
-            CmpOp::Ne => ahead > 0 && ahead % step == 0 && step == most,
+            CmpOp::Ne => low == high && ahead > 0 && ahead % step == 0 && step == most,
             // The first turn may come before any test.
             CmpOp::GtU | CmpOp::GeU => {
                 let least = if plan.tested_after { most } else { 0 };
-                start >= least && bound >= most
+                start >= least && low >= most
             }
-            CmpOp::LtU | CmpOp::LeU => start >= 0 && bound >= 0,
+            CmpOp::LtU | CmpOp::LeU => start >= 0 && low >= 0,
             _ => true,
         };
         // One turn more for `<=`, and one for a test behind the first turn.
         let turns: i128 = (ahead.max(0) / step + 2) * i128::from(weight);
         (meets && small).then_some(turns as i64).filter(|turns| *turns <= MAX_TURNS)
+    }
+
+    /// The range of a bound that is a constant, or a register that only constants are assigned to.
+    fn range(&self, bound: Operand) -> Option<(i64, i64)> {
+        let reg = match bound {
+            Operand::Int(number) => return Some((number, number)),
+            Operand::Reg(reg) if reg.0 as usize >= self.params => reg,
+            _ => return None,
+        };
+        // It starts as zero.
+        let mut range = (0, 0);
+        for inst in self.body.blocks.iter().flat_map(|block| &block.insts) {
+            match inst {
+                Inst::Copy { dst, src: Operand::Int(number), .. } if *dst == reg => {
+                    range = (range.0.min(*number), range.1.max(*number));
+                }
+                inst if inst.result().is_some_and(|(dst, _)| dst == reg) => return None,
+                _ => {}
+            }
+        }
+        Some(range)
     }
 
     /// Whether the variable starts well before the constant that it meets.

@@ -5,7 +5,7 @@
 //!
 //! - A loop that ends when a variable that only grows (or shrinks) meets a bound counts nothing ([`bounded`]): its
 //!   bound is lowered to what the counter allows, and behind the loop the counter is what the variable has left.
-//! - A loop of a small, constant number of turns counts nothing either ([`fixed`]): what is around it counts for it.
+//! - A loop of a small number of turns, bounded by constants, counts nothing either ([`fixed`]): what is around it counts for it.
 //! - Every other loop counts each turn down.
 //!
 //! A variable that a loop of the first two kinds uses for addresses only is taken away ([`walk`]).
@@ -54,7 +54,7 @@ impl Module {
         };
         for (func, counts) in self.funcs.iter_mut().zip(&counts) {
             if let (Some(body), true) = (&mut func.body, counts) {
-                count(body, &shares);
+                count(body, self.sigs[func.sig.0 as usize].params.len(), &shares);
             }
         }
         self
@@ -88,7 +88,7 @@ fn work<'b>(blocks: impl Iterator<Item = &'b Block>) -> i64 {
     blocks.flat_map(|block| &block.insts).map(steps).sum()
 }
 
-fn count(body: &mut Body, shares: &impl Fn(&Callee) -> bool) {
+fn count(body: &mut Body, params: usize, shares: &impl Fn(&Callee) -> bool) {
     body.regs.push(Ty::I32);
     let turns = Reg(body.regs.len() as u32 - 1);
     let calls = straight(body, turns, shares);
@@ -101,8 +101,8 @@ fn count(body: &mut Body, shares: &impl Fn(&Callee) -> bool) {
     let loops = if is_large { None } else { body.loops(&preds, &dominators) };
     match loops {
         Some(loops) => {
-            let mut counting =
-                Counting { body, turns, preds, dominators, fixed: Vec::new(), is_inner: false };
+            let (fixed, is_inner) = (Vec::new(), false);
+            let mut counting = Counting { body, params, turns, preds, dominators, fixed, is_inner };
             counting.all(loops);
             at_entry += counting.fixed.iter().map(|fixed| fixed.turns).sum::<i64>();
             body.drop_unreached();
@@ -198,6 +198,8 @@ fn in_place(body: &mut Body, turns: Reg) {
 
 struct Counting<'b> {
     body: &'b mut Body,
+    /// So many registers are parameters.
+    params: usize,
     turns: Reg,
     /// Of the graph as it was; what is added lies around loops and at their ends.
     preds: Vec<Vec<BlockId>>,

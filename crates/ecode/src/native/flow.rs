@@ -28,8 +28,8 @@ pub(super) struct Flow<'a, 'm> {
     pub(super) jit: &'a mut JITModule,
     pub(super) b: FunctionBuilder<'a>,
     pub(super) body: &'a Body,
-    /// The instance's context.
-    pub(super) context: Value,
+    /// The instance's context, as it was passed.
+    context: Value,
     pub(super) frame: Frame,
     pub(super) stack: Option<StackSlot>,
     regs: Vec<Held>,
@@ -46,12 +46,12 @@ pub(super) fn function<'a>(
     mut b: FunctionBuilder<'a>,
     id: FuncId,
     body: &'a Body,
+    frame: Frame,
 ) {
     let params = shared.module.sig_of(id).params.len();
     let entry = b.create_block();
     b.append_block_params_for_function_params(entry);
     b.switch_to_block(entry);
-    let frame = Frame::new(body, params, shared.protection);
     let stack = (frame.size > 0).then(|| {
         let shift = frame.align.trailing_zeros() as u8;
         b.create_sized_stack_slot(StackSlotData::new(
@@ -60,7 +60,11 @@ pub(super) fn function<'a>(
             shift,
         ))
     });
-    let regs = hold(&mut b, body, params);
+    let hold = |(ty, local): (&Ty, bool)| match local {
+        true => Held::Value(None),
+        false => Held::Variable(b.declare_var(machine_type(*ty))),
+    };
+    let regs = body.regs.iter().zip(local(body, params)).map(hold).collect();
     let labels = body.blocks.iter().map(|_| b.create_block()).collect();
     let values = b.block_params(entry).to_vec();
     let (refs, raises) = (HashMap::new(), HashMap::new());
@@ -90,8 +94,8 @@ pub(super) fn raise(
     b.ins().trap(Mark::STACK_OVERFLOW);
 }
 
-/// Decides for every register how it is held.
-fn hold(b: &mut FunctionBuilder<'_>, body: &Body, params: usize) -> Vec<Held> {
+/// By register: whether it is assigned once and used only below that, in the same block.
+pub(super) fn local(body: &Body, params: usize) -> Vec<bool> {
     const NEVER: u32 = u32::MAX;
     let mut home = vec![NEVER; body.regs.len()];
     let mut local = vec![true; body.regs.len()];
@@ -116,20 +120,31 @@ fn hold(b: &mut FunctionBuilder<'_>, body: &Body, params: usize) -> Vec<Held> {
         term.operands(&mut |operand| used(operand, &home));
         twice.iter().for_each(|reg| local[reg.0 as usize] = false);
     }
-    let held = body.regs.iter().zip(&local).map(|(ty, local)| match local {
-        true => Held::Value(None),
-        false => Held::Variable(b.declare_var(machine_type(*ty))),
-    });
-    held.collect()
+    local
 }
 
 impl Flow<'_, '_> {
+    /// The instance's context.
+    pub(super) fn context(&mut self) -> Value {
+        let home = self.frame.homes.as_ref().map(|homes| homes.context);
+        home.and_then(|at| self.load_home(at)).unwrap_or(self.context)
+    }
+
+    fn load_home(&mut self, at: i32) -> Option<Value> {
+        let place = self.b.ins().stack_addr(types::I64, self.stack?, at);
+        Some(self.b.ins().load(types::I64, flags(), place, 0))
+    }
+
     fn prologue(&mut self, params: &[Value]) {
         if self.calls_own() {
             let limit = self.b.ins().load(types::I64, flags(), self.context, context::STACK_LIMIT);
             let here = self.b.ins().get_stack_pointer(types::I64);
             let spent = self.b.ins().icmp(IntCC::UnsignedLessThan, here, limit);
             self.raise_if(spent, code::STACK);
+        }
+        if let (Some(slot), Some(homes)) = (self.stack, &self.frame.homes) {
+            let place = self.b.ins().stack_addr(types::I64, slot, homes.context);
+            self.b.ins().store(flags(), self.context, place, 0);
         }
         if let (Some(slot), Some(at)) = (self.stack, self.frame.guard) {
             let guard = self.b.ins().load(types::I64, flags(), self.context, context::GUARD);
@@ -140,9 +155,9 @@ impl Flow<'_, '_> {
             self.set(Reg(index as u32), *param);
         }
         for index in params.len()..self.regs.len() {
-            if let Held::Variable(variable) = self.regs[index] {
+            if let Held::Variable(_) = self.regs[index] {
                 let zero = self.zero(self.body.regs[index]);
-                self.b.def_var(variable, zero);
+                self.set(Reg(index as u32), zero);
             }
         }
         let first = self.labels[0];
@@ -171,8 +186,12 @@ impl Flow<'_, '_> {
         }
     }
 
+    fn home(&self, reg: Reg) -> Option<i32> {
+        self.frame.homes.as_ref()?.pointers.get(&reg).copied()
+    }
+
     pub(super) fn set(&mut self, reg: Reg, value: Value) {
-        if let (Some(at), Some(slot)) = (self.frame.homes.get(&reg).copied(), self.stack) {
+        if let (Some(at), Some(slot)) = (self.home(reg), self.stack) {
             let place = self.b.ins().stack_addr(types::I64, slot, at);
             self.b.ins().store(flags(), value, place, 0);
             return;
@@ -184,9 +203,8 @@ impl Flow<'_, '_> {
     }
 
     pub(super) fn get(&mut self, reg: Reg) -> Value {
-        if let (Some(at), Some(slot)) = (self.frame.homes.get(&reg).copied(), self.stack) {
-            let place = self.b.ins().stack_addr(types::I64, slot, at);
-            return self.b.ins().load(types::I64, flags(), place, 0);
+        if let Some(value) = self.home(reg).and_then(|at| self.load_home(at)) {
+            return value;
         }
         match self.regs[reg.0 as usize] {
             Held::Value(Some(value)) => value,
@@ -273,7 +291,8 @@ impl Flow<'_, '_> {
         if let (Some(slot), Some(at)) = (self.stack, self.frame.guard) {
             let place = self.b.ins().stack_addr(types::I64, slot, at);
             let found = self.b.ins().load(types::I64, flags(), place, 0);
-            let guard = self.b.ins().load(types::I64, flags(), self.context, context::GUARD);
+            let context = self.context();
+            let guard = self.b.ins().load(types::I64, flags(), context, context::GUARD);
             let smashed = self.b.ins().icmp(IntCC::NotEqual, found, guard);
             self.raise_if(smashed, code::SMASHED + i64::from(self.id.0));
         }
@@ -285,7 +304,8 @@ impl Flow<'_, '_> {
         raises.sort_unstable_by_key(|raise| raise.0);
         for (code, label) in raises {
             self.b.switch_to_block(label);
-            raise(&mut self.b, self.jit, self.shared.raise, self.context, code);
+            let context = self.context();
+            raise(&mut self.b, self.jit, self.shared.raise, context, code);
         }
         self.b.seal_all_blocks();
         self.b.finalize(self.jit.target_config());

@@ -31,7 +31,8 @@ impl Flow<'_, '_> {
             }
             (Operand::Global(global, off), _) => {
                 let at = self.shared.globals[global.0 as usize].wrapping_add(*off);
-                self.b.ins().iadd_imm_s(self.context, at)
+                let context = self.context();
+                self.b.ins().iadd_imm_s(context, at)
             }
             (Operand::Func(id), _) => {
                 let index = self.shared.table.binary_search(id).map_or(0, |index| index as i64 + 1);
@@ -61,9 +62,10 @@ impl Flow<'_, '_> {
             }
             Operand::Global(global, at) => {
                 let at = self.shared.globals[global.0 as usize].wrapping_add(*at).wrapping_add(off);
+                let context = self.context();
                 match i32::try_from(at) {
-                    Ok(at) => (self.context, at),
-                    Err(_) => (self.b.ins().iadd_imm_s(self.context, at), 0),
+                    Ok(at) => (context, at),
+                    Err(_) => (self.b.ins().iadd_imm_s(context, at), 0),
                 }
             }
             _ => {
@@ -290,7 +292,7 @@ impl Flow<'_, '_> {
             Callee::Direct(id) => self.shared.module.sig_of(*id),
             Callee::Indirect(_, sig) => &self.shared.module.sigs[sig.0 as usize],
         };
-        let mut values = vec![self.context];
+        let mut values = vec![self.context()];
         for (arg, ty) in args.iter().zip(&sig.params) {
             let value = self.operand(arg, *ty);
             values.push(value);
@@ -319,7 +321,8 @@ impl Flow<'_, '_> {
         let count = self.shared.table.len() as i64 + 1;
         let outside = self.b.ins().icmp_imm_s(IntCC::UnsignedGreaterThanOrEqual, index, count);
         self.raise_if(outside, code::BAD_CALL);
-        let table = self.b.ins().load(types::I64, flags(), self.context, context::TABLE);
+        let context = self.context();
+        let table = self.b.ins().load(types::I64, flags(), context, context::TABLE);
         let offset = self.b.ins().ishl_imm_s(index, 4);
         let entry = self.b.ins().iadd(table, offset);
         let found = self.b.ins().load(types::I64, flags(), entry, 8);

@@ -1,9 +1,10 @@
 //! A module as machine code in memory.
 
-use super::{NativeError, Protection, flow, symbol};
+use super::{NativeError, Protection, flow, frame::Frame, symbol};
 use crate::ir::{self, Signature, Ty};
 use cranelift_codegen::{
     Context,
+    control::ControlPlane,
     ir::{
         AbiParam, Endianness, InstBuilder, MemFlagsData, StackSlotData, StackSlotKind, Type,
         UserFuncName, types,
@@ -13,7 +14,7 @@ use cranelift_codegen::{
 };
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use cranelift_jit::{JITBuilder, JITModule};
-use cranelift_module::{FuncId, Linkage, Module};
+use cranelift_module::{FuncId, Linkage, Module, ModuleReloc};
 use std::sync::{Arc, OnceLock};
 
 /// Code that is ready to run, and where its functions are.
@@ -181,11 +182,25 @@ impl Generator {
         id: ir::FuncId,
         body: &ir::Body,
     ) -> Result<usize, NativeError> {
+        let params = shared.module.sig_of(id).params.len();
+        let mut frame = Frame::new(body, params, shared.protection);
+        // What never leaves its register is as safe as in a place below the arrays, and costs nothing.
+        let homes = frame.homes.take();
+        self.generate(shared, id, body, frame.clone());
+        self.compile()?;
+        let is_all = self.context.compiled_code().is_some_and(|code| frame.is_all(code));
+        if homes.is_some() && !is_all {
+            self.generate(shared, id, body, Frame { homes, ..frame });
+            self.compile()?;
+        }
+        self.define(shared.funcs[id.0 as usize])
+    }
+
+    fn generate(&mut self, shared: &Shared<'_>, id: ir::FuncId, body: &ir::Body, frame: Frame) {
         let sig = signature(&self.jit, shared.module.sig_of(id));
         self.begin(sig, shared.funcs[id.0 as usize]);
         let builder = FunctionBuilder::new(&mut self.context.func, &mut self.builder);
-        flow::function(shared, &mut self.jit, builder, id, body);
-        self.define(shared.funcs[id.0 as usize])
+        flow::function(shared, &mut self.jit, builder, id, body, frame);
     }
 
     fn begin(&mut self, sig: cranelift_codegen::ir::Signature, id: FuncId) {
@@ -194,9 +209,20 @@ impl Generator {
         self.context.func.name = UserFuncName::user(0, id.as_u32());
     }
 
+    fn compile(&mut self) -> Result<(), NativeError> {
+        let compiled = self.context.compile(self.jit.isa(), &mut ControlPlane::default());
+        compiled.map(drop).map_err(|error| NativeError::Codegen(format!("{:?}", error.inner)))
+    }
+
+    /// Takes the code that was compiled for `id`; returns its bytes.
     fn define(&mut self, id: FuncId) -> Result<usize, NativeError> {
-        self.jit.define_function(id, &mut self.context)?;
-        Ok(self.context.compiled_code().map_or(0, |code| code.code_buffer().len()))
+        let Some(code) = self.context.compiled_code() else { return Ok(0) };
+        let (bytes, align) = (code.code_buffer(), u64::from(code.buffer.alignment));
+        let relocs = code.buffer.relocs().iter();
+        let relocs =
+            relocs.map(|reloc| ModuleReloc::from_mach_reloc(reloc, &self.context.func, id));
+        self.jit.define_function_bytes(id, align, bytes, &relocs.collect::<Vec<_>>())?;
+        Ok(bytes.len())
     }
 
     /// A host function as plugins call it: arguments go to memory, the host's dispatcher takes it from there.
@@ -230,6 +256,7 @@ impl Generator {
         b.ins().return_(result.as_slice());
         b.seal_all_blocks();
         b.finalize(self.jit.target_config());
+        self.compile()?;
         self.define(shared.funcs[id.0 as usize])
     }
 
@@ -258,6 +285,7 @@ impl Generator {
         b.ins().return_(&[]);
         b.seal_all_blocks();
         b.finalize(self.jit.target_config());
+        self.compile()?;
         self.define(entry)?;
         Ok(entry)
     }

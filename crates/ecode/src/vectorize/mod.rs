@@ -41,6 +41,7 @@ impl Module {
             if vectorize(body) {
                 body.prune();
             }
+            body.narrow_stores();
         }
         module
     }

@@ -116,7 +116,7 @@ impl<'b> Nested<'b> {
 
     fn block(&mut self, id: BlockId, out: &mut Emitter<'_, '_>, todo: &mut Vec<Todo<'b>>) {
         let Block { insts, term } = &self.body.blocks[id.0 as usize];
-        insts.iter().for_each(|inst| out.inst(inst));
+        out.insts(insts);
         match term {
             Term::Jump(to) => todo.push(Todo::Edge(id, *to)),
             Term::Branch { cond, then, other } => {
@@ -212,7 +212,7 @@ fn dispatch(out: &mut Emitter<'_, '_>, body: &Body, next: u32) {
     out.code.instructions().local_get(next).br_table((0..count).collect::<Vec<_>>(), 0);
     for (index, block) in body.blocks.iter().enumerate() {
         out.code.instructions().end();
-        block.insts.iter().for_each(|inst| out.inst(inst));
+        out.insts(&block.insts);
         let depth = count - 1 - index as u32;
         let go = |out: &mut Emitter<'_, '_>, to: BlockId, depth: u32| {
             out.code.instructions().i32_const(to.0 as i32).local_set(next).br(depth);

@@ -1,6 +1,6 @@
 //! Instructions.
 
-use super::{FUEL, Numbers, SP, Unit, layout, relative};
+use super::{FUEL, Numbers, SP, Unit, index::Sums, layout, relative};
 use crate::ir::{Body, Callee, Inst, MemTy, Operand, Reg, Ty};
 use wasm_encoder::{BlockType, BranchHint, Function, MemArg};
 
@@ -21,7 +21,9 @@ pub(super) struct Emitter<'u, 'm> {
     /// Where the function has a branch that is hardly ever taken.
     unlikely: Vec<BranchHint>,
     /// What registers that hold distances are the distances from.
-    bases: Vec<Option<i64>>,
+    pub(super) bases: Vec<Option<i64>>,
+    /// What was added up in the block so far.
+    pub(super) sums: Sums,
 }
 
 impl<'u, 'm> Emitter<'u, 'm> {
@@ -36,7 +38,8 @@ impl<'u, 'm> Emitter<'u, 'm> {
         let frame_bytes = at.next_multiple_of(16);
         let bases = relative::bases(unit, body, params, &slots);
         let frame = body.regs.len() as u32;
-        Self { unit, body, code, frame, frame_bytes, ret: None, slots, unlikely: Vec::new(), bases }
+        let (ret, unlikely, sums) = (None, Vec::new(), Sums::default());
+        Self { unit, body, code, frame, frame_bytes, ret, slots, unlikely, bases, sums }
     }
 
     /// The code, and its branches that are hardly ever taken.
@@ -100,7 +103,16 @@ impl<'u, 'm> Emitter<'u, 'm> {
         self.code.instructions().local_set(reg.0);
     }
 
-    pub(super) fn inst(&mut self, inst: &Inst) {
+    /// The steps of a block.
+    pub(super) fn insts(&mut self, insts: &[Inst]) {
+        self.sums = Sums::default();
+        for inst in insts {
+            self.inst(inst);
+            self.sums.note(inst);
+        }
+    }
+
+    fn inst(&mut self, inst: &Inst) {
         match inst {
             Inst::Copy { ty, dst, src } => {
                 self.operand(src, *ty);
@@ -178,35 +190,6 @@ impl<'u, 'm> Emitter<'u, 'm> {
             Inst::Tick { turns, kept } => self.tick(*turns, kept),
             // Counters have taken them up.
             Inst::Spend { .. } | Inst::Spent => {}
-        }
-    }
-
-    /// `base + index * scale`, from the beginning of the array that `base` lies in.
-    fn distance(&mut self, base: &Operand, index: &Operand, index_ty: Ty, scale: i64) {
-        let (in_frame, off) = relative::rest(base);
-        self.scaled(index, index_ty, scale);
-        if off != 0 {
-            self.code.instructions().i32_const(off as i32).i32_add();
-        }
-        if in_frame {
-            self.code.instructions().local_get(self.frame).i32_add();
-        }
-    }
-
-    fn scaled(&mut self, index: &Operand, index_ty: Ty, scale: i64) {
-        self.operand(index, index_ty);
-        let mut code = self.code.instructions();
-        if index_ty == Ty::I64 {
-            code.i32_wrap_i64();
-        }
-        match scale {
-            1 => {}
-            _ if scale > 0 && scale.count_ones() == 1 => {
-                code.i32_const(scale.trailing_zeros() as i32).i32_shl();
-            }
-            _ => {
-                code.i32_const(scale as i32).i32_mul();
-            }
         }
     }
 

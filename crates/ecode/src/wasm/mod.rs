@@ -5,6 +5,7 @@
 //! import `dewar.tick`, where the host ends calls that take too long.
 
 mod func;
+mod index;
 mod inst;
 mod layout;
 mod number;
