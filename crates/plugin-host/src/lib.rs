@@ -55,6 +55,7 @@ mod leave;
 mod limits;
 mod native;
 mod objects;
+mod place;
 mod plugin;
 mod policy;
 mod session;
