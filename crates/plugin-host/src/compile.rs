@@ -10,6 +10,7 @@ use crate::{
     native::Native,
     place::{Found, Place},
     plugin::Plugin,
+    room::Room,
     spec::{LoadError, PluginSpec, Source},
     sys::{Slots, Trusted},
     target::Target,
@@ -24,6 +25,8 @@ use wasmtime::{Config, Engine, Linker, Module};
 
 /// Instances that may exist at a time, of all plugins of one engine together.
 const INSTANCES: usize = 128;
+/// Instances that may be in the kernel at a time.
+const KERNEL_INSTANCES: usize = 64;
 /// No plugin's memory may exceed this.
 pub(crate) const MAX_MEMORY: usize = 64 << 20;
 /// Bytes for the frames of a plugin's functions.
@@ -52,7 +55,7 @@ pub struct Loaded {
 pub(crate) enum Code {
     Isolated(IsolatedCode),
     Native { code: NativeCode, trusted: Trusted },
-    Kernel { code: KernelCode },
+    Kernel { code: KernelCode, room: Arc<Room> },
 }
 
 impl Code {
@@ -63,7 +66,9 @@ impl Code {
             Self::Native { code, trusted } => {
                 Instance::Native(Box::new(Native::new(code, *trusted, plugin)?))
             }
-            Self::Kernel { code } => Instance::Kernel(Box::new(Kernel::new(code, plugin)?)),
+            Self::Kernel { code, room } => {
+                Instance::Kernel(Box::new(Kernel::new(code, room, plugin)?))
+            }
         })
     }
 }
@@ -102,13 +107,15 @@ pub(crate) struct Compiler {
     own: Isolation,
     /// For modules that do not count their own turns; made when the first one comes.
     foreign: OnceLock<Isolation>,
+    kernel_room: Arc<Room>,
     cache: Option<Cache>,
 }
 
 impl Compiler {
     pub(crate) fn new(cache: Option<Cache>) -> Result<Self, LoadError> {
         let own = Isolation::new(false).map_err(|error| refused(&error))?;
-        Ok(Self { own, foreign: OnceLock::new(), cache })
+        let (foreign, kernel_room) = (OnceLock::new(), Room::new(KERNEL_INSTANCES));
+        Ok(Self { own, foreign, kernel_room, cache })
     }
 
     pub(crate) fn cache(&self) -> Option<&Cache> {
@@ -129,7 +136,7 @@ impl Compiler {
                 let (code, code_bytes) = if target == Target::Kernel {
                     let code = in_kernel(spec, &compiled.module)?;
                     let bytes = code.code_bytes();
-                    (Code::Kernel { code }, bytes)
+                    (Code::Kernel { code, room: Arc::clone(&self.kernel_room) }, bytes)
                 } else {
                     let code = native(&compiled.module, target)?;
                     let bytes = code.code_bytes();

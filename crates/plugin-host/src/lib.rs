@@ -58,6 +58,7 @@ mod objects;
 mod place;
 mod plugin;
 mod policy;
+mod room;
 mod session;
 mod spec;
 mod state;
