@@ -168,14 +168,12 @@ impl Plan {
     }
 
     /// The rights that the kernel enforces exactly as policy decides them, once it grants `any` below every place.
-    /// `shielded` places are refused by the kernel for another reason than the envelope.
-    pub(crate) fn exact(&self, shielded: &dyn Fn(&Place) -> bool) -> Rights {
+    /// `shielded` are the rights to a place that the kernel refuses for another reason than the envelope.
+    pub(crate) fn exact(&self, shielded: &dyn Fn(&Place) -> Rights) -> Rights {
         let mut exact = !self.unruled;
         for place in &self.places {
             exact &= place.all | !place.any;
-            if !shielded(place) {
-                exact &= !self.around(place) | place.any;
-            }
+            exact &= !self.around(place) | place.any | shielded(place);
         }
         for pattern in &self.patterns {
             let around =
@@ -183,9 +181,7 @@ impl Plan {
             exact &= pattern.all | !pattern.any;
             // More than around it, the envelope could only grant to everything there.
             exact &= !pattern.any | around;
-            if !shielded(pattern) {
-                exact &= !around | pattern.any;
-            }
+            exact &= !around | pattern.any | shielded(pattern);
         }
         if self.relabels {
             exact &= !BitFlags::from(AccessFs::MakeReg);

@@ -2,7 +2,7 @@
 #include "attack.h"
 
 int main(void) {
-    if (write(1, "!", 1) != 1) return 3;
+    if (write(1, "!", 1) != 1) return 7;
     usleep(600000);
     return 0;
 }

@@ -7,6 +7,8 @@ pub(crate) const CASES: &[Case] = cases![
     entering_a_domain_with_a_library,
     children_of_a_process_that_changes_its_domain,
     attaching_to_what_enters_a_domain,
+    opening_files_of_what_enters_a_domain,
+    taking_filters_and_personalities_into_a_domain,
 ];
 
 /// The same files for both, but for one that only the vault may write.
@@ -43,4 +45,12 @@ fn children_of_a_process_that_changes_its_domain(stage: &Stage) {
 
 fn attaching_to_what_enters_a_domain(stage: &Stage) {
     stage.holds(&vault(stage), "attach", &[]);
+}
+
+fn opening_files_of_what_enters_a_domain(stage: &Stage) {
+    stage.holds(&vault(stage), "exec_window", &[]);
+}
+
+fn taking_filters_and_personalities_into_a_domain(stage: &Stage) {
+    stage.holds(&vault(stage), "take_along", &[]);
 }

@@ -5,15 +5,25 @@ use crate::{
     dewar::Call,
     stage::{SECRET, Stage, held},
 };
+use std::{
+    fs::Permissions,
+    os::unix::fs::{PermissionsExt as _, chown},
+};
 
 pub(crate) const CASES: &[Case] = cases![
     naming_a_secret_in_every_way,
     swapping_paths_and_links_while_they_are_decided,
+    planting_names_that_do_not_exist_yet,
+    naming_what_lies_in_a_directory_that_cannot_be_listed,
     renaming_around_a_protected_directory,
     renaming_the_parent_of_a_hidden_file,
     hiding_inside_what_the_view_puts_back,
     making_programs_that_lend_their_owners_ids,
     executing_what_can_only_be_read,
+    changing_what_dewar_believes,
+    going_around_the_view_by_what_is_open,
+    watching_what_is_not_granted,
+    making_protected_names_below_an_odd_directory,
 ];
 
 fn naming_a_secret_in_every_way(stage: &Stage) {
@@ -39,6 +49,39 @@ fn swapping_paths_and_links_while_they_are_decided(stage: &Stage) {
     let text = |path: &std::path::Path| path.to_str().expect("UTF-8").to_owned();
     stage.holds("workspace", "swap", &[&text(&secret), &text(&outside)]);
     assert_eq!(std::fs::read_to_string(outside).expect("the file"), "outside");
+}
+
+fn planting_names_that_do_not_exist_yet(stage: &Stage) {
+    let rules = "readonly = [\"${workspace}/.envrc\"]\ndeny = [\"${workspace}/gone\", \"${workspace}/**/*.pth\"]";
+    let profile = stage.profile(&format!("[files]\n{rules}"));
+    // There is one of the names that the pattern stands for.
+    stage.file("work/old.pth", "old");
+    stage.holds(&profile, "plant", &[".envrc", "gone", "new.pth"]);
+    for name in [".envrc", "gone", "new.pth"] {
+        assert!(!stage.work().join(name).exists(), "{name} was made");
+    }
+}
+
+fn naming_what_lies_in_a_directory_that_cannot_be_listed(stage: &Stage) {
+    let profile = stage.profile(
+        "[files]\nread = [\"${home}/open\"]\nwrite = [\"${home}/mine\"]\n\
+         deny = [\"${home}/open/closed\"]\nreadonly = [\"${home}/mine/closed\"]",
+    );
+    let secret = stage.file("open/closed/secret", SECRET);
+    let kept = stage.file("mine/closed/kept", "kept");
+    for path in [&secret, &kept] {
+        let directory = path.parent().expect("a directory");
+        let mode = |path, mode| std::fs::set_permissions(path, Permissions::from_mode(mode));
+        mode(directory, 0o711).expect("a mode");
+        mode(path, 0o666).expect("a mode");
+        if rustix::process::geteuid().is_root() {
+            chown(directory, Some(0), Some(0)).expect("root's own");
+        }
+    }
+    let [secret, kept] = [&secret, &kept].map(|path| path.to_str().expect("UTF-8"));
+    stage.holds(&profile, "read_plainly", &[secret]);
+    stage.holds(&profile, "swap", &[secret, kept]);
+    assert_eq!(std::fs::read_to_string(kept).expect("the file"), "kept");
 }
 
 fn renaming_around_a_protected_directory(stage: &Stage) {
@@ -72,4 +115,50 @@ fn executing_what_can_only_be_read(stage: &Stage) {
     let profile = stage.profile("[files]\nread = [\"${home}/data\"]");
     let program = stage.program("data/program", "escaped");
     stage.holds(&profile, "execute", &[program.to_str().expect("UTF-8")]);
+}
+
+fn changing_what_dewar_believes(stage: &Stage) {
+    let key = stage.file(".cache/dewar/plugins/secret", SECRET);
+    let rules = "extends = \"build\"\nfiles.read = [\"${home}\"]";
+    let profile = stage.file("work/own.toml", rules);
+    let [key, profile] = [&key, &profile].map(|path| path.to_str().expect("UTF-8"));
+    stage.holds(profile, "rewrite", &[profile, key]);
+    stage.holds(profile, "read_plainly", &[key]);
+    assert_eq!(std::fs::read_to_string(profile).expect("the profile"), rules);
+}
+
+fn going_around_the_view_by_what_is_open(stage: &Stage) {
+    let profile = stage.profile("[files]\ndeny = [\"${workspace}/sub/secret\"]");
+    let directory = stage.directory("work/sub");
+    stage.file("work/sub/secret", SECRET);
+    let outside = tempfile::Builder::new().tempfile_in("/tmp").expect("a file of outside");
+    stage.give(outside.path());
+    for fast in [false, true] {
+        let call = Call { fast, ..stage.call(&profile) };
+        let attack = stage.command(call, "by_descriptor", &[]);
+        let mut shell = std::process::Command::new("sh");
+        let script = "exec \"$@\" 9<\"$0\"";
+        shell
+            .args(["-c", script])
+            .arg(&directory)
+            .arg(attack.get_program())
+            .args(attack.get_args());
+        let mut command = stage.like(shell);
+        command.stdin(std::fs::File::open(outside.path()).expect("opened"));
+        held(&command.output().expect("start `sh`"));
+    }
+    assert!(!directory.join("made").exists(), "a directory was made");
+}
+
+fn watching_what_is_not_granted(stage: &Stage) {
+    stage.holds("workspace", "watch", &["/mnt"]);
+}
+
+fn making_protected_names_below_an_odd_directory(stage: &Stage) {
+    let profile = stage.profile("[files]\nreadonly = [\"${workspace}/**/.envrc\"]");
+    for directory in ["work/a\nb", "work/c\rd"] {
+        stage.directory(directory);
+    }
+    stage.holds(&profile, "plant", &["a\nb/.envrc", "c\rd/.envrc"]);
+    assert!(!stage.work().join("a\nb/.envrc").exists(), "it was made");
 }

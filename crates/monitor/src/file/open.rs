@@ -12,7 +12,7 @@ use crate::{
     label::Status,
     plan::Rights,
     process::proc_files,
-    resolve::{Found, Name, look, walk},
+    resolve::{Found, Name, sight, walk},
 };
 use flask::{AccessVector, Class, Question, perm};
 use landlock::AccessFs;
@@ -106,7 +106,10 @@ impl Open {
             rights |= AccessFs::ReadFile | AccessFs::ReadDir;
         }
         if self.writes() || self.creates() || self.is_temporary() {
-            rights |= AccessFs::WriteFile | AccessFs::Truncate | AccessFs::MakeReg;
+            rights |= AccessFs::WriteFile | AccessFs::Truncate;
+        }
+        if self.creates() || self.is_temporary() {
+            rights |= AccessFs::MakeReg;
         }
         rights
     }
@@ -121,9 +124,8 @@ impl Open {
             requested |= perm::file::READ;
         }
         if self.writes() && class != Class::Dir {
-            let appends =
-                self.flags.contains(OFlags::APPEND) && !self.flags.contains(OFlags::TRUNC);
-            requested |= if appends { perm::file::APPEND } else { perm::file::WRITE };
+            // Also to append: F_SETFL and ftruncate, which run, make an open descriptor write anywhere.
+            requested |= perm::file::WRITE;
         }
         requested
     }
@@ -145,45 +147,36 @@ impl Open {
         if self.is_plainly_granted(asker) {
             return Ok(Answer::Continue);
         }
-        let direct = look(asker.caller, self.name());
+        let (found, is_own) = sight(asker.caller, self.name());
         paths.remember_directory(asker.caller);
-        let is_magic = matches!(direct, Err(Errno::LOOP));
-        let found = match direct {
-            Err(Errno::LOOP) => match walk(asker.caller, self.name()).and_then(Found::existing) {
-                // A pipe, a socket or memory, by a magic link: its process holds it already.
-                Ok(fd) if !has_name(asker, &fd)? => return Ok(Answer::Continue),
-                found => found,
-            },
-            found => found,
-        };
         match found {
-            Ok(fd) if self.is_temporary() => self.allow_temporary(asker, &fd)?,
-            Ok(fd) => {
-                let seen = Seen::of(asker, fd.as_fd())?;
-                seen.allow(asker, self.requested(seen.class), &fd)?;
-                if seen.class == Class::Dir && asker.gate.bearing.load().lists(seen.label.sid) {
-                    return self.make(asker);
-                }
-                if !is_magic {
-                    paths.found(asker.gate, self.name(), &fd, &seen)?;
-                }
+            Ok(Found { object: None, entry: Some((parent, name)), .. }) if self.creates() => {
+                self.allow_new(asker, &parent, &name)?;
             }
-            Err(Errno::NOENT) if self.creates() => {
-                if let Ok(Found { entry: Some((parent, name)), object: None, .. }) =
-                    walk(asker.caller, self.name())
-                {
-                    self.allow_new(asker, &parent, &name)?;
+            found => match found.and_then(Found::existing) {
+                // A pipe, a socket or memory, by a magic link: its process holds it already.
+                Ok(fd) if is_own && !has_name(asker, &fd)? => {}
+                Ok(fd) if self.is_temporary() => self.allow_temporary(asker, &fd)?,
+                Ok(fd) => {
+                    let seen = Seen::of(asker, fd.as_fd())?;
+                    seen.allow(asker, self.requested(seen.class), &fd)?;
+                    if seen.class == Class::Dir && asker.gate.bearing.load().lists(seen.label.sid) {
+                        return self.make(asker);
+                    }
+                    if !is_own {
+                        paths.found(asker.gate, self.name(), &fd, &seen)?;
+                    }
                 }
-            }
-            Err(Errno::NOENT) => {
-                let refused =
-                    missing_name(asker, self.dirfd, &self.path, self.requested(Class::File));
-                if !is_magic && !refused {
-                    paths.missing(asker.gate, self.name());
+                Err(Errno::NOENT) if !self.creates() => {
+                    let refused =
+                        missing_name(asker, self.dirfd, &self.path, self.requested(Class::File));
+                    if !is_own && !refused {
+                        paths.missing(asker.gate, self.name());
+                    }
                 }
-            }
-            // Whatever else stops the walk stops the program's own, with the right errno.
-            Err(_) => {}
+                // Whatever else stops the walk stops the program's own, with the right errno.
+                Err(_) => {}
+            },
         }
         Ok(Answer::Continue)
     }
@@ -236,12 +229,15 @@ impl Open {
             if self.creates() && ends_in_slash(&self.path) && !self.flags.contains(OFlags::PATH) {
                 return Err(Errno::ISDIR);
             }
-            proc_files::allow(asker, &found)?;
+            let looked_into = proc_files::allow(asker, &found)?;
             let opened = match &found.object {
                 Some(object) => self.existing(asker, object, &found).map(Some),
                 None => self.new_file(asker, &found),
             };
             if let Some(fd) = opened? {
+                if let Some(process) = looked_into {
+                    process.has_stayed(asker)?;
+                }
                 return Ok(Answer::Open { fd, cloexec });
             }
         }
@@ -285,6 +281,9 @@ impl Open {
         let mode = if self.is_temporary() { self.mode } else { Mode::empty() };
         let flags = flags | OFlags::CLOEXEC | OFlags::NOCTTY;
         let open = || rustix::fs::openat(&asker.gate.view.own_fds, number.as_str(), flags, mode);
+        if self.is_temporary() {
+            return with_umask(asker, open);
+        }
         if kind == FileType::Fifo && !flags.intersects(OFlags::NONBLOCK | OFlags::RDWR) {
             return self.wait_for_peer(asker, object, open);
         }

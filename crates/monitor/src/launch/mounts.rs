@@ -39,12 +39,16 @@ pub(super) struct Mounts {
     covers: HashMap<PathBuf, OwnedFd>,
     /// Empty things that cover what is denied, and the file for `/etc/hosts`.
     voids: Option<Voids>,
+    /// Bytes that a private directory takes at most.
+    private_bytes: Option<u64>,
 }
 
 struct Voids {
     mount: OwnedFd,
     hosts: Option<OwnedFd>,
     attached: bool,
+    /// How many empty things there are.
+    made: usize,
 }
 
 /// Where the voids are attached meanwhile if the kernel clones only attached mounts.
@@ -52,13 +56,13 @@ const VOIDS: &str = "/proc";
 
 impl Mounts {
     /// Takes hold of everything that `steps` put back.
-    pub(super) fn open(steps: &[Step]) -> Result<Self, ViewError> {
+    pub(super) fn open(steps: &[Step], private_bytes: Option<u64>) -> Result<Self, ViewError> {
         let mut originals = HashMap::new();
         for step in steps.iter().filter(|step| step.place == Place::Keep) {
             let tree = clone_tree(CWD, &step.path).map_err(at("take hold of", &step.path))?;
             originals.insert(step.path.clone(), tree);
         }
-        Ok(Self { originals, covers: HashMap::new(), voids: None })
+        Ok(Self { originals, covers: HashMap::new(), voids: None, private_bytes })
     }
 
     /// Does one of `steps`; those before it are done.
@@ -87,7 +91,11 @@ impl Mounts {
         inside: impl Iterator<Item = &'a Step>,
     ) -> Result<OwnedFd, Errno> {
         let private = step.place == Place::Private;
-        let cover = new_tmpfs(if private { c"1777" } else { c"755" }, private)?;
+        let cover = if private {
+            new_tmpfs(c"1777", true, self.private_bytes)?
+        } else {
+            new_tmpfs(c"755", false, None)?
+        };
         if !private {
             same_owner(&cover, &step.path)?;
         }
@@ -121,10 +129,9 @@ impl Mounts {
 
     /// Covers the file or directory at `path` with an empty one that nobody can open.
     pub(super) fn deny(&mut self, path: &Path) -> Result<(), ViewError> {
-        let void = if path.is_dir() { c"directory" } else { c"file" };
         let mut attach_void = || {
             let voids = self.voids.as_mut().ok_or(Errno::INVAL)?;
-            attach(&voids.clone_of(void)?, CWD, path)
+            attach(&voids.make(path.is_dir())?, CWD, path)
         };
         attach_void().map_err(at("deny", path))
     }
@@ -178,10 +185,21 @@ pub(super) fn attach(tree: &OwnedFd, dir: BorrowedFd<'_>, path: &Path) -> Result
     move_mount(tree, c"", dir, path, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)
 }
 
-fn new_tmpfs(mode: &CStr, executable: bool) -> Result<OwnedFd, Errno> {
+/// Of at most `bytes`, files without content included.
+fn new_tmpfs(mode: &CStr, executable: bool, bytes: Option<u64>) -> Result<OwnedFd, Errno> {
+    /// About what the kernel needs for one.
+    const INODE: u64 = 1024;
     let mut attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
     attributes.set(MountAttrFlags::MOUNT_ATTR_NOEXEC, !executable);
-    new_mount("tmpfs", &[(c"mode", mode)], attributes)
+    let text = |number: u64| CString::new(number.to_string()).map_err(|_| Errno::INVAL);
+    let limits = bytes
+        .map(|bytes| Ok::<_, Errno>((text(bytes)?, text(bytes.div_ceil(INODE))?)))
+        .transpose()?;
+    let mut options = vec![(c"mode", mode)];
+    if let Some((bytes, inodes)) = &limits {
+        options.extend([(c"size", bytes.as_c_str()), (c"nr_inodes", inodes.as_c_str())]);
+    }
+    new_mount("tmpfs", &options, attributes)
 }
 
 /// A detached copy of the mounts at and below `path`.
@@ -252,23 +270,38 @@ fn make_file(
 
 impl Voids {
     fn new(hosts: Option<&str>) -> Result<Self, Errno> {
-        let mount = new_tmpfs(c"700", false)?;
-        rustix::fs::mkdirat(&mount, c"directory", Mode::empty())?;
-        make_file(mount.as_fd(), c"file", 0)?;
+        let mount = new_tmpfs(c"700", false, None)?;
         if let Some(text) = hosts {
             let file = make_file(mount.as_fd(), c"hosts", 0o644)?;
             write_all(&file, text.as_bytes())?;
         }
-        sys::set_mount_attributes(mount.as_fd(), c"", libc::MOUNT_ATTR_RDONLY, false)?;
-        let mut voids = Self { mount, hosts: None, attached: false };
+        let mut voids = Self { mount, hosts: None, attached: false, made: 0 };
         if hosts.is_some() {
             voids.hosts = Some(voids.clone_of(c"hosts")?);
         }
         Ok(voids)
     }
 
-    /// A detached mount of one of the empty things.
+    /// A detached mount of an empty directory or file: one of its own for each place, since a label belongs to an inode.
+    fn make(&mut self, is_directory: bool) -> Result<OwnedFd, Errno> {
+        self.made += 1;
+        let name = CString::new(self.made.to_string()).map_err(|_| Errno::INVAL)?;
+        if is_directory {
+            rustix::fs::mkdirat(&self.mount, &name, Mode::empty())?;
+        } else {
+            make_file(self.mount.as_fd(), &name, 0)?;
+        }
+        self.clone_of(&name)
+    }
+
+    /// A detached mount, read-only, of something in here.
     fn clone_of(&mut self, name: &CStr) -> Result<OwnedFd, Errno> {
+        let tree = self.clone_writable(name)?;
+        sys::set_mount_attributes(tree.as_fd(), c"", libc::MOUNT_ATTR_RDONLY, false)?;
+        Ok(tree)
+    }
+
+    fn clone_writable(&mut self, name: &CStr) -> Result<OwnedFd, Errno> {
         match clone_tree(self.mount.as_fd(), name) {
             // Before Linux 6.15 only attached mounts can be cloned.
             Err(Errno::INVAL) if !self.attached => {

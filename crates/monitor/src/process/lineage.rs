@@ -8,7 +8,7 @@ use crate::{
 use flask::{InitialSid, Sid};
 use rustix::io::{Errno, Result};
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     fmt,
     sync::{Mutex, MutexGuard, PoisonError},
 };
@@ -31,6 +31,11 @@ pub(crate) struct Known {
     processes: HashMap<u32, Process>,
     /// How often a process has entered a domain.
     entries: u64,
+    /// Processes in the middle of an exec that enters a domain: what they are belongs to it already, their label does
+    /// not.
+    entering: HashSet<u32>,
+    /// How many seccomp filters the command had when it was started.
+    filters: u32,
     tell: Option<Tell>,
 }
 
@@ -68,7 +73,8 @@ impl Processes {
         };
         let started = caller::started(view, command)?;
         let processes = HashMap::from([(command, Process::born(*first, started))]);
-        Ok(Self::Many(Mutex::new(Known { processes, ..Known::default() })))
+        let filters = caller::filters(view, command)?;
+        Ok(Self::Many(Mutex::new(Known { processes, filters, ..Known::default() })))
     }
 
     /// The label of the calling process.
@@ -218,6 +224,49 @@ pub(crate) fn label_all_children(gate: &Gate, pid: u32) -> Result<()> {
 /// Whether an error says that a process has ended.
 fn is_gone(error: Errno) -> bool {
     matches!(error, Errno::NOENT | Errno::SRCH)
+}
+
+/// A process executes a program that enters a domain, until this is dropped.
+pub(super) struct Entering<'a> {
+    gate: &'a Gate,
+    pid: u32,
+}
+
+impl<'a> Entering<'a> {
+    pub(super) fn new(gate: &'a Gate, pid: u32) -> Self {
+        if let Processes::Many(known) = &gate.subjects {
+            lock(known).entering.insert(pid);
+        }
+        Self { gate, pid }
+    }
+}
+
+impl Drop for Entering<'_> {
+    fn drop(&mut self) {
+        if let Processes::Many(known) = &self.gate.subjects {
+            lock(known).entering.remove(&self.pid);
+        }
+    }
+}
+
+/// Whether what has just been opened of a process belongs to the domain that it has had for `tenure`.
+pub(super) fn has_stayed(gate: &Gate, pid: u32, tenure: Tenure) -> bool {
+    let Processes::Many(known) = &gate.subjects else { return true };
+    let known = lock(known);
+    !known.entering.contains(&pid)
+        && known.processes.get(&pid).is_some_and(|process| process.tenure == tenure)
+}
+
+/// Whether a thread takes nothing into another domain by which it could run code there: no seccomp filter of its own,
+/// which answers the system calls of the next program, and none of the personalities that the kernel takes away from
+/// a program with more rights (`PER_CLEAR_ON_SETID` of `linux/personality.h`).
+pub(super) fn brings_nothing(gate: &Gate, tid: u32) -> Result<bool> {
+    const CLEARED: u32 = 0x40_0000 | 0x20_0000 | 0x10_0000 | 0x4_0000;
+    let Processes::Many(known) = &gate.subjects else { return Ok(true) };
+    let personality = caller::read_text(&gate.view, &format!("{tid}/personality"))?;
+    let personality = u32::from_str_radix(personality.trim(), 16).map_err(|_| Errno::PERM)?;
+    let filters = caller::filters(&gate.view, tid)?;
+    Ok(filters == lock(known).filters && personality & CLEARED == 0)
 }
 
 /// Changes the label of a process that has just entered a domain. It is stopped, alone, and its children are labelled.
