@@ -9,7 +9,7 @@ use ecode::wasm::WasmOptions;
 use rustix::{
     fs::{
         AtFlags, Dir, FileType, Mode, OFlags, RenameFlags, Stat, Timespec, Timestamps, UTIME_NOW,
-        fstat, futimens, open, openat, renameat, renameat_with, statat, unlinkat,
+        fstat, open, openat, renameat, renameat_with, statat, unlinkat, utimensat,
     },
     io::Errno,
     process::geteuid,
@@ -206,14 +206,25 @@ impl Cache {
 
     /// The code under `key`.
     pub(crate) fn find(&self, key: &Key) -> Lookup {
-        match self.read(&file_name(key)) {
+        let name = file_name(key);
+        match self.read(&name) {
             Ok(file) => match self.authentic(key, file) {
-                Some(code) => Lookup::Found(code),
+                Some(code) => {
+                    self.note_use(&name);
+                    Lookup::Found(code)
+                }
                 None => Lookup::Altered,
             },
             Err(error) if error.kind() == io::ErrorKind::NotFound => Lookup::Missing,
             Err(_) => Lookup::Altered,
         }
+    }
+
+    /// A file that is used is not the next to be dropped. One that is only looked at may be.
+    fn note_use(&self, name: &str) {
+        let now = Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
+        let times = Timestamps { last_access: now, last_modification: now };
+        let _ = utimensat(&self.directory, name, &times, AtFlags::SYMLINK_NOFOLLOW);
     }
 
     /// The code in a file, if this cache wrote it so, for this key.
@@ -275,9 +286,6 @@ impl Cache {
         if !is_file || exposed(&status).is_some() || status.st_size as u64 > MAX_FILE {
             return Err(Errno::PERM.into());
         }
-        // A file that is used is not the next to be dropped.
-        let now = Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
-        let _ = futimens(&file, &Timestamps { last_access: now, last_modification: now });
         let mut bytes = Vec::with_capacity(status.st_size as usize);
         File::from(file).take(MAX_FILE).read_to_end(&mut bytes)?;
         Ok(bytes)
@@ -316,7 +324,8 @@ impl Cache {
             // Another process may have removed it meanwhile.
             let Ok(status) = status else { continue };
             if name.ends_with(CODE) || name.ends_with(PARTIAL) {
-                let since = Duration::from_secs(status.st_mtime.try_into().unwrap_or(0));
+                let seconds = status.st_mtime.try_into().unwrap_or(0);
+                let since = Duration::new(seconds, status.st_mtime_nsec as u32);
                 let used = SystemTime::UNIX_EPOCH + since;
                 files.push(Listed { name: name.to_owned(), bytes: status.st_size as u64, used });
             }
