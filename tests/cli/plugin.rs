@@ -5,7 +5,7 @@ use std::{
     fs,
     os::unix::{
         fs::{MetadataExt as _, PermissionsExt as _},
-        process::CommandExt as _,
+        process::{CommandExt as _, ExitStatusExt as _},
     },
     path::Path,
     process::Stdio,
@@ -182,4 +182,97 @@ fn a_full_disk_and_a_request_without_end_are_errors_that_say_so() {
     // Where nobody can be told, the exit status still tells.
     let deaf = fs::File::options().write(true).open("/dev/full").expect("it opens");
     assert_eq!(run("/dev/zero", "/dev/null", deaf.into()).status.code(), Some(2));
+}
+
+#[test]
+fn sizes_are_written_as_in_profiles_and_impossible_ones_are_refused() {
+    let dir = written(ECHO);
+    let run = |option: &str, size: &str| plugin(dir.path(), &["run", "p.e", option, size], "hello");
+    for size in ["1M", "64M", "1048576", "512KiB"] {
+        assert_eq!(run("--memory-bytes", size).status, 0, "{size}");
+    }
+    for size in ["0", "1K", "65M", "1G", "8G", "M", "1X"] {
+        let said = run("--memory-bytes", size);
+        assert_eq!((said.status, said.out.as_str()), (2, ""), "{size}");
+        assert!(said.err.contains("64M") || said.err.contains("such as 16M"), "{}", said.err);
+    }
+    assert_eq!(run("--output-bytes", "2K").out, "hello");
+    assert!(run("--output-bytes", "2Q").err.contains("such as 16M"));
+}
+
+#[test]
+fn what_is_no_plugin_is_refused_with_a_reason() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let large = format!("long f(long n) {{ {} return n; }}", "if (n) n++;".repeat(100_000));
+    for (name, bytes, why) in [
+        ("binary.e", &b"\x7fELF\xff\xfe\x00"[..], "neither a text in UTF-8 nor a module"),
+        ("zeros.e", &[0; 64], "error"),
+        ("empty.e", b"", "does not export `handle`"),
+        ("cut.wasm", b"\0asm\x01\0", "unexpected end"),
+        ("large.e", large.as_bytes(), "this function is too large"),
+        ("long.e", &[b' '; (4 << 20) + 1], "longer than 4 MiB"),
+    ] {
+        fs::write(dir.path().join(name), bytes).expect("it can be written");
+        for command in ["run", "build"] {
+            let said = plugin(dir.path(), &[command, name], "");
+            assert_eq!((said.status, said.out.as_str()), (2, ""), "{command} {name}: {}", said.err);
+            assert!(said.err.contains(why), "{command} {name}: {}", said.err);
+            assert!(said.err.len() < 10_000, "{command} {name}: {} bytes", said.err.len());
+        }
+    }
+    for path in [".", "missing.e", "/dev/zero"] {
+        let said = plugin(dir.path(), &["run", path], "");
+        assert_eq!((said.status, said.out.as_str()), (2, ""), "{path}: {}", said.err);
+        assert!(said.err.contains(path), "{path}: {}", said.err);
+    }
+}
+
+#[test]
+fn an_interrupt_ends_a_plugin_that_does_not_end() {
+    let dir = written("long handle(char *in, long n, char *out, long room) { for (;;) out[0]++; }");
+    for target in ["isolated", "native"] {
+        let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_dewar"))
+            .args(["plugin", "run", "p.e", "--no-cache", "--time-ms", "100000", "--target", target])
+            .current_dir(&dir)
+            .stdin(Stdio::null())
+            .spawn()
+            .expect("it starts");
+        // It is in the plugin once it has taken some processor time.
+        let stat = format!("/proc/{}/stat", child.id());
+        let ticks = || {
+            let stat = fs::read_to_string(&stat).expect("it runs");
+            let behind = stat.rsplit(')').next().and_then(|fields| fields.split(' ').nth(12));
+            behind.and_then(|ticks| ticks.parse::<u64>().ok()).expect("a number")
+        };
+        while ticks() < 30 {
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+        let interrupted =
+            std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+        assert!(interrupted.expect("kill starts").success());
+        let status = child.wait().expect("it ends");
+        assert_eq!(status.signal(), Some(2), "{target}: {status}");
+    }
+}
+
+#[test]
+fn a_reader_that_has_gone_away_is_no_error() {
+    let dir = written(ECHO);
+    for args in ["run p.e", "build p.e", "build p.e --json", "list", "list --json", "disasm p.e"] {
+        let command =
+            format!("yes | head -c 300000 | $0 plugin {args} | true; exit ${{PIPESTATUS[2]}}");
+        let said = std::process::Command::new("bash")
+            .args(["-c", &command, env!("CARGO_BIN_EXE_dewar")])
+            .current_dir(&dir)
+            .env("XDG_CACHE_HOME", dir.path().join("cache"))
+            .output()
+            .expect("bash starts");
+        assert_eq!(
+            said.status.code(),
+            Some(0),
+            "{args}: {}",
+            String::from_utf8_lossy(&said.stderr)
+        );
+        assert!(said.stderr.is_empty(), "{args}: {}", String::from_utf8_lossy(&said.stderr));
+    }
 }

@@ -8,6 +8,8 @@ use std::{fmt, sync::Arc};
 const MAX_ERRORS: usize = 20;
 /// Warnings beyond this many are dropped.
 const MAX_WARNINGS: usize = 50;
+/// Of longer lines, messages show nothing.
+const MAX_SHOWN_BYTES: usize = 2000;
 
 /// One message about a place in the source. Renders with [`miette`].
 #[derive(Clone, Debug)]
@@ -173,7 +175,8 @@ impl Diags {
             let Some(source) = sources.get(message.span.file as usize) else { continue };
             (message.line, message.column) = place(source.text, message.span.start as usize);
             message.file = source.name.to_owned();
-            message.source = named.get(message.span.file as usize).cloned();
+            let named = named.get(message.span.file as usize);
+            message.source = named.filter(|_| is_readable(source.text, message.span)).cloned();
         }
         if self.errors > 0 {
             // After an error, what looks suspicious may only follow from it.
@@ -182,6 +185,17 @@ impl Diags {
         self.messages.sort_by_key(|m| (m.span.file, m.span.start));
         self.messages
     }
+}
+
+/// Whether the lines at `span`, with one before and one behind, are for people.
+fn is_readable(text: &str, span: Span) -> bool {
+    let text = text.as_bytes();
+    let end = text.len().min(span.end as usize);
+    let start = end.min(span.start as usize);
+    let is_break = |byte: &u8| *byte == b'\n';
+    let before: usize = text[..start].rsplit(is_break).take(2).map(<[u8]>::len).sum();
+    let behind: usize = text[end..].split(is_break).take(2).map(<[u8]>::len).sum();
+    before + (end - start) + behind <= MAX_SHOWN_BYTES
 }
 
 /// Line and column, counted from 1.

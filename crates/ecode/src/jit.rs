@@ -4,7 +4,7 @@
 
 use crate::{
     entry::{Args, Reply},
-    ir::{FuncId, Module, Operand, Signature, TrapCode},
+    ir::{FuncId, Module, Operand, Signature, TrapCode, Ty},
     native::{self, NativeError, Protection, code, symbol},
     value::{CallError, Host, Memory, Value},
 };
@@ -30,6 +30,8 @@ pub struct NativeCode {
 
 struct Shared {
     module: Module,
+    /// What the host is told of its own functions; nothing of the plugin's own, which has the same numbers.
+    imports: Vec<Import>,
     unit: Option<native::Unit>,
     /// Code addresses of exported functions, by name.
     entries: HashMap<String, (usize, Signature)>,
@@ -64,6 +66,13 @@ struct Context {
     guard: u64,
     table: *const [u64; 2],
     instance: *mut Inside<dyn Host>,
+}
+
+/// A host function: its name, and the types of its parameters.
+#[derive(Default)]
+struct Import {
+    name: String,
+    params: Vec<Ty>,
 }
 
 /// What the host's dispatcher needs.
@@ -121,9 +130,16 @@ impl NativeCode {
             let sig = module.funcs[id.0 as usize].sig.0;
             [address(unit.funcs[id.0 as usize]), u64::from(sig)]
         }));
-        let code_bytes = unit.code_bytes;
+        let imports = module.funcs.iter().map(|func| match func.body {
+            None => Import {
+                name: func.name.clone(),
+                params: module.sigs[func.sig.0 as usize].params.clone(),
+            },
+            Some(_) => Import::default(),
+        });
+        let (imports, code_bytes) = (imports.collect(), unit.code_bytes);
         let module = module.clone();
-        let shared = Shared { module, unit: Some(unit), entries, table, code_bytes };
+        let shared = Shared { module, imports, unit: Some(unit), entries, table, code_bytes };
         Ok(Self { shared: Arc::new(shared) })
     }
 
@@ -372,24 +388,23 @@ unsafe extern "sysv64" fn host_entry(context: *mut Context, number: u64, cells: 
     // one else touches while generated code runs.
     let inside = unsafe { &mut *instance };
     let Inside { shared, failure, host } = inside;
-    let func = &shared.module.funcs[number as usize];
-    let sig = shared.module.sig_of(FuncId(number as u32));
+    let Import { name, params } = &shared.imports[number as usize];
     let mut few = [Value::I32(0); MAX_INLINE_ARGS];
     let mut many = Vec::new();
-    let args = match few.get_mut(..sig.params.len()) {
+    let args = match few.get_mut(..params.len()) {
         Some(few) => few,
         None => {
-            many.resize(sig.params.len(), Value::I32(0));
+            many.resize(params.len(), Value::I32(0));
             &mut many[..]
         }
     };
-    for (index, (arg, ty)) in args.iter_mut().zip(&sig.params).enumerate() {
+    for (index, (arg, ty)) in args.iter_mut().zip(params).enumerate() {
         // SAFETY: generated code passes as many cells as the function has parameters.
         let cell = unsafe { cells.add(index) };
         // SAFETY: as above; generated code has written every one of them.
         *arg = Value::from_bits(*ty, unsafe { cell.read() });
     }
-    let call = AssertUnwindSafe(|| host.call(&func.name, args, &mut ProcessMemory));
+    let call = AssertUnwindSafe(|| host.call(name, args, &mut ProcessMemory));
     let result = catch_unwind(call).unwrap_or_else(|_| Err("the host function panicked".into()));
     match result {
         Ok(value) => {

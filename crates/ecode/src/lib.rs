@@ -56,3 +56,7 @@ pub use jit::{NativeCode, NativeEntry, NativeInstance};
 pub use kernel::{KernelCode, KernelError, KernelInstance, KernelOptions};
 pub use native::{NativeError, Protection};
 pub use value::{CallError, Host, Memory, NoHost, Value};
+
+/// A name of this compiler that changes whenever its source does: what one compiler has made of a text may be taken for
+/// what another one would make if their names are the same.
+pub const SOURCE_HASH: &str = env!("ECODE_SOURCE_HASH");

@@ -84,17 +84,20 @@ fn turns_that_take_long_end_at_the_deadline_too() {
 
 #[test]
 fn a_function_of_many_loops_is_compiled_soon_and_ends_at_the_deadline() {
+    // Nearly as many as a function may have.
+    const LOOPS: usize = 1900;
     let many = |loops: usize, last: &str| {
         let loops = "for (i = 0; i < n; i++) h ^= a[i];".repeat(loops);
         format!("char a[9]; long n = 3; long proc() {{ long h = 0, i; {loops} {last} return h; }}")
     };
     let start = Instant::now();
-    let bytes = ecode::wasm::emit(&module(&many(8000, ""), ""), &Default::default()).unwrap();
+    let bytes = ecode::wasm::emit(&module(&many(LOOPS, ""), ""), &Default::default()).unwrap();
     assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
     assert!(bytes.len() < 4 << 20);
-    let kernel = KernelCode::compile(&module(&many(8000, ""), ""), KernelOptions::default());
+    let values = "h = h * n + i;".repeat(5_000);
+    let kernel = KernelCode::compile(&module(&many(LOOPS, &values), ""), KernelOptions::default());
     assert!(matches!(kernel, Err(KernelError::TooLarge(name)) if name == "proc"));
-    let fixed = "for (i = 0; i < 16; i++) b[i] = a[i];".repeat(8000);
+    let fixed = "for (i = 0; i < 16; i++) b[i] = a[i];".repeat(LOOPS);
     let text = format!("char a[16], b[16]; long proc() {{ long i; {fixed} return 0; }}");
     let _ = module(&text, "").with_vectors();
     assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());

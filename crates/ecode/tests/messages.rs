@@ -39,6 +39,22 @@ fn an_error_shows_the_line_and_a_hint() {
 }
 
 #[test]
+fn a_message_about_a_line_that_nobody_can_read_shows_its_place_alone() {
+    let long = format!("long f(long n) {{ {} return nn; }}", "n++; ".repeat(1000));
+    for (text, place) in [
+        (long.clone(), "plugin.e:1:5026"),
+        (format!("{long}\nlong g(void) {{ return nn; }}\n"), "plugin.e:2:23"),
+    ] {
+        let found = errors(&text);
+        let mut shown = String::new();
+        let handler = GraphicalReportHandler::new_themed(GraphicalTheme::none());
+        handler.render_report(&mut shown, found.messages.last().unwrap()).unwrap();
+        assert!(shown.contains(place) && shown.contains("`nn` is not declared"), "{shown}");
+        assert!(shown.len() < 300, "{shown}");
+    }
+}
+
+#[test]
 fn what_is_outside_of_the_language_is_refused_with_a_reason() {
     for (text, want) in [
         ("struct s { int a : 3; };", "bit fields do not exist in E-code"),

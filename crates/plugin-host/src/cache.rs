@@ -2,13 +2,14 @@
 //!
 //! A file is used only if it was written by this user's Dewar and not changed since: the directory is the user's
 //! alone, and each file carries a hash keyed by a secret that lies beside it, readable to the user alone. Its name is
-//! the hash of everything that its content depends on: the WebAssembly itself (and with it the text and the compiler
-//! that it came from) and the engine with its version, options and processor features.
+//! the hash of everything that its content depends on: the text and the compiler with its options, or the WebAssembly;
+//! and the engine with its version, options and processor features.
 
+use ecode::wasm::WasmOptions;
 use rustix::{
     fs::{
         AtFlags, Dir, FileType, Mode, OFlags, RenameFlags, Stat, Timespec, Timestamps, UTIME_NOW,
-        fstat, futimens, open, openat, renameat, renameat_with, statat, unlinkat,
+        fstat, open, openat, renameat, renameat_with, statat, unlinkat, utimensat,
     },
     io::Errno,
     process::geteuid,
@@ -26,7 +27,7 @@ use std::{
 use wasmtime::Engine;
 
 /// First bytes of a file. Counts up when the form changes.
-const MAGIC: &[u8; 16] = b"dewar plugin 01\n";
+const MAGIC: &[u8; 16] = b"dewar plugin 02\n";
 /// Name of the file that holds the secret.
 const SECRET: &str = "secret";
 /// How names of machine code end.
@@ -36,6 +37,8 @@ const PARTIAL: &str = ".partial";
 /// Files being written for longer than this were left by a process that died.
 const STALE: Duration = Duration::from_secs(3600);
 const HASH: usize = blake3::OUT_LEN;
+/// What stands between the keyed hash and the name: the length of the name, and whether there are remarks.
+const HEAD: usize = 3;
 /// No larger file is read.
 const MAX_FILE: u64 = 64 << 20;
 
@@ -70,7 +73,20 @@ pub struct Cache {
     max_bytes: u64,
 }
 
-/// What a piece of machine code depends on.
+/// What machine code was made of: with the engine, everything that it depends on.
+#[derive(Hash)]
+pub(crate) enum Origin<'s> {
+    Wasm(&'s [u8]),
+    Text {
+        /// [`ecode::SOURCE_HASH`], and what the compiler is given beside the text.
+        compiler: &'static str,
+        declarations: &'static str,
+        memory: WasmOptions,
+        text: &'s str,
+    },
+}
+
+/// The hash of an [`Origin`] and an engine.
 pub(crate) struct Key(blake3::Hash);
 
 /// Machine code that the cache itself has written, unchanged.
@@ -82,6 +98,11 @@ pub(crate) struct Authentic {
 impl Authentic {
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.file[self.start..]
+    }
+
+    /// Whether there are remarks about the text that it was made of.
+    pub(crate) fn remarked(&self) -> bool {
+        self.file[MAGIC.len() + HASH + HEAD - 1] != 0
     }
 }
 
@@ -175,24 +196,35 @@ impl Cache {
         self.read(SECRET)?.try_into().map_err(|_| io::Error::other("its secret is damaged"))
     }
 
-    /// The key of a module's code for an engine.
-    pub(crate) fn key(engine: &Engine, wasm: &[u8]) -> Key {
+    /// The key of the code that an engine makes of `origin`.
+    pub(crate) fn key(engine: &Engine, origin: &Origin<'_>) -> Key {
         let mut digest = Digest(blake3::Hasher::new());
         engine.precompile_compatibility_hash().hash(&mut digest);
-        wasm.hash(&mut digest);
+        origin.hash(&mut digest);
         Key(digest.0.finalize())
     }
 
     /// The code under `key`.
     pub(crate) fn find(&self, key: &Key) -> Lookup {
-        match self.read(&file_name(key)) {
+        let name = file_name(key);
+        match self.read(&name) {
             Ok(file) => match self.authentic(key, file) {
-                Some(code) => Lookup::Found(code),
+                Some(code) => {
+                    self.note_use(&name);
+                    Lookup::Found(code)
+                }
                 None => Lookup::Altered,
             },
             Err(error) if error.kind() == io::ErrorKind::NotFound => Lookup::Missing,
             Err(_) => Lookup::Altered,
         }
+    }
+
+    /// A file that is used is not the next to be dropped. One that is only looked at may be.
+    fn note_use(&self, name: &str) {
+        let now = Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
+        let times = Timestamps { last_access: now, last_modification: now };
+        let _ = utimensat(&self.directory, name, &times, AtFlags::SYMLINK_NOFOLLOW);
     }
 
     /// The code in a file, if this cache wrote it so, for this key.
@@ -202,8 +234,8 @@ impl Cache {
         if self.mac(key, rest) != blake3::Hash::from_bytes(*mac) {
             return None;
         }
-        let (length, _) = rest.split_first_chunk::<2>()?;
-        let start = MAGIC.len() + HASH + 2 + usize::from(u16::from_le_bytes(*length));
+        let ([low, high, _], _) = rest.split_first_chunk::<HEAD>()?;
+        let start = MAGIC.len() + HASH + HEAD + usize::from(u16::from_le_bytes([*low, *high]));
         (start <= file.len()).then_some(Authentic { file, start })
     }
 
@@ -213,11 +245,17 @@ impl Cache {
     }
 
     /// Keeps what `Module::serialize` returned, first compiled for `plugin`; then drops what was not used for longest
-    /// if the cache has grown too large.
-    pub(crate) fn keep(&self, key: &Key, plugin: &str, code: &[u8]) -> io::Result<()> {
+    /// if the cache has grown too large. `remarked` tells whether there are remarks about its text.
+    pub(crate) fn keep(
+        &self,
+        key: &Key,
+        plugin: &str,
+        remarked: bool,
+        code: &[u8],
+    ) -> io::Result<()> {
         let plugin = &plugin.as_bytes()[..plugin.len().min(usize::from(u16::MAX))];
-        let length = (plugin.len() as u16).to_le_bytes();
-        let rest = [&length[..], plugin, code].concat();
+        let [low, high] = (plugin.len() as u16).to_le_bytes();
+        let rest = [&[low, high, u8::from(remarked)][..], plugin, code].concat();
         let mac = self.mac(key, &rest);
         let partial = self.write_partial(&[MAGIC, mac.as_bytes(), &rest])?;
         renameat(&self.directory, &*partial, &self.directory, file_name(key))?;
@@ -248,9 +286,6 @@ impl Cache {
         if !is_file || exposed(&status).is_some() || status.st_size as u64 > MAX_FILE {
             return Err(Errno::PERM.into());
         }
-        // A file that is used is not the next to be dropped.
-        let now = Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
-        let _ = futimens(&file, &Timestamps { last_access: now, last_modification: now });
         let mut bytes = Vec::with_capacity(status.st_size as usize);
         File::from(file).take(MAX_FILE).read_to_end(&mut bytes)?;
         Ok(bytes)
@@ -276,7 +311,7 @@ impl Cache {
     fn plugin_of(&self, name: &str) -> Option<String> {
         let key = blake3::Hash::from_hex(name.strip_suffix(CODE)?).ok()?;
         let code = self.authentic(&Key(key), self.read(name).ok()?)?;
-        let plugin = &code.file[MAGIC.len() + HASH + 2..code.start];
+        let plugin = &code.file[MAGIC.len() + HASH + HEAD..code.start];
         Some(String::from_utf8_lossy(plugin).into_owned())
     }
 
@@ -289,7 +324,8 @@ impl Cache {
             // Another process may have removed it meanwhile.
             let Ok(status) = status else { continue };
             if name.ends_with(CODE) || name.ends_with(PARTIAL) {
-                let since = Duration::from_secs(status.st_mtime.try_into().unwrap_or(0));
+                let seconds = status.st_mtime.try_into().unwrap_or(0);
+                let since = Duration::new(seconds, status.st_mtime_nsec as u32);
                 let used = SystemTime::UNIX_EPOCH + since;
                 files.push(Listed { name: name.to_owned(), bytes: status.st_size as u64, used });
             }

@@ -1,16 +1,18 @@
 //! From a plugin's text or module to code that instances can be made of.
 
 use crate::{
-    cache::{Cache, Lookup},
+    cache::{Cache, Origin},
     calls::HOST_DECLARATIONS,
     imports::{self, Running},
     instance::{CallFailure, Instance},
     isolated::{Isolated, IsolatedCode},
     kernel::Kernel,
     native::Native,
+    place::{Found, Place},
     plugin::Plugin,
+    room::Room,
     spec::{LoadError, PluginSpec, Source},
-    sys::{self, Slots, Trusted},
+    sys::{Slots, Trusted},
     target::Target,
 };
 use ecode::{Input, KernelCode, KernelOptions, NativeCode, Protection, ir, wasm::WasmOptions};
@@ -23,6 +25,8 @@ use wasmtime::{Config, Engine, Linker, Module};
 
 /// Instances that may exist at a time, of all plugins of one engine together.
 const INSTANCES: usize = 128;
+/// Instances that may be in the kernel at a time.
+const KERNEL_INSTANCES: usize = 64;
 /// No plugin's memory may exceed this.
 pub(crate) const MAX_MEMORY: usize = 64 << 20;
 /// Bytes for the frames of a plugin's functions.
@@ -51,7 +55,7 @@ pub struct Loaded {
 pub(crate) enum Code {
     Isolated(IsolatedCode),
     Native { code: NativeCode, trusted: Trusted },
-    Kernel { code: KernelCode },
+    Kernel { code: KernelCode, room: Arc<Room> },
 }
 
 impl Code {
@@ -62,7 +66,9 @@ impl Code {
             Self::Native { code, trusted } => {
                 Instance::Native(Box::new(Native::new(code, *trusted, plugin)?))
             }
-            Self::Kernel { code } => Instance::Kernel(Box::new(Kernel::new(code, plugin)?)),
+            Self::Kernel { code, room } => {
+                Instance::Kernel(Box::new(Kernel::new(code, room, plugin)?))
+            }
         })
     }
 }
@@ -83,7 +89,12 @@ impl Isolation {
             .memory_init_cow(false)
             .max_wasm_stack(CALL_STACK_BYTES)
             .epoch_interruption(foreign)
-            .wasm_backtrace_max_frames(None);
+            .wasm_backtrace_max_frames(None)
+            // The way to a look at the clock lies apart. Hints say no more than that.
+            .wasm_branch_hinting(true)
+            // For backtraces and debuggers only; they take room in the cache.
+            .generate_address_map(false)
+            .native_unwind_info(false);
         let engine = Engine::new(&config)?;
         let mut linker = Linker::new(&engine);
         imports::link(&mut linker)?;
@@ -96,13 +107,15 @@ pub(crate) struct Compiler {
     own: Isolation,
     /// For modules that do not count their own turns; made when the first one comes.
     foreign: OnceLock<Isolation>,
+    kernel_room: Arc<Room>,
     cache: Option<Cache>,
 }
 
 impl Compiler {
     pub(crate) fn new(cache: Option<Cache>) -> Result<Self, LoadError> {
         let own = Isolation::new(false).map_err(|error| refused(&error))?;
-        Ok(Self { own, foreign: OnceLock::new(), cache })
+        let (foreign, kernel_room) = (OnceLock::new(), Room::new(KERNEL_INSTANCES));
+        Ok(Self { own, foreign, kernel_room, cache })
     }
 
     pub(crate) fn cache(&self) -> Option<&Cache> {
@@ -116,20 +129,14 @@ impl Compiler {
         trusted: Trusted,
     ) -> Result<(Code, Loaded), LoadError> {
         match (spec.source, spec.target) {
-            (Source::Text(text), Target::Isolated) => {
-                let compiled = self.front(spec, text)?;
-                let wasm = ecode::wasm::emit(&compiled.module, &memory(spec))
-                    .map_err(|error| interface(spec, error.to_string()))?;
-                let (code, loaded) = self.isolated(spec, &self.own, &wasm, false)?;
-                Ok((code, Loaded { remarks: compiled.warnings, ..loaded }))
-            }
+            (Source::Text(text), Target::Isolated) => self.isolated_text(spec, text),
             (Source::Text(text), target) => {
                 let compiled = self.front(spec, text)?;
                 offered(spec, &compiled.module)?;
                 let (code, code_bytes) = if target == Target::Kernel {
                     let code = in_kernel(spec, &compiled.module)?;
                     let bytes = code.code_bytes();
-                    (Code::Kernel { code }, bytes)
+                    (Code::Kernel { code, room: Arc::clone(&self.kernel_room) }, bytes)
                 } else {
                     let code = native(&compiled.module, target)?;
                     let bytes = code.code_bytes();
@@ -142,7 +149,7 @@ impl Compiler {
                 if wasm.len() > MAX_WASM {
                     return Err(interface(spec, format!("it is longer than {MAX_WASM} bytes")));
                 }
-                self.isolated(spec, self.foreign()?, wasm, true)
+                self.isolated_wasm(spec, wasm)
             }
             (Source::Wasm(_), target) => {
                 Err(interface(spec, format!("WebAssembly runs isolated, not {target}")))
@@ -182,71 +189,73 @@ impl Compiler {
         Ok(foreign)
     }
 
-    fn isolated(
+    fn isolated_text(
         &self,
         spec: &PluginSpec<'_>,
-        isolation: &Isolation,
-        wasm: &[u8],
-        foreign: bool,
+        text: &str,
     ) -> Result<(Code, Loaded), LoadError> {
-        let (module, mut loaded) = self.module(&isolation.engine, wasm, spec.name, foreign)?;
-        for import in module.imports().filter(|import| import.module() == ecode::wasm::HOST) {
-            if !spec.offers(import.name()) {
-                return Err(interface(spec, not_offered(import.name())));
+        let (engine, memory) = (&self.own.engine, memory(spec));
+        let (compiler, declarations) = (ecode::SOURCE_HASH, HOST_DECLARATIONS);
+        let origin = Origin::Text { compiler, declarations, memory, text };
+        let place = Place::of(self.cache.as_ref(), engine, &origin, spec.name);
+        let warning = match place.find() {
+            Ok(Found { module, remarked }) => {
+                // Whoever loads the text hears the remarks about it, each time.
+                let remarks = if remarked { self.front(spec, text)?.warnings } else { Vec::new() };
+                let loaded = Loaded { from_cache: true, remarks, ..Loaded::default() };
+                return link(spec, &self.own, &module, loaded, false);
             }
-        }
-        loaded.code_bytes = module.functions().map(|function| function.len).sum();
-        let code = IsolatedCode::new(&isolation.linker, &module, foreign);
-        Ok((Code::Isolated(code.map_err(|what| interface(spec, what))?), loaded))
+            Err(warning) => warning,
+        };
+        let compiled = self.front(spec, text)?;
+        let wasm = ecode::wasm::emit(&compiled.module, &memory)
+            .map_err(|error| interface(spec, error.to_string()))?;
+        let module = Module::from_binary(engine, &wasm).map_err(|error| refused(&error))?;
+        let remarks = compiled.warnings;
+        let cache_warning = place.keep(&module, !remarks.is_empty()).or(warning);
+        let loaded = Loaded { remarks, cache_warning, ..Loaded::default() };
+        link(spec, &self.own, &module, loaded, false)
     }
 
-    /// The module, from the cache if it is there.
-    fn module(
+    fn isolated_wasm(
         &self,
-        engine: &Engine,
+        spec: &PluginSpec<'_>,
         wasm: &[u8],
-        name: &str,
-        foreign: bool,
-    ) -> Result<(Module, Loaded), LoadError> {
-        // A foreign module may be refused, which is its fault; our own may not.
-        let failed = |error: wasmtime::Error| match foreign {
-            true => LoadError::Interface { name: name.to_owned(), what: format!("{error:#}") },
-            false => refused(&error),
-        };
-        let mut loaded = Loaded::default();
-        let Some(cache) = &self.cache else {
-            return Ok((Module::from_binary(engine, wasm).map_err(failed)?, loaded));
-        };
-        let key = Cache::key(engine, wasm);
-        match cache.find(&key) {
-            Lookup::Found(code) => {
-                if let Some(module) = sys::deserialize(engine, &code) {
-                    loaded.from_cache = true;
-                    return Ok((module, loaded));
-                }
-                let path = cache.path().display();
-                loaded.cache_warning = Some(format!(
-                    "the code of `{name}` in {path} does not fit this engine; it is compiled anew"
-                ));
+    ) -> Result<(Code, Loaded), LoadError> {
+        let isolation = self.foreign()?;
+        let engine = &isolation.engine;
+        let place = Place::of(self.cache.as_ref(), engine, &Origin::Wasm(wasm), spec.name);
+        let warning = match place.find() {
+            Ok(Found { module, .. }) => {
+                let loaded = Loaded { from_cache: true, ..Loaded::default() };
+                return link(spec, isolation, &module, loaded, true);
             }
-            Lookup::Altered => {
-                let path = cache.path().display();
-                loaded.cache_warning = Some(format!(
-                    "the code of `{name}` in {path} was altered; it is compiled anew"
-                ));
-            }
-            Lookup::Missing => {}
-        }
-        let module = Module::from_binary(engine, wasm).map_err(failed)?;
-        let kept = module.serialize().map_err(|error| format!("{error:#}"));
-        let kept =
-            kept.and_then(|code| cache.keep(&key, name, &code).map_err(|error| error.to_string()));
-        if let Err(error) = kept {
-            let path = cache.path().display();
-            loaded.cache_warning = Some(format!("{path} cannot be written: {error}"));
-        }
-        Ok((module, loaded))
+            Err(warning) => warning,
+        };
+        // That it is refused is the module's own fault.
+        let module = Module::from_binary(engine, wasm);
+        let module = module.map_err(|error| interface(spec, format!("{error:#}")))?;
+        let cache_warning = place.keep(&module, false).or(warning);
+        link(spec, isolation, &module, Loaded { cache_warning, ..Loaded::default() }, true)
     }
+}
+
+/// Code that instances can be made of, if the plugin links to nothing that it is not offered.
+fn link(
+    spec: &PluginSpec<'_>,
+    isolation: &Isolation,
+    module: &Module,
+    mut loaded: Loaded,
+    foreign: bool,
+) -> Result<(Code, Loaded), LoadError> {
+    for import in module.imports().filter(|import| import.module() == ecode::wasm::HOST) {
+        if !spec.offers(import.name()) {
+            return Err(interface(spec, not_offered(import.name())));
+        }
+    }
+    loaded.code_bytes = module.functions().map(|function| function.len).sum();
+    let code = IsolatedCode::new(&isolation.linker, module, foreign);
+    Ok((Code::Isolated(code.map_err(|what| interface(spec, what))?), loaded))
 }
 
 /// Whether the host offers every function that the text declares and does not define.

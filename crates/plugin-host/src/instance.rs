@@ -87,6 +87,15 @@ impl Instance {
         }
     }
 
+    /// Bytes of memory that it has, touched or not.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        match self {
+            Self::Isolated(isolated) => isolated.memory_bytes(),
+            Self::Native(native) => native.memory_bytes(),
+            Self::Kernel(kernel) => kernel.memory_bytes(),
+        }
+    }
+
     /// The first `len` bytes of the reply.
     pub(crate) fn reply(&mut self, len: usize) -> &[u8] {
         match self {

@@ -178,6 +178,11 @@ impl Isolated {
         reply_length(returned, self.reply_room).map(|_| 0)
     }
 
+    /// Bytes of memory that it has.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.memory.data_size(&self.store)
+    }
+
     #[inline]
     pub(crate) fn calls(&mut self) -> &mut Calls {
         &mut self.store.data_mut().calls

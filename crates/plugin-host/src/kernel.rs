@@ -4,6 +4,7 @@ use crate::{
     calls::Calls,
     instance::{CallFailure, reply_length},
     plugin::Plugin,
+    room::{Room, Taken},
 };
 use ecode::{KernelCode, KernelInstance, Value};
 use std::sync::Arc;
@@ -16,15 +17,24 @@ pub(crate) struct Kernel {
     reply_room: u64,
     /// The last reply, copied out of the arena.
     reply: Vec<u8>,
+    _place: Taken,
 }
 
 impl Kernel {
-    pub(crate) fn new(code: &KernelCode, plugin: &Arc<Plugin>) -> Result<Self, CallFailure> {
+    pub(crate) fn new(
+        code: &KernelCode,
+        room: &Arc<Room>,
+        plugin: &Arc<Plugin>,
+    ) -> Result<Self, CallFailure> {
+        let full =
+            || CallFailure::NoRoom("the kernel holds as many instances as it may".to_owned());
+        let place = room.take().ok_or_else(full)?;
         let instance = code.instantiate(Calls::new(Arc::clone(plugin)));
         let mut instance = instance.map_err(|error| CallFailure::Unavailable(error.to_string()))?;
         let base = instance.heap_base().unwrap_or_default().next_multiple_of(16);
         let (request_len, reply_room, reply) = (0, 0, Vec::new());
-        Ok(Self { instance, request_at: base, request_len, reply_at: base, reply_room, reply })
+        let (request_at, reply_at) = (base, base);
+        Ok(Self { instance, request_at, request_len, reply_at, reply_room, reply, _place: place })
     }
 
     pub(crate) fn fill(&mut self, request: &[u8]) -> Result<(), CallFailure> {
@@ -64,6 +74,11 @@ impl Kernel {
         };
         let reply = reply_length(length, self.reply_room as usize)?;
         Ok(if may_write { reply } else { 0 })
+    }
+
+    /// Bytes of memory that it has.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.instance.memory_bytes() as usize + self.reply.capacity()
     }
 
     pub(crate) fn calls(&mut self) -> &mut Calls {

@@ -59,6 +59,11 @@ impl Native {
         Ok(if may_write { reply } else { 0 })
     }
 
+    /// Bytes of memory that it has, static data aside.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.request.capacity() + self.reply.capacity()
+    }
+
     pub(crate) fn calls(&mut self) -> &mut Calls {
         self.instance.host_mut()
     }

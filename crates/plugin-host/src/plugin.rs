@@ -20,8 +20,9 @@ use std::{
     time::Duration,
 };
 
-/// Instances that wait for the next call; more are thrown away.
+/// Instances that wait for the next call, and the memory that they may have together. What is more is thrown away.
 const MAX_IDLE: usize = 16;
+const MAX_IDLE_BYTES: usize = 128 << 20;
 /// Lines of log that are kept.
 const MAX_LINES: usize = 256;
 
@@ -112,9 +113,13 @@ impl Version {
     pub(crate) fn give_back(&self, mut instance: Instance) {
         instance.settle();
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        if idle.len() < MAX_IDLE {
+        let bytes = idle.iter().chain([&instance]).map(Instance::memory_bytes).sum::<usize>();
+        if idle.len() < MAX_IDLE && bytes <= MAX_IDLE_BYTES {
             idle.push(instance);
+            return;
         }
+        // Taking an instance down takes longer than others should wait.
+        drop(idle);
     }
 
     /// Takes note of a call that gave a reply.

@@ -51,6 +51,30 @@ fn equal_texts_are_compiled_once() {
 }
 
 #[test]
+fn remarks_about_a_text_come_with_its_code_from_the_cache() {
+    let dir = private();
+    let text = "long handle(const char *in, long n, char *out, long room) { if (n) return 0; }";
+    for from_cache in [false, true, true] {
+        let host = host_of(&server(""), Some(cache(dir.path())));
+        let loaded = host.load(&spec("remarked", text)).unwrap();
+        assert_eq!(loaded.from_cache, from_cache);
+        let remarks: Vec<&str> = loaded.remarks.iter().map(|remark| remark.text()).collect();
+        assert_eq!(remarks, ["`handle` may end without `return`"]);
+    }
+}
+
+#[test]
+fn a_text_compiled_for_another_memory_is_compiled_anew() {
+    let dir = private();
+    for (memory_bytes, from_cache) in [(1 << 20, false), (2 << 20, false), (1 << 20, true)] {
+        let host = host_of(&server(""), Some(cache(dir.path())));
+        let small = spec("upper", UPPER);
+        let limits = plugin_host::Limits { memory_bytes, ..small.limits };
+        assert_eq!(host.load(&PluginSpec { limits, ..small }).unwrap().from_cache, from_cache);
+    }
+}
+
+#[test]
 fn an_altered_file_is_compiled_anew_with_a_warning() {
     let dir = private();
     load(dir.path(), UPPER);

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{host_of, server, spec};
-use plugin_host::{CallFailure, LoadError, PLUGIN_CONTEXT, PluginHost, PluginSpec};
+use plugin_host::{CallFailure, Limits, LoadError, PLUGIN_CONTEXT, PluginHost, PluginSpec};
 
 /// How many bytes from its request on, up to the end of its memory, are not 0.
 const COUNT: &str = "long handle(const unsigned char *in, long n, char *out, long room) {
@@ -80,5 +80,27 @@ fn a_module_has_one_memory_of_a_size_within_its_limit() {
     ] {
         let refused = load(name, memories);
         assert!(matches!(refused, Err(LoadError::Interface { .. })), "{name}: {refused:?}");
+    }
+}
+
+#[test]
+fn idle_instances_keep_no_more_memory_than_they_may() {
+    /// How often this instance was called.
+    const TIMES: &str = "static char times;
+        long handle(char *in, long n, char *out, long room) { out[0] = ++times; return 1; }";
+    for (output_bytes, kept) in [(40 << 20, 3), (1 << 20, 16)] {
+        let host = host();
+        let small = spec("times", TIMES);
+        let limits = Limits { memory_bytes: 64 << 20, output_bytes, ..small.limits };
+        host.load(&PluginSpec { limits, ..small }).unwrap();
+        for turn in 0..2 {
+            let mut sessions: Vec<_> = (0..20).map(|_| host.session("times").unwrap()).collect();
+            let used_before = sessions.iter_mut().filter_map(|session| {
+                session.fill(b"").unwrap();
+                assert_eq!(session.run(), Ok(1));
+                (session.reply(1) == [2]).then_some(())
+            });
+            assert_eq!(used_before.count(), turn * kept, "replies of {output_bytes} bytes");
+        }
     }
 }

@@ -59,7 +59,7 @@ pub use documents::Documents;
 pub use environment::Environment;
 pub use error::{Problem, ProfileError, ProfileErrors};
 pub use hosts::ResolvedHost;
-pub use limits::Limits;
+pub use limits::{Limits, size};
 pub use network::Host;
 pub use source::{Origin, Source, shipped};
 pub use variables::Variables;

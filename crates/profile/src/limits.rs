@@ -68,6 +68,12 @@ fn percent(text: &str) -> Result<u64, Problem> {
 
 fn bytes(text: &str) -> Result<u64, Problem> {
     const HELP: &str = "write bytes, or a number with `K`, `M`, `G` or `T`, such as `512M`";
+    size(text).ok_or_else(|| bad(text, "a size", HELP))
+}
+
+/// The bytes that a text such as `512M` stands for, as everywhere in profiles; `None` if it stands for none.
+#[must_use]
+pub fn size(text: &str) -> Option<u64> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let shift = match &text[digits.len()..] {
         "" => Some(0),
@@ -77,8 +83,7 @@ fn bytes(text: &str) -> Result<u64, Problem> {
         "T" | "TiB" => Some(40),
         _ => None,
     };
-    let value = number(digits).zip(shift).and_then(|(n, shift)| n.checked_mul(1 << shift));
-    value.ok_or_else(|| bad(text, "a size", HELP))
+    number(digits).zip(shift).and_then(|(n, shift)| n.checked_mul(1 << shift))
 }
 
 /// `90s`, `10m`, `1h30m`: parts in falling order of unit.

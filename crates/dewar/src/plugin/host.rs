@@ -25,12 +25,12 @@ pub(super) struct HostArgs {
     #[arg(long, value_name = "MS", default_value_t = 10_000)]
     time_ms: u64,
 
-    /// Memory of one instance
-    #[arg(long, value_name = "BYTES", default_value_t = 64 << 20)]
+    /// Memory of one instance, request and reply in it: 64K to 64M
+    #[arg(long, value_name = "SIZE", default_value = "64M", value_parser = memory)]
     memory_bytes: u32,
 
-    /// Bytes of reply that there is room for
-    #[arg(long, value_name = "BYTES", default_value_t = 16 << 20)]
+    /// Length of reply that there is room for: a number, or one with K or M
+    #[arg(long, value_name = "SIZE", default_value = "16M", value_parser = size)]
     output_bytes: usize,
 
     /// Compile anew, and keep nothing
@@ -63,6 +63,19 @@ impl HostArgs {
         }
         Host::new(&files, if self.no_cache { None } else { open_cache() })
     }
+}
+
+/// A size as in profiles.
+fn size(text: &str) -> Result<usize, String> {
+    let size = profile::size(text).and_then(|size| usize::try_from(size).ok());
+    size.ok_or_else(|| "write bytes, or a number with K, M or G, such as 16M".to_owned())
+}
+
+/// What a plugin's memory can be.
+fn memory(text: &str) -> Result<u32, String> {
+    let bytes = u32::try_from(size(text)?).ok();
+    let bytes = bytes.filter(|bytes| (64 << 10..=64 << 20).contains(bytes));
+    bytes.ok_or_else(|| "a plugin has at least 64K and at most 64M of memory".to_owned())
 }
 
 /// The user's cache; without it, with a warning, if it cannot be used.

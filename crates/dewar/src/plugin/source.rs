@@ -3,7 +3,10 @@
 use crate::failure::Usage;
 use ecode::{Compiled, Input};
 use plugin_host::{HOST_DECLARATIONS, Limits, PLUGIN_CONTEXT, PluginSpec, Source, Target};
-use std::{fs, path::Path};
+use std::{fs::File, io::Read as _, path::Path};
+
+/// No file that is larger is a plugin: texts and modules have at most 4 MiB, modules as text some more.
+const MAX_BYTES: u64 = 64 << 20;
 
 /// What a plugin is made of, as it was read.
 pub(super) enum Text {
@@ -23,7 +26,13 @@ impl SourceFile {
     pub(super) fn read(path: &Path) -> anyhow::Result<Self> {
         let name = path.display().to_string();
         let wrong = |why: String| Usage(format!("{name}: {why}"));
-        let bytes = fs::read(path).map_err(|error| wrong(error.to_string()))?;
+        let mut bytes = Vec::new();
+        let read = File::open(path)
+            .and_then(|file| file.take(MAX_BYTES + 1).read_to_end(&mut bytes))
+            .map_err(|error| wrong(error.to_string()))?;
+        if read as u64 > MAX_BYTES {
+            return Err(wrong("this is longer than 64 MiB, and so no plugin".to_owned()).into());
+        }
         let text = if bytes.starts_with(b"\0asm") {
             Text::Wasm(bytes)
         } else if path.extension().is_some_and(|end| end == "wat") {

@@ -57,6 +57,8 @@ pub(crate) struct Checker<'d> {
     expr_types: HashMap<usize, TypeId>,
     /// Bytes of all static data so far.
     static_bytes: u64,
+    /// Of all functions.
+    blocks: usize,
     /// Where functions first compute with floating point, by name.
     floats: HashMap<String, Span>,
 }
@@ -73,6 +75,7 @@ impl<'d> Checker<'d> {
             strings: HashMap::new(),
             expr_types: HashMap::new(),
             static_bytes: 0,
+            blocks: 0,
             floats: HashMap::new(),
         };
         checker.builtin_names();
@@ -81,9 +84,6 @@ impl<'d> Checker<'d> {
 
     /// The module, and where its functions first compute with floating point.
     pub(crate) fn finish(mut self) -> (ir::Module, HashMap<String, Span>) {
-        for func in self.module.funcs.iter_mut().filter_map(|f| f.body.as_mut()) {
-            func.prune();
-        }
         self.drop_unused_imports();
         (self.module, self.floats)
     }

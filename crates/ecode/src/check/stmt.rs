@@ -12,7 +12,7 @@ use crate::{
         Block, Decl, Declarator, Deriv, Expr, ExprKind, FuncDef, Ident, Init, Stmt, StmtKind,
         Storage, TypeName,
     },
-    ir::{BlockId, FuncId, Inst, Operand, Term},
+    ir::{BlockId, Body, FuncId, Inst, MAX_ALL_BLOCKS, Operand, Term},
     span::Span,
     types::{Type, TypeId},
 };
@@ -78,6 +78,17 @@ impl Checker<'_> {
         Ok(())
     }
 
+    /// Refuses what would take long to compile.
+    fn limit_size(&mut self, body: &Body, span: Span) {
+        self.blocks += body.blocks.len();
+        if let Some(what) = body.excess() {
+            self.diags.hint(span, format!("this function is too large: {what}"), "split it");
+        } else if self.blocks > MAX_ALL_BLOCKS {
+            let text = format!("all functions up to here have more than {MAX_ALL_BLOCKS} branches");
+            self.diags.error(span, text);
+        }
+    }
+
     fn finish_function(&mut self, id: FuncId, def: &FuncDef) {
         let undefined: Vec<(String, Span)> = (self.func.labels.iter())
             .filter(|(_, label)| !label.defined)
@@ -97,7 +108,9 @@ impl Checker<'_> {
             _ => Operand::Int(0),
         };
         let end = Term::Return(returns.then_some(zero));
-        let body = self.func.body(&end);
+        let mut body = self.func.body(&end);
+        body.prune();
+        self.limit_size(&body, def.declarator.span);
         if let Some(span) = self.func.float {
             self.floats.insert(name, span);
         }

@@ -26,21 +26,23 @@ impl Body {
     }
 
     fn skip_empty(&mut self) {
-        let count = self.blocks.len();
-        let onward = |mut id: BlockId, blocks: &[Block]| {
-            // At most once around a cycle of empty blocks.
-            for _ in 0..count {
-                match blocks.get(id.0 as usize) {
-                    Some(Block { insts, term: Term::Jump(to) }) if insts.is_empty() => id = *to,
-                    _ => break,
-                }
+        let mut ends: Vec<Option<BlockId>> = vec![None; self.blocks.len()];
+        for start in 0..self.blocks.len() {
+            let (mut id, mut way) = (BlockId(start as u32), Vec::new());
+            while let Block { insts, term: Term::Jump(to) } = &self.blocks[id.0 as usize]
+                && insts.is_empty()
+                && ends[id.0 as usize].is_none()
+            {
+                // Until the end is known, a block is its own: so a cycle of empty blocks has one.
+                ends[id.0 as usize] = Some(id);
+                way.push(id);
+                id = *to;
             }
-            id
-        };
-        let targets: Vec<BlockId> =
-            (0..count).map(|id| onward(BlockId(id as u32), &self.blocks)).collect();
+            let end = *ends[id.0 as usize].get_or_insert(id);
+            way.iter().for_each(|id| ends[id.0 as usize] = Some(end));
+        }
         for block in &mut self.blocks {
-            block.term.retarget(|to| targets[to.0 as usize]);
+            block.term.retarget(|to| ends[to.0 as usize].unwrap_or(to));
         }
     }
 

@@ -54,6 +54,12 @@ impl<H: Host> KernelInstance<H> {
         Ok(Self { shared, program, memory, control, host })
     }
 
+    /// Bytes of the memory that the plugin has by now.
+    #[must_use]
+    pub fn memory_bytes(&self) -> u64 {
+        self.memory.bytes
+    }
+
     /// The host that the instance may call.
     pub fn host_mut(&mut self) -> &mut H {
         &mut self.host

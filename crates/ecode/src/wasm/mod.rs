@@ -31,7 +31,7 @@ pub const HOST: &str = "host";
 pub const DEWAR: &str = "dewar";
 
 /// Sizes of a module's memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct WasmOptions {
     /// Bytes for frames.
     pub stack_bytes: u32,

@@ -1,7 +1,9 @@
 //! What wasmtime alone takes for the same: no host that runs on it gets below.
 
-use super::operations::{Jobs, batch, text};
+use super::operations::{GRAY, Jobs, batch, text};
 use bench::turns::Stopwatch;
+use ecode::wasm::WasmOptions;
+use plugin_host::HOST_DECLARATIONS;
 use std::time::Duration;
 use wasmtime::{Caller, Config, Engine, Linker, Module, PoolingAllocationConfig, Store, TypedFunc};
 
@@ -49,11 +51,17 @@ fn own(error: wasmtime::Error) -> anyhow::Error {
     anyhow::anyhow!("{:#}", error.context("wasmtime"))
 }
 
-/// Calls in and out, and instances from its own pool.
+/// Calls in and out, instances from its own pool, and code for the same WebAssembly as the host has made.
 pub(super) fn jobs<'a>(jobs: &mut Jobs<'a>) -> anyhow::Result<()> {
     let mut config = Config::new();
     config.wasm_backtrace_max_frames(None);
     let engine = Engine::new(&config).map_err(own)?;
+    let input = ecode::Input { host: HOST_DECLARATIONS, ..ecode::Input::new("gray.e", GRAY) };
+    let wasm = ecode::wasm::emit(&ecode::compile(&input)?.module, &WasmOptions::default())?;
+    let code = engine.clone();
+    let compile = move || Module::from_binary(&code, &wasm).map(drop);
+    jobs.push(("compile, isolated, wasmtime alone".to_owned(), batch(compile)));
+
     let mut store = Store::new(&engine, 0);
     let null = handle(&mut store, None)?;
     let call = move || null.call(&mut store, (0, 0, 0, 0)).map(drop);

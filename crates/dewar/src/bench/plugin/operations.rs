@@ -13,13 +13,14 @@ use bench::{
     table::{self, Style},
     turns::{Batch, Stopwatch, Turns},
 };
+use ecode::{KernelCode, KernelOptions};
 use flask::{Class, Question, SecurityServer, perm};
 use plugin_host::{Cache, HOST_DECLARATIONS, PLUGIN_CONTEXT, PluginSpec, Session, Target};
 use serde::Serialize;
 use std::{fmt::Display, os::unix::fs::PermissionsExt, sync::Arc, time::Duration};
 
 /// The image transcoder that "Kernel Plugins" (VM'04) measured, in E-code.
-const GRAY: &str = include_str!("../../../../../examples/plugins/gray.e");
+pub(super) const GRAY: &str = include_str!("../../../../../examples/plugins/gray.e");
 const NULL: &str = "long handle(const char *in, long n, char *out, long room) { return 0; }";
 /// Asks for a permission in each turn.
 const ASKS: &str = "long handle(const char *in, long n, char *out, long room)
@@ -178,6 +179,9 @@ fn loads<'a>(plain: &'a Trial, cached: &'a Trial, jobs: &mut Jobs<'a>) -> anyhow
     let input = ecode::Input { host: HOST_DECLARATIONS, ..ecode::Input::new("gray.e", GRAY) };
     let front = move || ecode::compile(&input).map(drop);
     jobs.push(("text to intermediate form".to_owned(), batch(front)));
+    let module = ecode::compile(&input)?.module;
+    let instructions = move || KernelCode::compile(&module, KernelOptions::default()).map(drop);
+    jobs.push(("intermediate form to BPF, not loaded".to_owned(), batch(instructions)));
     for target in Target::ALL {
         let spec = spec(target);
         let name = format!("compile and link, {target}");

@@ -1,0 +1,58 @@
+//! Where a plugin's machine code lies in the cache, if there is one.
+
+use crate::{
+    cache::{Cache, Key, Lookup, Origin},
+    sys,
+};
+use wasmtime::{Engine, Module};
+
+/// The place of one plugin's code.
+pub(crate) struct Place<'c> {
+    at: Option<(&'c Cache, Key)>,
+    engine: &'c Engine,
+    name: &'c str,
+}
+
+/// Code that lay there.
+pub(crate) struct Found {
+    pub(crate) module: Module,
+    /// There are remarks about the text that it was made of.
+    pub(crate) remarked: bool,
+}
+
+impl<'c> Place<'c> {
+    /// The place of what `engine` makes of `origin` for the plugin `name`.
+    pub(crate) fn of(
+        cache: Option<&'c Cache>,
+        engine: &'c Engine,
+        origin: &Origin<'_>,
+        name: &'c str,
+    ) -> Self {
+        Self { at: cache.map(|cache| (cache, Cache::key(engine, origin))), engine, name }
+    }
+
+    /// The code; without it, what is wrong with what lies there, if something does.
+    pub(crate) fn find(&self) -> Result<Found, Option<String>> {
+        let Some((cache, key)) = &self.at else { return Err(None) };
+        let wrong = match cache.find(key) {
+            Lookup::Found(code) => match sys::deserialize(self.engine, &code) {
+                Some(module) => return Ok(Found { module, remarked: code.remarked() }),
+                None => "does not fit this engine",
+            },
+            Lookup::Altered => "was altered",
+            Lookup::Missing => return Err(None),
+        };
+        let path = cache.path().display();
+        Err(Some(format!("the code of `{}` in {path} {wrong}; it is compiled anew", self.name)))
+    }
+
+    /// Puts `module` there; why that was not possible.
+    pub(crate) fn keep(&self, module: &Module, remarked: bool) -> Option<String> {
+        let (cache, key) = self.at.as_ref()?;
+        let kept = module.serialize().map_err(|error| format!("{error:#}")).and_then(|code| {
+            cache.keep(key, self.name, remarked, &code).map_err(|error| error.to_string())
+        });
+        let path = cache.path().display();
+        kept.err().map(|error| format!("{path} cannot be written: {error}"))
+    }
+}
