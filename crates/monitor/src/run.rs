@@ -22,12 +22,7 @@ use flask::{Class, LabelRules, Question, SecurityServer, Sid, Unreachable, perm}
 use labelling::{BadRule, PathRules};
 use landlock::{ABI, Access, AccessFs};
 use rustix::fs::{Mode as Permissions, OFlags};
-use std::{
-    ffi::OsString,
-    os::fd::OwnedFd,
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::{ffi::OsString, os::fd::OwnedFd, path::PathBuf, sync::Arc};
 
 /// Which object managers decide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -142,7 +137,9 @@ const CHANGES_IDS: u64 = 1 << 7 | 1 << 6;
 /// What the policy comes to on this machine.
 struct Prepared {
     plan: Plan,
+    first: Plan,
     exact: Rights,
+    exact_for_first: Rights,
     spec: LaunchSpec,
     traps: Traps,
     labels: LabelRules,
@@ -173,12 +170,10 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
         .try_clone_to_owned()
         .map_err(|_| system("keep /proc")(rustix::io::Errno::MFILE))?;
     let audit = Arc::new(Audit::new(Arc::clone(&server), audit));
-    let Started { listener, command, mut sandbox, .. } = started;
+    let Started { listener, mut sandbox, .. } = started;
     let init = sandbox.init_pid().as_raw_nonzero().get() as u32;
     let view = View::new(proc, init).map_err(system("look at this process"))?;
-    let subjects =
-        Processes::new(&prepared.plan.domains, command.as_raw_nonzero().get() as u32, &view)
-            .map_err(system("label the command"))?;
+    let subjects = Processes::new(&prepared.plan.domains);
     let gate = Arc::new(Gate {
         listener: crate::sys::notify::Listener::new(listener),
         view,
@@ -191,7 +186,9 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
         peers: crate::socket::Peers::default(),
         bearing: ArcSwap::from_pointee(Bearing {
             plan: prepared.plan,
+            first: prepared.first,
             exact: prepared.exact,
+            exact_for_first: prepared.exact_for_first,
             files: prepared.labels.files,
         }),
         reads_pass: prepared.traps.reads_pass(),
@@ -237,17 +234,20 @@ fn prepare(job: &Job, server: &dyn SecurityServer) -> Result<Prepared, RunError>
     let labels = server.label_rules()?;
     let rules = PathRules::new(&labels.files)?;
     let plan = Plan::new(server, &labels)?;
+    let first = plan.of_first(server, &labels)?;
     let arrangement = if job.namespaces.mount {
         Arrangement::with_mounts(&plan, &rules, job.private_tmp)
     } else {
         Arrangement::without_mounts(&plan)
     };
-    let exact = exact(job, &plan, &arrangement);
+    let (exact, exact_for_first) = exact(job, (&plan, &first), &arrangement);
     let lineage = plan.domains.len() > 1;
+    // Without decisions, the envelope is all that there is, for everybody.
+    let inside = if job.enforce == Enforce::OFF { &plan } else { &first };
     let traps = Traps {
         mode: job.mode,
         reads_exact: exact.contains(AccessFs::ReadFile | AccessFs::ReadDir),
-        lists: !plan.listed.is_empty(),
+        lists: !first.listed.is_empty(),
         looks: arrangement.looks,
         forks: all_fork(server, &plan.domains)?,
         lineage,
@@ -262,22 +262,31 @@ fn prepare(job: &Job, server: &dyn SecurityServer) -> Result<Prepared, RunError>
         inherited: job.inherited.clone(),
         namespaces: job.namespaces,
         view: launch::View { hosts: job.hosts.clone(), ..arrangement.view },
-        envelope: job.landlock.map(|abi| envelope(abi, &plan, done_by_program(job, exact))),
+        envelope: job
+            .landlock
+            .map(|abi| envelope(abi, inside, done_by_program(job, exact_for_first))),
         capabilities: capabilities(server, &plan.domains)?,
         limits: job.limits.clone(),
     };
-    Ok(Prepared { plan, exact, spec, traps, labels, rules })
+    Ok(Prepared { plan, first, exact, exact_for_first, spec, traps, labels, rules })
 }
 
-/// The rights for which the kernel refuses exactly what policy refuses.
-fn exact(job: &Job, plan: &Plan, arrangement: &Arrangement) -> Rights {
+/// The rights for which the kernel refuses exactly what policy refuses: for every domain, and for the first one as long as
+/// every process is in that.
+fn exact(job: &Job, (plan, first): (&Plan, &Plan), arrangement: &Arrangement) -> (Rights, Rights) {
     let handled = job.landlock.map_or(Rights::empty(), AccessFs::from_all);
-    let exact = plan.exact(&|place| arrangement.shields(place)) & handled;
-    if plan.domains.len() > 1 && plan.grants_in(Path::new("/proc")) {
-        // The kernel lets the whole envelope look into `/proc/PID`; policy does so by domain.
-        return exact & !(AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::ReadDir);
+    let of = |plan: &Plan| plan.exact(&|place| arrangement.shields(place)) & handled;
+    if plan.domains.len() == 1 {
+        return (of(plan), of(plan));
     }
-    exact
+    let reads = AccessFs::ReadFile | AccessFs::ReadDir;
+    let writes = AccessFs::WriteFile | AccessFs::Truncate | AccessFs::MakeReg;
+    // The kernel lets everybody in the envelope follow the links of `/proc/PID`, also to pipes and memory, which lie in no
+    // directory that a grant could speak of; policy lets only those who may trace the process.
+    let for_all = of(plan) & !(reads | writes);
+    // The envelope lies around all domains. With a right to write in it, a process of another one that dies of a signal
+    // would leave its memory, a core file, where the first domain can read it.
+    (for_all, of(first) & !writes)
 }
 
 /// The rights that the program exercises itself.

@@ -1,16 +1,21 @@
 //! Which label a process has: its parent's at the fork, another only by exec.
 
+use super::thread::{Thread, Threads};
 use crate::{
     caller,
-    caller::Caller,
     gate::{Answer, Asker, Gate, Outcome},
+    revoke::pause,
+    sys::notify::Notification,
 };
 use flask::{InitialSid, Sid};
 use rustix::io::{Errno, Result};
 use std::{
-    collections::HashMap,
+    collections::{BTreeSet, HashMap},
     fmt,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicU32, Ordering},
+    },
 };
 
 /// The labels of the processes of a run.
@@ -19,7 +24,19 @@ pub(crate) enum Processes {
     /// Policy knows one domain only: whoever comes through the gate is in it.
     One(Sid),
     /// Labels by process.
-    Many(Mutex<Known>),
+    Many(Box<Lineage>),
+}
+
+/// The labels of processes that can differ.
+#[derive(Debug)]
+pub(crate) struct Lineage {
+    /// The domain of the command.
+    first: Sid,
+    /// No process has left the first domain, nor looks into another, nor has a label of its own yet.
+    alike: AtomicBool,
+    /// A thread for whose call they could not be told apart.
+    failed: AtomicU32,
+    known: Mutex<Known>,
 }
 
 /// Who is told before a label changes.
@@ -29,6 +46,8 @@ pub(super) type Tell = Box<dyn Fn() + Send + Sync>;
 #[derive(Default)]
 pub(crate) struct Known {
     processes: HashMap<u32, Process>,
+    /// Threads that have made calls.
+    threads: Threads,
     /// How often a process has entered a domain.
     entries: u64,
     tell: Option<Tell>,
@@ -62,22 +81,61 @@ pub(crate) struct Process {
 }
 
 impl Processes {
-    pub(crate) fn new(domains: &[Sid], command: u32, view: &crate::gate::View) -> Result<Self> {
-        let [first, _, ..] = domains else {
-            return Ok(Self::One(domains.first().copied().unwrap_or(InitialSid::Init.into())));
-        };
-        let started = caller::started(view, command)?;
-        let processes = HashMap::from([(command, Process::born(*first, started))]);
-        Ok(Self::Many(Mutex::new(Known { processes, ..Known::default() })))
-    }
-
-    /// The label of the calling process.
-    pub(crate) fn sid(&self, gate: &Gate, caller: Caller<'_>) -> Result<Sid> {
-        match self {
-            Self::One(sid) => Ok(*sid),
-            Self::Many(known) => label(gate, known, caller.call.tid),
+    /// For a run whose command is in the first of `domains`, and can reach the others.
+    pub(crate) fn new(domains: &[Sid]) -> Self {
+        let first = domains.first().copied().unwrap_or(InitialSid::Init.into());
+        match domains {
+            [_, _, ..] => {
+                let (failed, known) = Default::default();
+                Self::Many(Box::new(Lineage { first, alike: AtomicBool::new(true), failed, known }))
+            }
+            _ => Self::One(first),
         }
     }
+
+    /// Whether every process is in the first domain, and stays there until [`tell_apart`].
+    pub(crate) fn are_alike(&self) -> bool {
+        match self {
+            Self::One(_) => true,
+            Self::Many(lineage) => lineage.alike.load(Ordering::Acquire),
+        }
+    }
+
+    /// The label of the process that makes a call.
+    pub(crate) fn sid(&self, gate: &Gate, call: &Notification) -> Result<Sid> {
+        match self {
+            Self::One(sid) => Ok(*sid),
+            Self::Many(lineage) if self.are_alike() => Ok(lineage.first),
+            Self::Many(lineage) => calling(gate, &lineage.known, call),
+        }
+    }
+}
+
+/// The label of the process that makes `call`.
+fn calling(gate: &Gate, known: &Mutex<Known>, call: &Notification) -> Result<Sid> {
+    let remembered = {
+        let mut known = lock(known);
+        let pid = known.threads.process(call.tid);
+        // Its process has lived on since it was noted, so the label under this number is its own.
+        pid.and_then(|pid| known.processes.get(&pid)).map(|process| process.sid)
+    };
+    let found = match remembered {
+        Some(sid) => Ok(sid),
+        None => first_call(gate, known, call.tid),
+    };
+    // Only now is it known that all this was about the caller, and not about another thread with its number.
+    if gate.listener.is_valid(call.id) { found } else { Err(Errno::SRCH) }
+}
+
+/// The label of the process of `tid`, which is noted.
+fn first_call(gate: &Gate, known: &Mutex<Known>, tid: u32) -> Result<Sid> {
+    let process = || Ok::<_, Errno>(caller::identity(&gate.view, tid)?.pid);
+    let thread = Thread::hold(tid, process).transpose()?;
+    let sid = label(gate, known, tid)?;
+    if let Some(thread) = thread {
+        lock(known).threads.note(thread);
+    }
+    Ok(sid)
 }
 
 impl Process {
@@ -145,8 +203,8 @@ fn own_label(gate: &Gate, known: &HashMap<u32, Process>, pid: u32) -> Result<Opt
 /// Notes that another process has been let at the inside of `pid`. The kernel may take its time with the call, so the
 /// label of `pid` is what it is from now on: [`enter`] refuses to change it.
 pub(crate) fn watch(gate: &Gate, pid: u32) {
-    if let Processes::Many(known) = &gate.subjects
-        && let Some(process) = lock(known).processes.get_mut(&pid)
+    if let Processes::Many(lineage) = &gate.subjects
+        && let Some(process) = lock(&lineage.known).processes.get_mut(&pid)
     {
         process.watched = true;
     }
@@ -156,24 +214,28 @@ pub(crate) fn watch(gate: &Gate, pid: u32) {
 pub(crate) fn label_of(gate: &Gate, pid: u32) -> Result<Sid> {
     match &gate.subjects {
         Processes::One(sid) => Ok(*sid),
-        Processes::Many(known) => label(gate, known, pid),
+        Processes::Many(lineage) if gate.subjects.are_alike() => Ok(lineage.first),
+        Processes::Many(lineage) => label(gate, &lineage.known, pid),
     }
 }
 
 /// For how long a process of the sandbox has had its label.
 pub(super) fn tenure(gate: &Gate, pid: u32) -> Result<Tenure> {
     let born = Tenure { started: caller::started(&gate.view, pid)?, entered: 0 };
-    let Processes::Many(known) = &gate.subjects else { return Ok(born) };
+    let Processes::Many(lineage) = &gate.subjects else { return Ok(born) };
+    if gate.subjects.are_alike() {
+        return Ok(born);
+    }
     // If it was not seen before, it is now.
-    label(gate, known, pid)?;
-    let own = lock(known).processes.get(&pid).map(|process| process.tenure);
+    label(gate, &lineage.known, pid)?;
+    let own = lock(&lineage.known).processes.get(&pid).map(|process| process.tenure);
     own.filter(|own| own.started == born.started).ok_or(Errno::SRCH)
 }
 
 /// Has `tell` called before any label changes, if nobody is told yet.
 pub(super) fn on_new_label(gate: &Gate, tell: Tell) {
-    if let Processes::Many(known) = &gate.subjects {
-        lock(known).tell.get_or_insert(tell);
+    if let Processes::Many(lineage) = &gate.subjects {
+        lock(&lineage.known).tell.get_or_insert(tell);
     }
 }
 
@@ -188,10 +250,10 @@ pub(crate) fn subject_of(asker: Asker<'_>, pid: u32) -> Result<Sid> {
 
 /// Gives every child of `pid` that has no label yet the label that `pid` has now. Grandchildren get theirs from them.
 pub(crate) fn label_children(gate: &Gate, pid: u32) -> Result<()> {
-    let Processes::Many(known) = &gate.subjects else { return Ok(()) };
+    let Processes::Many(lineage) = &gate.subjects else { return Ok(()) };
     for child in gate.view.children(pid)? {
         // A child that is gone meanwhile needs no label.
-        let _ = label(gate, known, child);
+        let _ = label(gate, &lineage.known, child);
     }
     Ok(())
 }
@@ -199,7 +261,7 @@ pub(crate) fn label_children(gate: &Gate, pid: u32) -> Result<()> {
 /// As [`label_children`], also when some of them end meanwhile: then the kernel's list of children can leave others
 /// out. Before an exit that does not matter, as a child left out may do nothing afterwards.
 pub(crate) fn label_all_children(gate: &Gate, pid: u32) -> Result<()> {
-    let Processes::Many(known) = &gate.subjects else { return Ok(()) };
+    let Processes::Many(lineage) = &gate.subjects else { return Ok(()) };
     for other in gate.view.pids()? {
         match caller::identity(&gate.view, other).map(|it| it.parent == pid) {
             Ok(false) => continue,
@@ -207,7 +269,7 @@ pub(crate) fn label_all_children(gate: &Gate, pid: u32) -> Result<()> {
             Err(error) if is_gone(error) => continue,
             Err(error) => return Err(error),
         }
-        let labelled = label(gate, known, other);
+        let labelled = label(gate, &lineage.known, other);
         if labelled.is_err() && !caller::started(&gate.view, other).is_err_and(is_gone) {
             return labelled.map(drop);
         }
@@ -222,9 +284,12 @@ fn is_gone(error: Errno) -> bool {
 
 /// Changes the label of a process that has just entered a domain. It is stopped, alone, and its children are labelled.
 pub(crate) fn enter(gate: &Gate, pid: u32, sid: Sid) -> Result<()> {
-    let Processes::Many(known) = &gate.subjects else { return Err(Errno::PERM) };
+    let Processes::Many(lineage) = &gate.subjects else { return Err(Errno::PERM) };
+    if gate.subjects.are_alike() {
+        return Err(Errno::PERM);
+    }
     let started = caller::started(&gate.view, pid)?;
-    let mut known = lock(known);
+    let mut known = lock(&lineage.known);
     let watched = |process: &Process| process.watched && process.tenure.started == started;
     if known.processes.get(&pid).is_some_and(watched) {
         return Err(Errno::PERM);
@@ -238,8 +303,47 @@ pub(crate) fn enter(gate: &Gate, pid: u32, sid: Sid) -> Result<()> {
     Ok(())
 }
 
+/// Before the first call that can make processes differ: `None` when they are told apart already. Else every thread of
+/// the sandbox is brought out of the kernel, so that none is still in a call which was let go on because they were alike,
+/// every process gets a label of its own, and the call is made anew.
+pub(super) fn tell_apart(asker: Asker<'_>) -> Option<Outcome> {
+    let Processes::Many(lineage) = &asker.gate.subjects else { return None };
+    if !asker.gate.subjects.are_alike() {
+        return None;
+    }
+    let tid = asker.caller.call.tid;
+    if lineage.failed.compare_exchange(tid, 0, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
+        return Some(Err(Errno::AGAIN));
+    }
+    let label_all = |pids: &BTreeSet<u32>| {
+        pids.iter().try_for_each(|pid| label_stopped(asker.gate, lineage, *pid))?;
+        lineage.alike.store(false, Ordering::Release);
+        Ok(())
+    };
+    if pause(asker, label_all).is_err() {
+        lineage.failed.store(tid, Ordering::Release);
+    }
+    Some(Ok(Answer::Again))
+}
+
+/// Gives a process that does not run a label of its own.
+fn label_stopped(gate: &Gate, lineage: &Lineage, pid: u32) -> Result<()> {
+    match caller::started(&gate.view, pid) {
+        Ok(started) => {
+            lock(&lineage.known).processes.insert(pid, Process::born(lineage.first, started));
+            Ok(())
+        }
+        Err(error) if is_gone(error) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
 /// A process ends: its children keep the label that they were born with.
 pub(super) fn exit(asker: Asker<'_>) -> Outcome {
+    if asker.gate.subjects.are_alike() {
+        // They get it with all others, in [`tell_apart`]; and ending grants nothing.
+        return Ok(Answer::Continue);
+    }
     let pid = asker.caller.identity()?.pid;
     label_children(asker.gate, pid)?;
     // Ending grants nothing.
