@@ -290,8 +290,11 @@ impl Open {
 
     /// Opens the very file that was decided, through the monitor's own descriptor of it.
     fn reopen(&self, asker: Asker<'_>, object: &OwnedFd, kind: FileType) -> Result<OwnedFd> {
-        let object = controlling_terminal(asker, object)?;
-        let object = object.as_ref().unwrap_or_else(|same| same);
+        let terminal = match kind {
+            FileType::CharacterDevice => controlling_terminal(asker, object)?,
+            _ => None,
+        };
+        let object = terminal.as_ref().unwrap_or(object);
         if self.flags.contains(OFlags::PATH) {
             return object.try_clone().map_err(|_| Errno::MFILE);
         }
@@ -358,23 +361,16 @@ fn has_name(asker: Asker<'_>, object: &OwnedFd) -> Result<bool> {
     Ok(path.is_absolute() && !(memory && rustix::fs::fstat(object)?.st_nlink == 0))
 }
 
-/// `/dev/tty` means the caller's controlling terminal, not the monitor's: the terminal itself in its place, or the
-/// object unchanged.
-fn controlling_terminal<'a>(
-    asker: Asker<'_>,
-    object: &'a OwnedFd,
-) -> Result<std::result::Result<OwnedFd, &'a OwnedFd>> {
-    let stat = rustix::fs::fstat(object)?;
-    let is_tty = FileType::from_raw_mode(stat.st_mode) == FileType::CharacterDevice
-        && stat.st_rdev == rustix::fs::makedev(5, 0);
-    if !is_tty {
-        return Ok(Err(object));
+/// `/dev/tty` means the caller's controlling terminal, not the monitor's: that terminal, if this device is it.
+fn controlling_terminal(asker: Asker<'_>, device: &OwnedFd) -> Result<Option<OwnedFd>> {
+    if rustix::fs::fstat(device)?.st_rdev != rustix::fs::makedev(5, 0) {
+        return Ok(None);
     }
     let path = proc_files::controlling_terminal(asker)?;
     let fd = rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
     let seen = Seen::of(asker, fd.as_fd())?;
     seen.allow(asker, perm::file::OPEN | perm::file::READ, &fd)?;
-    Ok(Ok(fd))
+    Ok(Some(fd))
 }
 
 /// Runs `make` under the caller's file mode creation mask, which this thread has to itself.

@@ -13,7 +13,7 @@ use std::{
 };
 
 /// So long are other calls that are made on the program's behalf waited for, and then the threads of the sandbox.
-const PATIENCE: Duration = Duration::from_secs(1);
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Brings every thread of the sandbox out of the kernel, tells `then` all processes, and lets them go on. The call in
 /// which `asker` waits, like others under way, is made anew or comes again: the answer to it is [`Answer::Again`](crate::gate::Answer::Again).
