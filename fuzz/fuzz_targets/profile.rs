@@ -15,7 +15,8 @@ fuzz_target!(|text: &str| {
         home: "/home/me".into(),
         tmp: "/tmp/dewar".into(),
         user: "me".into(),
-        nameservers: vec![],
+        kept: vec!["/home/me/.cache/dewar".into()],
+        ..Variables::default()
     };
     let loaded = load(&source, &variables, &mut |_| Ok(vec![[192, 0, 2, 1].into()]));
     if let Ok(compiled) = loaded {

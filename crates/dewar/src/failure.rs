@@ -2,7 +2,7 @@
 
 use crate::output::tell;
 use ecode::CompileErrors;
-use miette::Diagnostic;
+use miette::{Diagnostic, SourceCode};
 use profile::ProfileErrors;
 use security_server::PolicyErrors;
 use std::process::ExitCode;
@@ -72,13 +72,67 @@ fn with_causes(error: &anyhow::Error) -> String {
 
 /// Mistakes in a text that a person wrote: with their places and what to write instead.
 fn diagnose(errors: impl Diagnostic + Send + Sync + 'static) -> ExitCode {
-    tell!("{:?}", miette::Report::new(errors));
+    tell!("{}", shown(errors));
     ExitCode::from(USAGE)
+}
+
+/// Lines longer than this are not shown: nobody reads them, and the renderer cannot indent them.
+const LONGEST_LINE: usize = 2_000;
+
+/// A diagnosis as it is printed: with colours on a terminal, unless the text that it quotes could steer one.
+pub(crate) fn shown(diagnosis: impl Diagnostic + Send + Sync + 'static) -> String {
+    if quotes_long_line(&diagnosis, None) {
+        let help = diagnosis.help().map_or(String::new(), |help| format!("\n  help: {help}"));
+        return visible_lines(&format!("{diagnosis}{help}\n  (in a line too long to be shown)"));
+    }
+    let plain = miette::GraphicalReportHandler::new_themed(miette::GraphicalTheme::none());
+    let mut text = String::new();
+    if plain.render_report(&mut text, &diagnosis).is_err() {
+        return visible_lines(&diagnosis.to_string());
+    }
+    let safe = visible_lines(&text);
+    if safe == text { format!("{:?}", miette::Report::new(diagnosis)) } else { safe }
+}
+
+fn visible_lines(text: &str) -> String {
+    let lines: Vec<String> = text.split('\n').map(monitor::visible).collect();
+    lines.join("\n")
+}
+
+/// Whether a line that the diagnosis, or one that belongs to it, would quote is too long.
+fn quotes_long_line(diagnosis: &dyn Diagnostic, around: Option<&dyn SourceCode>) -> bool {
+    let source = diagnosis.source_code().or(around);
+    let is_long = |label: miette::LabeledSpan| {
+        let read = source.and_then(|source| source.read_span(label.inner(), 1, 1).ok());
+        read.is_some_and(|read| read.data().split(|b| *b == b'\n').any(|l| l.len() > LONGEST_LINE))
+    };
+    diagnosis.labels().into_iter().flatten().any(is_long)
+        || diagnosis
+            .related()
+            .into_iter()
+            .flatten()
+            .any(|related| quotes_long_line(related, source))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_diagnosis_quotes_cannot_steer_a_terminal() {
+        let errors = |text: String| {
+            let (name, directory) = ("\u{1b}[2J.toml".into(), "/".into());
+            let source = profile::Source::Text { name, text, directory };
+            let variables = profile::Variables::default();
+            let loaded = profile::load(&source, &variables, &mut |_| Ok(Vec::new()));
+            shown(loaded.expect_err("a mistake"))
+        };
+        let text = errors("mode = 'x' # \u{9b}2J \u{202e}".into());
+        assert!(text.contains("\\u009b2J \\u202e"), "{text}");
+        assert!(text.lines().all(|line| monitor::visible(line) == line), "{text:?}");
+        let long = errors(format!("mode = '{}'", "x".repeat(100_000)));
+        assert!(long.contains("too long to be shown"), "{}", long.len());
+    }
 
     #[test]
     fn a_cause_is_told_once() {

@@ -18,7 +18,32 @@ pub(crate) fn variables(workspace: Option<&Path>, tmp: PathBuf) -> anyhow::Resul
         tmp,
         user: std::env::var("USER").unwrap_or_default(),
         nameservers: nameservers(),
+        kept: kept(),
+        fixed: Vec::new(),
     })
+}
+
+/// Where Dewar keeps what it believes later: compiled plugins with the key that vouches for them, records of runs, the
+/// state and the sockets of daemons.
+fn kept() -> Vec<PathBuf> {
+    let plugins = plugin_host::Cache::user_path();
+    let runs = runs::state_directory().map(|state| state.join("dewar")).ok();
+    let mut paths: Vec<PathBuf> = plugins.into_iter().chain(runs).collect();
+    for place in daemon::Place::user().into_iter().chain([daemon::Place::system()]) {
+        paths.extend([place.state, place.runtime]);
+    }
+    paths.iter().map(|path| real(path)).collect()
+}
+
+/// A path without links; of what does not exist, as far as it does.
+pub(crate) fn real(path: &Path) -> PathBuf {
+    if let Ok(real) = path.canonicalize() {
+        return real;
+    }
+    match (path.parent(), path.file_name()) {
+        (Some(parent), Some(name)) if !parent.as_os_str().is_empty() => real(parent).join(name),
+        _ => std::path::absolute(path).unwrap_or_else(|_| path.to_owned()),
+    }
 }
 
 /// A directory that a person named, as its path is without links.

@@ -108,6 +108,7 @@ impl PathRules {
         // Each source compiled alone, so together they can only be too big.
         let patterns = RegexSetBuilder::new(&sources)
             .unicode(false)
+            .dot_matches_new_line(true)
             .build()
             .map_err(|source| BadRule { path: "all rules together".into(), source })?;
         let unliteral = rules.iter().filter(|rule| literal(&rule.path).is_none());
@@ -192,8 +193,10 @@ impl Scope {
 }
 
 fn anchored(rule: &FileRule) -> Result<String, BadRule> {
+    // A name may hold anything but `/`, so a dot stands for anything, as it does for libselinux (`PCRE2_DOTALL`).
     let source = format!("^(?:{})$", rule.path);
-    match regex::bytes::RegexBuilder::new(&source).unicode(false).build() {
+    match regex::bytes::RegexBuilder::new(&source).unicode(false).dot_matches_new_line(true).build()
+    {
         Ok(_) => Ok(source),
         Err(source) => Err(BadRule { path: rule.path.clone(), source }),
     }
@@ -253,6 +256,18 @@ mod tests {
         }
         assert_eq!(rules.sid(Path::new("/dev/null"), FileKind::Char), sid(108));
         assert_eq!(rules.sid(Path::new("/dev/null"), FileKind::File), sid(101));
+    }
+
+    #[test]
+    fn a_name_of_any_bytes_is_matched() {
+        use std::ffi::OsStr;
+        let rules =
+            rules(&[(r"/w/(.*/)?\.env", FileKind::Any, 102), ("/w/s[^a]x", FileKind::Any, 103)]);
+        for odd in [&b"\n"[..], b"\r", b"\xff", b"\0x", "\u{2028}".as_bytes()] {
+            let path = [b"/w/a", odd, b"b/.env"].concat();
+            assert_eq!(rules.sid(Path::new(OsStr::from_bytes(&path)), FileKind::File), sid(102));
+        }
+        assert_eq!(rules.sid(Path::new("/w/s\nx"), FileKind::File), sid(103));
     }
 
     #[test]

@@ -6,10 +6,13 @@ use crate::{
     plan::{Place, Plan, Rights},
 };
 use labelling::PathRules;
-use landlock::AccessFs;
-use rustix::fs::FileType;
+use landlock::{AccessFs, BitFlags};
+use rustix::fs::{Access, FileType};
 use std::{
     collections::{BTreeSet, HashSet},
+    fs::Metadata,
+    io::ErrorKind,
+    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
 };
 
@@ -64,12 +67,23 @@ impl Arrangement {
         Self { looks: hidden, ..Self::default() }
     }
 
-    /// Whether the kernel refuses a place whatever the envelope says: it is covered or left out, or it does not exist,
-    /// or its permissions keep the user away.
-    pub(crate) fn shields(&self, place: &Place) -> bool {
-        self.covered.contains(&place.rule)
-            || self.leaves_out(&place.tree.path)
-            || (!place.is_pattern && is_unreadable(&place.tree.path))
+    /// The rights to a place that the kernel refuses whatever the envelope says: it is covered or left out, or it does
+    /// not exist, or its permissions keep the user away.
+    pub(crate) fn shielded(&self, place: &Place) -> Rights {
+        let path = &place.tree.path;
+        if self.leaves_out(path) {
+            return Rights::all();
+        }
+        // Nothing can be read or overwritten where nothing is, but it can be made.
+        let but_making = !BitFlags::from(AccessFs::MakeReg);
+        let is_covered = self.covered.contains(&place.rule);
+        match std::fs::symlink_metadata(path) {
+            _ if place.is_pattern && is_covered => but_making,
+            _ if place.is_pattern => Rights::empty(),
+            Err(error) if error.kind() == ErrorKind::NotFound => but_making,
+            found if is_covered || is_kept_away(path, found.as_ref().ok()) => Rights::all(),
+            _ => Rights::empty(),
+        }
     }
 
     /// Whether a path lies in what the view leaves out, and in nothing that it puts back there.
@@ -185,12 +199,23 @@ fn kind_mode(kind: std::fs::FileType) -> u32 {
     table.into_iter().find(|(is, _)| *is).map_or(libc::S_IFREG, |(_, mode)| mode)
 }
 
-/// Whether a path does not exist, or the user cannot open it anyway.
-fn is_unreadable(path: &Path) -> bool {
-    let Ok(metadata) = std::fs::symlink_metadata(path) else { return true };
+/// Whether the permissions of what is at `path`, or of a directory on the way, let the user do nothing with it, and are
+/// not the user's to change. Without `found`, it could not be looked at.
+fn is_kept_away(path: &Path, found: Option<&Metadata>) -> bool {
+    let user = rustix::process::geteuid();
     // Root without its capabilities can still open what it owns; whether it will is not for this process to try.
-    !rustix::process::geteuid().is_root()
-        && !metadata.is_symlink()
-        && rustix::fs::access(path, rustix::fs::Access::READ_OK).is_err()
-        && rustix::fs::access(path, rustix::fs::Access::WRITE_OK).is_err()
+    if user.is_root() {
+        return false;
+    }
+    let is_others = |metadata: &Metadata| metadata.uid() != user.as_raw();
+    let Some(found) = found else {
+        // The nearest that can be looked at is the one that lets nobody through.
+        let above =
+            path.ancestors().skip(1).find_map(|above| std::fs::symlink_metadata(above).ok());
+        return above.is_some_and(|above| is_others(&above));
+    };
+    let may = |what| rustix::fs::access(path, what).is_ok();
+    let nothing =
+        [Access::READ_OK, Access::WRITE_OK, Access::EXEC_OK].into_iter().all(|what| !may(what));
+    !found.is_symlink() && is_others(found) && nothing
 }

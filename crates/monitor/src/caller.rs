@@ -173,6 +173,13 @@ pub(crate) fn identity(view: &View, tid: u32) -> Result<Identity> {
     parse_status(&text).ok_or(Errno::SRCH)
 }
 
+/// How many seccomp filters a thread has.
+pub(crate) fn filters(view: &View, tid: u32) -> Result<u32> {
+    let text = read_text(view, &format!("{tid}/status"))?;
+    let field = text.lines().find_map(|line| line.strip_prefix("Seccomp_filters:"));
+    field.and_then(|field| field.trim().parse().ok()).ok_or(Errno::SRCH)
+}
+
 /// When a process started, in clock ticks since boot: field 22 of proc_pid_stat(5).
 pub(crate) fn started(view: &View, pid: u32) -> Result<u64> {
     let text = read_text(view, &format!("{pid}/stat"))?;

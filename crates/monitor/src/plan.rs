@@ -6,7 +6,7 @@ use flask::{
     Unreachable, perm,
 };
 use labelling::{Tree, literal, stem_dir};
-use landlock::{Access, AccessFs, BitFlags};
+use landlock::{Access, AccessFs, BitFlags, make_bitflags};
 use std::{
     collections::HashMap,
     path::{Path, PathBuf},
@@ -50,6 +50,9 @@ pub(crate) struct Plan {
     /// Some new file gets another label than its directory.
     pub(crate) relabels: bool,
 }
+
+/// What opening for reading takes.
+pub(crate) const READS: Rights = make_bitflags!(AccessFs::{ReadFile | ReadDir});
 
 /// Rights on files, by class and permission. A right is granted when all of one row's permissions are.
 const FILE_RIGHTS: &[(AccessFs, AccessVector)] = &[
@@ -190,14 +193,12 @@ impl Plan {
     }
 
     /// The rights that the kernel enforces exactly as policy decides them, once it grants `any` below every place.
-    /// `shielded` places are refused by the kernel for another reason than the envelope.
-    pub(crate) fn exact(&self, shielded: &dyn Fn(&Place) -> bool) -> Rights {
+    /// `shielded` are the rights to a place that the kernel refuses for another reason than the envelope.
+    pub(crate) fn exact(&self, shielded: &dyn Fn(&Place) -> Rights) -> Rights {
         let mut exact = !self.unruled;
         for place in &self.places {
             exact &= place.all | !place.any;
-            if !shielded(place) {
-                exact &= !self.around(place) | place.any;
-            }
+            exact &= !self.around(place) | place.any | shielded(place);
         }
         for pattern in &self.patterns {
             let around =
@@ -205,9 +206,7 @@ impl Plan {
             exact &= pattern.all | !pattern.any;
             // More than around it, the envelope could only grant to everything there.
             exact &= !pattern.any | around;
-            if !shielded(pattern) {
-                exact &= !around | pattern.any;
-            }
+            exact &= !around | pattern.any | shielded(pattern);
         }
         if self.relabels {
             exact &= !BitFlags::from(AccessFs::MakeReg);
@@ -323,6 +322,10 @@ fn place(
         if any.contains(AccessFs::Execute) {
             place.any |= any & (AccessFs::Execute | AccessFs::ReadFile);
         }
+    }
+    if !actors.others.is_empty() && place.tree.path.starts_with("/proc") {
+        // What is opened there shows its process also when that is in another domain: the monitor has to know of it.
+        place.any &= !READS;
     }
     if Path::new("/dev").starts_with(&place.tree.path) {
         // Devices with the file systems below all labels, which policy grants to nobody.

@@ -38,15 +38,24 @@ pub(crate) struct Name<'a> {
 
 /// The object that `name` names right now, as the kernel finds it.
 pub(crate) fn look(caller: Caller<'_>, name: Name<'_>) -> Result<OwnedFd> {
+    look_by(caller, name, ResolveFlags::NO_MAGICLINKS)
+}
+
+/// Whether a name that leads nowhere may lead somewhere in a file system of processes, for the process that it is
+/// `self` for.
+pub(crate) fn may_end_in_proc(caller: Caller<'_>, name: Name<'_>) -> Result<bool> {
+    let within = ResolveFlags::NO_MAGICLINKS | ResolveFlags::NO_XDEV;
+    if look_by(caller, name, within).err() != Some(Errno::NOENT) {
+        // It leads from one mount to another.
+        return Ok(true);
+    }
+    Ok(!name.path.is_absolute() && caller.view.is_proc(caller.base(name.dirfd)?.as_fd())?)
+}
+
+fn look_by(caller: Caller<'_>, name: Name<'_>, how: ResolveFlags) -> Result<OwnedFd> {
     let nofollow = if name.follow { OFlags::empty() } else { OFlags::NOFOLLOW };
     let open = |base: BorrowedFd<'_>| {
-        rustix::fs::openat2(
-            base,
-            name.path,
-            HANDLE | nofollow,
-            Mode::empty(),
-            ResolveFlags::NO_MAGICLINKS,
-        )
+        rustix::fs::openat2(base, name.path, HANDLE | nofollow, Mode::empty(), how)
     };
     if name.path.is_absolute() {
         open(rustix::fs::CWD)

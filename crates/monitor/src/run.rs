@@ -11,7 +11,7 @@ use crate::{
     launch::{self, Envelope, Filter, Inherited, LaunchSpec, Limits, Namespaces, Outcome, Started},
     manager::Manager,
     passage::Passage,
-    plan::{Plan, Rights},
+    plan::{Plan, READS, Rights},
     process::Processes,
     revoke::Control,
     socket::Endpoints,
@@ -22,7 +22,12 @@ use flask::{Class, LabelRules, Question, SecurityServer, Sid, Unreachable, perm}
 use labelling::{BadRule, PathRules};
 use landlock::{ABI, Access, AccessFs};
 use rustix::fs::{Mode as Permissions, OFlags};
-use std::{ffi::OsString, os::fd::OwnedFd, path::PathBuf, sync::Arc};
+use std::{
+    ffi::OsString,
+    os::fd::OwnedFd,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 /// Which object managers decide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -170,10 +175,12 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
         .try_clone_to_owned()
         .map_err(|_| system("keep /proc")(rustix::io::Errno::MFILE))?;
     let audit = Arc::new(Audit::new(Arc::clone(&server), audit));
-    let Started { listener, mut sandbox, .. } = started;
+    let Started { listener, command, mut sandbox, .. } = started;
     let init = sandbox.init_pid().as_raw_nonzero().get() as u32;
     let view = View::new(proc, init).map_err(system("look at this process"))?;
-    let subjects = Processes::new(&prepared.plan.domains);
+    let subjects =
+        Processes::new(&prepared.plan.domains, command.as_raw_nonzero().get() as u32, &view)
+            .map_err(system("label the command"))?;
     let gate = Arc::new(Gate {
         listener: crate::sys::notify::Listener::new(listener),
         view,
@@ -253,7 +260,8 @@ fn prepare(job: &Job, server: &dyn SecurityServer) -> Result<Prepared, RunError>
         lineage,
         datagrams: some_create(server, &plan.domains, &DATAGRAMS)?,
         listens: some_create(server, &plan.domains, &LISTENERS)?,
-        private_ipc: job.namespaces.ipc,
+        // Nobody labels what is in it, so domains would meet there.
+        private_ipc: job.namespaces.ipc && !lineage,
     };
     let spec = LaunchSpec {
         command: job.command.clone(),
@@ -261,12 +269,17 @@ fn prepare(job: &Job, server: &dyn SecurityServer) -> Result<Prepared, RunError>
         cwd: job.cwd.clone(),
         inherited: job.inherited.clone(),
         namespaces: job.namespaces,
-        view: launch::View { hosts: job.hosts.clone(), ..arrangement.view },
+        view: launch::View {
+            private_bytes: job.limits.memory_bytes.filter(|_| arrangement.view.private_tmp),
+            hosts: job.hosts.clone(),
+            ..arrangement.view
+        },
         envelope: job
             .landlock
             .map(|abi| envelope(abi, inside, done_by_program(job, exact_for_first))),
         capabilities: capabilities(server, &plan.domains)?,
-        limits: job.limits.clone(),
+        // The kernel writes a core with the rights of all domains, for its owner to read.
+        limits: Limits { core_bytes: lineage.then_some(0), ..job.limits.clone() },
     };
     Ok(Prepared { plan, first, exact, exact_for_first, spec, traps, labels, rules })
 }
@@ -275,18 +288,21 @@ fn prepare(job: &Job, server: &dyn SecurityServer) -> Result<Prepared, RunError>
 /// every process is in that.
 fn exact(job: &Job, (plan, first): (&Plan, &Plan), arrangement: &Arrangement) -> (Rights, Rights) {
     let handled = job.landlock.map_or(Rights::empty(), AccessFs::from_all);
-    let of = |plan: &Plan| plan.exact(&|place| arrangement.shields(place)) & handled;
+    let of = |plan: &Plan| plan.exact(&|place| arrangement.shielded(place)) & handled;
     if plan.domains.len() == 1 {
         return (of(plan), of(plan));
     }
-    let reads = AccessFs::ReadFile | AccessFs::ReadDir;
     let writes = AccessFs::WriteFile | AccessFs::Truncate | AccessFs::MakeReg;
     // The kernel lets everybody in the envelope follow the links of `/proc/PID`, also to pipes and memory, which lie in no
     // directory that a grant could speak of; policy lets only those who may trace the process.
-    let for_all = of(plan) & !(reads | writes);
+    let for_all = of(plan) & !(READS | writes);
     // The envelope lies around all domains. With a right to write in it, a process of another one that dies of a signal
     // would leave its memory, a core file, where the first domain can read it.
-    (for_all, of(first) & !writes)
+    let for_first = of(first) & !writes;
+    let around_proc =
+        first.innermost(Path::new("/proc")).map_or(Rights::empty(), |place| place.any);
+    let shows_proc = around_proc.intersects(READS);
+    (for_all, if shows_proc { for_first & !READS } else { for_first })
 }
 
 /// The rights that the program exercises itself.
@@ -348,12 +364,13 @@ fn all_fork(server: &dyn SecurityServer, domains: &[Sid]) -> Result<bool, Unreac
     Ok(true)
 }
 
-/// The capabilities that some domain keeps. Bit n of class `capability` is capability n.
+/// The capabilities that every domain keeps: no exec takes one from a process. Bit n of class `capability` is
+/// capability n.
 fn capabilities(server: &dyn SecurityServer, domains: &[Sid]) -> Result<u64, Unreachable> {
-    let mut all = 0;
+    let mut kept = u64::MAX;
     for &ssid in domains {
         let question = Question { ssid, tsid: ssid, tclass: Class::Capability };
-        all |= u64::from(server.compute_av(question)?.allowed.0);
+        kept &= u64::from(server.compute_av(question)?.allowed.0);
     }
-    Ok(all)
+    Ok(kept)
 }

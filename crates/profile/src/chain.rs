@@ -18,6 +18,8 @@ struct Text {
     text: String,
     /// Where relative paths in it start.
     directory: PathBuf,
+    /// Where it lies, if it is a file.
+    path: Option<PathBuf>,
 }
 
 /// The documents of `source` and of what it extends, the most basic first. What is wrong goes to `reporter`.
@@ -34,7 +36,7 @@ pub(crate) fn read(source: &Source, reporter: &mut Reporter) -> Vec<Document> {
             break;
         }
         identities.push(text.identity);
-        let file = reporter.sources.add(text.name, &text.text);
+        let file = reporter.sources.add(text.name, &text.text, text.path);
         let document = document::parse(&text.text, file, reporter);
         next = document.extends.as_ref().map(|extends| extended(extends, &text.directory));
         documents.push(document);
@@ -56,6 +58,7 @@ fn open(source: &Source, place: Option<Place>, reporter: &mut Reporter) -> Optio
             identity: format!("text {name}"),
             text: text.clone(),
             directory: directory.clone(),
+            path: None,
         }),
     };
     opened.map_err(|problem| reporter.report(problem, place)).ok()
@@ -66,7 +69,7 @@ fn open_shipped(name: &str) -> Result<Text, Problem> {
     let (name, text) = found.ok_or_else(|| Problem::UnknownProfile { name: name.to_owned() })?;
     let title = format!("profile {name}");
     let text = (*text).to_owned();
-    Ok(Text { name: title.clone(), identity: title, text, directory: PathBuf::new() })
+    Ok(Text { name: title.clone(), identity: title, text, directory: PathBuf::new(), path: None })
 }
 
 fn open_file(path: &Path) -> Result<Text, Problem> {
@@ -82,7 +85,8 @@ fn open_file(path: &Path) -> Result<Text, Problem> {
     let text = String::from_utf8(bytes).map_err(|_| failed("it is not UTF-8".to_owned()))?;
     let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let directory = path.parent().unwrap_or(Path::new("")).to_owned();
-    Ok(Text { name: shown.clone(), identity: format!("file {}", real.display()), text, directory })
+    let identity = format!("file {}", real.display());
+    Ok(Text { name: shown, identity, text, directory, path: Some(real) })
 }
 
 /// What the system said, with the shipped profile that may have been meant.

@@ -10,6 +10,7 @@ use crate::variables::Variables;
 use crate::{hosts, merge, policy};
 use std::io;
 use std::net::IpAddr;
+use std::path::Path;
 
 /// A profile with everything that it extends.
 #[derive(Clone, Debug)]
@@ -41,7 +42,7 @@ impl Documents {
         let mut reporter = Reporter::default();
         let mut documents = Vec::with_capacity(texts.len());
         for (name, text) in texts {
-            let file = reporter.sources.add(name.clone(), text);
+            let file = reporter.sources.add(name.clone(), text, None);
             documents.push(document::parse(text, file, &mut reporter));
         }
         documents.reverse();
@@ -68,6 +69,11 @@ impl Documents {
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// The files that it was read from, without links.
+    pub fn files(&self) -> impl Iterator<Item = &Path> {
+        self.sources.paths()
     }
 
     /// Name and text of each file: the profile itself, then what it extends.

@@ -111,6 +111,16 @@ pub enum Problem {
         /// The domain that executes it.
         from: String,
     },
+    /// A domain that should keep other capabilities than the base domain.
+    #[error(
+        "`{domain}` and the base domain keep different capabilities: only one of them has `{capability}`"
+    )]
+    UnequalCapabilities {
+        /// The domain.
+        domain: String,
+        /// A capability that only one of them names.
+        capability: String,
+    },
 }
 
 impl Problem {
@@ -132,6 +142,10 @@ impl Problem {
             Self::AmbiguousDomain { .. } => {
                 Some("narrow one of the two with `from = [\"DOMAIN\"]`".to_owned())
             }
+            Self::UnequalCapabilities { .. } => Some(
+                "a process keeps its capabilities through every exec: name the same ones at the top level and in every domain"
+                    .to_owned(),
+            ),
         }
     }
 }

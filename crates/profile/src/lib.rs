@@ -25,6 +25,7 @@
 //!     tmp: "/tmp/run".into(),
 //!     user: "me".into(),
 //!     nameservers: vec![],
+//!     ..Variables::default()
 //! };
 //! let compiled = load(&source, &variables, &mut |_| Ok(vec![])).unwrap();
 //! let line = compiled.cil.lines().position(|l| l.contains("main_t workspace_t (file (write"));
@@ -40,6 +41,7 @@ mod document;
 mod documents;
 mod environment;
 mod error;
+mod guarded;
 mod hosts;
 mod limits;
 mod merge;

@@ -5,6 +5,7 @@ use crate::Mode;
 use crate::document::{Document, DomainLists, FileLists, NetworkLists};
 use crate::environment::Environment;
 use crate::error::{Problem, Reporter, closest};
+use crate::guarded;
 use crate::limits::Limits;
 use crate::network::{self, Target};
 use crate::pattern::{self, Pattern};
@@ -41,7 +42,7 @@ pub(crate) struct Domain {
     from: Option<Vec<Placed<String>>>,
     inherit: bool,
     pub(crate) capabilities: Vec<Placed<String>>,
-    own: Vec<Entry>,
+    pub(crate) own: Vec<Entry>,
     /// The rights to files, those of the base domain included.
     pub(crate) entries: Entries,
     pub(crate) network: Vec<NetworkRule>,
@@ -106,6 +107,7 @@ pub(crate) fn merge(
     profile.description =
         documents.last().and_then(|d| d.description.as_ref()).map(|d| d.value.clone());
     merger.check_domains(&profile);
+    guarded::guard(&mut profile.domains, variables, reporter);
     finish_domains(&mut profile.domains);
     profile
 }
@@ -241,6 +243,22 @@ impl Merger<'_> {
                     self.reporter.report(problem, Some(from.place));
                 }
             }
+            self.check_capabilities(&profile.domains[0], domain);
+        }
+    }
+
+    /// No exec takes a capability from a process, and none gives it one.
+    fn check_capabilities(&mut self, main: &Domain, domain: &Domain) {
+        let lacks = |of: &Domain, name: &str| !of.capabilities.iter().any(|c| c.value == name);
+        let mut differs = |capability: &Placed<String>, place| {
+            let (domain, capability) = (domain.name.clone(), capability.value.clone());
+            self.reporter.report(Problem::UnequalCapabilities { domain, capability }, place);
+        };
+        for extra in domain.capabilities.iter().filter(|c| lacks(main, &c.value)) {
+            differs(extra, Some(extra.place));
+        }
+        for missing in main.capabilities.iter().filter(|c| lacks(domain, &c.value)) {
+            differs(missing, domain.place);
         }
     }
 }

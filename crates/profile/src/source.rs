@@ -83,6 +83,8 @@ pub(crate) struct Placed<T> {
 pub(crate) struct SourceFile {
     pub(crate) name: String,
     pub(crate) text: Arc<str>,
+    /// Where it was read, without links.
+    path: Option<PathBuf>,
     /// It is no file but an amendment, and the name says so.
     amendment: bool,
 }
@@ -115,16 +117,21 @@ impl fmt::Display for Origin {
 }
 
 impl Sources {
-    /// Adds a file and returns its index.
-    pub(crate) fn add(&mut self, name: String, text: &str) -> usize {
-        self.0.push(SourceFile { name, text: text.into(), amendment: false });
+    /// Adds a file, read at `path`, and returns its index.
+    pub(crate) fn add(&mut self, name: String, text: &str, path: Option<PathBuf>) -> usize {
+        self.0.push(SourceFile { name, text: text.into(), path, amendment: false });
         self.0.len() - 1
+    }
+
+    /// Where they were read.
+    pub(crate) fn paths(&self) -> impl Iterator<Item = &Path> {
+        self.0.iter().filter_map(|file| file.path.as_deref())
     }
 
     /// Adds an amendment and returns the place of all its text.
     pub(crate) fn add_amendment(&mut self, name: String, text: &str) -> Place {
         let place = Place { file: self.0.len(), start: 0, end: text.len() };
-        self.0.push(SourceFile { name, text: text.into(), amendment: true });
+        self.0.push(SourceFile { name, text: text.into(), path: None, amendment: true });
         place
     }
 

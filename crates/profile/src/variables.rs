@@ -9,7 +9,7 @@ use std::path::PathBuf;
 ///
 /// Paths are absolute and real (without symbolic links, `.` and `..`): policy speaks about objects, and a link
 /// is followed before the object is looked at.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Variables {
     /// `${workspace}`: the directory that the run is about.
     pub workspace: PathBuf,
@@ -21,6 +21,10 @@ pub struct Variables {
     pub user: String,
     /// `${nameserver}`: the hosts that answer name queries (network rules only).
     pub nameservers: Vec<IpAddr>,
+    /// What Dewar keeps for itself, and denies to every run whatever its profile grants.
+    pub kept: Vec<PathBuf>,
+    /// What no run may change whatever its profile grants, beside the files that the profile is read from.
+    pub fixed: Vec<PathBuf>,
 }
 
 /// Names of all variables.

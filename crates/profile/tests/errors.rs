@@ -58,6 +58,12 @@ fn each_mistake_is_named_with_its_place_and_with_what_to_write() {
         ("[limits]\ntime = '10'", "`10` is not a time", "`10m`"),
         ("[limits]\ncpu = 200", "`200` is not a share", "`200%`"),
         ("capabilities = ['CAP_CHOWN']", "`CAP_CHOWN` is not a capability", "`chown`"),
+        (
+            "[domains.g]\nexec = ['/g']\ncapabilities = ['chown']",
+            "`g` and the base domain keep different capabilities: only one of them has `chown`",
+            "name the same ones at the top level",
+        ),
+        ("capabilities = ['chown']\n[domains.g]\nexec = ['/g']", "has `chown`", "in every domain"),
         ("[domains.Git]\nexec = ['/g']", "`Git` is not a name for a domain", "lower-case"),
         ("[domains.main]\nexec = ['/g']", "not a name for a further domain", "`[files]`"),
         ("[domains.git]", "`git` is not a domain that a program enters", "domains.git.exec"),

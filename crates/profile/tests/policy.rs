@@ -218,3 +218,30 @@ fn scalars_of_the_extending_profile_replace_those_of_the_extended() {
     assert_eq!(compiled.limits.files, Some(64));
     assert!(has(&compiled, "(allow main_t self (capability (chown)))"));
 }
+
+#[test]
+fn no_profile_grants_dewar_s_own_files_or_what_the_run_depends_on() {
+    let text = "[files]\nwrite = ['${home}']\n[domains.g]\nexec = ['/g']\ninherit = false\nfiles.read = ['${home}/**/x']\n";
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("own.toml");
+    std::fs::write(
+        &file,
+        format!("{text}[domains.h]\nexec = ['/h']\nfiles.write = ['{}']\n", dir.path().display()),
+    )
+    .unwrap();
+    let compiled = common::compile_source(&profile::Source::File(file.clone())).unwrap();
+    let rights = |path: &std::path::Path| {
+        let found = compiled.paths.iter().find(|rule| rule.path.as_deref() == Some(path));
+        let rights =
+            found.map(|rule| rule.rights.iter().map(|it| (it.read, it.write)).collect::<Vec<_>>());
+        rights.unwrap_or_default()
+    };
+    let nothing = [(false, false); 3];
+    assert_eq!(rights("/home/me/.cache/dewar".as_ref()), nothing);
+    // The path is no pattern.
+    assert_eq!(rights("/home/me/{a}*/dewar".as_ref()), nothing);
+    let main_only = |granted| [granted, (false, false), granted];
+    assert_eq!(rights("/home/me/work/audit".as_ref()), main_only((true, false)));
+    assert_eq!(rights(&file.canonicalize().unwrap())[2], (true, false));
+    assert_eq!(rights("/home/me".as_ref()), main_only((true, true)));
+}

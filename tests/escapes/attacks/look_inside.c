@@ -28,6 +28,10 @@ static void look(pid_t pid) {
     must_fail("process_vm_readv", process_vm_readv(pid, &here, 1, &there, 1, 0));
     int pidfd = syscall(SYS_pidfd_open, pid, 0);
     must_fail("pidfd_getfd", syscall(SYS_pidfd_getfd, pidfd, 1, 0));
+    must_fail("pidfd_send_signal", syscall(SYS_pidfd_send_signal, pidfd, SIGUSR1, NULL, 0));
+    size_t length;
+    void *list;
+    must_fail("get_robust_list", syscall(SYS_get_robust_list, pid, &list, &length));
     must_fail("prlimit", prlimit(pid, RLIMIT_NOFILE, &(struct rlimit){0, 0}, NULL));
 }
 

@@ -1,5 +1,6 @@
 /* Kills, stops, traces and reads its ancestors and the first process of its sandbox. Argument: a PID outside. */
 #include "attack.h"
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/prctl.h>
 
@@ -45,6 +46,10 @@ int main(int argc, char **argv) {
     kill(1, SIGKILL);
     kill(1, SIGSTOP);
     must_fail("kill", kill(outside, SIGKILL));
+    struct { int type; pid_t pid; } owner = {1, outside};
+    must_fail("F_SETOWN", fcntl(0, F_SETOWN, outside));
+    must_fail("F_SETOWN_EX", fcntl(0, 15, &owner));
+    must_fail("FIOSETOWN", ioctl(0, 0x8901, &outside));
     if (parent > 1) kill(parent, SIGKILL);
     if (parent > 1) kill(parent, SIGSTOP);
     kill(0, SIGUSR1);

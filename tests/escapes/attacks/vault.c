@@ -10,7 +10,7 @@ int main(int argc, char **argv) {
         usleep(600000);
         return 0;
     }
-    if (write(1, "!", 1) != 1) return 3;
+    if (write(1, "!", 1) != 1) return 7;
     usleep(600000);
     return 0;
 }

@@ -8,8 +8,11 @@ pub(crate) const CASES: &[Case] = cases![
     children_of_a_process_that_changes_its_domain,
     attaching_to_what_enters_a_domain,
     following_links_into_a_domain_while_it_is_entered,
+    opening_files_of_what_will_enter_a_domain,
     swapping_paths_in_every_domain,
     keeping_a_label_over_an_exec_by_a_thread,
+    opening_files_of_what_enters_a_domain,
+    taking_filters_and_personalities_into_a_domain,
 ];
 
 /// The same files for both, but for one that only the vault may write.
@@ -55,6 +58,13 @@ fn following_links_into_a_domain_while_it_is_entered(stage: &Stage) {
     stage.holds(&same, "follow_links", &[]);
 }
 
+fn opening_files_of_what_will_enter_a_domain(stage: &Stage) {
+    stage.program("work/vault", "vault");
+    stage.file("work/granted", "granted");
+    let same = stage.profile("[domains.vault]\nexec = [\"${workspace}/vault\"]");
+    stage.holds(&same, "open_before", &[]);
+}
+
 /// In the first domain, which reads by itself as long as there is no other; and in one that the monitor reads for.
 fn swapping_paths_in_every_domain(stage: &Stage) {
     let secret = stage.home().join(".ssh/id_ed25519");
@@ -74,4 +84,12 @@ fn keeping_a_label_over_an_exec_by_a_thread(stage: &Stage) {
     let narrow = "[domains.narrow]\nexec = [\"${workspace}/narrow\"]\n\
                   files.deny = [\"${workspace}/secret\"]";
     stage.holds(&stage.profile(narrow), "thread_enters", &[]);
+}
+
+fn opening_files_of_what_enters_a_domain(stage: &Stage) {
+    stage.holds(&vault(stage), "exec_window", &[]);
+}
+
+fn taking_filters_and_personalities_into_a_domain(stage: &Stage) {
+    stage.holds(&vault(stage), "take_along", &[]);
 }

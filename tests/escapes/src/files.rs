@@ -5,10 +5,16 @@ use crate::{
     dewar::Call,
     stage::{SECRET, Stage, held},
 };
+use std::{
+    fs::Permissions,
+    os::unix::fs::{PermissionsExt as _, chown},
+};
 
 pub(crate) const CASES: &[Case] = cases![
     naming_a_secret_in_every_way,
     swapping_paths_and_links_while_they_are_decided,
+    planting_names_that_do_not_exist_yet,
+    naming_what_lies_in_a_directory_that_cannot_be_listed,
     renaming_around_a_protected_directory,
     renaming_the_parent_of_a_hidden_file,
     hiding_inside_what_the_view_puts_back,
@@ -39,6 +45,39 @@ fn swapping_paths_and_links_while_they_are_decided(stage: &Stage) {
     let text = |path: &std::path::Path| path.to_str().expect("UTF-8").to_owned();
     stage.holds("workspace", "swap", &[&text(&secret), &text(&outside)]);
     assert_eq!(std::fs::read_to_string(outside).expect("the file"), "outside");
+}
+
+fn planting_names_that_do_not_exist_yet(stage: &Stage) {
+    let rules = "readonly = [\"${workspace}/.envrc\"]\ndeny = [\"${workspace}/gone\", \"${workspace}/**/*.pth\"]";
+    let profile = stage.profile(&format!("[files]\n{rules}"));
+    // There is one of the names that the pattern stands for.
+    stage.file("work/old.pth", "old");
+    stage.holds(&profile, "plant", &[".envrc", "gone", "new.pth"]);
+    for name in [".envrc", "gone", "new.pth"] {
+        assert!(!stage.work().join(name).exists(), "{name} was made");
+    }
+}
+
+fn naming_what_lies_in_a_directory_that_cannot_be_listed(stage: &Stage) {
+    let profile = stage.profile(
+        "[files]\nread = [\"${home}/open\"]\nwrite = [\"${home}/mine\"]\n\
+         deny = [\"${home}/open/closed\"]\nreadonly = [\"${home}/mine/closed\"]",
+    );
+    let secret = stage.file("open/closed/secret", SECRET);
+    let kept = stage.file("mine/closed/kept", "kept");
+    for path in [&secret, &kept] {
+        let directory = path.parent().expect("a directory");
+        let mode = |path, mode| std::fs::set_permissions(path, Permissions::from_mode(mode));
+        mode(directory, 0o711).expect("a mode");
+        mode(path, 0o666).expect("a mode");
+        if rustix::process::geteuid().is_root() {
+            chown(directory, Some(0), Some(0)).expect("root's own");
+        }
+    }
+    let [secret, kept] = [&secret, &kept].map(|path| path.to_str().expect("UTF-8"));
+    stage.holds(&profile, "read_plainly", &[secret]);
+    stage.holds(&profile, "swap", &[secret, kept]);
+    assert_eq!(std::fs::read_to_string(kept).expect("the file"), "kept");
 }
 
 fn renaming_around_a_protected_directory(stage: &Stage) {

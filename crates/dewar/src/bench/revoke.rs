@@ -208,8 +208,7 @@ fn compile(directory: &Path, lines: &str) -> anyhow::Result<Compiled> {
         workspace: directory.to_owned(),
         home: "/nonexistent".into(),
         tmp: "/tmp".into(),
-        user: String::new(),
-        nameservers: Vec::new(),
+        ..Variables::default()
     };
     Ok(profile::load(&source, &variables, &mut |_| Ok(Vec::new()))?)
 }

@@ -1,6 +1,9 @@
 //! The host that the commands load plugins into, and its policy.
 
-use crate::{failure::Usage, output::tell};
+use crate::{
+    failure::{Usage, shown},
+    output::tell,
+};
 use clap::Args;
 use flask::SecurityServer;
 use monitor::visible;
@@ -95,11 +98,11 @@ impl Host {
             Err(error @ LoadError::Engine(_)) => return Err(error.into()),
             Err(error) => {
                 self.show_denials();
-                return Err(Usage(error.to_string()).into());
+                return Err(Usage(visible(&error.to_string())).into());
             }
         };
         for remark in &loaded.remarks {
-            tell!("{:?}", miette::Report::new(remark.clone()));
+            tell!("{}", shown(remark.clone()));
         }
         if let Some(warning) = &loaded.cache_warning {
             tell!("dewar: {warning}");

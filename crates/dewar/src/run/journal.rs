@@ -7,8 +7,9 @@ use monitor::{Record, Report, Stats};
 use serde::{Deserialize, Serialize};
 use std::{
     ffi::OsString,
-    fs::File,
+    fs::{DirBuilder, File, Permissions},
     io::{Read, Seek, Write},
+    os::unix::fs::{DirBuilderExt as _, PermissionsExt as _},
     path::PathBuf,
     time::{SystemTime, UNIX_EPOCH},
 };
@@ -143,7 +144,10 @@ impl Journal {
     /// Makes room for one more record, and begins it.
     pub(super) fn open() -> anyhow::Result<Self> {
         let directory = directory()?;
-        std::fs::create_dir_all(&directory)
+        let make = DirBuilder::new().recursive(true).mode(0o700).create(&directory);
+        // Others need not know what is run, or what it was denied.
+        let close = || std::fs::set_permissions(&directory, Permissions::from_mode(0o700));
+        make.and_then(|()| close())
             .with_context(|| format!("cannot create `{}`", directory.display()))?;
         let runs = runs()?;
         for old in runs.iter().take((runs.len() + 1).saturating_sub(MOST_RUNS)) {

@@ -38,11 +38,15 @@ pub(super) fn profile(request: &RunRequest, probe: &Probe) -> anyhow::Result<Pro
     let has_view = probe.mounts(&request.without);
     let tmp = if has_view { None } else { Some(Scratch::make()?) };
     let place = tmp.as_ref().map_or("/tmp".into(), |tmp| tmp.path().to_owned());
-    let variables = surroundings::variables(Some(&request.workspace), place)?;
+    let mut variables = surroundings::variables(Some(&request.workspace), place)?;
+    let trail = request.audit.iter().filter(|file| file.as_path() != Path::new("-"));
+    variables.fixed.extend(request.cil.iter().chain(trail).map(|file| surroundings::real(file)));
     warn_of_wide_workspace(&variables);
     let source = Source::from_argument(&request.profile);
     let (compiled, documents) =
         profile::load_with_documents(&source, &variables, &mut surroundings::resolve)?;
+    // Another profile may take its place.
+    variables.fixed.extend(documents.files().map(Path::to_owned));
     Ok(Profile { compiled: Arc::new(compiled), documents, variables, tmp })
 }
 

@@ -3,11 +3,15 @@
 use super::object::{Seen, missing_name};
 use crate::{
     gate::{Answer, Asker, Outcome},
+    process::proc_files,
     resolve::{Found, Name, look, walk},
 };
 use flask::{AccessVector, Class, perm};
-use rustix::io::Errno;
-use std::os::fd::AsFd;
+use rustix::{
+    fs::inotify::{WatchFlags, add_watch},
+    io::Errno,
+};
+use std::os::fd::{AsFd, AsRawFd as _};
 use syscalls::Sysno;
 
 /// Where the path stands in the arguments, whether a link at its end is followed, and what is asked for.
@@ -59,6 +63,32 @@ pub(super) fn decide(asker: Asker<'_>) -> Outcome {
     Ok(Answer::Continue)
 }
 
+/// Watches the very object that was decided: no envelope knows watches, and a path swapped meanwhile would tell the names
+/// of everything in a directory that nothing grants.
+pub(super) fn watch(asker: Asker<'_>) -> Outcome {
+    let mask = WatchFlags::from_bits_retain(asker.caller.call.args[2] as u32);
+    let path = asker.caller.path(1)?;
+    let follow = !mask.contains(WatchFlags::DONT_FOLLOW);
+    let object = walk(asker.caller, Name { dirfd: libc::AT_FDCWD, path: &path, follow });
+    let object = object.and_then(|found| {
+        proc_files::allow(asker, &found)?;
+        found.existing()
+    });
+    let requested = perm::file::GETATTR | perm::file::WATCH;
+    let object = match object {
+        Err(Errno::NOENT) => {
+            missing_name(asker, libc::AT_FDCWD, &path, requested);
+            return Err(Errno::NOENT);
+        }
+        object => object?,
+    };
+    Seen::of(asker, object.as_fd())?.allow(asker, requested, &object)?;
+    let inotify = asker.duplicate(asker.caller.int(0))?;
+    let name = object.as_raw_fd().to_string();
+    let watch = add_watch(&inotify, name, mask.difference(WatchFlags::DONT_FOLLOW))?;
+    Ok(Answer::Return(watch.into()))
+}
+
 fn arguments(asker: Asker<'_>) -> Look {
     use Sysno::*;
     let flag = |n: usize, flag: libc::c_int| asker.caller.int(n) & flag != 0;
@@ -75,15 +105,6 @@ fn arguments(asker: Asker<'_>) -> Look {
         faccessat => at(1, true),
         readlinkat => at(1, false),
         name_to_handle_at => at(1, flag(4, libc::AT_SYMLINK_FOLLOW)),
-        inotify_add_watch => {
-            let dirfd = libc::AT_FDCWD;
-            Look {
-                dirfd,
-                path: 1,
-                follow: true,
-                requested: perm::file::GETATTR | perm::file::WATCH,
-            }
-        }
         _ => at(0, true),
     }
 }

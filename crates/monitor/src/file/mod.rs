@@ -31,7 +31,8 @@ pub(crate) fn decide(asker: Asker<'_>) -> Option<Outcome> {
         }
         stat | lstat | newfstatat | statx | access | faccessat | faccessat2 | readlink
         | readlinkat | statfs | getxattr | lgetxattr | getxattrat | listxattr | llistxattr
-        | listxattrat | file_getattr | inotify_add_watch | name_to_handle_at => look::decide(asker),
+        | listxattrat | file_getattr | name_to_handle_at => look::decide(asker),
+        inotify_add_watch => look::watch(asker),
         chdir => {
             asker.gate.paths.forget_directories();
             look::decide(asker)

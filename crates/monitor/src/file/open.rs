@@ -11,8 +11,8 @@ use crate::{
     gate::{Answer, Asker, Outcome},
     label::Status,
     plan::Rights,
-    process::proc_files,
-    resolve::{Found, Name, look, walk},
+    process::{Processes, proc_files},
+    resolve::{Found, Name, look, may_end_in_proc, walk},
 };
 use flask::{AccessVector, Class, Question, perm};
 use landlock::AccessFs;
@@ -106,7 +106,10 @@ impl Open {
             rights |= AccessFs::ReadFile | AccessFs::ReadDir;
         }
         if self.writes() || self.creates() || self.is_temporary() {
-            rights |= AccessFs::WriteFile | AccessFs::Truncate | AccessFs::MakeReg;
+            rights |= AccessFs::WriteFile | AccessFs::Truncate;
+        }
+        if self.creates() || self.is_temporary() {
+            rights |= AccessFs::MakeReg;
         }
         rights
     }
@@ -121,9 +124,8 @@ impl Open {
             requested |= perm::file::READ;
         }
         if self.writes() && class != Class::Dir {
-            let appends =
-                self.flags.contains(OFlags::APPEND) && !self.flags.contains(OFlags::TRUNC);
-            requested |= if appends { perm::file::APPEND } else { perm::file::WRITE };
+            // Also to append: F_SETFL and ftruncate, which run, make an open descriptor write anywhere.
+            requested |= perm::file::WRITE;
         }
         requested
     }
@@ -158,6 +160,9 @@ impl Open {
         };
         match found {
             Ok(fd) if self.is_temporary() => self.allow_temporary(asker, &fd)?,
+            Ok(fd) if self.is_made_in_proc(asker) && asker.gate.view.is_proc(fd.as_fd())? => {
+                return self.make(asker);
+            }
             Ok(fd) => {
                 let seen = Seen::of(asker, fd.as_fd())?;
                 seen.allow(asker, self.requested(seen.class), &fd)?;
@@ -175,6 +180,11 @@ impl Open {
                     self.allow_new(asker, &parent, &name)?;
                 }
             }
+            Err(Errno::NOENT)
+                if self.is_made_in_proc(asker) && may_end_in_proc(asker.caller, self.name())? =>
+            {
+                return self.make(asker);
+            }
             Err(Errno::NOENT) => {
                 let refused =
                     missing_name(asker, self.dirfd, &self.path, self.requested(Class::File));
@@ -186,6 +196,13 @@ impl Open {
             Err(_) => {}
         }
         Ok(Answer::Continue)
+    }
+
+    /// Whether the envelope refuses this open in `/proc`, though policy may not: see [`Plan::of_first`].
+    ///
+    /// [`Plan::of_first`]: crate::plan::Plan::of_first
+    fn is_made_in_proc(&self, asker: Asker<'_>) -> bool {
+        matches!(asker.gate.subjects, Processes::Many(_)) && !self.flags.contains(OFlags::PATH)
     }
 
     /// Whether a glance is enough: at an existing object with a label, all of which policy grants without a record.
@@ -236,12 +253,15 @@ impl Open {
             if self.creates() && ends_in_slash(&self.path) && !self.flags.contains(OFlags::PATH) {
                 return Err(Errno::ISDIR);
             }
-            proc_files::allow(asker, &found)?;
+            let looked_into = proc_files::allow(asker, &found)?;
             let opened = match &found.object {
                 Some(object) => self.existing(asker, object, &found).map(Some),
                 None => self.new_file(asker, &found),
             };
             if let Some(fd) = opened? {
+                if let Some(process) = looked_into {
+                    process.has_stayed(asker)?;
+                }
                 return Ok(Answer::Open { fd, cloexec });
             }
         }
@@ -305,6 +325,9 @@ impl Open {
         let mode = if self.is_temporary() { self.mode } else { Mode::empty() };
         let flags = flags | OFlags::CLOEXEC | OFlags::NOCTTY;
         let open = || rustix::fs::openat(&asker.gate.view.own_fds, number.as_str(), flags, mode);
+        if self.is_temporary() {
+            return with_umask(asker, open);
+        }
         if kind == FileType::Fifo && !flags.intersects(OFlags::NONBLOCK | OFlags::RDWR) {
             return self.wait_for_peer(asker, object, open);
         }

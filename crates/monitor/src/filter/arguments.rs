@@ -5,6 +5,9 @@ use crate::bpf::{Action, Rule, Test};
 use syscalls::Sysno;
 
 pub(super) const EPERM: Action = Action::Errno(libc::EPERM as u16);
+/// What programs take for an older kernel, and do without. With several domains, a PID descriptor may stand for another
+/// process by the time that the kernel looks, and a process would take a Landlock domain of its own into the next one.
+const NOT_HERE: Action = Action::Errno(libc::ENOSYS as u16);
 /// Every `CLONE_NEW*` flag of clone(2) and unshare(2); `CLONE_NEWTIME` collides with clone's signal mask and is
 /// only unshare's.
 const NEW_NAMESPACES: u32 = 0x7e02_0000;
@@ -29,6 +32,12 @@ pub(super) fn special(traps: Traps) -> Vec<(Sysno, Rule)> {
         (Sysno::exit_group, deaths.into()),
         (Sysno::prctl, prctl(traps)),
         (Sysno::ioctl, ioctl()),
+        (Sysno::fcntl, fcntl()),
+        // It tells an address in another process.
+        (Sysno::get_robust_list, when(&[none_of(0, !0)], Allow, EPERM)),
+        (Sysno::pidfd_send_signal, if traps.lineage { NOT_HERE } else { Notify }.into()),
+        (Sysno::landlock_create_ruleset, if traps.lineage { NOT_HERE } else { Allow }.into()),
+        (Sysno::landlock_restrict_self, if traps.lineage { EPERM } else { Allow }.into()),
         (Sysno::socket, sockets(traps)),
         (Sysno::socketpair, sockets(traps)),
         (Sysno::listen, listens.into()),
@@ -91,8 +100,9 @@ fn prctl(traps: Traps) -> Rule {
 }
 
 /// Typing into the terminal, or putting commands on its keys, would run commands outside, as its owner. The others
-/// change a file through a descriptor that is open only for reading.
-const REFUSED_IOCTLS: [u32; 9] = [
+/// change a file through a descriptor that is open only for reading, or have signals sent to whom the caller's memory
+/// names.
+const REFUSED_IOCTLS: [u32; 16] = [
     libc::TIOCSTI as u32,
     0x541c,      // TIOCLINUX
     0x4b47,      // KDSKBENT
@@ -102,11 +112,29 @@ const REFUSED_IOCTLS: [u32; 9] = [
     0x401c_5820, // FS_IOC_FSSETXATTR
     0x4080_6685, // FS_IOC_ENABLE_VERITY
     0x4008_7602, // FS_IOC_SETVERSION
+    0x4004_6604, // EXT4_IOC_SETVERSION, with the long of x86-64 below
+    0x4008_6604,
+    0x6609,      // EXT4_IOC_MIGRATE
+    0x4004_7211, // FAT_IOCTL_SET_ATTRIBUTES
+    0x800c_6613, // FS_IOC_SET_ENCRYPTION_POLICY
+    0x8901,      // FIOSETOWN
+    0x8902,      // SIOCSPGRP
 ];
 
 fn ioctl() -> Rule {
     let request = |request: u32| Test::Masked { arg: 1, mask: !0, value: request };
     when(&REFUSED_IOCTLS.map(request), EPERM, Action::Allow)
+}
+
+/// `F_SETOWN_EX` of `asm-generic/fcntl.h`.
+const F_SETOWN_EX: u32 = 15;
+
+/// Who owns a descriptor gets the signals that its user chooses. `F_SETOWN_EX` names the owner in memory.
+fn fcntl() -> Rule {
+    let command = |command: u32| Test::Masked { arg: 1, mask: !0, value: command };
+    let tests =
+        vec![(command(libc::F_SETOWN as u32), Action::Notify), (command(F_SETOWN_EX), EPERM)];
+    Rule { tests, otherwise: Action::Allow }
 }
 
 /// A process's own scheduling is its own affair: the PID, argument 0, is 0.

@@ -219,6 +219,27 @@ mod tests {
     }
 
     #[test]
+    fn signals_by_descriptor_are_decided() {
+        for traps in [STRICT, LOOSE] {
+            assert_eq!(ask(traps, Sysno::fcntl, &[0, libc::F_SETFL as u64]), ALLOW);
+            assert_eq!(ask(traps, Sysno::fcntl, &[0, libc::F_SETOWN as u64, 7]), NOTIFY);
+            assert_eq!(ask(traps, Sysno::fcntl, &[0, 1 << 32 | 15]), errno(libc::EPERM));
+            assert_eq!(ask(traps, Sysno::ioctl, &[0, 0x8901]), errno(libc::EPERM));
+            assert_eq!(ask(traps, Sysno::get_robust_list, &[7]), errno(libc::EPERM));
+            assert_eq!(ask(traps, Sysno::get_robust_list, &[0]), ALLOW);
+        }
+    }
+
+    #[test]
+    fn with_several_domains_nobody_signals_by_pidfd_or_takes_rules_along() {
+        for call in [Sysno::pidfd_send_signal, Sysno::landlock_create_ruleset] {
+            assert_eq!(ask(STRICT, call, &[]), errno(libc::ENOSYS));
+        }
+        assert_eq!(ask(LOOSE, Sysno::pidfd_send_signal, &[]), NOTIFY);
+        assert_eq!(ask(LOOSE, Sysno::landlock_create_ruleset, &[]), ALLOW);
+    }
+
+    #[test]
     fn nothing_can_be_typed_into_the_terminal() {
         for high in [0, 1 << 32] {
             assert_eq!(ask(LOOSE, Sysno::ioctl, &[0, high | libc::TIOCSTI]), errno(libc::EPERM));

@@ -25,6 +25,8 @@ pub struct Limits {
     pub file_bytes: Option<u64>,
     /// Open descriptors of each process (`RLIMIT_NOFILE`).
     pub open_files: Option<u64>,
+    /// Size of a core file (`RLIMIT_CORE`), in bytes.
+    pub core_bytes: Option<u64>,
     /// Wall time, after which the command is told to end (`SIGTERM`).
     pub time: Option<Duration>,
     /// How long it may take to end before the whole sandbox is killed; two seconds by default.
@@ -60,6 +62,7 @@ impl Limits {
             (Resource::Nproc, unless(by_cgroup.processes, self.processes)),
             (Resource::Cpu, self.cpu_time.map(seconds)),
             (Resource::Fsize, self.file_bytes),
+            (Resource::Core, self.core_bytes),
             (Resource::Nofile, self.open_files),
         ];
         for (resource, limit) in all {

@@ -39,6 +39,8 @@ pub(super) struct Mounts {
     covers: HashMap<PathBuf, OwnedFd>,
     /// Empty things that cover what is denied, and the file for `/etc/hosts`.
     voids: Option<Voids>,
+    /// Bytes that a private directory takes at most.
+    private_bytes: Option<u64>,
 }
 
 struct Voids {
@@ -52,13 +54,13 @@ const VOIDS: &str = "/proc";
 
 impl Mounts {
     /// Takes hold of everything that `steps` put back.
-    pub(super) fn open(steps: &[Step]) -> Result<Self, ViewError> {
+    pub(super) fn open(steps: &[Step], private_bytes: Option<u64>) -> Result<Self, ViewError> {
         let mut originals = HashMap::new();
         for step in steps.iter().filter(|step| step.place == Place::Keep) {
             let tree = clone_tree(CWD, &step.path).map_err(at("take hold of", &step.path))?;
             originals.insert(step.path.clone(), tree);
         }
-        Ok(Self { originals, covers: HashMap::new(), voids: None })
+        Ok(Self { originals, covers: HashMap::new(), voids: None, private_bytes })
     }
 
     /// Does one of `steps`; those before it are done.
@@ -87,7 +89,11 @@ impl Mounts {
         inside: impl Iterator<Item = &'a Step>,
     ) -> Result<OwnedFd, Errno> {
         let private = step.place == Place::Private;
-        let cover = new_tmpfs(if private { c"1777" } else { c"755" }, private)?;
+        let cover = if private {
+            new_tmpfs(c"1777", true, self.private_bytes)?
+        } else {
+            new_tmpfs(c"755", false, None)?
+        };
         if !private {
             same_owner(&cover, &step.path)?;
         }
@@ -178,10 +184,21 @@ pub(super) fn attach(tree: &OwnedFd, dir: BorrowedFd<'_>, path: &Path) -> Result
     move_mount(tree, c"", dir, path, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)
 }
 
-fn new_tmpfs(mode: &CStr, executable: bool) -> Result<OwnedFd, Errno> {
+/// Of at most `bytes`, files without content included.
+fn new_tmpfs(mode: &CStr, executable: bool, bytes: Option<u64>) -> Result<OwnedFd, Errno> {
+    /// About what the kernel needs for one.
+    const INODE: u64 = 1024;
     let mut attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
     attributes.set(MountAttrFlags::MOUNT_ATTR_NOEXEC, !executable);
-    new_mount("tmpfs", &[(c"mode", mode)], attributes)
+    let text = |number: u64| CString::new(number.to_string()).map_err(|_| Errno::INVAL);
+    let limits = bytes
+        .map(|bytes| Ok::<_, Errno>((text(bytes)?, text(bytes.div_ceil(INODE))?)))
+        .transpose()?;
+    let mut options = vec![(c"mode", mode)];
+    if let Some((bytes, inodes)) = &limits {
+        options.extend([(c"size", bytes.as_c_str()), (c"nr_inodes", inodes.as_c_str())]);
+    }
+    new_mount("tmpfs", &options, attributes)
 }
 
 /// A detached copy of the mounts at and below `path`.
@@ -252,7 +269,7 @@ fn make_file(
 
 impl Voids {
     fn new(hosts: Option<&str>) -> Result<Self, Errno> {
-        let mount = new_tmpfs(c"700", false)?;
+        let mount = new_tmpfs(c"700", false, None)?;
         rustix::fs::mkdirat(&mount, c"directory", Mode::empty())?;
         make_file(mount.as_fd(), c"file", 0)?;
         if let Some(text) = hosts {

@@ -12,6 +12,9 @@ use super::mounts::{Mounts, ViewError};
 pub struct View {
     /// Gives the sandbox empty directories of its own at `/tmp`, `/var/tmp` and `/dev/shm`.
     pub private_tmp: bool,
+    /// Bytes that each of them takes at most; by default half of the machine's memory. What the monitor makes there
+    /// counts for no cgroup of the sandbox.
+    pub private_bytes: Option<u64>,
     /// Directories whose content does not exist in the sandbox, save for `keep`.
     pub absent: Vec<PathBuf>,
     /// Paths below an absent directory or below `/tmp` that stay as they are. Missing ones are
@@ -65,7 +68,7 @@ impl View {
     /// Builds the view in the mount namespace of the calling process.
     pub(super) fn build(&self) -> Result<(), ViewError> {
         let steps = arrange(self.places());
-        let mut mounts = Mounts::open(&steps)?;
+        let mut mounts = Mounts::open(&steps, self.private_bytes)?;
         if !self.denied.is_empty() || self.hosts.is_some() {
             mounts.prepare_voids(self.hosts.as_deref())?;
         }

@@ -10,7 +10,7 @@ use crate::{
 use flask::{InitialSid, Sid};
 use rustix::io::{Errno, Result};
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeSet, HashMap, HashSet},
     fmt,
     sync::{
         Mutex, MutexGuard, PoisonError,
@@ -50,6 +50,11 @@ pub(crate) struct Known {
     threads: Threads,
     /// How often a process has entered a domain.
     entries: u64,
+    /// Processes in the middle of an exec that enters a domain: what they are belongs to it already, their label does
+    /// not.
+    entering: HashSet<u32>,
+    /// How many seccomp filters the command had when it was started.
+    filters: u32,
     tell: Option<Tell>,
 }
 
@@ -82,15 +87,14 @@ pub(crate) struct Process {
 
 impl Processes {
     /// For a run whose command is in the first of `domains`, and can reach the others.
-    pub(crate) fn new(domains: &[Sid]) -> Self {
-        let first = domains.first().copied().unwrap_or(InitialSid::Init.into());
-        match domains {
-            [_, _, ..] => {
-                let (failed, known) = Default::default();
-                Self::Many(Box::new(Lineage { first, alike: AtomicBool::new(true), failed, known }))
-            }
-            _ => Self::One(first),
-        }
+    pub(crate) fn new(domains: &[Sid], command: u32, view: &crate::gate::View) -> Result<Self> {
+        let [first, _, ..] = *domains else {
+            return Ok(Self::One(domains.first().copied().unwrap_or(InitialSid::Init.into())));
+        };
+        let filters = caller::filters(view, command)?;
+        let known = Mutex::new(Known { filters, ..Known::default() });
+        let (alike, failed) = (AtomicBool::new(true), AtomicU32::default());
+        Ok(Self::Many(Box::new(Lineage { first, alike, failed, known })))
     }
 
     /// Whether every process is in the first domain, and stays there until [`tell_apart`].
@@ -183,6 +187,13 @@ fn inherit(gate: &Gate, known: &Mutex<Known>, pid: u32, parent: u32) -> Result<S
         // The parent has ended, and what was looked at may be another process with its number.
         return Err(Errno::PERM);
     }
+    make_room(gate, known);
+    known.insert(pid, Process::born(sid, started));
+    Ok(sid)
+}
+
+/// Throws away the labels of dead processes, if there are many.
+fn make_room(gate: &Gate, known: &mut HashMap<u32, Process>) {
     if known.len() >= MOST_KNOWN {
         // Whether it still lives is in doubt only for want of means, and then it does.
         known.retain(|pid, process| match caller::started(&gate.view, *pid) {
@@ -190,8 +201,6 @@ fn inherit(gate: &Gate, known: &Mutex<Known>, pid: u32, parent: u32) -> Result<S
             Err(error) => !is_gone(error),
         });
     }
-    known.insert(pid, Process::born(sid, started));
-    Ok(sid)
 }
 
 fn own_label(gate: &Gate, known: &HashMap<u32, Process>, pid: u32) -> Result<Option<Sid>> {
@@ -203,9 +212,11 @@ fn own_label(gate: &Gate, known: &HashMap<u32, Process>, pid: u32) -> Result<Opt
 /// Notes that another process has been let at the inside of `pid`. The kernel may take its time with the call, so the
 /// label of `pid` is what it is from now on: [`enter`] refuses to change it.
 pub(crate) fn watch(gate: &Gate, pid: u32) {
-    if let Processes::Many(lineage) = &gate.subjects
-        && let Some(process) = lock(&lineage.known).processes.get_mut(&pid)
-    {
+    let Processes::Many(lineage) = &gate.subjects else { return };
+    if gate.subjects.are_alike() && label_first(gate, lineage, pid).is_err() {
+        return;
+    }
+    if let Some(process) = lock(&lineage.known).processes.get_mut(&pid) {
         process.watched = true;
     }
 }
@@ -223,11 +234,12 @@ pub(crate) fn label_of(gate: &Gate, pid: u32) -> Result<Sid> {
 pub(super) fn tenure(gate: &Gate, pid: u32) -> Result<Tenure> {
     let born = Tenure { started: caller::started(&gate.view, pid)?, entered: 0 };
     let Processes::Many(lineage) = &gate.subjects else { return Ok(born) };
-    if gate.subjects.are_alike() {
-        return Ok(born);
-    }
     // If it was not seen before, it is now.
-    label(gate, &lineage.known, pid)?;
+    if gate.subjects.are_alike() {
+        label_first(gate, lineage, pid)?;
+    } else {
+        label(gate, &lineage.known, pid)?;
+    }
     let own = lock(&lineage.known).processes.get(&pid).map(|process| process.tenure);
     own.filter(|own| own.started == born.started).ok_or(Errno::SRCH)
 }
@@ -282,6 +294,49 @@ fn is_gone(error: Errno) -> bool {
     matches!(error, Errno::NOENT | Errno::SRCH)
 }
 
+/// A process executes a program that enters a domain, until this is dropped.
+pub(super) struct Entering<'a> {
+    gate: &'a Gate,
+    pid: u32,
+}
+
+impl<'a> Entering<'a> {
+    pub(super) fn new(gate: &'a Gate, pid: u32) -> Self {
+        if let Processes::Many(lineage) = &gate.subjects {
+            lock(&lineage.known).entering.insert(pid);
+        }
+        Self { gate, pid }
+    }
+}
+
+impl Drop for Entering<'_> {
+    fn drop(&mut self) {
+        if let Processes::Many(lineage) = &self.gate.subjects {
+            lock(&lineage.known).entering.remove(&self.pid);
+        }
+    }
+}
+
+/// Whether what has just been opened of a process belongs to the domain that it has had for `tenure`.
+pub(super) fn has_stayed(gate: &Gate, pid: u32, tenure: Tenure) -> bool {
+    let Processes::Many(lineage) = &gate.subjects else { return true };
+    let known = lock(&lineage.known);
+    !known.entering.contains(&pid)
+        && known.processes.get(&pid).is_some_and(|process| process.tenure == tenure)
+}
+
+/// Whether a thread takes nothing into another domain by which it could run code there: no seccomp filter of its own,
+/// which answers the system calls of the next program, and none of the personalities that the kernel takes away from
+/// a program with more rights (`PER_CLEAR_ON_SETID` of `linux/personality.h`).
+pub(super) fn brings_nothing(gate: &Gate, tid: u32) -> Result<bool> {
+    const CLEARED: u32 = 0x40_0000 | 0x20_0000 | 0x10_0000 | 0x4_0000;
+    let Processes::Many(lineage) = &gate.subjects else { return Ok(true) };
+    let personality = caller::read_text(&gate.view, &format!("{tid}/personality"))?;
+    let personality = u32::from_str_radix(personality.trim(), 16).map_err(|_| Errno::PERM)?;
+    let filters = caller::filters(&gate.view, tid)?;
+    Ok(filters == lock(&lineage.known).filters && personality & CLEARED == 0)
+}
+
 /// Changes the label of a process that has just entered a domain. It is stopped, alone, and its children are labelled.
 pub(crate) fn enter(gate: &Gate, pid: u32, sid: Sid) -> Result<()> {
     let Processes::Many(lineage) = &gate.subjects else { return Err(Errno::PERM) };
@@ -316,7 +371,12 @@ pub(super) fn tell_apart(asker: Asker<'_>) -> Option<Outcome> {
         return Some(Err(Errno::AGAIN));
     }
     let label_all = |pids: &BTreeSet<u32>| {
-        pids.iter().try_for_each(|pid| label_stopped(asker.gate, lineage, *pid))?;
+        for pid in pids {
+            match label_first(asker.gate, lineage, *pid) {
+                Err(error) if !is_gone(error) => return Err(error),
+                _ => {}
+            }
+        }
         lineage.alike.store(false, Ordering::Release);
         Ok(())
     };
@@ -326,16 +386,15 @@ pub(super) fn tell_apart(asker: Asker<'_>) -> Option<Outcome> {
     Some(Ok(Answer::Again))
 }
 
-/// Gives a process that does not run a label of its own.
-fn label_stopped(gate: &Gate, lineage: &Lineage, pid: u32) -> Result<()> {
-    match caller::started(&gate.view, pid) {
-        Ok(started) => {
-            lock(&lineage.known).processes.insert(pid, Process::born(lineage.first, started));
-            Ok(())
-        }
-        Err(error) if is_gone(error) => Ok(()),
-        Err(error) => Err(error),
+/// Gives a process a label of its own, while all are in the first domain.
+fn label_first(gate: &Gate, lineage: &Lineage, pid: u32) -> Result<()> {
+    let started = caller::started(&gate.view, pid)?;
+    let known = &mut lock(&lineage.known).processes;
+    if known.get(&pid).is_none_or(|process| process.tenure.started != started) {
+        make_room(gate, known);
+        known.insert(pid, Process::born(lineage.first, started));
     }
+    Ok(())
 }
 
 /// A process ends: its children keep the label that they were born with.

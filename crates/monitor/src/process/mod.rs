@@ -13,7 +13,11 @@ use crate::{
     gate::{Asker, Gate, Outcome},
     revoke::ProcessStatus,
 };
-use rustix::io::{Errno, Result};
+use rustix::{
+    io::{Errno, Result},
+    process::{Pid, PidfdFlags, PidfdGetfdFlags},
+};
+use std::os::fd::OwnedFd;
 use syscalls::Sysno;
 
 pub use connection::Connector;
@@ -41,6 +45,8 @@ pub(crate) fn decide(asker: Asker<'_>) -> Option<Outcome> {
         exit | exit_group => lineage::exit(asker),
         kill | tkill | tgkill | rt_sigqueueinfo | rt_tgsigqueueinfo | pidfd_send_signal
         | pidfd_open => others::signal(asker),
+        // Of its commands, the one that comes through the gate says who gets signals.
+        fcntl => others::own(asker),
         ptrace | process_vm_readv | process_vm_writev | pidfd_getfd | kcmp => {
             others::inspect(asker)
         }
@@ -51,6 +57,16 @@ pub(crate) fn decide(asker: Asker<'_>) -> Option<Outcome> {
 }
 
 impl Asker<'_> {
+    /// A duplicate of descriptor `fd` of the calling process.
+    pub(crate) fn duplicate(&self, fd: i32) -> Result<OwnedFd> {
+        let pid = self.caller.identity()?.pid;
+        let pid = Pid::from_raw(pid as i32).ok_or(Errno::SRCH)?;
+        let pidfd = rustix::process::pidfd_open(pid, PidfdFlags::empty())?;
+        let fd = rustix::process::pidfd_getfd(&pidfd, fd, PidfdGetfdFlags::empty())?;
+        // Else the caller is dead, and the descriptor may be that of whoever got its PID.
+        if self.gate.listener.is_valid(self.caller.call.id) { Ok(fd) } else { Err(Errno::SRCH) }
+    }
+
     /// Refuses to act on behalf of a process that has changed its IDs since it was launched: the monitor has only its
     /// own to act with.
     pub(crate) fn same_ids(&self) -> Result<()> {

@@ -5,10 +5,15 @@ use crate::{
     caller::{Identity, identity, read_text},
     gate::{Answer, Asker, Outcome},
     manager::Request,
+    sys::thread,
 };
 use avc::Hint;
 use flask::{AccessVector, Class, InitialSid, Sid, perm};
-use rustix::io::{Errno, Result};
+use rustix::{
+    io::{Errno, Result},
+    process::{Pid, PidfdFlags, pidfd_open},
+};
+use std::os::fd::{AsFd as _, OwnedFd};
 use syscalls::Sysno;
 
 /// `IOPRIO_WHO_PROCESS` of `linux/ioprio.h`.
@@ -50,8 +55,8 @@ fn allow(asker: Asker<'_>, targets: &Targets, requested: AccessVector) -> Result
         Targets::Group(_) | Targets::All if matches!(asker.gate.subjects, Processes::One(_)) => {
             ask(asker, asker.ssid, requested, &|| "process group".to_owned())
         }
-        Targets::Group(group) => allow_members(asker, Some(*group), requested),
-        Targets::All => allow_members(asker, None, requested),
+        Targets::Group(group) => members(asker, Some(*group), requested).map(drop),
+        Targets::All => members(asker, None, requested).map(drop),
     }
 }
 
@@ -80,18 +85,53 @@ fn allow_one(asker: Asker<'_>, own: &Identity, pid: u32, requested: AccessVector
     Ok(())
 }
 
-/// Each process of a group, or of the sandbox, must be one that `asker` may do this to.
-fn allow_members(asker: Asker<'_>, group: Option<u32>, requested: AccessVector) -> Result<()> {
+/// Each process of a group, or of the sandbox, with a descriptor for it; every one must be one that `asker` may do this
+/// to.
+fn members(
+    asker: Asker<'_>,
+    group: Option<u32>,
+    requested: AccessVector,
+) -> Result<Vec<(u32, OwnedFd)>> {
     let gate = asker.gate;
+    let mut members = Vec::new();
     for pid in gate.view.pids()? {
+        // What is looked at from here on is the process that the descriptor stands for, or one that has ended.
+        let Some(fd) = Pid::from_raw(pid.cast_signed())
+            .and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok())
+        else {
+            continue;
+        };
         let Ok(member) = identity(&gate.view, pid) else { continue };
         if gate.view.is_inside(pid) && group.is_none_or(|group| group_of(asker, pid) == Some(group))
         {
             let inner = member.inner_pid;
             ask(asker, subject_of(asker, pid)?, requested, &|| format!("process {inner}"))?;
+            members.push((pid, fd));
         }
     }
-    Ok(())
+    Ok(members)
+}
+
+/// Sends a signal to a process group, or to all but the caller: to those whom the monitor has asked about. Another thread
+/// could put the caller, or others, into another group meanwhile, and without PIDs of its own the sandbox has no groups
+/// of its own.
+fn send(asker: Asker<'_>, group: Option<u32>, signal: i32) -> Outcome {
+    let own = asker.caller.identity()?.pid;
+    let mut members = members(asker, group, of_signal(signal))?;
+    if group.is_none() {
+        members.retain(|(pid, _)| *pid != own);
+    }
+    if members.is_empty() {
+        return Err(Errno::SRCH);
+    }
+    for (_, process) in &members {
+        match thread::signal(process.as_fd(), signal) {
+            // One that has ended meanwhile has been signalled too late.
+            Ok(()) | Err(Errno::SRCH) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(Answer::Return(0))
 }
 
 /// The process group of a process, as the sandbox numbers it: the last column of `NSpgid`.
@@ -128,6 +168,13 @@ fn targets(asker: Asker<'_>, pid: i32) -> Result<Targets> {
     })
 }
 
+/// Whether the kernel sends what is for a group, or for all, to processes of the caller's domain only.
+fn keeps_to_itself(asker: Asker<'_>) -> bool {
+    let has_own_pids = |own: &Identity| own.pid != own.inner_pid;
+    matches!(asker.gate.subjects, Processes::One(_))
+        && asker.caller.identity().is_ok_and(has_own_pids)
+}
+
 pub(super) fn signal(asker: Asker<'_>) -> Outcome {
     let int = |n| asker.caller.int(n);
     let one = |n: usize| u32::try_from(int(n)).map(Targets::One).map_err(|_| Errno::INVAL);
@@ -140,9 +187,32 @@ pub(super) fn signal(asker: Asker<'_>) -> Outcome {
         Sysno::pidfd_send_signal => (Targets::One(behind_pidfd(asker, int(0))?), int(1)),
         _ => (one(0)?, 0),
     };
+    let group = match targets {
+        Targets::One(_) => None,
+        Targets::Group(group) => Some(Some(group)),
+        Targets::All => Some(None),
+    };
+    if let Some(group) = group.filter(|_| !keeps_to_itself(asker)) {
+        return send(asker, group, signal);
+    }
     allow(asker, &targets, of_signal(signal))?;
     // PID and signal came in registers. The PID keeps its owner for longer than a call waits, and the kernel itself
     // (PID namespace, Landlock scope) lets no signal out of the sandbox.
+    Ok(Answer::Continue)
+}
+
+/// fcntl(2) with `F_SETOWN`: whoever owns a descriptor can be sent any signal.
+pub(super) fn own(asker: Asker<'_>) -> Outcome {
+    let targets = match asker.caller.int(2) {
+        0 => return Ok(Answer::Continue),
+        group if group < 0 => Targets::Group(group.unsigned_abs()),
+        pid => Targets::One(pid.unsigned_abs()),
+    };
+    allow(
+        asker,
+        &targets,
+        perm::process::SIGNAL | perm::process::SIGKILL | perm::process::SIGSTOP,
+    )?;
     Ok(Answer::Continue)
 }
 

@@ -1,6 +1,6 @@
 //! The files of `/proc/PID`: they show a process, so the process is asked about, too.
 
-use super::lineage::subject_of;
+use super::lineage::{Processes, Tenure, has_stayed, subject_of, tenure, watch};
 use crate::{
     caller::{path_of, read_text},
     gate::Asker,
@@ -33,20 +33,46 @@ const HARMLESS: &[&str] = &[
     "limits",
 ];
 
+/// Files that show the memory that a process had when they were opened; all others show what it becomes.
+const OF_MEMORY: [&str; 7] = ["environ", "maps", "mem", "smaps", "smaps_rollup", "pagemap", "auxv"];
+
+/// Another process into which a file of `/proc` lets look, as it was when that was decided.
+pub(crate) struct LookedInto {
+    pid: u32,
+    tenure: Tenure,
+}
+
+impl LookedInto {
+    /// Once the file is open: whether the process has not begun to enter another domain since. The descriptor would show
+    /// what belongs to that.
+    pub(crate) fn has_stayed(&self, asker: Asker<'_>) -> Result<()> {
+        let stayed = has_stayed(asker.gate, self.pid, self.tenure);
+        if stayed { Ok(()) } else { Err(Errno::ACCESS) }
+    }
+}
+
 /// Whether `asker` may open what a walk found, as far as that belongs to another process.
-pub(crate) fn allow(asker: Asker<'_>, found: &Found) -> Result<()> {
-    let Some(pid) = found.process else { return Ok(()) };
+pub(crate) fn allow(asker: Asker<'_>, found: &Found) -> Result<Option<LookedInto>> {
+    let Some(pid) = found.process else { return Ok(None) };
     let name = found.entry.as_ref().map(|(_, name)| name.as_os_str());
     let is_pid = |name: &OsStr| name.to_str().is_some_and(|name| name.parse::<u32>().is_ok());
     let harmless = name.is_some_and(|name| is_pid(name) || HARMLESS.iter().any(|it| name == *it));
     let requested = if harmless { perm::process::GETATTR } else { perm::process::PTRACE };
     let identity = asker.caller.identity()?;
     let outer = asker.gate.view.outer_pid(pid, identity)?;
+    let many = matches!(asker.gate.subjects, Processes::Many(_));
+    let looks_into = (many && !harmless && asker.gate.view.is_inside(outer))
+        .then(|| Ok::<_, Errno>(LookedInto { pid: outer, tenure: tenure(asker.gate, outer)? }))
+        .transpose()?;
     let tsid = subject_of(asker, outer)?;
     let object = || format!("process {pid}");
     let hint = Hint::default();
     let request = Request { tsid, tclass: Class::Process, requested, hint: &hint, object: &object };
-    Ok(asker.gate.processes.ask(asker, &request)?)
+    asker.gate.processes.ask(asker, &request)?;
+    if looks_into.is_some() && !name.is_some_and(|name| OF_MEMORY.iter().any(|it| name == *it)) {
+        watch(asker.gate, outer);
+    }
+    Ok(looks_into)
 }
 
 /// Whether a walk found the name of a thread of `asker`'s process: it changes that by prctl(2) as well, and the kernel

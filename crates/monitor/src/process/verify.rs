@@ -24,7 +24,15 @@ pub(super) fn enter(asker: Asker<'_>, seen: &Seen, file: &OwnedFd, domain: Sid) 
     if is_script(asker, file)? {
         return Err(Errno::ACCESS);
     }
+    // So that it can still be told; what counts is what it has when it is stopped.
+    if !lineage::brings_nothing(asker.gate, asker.caller.call.tid)? {
+        return Err(Errno::ACCESS);
+    }
+    let _entering = lineage::Entering::new(asker.gate, asker.caller.identity()?.pid);
     supervised(asker, |pid| {
+        if !lineage::brings_nothing(asker.gate, pid)? {
+            return Err(Errno::ACCESS);
+        }
         let executed = executed(asker, pid)?;
         let status = crate::label::Status::of(executed.as_fd())?;
         if (status.device, status.number) != (seen.status.device, seen.status.number) {

@@ -170,7 +170,7 @@ impl<'a> Comparison<'a> {
             Held::Mapping(start, end) => Ok(overlaps(start, end)),
             Held::Watch(fd, number) => {
                 let watch = format!("inotify wd:{number:x} ");
-                Ok(self.info(who, fd)?.text.lines().any(|line| line.starts_with(&watch)))
+                Ok(self.info(who, fd)?.lines().any(|line| line.starts_with(&watch)))
             }
             Held::InFlight(_) | Held::Call | Held::Unknown => Ok(false),
         };
@@ -247,28 +247,18 @@ impl<'a> Comparison<'a> {
             used |= perm::file::READ;
         }
         if link.st_mode & 0o200 != 0 {
-            used |= self.writes(who, fd, lost);
+            used |= perm::file::WRITE;
         }
         let lost = lost & used;
         let object = || path().unwrap_or_default().to_string_lossy().into_owned();
         Ok((!lost.is_empty()).then(|| Finding::new(Held::Descriptor(fd), object(), class, lost)))
     }
 
-    /// How a descriptor writes, where that makes a difference.
-    fn writes(&self, who: Subject, fd: i32, lost: AccessVector) -> AccessVector {
-        let both = perm::file::WRITE | perm::file::APPEND;
-        if lost.contains(both) || (lost & both).is_empty() {
-            return both;
-        }
-        let appends = self.info(who, fd).is_ok_and(|info| info.flags.contains(OFlags::APPEND));
-        if appends { perm::file::APPEND } else { perm::file::WRITE }
-    }
-
     /// The watches of an inotify descriptor; nothing for others without a kind.
     fn watches(&self, who: Subject, fd: i32) -> Result<Vec<Finding>> {
         let info = self.info(who, fd)?;
         let mut findings = Vec::new();
-        for line in info.text.lines().filter(|line| line.starts_with("inotify ")) {
+        for line in info.lines().filter(|line| line.starts_with("inotify ")) {
             let watch = Watch::parse(line).ok_or(Errno::BADMSG)?;
             findings.extend(self.watch(who, fd, &watch));
         }
@@ -290,13 +280,8 @@ impl<'a> Comparison<'a> {
         (!lost.is_empty()).then(|| Finding::new(held, object, Class::File, lost))
     }
 
-    pub(super) fn info(&self, who: Subject, fd: i32) -> Result<Info> {
-        let name = format!("{}/task/{}/fdinfo/{fd}", who.pid, who.tid);
-        let text = read_text(&self.gate.view, &name)?;
-        let field = text.lines().find_map(|line| line.strip_prefix("flags:"));
-        let bits = field.and_then(|field| u32::from_str_radix(field.trim(), 8).ok());
-        let flags = OFlags::from_bits_retain(bits.ok_or(Errno::BADF)?);
-        Ok(Info { flags, text })
+    pub(super) fn info(&self, who: Subject, fd: i32) -> Result<String> {
+        read_text(&self.gate.view, &format!("{}/task/{}/fdinfo/{fd}", who.pid, who.tid))
     }
 }
 
@@ -323,11 +308,6 @@ impl Watch {
             device: (device >> 20, device & 0xf_ffff),
         })
     }
-}
-
-pub(super) struct Info {
-    pub(super) flags: OFlags,
-    pub(super) text: String,
 }
 
 fn granted(decision: Decision) -> AccessVector {

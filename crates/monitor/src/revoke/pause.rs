@@ -12,8 +12,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// So long are other calls that are made on the program's behalf waited for, and then the threads of the sandbox.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// So long are calls that are made on the program's behalf waited for, and then the threads of the sandbox, which may be
+/// thousands, and making more.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Brings every thread of the sandbox out of the kernel, tells `then` all processes, and lets them go on. The call in
 /// which `asker` waits, like others under way, is made anew or comes again: the answer to it is [`Answer::Again`](crate::gate::Answer::Again).

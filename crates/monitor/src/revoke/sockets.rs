@@ -186,7 +186,7 @@ impl Comparison<'_> {
 
     /// Descriptors that somebody has sent and nobody has received: only the socket as a whole can be emptied.
     fn in_flight(&self, who: Subject, fd: i32, socket: &OwnedFd) -> Result<Option<Finding>> {
-        let count = in_flight(&self.info(who, fd)?.text);
+        let count = in_flight(&self.info(who, fd)?);
         if count == Some(0) {
             return Ok(None);
         }

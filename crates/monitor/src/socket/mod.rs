@@ -16,10 +16,7 @@ use crate::{
 use address::Address;
 use avc::Hint;
 use flask::{AccessVector, Class, Sid, perm};
-use rustix::{
-    io::{Errno, Result},
-    process::{Pid, PidfdFlags, PidfdGetfdFlags},
-};
+use rustix::io::{Errno, Result};
 use std::os::fd::{AsFd, OwnedFd};
 use syscalls::Sysno;
 
@@ -92,14 +89,7 @@ struct Socket {
 impl Socket {
     /// The socket behind descriptor `fd` of the caller.
     fn of(asker: Asker<'_>, fd: i32) -> Result<Self> {
-        let pid = asker.caller.identity()?.pid;
-        let pid = Pid::from_raw(pid as i32).ok_or(Errno::SRCH)?;
-        let pidfd = rustix::process::pidfd_open(pid, PidfdFlags::empty())?;
-        let fd = rustix::process::pidfd_getfd(&pidfd, fd, PidfdGetfdFlags::empty())?;
-        if !asker.gate.listener.is_valid(asker.caller.call.id) {
-            // The caller is dead, and the socket may be that of whoever got its PID.
-            return Err(Errno::SRCH);
-        }
+        let fd = asker.duplicate(fd)?;
         let option = |name| sys::socket::option(fd.as_fd(), name);
         let family = option(libc::SO_DOMAIN)?;
         let class = class_of(family, option(libc::SO_TYPE)?, option(libc::SO_PROTOCOL)?);

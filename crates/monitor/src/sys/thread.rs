@@ -38,6 +38,17 @@ pub(crate) fn same_file(tid: u32, number: i32, own: BorrowedFd<'_>) -> bool {
     order == 0
 }
 
+/// Sends a process any signal, also one without a name; 0 only asks whether it is there (pidfd_send_signal(2)).
+pub(crate) fn signal(process: BorrowedFd<'_>, signal: i32) -> Result<()> {
+    let (pidfd, info) = (process.as_raw_fd(), std::ptr::null::<libc::siginfo_t>());
+    // SAFETY: the descriptor is borrowed for the call; without information about the signal the kernel reads no memory.
+    let code = unsafe { libc::syscall(libc::SYS_pidfd_send_signal, pidfd, signal, info, 0) };
+    if code == 0 {
+        return Ok(());
+    }
+    Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::PERM))
+}
+
 fn same(one: u32, other: u32, what: libc::c_int) -> bool {
     // SAFETY: kcmp takes integers only.
     let order = unsafe { libc::syscall(libc::SYS_kcmp, one, other, what, 0, 0) };

@@ -91,6 +91,7 @@ fn paths(list: &Value) -> Vec<PathBuf> {
 
 fn view(plan: &Value) -> View {
     View {
+        private_bytes: plan["private_bytes"].as_u64(),
         private_tmp: plan["private_tmp"] == true,
         absent: paths(&plan["absent"]),
         keep: paths(&plan["keep"]),
@@ -117,6 +118,7 @@ fn envelope() -> Envelope {
 fn limits(plan: &Value) -> Limits {
     let milliseconds = |value: &Value| value.as_u64().map(Duration::from_millis);
     Limits {
+        core_bytes: None,
         memory_bytes: plan["memory"].as_u64(),
         processes: plan["processes"].as_u64(),
         cpus: plan["cpus"].as_f64(),

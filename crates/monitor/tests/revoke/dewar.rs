@@ -104,7 +104,7 @@ fn compile(directory: &Path, name: &str) -> Compiled {
         home: "/nonexistent".into(),
         tmp: "/tmp".into(),
         user: "me".into(),
-        nameservers: vec![],
+        ..Variables::default()
     };
     load(&source, &variables, &mut |_| Ok(vec![])).expect("a profile")
 }

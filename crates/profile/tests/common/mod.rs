@@ -12,6 +12,8 @@ pub(crate) fn variables() -> Variables {
         tmp: "/tmp/dewar".into(),
         user: "me".into(),
         nameservers: vec!["192.0.2.53".parse().unwrap()],
+        kept: vec!["/home/me/.cache/dewar".into(), "/home/me/{a}*/dewar".into()],
+        fixed: vec!["/home/me/work/audit".into()],
     }
 }
 

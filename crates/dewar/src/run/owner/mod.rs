@@ -5,6 +5,7 @@
 //! fails, too, the run ends.
 
 mod end;
+mod history;
 mod possible;
 mod way_back;
 
@@ -14,11 +15,13 @@ use super::{
 };
 use crate::control::{Change, Counters, Outcome, Reply, Request, Service, Status};
 use crate::run::journal::decisions;
+pub(super) use history::History;
+use history::Policies;
 use monitor::{Control, Manner, Receipt, visible};
 use possible::{FAST, Families, families, takes_reading};
 use profile::{Amendment, Compiled, Documents, ProfileErrors, Variables};
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::BTreeMap,
     io,
     net::IpAddr,
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError},
@@ -26,9 +29,6 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 use way_back::WayBack;
-
-/// Policies whose rules can still be explained at the end of the run.
-const MOST_POLICIES: usize = 64;
 
 /// Changes that are kept for the history.
 const MOST_CHANGES: usize = 1_000;
@@ -57,17 +57,34 @@ pub(super) struct Owner {
 struct State {
     terms: Terms,
     compiled: Arc<Compiled>,
-    /// The policies so far, each with the state of the security server from which on it held.
-    policies: VecDeque<(u32, Arc<Compiled>)>,
+    policies: Policies,
     changes: Vec<Change>,
 }
 
 /// What a policy is compiled from.
 #[derive(Clone)]
 struct Terms {
+    basis: Arc<Basis>,
+    /// Never fewer than before.
+    amendments: Vec<Amendment>,
+}
+
+/// A profile, and the addresses of the hosts that it names.
+struct Basis {
     documents: Documents,
     hosts: BTreeMap<String, Vec<IpAddr>>,
-    amendments: Vec<Amendment>,
+}
+
+impl Basis {
+    fn compile(
+        &self,
+        variables: &Variables,
+        amendments: &[Amendment],
+    ) -> Result<Compiled, ProfileErrors> {
+        let unknown = || io::Error::other("it was not resolved");
+        let mut resolver = |name: &str| self.hosts.get(name).cloned().ok_or_else(unknown);
+        self.documents.compile(variables, &mut resolver, amendments)
+    }
 }
 
 impl Owner {
@@ -80,8 +97,9 @@ impl Owner {
             }
             _ => None,
         });
-        let terms = Terms { documents, hosts: named.collect(), amendments: Vec::new() };
-        let policies = VecDeque::from([(0, Arc::clone(&compiled))]);
+        let basis = Arc::new(Basis { documents, hosts: named.collect() });
+        let policies = Policies::beginning_with(&basis);
+        let terms = Terms { basis, amendments: Vec::new() };
         let state = State { terms, compiled, policies, changes: Vec::new() };
         let families = families(&state.compiled.cil);
         Self { decider, facts, control: OnceLock::new(), families, state: Mutex::new(state) }
@@ -107,8 +125,9 @@ impl Owner {
                 }
                 Err(TryLockError::WouldBlock) => return History::default(),
             };
-            let policies = state.policies.iter().cloned().collect();
-            return History { policies, changes: state.changes.clone() };
+            let variables = &self.facts.status.variables;
+            let State { policies, terms, changes, .. } = &*state;
+            return History::new(policies, &terms.amendments, variables, changes);
         }
     }
 
@@ -153,10 +172,7 @@ impl Owner {
     }
 
     fn compile(&self, terms: &Terms) -> Result<(Arc<Compiled>, Prepared), String> {
-        let unknown = || io::Error::other("it was not resolved");
-        let mut resolver = |name: &str| terms.hosts.get(name).cloned().ok_or_else(unknown);
-        let variables = &self.facts.status.variables;
-        let compiled = terms.documents.compile(variables, &mut resolver, &terms.amendments);
+        let compiled = terms.basis.compile(&self.facts.status.variables, &terms.amendments);
         let compiled = compiled.map_err(|errors| tell(&errors))?;
         if let Some(family) = families(&compiled.cil).iter().find(|f| !self.families.contains(f)) {
             return Err(format!(
@@ -182,10 +198,7 @@ impl Owner {
         self.decider.load(policy)?;
         let receipt = control.apply(manner).map_err(|error| error.to_string())?;
         way_back.disarm();
-        if state.policies.len() >= MOST_POLICIES {
-            state.policies.pop_front();
-        }
-        state.policies.push_back((receipt.seqno, Arc::clone(&compiled)));
+        state.policies.push(receipt.seqno, &terms.basis, terms.amendments.len());
         (state.compiled, state.terms) = (compiled, terms);
         Ok(receipt)
     }
@@ -279,27 +292,12 @@ impl Service for Owner {
                 let load = |terms: &Terms| {
                     let documents = Documents::from_texts(new.name.clone(), &new.texts);
                     let documents = documents.map_err(|errors| tell(&errors))?;
-                    let hosts = new.hosts.clone();
-                    Ok(Terms { documents, hosts, amendments: terms.amendments.clone() })
+                    let basis = Arc::new(Basis { documents, hosts: new.hosts.clone() });
+                    Ok(Terms { basis, amendments: terms.amendments.clone() })
                 };
                 self.change(format!("dewar policy load {}", new.name), load, manner)
             }
         }
-    }
-}
-
-/// What was in force in a run, and what was changed.
-#[derive(Default)]
-pub(super) struct History {
-    policies: Vec<(u32, Arc<Compiled>)>,
-    pub(super) changes: Vec<Change>,
-}
-
-impl History {
-    /// The policy of the state `seqno` of the security server, if it is still known.
-    pub(super) fn policy(&self, seqno: u32) -> Option<&Compiled> {
-        let held = self.policies.iter().rfind(|(from, _)| *from <= seqno);
-        held.map(|(_, compiled)| &**compiled)
     }
 }
 

@@ -1,0 +1,50 @@
+//! What no profile grants: Dewar's own files, and changing what the policy of the run was read from.
+
+use crate::error::Reporter;
+use crate::merge::Domain;
+use crate::pattern::{self, Pattern};
+use crate::rights::{Entry, List};
+use crate::source::Place;
+use crate::variables::Variables;
+use std::path::{Path, PathBuf};
+
+/// Adds to each domain what it must not get, as far as it would.
+pub(crate) fn guard(domains: &mut [Domain], variables: &Variables, reporter: &mut Reporter) {
+    let sources: Vec<PathBuf> = reporter.sources.paths().map(Path::to_owned).collect();
+    let kept = variables.kept.iter().map(|path| (path, List::Deny, "Dewar keeps it for itself"));
+    let fixed = variables.fixed.iter().chain(&sources);
+    let fixed = fixed.map(|path| (path, List::Readonly, "this run depends on it"));
+    for (path, list, why) in kept.chain(fixed) {
+        let text = path.to_string_lossy();
+        let patterns = pattern::parse(&escaped(&text), variables);
+        let patterns = patterns.map_err(|problem| reporter.report(problem, None));
+        for pattern in patterns.unwrap_or_default() {
+            let gets =
+                |domain: &&mut Domain| domain.own.iter().any(|own| grants(own, list, &pattern));
+            let mut losing = domains.iter_mut().filter(gets).peekable();
+            if losing.peek().is_none() {
+                continue;
+            }
+            let place = reporter.sources.add_amendment(format!("{}: {why}", path.display()), &text);
+            losing.for_each(|domain| domain.own.push(entry(pattern.clone(), list, place)));
+        }
+    }
+}
+
+fn entry(pattern: Pattern, list: List, place: Place) -> Entry {
+    Entry { pattern, list, layer: usize::MAX, place }
+}
+
+/// Whether `own` may grant, somewhere in `pattern`, what `list` takes away.
+fn grants(own: &Entry, list: List, pattern: &Pattern) -> bool {
+    let is_grant = match list {
+        List::Readonly => own.list == List::Write,
+        _ => !own.list.restricts() && own.list != List::Names,
+    };
+    is_grant && !own.pattern.common(pattern).is_ok_and(|common| common.is_empty())
+}
+
+/// The pattern that stands for that very path.
+fn escaped(path: &str) -> String {
+    path.chars().flat_map(|c| if c == '/' { vec![c] } else { vec!['\\', c] }).collect()
+}
