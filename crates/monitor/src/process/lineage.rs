@@ -213,8 +213,9 @@ fn own_label(gate: &Gate, known: &HashMap<u32, Process>, pid: u32) -> Result<Opt
 /// label of `pid` is what it is from now on: [`enter`] refuses to change it.
 pub(crate) fn watch(gate: &Gate, pid: u32) {
     let Processes::Many(lineage) = &gate.subjects else { return };
-    if gate.subjects.are_alike() && label_first(gate, lineage, pid).is_err() {
-        return;
+    if gate.subjects.are_alike() {
+        // Whoever asks before has given it a label; this one is for those who have not.
+        let _ = label_first(gate, lineage, pid);
     }
     if let Some(process) = lock(&lineage.known).processes.get_mut(&pid) {
         process.watched = true;
