@@ -55,3 +55,18 @@ fn no_help_text_is_broken_into_lines_that_clap_breaks_again() {
     }
     assert!(seen > 100, "only {seen} lines found");
 }
+
+#[test]
+fn help_that_cannot_be_printed_is_an_error() {
+    for option in ["--help", "--version"] {
+        let full = std::fs::File::options().write(true).open("/dev/full").expect("it opens");
+        let output = std::process::Command::new(env!("CARGO_BIN_EXE_dewar"))
+            .arg(option)
+            .stdout(full)
+            .output()
+            .expect("the command starts");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(125), "{said}");
+        assert!(said.contains("cannot write to standard output: No space left"), "{said}");
+    }
+}

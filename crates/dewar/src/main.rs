@@ -31,7 +31,12 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     // First of all: descriptors that Dewar opens itself are not the command's.
     let inherited = Inherited::capture();
-    match dispatch(Cli::parse().command, inherited) {
+    let done = match Cli::try_parse() {
+        Ok(cli) => dispatch(cli.command, inherited),
+        Err(help) if !help.use_stderr() => output::printed(help.print()),
+        Err(mistake) => mistake.exit(),
+    };
+    match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => failure::report(error),
     }

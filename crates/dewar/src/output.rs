@@ -18,7 +18,17 @@ pub(crate) fn print(text: &[u8]) -> io::Result<()> {
 /// Writes `text` to standard output; whether somebody reads it.
 pub(crate) fn print_while_read(text: &[u8]) -> io::Result<bool> {
     let mut out = io::stdout().lock();
-    match out.write_all(text).and_then(|()| out.flush()) {
+    is_read(out.write_all(text).and_then(|()| out.flush()))
+}
+
+/// What came of something that was written to standard output. A reader that has gone away is no error.
+pub(crate) fn printed(written: io::Result<()>) -> anyhow::Result<()> {
+    let flushed = written.and_then(|()| io::stdout().flush());
+    Ok(is_read(flushed).map(drop)?)
+}
+
+fn is_read(written: io::Result<()>) -> io::Result<bool> {
+    match written {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
         Err(error) => {
             let what = format!("cannot write to standard output: {error}");

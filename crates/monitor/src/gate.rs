@@ -389,7 +389,10 @@ impl Gate {
         }
         while self.lead.term.load(Ordering::Acquire) == term {
             if let Some(call) = self.passage.next_held() {
-                self.admit(&call);
+                // It has waited for long: another thread may have the number of its caller by now.
+                if self.listener.is_valid(call.id) {
+                    self.admit(&call);
+                }
                 continue;
             }
             match self.listener.receive() {

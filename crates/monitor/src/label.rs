@@ -2,7 +2,7 @@
 
 use arc_swap::ArcSwap;
 use avc::Hint;
-use flask::{FileKind, Sid};
+use flask::{FileKind, InitialSid, Sid};
 use labelling::PathRules;
 use rustix::fs::{AtFlags, FileType, Statx, StatxFlags};
 use std::{
@@ -104,6 +104,27 @@ pub(crate) struct Labels {
     /// Files with several names, and the one that a change of rules has labelled them by.
     pinned: Mutex<HashMap<Inode, (Arc<Label>, PathBuf)>>,
     has_forgotten: AtomicBool,
+    private: Private,
+}
+
+/// Directories that are the sandbox's own. What was opened outside before, in those that they replace, has paths in them
+/// as well.
+#[derive(Debug, Default)]
+pub(crate) struct Private {
+    /// Each with the device that it is.
+    pub(crate) directories: Vec<(PathBuf, (u32, u32))>,
+    /// What of outside is put back in them.
+    pub(crate) keep: Vec<PathBuf>,
+}
+
+impl Private {
+    /// Whether a file is none of the sandbox's, though it has a path there.
+    fn replaces(&self, path: &Path, device: (u32, u32)) -> bool {
+        let of_outside =
+            |(directory, own): &(PathBuf, _)| *own != device && path.starts_with(directory);
+        self.directories.iter().any(of_outside)
+            && !self.keep.iter().any(|kept| path.starts_with(kept))
+    }
 }
 
 impl Labels {
@@ -114,7 +135,13 @@ impl Labels {
         let now = Arc::new(rules);
         let rules = ArcSwap::from_pointee(Rules { before: Arc::clone(&now), now });
         let has_forgotten = AtomicBool::new(false);
-        Self { rules, seen: Mutex::default(), pinned: Mutex::default(), has_forgotten }
+        let private = Private::default();
+        Self { rules, seen: Mutex::default(), pinned: Mutex::default(), has_forgotten, private }
+    }
+
+    /// The same, in a view with directories of its own.
+    pub(crate) fn in_view(self, private: Private) -> Self {
+        Self { private, ..self }
     }
 
     /// From now on these rules hold.
@@ -143,7 +170,14 @@ impl Labels {
         {
             return Ok(Arc::clone(label));
         }
-        let label = self.renewed(known.as_deref(), &path()?, file_kind(status.kind));
+        let path = path()?;
+        let label = if self.private.replaces(&path, status.device) {
+            // No rule is about it.
+            let sid = InitialSid::File.into();
+            Arc::new(Label { sid, hint: Hint::default(), before: sid, rules: self.newest() })
+        } else {
+            self.renewed(known.as_deref(), &path, file_kind(status.kind))
+        };
         if let Some(inode) = inode {
             self.insert(inode, &label);
         }

@@ -38,29 +38,38 @@ pub(crate) struct Name<'a> {
 
 /// The object that `name` names right now, as the kernel finds it.
 pub(crate) fn look(caller: Caller<'_>, name: Name<'_>) -> Result<OwnedFd> {
-    look_by(caller, name, ResolveFlags::NO_MAGICLINKS)
-}
-
-/// Whether a name that leads nowhere may lead somewhere in a file system of processes, for the process that it is
-/// `self` for.
-pub(crate) fn may_end_in_proc(caller: Caller<'_>, name: Name<'_>) -> Result<bool> {
-    let within = ResolveFlags::NO_MAGICLINKS | ResolveFlags::NO_XDEV;
-    if look_by(caller, name, within).err() != Some(Errno::NOENT) {
-        // It leads from one mount to another.
-        return Ok(true);
-    }
-    Ok(!name.path.is_absolute() && caller.view.is_proc(caller.base(name.dirfd)?.as_fd())?)
-}
-
-fn look_by(caller: Caller<'_>, name: Name<'_>, how: ResolveFlags) -> Result<OwnedFd> {
     let nofollow = if name.follow { OFlags::empty() } else { OFlags::NOFOLLOW };
     let open = |base: BorrowedFd<'_>| {
-        rustix::fs::openat2(base, name.path, HANDLE | nofollow, Mode::empty(), how)
+        rustix::fs::openat2(
+            base,
+            name.path,
+            HANDLE | nofollow,
+            Mode::empty(),
+            ResolveFlags::NO_MAGICLINKS,
+        )
     };
     if name.path.is_absolute() {
         open(rustix::fs::CWD)
     } else {
         open(caller.base(name.dirfd)?.as_fd())
+    }
+}
+
+/// What `name` names, for a call that the program then makes itself; and whether that is so for this process alone. The
+/// kernel walks as the monitor, to whom magic links lead elsewhere, and for whom there is no `/proc/self`: where it stops
+/// at one of them, the walk is made as the program's.
+pub(crate) fn sight(caller: Caller<'_>, name: Name<'_>) -> (Result<Found>, bool) {
+    match look(caller, name) {
+        Err(Errno::LOOP | Errno::NOENT) => {
+            let mut is_own = false;
+            (walk_noting(caller, name, &mut is_own), is_own)
+        }
+        Err(error) => (Err(error), false),
+        Ok(object) => {
+            let found =
+                Found { entry: None, object: Some(object), process: None, wants_dir: false };
+            (Ok(found), false)
+        }
     }
 }
 
@@ -94,16 +103,22 @@ struct Walk<'a> {
     links: usize,
     /// Components below the root of a proc file system, once inside one.
     in_proc: Option<Vec<OsString>>,
+    /// It has met something that leads each process elsewhere.
+    is_own: &'a mut bool,
 }
 
 /// Walks `name` to its end. Symbolic links on the way are followed as the kernel does.
 pub(crate) fn walk(caller: Caller<'_>, name: Name<'_>) -> Result<Found> {
+    walk_noting(caller, name, &mut false)
+}
+
+fn walk_noting(caller: Caller<'_>, name: Name<'_>, is_own: &mut bool) -> Result<Found> {
     if name.path.as_os_str().is_empty() {
         return Err(Errno::NOENT);
     }
     let at = if name.path.is_absolute() { root()? } else { caller.base(name.dirfd)? };
     let in_proc = if name.path.is_absolute() { None } else { trail_of(caller, at.as_fd())? };
-    let mut walk = Walk { caller, at, todo: VecDeque::new(), links: 0, in_proc };
+    let mut walk = Walk { caller, at, todo: VecDeque::new(), links: 0, in_proc, is_own };
     walk.push(name.path);
     let mut found = walk.run(name.follow)?;
     if let Some(object) = &found.object
@@ -177,6 +192,7 @@ impl Walk<'_> {
         follow: bool,
     ) -> Result<Option<Found>> {
         if let Some(target) = self.own_process(part)? {
+            *self.is_own = true;
             self.follow_link(path_from(target.as_bytes()))?;
             return Ok(None);
         }
@@ -208,6 +224,7 @@ impl Walk<'_> {
     ) -> Result<Option<Found>> {
         if self.in_proc.as_ref().is_some_and(|trail| trail.first().is_some_and(|pid| is_pid(pid))) {
             let process = self.foreign_process()?;
+            *self.is_own = true;
             let target = self.magic(part)?;
             if last {
                 return Ok(Some(Found {

@@ -2,12 +2,12 @@
 
 use crate::{
     Mode,
-    arrange::Arrangement,
+    arrange::{Arrangement, PRIVATE},
     audit::{Audit, Record, Trail},
     file::KnownPaths,
     filter::{self, Traps},
     gate::{Bearing, Gate, View},
-    label::Labels,
+    label::{Labels, Private, Status},
     launch::{self, Envelope, Filter, Inherited, LaunchSpec, Limits, Namespaces, Outcome, Started},
     manager::Manager,
     passage::Passage,
@@ -21,7 +21,10 @@ use avc::Stats;
 use flask::{Class, LabelRules, Question, SecurityServer, Sid, Unreachable, perm};
 use labelling::{BadRule, PathRules};
 use landlock::{ABI, Access, AccessFs};
-use rustix::fs::{Mode as Permissions, OFlags};
+use rustix::{
+    fs::{CWD, Mode as Permissions, OFlags},
+    io::Errno,
+};
 use std::{
     ffi::OsString,
     os::fd::OwnedFd,
@@ -107,7 +110,7 @@ pub enum RunError {
         /// What was to be done.
         what: &'static str,
         /// What the kernel said.
-        source: rustix::io::Errno,
+        source: Errno,
     },
 }
 
@@ -170,10 +173,8 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
     let flags = if job.wait_killable { libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV } else { 0 };
     let filter = Filter { program: &program, flags };
     let started = launch::start(&prepared.spec, &entered, &filter)?;
-    let proc = entered
-        .proc()
-        .try_clone_to_owned()
-        .map_err(|_| system("keep /proc")(rustix::io::Errno::MFILE))?;
+    let proc =
+        entered.proc().try_clone_to_owned().map_err(|_| system("keep /proc")(Errno::MFILE))?;
     let audit = Arc::new(Audit::new(Arc::clone(&server), audit));
     let Started { listener, command, mut sandbox, .. } = started;
     let init = sandbox.init_pid().as_raw_nonzero().get() as u32;
@@ -187,7 +188,7 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
         files: Manager::new(Arc::clone(&server), enforce.files),
         processes: Manager::new(Arc::clone(&server), enforce.processes),
         sockets: Manager::new(Arc::clone(&server), enforce.sockets),
-        labels: Labels::new(prepared.rules),
+        labels: Labels::new(prepared.rules).in_view(private(&prepared.spec.view)?),
         paths: KnownPaths::new(prepared.plan.domains.clone()),
         endpoints: Endpoints::new(&prepared.labels),
         peers: crate::socket::Peers::default(),
@@ -214,9 +215,7 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
     });
     let serving = Arc::clone(&gate);
     let thread = std::thread::Builder::new().name("watchdog".into()).stack_size(128 << 10);
-    thread
-        .spawn(move || serving.serve())
-        .map_err(|_| system("start a thread")(rustix::io::Errno::AGAIN))?;
+    thread.spawn(move || serving.serve()).map_err(|_| system("start a thread")(Errno::AGAIN))?;
     if let Some(on_start) = on_start {
         on_start(Control::new(Arc::clone(&gate)));
     }
@@ -233,7 +232,7 @@ fn refusal() -> rustix::io::Result<OwnedFd> {
     rustix::fs::open("/proc/self/io", OFlags::RDONLY | OFlags::CLOEXEC, Permissions::empty())
 }
 
-fn system(what: &'static str) -> impl Fn(rustix::io::Errno) -> RunError {
+fn system(what: &'static str) -> impl Fn(Errno) -> RunError {
     move |source| RunError::System { what, source }
 }
 
@@ -282,6 +281,19 @@ fn prepare(job: &Job, server: &dyn SecurityServer) -> Result<Prepared, RunError>
         limits: Limits { core_bytes: lineage.then_some(0), ..job.limits.clone() },
     };
     Ok(Prepared { plan, first, exact, exact_for_first, spec, traps, labels, rules })
+}
+
+/// The directories that a view gives the sandbox, now that it has been entered.
+fn private(view: &launch::View) -> Result<Private, RunError> {
+    let mut private = Private { directories: Vec::new(), keep: view.keep.clone() };
+    for directory in PRIVATE.into_iter().filter(|_| view.private_tmp) {
+        match Status::at(CWD, directory) {
+            Ok(status) => private.directories.push((directory.into(), status.device)),
+            Err(Errno::NOENT) => {}
+            Err(source) => return Err(system("look at a private directory")(source)),
+        }
+    }
+    Ok(private)
 }
 
 /// The rights for which the kernel refuses exactly what policy refuses: for every domain, and for the first one as long as

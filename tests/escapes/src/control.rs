@@ -8,12 +8,13 @@ use crate::{
 
 pub(crate) const CASES: &[Case] = cases![taking_over_its_own_run];
 
-/// Everything that a profile can give: the directory of runs, and connecting to what is in it.
+/// Everything that a profile can give: the directory of runs, which has to be named itself, and connecting to what is in
+/// it.
 fn taking_over_its_own_run(stage: &Stage) {
     let runtime = stage.directory("runtime");
     let runs = runtime.join("dewar/runs");
     let rules = format!(
-        "[files]\nwrite = [\"{0}\"]\nexec = [\"{0}\"]\n[network]\nconnect = [\"unix:{0}\", \"unix:@*\"]",
+        "[files]\nwrite = [\"{0}/dewar/runs\"]\nexec = [\"{0}/dewar/runs\"]\n[network]\nconnect = [\"unix:{0}\", \"unix:@*\"]",
         runtime.display()
     );
     let profile = stage.profile(&rules);

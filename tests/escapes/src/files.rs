@@ -20,6 +20,10 @@ pub(crate) const CASES: &[Case] = cases![
     hiding_inside_what_the_view_puts_back,
     making_programs_that_lend_their_owners_ids,
     executing_what_can_only_be_read,
+    changing_what_dewar_believes,
+    going_around_the_view_by_what_is_open,
+    watching_what_is_not_granted,
+    making_protected_names_below_an_odd_directory,
 ];
 
 fn naming_a_secret_in_every_way(stage: &Stage) {
@@ -111,4 +115,50 @@ fn executing_what_can_only_be_read(stage: &Stage) {
     let profile = stage.profile("[files]\nread = [\"${home}/data\"]");
     let program = stage.program("data/program", "escaped");
     stage.holds(&profile, "execute", &[program.to_str().expect("UTF-8")]);
+}
+
+fn changing_what_dewar_believes(stage: &Stage) {
+    let key = stage.file(".cache/dewar/plugins/secret", SECRET);
+    let rules = "extends = \"build\"\nfiles.read = [\"${home}\"]";
+    let profile = stage.file("work/own.toml", rules);
+    let [key, profile] = [&key, &profile].map(|path| path.to_str().expect("UTF-8"));
+    stage.holds(profile, "rewrite", &[profile, key]);
+    stage.holds(profile, "read_plainly", &[key]);
+    assert_eq!(std::fs::read_to_string(profile).expect("the profile"), rules);
+}
+
+fn going_around_the_view_by_what_is_open(stage: &Stage) {
+    let profile = stage.profile("[files]\ndeny = [\"${workspace}/sub/secret\"]");
+    let directory = stage.directory("work/sub");
+    stage.file("work/sub/secret", SECRET);
+    let outside = tempfile::Builder::new().tempfile_in("/tmp").expect("a file of outside");
+    stage.give(outside.path());
+    for fast in [false, true] {
+        let call = Call { fast, ..stage.call(&profile) };
+        let attack = stage.command(call, "by_descriptor", &[]);
+        let mut shell = std::process::Command::new("sh");
+        let script = "exec \"$@\" 9<\"$0\"";
+        shell
+            .args(["-c", script])
+            .arg(&directory)
+            .arg(attack.get_program())
+            .args(attack.get_args());
+        let mut command = stage.like(shell);
+        command.stdin(std::fs::File::open(outside.path()).expect("opened"));
+        held(&command.output().expect("start `sh`"));
+    }
+    assert!(!directory.join("made").exists(), "a directory was made");
+}
+
+fn watching_what_is_not_granted(stage: &Stage) {
+    stage.holds("workspace", "watch", &["/mnt"]);
+}
+
+fn making_protected_names_below_an_odd_directory(stage: &Stage) {
+    let profile = stage.profile("[files]\nreadonly = [\"${workspace}/**/.envrc\"]");
+    for directory in ["work/a\nb", "work/c\rd"] {
+        stage.directory(directory);
+    }
+    stage.holds(&profile, "plant", &["a\nb/.envrc", "c\rd/.envrc"]);
+    assert!(!stage.work().join("a\nb/.envrc").exists(), "it was made");
 }

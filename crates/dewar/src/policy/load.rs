@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use clap::Args;
 use security_server::policy::Policy;
 use security_server::{BoolId, Engine, cil, policydb};
-use std::fs;
+use std::{fs, io};
 
 /// The policy that a question is put to.
 #[derive(Debug, Args)]
@@ -71,6 +71,11 @@ pub(super) fn is_profile(argument: &str) -> bool {
 }
 
 fn read(path: &str) -> anyhow::Result<Vec<u8>> {
-    let read = fs::read(path).map_err(|error| Usage(format!("{path}: {error}")));
-    read.context("the policy cannot be read")
+    let hint = |error: &io::Error| {
+        let names: Vec<&str> = profile::shipped().iter().map(|(name, _)| *name).collect();
+        let is_name = error.kind() == io::ErrorKind::NotFound && !path.contains(['/', '.']);
+        if is_name { format!("; shipped profiles are {}", names.join(", ")) } else { String::new() }
+    };
+    let unreadable = |error: io::Error| Usage(format!("{path}: {error}{}", hint(&error)));
+    fs::read(path).map_err(unreadable).context("the policy cannot be read")
 }

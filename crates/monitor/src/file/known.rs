@@ -62,6 +62,8 @@ pub(crate) struct KnownPaths {
 impl KnownPaths {
     /// Beyond, it starts anew: about 4 MiB.
     const MOST: usize = 16_384;
+    /// Bytes of a path, which the program chooses.
+    const LONGEST: usize = 256;
 
     /// For a sandbox that holds processes of `domains`.
     pub(crate) fn new(domains: Vec<Sid>) -> Self {
@@ -168,7 +170,8 @@ impl KnownPaths {
 
 /// What leads to the same object from everywhere.
 fn key(name: Name<'_>) -> Option<&Path> {
-    (name.follow && name.path.is_absolute()).then_some(name.path)
+    let is_short = name.path.as_os_str().len() <= KnownPaths::LONGEST;
+    (name.follow && is_short && name.path.is_absolute()).then_some(name.path)
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

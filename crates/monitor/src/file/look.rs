@@ -4,7 +4,7 @@ use super::object::{Seen, missing_name};
 use crate::{
     gate::{Answer, Asker, Outcome},
     process::proc_files,
-    resolve::{Found, Name, look, walk},
+    resolve::{Found, Name, sight, walk},
 };
 use flask::{AccessVector, Class, perm};
 use rustix::{
@@ -39,20 +39,18 @@ pub(super) fn decide(asker: Asker<'_>) -> Outcome {
         known.allow(asker, requested)?;
         return Ok(Answer::Continue);
     }
-    let direct = look(asker.caller, name);
-    let is_magic = matches!(direct, Err(Errno::LOOP));
-    let found = if is_magic { walk(asker.caller, name).and_then(Found::existing) } else { direct };
-    match found {
+    let (found, is_own) = sight(asker.caller, name);
+    match found.and_then(Found::existing) {
         Ok(fd) => {
             let seen = Seen::of(asker, fd.as_fd())?;
-            if !is_magic {
+            if !is_own {
                 asker.gate.paths.found(asker.gate, name, &fd, &seen)?;
             }
             seen.allow(asker, requested(seen.class), fd)?;
         }
         Err(Errno::NOENT) => {
             let refused = missing_name(asker, what.dirfd, &path, what.requested);
-            if !is_magic && !refused {
+            if !is_own && !refused {
                 asker.gate.paths.missing(asker.gate, name);
             }
         }

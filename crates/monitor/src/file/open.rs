@@ -12,7 +12,7 @@ use crate::{
     label::Status,
     plan::Rights,
     process::{Processes, proc_files},
-    resolve::{Found, Name, look, may_end_in_proc, walk},
+    resolve::{Found, Name, look, sight, walk},
 };
 use flask::{AccessVector, Class, Question, perm};
 use landlock::AccessFs;
@@ -147,53 +147,39 @@ impl Open {
         if self.is_plainly_granted(asker) {
             return Ok(Answer::Continue);
         }
-        let direct = look(asker.caller, self.name());
+        let (found, is_own) = sight(asker.caller, self.name());
         paths.remember_directory(asker.caller);
-        let is_magic = matches!(direct, Err(Errno::LOOP));
-        let found = match direct {
-            Err(Errno::LOOP) => match walk(asker.caller, self.name()).and_then(Found::existing) {
-                // A pipe, a socket or memory, by a magic link: its process holds it already.
-                Ok(fd) if !has_name(asker, &fd)? => return Ok(Answer::Continue),
-                found => found,
-            },
-            found => found,
-        };
         match found {
-            Ok(fd) if self.is_temporary() => self.allow_temporary(asker, &fd)?,
-            Ok(fd) if self.is_made_in_proc(asker) && asker.gate.view.is_proc(fd.as_fd())? => {
-                return self.make(asker);
+            Ok(Found { object: None, entry: Some((parent, name)), .. }) if self.creates() => {
+                self.allow_new(asker, &parent, &name)?;
             }
-            Ok(fd) => {
-                let seen = Seen::of(asker, fd.as_fd())?;
-                seen.allow(asker, self.requested(seen.class), &fd)?;
-                if seen.class == Class::Dir && asker.gate.bearing.load().lists(seen.label.sid) {
+            found => match found.and_then(Found::existing) {
+                // A pipe, a socket or memory, by a magic link: its process holds it already.
+                Ok(fd) if is_own && !has_name(asker, &fd)? => {}
+                Ok(fd) if self.is_made_in_proc(asker) && asker.gate.view.is_proc(fd.as_fd())? => {
                     return self.make(asker);
                 }
-                if !is_magic {
-                    paths.found(asker.gate, self.name(), &fd, &seen)?;
+                Ok(fd) if self.is_temporary() => self.allow_temporary(asker, &fd)?,
+                Ok(fd) => {
+                    let seen = Seen::of(asker, fd.as_fd())?;
+                    seen.allow(asker, self.requested(seen.class), &fd)?;
+                    if seen.class == Class::Dir && asker.gate.bearing.load().lists(seen.label.sid) {
+                        return self.make(asker);
+                    }
+                    if !is_own {
+                        paths.found(asker.gate, self.name(), &fd, &seen)?;
+                    }
                 }
-            }
-            Err(Errno::NOENT) if self.creates() => {
-                if let Ok(Found { entry: Some((parent, name)), object: None, .. }) =
-                    walk(asker.caller, self.name())
-                {
-                    self.allow_new(asker, &parent, &name)?;
+                Err(Errno::NOENT) if !self.creates() => {
+                    let refused =
+                        missing_name(asker, self.dirfd, &self.path, self.requested(Class::File));
+                    if !is_own && !refused {
+                        paths.missing(asker.gate, self.name());
+                    }
                 }
-            }
-            Err(Errno::NOENT)
-                if self.is_made_in_proc(asker) && may_end_in_proc(asker.caller, self.name())? =>
-            {
-                return self.make(asker);
-            }
-            Err(Errno::NOENT) => {
-                let refused =
-                    missing_name(asker, self.dirfd, &self.path, self.requested(Class::File));
-                if !is_magic && !refused {
-                    paths.missing(asker.gate, self.name());
-                }
-            }
-            // Whatever else stops the walk stops the program's own, with the right errno.
-            Err(_) => {}
+                // Whatever else stops the walk stops the program's own, with the right errno.
+                Err(_) => {}
+            },
         }
         Ok(Answer::Continue)
     }

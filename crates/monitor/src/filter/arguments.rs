@@ -102,7 +102,7 @@ fn prctl(traps: Traps) -> Rule {
 /// Typing into the terminal, or putting commands on its keys, would run commands outside, as its owner. The others
 /// change a file through a descriptor that is open only for reading, or have signals sent to whom the caller's memory
 /// names.
-const REFUSED_IOCTLS: [u32; 16] = [
+const REFUSED_IOCTLS: [u32; 22] = [
     libc::TIOCSTI as u32,
     0x541c,      // TIOCLINUX
     0x4b47,      // KDSKBENT
@@ -117,6 +117,12 @@ const REFUSED_IOCTLS: [u32; 16] = [
     0x6609,      // EXT4_IOC_MIGRATE
     0x4004_7211, // FAT_IOCTL_SET_ATTRIBUTES
     0x800c_6613, // FS_IOC_SET_ENCRYPTION_POLICY
+    0x5000_9401, // BTRFS_IOC_SNAP_CREATE: all of a subvolume under other names, as other inodes
+    0x5000_9417, // BTRFS_IOC_SNAP_CREATE_V2
+    0x5000_940e, // BTRFS_IOC_SUBVOL_CREATE
+    0x5000_9418, // BTRFS_IOC_SUBVOL_CREATE_V2
+    0x5000_940f, // BTRFS_IOC_SNAP_DESTROY
+    0x5000_943f, // BTRFS_IOC_SNAP_DESTROY_V2
     0x8901,      // FIOSETOWN
     0x8902,      // SIOCSPGRP
 ];

@@ -7,10 +7,14 @@ use crate::sys::launch as sys;
 /// Signal mask, `SIGPIPE` disposition and open descriptors as the caller of Dewar left them.
 ///
 /// As with a plain exec, every descriptor that the caller left open passes through to the
-/// command; none that Dewar opens itself does.
+/// command, but for directories and descriptors that are only a place (`O_PATH`): they lie in the
+/// file system as it is outside, and would lead around what the view covers. None that Dewar opens
+/// itself does.
 #[derive(Clone)]
 pub struct Inherited {
     descriptors: Vec<RawFd>,
+    /// Those that are not handed on.
+    places: Vec<RawFd>,
     pub(super) mask: sys::SignalSet,
     sigpipe_ignored: bool,
     sigchld_ignored: bool,
@@ -21,12 +25,22 @@ impl Inherited {
     /// opened before, without close-on-exec, count as inherited.
     #[must_use]
     pub fn capture() -> Self {
+        let streams = [0, 1, 2].into_iter().filter(|fd| is_place(*fd));
+        let (places, descriptors): (Vec<RawFd>, Vec<RawFd>) =
+            sys::inheritable(&open_descriptors()).into_iter().partition(|fd| is_place(*fd));
         Self {
-            descriptors: sys::inheritable(&open_descriptors()),
+            descriptors,
+            places: streams.chain(places).collect(),
             mask: sys::SignalSet::of(&[]).block(),
             sigpipe_ignored: sys::sigpipe_was_ignored(),
             sigchld_ignored: sys::is_ignored(libc::SIGCHLD),
         }
+    }
+
+    /// The descriptors that are left open and not handed on. A standard stream among them is `/dev/null` to the command.
+    #[must_use]
+    pub fn places(&self) -> &[RawFd] {
+        &self.places
     }
 
     /// Gives signals back as they were; everything else survives an exec by itself.
@@ -40,6 +54,10 @@ impl Inherited {
     pub(super) fn pass_descriptors(&self) -> Result<(), rustix::io::Errno> {
         // INVARIANT: a number that was inherited, closed since and used again for something of
         // ours is close-on-exec by now, so that `inheritable` leaves it out.
+        let streams: Vec<RawFd> = self.places.iter().copied().filter(|fd| *fd <= 2).collect();
+        if !streams.is_empty() {
+            sys::silence(&streams)?;
+        }
         sys::pass_only(&sys::inheritable(&self.descriptors))
     }
 
@@ -49,6 +67,17 @@ impl Inherited {
         sys::close_inherited(&self.descriptors);
         sys::silence(&[0, 1])
     }
+}
+
+/// Whether a descriptor is of a directory, or only of a place; yes when in doubt about one that is open.
+fn is_place(fd: RawFd) -> bool {
+    let Ok(metadata) = std::fs::metadata(format!("/proc/self/fd/{fd}")) else {
+        return std::fs::symlink_metadata(format!("/proc/self/fd/{fd}")).is_ok();
+    };
+    let text = std::fs::read_to_string(format!("/proc/self/fdinfo/{fd}")).unwrap_or_default();
+    let flags = text.lines().find_map(|line| line.strip_prefix("flags:"));
+    let flags = flags.and_then(|flags| i32::from_str_radix(flags.trim(), 8).ok());
+    metadata.is_dir() || flags.is_none_or(|flags| flags & libc::O_PATH != 0)
 }
 
 /// The open descriptors above the standard streams.

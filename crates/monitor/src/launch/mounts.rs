@@ -47,6 +47,8 @@ struct Voids {
     mount: OwnedFd,
     hosts: Option<OwnedFd>,
     attached: bool,
+    /// How many empty things there are.
+    made: usize,
 }
 
 /// Where the voids are attached meanwhile if the kernel clones only attached mounts.
@@ -127,10 +129,9 @@ impl Mounts {
 
     /// Covers the file or directory at `path` with an empty one that nobody can open.
     pub(super) fn deny(&mut self, path: &Path) -> Result<(), ViewError> {
-        let void = if path.is_dir() { c"directory" } else { c"file" };
         let mut attach_void = || {
             let voids = self.voids.as_mut().ok_or(Errno::INVAL)?;
-            attach(&voids.clone_of(void)?, CWD, path)
+            attach(&voids.make(path.is_dir())?, CWD, path)
         };
         attach_void().map_err(at("deny", path))
     }
@@ -270,22 +271,37 @@ fn make_file(
 impl Voids {
     fn new(hosts: Option<&str>) -> Result<Self, Errno> {
         let mount = new_tmpfs(c"700", false, None)?;
-        rustix::fs::mkdirat(&mount, c"directory", Mode::empty())?;
-        make_file(mount.as_fd(), c"file", 0)?;
         if let Some(text) = hosts {
             let file = make_file(mount.as_fd(), c"hosts", 0o644)?;
             write_all(&file, text.as_bytes())?;
         }
-        sys::set_mount_attributes(mount.as_fd(), c"", libc::MOUNT_ATTR_RDONLY, false)?;
-        let mut voids = Self { mount, hosts: None, attached: false };
+        let mut voids = Self { mount, hosts: None, attached: false, made: 0 };
         if hosts.is_some() {
             voids.hosts = Some(voids.clone_of(c"hosts")?);
         }
         Ok(voids)
     }
 
-    /// A detached mount of one of the empty things.
+    /// A detached mount of an empty directory or file: one of its own for each place, since a label belongs to an inode.
+    fn make(&mut self, is_directory: bool) -> Result<OwnedFd, Errno> {
+        self.made += 1;
+        let name = CString::new(self.made.to_string()).map_err(|_| Errno::INVAL)?;
+        if is_directory {
+            rustix::fs::mkdirat(&self.mount, &name, Mode::empty())?;
+        } else {
+            make_file(self.mount.as_fd(), &name, 0)?;
+        }
+        self.clone_of(&name)
+    }
+
+    /// A detached mount, read-only, of something in here.
     fn clone_of(&mut self, name: &CStr) -> Result<OwnedFd, Errno> {
+        let tree = self.clone_writable(name)?;
+        sys::set_mount_attributes(tree.as_fd(), c"", libc::MOUNT_ATTR_RDONLY, false)?;
+        Ok(tree)
+    }
+
+    fn clone_writable(&mut self, name: &CStr) -> Result<OwnedFd, Errno> {
         match clone_tree(self.mount.as_fd(), name) {
             // Before Linux 6.15 only attached mounts can be cloned.
             Err(Errno::INVAL) if !self.attached => {

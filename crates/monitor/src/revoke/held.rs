@@ -329,7 +329,7 @@ pub(super) fn place(link: &[u8]) -> Option<PathBuf> {
 
 impl Status {
     /// Asks about the file at `name`, links followed: also one of the links of `/proc`.
-    pub(super) fn at(directory: impl AsFd, name: impl rustix::path::Arg) -> Result<Self> {
+    pub(crate) fn at(directory: impl AsFd, name: impl rustix::path::Arg) -> Result<Self> {
         let mask = Self::MASK;
         let statx = rustix::fs::statx(directory, name, AtFlags::STATX_DONT_SYNC, mask)?;
         Ok(Self::from_statx(&statx))

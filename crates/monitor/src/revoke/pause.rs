@@ -64,7 +64,9 @@ fn hold_all(
     let still = stuck.is_empty() && stopped.stop(Instant::now() + PATIENCE) == Ok(true);
     let pids = stopped.processes().into_keys().collect();
     let done = if still { then(&pids) } else { Err(Errno::AGAIN) };
-    gate.passage.open();
+    // Before any call is decided again: an exec waits for the other threads of its process to end, which those that are
+    // held could not.
     stopped.release(&pids);
+    gate.passage.open();
     done
 }
