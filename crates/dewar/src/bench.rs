@@ -22,7 +22,7 @@ use bench::{
 use clap::{Args, Subcommand};
 use monitor::launch::Inherited;
 use show::ShowArgs;
-use std::{ffi::OsString, io::Write as _, path::PathBuf};
+use std::{ffi::OsString, path::PathBuf};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -205,21 +205,34 @@ fn compare(workload: Workload, measure: &MeasureArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A profile with a second domain, so that every process has a label of its own to be found.
-const LABELS: &str = "extends = 'workspace'\n[domains.other]\nexec = ['/usr/bin/other']\n";
+/// Profiles with a second domain: one that nobody enters, and one that what is measured enters, so that every process has
+/// a label of its own to be found.
+const DOMAINS: [(&str, &str, &str); 2] = [
+    (
+        "dewar, two domains",
+        "/usr/bin/other",
+        "as `dewar all`, in a policy with two domains, all in one",
+    ),
+    (
+        "dewar, labelled processes",
+        "${workspace}/worker",
+        "as `dewar all`, with processes in two domains",
+    ),
+];
 
 fn syscalls(measure: &MeasureArgs) -> anyhow::Result<()> {
-    let mut labels = tempfile::Builder::new().suffix(".toml").tempfile()?;
-    labels.write_all(LABELS.as_bytes())?;
-    let profile = labels.path().to_str().context("the temporary directory is not Unicode")?;
+    let profiles = tempfile::tempdir()?;
     let mut configs = configs(measure)?;
     configs.retain(|config| config.kind != Kind::Peer);
-    configs.push(dewar(
-        "dewar, labelled processes",
-        Kind::Dewar,
-        &["--mode", "all", "-p", profile],
-        "as `dewar all`, in a policy with two domains",
-    )?);
+    for (name, program, what) in DOMAINS {
+        let file = profiles.path().join(format!("{name}.toml"));
+        std::fs::write(
+            &file,
+            format!("extends = 'workspace'\n[domains.other]\nexec = ['{program}']\n"),
+        )?;
+        let profile = file.to_str().context("the temporary directory is not Unicode")?;
+        configs.push(dewar(name, Kind::Dewar, &["--mode", "all", "-p", profile], what)?);
+    }
     let benchmark =
         Syscalls { configs, worker: worker()?, medium: Medium::memory(), plan: plan(measure) };
     let report = benchmark.run(&mut progress::on_terminal());

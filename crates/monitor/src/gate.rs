@@ -264,6 +264,8 @@ pub(crate) enum Answer {
     Open { fd: OwnedFd, cloexec: bool },
     /// The call is answered by another thread.
     Elsewhere,
+    /// The call has left the way through the gate already, and comes again.
+    Again,
 }
 
 /// What an object manager makes of a call: an answer, or the errno that the program sees.
@@ -273,8 +275,12 @@ pub(crate) type Outcome = std::result::Result<Answer, Errno>;
 #[derive(Debug)]
 pub(crate) struct Bearing {
     pub(crate) plan: Plan,
+    /// The same for the first domain alone, which the envelope is made for.
+    pub(crate) first: Plan,
     /// Rights that the envelope refuses exactly where policy does.
     pub(crate) exact: Rights,
+    /// The same as long as every process is in the first domain.
+    pub(crate) exact_for_first: Rights,
     /// The labelling rules.
     pub(crate) files: Vec<flask::FileRule>,
 }
@@ -282,7 +288,7 @@ pub(crate) struct Bearing {
 impl Bearing {
     /// Whether the envelope does not let the program itself list a directory with this label.
     pub(crate) fn lists(&self, label: flask::Sid) -> bool {
-        self.plan.listed.contains(&label)
+        self.first.listed.contains(&label)
     }
 }
 
@@ -396,6 +402,10 @@ impl Gate {
                 Err(_) => return,
             }
         }
+        // Those that came while this thread held the sandbox still, and another took the lead.
+        while let Some(call) = self.passage.next_held() {
+            self.admit(&call);
+        }
     }
 
     /// Decisions asked for so far, by object manager.
@@ -411,6 +421,12 @@ impl Gate {
         let mut fds = [PollFd::new(&self.listener, PollFlags::IN)];
         let now = rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 };
         poll(&mut fds, Some(&now)).is_err() || fds[0].revents().contains(PollFlags::HUP)
+    }
+
+    /// Rights that the kernel refuses exactly where policy does: the program may make such calls itself.
+    pub(crate) fn exact(&self) -> Rights {
+        let bearing = self.bearing.load();
+        if self.subjects.are_alike() { bearing.exact_for_first } else { bearing.exact }
     }
 
     /// Handles a call, unless it is kept for the end of a change of policy.
@@ -432,8 +448,12 @@ impl Gate {
         let id = call.id.max(1);
         self.lead.at.store(id, Ordering::Release);
         let outcome = std::panic::catch_unwind(AssertUnwindSafe(|| self.decide(call)));
-        self.answer(call, outcome.unwrap_or(Err(Errno::PERM)));
-        self.passage.leave(call.id);
+        let outcome = outcome.unwrap_or(Err(Errno::PERM));
+        let comes_again = matches!(outcome, Ok(Answer::Again));
+        self.answer(call, outcome);
+        if !comes_again {
+            self.passage.leave(call.id);
+        }
         let _ = self.lead.at.compare_exchange(id, 0, Ordering::AcqRel, Ordering::Relaxed);
     }
 
@@ -452,7 +472,7 @@ impl Gate {
                     sent
                 }
             }
-            Ok(Answer::Elsewhere) => Ok(()),
+            Ok(Answer::Elsewhere | Answer::Again) => Ok(()),
             Err(error) => self.listener.send_result(call.id, Err(error)),
         };
     }
@@ -465,7 +485,7 @@ impl Gate {
         let (who, cwd) = (std::cell::OnceCell::new(), std::cell::OnceCell::new());
         let caller = Caller { view: &self.view, call, who: &who, cwd: &cwd };
         let number = Sysno::new(call.nr as usize).ok_or(Errno::NOSYS)?;
-        let ssid = self.subjects.sid(self, caller)?;
+        let ssid = self.subjects.sid(self, call)?;
         let asker = Asker { gate: self, caller, ssid, number };
         if let Some(outcome) = file::decide(asker) {
             return outcome;

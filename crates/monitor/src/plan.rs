@@ -6,7 +6,7 @@ use flask::{
     Unreachable, perm,
 };
 use labelling::{Tree, literal, stem_dir};
-use landlock::{Access, AccessFs, BitFlags};
+use landlock::{Access, AccessFs, BitFlags, make_bitflags};
 use std::{
     collections::HashMap,
     path::{Path, PathBuf},
@@ -51,6 +51,9 @@ pub(crate) struct Plan {
     pub(crate) relabels: bool,
 }
 
+/// What opening for reading takes.
+pub(crate) const READS: Rights = make_bitflags!(AccessFs::{ReadFile | ReadDir});
+
 /// Rights on files, by class and permission. A right is granted when all of one row's permissions are.
 const FILE_RIGHTS: &[(AccessFs, AccessVector)] = &[
     (AccessFs::ReadFile, AccessVector(perm::file::READ.0 | perm::file::OPEN.0)),
@@ -94,8 +97,30 @@ impl Plan {
         server: &dyn SecurityServer,
         labels: &LabelRules,
     ) -> Result<Self, Unreachable> {
+        let domains = reachable(server, &file_types(&labels.files))?;
+        Self::of(server, labels, Actors { own: &domains, others: &[] })
+    }
+
+    /// The same policy for the first domain alone; but what any domain may execute, the kernel executes for all.
+    pub(crate) fn of_first(
+        &self,
+        server: &dyn SecurityServer,
+        labels: &LabelRules,
+    ) -> Result<Self, Unreachable> {
+        let (own, others) = self.domains.split_at(1);
+        if others.is_empty() {
+            return Ok(self.clone());
+        }
+        Self::of(server, labels, Actors { own, others })
+    }
+
+    fn of(
+        server: &dyn SecurityServer,
+        labels: &LabelRules,
+        actors: Actors<'_>,
+    ) -> Result<Self, Unreachable> {
         let types = file_types(&labels.files);
-        let domains = reachable(server, &types)?;
+        let domains = actors.own.to_vec();
         let mut places = Vec::new();
         let mut patterns = Vec::new();
         for (index, rule) in labels.files.iter().enumerate() {
@@ -104,12 +129,12 @@ impl Plan {
             // A grant to a directory alone is none that Landlock could express.
             let is_pattern = tree.as_ref().is_none_or(|tree| !tree.deep);
             let tree = tree.unwrap_or_else(|| Tree { path: stem_dir(&rule.path), deep: true });
-            let place = Place { rule: index, is_pattern, ..place(server, &domains, tree, sid)? };
+            let place = Place { rule: index, is_pattern, ..place(server, actors, tree, sid)? };
             if is_pattern { patterns.push(place) } else { places.push(place) }
         }
         places.sort_by_key(|place: &Place| place.tree.path.components().count());
         let rest = Tree { path: "/".into(), deep: true };
-        let rest = place(server, &domains, rest, InitialSid::File.into())?;
+        let rest = place(server, actors, rest, InitialSid::File.into())?;
         let relabels = relabels(server, &domains, &types);
         // Of several rules for one path the last decides.
         let by_path = places.iter().enumerate();
@@ -268,20 +293,39 @@ pub(crate) fn entered(
     Ok(enters.then_some(new))
 }
 
+/// Who uses files.
+#[derive(Clone, Copy)]
+struct Actors<'a> {
+    /// Domains whose processes make calls themselves.
+    own: &'a [Sid],
+    /// Domains for which the monitor makes them, but for execution.
+    others: &'a [Sid],
+}
+
 fn place(
     server: &dyn SecurityServer,
-    domains: &[Sid],
+    actors: Actors<'_>,
     tree: Tree,
     sid: Sid,
 ) -> Result<Place, Unreachable> {
     let all = AccessFs::from_all(landlock::ABI::V5);
     let any = Rights::empty();
     let mut place = Place { rule: usize::MAX, is_pattern: false, tree, any, all, hidden: false };
-    for &ssid in domains {
+    for &ssid in actors.own {
         let (any, all, seen) = rights(server, ssid, sid)?;
         place.any |= any;
         place.all &= all;
         place.hidden |= !seen;
+    }
+    for &ssid in actors.others {
+        let (any, _, _) = rights(server, ssid, sid)?;
+        if any.contains(AccessFs::Execute) {
+            place.any |= any & (AccessFs::Execute | AccessFs::ReadFile);
+        }
+    }
+    if !actors.others.is_empty() && place.tree.path.starts_with("/proc") {
+        // What is opened there shows its process also when that is in another domain: the monitor has to know of it.
+        place.any &= !READS;
     }
     if Path::new("/dev").starts_with(&place.tree.path) {
         // Devices with the file systems below all labels, which policy grants to nobody.

@@ -11,7 +11,7 @@ use crate::{
     launch::{self, Envelope, Filter, Inherited, LaunchSpec, Limits, Namespaces, Outcome, Started},
     manager::Manager,
     passage::Passage,
-    plan::{Plan, Rights},
+    plan::{Plan, READS, Rights},
     process::Processes,
     revoke::Control,
     socket::Endpoints,
@@ -145,7 +145,9 @@ const CHANGES_IDS: u64 = 1 << 7 | 1 << 6;
 /// What the policy comes to on this machine.
 struct Prepared {
     plan: Plan,
+    first: Plan,
     exact: Rights,
+    exact_for_first: Rights,
     spec: LaunchSpec,
     traps: Traps,
     labels: LabelRules,
@@ -192,7 +194,9 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
         peers: crate::socket::Peers::default(),
         bearing: ArcSwap::from_pointee(Bearing {
             plan: prepared.plan,
+            first: prepared.first,
             exact: prepared.exact,
+            exact_for_first: prepared.exact_for_first,
             files: prepared.labels.files,
         }),
         reads_pass: prepared.traps.reads_pass(),
@@ -236,17 +240,20 @@ fn prepare(job: &Job, server: &dyn SecurityServer) -> Result<Prepared, RunError>
     let labels = server.label_rules()?;
     let rules = PathRules::new(&labels.files)?;
     let plan = Plan::new(server, &labels)?;
+    let first = plan.of_first(server, &labels)?;
     let arrangement = if job.namespaces.mount {
         Arrangement::with_mounts(&plan, &rules, job.private_tmp)
     } else {
         Arrangement::without_mounts(&plan)
     };
-    let exact = exact(job, &plan, &arrangement);
+    let (exact, exact_for_first) = exact(job, (&plan, &first), &arrangement);
     let lineage = plan.domains.len() > 1;
+    // Without decisions, the envelope is all that there is, for everybody.
+    let inside = if job.enforce == Enforce::OFF { &plan } else { &first };
     let traps = Traps {
         mode: job.mode,
         reads_exact: exact.contains(AccessFs::ReadFile | AccessFs::ReadDir),
-        lists: !plan.listed.is_empty(),
+        lists: !first.listed.is_empty(),
         looks: arrangement.looks,
         forks: all_fork(server, &plan.domains)?,
         lineage,
@@ -266,12 +273,14 @@ fn prepare(job: &Job, server: &dyn SecurityServer) -> Result<Prepared, RunError>
             hosts: job.hosts.clone(),
             ..arrangement.view
         },
-        envelope: job.landlock.map(|abi| envelope(abi, &plan, done_by_program(job, exact))),
+        envelope: job
+            .landlock
+            .map(|abi| envelope(abi, inside, done_by_program(job, exact_for_first))),
         capabilities: capabilities(server, &plan.domains)?,
         // The kernel writes a core with the rights of all domains, for its owner to read.
         limits: Limits { core_bytes: lineage.then_some(0), ..job.limits.clone() },
     };
-    Ok(Prepared { plan, exact, spec, traps, labels, rules })
+    Ok(Prepared { plan, first, exact, exact_for_first, spec, traps, labels, rules })
 }
 
 /// The directories that a view gives the sandbox, now that it has been entered.
@@ -287,15 +296,25 @@ fn private(view: &launch::View) -> Result<Private, RunError> {
     Ok(private)
 }
 
-/// The rights for which the kernel refuses exactly what policy refuses.
-fn exact(job: &Job, plan: &Plan, arrangement: &Arrangement) -> Rights {
+/// The rights for which the kernel refuses exactly what policy refuses: for every domain, and for the first one as long as
+/// every process is in that.
+fn exact(job: &Job, (plan, first): (&Plan, &Plan), arrangement: &Arrangement) -> (Rights, Rights) {
     let handled = job.landlock.map_or(Rights::empty(), AccessFs::from_all);
-    let exact = plan.exact(&|place| arrangement.shielded(place)) & handled;
-    if plan.domains.len() > 1 && plan.grants_in(Path::new("/proc")) {
-        // The kernel lets the whole envelope look into `/proc/PID`; policy does so by domain.
-        return exact & !(AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::ReadDir);
+    let of = |plan: &Plan| plan.exact(&|place| arrangement.shielded(place)) & handled;
+    if plan.domains.len() == 1 {
+        return (of(plan), of(plan));
     }
-    exact
+    let writes = AccessFs::WriteFile | AccessFs::Truncate | AccessFs::MakeReg;
+    // The kernel lets everybody in the envelope follow the links of `/proc/PID`, also to pipes and memory, which lie in no
+    // directory that a grant could speak of; policy lets only those who may trace the process.
+    let for_all = of(plan) & !(READS | writes);
+    // The envelope lies around all domains. With a right to write in it, a process of another one that dies of a signal
+    // would leave its memory, a core file, where the first domain can read it.
+    let for_first = of(first) & !writes;
+    let around_proc =
+        first.innermost(Path::new("/proc")).map_or(Rights::empty(), |place| place.any);
+    let shows_proc = around_proc.intersects(READS);
+    (for_all, if shows_proc { for_first & !READS } else { for_first })
 }
 
 /// The rights that the program exercises itself.

@@ -7,6 +7,10 @@ pub(crate) const CASES: &[Case] = cases![
     entering_a_domain_with_a_library,
     children_of_a_process_that_changes_its_domain,
     attaching_to_what_enters_a_domain,
+    following_links_into_a_domain_while_it_is_entered,
+    opening_files_of_what_will_enter_a_domain,
+    swapping_paths_in_every_domain,
+    keeping_a_label_over_an_exec_by_a_thread,
     opening_files_of_what_enters_a_domain,
     taking_filters_and_personalities_into_a_domain,
 ];
@@ -45,6 +49,41 @@ fn children_of_a_process_that_changes_its_domain(stage: &Stage) {
 
 fn attaching_to_what_enters_a_domain(stage: &Stage) {
     stage.holds(&vault(stage), "attach", &[]);
+}
+
+fn following_links_into_a_domain_while_it_is_entered(stage: &Stage) {
+    stage.program("work/vault", "vault");
+    stage.file("work/granted", "granted");
+    let same = stage.profile("[domains.vault]\nexec = [\"${workspace}/vault\"]");
+    stage.holds(&same, "follow_links", &[]);
+}
+
+fn opening_files_of_what_will_enter_a_domain(stage: &Stage) {
+    stage.program("work/vault", "vault");
+    stage.file("work/granted", "granted");
+    let same = stage.profile("[domains.vault]\nexec = [\"${workspace}/vault\"]");
+    stage.holds(&same, "open_before", &[]);
+}
+
+/// In the first domain, which reads by itself as long as there is no other; and in one that the monitor reads for.
+fn swapping_paths_in_every_domain(stage: &Stage) {
+    let secret = stage.home().join(".ssh/id_ed25519");
+    let outside = stage.file("outside", "outside");
+    let arguments = [secret.to_str().expect("UTF-8"), outside.to_str().expect("UTF-8")];
+    for program in ["vault", "swap"] {
+        let rules = format!("[domains.other]\nexec = [\"${{workspace}}/{program}\"]");
+        stage.holds(&stage.profile(&rules), "swap", &arguments);
+    }
+    assert_eq!(std::fs::read_to_string(outside).expect("the file"), "outside");
+}
+
+fn keeping_a_label_over_an_exec_by_a_thread(stage: &Stage) {
+    stage.program("work/narrow", "narrow");
+    stage.file("work/granted", "granted");
+    stage.file("work/secret", "secret");
+    let narrow = "[domains.narrow]\nexec = [\"${workspace}/narrow\"]\n\
+                  files.deny = [\"${workspace}/secret\"]";
+    stage.holds(&stage.profile(narrow), "thread_enters", &[]);
 }
 
 fn opening_files_of_what_enters_a_domain(stage: &Stage) {

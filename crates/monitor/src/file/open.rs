@@ -11,8 +11,8 @@ use crate::{
     gate::{Answer, Asker, Outcome},
     label::Status,
     plan::Rights,
-    process::proc_files,
-    resolve::{Found, Name, sight, walk},
+    process::{Processes, proc_files},
+    resolve::{Found, Name, look, sight, walk},
 };
 use flask::{AccessVector, Class, Question, perm};
 use landlock::AccessFs;
@@ -47,7 +47,7 @@ pub(super) fn decide(asker: Asker<'_>) -> Outcome {
     if (open.creates() || open.is_temporary()) && lends_ids(open.mode) {
         return Err(Errno::PERM);
     }
-    if asker.gate.bearing.load().exact.contains(open.rights()) && !open.may_name_a_thread() {
+    if asker.gate.exact().contains(open.rights()) && !open.may_name_a_thread() {
         return open.leave_to_kernel(asker);
     }
     open.make(asker)
@@ -156,6 +156,9 @@ impl Open {
             found => match found.and_then(Found::existing) {
                 // A pipe, a socket or memory, by a magic link: its process holds it already.
                 Ok(fd) if is_own && !has_name(asker, &fd)? => {}
+                Ok(fd) if self.is_made_in_proc(asker) && asker.gate.view.is_proc(fd.as_fd())? => {
+                    return self.make(asker);
+                }
                 Ok(fd) if self.is_temporary() => self.allow_temporary(asker, &fd)?,
                 Ok(fd) => {
                     let seen = Seen::of(asker, fd.as_fd())?;
@@ -179,6 +182,13 @@ impl Open {
             },
         }
         Ok(Answer::Continue)
+    }
+
+    /// Whether the envelope refuses this open in `/proc`, though policy may not: see [`Plan::of_first`].
+    ///
+    /// [`Plan::of_first`]: crate::plan::Plan::of_first
+    fn is_made_in_proc(&self, asker: Asker<'_>) -> bool {
+        matches!(asker.gate.subjects, Processes::Many(_)) && !self.flags.contains(OFlags::PATH)
     }
 
     /// Whether a glance is enough: at an existing object with a label, all of which policy grants without a record.
@@ -225,7 +235,7 @@ impl Open {
         }
         let cloexec = self.flags.contains(OFlags::CLOEXEC);
         for _ in 0..MOST_TRIES {
-            let found = walk(asker.caller, self.name())?;
+            let found = self.find(asker)?;
             if self.creates() && ends_in_slash(&self.path) && !self.flags.contains(OFlags::PATH) {
                 return Err(Errno::ISDIR);
             }
@@ -242,6 +252,23 @@ impl Open {
             }
         }
         Err(Errno::AGAIN)
+    }
+
+    /// What the path leads to. An object outside of `/proc` is found by the kernel in one go: no link on the way was one
+    /// that leads each process elsewhere, or it has been left again.
+    fn find(&self, asker: Asker<'_>) -> Result<Found> {
+        if !self.creates()
+            && let Ok(object) = look(asker.caller, self.name())
+            && !asker.gate.view.is_proc(object.as_fd())?
+        {
+            return Ok(Found {
+                entry: None,
+                object: Some(object),
+                process: None,
+                wants_dir: false,
+            });
+        }
+        walk(asker.caller, self.name())
     }
 
     fn existing(&self, asker: Asker<'_>, object: &OwnedFd, found: &Found) -> Result<OwnedFd> {
@@ -269,8 +296,11 @@ impl Open {
 
     /// Opens the very file that was decided, through the monitor's own descriptor of it.
     fn reopen(&self, asker: Asker<'_>, object: &OwnedFd, kind: FileType) -> Result<OwnedFd> {
-        let object = controlling_terminal(asker, object)?;
-        let object = object.as_ref().unwrap_or_else(|same| same);
+        let terminal = match kind {
+            FileType::CharacterDevice => controlling_terminal(asker, object)?,
+            _ => None,
+        };
+        let object = terminal.as_ref().unwrap_or(object);
         if self.flags.contains(OFlags::PATH) {
             return object.try_clone().map_err(|_| Errno::MFILE);
         }
@@ -340,23 +370,16 @@ fn has_name(asker: Asker<'_>, object: &OwnedFd) -> Result<bool> {
     Ok(path.is_absolute() && !(memory && rustix::fs::fstat(object)?.st_nlink == 0))
 }
 
-/// `/dev/tty` means the caller's controlling terminal, not the monitor's: the terminal itself in its place, or the
-/// object unchanged.
-fn controlling_terminal<'a>(
-    asker: Asker<'_>,
-    object: &'a OwnedFd,
-) -> Result<std::result::Result<OwnedFd, &'a OwnedFd>> {
-    let stat = rustix::fs::fstat(object)?;
-    let is_tty = FileType::from_raw_mode(stat.st_mode) == FileType::CharacterDevice
-        && stat.st_rdev == rustix::fs::makedev(5, 0);
-    if !is_tty {
-        return Ok(Err(object));
+/// `/dev/tty` means the caller's controlling terminal, not the monitor's: that terminal, if this device is it.
+fn controlling_terminal(asker: Asker<'_>, device: &OwnedFd) -> Result<Option<OwnedFd>> {
+    if rustix::fs::fstat(device)?.st_rdev != rustix::fs::makedev(5, 0) {
+        return Ok(None);
     }
     let path = proc_files::controlling_terminal(asker)?;
     let fd = rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
     let seen = Seen::of(asker, fd.as_fd())?;
     seen.allow(asker, perm::file::OPEN | perm::file::READ, &fd)?;
-    Ok(Ok(fd))
+    Ok(Some(fd))
 }
 
 /// Runs `make` under the caller's file mode creation mask, which this thread has to itself.

@@ -1,6 +1,9 @@
 //! execve and execveat: the only way to another label.
 
-use super::{lineage::Processes, proc_files, verify};
+use super::{
+    lineage::{Processes, tell_apart},
+    proc_files, verify,
+};
 use crate::{
     file::{Seen, missing_name},
     gate::{Answer, Asker, Outcome},
@@ -44,13 +47,16 @@ pub(super) fn decide(asker: Asker<'_>) -> Outcome {
     }
     match new_domain(asker, &seen)? {
         Some(domain) => {
+            if let Some(later) = tell_apart(asker) {
+                return later;
+            }
             seen.allow(asker, perm::file::EXECUTE, &file)?;
             allow_entry(asker, &seen, domain, &path)?;
             verify::enter(asker, &seen, &file, domain)
         }
         None => {
             seen.allow(asker, perm::file::EXECUTE | perm::file::EXECUTE_NO_TRANS, &file)?;
-            if asker.gate.bearing.load().exact.contains(AccessFs::Execute) {
+            if asker.gate.exact().contains(AccessFs::Execute) {
                 // The envelope refuses to execute exactly what policy refuses, and the label stays.
                 return Ok(Answer::Continue);
             }

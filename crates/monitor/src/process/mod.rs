@@ -5,6 +5,7 @@ mod exec;
 mod lineage;
 mod others;
 pub(crate) mod proc_files;
+mod thread;
 mod verify;
 
 use crate::{

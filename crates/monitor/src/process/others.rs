@@ -1,6 +1,6 @@
 //! What one process may do to another, and forking.
 
-use super::lineage::{Processes, subject_of, watch};
+use super::lineage::{Processes, subject_of, tell_apart, watch};
 use crate::{
     caller::{Identity, identity, read_text},
     gate::{Answer, Asker, Outcome},
@@ -217,6 +217,9 @@ pub(super) fn own(asker: Asker<'_>) -> Outcome {
 }
 
 pub(super) fn inspect(asker: Asker<'_>) -> Outcome {
+    if let Some(later) = tell_apart(asker) {
+        return later;
+    }
     let int = |n| asker.caller.int(n);
     let one = |n: usize| u32::try_from(int(n)).map(Targets::One).map_err(|_| Errno::SRCH);
     let ptrace = perm::process::PTRACE;

@@ -93,6 +93,7 @@ impl<'a> Change<'a> {
         let labels = gate.server.label_rules()?;
         let rules = PathRules::new(&labels.files)?;
         let plan = Plan::new(&*gate.server, &labels)?;
+        let first = plan.of_first(&*gate.server, &labels)?;
         let old = gate.bearing.load_full();
         if plan.domains.iter().any(|domain| !old.plan.domains.contains(domain)) {
             return Err(ApplyError::Domains);
@@ -104,12 +105,15 @@ impl<'a> Change<'a> {
         let changed = changed(&old.files, &labels.files);
         let prepared = began.elapsed();
         let began = Instant::now();
-        let exact = if plan.same_files(&old.plan) { old.exact } else { Rights::empty() };
+        let same = plan.same_files(&old.plan) && first.same_files(&old.first);
+        let still = |exact| if same { exact } else { Rights::empty() };
+        let (exact, exact_for_first) = (still(old.exact), still(old.exact_for_first));
         let seqno = gate.server.seqno()?;
         let stuck = gate.passage.close(SLOW_CALL);
         gate.labels.change(rules);
         gate.endpoints.change(&labels);
-        gate.bearing.store(Arc::new(Bearing { plan, exact, files: labels.files }));
+        let files = labels.files;
+        gate.bearing.store(Arc::new(Bearing { plan, first, exact, exact_for_first, files }));
         gate.paths.forget();
         gate.reset(seqno);
         let all_names = relabel(gate, &changed);

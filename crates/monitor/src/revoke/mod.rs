@@ -6,6 +6,7 @@ mod flight;
 mod held;
 mod inject;
 mod maps;
+mod pause;
 mod receipt;
 mod relabel;
 mod sockets;
@@ -14,6 +15,7 @@ mod table;
 
 use crate::{gate::Gate, sys::socket::disconnect};
 use flask::Unreachable;
+pub(crate) use pause::pause;
 pub use receipt::{Action, Held, Holder, Manner, Receipt};
 use rustix::{
     io::{Errno, Result as IoResult},

@@ -15,6 +15,7 @@ pub(super) const CASES: &[Case] = cases![
     local_sockets_connect_inside,
     orphans_are_still_of_the_sandbox,
     descendants_have_their_ancestors_domain,
+    the_first_to_enter_a_domain_disturbs_nobody,
 ];
 
 fn processes_start_in_every_way(stage: &Stage) {
@@ -213,6 +214,51 @@ int main(void) {
     }
     return write(open("file", O_CREAT | O_WRONLY, 0600), "deep\n", 5) != 5;
 }
+END"#,
+        )
+        .profile(profile.to_str().expect("UTF-8"))
+        .check();
+}
+
+/// Every thread is stopped for a moment then, whatever it waits for.
+fn the_first_to_enter_a_domain_disturbs_nobody(stage: &Stage) {
+    let profile = stage.home().join("two.toml");
+    stage.file(&profile, "extends = \"workspace\"\n[domains.other]\nexec = [\"/usr/bin/ls\"]\n");
+    stage
+        .same("python3 p.py")
+        .before(
+            r#"cat > p.py <<'END'
+import fcntl, os, select, signal, subprocess, threading, time
+os.mkfifo('fifo')
+end, begin = os.pipe()
+held = open('lock', 'w')
+fcntl.flock(held, fcntl.LOCK_EX)
+def lock():
+    with open('lock') as file: return fcntl.flock(file, fcntl.LOCK_EX)
+def many():
+    for _ in range(3000): open('/etc/passwd').close()
+def spawn():
+    return [subprocess.run(['true']).returncode for _ in range(30)]
+def sleep():
+    start = time.monotonic()
+    time.sleep(0.7)
+    return 0.69 < time.monotonic() - start < 9
+actions = {
+    'read': lambda: os.read(end, 1), 'fifo': lambda: open('fifo').read(), 'lock': lock, 'many': many,
+    'spawn': spawn, 'sleep': sleep, 'poll': lambda: select.poll().poll(600),
+    'wait': lambda: subprocess.run(['sleep', '0.6']).returncode,
+    'signal': lambda: signal.sigtimedwait([signal.SIGUSR1], 0) or signal.SIGUSR2 in signal.pthread_sigmask(signal.SIG_BLOCK, []),
+}
+said = {}
+threads = [threading.Thread(target=lambda name=name: said.update({name: actions[name]()})) for name in actions]
+for thread in threads: thread.start()
+time.sleep(0.2)
+said['ls'] = subprocess.run(['ls', 'lock'], capture_output=True).stdout
+os.write(begin, b'x')
+open('fifo', 'w').write('y')
+held.close()
+for thread in threads: thread.join()
+print(sorted(said.items()))
 END"#,
         )
         .profile(profile.to_str().expect("UTF-8"))
