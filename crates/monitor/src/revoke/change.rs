@@ -200,8 +200,10 @@ impl<'a> Change<'a> {
         }
         let early = processes.into_keys().filter(|pid| !self.late.contains_key(pid)).collect();
         self.signal(&early);
-        Gate::reopen(self.gate);
+        // Before any call is decided again: an exec waits for the other threads of its process to end, which those that are
+        // held could not.
         self.stopped.release(&early);
+        Gate::reopen(self.gate);
         let until = Instant::now() + LATE;
         while !self.late.is_empty() {
             self.release_settled();

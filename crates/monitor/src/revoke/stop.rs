@@ -23,6 +23,8 @@ const PATIENCE: Duration = Duration::from_millis(50);
 const TURNS: u32 = 200;
 /// Between two looks at threads that do not stop at once.
 pub(super) const PAUSE: Duration = Duration::from_micros(50);
+/// So long is a thread waited for that was killed.
+const DYING: Duration = Duration::from_secs(1);
 
 /// The threads of the sandbox, held by the calling thread. Dropped, they go on.
 pub(super) struct Stopped<'a> {
@@ -254,7 +256,9 @@ impl<'a> Stopped<'a> {
 
     /// Lets the threads of `pids` go on as if nothing had happened.
     pub(super) fn release(&mut self, pids: &BTreeSet<u32>) {
-        let tids: Vec<u32> = self.threads.keys().copied().collect();
+        let mut tids: Vec<u32> = self.threads.keys().copied().collect();
+        // Of a process that was killed, the first thread can be seen off only after all others.
+        tids.sort_by_key(|tid| self.threads.get(tid).is_some_and(|thread| thread.pid == *tid));
         for tid in tids {
             let Some(thread) = self.threads.get(&tid) else { continue };
             if let (true, Some(signal)) = (pids.contains(&thread.pid), thread.signal) {
@@ -306,9 +310,13 @@ fn give_back(tid: u32, registers: &Registers, mask: u64, due: i32) {
 }
 
 /// Lets a stopped thread go. One that was killed meanwhile is seen off instead: until its tracer has done so, its parent
-/// could not.
+/// could not. What takes longer is done by the end of this thread.
 fn let_go(tid: u32, signal: i32) {
-    while ptrace::let_go(tid, signal).is_err() && ptrace::poll(tid) != Some(State::Gone) {
+    let until = Instant::now() + DYING;
+    while ptrace::let_go(tid, signal).is_err()
+        && ptrace::poll(tid) != Some(State::Gone)
+        && Instant::now() < until
+    {
         std::thread::sleep(PAUSE);
     }
 }
