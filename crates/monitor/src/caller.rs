@@ -11,6 +11,7 @@ use rustix::{
 };
 use std::{
     cell::OnceCell,
+    collections::BTreeSet,
     os::{
         fd::{AsFd, OwnedFd},
         unix::ffi::{OsStrExt, OsStringExt},
@@ -52,6 +53,8 @@ pub(crate) struct Identity {
     pub(crate) fsuid: u32,
     /// Group ID for file system accesses.
     pub(crate) fsgid: u32,
+    /// Capabilities in effect: bit n is capability n.
+    pub(crate) capabilities: u64,
 }
 
 impl<'a> Caller<'a> {
@@ -173,6 +176,14 @@ pub(crate) fn identity(view: &View, tid: u32) -> Result<Identity> {
     parse_status(&text).ok_or(Errno::SRCH)
 }
 
+/// The supplementary groups of a thread.
+pub(crate) fn groups(view: &View, tid: u32) -> Result<BTreeSet<u32>> {
+    let text = read_text(view, &format!("{tid}/status"))?;
+    let field = text.lines().find_map(|line| line.strip_prefix("Groups:")).ok_or(Errno::SRCH)?;
+    let groups: Option<_> = field.split_whitespace().map(|word| word.parse().ok()).collect();
+    groups.ok_or(Errno::SRCH)
+}
+
 /// How many seccomp filters a thread has.
 pub(crate) fn filters(view: &View, tid: u32) -> Result<u32> {
     let text = read_text(view, &format!("{tid}/status"))?;
@@ -224,6 +235,7 @@ fn parse_status(text: &str) -> Option<Identity> {
             .map_or(Some(0o777), |mask| u32::from_str_radix(mask.trim(), 8).ok())?,
         fsuid: number("Uid", 3)?,
         fsgid: number("Gid", 3)?,
+        capabilities: u64::from_str_radix(field("CapEff")?.trim(), 16).ok()?,
     })
 }
 
@@ -242,7 +254,7 @@ mod tests {
     #[test]
     fn status_is_read_with_the_innermost_pids() {
         let text = "Name:\tcc1\nUmask:\t0022\nTgid:\t70\nNgid:\t0\nPid:\t71\nPPid:\t60\nUid:\t1\t2\t3\t4\n\
-                    Gid:\t5\t6\t7\t8\nNStgid:\t70\t9\nNSpid:\t71\t10\n";
+                    Gid:\t5\t6\t7\t8\nCapEff:\t0000000000000401\nNStgid:\t70\t9\nNSpid:\t71\t10\n";
         let want = Identity {
             comm: "cc1".into(),
             pid: 70,
@@ -252,6 +264,7 @@ mod tests {
             umask: 0o22,
             fsuid: 4,
             fsgid: 8,
+            capabilities: 0x401,
         };
         assert_eq!(parse_status(text), Some(want));
         assert_eq!(parse_status("Name:\tcc1\n"), None);

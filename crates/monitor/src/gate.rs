@@ -316,6 +316,8 @@ pub(crate) struct Gate {
     pub(crate) ids: (u32, u32),
     /// Some domain has a capability that lets it change its IDs.
     pub(crate) ids_change: bool,
+    /// The capabilities that the sandbox may have: bit n is capability n.
+    pub(crate) capabilities: u64,
     /// Nothing is decided: the base that measurements compare with.
     pub(crate) off: bool,
     pub(crate) lead: Lead,
@@ -487,6 +489,7 @@ impl Gate {
         let number = Sysno::new(call.nr as usize).ok_or(Errno::NOSYS)?;
         let ssid = self.subjects.sid(self, call)?;
         let asker = Asker { gate: self, caller, ssid, number };
+        asker.take_capabilities()?;
         if let Some(outcome) = file::decide(asker) {
             return outcome;
         }

@@ -207,6 +207,7 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
         audit: Arc::clone(&audit),
         absent: prepared.spec.view.absent.clone(),
         ids: (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw()),
+        capabilities: prepared.spec.capabilities,
         ids_change: prepared.spec.capabilities & CHANGES_IDS != 0,
         off: enforce == Enforce::OFF,
         lead: crate::gate::Lead::default(),

@@ -3,7 +3,7 @@
 use crate::{
     Case, cases,
     dewar::Call,
-    stage::{SECRET, Stage, held},
+    stage::{SECRET, Stage, Variant, held},
 };
 use std::{
     fs::Permissions,
@@ -24,6 +24,7 @@ pub(crate) const CASES: &[Case] = cases![
     going_around_the_view_by_what_is_open,
     watching_what_is_not_granted,
     making_protected_names_below_an_odd_directory,
+    acting_through_the_monitor_without_capabilities,
 ];
 
 fn naming_a_secret_in_every_way(stage: &Stage) {
@@ -161,4 +162,24 @@ fn making_protected_names_below_an_odd_directory(stage: &Stage) {
     }
     stage.holds(&profile, "plant", &["a\nb/.envrc", "c\rd/.envrc"]);
     assert!(!stage.work().join("a\nb/.envrc").exists(), "it was made");
+}
+
+fn acting_through_the_monitor_without_capabilities(stage: &Stage) {
+    if stage.variant != Variant::Root || !rustix::process::geteuid().is_root() {
+        eprintln!("note: a capability over other users' files is root's to grant");
+        return;
+    }
+    let capabilities = "capabilities = [\"dac_override\", \"dac_read_search\"]";
+    let profile = stage.file(
+        "profile.toml",
+        &format!(
+            "extends = \"workspace\"\n{capabilities}\n[files]\nwrite = [\"${{home}}/others\"]"
+        ),
+    );
+    let file = stage.file("others/file", SECRET);
+    std::fs::set_permissions(&file, Permissions::from_mode(0o600)).expect("a mode");
+    chown(&file, Some(4321), Some(4321)).expect("another's own");
+    let [profile, name] = [&profile, &file].map(|path| path.to_str().expect("UTF-8"));
+    stage.holds(profile, "drop_rights", &[name]);
+    assert_eq!(std::fs::read_to_string(&file).expect("the file"), SECRET);
 }

@@ -15,9 +15,10 @@ use crate::{
 };
 use rustix::{
     io::{Errno, Result},
-    process::{Pid, PidfdFlags, PidfdGetfdFlags},
+    process::{Gid, Pid, PidfdFlags, PidfdGetfdFlags},
+    thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities},
 };
-use std::os::fd::OwnedFd;
+use std::{collections::BTreeSet, os::fd::OwnedFd};
 use syscalls::Sysno;
 
 pub use connection::Connector;
@@ -74,6 +75,21 @@ impl Asker<'_> {
             return Ok(());
         }
         let identity = self.caller.identity()?;
-        if (identity.fsuid, identity.fsgid) == self.gate.ids { Ok(()) } else { Err(Errno::PERM) }
+        let own_groups = rustix::process::getgroups()?.into_iter().map(Gid::as_raw);
+        let own_groups: BTreeSet<u32> = own_groups.collect();
+        let groups = caller::groups(self.caller.view, self.caller.call.tid)?;
+        let same = (identity.fsuid, identity.fsgid) == self.gate.ids && own_groups == groups;
+        if same { Ok(()) } else { Err(Errno::PERM) }
+    }
+
+    /// Puts in effect, in this thread, those of the sandbox's capabilities that the caller has in effect.
+    pub(crate) fn take_capabilities(&self) -> Result<()> {
+        if self.gate.capabilities == 0 {
+            return Ok(());
+        }
+        let sets = capabilities(None)?;
+        let wanted = self.caller.identity()?.capabilities & self.gate.capabilities;
+        let effective = CapabilitySet::from_bits_retain(wanted) & sets.permitted;
+        set_capabilities(None, CapabilitySets { effective, ..sets })
     }
 }
