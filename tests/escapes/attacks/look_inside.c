@@ -29,6 +29,7 @@ static void look(pid_t pid) {
     int pidfd = syscall(SYS_pidfd_open, pid, 0);
     must_fail("pidfd_getfd", syscall(SYS_pidfd_getfd, pidfd, 1, 0));
     must_fail("pidfd_send_signal", syscall(SYS_pidfd_send_signal, pidfd, SIGUSR1, NULL, 0));
+    must_fail("F_SETOWN", fcntl(1, F_SETOWN, pid));
     size_t length;
     void *list;
     must_fail("get_robust_list", syscall(SYS_get_robust_list, pid, &list, &length));

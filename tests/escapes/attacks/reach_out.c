@@ -48,6 +48,7 @@ int main(int argc, char **argv) {
     must_fail("kill", kill(outside, SIGKILL));
     struct { int type; pid_t pid; } owner = {1, outside};
     must_fail("F_SETOWN", fcntl(0, F_SETOWN, outside));
+    if (getpgid(outside) > 0) must_fail("F_SETOWN of a group", fcntl(0, F_SETOWN, -getpgid(outside)));
     must_fail("F_SETOWN_EX", fcntl(0, 15, &owner));
     must_fail("FIOSETOWN", ioctl(0, 0x8901, &outside));
     if (parent > 1) kill(parent, SIGKILL);

@@ -291,7 +291,7 @@ pub(crate) fn label_all_children(gate: &Gate, pid: u32) -> Result<()> {
 }
 
 /// Whether an error says that a process has ended.
-fn is_gone(error: Errno) -> bool {
+pub(super) fn is_gone(error: Errno) -> bool {
     matches!(error, Errno::NOENT | Errno::SRCH)
 }
 

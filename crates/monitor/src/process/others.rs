@@ -1,6 +1,6 @@
 //! What one process may do to another, and forking.
 
-use super::lineage::{Processes, subject_of, tell_apart, watch};
+use super::lineage::{Processes, is_gone, subject_of, tell_apart, watch};
 use crate::{
     caller::{Identity, identity, read_text},
     gate::{Answer, Asker, Outcome},
@@ -95,13 +95,15 @@ fn members(
     let gate = asker.gate;
     let mut members = Vec::new();
     for pid in gate.view.pids()? {
-        // What is looked at from here on is the process that the descriptor stands for, or one that has ended.
-        let Some(fd) = Pid::from_raw(pid.cast_signed())
-            .and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok())
-        else {
-            continue;
+        // What is looked at from here on is the process that the descriptor stands for, or one that has ended. One that
+        // cannot be looked at for another reason must not be left out: it would not be asked about.
+        let number = Pid::from_raw(pid.cast_signed()).ok_or(Errno::SRCH)?;
+        let found = pidfd_open(number, PidfdFlags::empty())
+            .and_then(|fd| Ok((fd, identity(&gate.view, pid)?)));
+        let (fd, member) = match found {
+            Err(error) if is_gone(error) => continue,
+            found => found?,
         };
-        let Ok(member) = identity(&gate.view, pid) else { continue };
         if gate.view.is_inside(pid) && group.is_none_or(|group| group_of(asker, pid) == Some(group))
         {
             let inner = member.inner_pid;
@@ -201,9 +203,15 @@ pub(super) fn signal(asker: Asker<'_>) -> Outcome {
     Ok(Answer::Continue)
 }
 
-/// fcntl(2) with `F_SETOWN`: whoever owns a descriptor can be sent any signal.
+/// fcntl(2) with `F_SETOWN`: whoever owns a descriptor can be sent any signal, for as long as the descriptor lives.
 pub(super) fn own(asker: Asker<'_>) -> Outcome {
-    let targets = match asker.caller.int(2) {
+    let owner = asker.caller.int(2);
+    let many = matches!(asker.gate.subjects, Processes::Many(_));
+    if owner != 0 && (many || (owner < 0 && !keeps_to_itself(asker))) {
+        // An owner may enter another domain, and others may join its group.
+        return Err(Errno::PERM);
+    }
+    let targets = match owner {
         0 => return Ok(Answer::Continue),
         group if group < 0 => Targets::Group(group.unsigned_abs()),
         pid => Targets::One(pid.unsigned_abs()),
