@@ -69,6 +69,16 @@ impl Pattern {
         if self.below { Self::new(self.components, false, self.label) } else { self }
     }
 
+    /// Every directory that all of its paths lie below, with nothing below it, outermost first.
+    pub(crate) fn above(&self) -> impl Iterator<Item = Self> {
+        let count = self.literal_components().min(self.components.len().saturating_sub(1));
+        (1..=count).map(|count| {
+            let components = self.components[..count].to_vec();
+            let label: Vec<String> = components.iter().map(Component::label).collect();
+            Self::new(components, false, label.join("/"))
+        })
+    }
+
     /// A regular expression over whole paths.
     pub(crate) fn regex(&self) -> &str {
         &self.regex
