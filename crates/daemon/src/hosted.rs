@@ -15,9 +15,17 @@ use std::sync::{
     atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering},
 };
 
+/// SIDs that one server gives out, and the longest context that a client may ask for.
+const MOST_SIDS: u32 = 1 << 16;
+const MOST_CONTEXT_BYTES: usize = 4096;
+
 /// See the file.
 pub(crate) struct Hosted {
     pub(crate) id: i64,
+    /// The user whose runs may use it.
+    pub(crate) owner: u32,
+    /// Registrations that have it and are no runs yet. Raised with the registry's lock held.
+    pub(crate) joining: AtomicUsize,
     pub(crate) digest: Mutex<[u8; 32]>,
     /// Bytes of its policy's text.
     pub(crate) size: AtomicUsize,
@@ -46,6 +54,10 @@ pub(crate) enum HostError {
     Boolean(#[from] UnknownBoolean),
     #[error(transparent)]
     State(#[from] StateError),
+    #[error(transparent)]
+    Io(#[from] std::io::Error),
+    #[error("the run has ended")]
+    Ended,
 }
 
 fn compile(bytes: &[u8]) -> Result<policy::Policy, HostError> {
@@ -57,20 +69,24 @@ impl Hosted {
     /// Serves a policy that was not served before.
     pub(crate) fn new(
         state: &Arc<State>,
-        digest: [u8; 32],
-        bytes: &[u8],
+        owner: u32,
+        (digest, bytes): ([u8; 32], &[u8]),
     ) -> Result<Arc<Self>, HostError> {
         let server = Server::new(compile(bytes)?)?;
         let saved = server.save();
         let id = state.add_server((digest, bytes), true, &saved)?;
-        Ok(Self::make(state, id, (digest, bytes.len()), true, server))
+        Ok(Self::make(state, (id, owner), (digest, bytes.len()), true, server))
     }
 
     /// Serves what was served before the daemon ended.
-    pub(crate) fn restore(state: &Arc<State>, kept: &SavedServer) -> Result<Arc<Self>, HostError> {
+    pub(crate) fn restore(
+        state: &Arc<State>,
+        owner: u32,
+        kept: &SavedServer,
+    ) -> Result<Arc<Self>, HostError> {
         let server = Server::restore(compile(&kept.policy)?, &kept.saved)?;
         let policy = (kept.digest, kept.policy.len());
-        Ok(Self::make(state, kept.id, policy, kept.shared, server))
+        Ok(Self::make(state, (kept.id, owner), policy, kept.shared, server))
     }
 
     /// The same for `run` alone.
@@ -79,12 +95,12 @@ impl Hosted {
         let server = self.server.fork();
         let id = self.state.fork_server(digest, &server.save(), run)?;
         let size = self.size.load(Ordering::Relaxed);
-        Ok(Self::make(&self.state, id, (digest, size), false, server))
+        Ok(Self::make(&self.state, (id, self.owner), (digest, size), false, server))
     }
 
     fn make(
         state: &Arc<State>,
-        id: i64,
+        (id, owner): (i64, u32),
         (digest, size): ([u8; 32], usize),
         shared: bool,
         server: Server,
@@ -92,6 +108,8 @@ impl Hosted {
         let saved = server.save();
         Arc::new(Self {
             id,
+            owner,
+            joining: AtomicUsize::new(0),
             digest: Mutex::new(digest),
             size: AtomicUsize::new(size),
             shared: AtomicBool::new(shared),
@@ -106,6 +124,12 @@ impl Hosted {
 
     pub(crate) fn digest(&self) -> MutexGuard<'_, [u8; 32]> {
         self.digest.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether its policy has all of these booleans.
+    pub(crate) fn has_booleans(&self, booleans: &[(String, bool)]) -> bool {
+        let engine = self.server.engine();
+        booleans.iter().all(|(name, _)| engine.policy().booleans.contains_key(name.as_str()))
     }
 
     /// Every boolean.
@@ -166,8 +190,14 @@ impl Hosted {
         Ok(())
     }
 
-    fn kept(&self, sid: Result<Sid, LabelError>) -> Result<Sid, LabelError> {
-        let sid = sid?;
+    fn kept(
+        &self,
+        sid: impl FnOnce(&Server) -> Result<Sid, LabelError>,
+    ) -> Result<Sid, LabelError> {
+        if self.kept.load(Ordering::Acquire) >= MOST_SIDS {
+            return Err(LabelError::Unreachable);
+        }
+        let sid = sid(&self.server)?;
         if sid.get() > self.kept.load(Ordering::Acquire) {
             self.keep()?;
         }
@@ -189,15 +219,18 @@ impl SecurityServer for Hosted {
     }
 
     fn compute_create(&self, q: Question, name: Option<&str>) -> Result<Sid, LabelError> {
-        self.kept(self.server.compute_create(q, name))
+        self.kept(|server| server.compute_create(q, name))
     }
 
     fn compute_member(&self, q: Question) -> Result<Sid, LabelError> {
-        self.kept(self.server.compute_member(q))
+        self.kept(|server| server.compute_member(q))
     }
 
     fn context_to_sid(&self, context: &str) -> Result<Sid, LabelError> {
-        self.kept(self.server.context_to_sid(context))
+        if context.len() > MOST_CONTEXT_BYTES {
+            return Err(LabelError::InvalidContext("a context of more than 4096 bytes".into()));
+        }
+        self.kept(|server| server.context_to_sid(context))
     }
 
     fn sid_to_context(&self, sid: Sid) -> Result<String, LabelError> {

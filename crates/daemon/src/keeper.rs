@@ -10,7 +10,7 @@ use crate::{
     place::Place,
     process,
     protocol::{NewRun, Policy, RunStatus},
-    registry::{Registry, Run},
+    registry::{Joining, Registry, Run},
     session::{self, Client},
     spool::Reader,
     state::{SavedRun, State, StateError},
@@ -206,7 +206,12 @@ fn restore(state: &Arc<State>) -> Result<Registry, StateError> {
     let mut registry = Registry::default();
     let (servers, runs) = state.load()?;
     for kept in servers {
-        match Hosted::restore(state, &kept) {
+        // Servers that no run has are not for anybody.
+        let Some(run) = runs.iter().find(|run| run.server == kept.id) else {
+            state.remove_server(kept.id)?;
+            continue;
+        };
+        match Hosted::restore(state, run.uid, &kept) {
             Ok(hosted) => registry.servers.push(hosted),
             Err(error) => {
                 say(format_args!("a policy of the last daemon is not served: {error}"));
@@ -266,7 +271,8 @@ impl Shared {
             return Err("this user has as many runs, or as large policies, as one may have".into());
         }
         let stat = process::stat(client.pid).ok_or("the daemon does not see this process")?;
-        let hosted = self.host(&bytes)?;
+        let joining = self.host(client.uid, &bytes)?;
+        let hosted = Arc::clone(&joining.0);
         let kept = SavedRun {
             id: new.id.clone(),
             server: hosted.id,
@@ -277,6 +283,7 @@ impl Shared {
             profile: new.profile.clone(),
         };
         let made = self.add(kept, pidfd, hosted, &new);
+        drop(joining);
         if made.is_err() {
             self.forget_idle()?;
         }
@@ -307,21 +314,20 @@ impl Shared {
         }
     }
 
-    /// A server for a policy: the one there is, or a new one.
-    fn host(&self, bytes: &[u8]) -> Result<Arc<Hosted>, String> {
+    /// A server for a policy: the one that this user's runs have, or a new one.
+    fn host(&self, uid: u32, bytes: &[u8]) -> Result<Joining, String> {
         let digest = Policy::digest(bytes);
-        if let Some(hosted) = self.registry().shared(digest) {
-            return Ok(hosted);
+        if let Some(joining) = self.registry().shared(uid, digest) {
+            return Ok(joining);
         }
         // Without the lock: compiling takes a while.
-        let hosted = Hosted::new(&self.state, digest, bytes).map_err(text)?;
+        let hosted = Hosted::new(&self.state, uid, (digest, bytes)).map_err(text)?;
         let mut registry = self.registry();
-        if let Some(other) = registry.shared(digest) {
+        if let Some(other) = registry.shared(uid, digest) {
             self.state.remove_server(hosted.id).map_err(text)?;
             return Ok(other);
         }
-        registry.servers.push(Arc::clone(&hosted));
-        Ok(hosted)
+        Ok(registry.serve(&hosted))
     }
 
     /// The run whose monitor the client is.

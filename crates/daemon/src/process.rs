@@ -51,9 +51,9 @@ pub(crate) fn kill(pidfd: &impl AsFd) {
     let _ = pidfd_send_signal(pidfd, Signal::KILL);
 }
 
-/// Stops every descendant of a process, and returns them. Repeats until a look finds no new one: a stopped process
-/// makes no children.
-pub(crate) fn stop_descendants(of: u32) -> Vec<OwnedFd> {
+/// Stops every descendant of a process that is `uid`'s, and returns them. Repeats until a look finds no new one: a
+/// stopped process makes no children. What another user has become, `uid` could not stop either.
+pub(crate) fn stop_descendants(of: u32, uid: u32) -> Vec<OwnedFd> {
     let (mut stopped, mut known) = (Vec::new(), HashSet::new());
     loop {
         let new: Vec<_> = descendants(of).into_iter().filter(|it| !known.contains(it)).collect();
@@ -63,12 +63,22 @@ pub(crate) fn stop_descendants(of: u32) -> Vec<OwnedFd> {
         for (pid, started) in new {
             known.insert((pid, started));
             if let Ok(fd) = open(pid, started)
+                && is_of(pid, uid)
                 && pidfd_send_signal(&fd, Signal::STOP).is_ok()
             {
                 stopped.push(fd);
             }
         }
     }
+}
+
+/// Whether `uid` may signal a process: its real, effective and saved user are all `uid`, or `uid` is root. The caller holds
+/// the process, so that the number is its own.
+fn is_of(pid: u32, uid: u32) -> bool {
+    let Ok(status) = fs::read_to_string(format!("/proc/{pid}/status")) else { return false };
+    let ids = status.lines().find_map(|line| line.strip_prefix("Uid:"));
+    let all = |ids: &str| ids.split_whitespace().all(|id| id.parse() == Ok(uid));
+    uid == 0 || ids.is_some_and(all)
 }
 
 /// Lets processes go on.
@@ -127,7 +137,9 @@ mod tests {
         while children(&child).len() < 3 {
             std::thread::sleep(std::time::Duration::from_millis(5));
         }
-        let stopped = stop_descendants(child.id());
+        let own = rustix::process::getuid().as_raw();
+        assert!(stop_descendants(child.id(), own + 1).is_empty(), "another user's");
+        let stopped = stop_descendants(child.id(), own);
         assert_eq!(stopped.len(), 3);
         std::thread::sleep(std::time::Duration::from_millis(20));
         assert!(children(&child).into_iter().all(|pid| state(pid) == Some('T')));

@@ -40,7 +40,7 @@ impl Run {
         hosted: Arc<Hosted>,
         applied: Seqno,
     ) -> std::io::Result<Arc<Self>> {
-        let member = join(&hosted, &kept.id, applied, &pidfd)?;
+        let member = join(&hosted, &kept.id, applied, pidfd.try_clone()?);
         let (hosted, member) = (RwLock::new(hosted), Mutex::new(member));
         Ok(Arc::new(Self { kept, pidfd, hosted, member }))
     }
@@ -60,16 +60,15 @@ impl Run {
     /// Gives the run a server of its own that is like the one it has.
     fn fork(&self) -> Result<Arc<Hosted>, HostError> {
         let mut hosted = self.hosted.write().unwrap_or_else(PoisonError::into_inner);
+        // Whatever can fail comes before the fork: what is returned is this run's alone.
+        let pidfd = self.pidfd.try_clone()?;
         let fork = hosted.fork(&self.kept.id)?;
         let mut member = self.lock_member();
-        let applied = member.applied();
-        // Without another descriptor it stays where it was.
-        if let Ok(joined) = join(&fork, &self.kept.id, applied, &self.pidfd) {
-            member.leave();
-            *member = joined;
-            *hosted = fork;
-        }
-        Ok(Arc::clone(&hosted))
+        let joined = join(&fork, &self.kept.id, member.applied(), pidfd);
+        member.leave();
+        *member = joined;
+        *hosted = Arc::clone(&fork);
+        Ok(fork)
     }
 
     fn lock_member(&self) -> MutexGuard<'_, Arc<Member>> {
@@ -84,15 +83,18 @@ impl Run {
     }
 }
 
-fn join(
-    hosted: &Hosted,
-    run: &str,
-    applied: Seqno,
-    pidfd: &OwnedFd,
-) -> std::io::Result<Arc<Member>> {
-    let pidfd = pidfd.try_clone()?;
+fn join(hosted: &Hosted, run: &str, applied: Seqno, pidfd: OwnedFd) -> Arc<Member> {
     let lives = move || process::lives(&pidfd);
-    Ok(Arc::new(hosted.members.join(run.to_owned(), applied, lives)))
+    Arc::new(hosted.members.join(run.to_owned(), applied, lives))
+}
+
+/// A server that a run is about to have: until this ends, nobody changes it for another run alone.
+pub(crate) struct Joining(pub(crate) Arc<Hosted>);
+
+impl Drop for Joining {
+    fn drop(&mut self) {
+        self.0.joining.fetch_sub(1, Ordering::AcqRel);
+    }
 }
 
 /// See the file.
@@ -135,10 +137,24 @@ impl Registry {
         self.order.retain(|it| it != id);
     }
 
-    /// The server for a run that begins with the policy of that digest, if there is one.
-    pub(crate) fn shared(&self, digest: [u8; 32]) -> Option<Arc<Hosted>> {
-        let fits = |it: &&Arc<Hosted>| it.shared.load(Ordering::Acquire) && *it.digest() == digest;
-        self.servers.iter().find(fits).cloned()
+    /// The server for a run of `uid` that begins with the policy of that digest, if there is one.
+    pub(crate) fn shared(&mut self, uid: u32, digest: [u8; 32]) -> Option<Joining> {
+        let fits = |it: &&Arc<Hosted>| {
+            it.owner == uid && it.shared.load(Ordering::Acquire) && *it.digest() == digest
+        };
+        let found = self.servers.iter().find(fits)?;
+        Some(Self::joining(found))
+    }
+
+    /// A new server, for a run that begins.
+    pub(crate) fn serve(&mut self, hosted: &Arc<Hosted>) -> Joining {
+        self.servers.push(Arc::clone(hosted));
+        Self::joining(hosted)
+    }
+
+    fn joining(hosted: &Arc<Hosted>) -> Joining {
+        hosted.joining.fetch_add(1, Ordering::AcqRel);
+        Joining(Arc::clone(hosted))
     }
 
     /// Takes out the servers that nobody needs any more.
@@ -204,22 +220,10 @@ impl Registry {
         }
         let mut servers: Vec<Arc<Hosted>> = Vec::new();
         for run in self.runs(uid) {
-            let has = |server: &Hosted| {
-                let all = server.booleans();
-                booleans.iter().all(|(name, _)| all.iter().any(|(it, _)| it == name))
-            };
-            if !has(&run.hosted()) {
+            let server = Arc::clone(&run.hosted());
+            if !server.has_booleans(booleans) {
                 continue;
             }
-            // Another user's runs with the same policy are none of this one's business.
-            let foreign =
-                |it: &Arc<Run>| it.kept.uid != uid && Arc::ptr_eq(&it.hosted(), &run.hosted());
-            let alone = uid != 0 && self.runs.values().any(foreign);
-            let server = if alone {
-                self.own(&run).map_err(|error| error.to_string())?
-            } else {
-                Arc::clone(&run.hosted())
-            };
             if !servers.iter().any(|it| Arc::ptr_eq(it, &server)) {
                 servers.push(server);
             }
@@ -232,10 +236,14 @@ impl Registry {
 
     /// The server of a run, which from now on is its alone.
     pub(crate) fn own(&mut self, run: &Arc<Run>) -> Result<Arc<Hosted>, HostError> {
+        // A session may outlive its run, and the run's server is then that of others.
+        if !self.runs.get(&run.kept.id).is_some_and(|registered| Arc::ptr_eq(registered, run)) {
+            return Err(HostError::Ended);
+        }
         let hosted = Arc::clone(&run.hosted());
         let users = self.runs.values().filter(|it| Arc::ptr_eq(&it.hosted(), &hosted)).count();
-        if users <= 1 {
-            // Before the change, so that no run begins with it meanwhile.
+        if users <= 1 && hosted.joining.load(Ordering::Acquire) == 0 {
+            // Before the change, so that no run begins with it meanwhile; none is about to.
             hosted.shared.store(false, Ordering::Release);
             return Ok(hosted);
         }

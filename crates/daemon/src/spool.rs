@@ -169,7 +169,7 @@ impl Reader {
         Ok(File::options().read(true).write(true).open(path)?.into())
     }
 
-    /// Whole lines from `at` on, up to about `most` bytes; all of them, if the last one must be cut off anyway. An error
+    /// Whole lines from `at` on, up to about `most` bytes, or one that is longer. An error
     /// means that the file is not what a run makes of it: all of it is the run's to write.
     pub(crate) fn read(&self, at: u64, most: usize) -> io::Result<Batch> {
         let at = at.max(HEADER_BYTES);
@@ -178,14 +178,27 @@ impl Reader {
         if file.blocks().saturating_mul(512) > MOST_ROOM + self.stays {
             return Err(io::Error::other("it takes more room than a run's records may"));
         }
-        let left = file.len().saturating_sub(at);
-        let mut bytes =
-            vec![0; usize::try_from(left).unwrap_or(most).min(most.max(MOST_LINE as usize))];
+        let left = usize::try_from(file.len().saturating_sub(at)).unwrap_or(usize::MAX);
+        let mut bytes = self.lines(at, left.min(most))?;
+        if bytes.is_empty() && left > most {
+            bytes = self.lines(at, left.min(MOST_LINE as usize))?;
+        }
+        Ok(Batch { at: at + bytes.len() as u64, bytes, dropped })
+    }
+
+    /// The whole lines among the bytes from `at` on.
+    fn lines(&self, at: u64, most: usize) -> io::Result<Vec<u8>> {
+        let mut bytes = vec![0; most];
         let read = self.file.read_at(&mut bytes, at)?;
-        bytes.truncate(read);
-        let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
+        let whole =
+            bytes[..read].iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
         bytes.truncate(whole);
-        Ok(Batch { at: at + whole as u64, bytes, dropped })
+        Ok(bytes)
+    }
+
+    /// Where the file ends.
+    pub(crate) fn end(&self) -> io::Result<u64> {
+        Ok(self.file.metadata()?.len())
     }
 
     /// How many bytes behind `at` are no whole line.

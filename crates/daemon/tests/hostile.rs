@@ -4,7 +4,12 @@ mod common;
 
 use common::{Daemon, administration, keep, new_run, place, policy, role as started_as};
 use daemon::{ClientError, Filter, Journal, NewRun, Place, Policy, register};
-use std::fs::{self, File};
+use flask::{AccessVector, Class, Question, SecurityServer as _, perm};
+use ipc::{Call, Port, Transport};
+use std::{
+    fs::{self, File},
+    os::fd::AsFd as _,
+};
 
 /// What this program does when it is started again.
 #[test]
@@ -95,4 +100,35 @@ fn refused_registrations_and_replaced_policies_leave_nothing() {
     }
     // The write-ahead log has some megabytes before it is written back.
     assert!(state_bytes(&place) < 12 << 20, "{} bytes", state_bytes(&place));
+}
+
+/// A run that has ended on one connection, while another still speaks for it.
+#[test]
+fn a_run_that_has_ended_changes_the_policy_of_no_other() {
+    let directory = tempfile::tempdir().unwrap();
+    let place = place(directory.path());
+    let _keeper = Daemon::start(directory.path());
+    let (victim, _spool) = new_run(&place, "victim");
+    let (attacker, _other) = new_run(&place, "attacker");
+    let question = |run: &daemon::Registration| {
+        let sid = |name: &str| run.server.context_to_sid(&format!("u:r:{name}:s0")).unwrap();
+        Question { ssid: sid("app_t"), tsid: sid("secret_t"), tclass: Class::File }
+    };
+    let allowed =
+        |run: &daemon::Registration| run.server.compute_av(question(run)).unwrap().allowed;
+    assert_eq!(allowed(&victim), AccessVector(0));
+    let mut evil = policy();
+    evil.files[0].1.push_str("(allow app_t secret_t (file (read)))");
+    let mut still_there = Port::connect(&place.socket(), Transport::Socket).unwrap();
+    still_there.call(b"D\x01\x08attacker").expect("it attaches");
+    attacker.end().unwrap();
+    let memory = server_port::sealed(&postcard::to_allocvec(&evil).unwrap()).unwrap();
+    let load = Call { body: b"D\x04", descriptors: &[memory.as_fd()], effective: None };
+    let answer = still_there.send(load).unwrap().body.to_vec();
+    assert!(String::from_utf8_lossy(&answer).contains("the run has ended"), "{answer:?}");
+    assert_eq!(allowed(&victim), AccessVector(0));
+    // One that goes on changes its own alone.
+    let (other, _spool) = new_run(&place, "other");
+    other.load(&evil).unwrap();
+    assert_eq!((allowed(&victim), allowed(&other)), (AccessVector(0), perm::file::READ));
 }

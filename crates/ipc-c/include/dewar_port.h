@@ -38,6 +38,7 @@ struct dewar_request {
 	const char *client;	/* security context of the one in whose name it is made */
 	uint32_t client_sid;	/* the same, to pass on in calls of one's own */
 	pid_t pid;		/* the process that made it */
+	uid_t uid;		/* the user that connected: one of several users' services looks at it */
 	const void *body;
 	size_t length;
 };
@@ -56,8 +57,9 @@ ssize_t dewar_client_context(int socket, char *context, size_t room);
 /* Listens at `path`, which must not exist, on a port labelled `context`, under the policy in the CIL file `policy`. */
 struct dewar_service *dewar_service_bind(const char *path, const char *policy, const char *context);
 
-/* Notes the label of a process outside of every sandbox; with NULL, that it has none any more. May be called while the
- * service runs. Processes in sandboxes have the context that their run vouches for, if the policy knows it. */
+/* Notes the label of a process outside of every sandbox; with NULL, that it has none any more. It ends with the process:
+ * whoever gets its number next has none. Fails with ESRCH if there is no such process. Keeps a descriptor for each, and
+ * may be called while the service runs. Processes in sandboxes have the context that their run vouches for, if the policy knows it. */
 int dewar_service_label(struct dewar_service *service, pid_t pid, const char *context);
 
 /* Serves until the listening socket fails: always ends with -1. */

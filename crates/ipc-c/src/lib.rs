@@ -40,6 +40,8 @@ pub struct dewar_request {
     pub client_sid: u32,
     /// The process that made it.
     pub pid: libc::pid_t,
+    /// The user that connected.
+    pub uid: libc::uid_t,
     /// What is asked.
     pub body: *const c_void,
     /// Its length.
@@ -248,8 +250,10 @@ pub unsafe extern "C" fn dewar_service_label(
         },
         Some(Err(_)) => return fail(libc::EINVAL, -1),
     };
-    service.labels.set(pid, sid);
-    0
+    match service.labels.set(pid, sid) {
+        Ok(()) => 0,
+        Err(error) => fail(error.raw_os_error().unwrap_or(libc::EINVAL), -1),
+    }
 }
 
 /// What the handler is called with, passed to the threads that serve.
@@ -290,6 +294,7 @@ fn answer(service: &dewar_service, handler: &Handler, request: Request<'_>) {
         client: client.as_ptr(),
         client_sid: request.client().get(),
         pid: request.peer().pid(),
+        uid: request.peer().uid(),
         body: body.as_ptr().cast(),
         length: body.len(),
     };

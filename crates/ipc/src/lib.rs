@@ -50,11 +50,11 @@
 //! thread::scope(|scope| {
 //!     scope.spawn(|| server.serve(|request| drop(request.reply(b"token"))));
 //!
-//!     labels.set(process::id() as i32, Some(build));
+//!     labels.set(process::id() as i32, Some(build))?;
 //!     let mut port = Port::connect(&path, Transport::Memory)?;
 //!     assert_eq!(port.call(b"please")?, b"token");
 //!
-//!     labels.set(process::id() as i32, Some(test));
+//!     labels.set(process::id() as i32, Some(test))?;
 //!     let refused = Port::connect(&path, Transport::Memory);
 //!     assert!(matches!(refused, Err(ConnectError::Denied)));
 //!     assert!(port.call(b"please").is_err());

@@ -23,6 +23,9 @@ const FUTEX_WAIT: Duration = Duration::from_millis(20);
 /// How often a message may change while it is copied before the clock is asked.
 const TRIES: u64 = 4;
 
+/// Packets taken from the socket before anything else is looked at. An honest side rings once for each message.
+const MOST_PACKETS: u32 = 256;
+
 /// Number of the packets that only wake up.
 const BELL: u32 = 0;
 
@@ -148,12 +151,17 @@ impl Memory {
                 return Ok(());
             }
             drained?;
+            // Who rings without end would else be listened to without end.
+            if until.is_over() {
+                return Err(LinkError::TimedOut);
+            }
         }
     }
 
-    /// Takes what lies on the socket: bells, which have done their work, and descriptors, which are kept.
+    /// Takes what lies on the socket, up to a bound that nobody needs: bells, which have done their work, and descriptors,
+    /// which are kept.
     fn drain(&mut self) -> Result<(), LinkError> {
-        loop {
+        for _ in 0..MOST_PACKETS {
             match self.socket.try_receive(&mut self.packet) {
                 Ok((head, packet)) if head.seq != BELL => {
                     self.early = Some((head.seq, packet.descriptors));
@@ -163,6 +171,7 @@ impl Memory {
                 Err(error) => return Err(error),
             }
         }
+        Ok(())
     }
 
     /// The descriptors that were sent before the message was written.

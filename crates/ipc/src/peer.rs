@@ -2,7 +2,10 @@
 
 use crate::{generation::Generation, sys};
 use flask::Sid;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    process::{Pid, PidfdFlags, pidfd_open},
+};
 use std::{
     collections::HashMap,
     io,
@@ -64,9 +67,7 @@ impl Peer {
     /// Whether it has not ended. While it has not, its number is its own.
     #[must_use]
     pub fn is_alive(&self) -> bool {
-        let mut fds = [PollFd::new(&self.pidfd, PollFlags::IN)];
-        // What cannot be asked counts as ended.
-        poll(&mut fds, Some(&Timespec::default())).is_ok_and(|ended| ended == 0)
+        lives(&self.pidfd)
     }
 }
 
@@ -118,32 +119,58 @@ impl Label {
     }
 }
 
-/// Labels of processes by their number, kept by whoever starts and ends them.
+/// Labels of processes, kept by whoever starts them. A label ends with its process: whoever gets the number next has none.
 #[derive(Debug, Default)]
 pub struct PeerTable {
-    sids: RwLock<HashMap<i32, Sid>>,
+    labels: RwLock<HashMap<i32, Labelled>>,
     generation: Arc<crate::Counter>,
+}
+
+#[derive(Debug)]
+struct Labelled {
+    sid: Sid,
+    pidfd: OwnedFd,
 }
 
 impl PeerTable {
     /// Notes the label of a process, or with `None` that it has none any more. For calls that begin after this
-    /// has returned, the new label holds, also on connections that exist.
-    pub fn set(&self, pid: i32, sid: Option<Sid>) {
-        let mut sids = self.sids.write().unwrap_or_else(PoisonError::into_inner);
-        match sid {
-            Some(sid) => sids.insert(pid, sid),
-            None => sids.remove(&pid),
-        };
+    /// has returned, the new label holds, also on connections that exist. Takes a descriptor for each process.
+    ///
+    /// # Errors
+    ///
+    /// There is no such process (`ESRCH`), or no descriptor left: then it has no label.
+    pub fn set(&self, pid: i32, sid: Option<Sid>) -> io::Result<()> {
+        let number = Pid::from_raw(pid).ok_or(io::ErrorKind::InvalidInput)?;
+        let pidfd = sid.map(|_| pidfd_open(number, PidfdFlags::empty())).transpose();
+        let mut labels = self.labels.write().unwrap_or_else(PoisonError::into_inner);
+        labels.remove(&pid);
+        // Now and then, so that each label costs little.
+        if labels.len().is_power_of_two() {
+            labels.retain(|_, labelled| lives(&labelled.pidfd));
+        }
+        let made = pidfd.map(|pidfd| {
+            let labelled = sid.zip(pidfd).map(|(sid, pidfd)| Labelled { sid, pidfd });
+            labels.extend(labelled.map(|labelled| (pid, labelled)));
+        });
         self.generation.advance();
+        Ok(made?)
     }
+}
+
+/// Whether the process has not ended. What cannot be asked counts as ended.
+fn lives(pidfd: &OwnedFd) -> bool {
+    let mut fds = [PollFd::new(pidfd, PollFlags::IN)];
+    poll(&mut fds, Some(&Timespec::default())).is_ok_and(|ended| ended == 0)
 }
 
 impl PeerLabels for PeerTable {
     fn identify(&self, peer: &Peer) -> Option<Label> {
         // In this order: a change between the two is noticed by the next call.
         let until = Generation::of(Arc::clone(&self.generation));
-        let sids = self.sids.read().unwrap_or_else(PoisonError::into_inner);
-        sids.get(&peer.pid()).map(|sid| Label::new(*sid, until))
+        let labels = self.labels.read().unwrap_or_else(PoisonError::into_inner);
+        let labelled = labels.get(&peer.pid())?;
+        // Two processes that live at the same time have two numbers: if both live, they are one.
+        (lives(&labelled.pidfd) && peer.is_alive()).then(|| Label::new(labelled.sid, until))
     }
 }
 
@@ -187,5 +214,29 @@ mod tests {
             seen(Some(&SocketAddrUnix::new(&path).unwrap())),
             path.as_os_str().as_encoded_bytes()
         );
+    }
+
+    #[test]
+    fn a_label_ends_with_its_process() {
+        let table = PeerTable::default();
+        let sid = Sid::new(100).unwrap();
+        let (ours, theirs) = std::os::unix::net::UnixStream::pair().unwrap();
+        let own = Peer::of(ours.as_fd()).unwrap();
+        drop(theirs);
+        assert!(table.identify(&own).is_none());
+        table.set(own.pid(), Some(sid)).unwrap();
+        assert_eq!(table.identify(&own).unwrap().into_parts().0, sid);
+        // As if the number had been another's, who has ended.
+        let mut other = std::process::Command::new("true").spawn().unwrap();
+        let pid = other.id().cast_signed();
+        table.set(pid, Some(sid)).unwrap();
+        other.wait().unwrap();
+        let labelled = table.labels.write().unwrap().remove(&pid).unwrap();
+        table.labels.write().unwrap().insert(own.pid(), labelled);
+        assert!(table.identify(&own).is_none());
+        assert_eq!(table.set(pid, Some(sid)).unwrap_err().raw_os_error(), Some(libc::ESRCH));
+        table.set(own.pid(), Some(sid)).unwrap();
+        table.set(own.pid(), None).unwrap();
+        assert!(table.identify(&own).is_none());
     }
 }

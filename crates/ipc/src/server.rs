@@ -2,7 +2,7 @@
 
 use crate::{
     guard::Access,
-    session::{Request, Session, SessionError},
+    session::{Request, Session},
     sys,
 };
 use rustix::{
@@ -32,6 +32,9 @@ const BACKLOG: i32 = 128;
 /// The most connections at a time, unless told otherwise. Each takes a thread and 256 KiB.
 const SESSIONS: usize = 128;
 
+/// Connections of one user that are told at the same time that there is no room.
+const MOST_REFUSED: usize = 64;
+
 /// How long to wait before accepting again when the system has no descriptors or threads left.
 const RESPITE: Duration = Duration::from_millis(50);
 
@@ -43,10 +46,18 @@ pub struct Server {
     access: Access,
     max_sessions: usize,
     max_sessions_of_user: usize,
-    sessions: Mutex<Vec<(Weak<OwnedFd>, u32)>>,
+    sessions: Mutex<Vec<Connection>>,
     stopped: AtomicBool,
     /// Readable from [`Server::stop`] on.
     stop: OwnedFd,
+}
+
+/// A connection that has not ended.
+struct Connection {
+    socket: Weak<OwnedFd>,
+    uid: u32,
+    /// It has a session. The others are being told that there is no room.
+    has_room: bool,
 }
 
 impl Server {
@@ -103,7 +114,8 @@ impl Server {
         self
     }
 
-    /// Takes that many connections of one user at a time, root's apart, so that no user locks out the others.
+    /// Takes that many connections of one user at a time, so that no user locks out the others. Root is not bounded, and
+    /// of all connections an eighth is for root alone.
     #[must_use]
     pub fn with_max_sessions_of_user(mut self, max_sessions: usize) -> Self {
         self.max_sessions_of_user = max_sessions;
@@ -117,7 +129,10 @@ impl Server {
     /// Whatever the system says; `BrokenPipe` after [`Server::stop`].
     pub fn accept(&self) -> io::Result<Session> {
         loop {
-            if let Ok(session) = self.admit(self.accept_socket()?) {
+            let fd = Arc::new(self.accept_socket()?);
+            if let Some(room) = self.register(&fd)
+                && let Ok(session) = Session::begin(fd, self.access.clone(), room)
+            {
                 return Ok(session);
             }
         }
@@ -160,15 +175,11 @@ impl Server {
                     Err(_) if self.stopped.load(Ordering::Acquire) => return Ok(()),
                     Err(error) => return Err(error),
                 };
-                if self.sessions().len() > 2 * self.max_sessions {
-                    // So many wait to be told that there is no room that this one is not even told.
-                    self.forget_ended();
-                    thread::sleep(RESPITE);
-                    continue;
-                }
+                let fd = Arc::new(fd);
+                let Some(room) = self.register(&fd) else { continue };
                 let serve = move || {
                     // Whatever ends a session, it ends only this one.
-                    if let Ok(session) = self.admit(fd) {
+                    if let Ok(session) = Session::begin(fd, self.access.clone(), room) {
                         service(session);
                     }
                 };
@@ -190,8 +201,8 @@ impl Server {
         if self.path.is_some() {
             let _ = shutdown(&self.listener, Shutdown::Both);
         }
-        for session in self.sessions().iter().filter_map(|(session, _)| session.upgrade()) {
-            let _ = shutdown(&session, Shutdown::Both);
+        for socket in self.sessions().iter().filter_map(|session| session.socket.upgrade()) {
+            let _ = shutdown(&socket, Shutdown::Both);
         }
     }
 
@@ -213,31 +224,33 @@ impl Server {
         }
     }
 
-    fn admit(&self, fd: OwnedFd) -> Result<Session, SessionError> {
-        let fd = Arc::new(fd);
-        let room = self.register(&fd);
-        Session::begin(fd, self.access.clone(), room)
-    }
-
-    /// Notes a session, so that [`Server::stop`] reaches it; tells whether there is room for it.
-    fn register(&self, fd: &Arc<OwnedFd>) -> bool {
+    /// Notes a connection, so that [`Server::stop`] reaches it; tells whether there is room for a session. `None`: it is
+    /// closed without a word, because many of this user's are being told that there is none.
+    fn register(&self, fd: &Arc<OwnedFd>) -> Option<bool> {
         // Whoever cannot be told has no session anyway.
         let uid = sys::peer_credentials(fd.as_fd()).map_or(u32::MAX, |(_, uid)| uid);
-        self.forget_ended();
         let mut sessions = self.sessions();
-        sessions.push((Arc::downgrade(fd), uid));
-        let of_user = sessions.iter().filter(|(_, other)| *other == uid).count();
+        sessions.retain(|session| session.socket.strong_count() > 0);
+        let count =
+            |which: &dyn Fn(&Connection) -> bool| sessions.iter().filter(|it| which(it)).count();
+        let for_root = match self.max_sessions_of_user {
+            usize::MAX => 0,
+            _ if uid == 0 => 0,
+            _ => self.max_sessions / 8,
+        };
+        let all = count(&|it| it.has_room);
+        let of_user = count(&|it| it.has_room && it.uid == uid);
+        let has_room =
+            all + for_root < self.max_sessions && (of_user < self.max_sessions_of_user || uid == 0);
+        if !has_room && count(&|it| !it.has_room && it.uid == uid) >= MOST_REFUSED {
+            return None;
+        }
+        sessions.push(Connection { socket: Arc::downgrade(fd), uid, has_room });
         // After it is noted: `stop` either finds it or has been seen here.
-        sessions.len() <= self.max_sessions
-            && (of_user <= self.max_sessions_of_user || uid == 0)
-            && !self.stopped.load(Ordering::Acquire)
+        Some(has_room && !self.stopped.load(Ordering::Acquire))
     }
 
-    fn forget_ended(&self) {
-        self.sessions().retain(|(session, _)| session.strong_count() > 0);
-    }
-
-    fn sessions(&self) -> std::sync::MutexGuard<'_, Vec<(Weak<OwnedFd>, u32)>> {
+    fn sessions(&self) -> std::sync::MutexGuard<'_, Vec<Connection>> {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

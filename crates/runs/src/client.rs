@@ -8,11 +8,14 @@ use std::{
     os::fd::{AsFd, BorrowedFd},
     str,
     sync::Arc,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 /// How long a run may take to answer; it needs no more than a look at one process.
 const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Sockets of one monitor that are tried. It has one.
+const MOST_SOCKETS: usize = 4;
 
 /// How the names of sockets begin that a monitor has connected, as in unix(7).
 const PREFIX: &[u8] = b"\0dewar/";
@@ -133,10 +136,16 @@ fn ask(peer: &Peer, name: String) -> Result<Client, Unknown> {
 
 /// A connection to the control socket at which the process `peer` itself listens.
 fn connect(peer: &Peer) -> Result<Port, Unknown> {
+    let begin = Instant::now();
     for place in Place::of_user(peer.uid()) {
         let entries = place.entries()?.into_iter().filter(|entry| entry.pid == peer.pid());
-        for entry in entries {
-            match Port::connect_within(&place.socket(&entry), Transport::Socket, PATIENCE) {
+        for entry in entries.take(MOST_SOCKETS) {
+            // For all together: the directory is the client's.
+            let left = PATIENCE.saturating_sub(begin.elapsed());
+            if left.is_zero() {
+                break;
+            }
+            match Port::connect_within(&place.socket(&entry), Transport::Socket, left) {
                 // Whoever can write to the directory can leave a socket of any name there.
                 Ok(port) if port.peer()?.pid() == peer.pid() => return Ok(port),
                 Err(ConnectError::Denied) => {

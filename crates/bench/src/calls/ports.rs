@@ -115,7 +115,7 @@ impl World {
                 true => Avc::new(restless.clone()),
                 false => Avc::new(self.policy.clone()),
             });
-            let server = Server::bind(&path(directory, variant), self.access(variant, &avc))?;
+            let server = Server::bind(&path(directory, variant), self.access(variant, &avc)?)?;
             let client = self.client;
             let identifying = variant.service == Service::Identifying;
             thread::spawn(move || {
@@ -134,15 +134,15 @@ impl World {
         Ok(())
     }
 
-    fn access(&self, variant: &Variant, avc: &Arc<Avc>) -> Access {
+    fn access(&self, variant: &Variant, avc: &Arc<Avc>) -> io::Result<Access> {
         let labels = PeerTable::default();
-        labels.set(self.client_pid, Some(self.client));
+        labels.set(self.client_pid, Some(self.client))?;
         let guard = Guard::new(avc.clone(), Arc::new(labels), self.port);
-        match variant.service {
+        Ok(match variant.service {
             Service::Unchecked => Access::Unchecked,
             Service::WithoutHints => Access::Checked(guard.without_hints()),
             _ => Access::Checked(guard),
-        }
+        })
     }
 
     /// A caller of each variant.

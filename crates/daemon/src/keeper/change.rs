@@ -18,6 +18,9 @@ use std::{
     time::{Duration, Instant},
 };
 
+/// Booleans of one change.
+const MOST_BOOLEANS: usize = 256;
+
 impl Shared {
     /// Changes booleans for `target`; returns when every run concerned has applied it, or when it is known that it
     /// will not. All or nothing of it happens for each security server.
@@ -27,6 +30,9 @@ impl Shared {
         target: &Target,
         booleans: &[(String, bool)],
     ) -> Result<Vec<Changed>, String> {
+        if booleans.len() > MOST_BOOLEANS {
+            return Err(format!("more than {MOST_BOOLEANS} booleans cannot be changed at once"));
+        }
         let targets = self.registry().targets(client.uid, target, booleans)?;
         // Side by side: a run that does not answer holds up its own server's change only.
         thread::scope(|scope| {
@@ -68,7 +74,10 @@ impl Shared {
             match stage {
                 Stage::Report => {}
                 Stage::Freeze => {
-                    frozen.insert(name.to_owned(), process::stop_descendants(run.kept.pid));
+                    frozen.insert(
+                        name.to_owned(),
+                        process::stop_descendants(run.kept.pid, run.kept.uid),
+                    );
                 }
                 Stage::Thaw => process::go_on(&frozen.remove(name).unwrap_or_default()),
                 Stage::Kill => {

@@ -10,15 +10,21 @@ use std::{
     path::PathBuf,
     sync::{MutexGuard, PoisonError, atomic::Ordering},
     thread,
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
 /// How often spools are looked at, and how often whether there are any.
 const TICK: Duration = Duration::from_millis(50);
 const IDLE: Duration = Duration::from_millis(250);
 
-/// Bytes that are taken from a spool at once.
-const MOST_BYTES: usize = 1 << 20;
+/// Bytes that are taken from a spool at once: others wait no longer than that takes.
+const MOST_BYTES: usize = 64 << 10;
+
+/// How long the end of the daemon may take. What still lies in spools then is the next one's.
+const LAST_ROUNDS: Duration = Duration::from_secs(5);
+
+/// By run, up to where there is something.
+type Filled = BTreeMap<String, u64>;
 
 /// The journal, and the spools that it is fed from.
 pub(crate) struct Spools {
@@ -48,16 +54,24 @@ impl Spools {
         self.directory.join(run)
     }
 
-    /// Takes what lies there, from each spool up to a bound; whether there may be more. A spool that cannot be read is
-    /// lost, and holds up no other.
-    fn take(&mut self) -> Result<bool, JournalError> {
+    /// How far spools are filled now: that of one run, or all.
+    fn filled(&self, only: Option<&str>) -> Filled {
+        let wanted = self.spools.iter().filter(|(run, _)| only.is_none_or(|only| only == *run));
+        // One that cannot be asked cannot be read either, which is found out then.
+        wanted.map(|(run, spool)| (run.clone(), spool.reader.end().unwrap_or(u64::MAX))).collect()
+    }
+
+    /// Takes what lies there, from each spool up to a bound; whether one is not taken as far as it was `filled`. A spool
+    /// that cannot be read is lost, and holds up no other.
+    fn take(&mut self, filled: &Filled) -> Result<bool, JournalError> {
         let (mut batches, mut broken, mut more) = (Vec::new(), Vec::new(), false);
-        for (run, spool) in &self.spools {
+        for (run, end) in filled {
+            let Some(spool) = self.spools.get(run) else { continue };
             match spool.reader.read(spool.at, MOST_BYTES) {
                 Ok(batch)
                     if batch.at > spool.at.max(HEADER_BYTES) || batch.dropped > spool.dropped =>
                 {
-                    more |= batch.bytes.len() >= MOST_BYTES / 2;
+                    more |= batch.at < *end && !batch.bytes.is_empty();
                     batches.push((run.clone(), batch));
                 }
                 Ok(_) => {}
@@ -119,9 +133,14 @@ impl Shared {
         Ok(())
     }
 
-    /// Takes everything that lies in spools now.
+    /// Takes everything that lies in spools now; what comes meanwhile may wait.
     pub(crate) fn take_records(&self) -> Result<(), String> {
-        while self.records().take().map_err(text)? {}
+        self.take_records_of(None)
+    }
+
+    fn take_records_of(&self, run: Option<&str>) -> Result<(), String> {
+        let filled = self.records().filled(run);
+        while self.records().take(&filled).map_err(text)? {}
         Ok(())
     }
 
@@ -129,14 +148,29 @@ impl Shared {
     pub(super) fn take_records_until_stopped(&self) {
         while !self.stopping.load(Ordering::Acquire) {
             // They stay where they are, and are tried again.
-            if let Err(error) = self.take_records().and_then(|()| self.bury()) {
+            let filled = self.records().filled(None);
+            let taken = self.records().take(&filled).map_err(text);
+            let more = taken.and_then(|more| self.bury().map(|()| more)).unwrap_or_else(|error| {
                 self.records().tell(format!("records stay in their spools: {error}"));
-            }
-            let idle = self.records().spools.is_empty();
-            thread::sleep(if idle { IDLE } else { TICK });
+                false
+            });
+            thread::sleep(match more {
+                // Whoever waits for the lock gets it.
+                true => Duration::from_millis(1),
+                false if self.records().spools.is_empty() => IDLE,
+                false => TICK,
+            });
         }
-        if let Err(error) = self.take_records() {
-            say(format_args!("records stay in their spools: {error}"));
+        let (begin, filled) = (Instant::now(), self.records().filled(None));
+        loop {
+            match self.records().take(&filled) {
+                Ok(true) if begin.elapsed() < LAST_ROUNDS => {}
+                Ok(_) => break,
+                Err(error) => {
+                    say(format_args!("records stay in their spools: {error}"));
+                    break;
+                }
+            }
         }
     }
 
@@ -159,7 +193,7 @@ impl Shared {
 
     /// The run writes no more: takes its spool to the end, and removes it.
     pub(super) fn finish_spool(&self, run: &str) -> Result<(), String> {
-        self.take_records()?;
+        self.take_records_of(Some(run))?;
         let mut records = self.records();
         let Some(spool) = records.spools.get(run) else { return Ok(()) };
         let cut_off = spool.reader.rest(spool.at).map_or(true, |bytes| bytes > 0);

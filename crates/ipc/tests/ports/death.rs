@@ -74,7 +74,7 @@ fn the_other_process() {
         }
         "serve" => {
             let world = World::new();
-            world.labels.set(parent_id() as i32, Some(world.sid("build")));
+            world.labels.set(parent_id() as i32, Some(world.sid("build"))).expect("a process");
             let access = Access::Checked(Guard::new(
                 world.avc.clone(),
                 world.labels.clone(),

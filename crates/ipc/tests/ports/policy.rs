@@ -49,7 +49,7 @@ fn who_policy_does_not_let_connect_gets_no_connection() {
                 let refused = Port::connect(&world.path(), transport).map(drop);
                 assert!(matches!(refused, Err(ConnectError::Denied)), "{domain}: {refused:?}");
             }
-            world.labels.set(process::id() as i32, None);
+            world.labels.set(process::id() as i32, None).expect("a process");
             let refused = Port::connect(&world.path(), transport).map(drop);
             assert!(matches!(refused, Err(ConnectError::Denied)), "unknown: {refused:?}");
             world.label(process::id(), "build");
@@ -86,7 +86,7 @@ fn a_process_whose_label_is_gone_is_denied_on_the_connection_it_has() {
     world.with(who, || {
         for transport in TRANSPORTS {
             let mut port = world.connect(transport);
-            world.labels.set(process::id() as i32, None);
+            world.labels.set(process::id() as i32, None).expect("a process");
             assert!(matches!(port.call(b"").map(drop), Err(CallError::Denied)));
             world.label(process::id(), "build");
             assert!(port.call(b"").is_ok());
@@ -123,7 +123,7 @@ fn a_deputy_that_passes_its_client_on_is_not_confused() {
     let world = World::new();
     let port_of = |peer, port, path: &Path| {
         let labels = Arc::new(PeerTable::default());
-        labels.set(process::id() as i32, Some(world.sid(peer)));
+        labels.set(process::id() as i32, Some(world.sid(peer))).expect("a process");
         let guard = Guard::new(world.avc.clone(), labels, world.sid(port));
         Server::bind(path, Access::Checked(guard)).expect("a server")
     };

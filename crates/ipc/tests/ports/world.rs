@@ -50,7 +50,7 @@ impl World {
 
     /// Lets this process, or another, be of that domain.
     pub(crate) fn label(&self, pid: u32, domain: &str) {
-        self.labels.set(pid as i32, Some(self.sid(domain)));
+        self.labels.set(pid as i32, Some(self.sid(domain))).expect("a process");
     }
 
     pub(crate) fn path(&self) -> PathBuf {
