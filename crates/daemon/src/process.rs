@@ -51,6 +51,14 @@ pub(crate) fn kill(pidfd: &impl AsFd) {
     let _ = pidfd_send_signal(pidfd, Signal::KILL);
 }
 
+/// Kills it, if `uid` may.
+pub(crate) fn kill_if_of(pidfd: &impl AsFd, pid: u32, uid: u32) {
+    // While it lives, its number is its own.
+    if is_of(pid, uid) && lives(pidfd) {
+        kill(pidfd);
+    }
+}
+
 /// Stops every descendant of a process that is `uid`'s, and returns them. Repeats until a look finds no new one: a
 /// stopped process makes no children. What another user has become, `uid` could not stop either.
 pub(crate) fn stop_descendants(of: u32, uid: u32) -> Vec<OwnedFd> {

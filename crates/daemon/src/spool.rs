@@ -182,6 +182,9 @@ impl Reader {
         let mut bytes = self.lines(at, left.min(most))?;
         if bytes.is_empty() && left > most {
             bytes = self.lines(at, left.min(MOST_LINE as usize))?;
+            if bytes.is_empty() && left as u64 > MOST_LINE {
+                return Err(io::Error::other("a line is longer than a record may be"));
+            }
         }
         Ok(Batch { at: at + bytes.len() as u64, bytes, dropped })
     }

@@ -3,6 +3,7 @@
 use crate::{
     cache::{Cache, Origin},
     calls::HOST_DECLARATIONS,
+    extent,
     imports::{self, Running},
     instance::{CallFailure, Instance},
     isolated::{Isolated, IsolatedCode},
@@ -27,6 +28,9 @@ use wasmtime::{Config, Engine, Linker, Module};
 const INSTANCES: usize = 128;
 /// Instances that may be in the kernel at a time.
 const KERNEL_INSTANCES: usize = 64;
+/// Of each, those that may wait for the next call, so that no plugin's idle ones keep others from being called.
+const IDLE: usize = INSTANCES / 2;
+const KERNEL_IDLE: usize = KERNEL_INSTANCES / 2;
 /// No plugin's memory may exceed this.
 pub(crate) const MAX_MEMORY: usize = 64 << 20;
 /// Bytes for the frames of a plugin's functions.
@@ -108,6 +112,8 @@ pub(crate) struct Compiler {
     /// For modules that do not count their own turns; made when the first one comes.
     foreign: OnceLock<Isolation>,
     kernel_room: Arc<Room>,
+    idle: Arc<Room>,
+    kernel_idle: Arc<Room>,
     cache: Option<Cache>,
 }
 
@@ -115,7 +121,13 @@ impl Compiler {
     pub(crate) fn new(cache: Option<Cache>) -> Result<Self, LoadError> {
         let own = Isolation::new(false).map_err(|error| refused(&error))?;
         let (foreign, kernel_room) = (OnceLock::new(), Room::new(KERNEL_INSTANCES));
-        Ok(Self { own, foreign, kernel_room, cache })
+        let (idle, kernel_idle) = (Room::new(IDLE), Room::new(KERNEL_IDLE));
+        Ok(Self { own, foreign, kernel_room, idle, kernel_idle, cache })
+    }
+
+    /// Where instances of a target may wait for calls.
+    pub(crate) fn idle_room(&self, target: Target) -> &Arc<Room> {
+        if target == Target::Kernel { &self.kernel_idle } else { &self.idle }
     }
 
     pub(crate) fn cache(&self) -> Option<&Cache> {
@@ -148,6 +160,9 @@ impl Compiler {
             (Source::Wasm(wasm), Target::Isolated) => {
                 if wasm.len() > MAX_WASM {
                     return Err(interface(spec, format!("it is longer than {MAX_WASM} bytes")));
+                }
+                if let Some(excess) = extent::excess(wasm) {
+                    return Err(interface(spec, excess));
                 }
                 self.isolated_wasm(spec, wasm)
             }

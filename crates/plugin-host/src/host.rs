@@ -90,8 +90,13 @@ impl PluginHost {
         let entry = self.entry(spec.name).ok_or_else(|| {
             LoadError::Name(format!("there is no plugin `{}` to replace", spec.name))
         })?;
-        let number = entry.version.load().number + 1;
-        let (version, loaded) = self.prepare(spec, &entry.shared, number)?;
+        let before = entry.version.load_full();
+        let (version, loaded) = self.prepare(spec, &entry.shared, before.number + 1)?;
+        if version.plugin.sid != before.plugin.sid {
+            // It would find what another subject has kept.
+            let why = format!("`{}` has another label: unload it first", spec.name);
+            return Err(LoadError::Name(why));
+        }
         entry.version.store(Arc::new(version));
         Ok(loaded)
     }
@@ -236,9 +241,11 @@ impl PluginHost {
             labels: Arc::clone(&self.labels),
             shared: Arc::clone(shared),
         });
-        let version = Version::new(plugin, code, spec.target, number).map_err(|error| {
-            LoadError::Interface { name: spec.name.to_owned(), what: error.to_string() }
-        })?;
+        let idle_room = self.compiler.idle_room(spec.target);
+        let version =
+            Version::new(plugin, code, (spec.target, number), idle_room).map_err(|error| {
+                LoadError::Interface { name: spec.name.to_owned(), what: error.to_string() }
+            })?;
         Ok((version, loaded))
     }
 

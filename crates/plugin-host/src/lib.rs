@@ -44,6 +44,7 @@ mod calls;
 mod check;
 mod compile;
 mod denial;
+mod extent;
 mod handles;
 mod host;
 mod hosted;

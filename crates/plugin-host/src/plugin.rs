@@ -6,6 +6,7 @@ use crate::{
     instance::{CallFailure, Instance},
     limits::Limits,
     objects::Labels,
+    room::{Room, Taken},
     state::State,
     target::Target,
 };
@@ -79,7 +80,8 @@ pub(crate) struct Version {
     pub(crate) number: u64,
     pub(crate) host_hint: Hint,
     code: Code,
-    idle: Mutex<Vec<Instance>>,
+    idle: Mutex<Vec<(Instance, Taken)>>,
+    idle_room: Arc<Room>,
     faults_in_a_row: AtomicU32,
     /// It has failed too often. That stays, whatever calls that still run come to.
     quarantined: AtomicBool,
@@ -90,13 +92,25 @@ impl Version {
     pub(crate) fn new(
         plugin: Arc<Plugin>,
         code: Code,
-        target: Target,
-        number: u64,
+        (target, number): (Target, u64),
+        idle_room: &Arc<Room>,
     ) -> Result<Self, CallFailure> {
-        let idle = Mutex::new(vec![code.instantiate(&plugin)?]);
+        let first = code.instantiate(&plugin)?;
+        let idle = Mutex::new(idle_room.take().map(|place| (first, place)).into_iter().collect());
+        let idle_room = Arc::clone(idle_room);
         let (host_hint, faults_in_a_row) = (Hint::default(), AtomicU32::new(0));
         let quarantined = AtomicBool::new(plugin.limits.faults == 0);
-        Ok(Self { plugin, target, number, host_hint, code, idle, faults_in_a_row, quarantined })
+        Ok(Self {
+            plugin,
+            target,
+            number,
+            host_hint,
+            code,
+            idle,
+            idle_room,
+            faults_in_a_row,
+            quarantined,
+        })
     }
 
     pub(crate) fn is_quarantined(&self) -> bool {
@@ -106,16 +120,19 @@ impl Version {
     /// An instance for one call, or for a session.
     pub(crate) fn lease(&self) -> Result<Instance, CallFailure> {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        idle.map_or_else(|| self.code.instantiate(&self.plugin), Ok)
+        idle.map_or_else(|| self.code.instantiate(&self.plugin), |(instance, _)| Ok(instance))
     }
 
     /// Takes an instance back whose last call went well.
     pub(crate) fn give_back(&self, mut instance: Instance) {
         instance.settle();
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        let bytes = idle.iter().chain([&instance]).map(Instance::memory_bytes).sum::<usize>();
-        if idle.len() < MAX_IDLE && bytes <= MAX_IDLE_BYTES {
-            idle.push(instance);
+        let others = idle.iter().map(|(instance, _)| instance.memory_bytes()).sum::<usize>();
+        if idle.len() < MAX_IDLE
+            && others + instance.memory_bytes() <= MAX_IDLE_BYTES
+            && let Some(place) = self.idle_room.take()
+        {
+            idle.push((instance, place));
             return;
         }
         // Taking an instance down takes longer than others should wait.

@@ -242,3 +242,29 @@ fn no_call_fails_while_the_plugin_is_replaced_under_load() {
     println!("{replacements} replacements, {calls} calls, 0 failed");
     assert_eq!(host.list()[0].stats.faults, 0);
 }
+
+#[test]
+fn idle_instances_of_some_plugins_keep_no_other_from_being_called() {
+    let (_server, host) = host();
+    let names: Vec<String> = (0..12).map(|n| format!("p{n}")).collect();
+    for name in &names {
+        host.load(&spec(name, UPPER)).unwrap_or_else(|error| panic!("{name}: {error}"));
+        // So many calls at a time, once.
+        let sessions: Vec<_> = (0..16).map(|_| host.session(name).unwrap()).collect();
+        drop(sessions);
+    }
+    let all: Vec<_> = names.iter().map(|name| host.call(name, b"")).collect();
+    assert!(all.iter().all(Result::is_ok), "{all:?}");
+}
+
+#[test]
+fn what_a_plugin_has_kept_is_for_its_label_alone() {
+    let (_server, host) = host();
+    host.load(&spec("upper", UPPER)).unwrap();
+    let other = PluginSpec::new("upper", "101", UPPER);
+    assert!(matches!(host.replace(&other), Err(LoadError::Name(_))));
+    assert_eq!(host.list()[0].version, 1);
+    host.replace(&spec("upper", UPPER)).unwrap();
+    assert!(host.unload("upper"));
+    host.load(&other).unwrap();
+}

@@ -81,8 +81,11 @@ impl Shared {
                 }
                 Stage::Thaw => process::go_on(&frozen.remove(name).unwrap_or_default()),
                 Stage::Kill => {
-                    process::kill(&run.pidfd);
-                    // Its sandbox ends with it by what the sandbox's first process does, which is frozen, too.
+                    // What another user has become is not this one's to kill: its run stays unreached.
+                    let (pid, uid) = (run.kept.pid, run.kept.uid);
+                    process::kill_if_of(&run.pidfd, pid, uid);
+                    // Its sandbox ends with it by what the sandbox's first process does, which is frozen, too: it has not
+                    // become another's since.
                     frozen.remove(name).unwrap_or_default().iter().for_each(process::kill);
                 }
             }

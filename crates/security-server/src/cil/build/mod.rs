@@ -77,6 +77,8 @@ struct Builder<'a> {
     permissionx: FxHashMap<SymbolId, xperms::XpermSet>,
     /// How much more sets and rules on types may take: see [`Builder::spend`].
     left: Cell<usize>,
+    /// More was asked for: the policy is refused.
+    exhausted: Cell<bool>,
 }
 
 /// The number of a symbol that has none.
@@ -98,6 +100,7 @@ impl<'a> Builder<'a> {
             category_sets: FxHashMap::default(),
             permissionx: FxHashMap::default(),
             left: Cell::new((1 << 22) + 4 * tree.sources.len()),
+            exhausted: Cell::new(false),
         }
     }
 
@@ -108,6 +111,7 @@ impl<'a> Builder<'a> {
         let Some(left) = self.left.get().checked_sub(count) else {
             let message = "sets and rules take more memory than a policy of this size can need";
             let help = "write rules on attributes, not on all pairs of their types";
+            self.exhausted.set(true);
             return Err(Failure::wrong(node, message.to_owned(), help));
         };
         self.left.set(left);

@@ -73,6 +73,10 @@ impl Builder<'_> {
     ) {
         for keyword in keywords {
             for placed in statements.of(*keyword) {
+                // One word about it is enough, and each further statement would take as long.
+                if self.exhausted.get() {
+                    return;
+                }
                 if let Err(failure) = run(self, placed) {
                     report.fail(self.containers, placed.at, failure);
                 }
