@@ -210,3 +210,25 @@ fn key(name: Name<'_>) -> Option<&Path> {
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_paths_through_the_kernel_s_own_links_differ_between_processes() {
+        for (path, differs) in [
+            ("/proc/self/exe", true),
+            ("//proc/./self", true),
+            ("/dev/stdin", true),
+            ("/dev/fd/3", true),
+            ("/dev", true),
+            ("/dev/shm/workspace/file", false),
+            ("/devices", false),
+            ("/usr/include/stdio.h", false),
+            ("/", false),
+        ] {
+            assert_eq!(may_differ(Path::new(path)), differs, "{path}");
+        }
+    }
+}

@@ -134,6 +134,21 @@ mod tests {
     }
 
     #[test]
+    fn a_program_is_tried_where_it_is_and_everywhere_if_it_is_nowhere() {
+        let dir = tempfile::tempdir().expect("a directory");
+        std::os::unix::fs::symlink("nowhere", dir.path().join("link")).expect("a link");
+        let path = format!("/nowhere:{0}:{0}/link", dir.path().display());
+        let present = |name: &str| {
+            let environment = [("PATH".into(), path.clone().into())];
+            let program = Program::new(&[name.into()], &environment).expect("a program");
+            program.present().into_iter().cloned().collect::<Vec<_>>()
+        };
+        let inside = format!("{}/link", dir.path().display());
+        assert_eq!(present("link"), [string(inside.as_bytes()).expect("no NUL")]);
+        assert_eq!(present("other").len(), 3);
+    }
+
+    #[test]
     fn a_nul_byte_is_refused() {
         let command = [OsString::from("a\0b")];
         assert!(matches!(Program::new(&command, &[]), Err(CommandError::Nul(_))));
