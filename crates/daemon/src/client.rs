@@ -8,7 +8,7 @@ use crate::{
 use flask::Seqno;
 use ipc::{Call, CallError, ConnectError, Port, Transport};
 use rustix::fs::{Mode, OFlags, open};
-use server_port::{Change, RemoteServer, sealed, vocabulary};
+use server_port::{Change, RemoteServer, received, sealed, vocabulary};
 use std::{
     io,
     os::fd::{AsFd as _, OwnedFd},
@@ -129,8 +129,9 @@ fn command(
 ) -> Result<(Reply, Vec<OwnedFd>), ClientError> {
     let body = protocol::encode(command);
     let descriptors: Vec<_> = memory.iter().map(|fd| fd.as_fd()).collect();
-    let reply = port.send(Call { body: &body, descriptors: &descriptors, effective: None })?;
-    Ok((protocol::read(reply.body).ok_or(ClientError::Nonsense)?, reply.descriptors))
+    let mut reply = port.send(Call { body: &body, descriptors: &descriptors, effective: None })?;
+    let read = protocol::read(&received(&mut reply)?).ok_or(ClientError::Nonsense)?;
+    Ok((read, reply.descriptors))
 }
 
 /// Registers a run with the daemon at `place`; what comes back is its security server, and where its audit records

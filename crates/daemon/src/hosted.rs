@@ -12,13 +12,15 @@ use security_server::{LoadError, PolicyErrors, Server, UnknownBoolean, cil, poli
 use server_port::Members;
 use std::sync::{
     Arc, Mutex, MutexGuard, PoisonError,
-    atomic::{AtomicBool, AtomicU32, Ordering},
+    atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering},
 };
 
 /// See the file.
 pub(crate) struct Hosted {
     pub(crate) id: i64,
     pub(crate) digest: Mutex<[u8; 32]>,
+    /// Bytes of its policy's text.
+    pub(crate) size: AtomicUsize,
     /// As its policy is at the beginning: other runs with the same may use it, too.
     pub(crate) shared: AtomicBool,
     pub(crate) members: Arc<Members>,
@@ -61,13 +63,14 @@ impl Hosted {
         let server = Server::new(compile(bytes)?)?;
         let saved = server.save();
         let id = state.add_server((digest, bytes), true, &saved)?;
-        Ok(Self::make(state, id, digest, true, server))
+        Ok(Self::make(state, id, (digest, bytes.len()), true, server))
     }
 
     /// Serves what was served before the daemon ended.
     pub(crate) fn restore(state: &Arc<State>, kept: &SavedServer) -> Result<Arc<Self>, HostError> {
         let server = Server::restore(compile(&kept.policy)?, &kept.saved)?;
-        Ok(Self::make(state, kept.id, kept.digest, kept.shared, server))
+        let policy = (kept.digest, kept.policy.len());
+        Ok(Self::make(state, kept.id, policy, kept.shared, server))
     }
 
     /// The same for `run` alone.
@@ -75,13 +78,14 @@ impl Hosted {
         let digest = *self.digest();
         let server = self.server.fork();
         let id = self.state.fork_server(digest, &server.save(), run)?;
-        Ok(Self::make(&self.state, id, digest, false, server))
+        let size = self.size.load(Ordering::Relaxed);
+        Ok(Self::make(&self.state, id, (digest, size), false, server))
     }
 
     fn make(
         state: &Arc<State>,
         id: i64,
-        digest: [u8; 32],
+        (digest, size): ([u8; 32], usize),
         shared: bool,
         server: Server,
     ) -> Arc<Self> {
@@ -89,6 +93,7 @@ impl Hosted {
         Arc::new(Self {
             id,
             digest: Mutex::new(digest),
+            size: AtomicUsize::new(size),
             shared: AtomicBool::new(shared),
             members: Members::new(saved.seqno),
             server,
@@ -147,6 +152,7 @@ impl Hosted {
         self.shared.store(false, Ordering::Release);
         self.state.set_policy(self.id, next, (digest, bytes), &booleans)?;
         *self.digest() = digest;
+        self.size.store(bytes.len(), Ordering::Relaxed);
         Ok(self.server.reload(policy)?)
     }
 

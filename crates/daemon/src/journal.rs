@@ -145,8 +145,7 @@ impl Journal {
             let (at, dropped) = (batch.at.cast_signed(), batch.dropped.cast_signed());
             transaction.execute(update, params![at, dropped, run])?;
         }
-        transaction.commit()?;
-        self.rotate()
+        Ok(transaction.commit()?)
     }
 
     /// The run has ended and its spool is taken; `cut_off` if it was killed while it wrote a record.
@@ -165,14 +164,14 @@ impl Journal {
             &self.db,
             run,
             1,
-            "the spool is gone; nobody knows how many records it held",
+            "the spool is gone or broken; nobody knows how many records it held",
             now,
         )?;
         self.end_run(run, false, now)
     }
 
     /// Throws the oldest eighth away when the file is too large.
-    fn rotate(&mut self) -> Result<()> {
+    pub(crate) fn rotate(&mut self) -> Result<()> {
         let number =
             |name: &str| self.db.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
         let pages = number("page_count")? - number("freelist_count")?;
@@ -355,6 +354,7 @@ mod tests {
                 .map(|k| line(f64::from(n * 100 + k), false, "a_t", &"x".repeat(300)))
                 .collect();
             journal.take(&[("aa".into(), batch(&lines, 0, 0))], 0.0).unwrap();
+            journal.rotate().unwrap();
         }
         let kept = journal.find(&Filter::default(), 0, 100_000).unwrap();
         let (thrown, until) = journal.rotated().unwrap().unwrap();

@@ -16,7 +16,10 @@ use crate::{
     state::{SavedRun, State, StateError},
 };
 use records::Spools;
-use rustix::fs::{FlockOperation, flock};
+use rustix::{
+    fs::{FlockOperation, flock},
+    process::{Resource, Rlimit, getrlimit, setrlimit},
+};
 use server_port::{Patience, VOCABULARY_BYTES, read_sealed, vocabulary};
 use std::{
     fs::File,
@@ -32,8 +35,12 @@ use std::{
     thread,
 };
 
-/// The most connections at a time: two or three for each run.
+/// The most connections at a time, and those of one user: two or three for each run.
 const SESSIONS: usize = 4096;
+const SESSIONS_OF_USER: usize = SESSIONS / 8;
+
+/// What is kept of a command or of a profile's name.
+const MOST_SHOWN_BYTES: usize = 4096;
 
 /// How the daemon behaves.
 #[derive(Clone, Copy, Debug)]
@@ -81,7 +88,6 @@ pub enum StartError {
 
 /// Everything that the daemon's threads share.
 pub(crate) struct Shared {
-    place: Place,
     settings: Settings,
     state: Arc<State>,
     registry: Mutex<Registry>,
@@ -105,7 +111,7 @@ impl Keeper {
     ///
     /// [`StartError`].
     pub fn start(
-        place: Place,
+        place: &Place,
         settings: Settings,
         bound: Option<OwnedFd>,
     ) -> Result<Self, StartError> {
@@ -114,7 +120,7 @@ impl Keeper {
             move |source| StartError::Io { what, path, source }
         };
         place.create().map_err(io("create the directories of", &place.runtime))?;
-        let lock = lock(&place)?;
+        let lock = lock(place)?;
         let state = Arc::new(State::open(&place.state.join("state.db"))?);
         let journal = Journal::open(&place.journal(), settings.journal_bytes)?;
         let socket = place.socket();
@@ -128,12 +134,15 @@ impl Keeper {
             }
         };
         let port = port.map_err(io("listen at", &socket))?.with_max_sessions(SESSIONS);
+        let port =
+            if place.system { port.with_max_sessions_of_user(SESSIONS_OF_USER) } else { port };
+        raise_descriptors();
         let mode = std::fs::Permissions::from_mode(if place.system { 0o666 } else { 0o600 });
         std::fs::set_permissions(&socket, mode).map_err(io("set the permissions of", &socket))?;
-        let records = Mutex::new(Spools::new(journal));
+        let records = Mutex::new(Spools::new(journal, place.state.join("spool")));
         let stopping = AtomicBool::new(false);
         let registry = Mutex::new(restore(&state)?);
-        let shared = Shared { place, settings, state, registry, records, stopping };
+        let shared = Shared { settings, state, registry, records, stopping };
         shared.find_spools()?;
         Ok(Self { shared, port, _lock: lock })
     }
@@ -160,6 +169,12 @@ impl Keeper {
         }
         self.port.stop();
     }
+}
+
+/// Lets this process have as many descriptors as it may. If it may have few, it takes few connections.
+fn raise_descriptors() {
+    let limit = getrlimit(Resource::Nofile);
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }
 
 /// Takes the lock, and writes there who has it.
@@ -237,11 +252,19 @@ impl Shared {
         if theirs != vocabulary() {
             return Err("the daemon is of another version of Dewar: restart it".into());
         }
-        if self.registry().is_full(client.uid) {
-            return Err("this user has as many runs as one may have".into());
+        if self.records().journal.knows(&new.id).map_err(text)? {
+            return Err(format!("a run `{}` is or was there", new.id));
         }
+        let new = NewRun {
+            id: new.id.clone(),
+            command: shortened(&new.command),
+            profile: shortened(&new.profile),
+        };
         let policy = policy.ok_or("a run registers with its policy")?;
         let bytes = read_sealed(policy, Policy::MOST_BYTES).map_err(text)?;
+        if self.registry().is_full(client.uid, bytes.len()) {
+            return Err("this user has as many runs, or as large policies, as one may have".into());
+        }
         let stat = process::stat(client.pid).ok_or("the daemon does not see this process")?;
         let hosted = self.host(&bytes)?;
         let kept = SavedRun {
@@ -253,12 +276,32 @@ impl Shared {
             command: new.command.clone(),
             profile: new.profile.clone(),
         };
+        let made = self.add(kept, pidfd, hosted, &new);
+        if made.is_err() {
+            self.forget_idle()?;
+        }
+        made
+    }
+
+    fn add(
+        &self,
+        kept: SavedRun,
+        pidfd: OwnedFd,
+        hosted: Arc<Hosted>,
+        new: &NewRun,
+    ) -> Result<(Arc<Run>, OwnedFd), String> {
         self.state.add_run(&kept).map_err(|_| format!("a run `{}` is there", kept.id))?;
-        let seqno = hosted.state_number();
-        let run = Run::new(kept, pidfd, hosted, seqno).map_err(text)?;
+        let (uid, seqno) = (kept.uid, hosted.state_number());
+        let run = match Run::new(kept, pidfd, hosted, seqno) {
+            Ok(run) => run,
+            Err(error) => {
+                self.state.remove_run(&new.id).map_err(text)?;
+                return Err(text(error));
+            }
+        };
         self.registry().add(Arc::clone(&run));
         // Last, because a spool without a run is one whose run has ended.
-        match self.begin_spool(new, client.uid) {
+        match self.begin_spool(new, uid) {
             Ok(spool) => Ok((run, spool)),
             Err(error) => self.forget(&run).and(Err(error)),
         }
@@ -297,9 +340,13 @@ impl Shared {
     fn forget(&self, run: &Run) -> Result<(), String> {
         run.member().leave();
         self.state.remove_run(&run.kept.id).map_err(text)?;
-        let mut registry = self.registry();
-        registry.remove(&run.kept.id);
-        for server in registry.idle() {
+        self.registry().remove(&run.kept.id);
+        self.forget_idle()
+    }
+
+    /// Forgets the servers that nobody needs any more.
+    fn forget_idle(&self) -> Result<(), String> {
+        for server in self.registry().idle() {
             self.state.remove_server(server.id).map_err(text)?;
         }
         Ok(())
@@ -312,10 +359,7 @@ impl Shared {
 
     fn begin_spool(&self, run: &NewRun, uid: u32) -> Result<OwnedFd, String> {
         let mut records = self.records();
-        if records.journal.knows(&run.id).map_err(text)? {
-            return Err(format!("a run `{}` is or was there", run.id));
-        }
-        let reader = Reader::create(&self.spool_path(&run.id)).map_err(text)?;
+        let reader = Reader::create(&records.path(&run.id)).map_err(text)?;
         let share = reader.share().map_err(text)?;
         records.journal.begin_run(run, uid, records::now()).map_err(text)?;
         records.add(&run.id, reader, 0);
@@ -326,6 +370,12 @@ impl Shared {
 /// Says something to whoever reads the daemon's standard error. If nobody does, that is no reason to stop.
 fn say(line: std::fmt::Arguments<'_>) {
     let _ = writeln!(io::stderr(), "dewar daemon: {line}");
+}
+
+/// What people read about a run, in lists of many runs.
+fn shortened(text: &str) -> String {
+    let end = text.floor_char_boundary(MOST_SHOWN_BYTES);
+    if end < text.len() { format!("{}…", &text[..end]) } else { text.to_owned() }
 }
 
 /// An error, for whoever asked.

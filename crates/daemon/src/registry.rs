@@ -20,6 +20,9 @@ const MOST_IDLE: usize = 16;
 /// Runs of one user at a time.
 const MOST_RUNS: usize = 1024;
 
+/// Bytes of the policies of one user's runs.
+const MOST_POLICY_BYTES: usize = 256 << 20;
+
 /// A run.
 pub(crate) struct Run {
     pub(crate) kept: SavedRun,
@@ -112,9 +115,14 @@ impl Registry {
         self.order.iter().filter_map(|id| self.runs.get(id)).filter(ours).cloned().collect()
     }
 
-    /// Whether the user has as many runs as one may have.
-    pub(crate) fn is_full(&self, uid: u32) -> bool {
-        self.runs.values().filter(|run| run.kept.uid == uid).count() >= MOST_RUNS
+    /// Whether the user may not have one run more, or one policy more of so many bytes.
+    pub(crate) fn is_full(&self, uid: u32, bytes: usize) -> bool {
+        let runs = || self.runs.values().filter(|run| run.kept.uid == uid);
+        let servers: BTreeMap<i64, usize> = runs()
+            .map(|run| run.hosted())
+            .map(|it| (it.id, it.size.load(Ordering::Relaxed)))
+            .collect();
+        runs().count() >= MOST_RUNS || servers.values().sum::<usize>() + bytes > MOST_POLICY_BYTES
     }
 
     pub(crate) fn add(&mut self, run: Arc<Run>) {

@@ -9,7 +9,11 @@ use ipc::{Request, Session, SessionError};
 use std::{
     os::fd::{AsFd as _, OwnedFd},
     sync::Arc,
+    time::Duration,
 };
+
+/// How long a client that speaks for no run may say nothing.
+const SILENCE: Duration = Duration::from_secs(60);
 
 /// Who asks.
 #[derive(Clone, Copy)]
@@ -21,7 +25,8 @@ pub(crate) struct Client {
 /// Answers a client until it is gone.
 pub(crate) fn serve(shared: &Shared, mut session: Session) {
     let mut run = None;
-    while let Ok(request) = session.recv(None) {
+    // Whoever speaks for a run may be silent as long as the run.
+    while let Ok(request) = session.recv(run.is_none().then_some(SILENCE)) {
         let done = if protocol::is_command(request.body()) {
             command(shared, &mut run, request)
         } else {
@@ -94,6 +99,6 @@ fn command(
     let bytes = protocol::encode(&reply);
     match &spool {
         Some(spool) => request.reply_with(&bytes, &[spool.as_fd()]),
-        None => request.reply(&bytes),
+        None => server_port::reply(request, &bytes),
     }
 }

@@ -11,8 +11,8 @@ use std::{
     fs::File,
     io::{self, Write},
     os::{
-        fd::OwnedFd,
-        unix::fs::{FileExt as _, OpenOptionsExt as _},
+        fd::{AsRawFd as _, OwnedFd},
+        unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _},
     },
     path::Path,
 };
@@ -28,8 +28,15 @@ const TAKEN: u64 = 8;
 const DROPPED: u64 = 16;
 const MAGIC: &[u8; 8] = b"dewar sp";
 
+/// Room that a spool may take at most. More than may wait, because file systems set some aside ahead of a file's end,
+/// and may take a while to give back what was cut out.
+const MOST_ROOM: u64 = 4 * LIMIT;
+
 /// The longest line; a longer one is dropped.
 const MOST_LINE: u64 = 1 << 20;
+
+/// Dropped records that are believed: the number is the run's to write.
+const MOST_DROPPED: u64 = 1 << 32;
 
 fn number(file: &File, at: u64) -> io::Result<u64> {
     let mut bytes = [0; 8];
@@ -122,6 +129,8 @@ pub(crate) struct Batch {
 pub struct Reader {
     file: File,
     cut: u64,
+    /// What could not be cut out.
+    stays: u64,
 }
 
 impl Reader {
@@ -137,7 +146,7 @@ impl Reader {
         header[..8].copy_from_slice(MAGIC);
         header[TAKEN as usize..][..8].copy_from_slice(&HEADER_BYTES.to_le_bytes());
         file.write_all_at(&header, 0)?;
-        Ok(Self { file, cut: HEADER_BYTES })
+        Ok(Self { file, cut: HEADER_BYTES, stays: 0 })
     }
 
     /// A spool that there is.
@@ -147,23 +156,29 @@ impl Reader {
     /// Whatever the system says.
     pub fn open(path: &Path) -> io::Result<Self> {
         let file = File::options().read(true).write(true).open(path)?;
-        Ok(Self { file, cut: HEADER_BYTES })
+        Ok(Self { file, cut: HEADER_BYTES, stays: 0 })
     }
 
-    /// A descriptor for the run.
+    /// A descriptor for the run, opened for it: its flags and its offset are none of the reader's.
     ///
     /// # Errors
     ///
     /// Whatever the system says.
     pub fn share(&self) -> io::Result<OwnedFd> {
-        Ok(self.file.try_clone()?.into())
+        let path = format!("/proc/self/fd/{}", self.file.as_raw_fd());
+        Ok(File::options().read(true).write(true).open(path)?.into())
     }
 
-    /// Whole lines from `at` on, up to about `most` bytes; all of them, if the last one must be cut off anyway.
+    /// Whole lines from `at` on, up to about `most` bytes; all of them, if the last one must be cut off anyway. An error
+    /// means that the file is not what a run makes of it: all of it is the run's to write.
     pub(crate) fn read(&self, at: u64, most: usize) -> io::Result<Batch> {
         let at = at.max(HEADER_BYTES);
-        let dropped = number(&self.file, DROPPED)?;
-        let left = self.file.metadata()?.len().saturating_sub(at);
+        let dropped = number(&self.file, DROPPED)?.min(MOST_DROPPED);
+        let file = self.file.metadata()?;
+        if file.blocks().saturating_mul(512) > MOST_ROOM + self.stays {
+            return Err(io::Error::other("it takes more room than a run's records may"));
+        }
+        let left = file.len().saturating_sub(at);
         let mut bytes =
             vec![0; usize::try_from(left).unwrap_or(most).min(most.max(MOST_LINE as usize))];
         let read = self.file.read_at(&mut bytes, at)?;
@@ -185,7 +200,9 @@ impl Reader {
         if cut > self.cut {
             let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
             // A file system that cannot do that keeps them until the run ends.
-            let _ = fallocate(&self.file, flags, self.cut, cut - self.cut);
+            if fallocate(&self.file, flags, self.cut, cut - self.cut).is_err() {
+                self.stays += cut - self.cut;
+            }
             self.cut = cut;
         }
         Ok(())
@@ -246,6 +263,28 @@ mod tests {
         let file = std::fs::metadata(directory.path().join("x")).unwrap();
         assert_eq!(file.len(), HEADER_BYTES + 1000 * 1024);
         assert!(file.blocks() * 512 < 64 << 10, "{} blocks", file.blocks());
+    }
+
+    #[test]
+    fn what_a_run_does_to_its_end_stays_there() {
+        use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+        let (_directory, reader, mut writer) = spool();
+        fcntl_setfl(&writer.file, OFlags::APPEND | OFlags::NONBLOCK).unwrap();
+        assert!(!fcntl_getfl(&reader.file).unwrap().intersects(OFlags::APPEND | OFlags::NONBLOCK));
+        fcntl_setfl(&writer.file, OFlags::empty()).unwrap();
+        writer.append(b"one\n");
+        writer.file.write_all_at(&u64::MAX.to_le_bytes(), DROPPED).unwrap();
+        assert_eq!(reader.read(0, 100).unwrap().dropped, MOST_DROPPED);
+        writer.file.set_len(0).unwrap();
+        assert_eq!(reader.read(0, 100).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+    }
+
+    #[test]
+    fn a_spool_that_takes_too_much_room_is_not_read() {
+        let (_directory, reader, writer) = spool();
+        let room = MOST_ROOM + (1 << 20);
+        fallocate(&writer.file, FallocateFlags::KEEP_SIZE, HEADER_BYTES, room).unwrap();
+        assert!(reader.read(0, 100).is_err());
     }
 
     #[test]

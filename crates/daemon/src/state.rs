@@ -138,7 +138,8 @@ impl State {
             db.execute("UPDATE servers SET policy = ?1 WHERE id = ?2", params![digest, server])?;
             db.execute("DELETE FROM booleans WHERE server = ?1", [server])?;
             insert_booleans(db, server, booleans)?;
-            changed(db, server, seqno)
+            changed(db, server, seqno)?;
+            remove_unused_policies(db)
         })
     }
 
@@ -152,11 +153,7 @@ impl State {
             ] {
                 db.execute(&format!("{table} = ?1"), [server])?;
             }
-            db.execute(
-                "DELETE FROM policies WHERE digest NOT IN (SELECT policy FROM servers)",
-                [],
-            )?;
-            Ok(())
+            remove_unused_policies(db)
         })
     }
 
@@ -213,6 +210,11 @@ impl State {
 
 fn add_policy(db: &Connection, digest: [u8; 32], policy: &[u8]) -> rusqlite::Result<usize> {
     db.execute("INSERT OR IGNORE INTO policies VALUES (?1, ?2)", params![digest, policy])
+}
+
+fn remove_unused_policies(db: &Connection) -> rusqlite::Result<()> {
+    db.execute("DELETE FROM policies WHERE digest NOT IN (SELECT policy FROM servers)", [])
+        .map(drop)
 }
 
 fn insert_server(

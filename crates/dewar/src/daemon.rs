@@ -77,7 +77,7 @@ pub(crate) fn run(args: &DaemonArgs) -> anyhow::Result<()> {
     if args.system && !geteuid().is_root() {
         bail!(Usage("only root can serve every user; without --system, it serves you".into()));
     }
-    let keeper = Keeper::start(place.clone(), settings(args)?, activated()?)?;
+    let keeper = Keeper::start(&place, settings(args)?, activated()?)?;
     let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP])?;
     let handle = signals.handle();
     say!("dewar daemon: process {} serves at {}", std::process::id(), place.socket().display());

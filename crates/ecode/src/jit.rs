@@ -169,9 +169,9 @@ impl NativeCode {
         for (global, offset) in shared.module.globals.iter().zip(&offsets) {
             let start = *offset as usize;
             global.init.iter().enumerate().for_each(|(index, byte)| put(start + index, *byte));
-            for reloc in &global.relocs {
-                let address = static_address(&shared, &offsets, base, &reloc.target);
-                let at = start + reloc.at as usize;
+            for (at, target) in &global.relocs {
+                let address = static_address(&shared, &offsets, base, target);
+                let at = start + *at as usize;
                 address.to_le_bytes().iter().enumerate().for_each(|(i, byte)| put(at + i, *byte));
             }
         }

@@ -81,21 +81,32 @@ pub(crate) struct Record {
     pub(crate) size: u64,
     pub(crate) align: u64,
     pub(crate) complete: bool,
+    depth: u16,
 }
 
 /// Objects beyond this size are refused.
 pub(crate) const MAX_OBJECT: u64 = 1 << 30;
 
+/// Types in types: what looks into a type calls itself as often. C asks for 63.
+pub(crate) const MAX_DEPTH: u16 = 200;
+
 #[derive(Debug)]
 pub(crate) struct Types {
     types: Vec<Type>,
+    /// Of each type: see [`Types::depth`].
+    depths: Vec<u16>,
     ids: HashMap<Type, TypeId>,
     records: Vec<Record>,
 }
 
 impl Types {
     pub(crate) fn new() -> Self {
-        let mut types = Self { types: Vec::new(), ids: HashMap::new(), records: Vec::new() };
+        let mut types = Self {
+            types: Vec::new(),
+            depths: Vec::new(),
+            ids: HashMap::new(),
+            records: Vec::new(),
+        };
         types.intern(Type::Void);
         types.intern(Type::Bool);
         for bits in [8, 16, 32, 64] {
@@ -112,6 +123,15 @@ impl Types {
             return *id;
         }
         let id = TypeId(self.types.len() as u32);
+        let depth = match &ty {
+            // A record behind a pointer is never looked into.
+            Type::Ptr(to) if self.is_record(*to) => 1,
+            Type::Ptr(of) | Type::Array(of, _) | Type::Func(Sig { ret: of, .. }) => {
+                self.depth(*of).saturating_add(1)
+            }
+            _ => 0,
+        };
+        self.depths.push(depth);
         self.types.push(ty.clone());
         self.ids.insert(ty, id);
         id
@@ -119,6 +139,14 @@ impl Types {
 
     pub(crate) fn get(&self, id: TypeId) -> &Type {
         &self.types[id.plain().0 as usize]
+    }
+
+    /// How many types lie in each other here.
+    pub(crate) fn depth(&self, id: TypeId) -> u16 {
+        match self.get(id) {
+            Type::Record(record) => self.record(*record).depth,
+            _ => self.depths[id.plain().0 as usize],
+        }
     }
 
     pub(crate) fn pointer(&mut self, to: TypeId) -> TypeId {
@@ -132,7 +160,8 @@ impl Types {
     pub(crate) fn new_record(&mut self, name: String, is_union: bool) -> (RecordId, TypeId) {
         let id = RecordId(self.records.len() as u32);
         let fields = Vec::new();
-        self.records.push(Record { name, is_union, fields, size: 0, align: 1, complete: false });
+        let (size, align, complete, depth) = (0, 1, false, 0);
+        self.records.push(Record { name, is_union, fields, size, align, complete, depth });
         (id, self.intern(Type::Record(id)))
     }
 
@@ -148,6 +177,7 @@ impl Types {
     ) -> Option<()> {
         let is_union = self.record(id).is_union;
         let (mut size, mut end, mut align) = (0_u64, 0_u64, 1_u64);
+        let mut depth = 0;
         let mut infos = Vec::with_capacity(fields.len());
         for (name, ty) in fields {
             let field_align = self.align(ty);
@@ -155,11 +185,13 @@ impl Types {
             end = offset.checked_add(self.size(ty).unwrap_or(0))?;
             size = size.max(end);
             align = align.max(field_align);
+            depth = depth.max(self.depth(ty).saturating_add(1));
             infos.push(FieldInfo { name, ty, offset });
         }
         let size = size.checked_next_multiple_of(align).filter(|s| *s <= MAX_OBJECT)?;
         let record = &mut self.records[id.0 as usize];
         (record.fields, record.size, record.align, record.complete) = (infos, size, align, true);
+        record.depth = depth;
         Some(())
     }
 

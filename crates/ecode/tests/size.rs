@@ -57,6 +57,70 @@ fn functions_that_compute_too_much_are_refused() {
     assert!(why.contains("values, more than 40000"), "{why}");
 }
 
+/// The first error of a whole text.
+fn refusal_of(text: &str) -> Option<String> {
+    let start = Instant::now();
+    let compiled = compile(&Input::new("large.e", text));
+    assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
+    compiled.err().map(|errors| errors.messages[0].text().to_owned())
+}
+
+#[test]
+fn types_that_lie_too_deep_in_each_other_are_refused_before_the_stack_ends() {
+    let chain = |count: usize, next: fn(usize) -> String, last: &str| {
+        let handle = format!("long handle(long n) {{ {last} return n; }}\n");
+        refusal_of(&(repeat(count, next) + &handle))
+    };
+    let records = |i: usize| match i {
+        0 => "struct s0 { int a; };\n".to_owned(),
+        _ => format!("struct s{i} {{ struct s{} a; }};\n", i - 1),
+    };
+    let by_pointers = |i: usize| match i {
+        0 => "struct s0 { int a; };\n".to_owned(),
+        _ => format!("struct s{i} {{ struct s{} *a[2]; }};\n", i - 1),
+    };
+    let arrays = |i: usize| match i {
+        0 => "typedef int t0;\n".to_owned(),
+        _ => format!("typedef t{} t{i}[1];\n", i - 1),
+    };
+    let functions = |i: usize| match i {
+        0 => "typedef int t0;\n".to_owned(),
+        _ => format!("typedef t{} (*t{i})(void);\n", i - 1),
+    };
+    for next in [records, arrays, functions] {
+        let why = chain(20_000, next, "").unwrap();
+        assert_eq!(why, "types lie in each other more than 200 deep here");
+    }
+    assert_eq!(chain(150, records, "struct s149 x = {0}; n += sizeof x;"), None);
+    assert_eq!(chain(150, arrays, "t149 x = {0}; n += sizeof x;"), None);
+    // What lies behind a pointer is not in it.
+    assert_eq!(chain(5_000, by_pointers, "struct s4999 x = {0}; n += sizeof x;"), None);
+}
+
+#[test]
+fn what_there_may_be_many_of_is_bounded() {
+    let handle = "long handle(long n) { return n; }\n";
+    for (text, why) in [
+        (
+            format!("struct s {{ {} }};\n", repeat(300_000, |i| format!("int f{i};"))),
+            "this type has more than 4000 members",
+        ),
+        (
+            repeat(100_000, |i| format!("long a{i} = {i};\n")),
+            "there are more than 20000 static objects and strings",
+        ),
+        (
+            repeat(100_000, |i| format!("long f{i}(long n);\n")),
+            "there are more than 20000 functions",
+        ),
+    ] {
+        assert_eq!(refusal_of(&(text + handle)).as_deref(), Some(why));
+    }
+    // Each written over what the last one wrote.
+    let addresses = repeat(300_000, |i| format!("[{}]=&b,", 300_000 - i));
+    assert_eq!(refusal_of(&format!("int b; int *a[300001] = {{ {addresses} }};\n{handle}")), None);
+}
+
 #[test]
 fn all_functions_together_are_not_too_large_either() {
     let branches = "if (n > 9) n--;".repeat(1_500);

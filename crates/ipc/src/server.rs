@@ -3,6 +3,7 @@
 use crate::{
     guard::Access,
     session::{Request, Session, SessionError},
+    sys,
 };
 use rustix::{
     event::{EventfdFlags, PollFd, PollFlags, eventfd, poll},
@@ -15,7 +16,7 @@ use rustix::{
 };
 use std::{
     fs, io,
-    os::fd::OwnedFd,
+    os::fd::{AsFd as _, OwnedFd},
     path::{Path, PathBuf},
     sync::{
         Arc, Mutex, PoisonError, Weak,
@@ -41,7 +42,8 @@ pub struct Server {
     path: Option<PathBuf>,
     access: Access,
     max_sessions: usize,
-    sessions: Mutex<Vec<Weak<OwnedFd>>>,
+    max_sessions_of_user: usize,
+    sessions: Mutex<Vec<(Weak<OwnedFd>, u32)>>,
     stopped: AtomicBool,
     /// Readable from [`Server::stop`] on.
     stop: OwnedFd,
@@ -82,13 +84,29 @@ impl Server {
         ioctl_fionbio(&listener, true)?;
         let (sessions, stopped) = (Mutex::default(), AtomicBool::new(false));
         let stop = eventfd(0, EventfdFlags::CLOEXEC)?;
-        Ok(Self { listener, path, access, max_sessions: SESSIONS, sessions, stopped, stop })
+        Ok(Self {
+            listener,
+            path,
+            access,
+            max_sessions: SESSIONS,
+            max_sessions_of_user: usize::MAX,
+            sessions,
+            stopped,
+            stop,
+        })
     }
 
     /// Takes that many connections at a time; whoever else comes is told that the service is busy.
     #[must_use]
     pub fn with_max_sessions(mut self, max_sessions: usize) -> Self {
         self.max_sessions = max_sessions;
+        self
+    }
+
+    /// Takes that many connections of one user at a time, root's apart, so that no user locks out the others.
+    #[must_use]
+    pub fn with_max_sessions_of_user(mut self, max_sessions: usize) -> Self {
+        self.max_sessions_of_user = max_sessions;
         self
     }
 
@@ -142,6 +160,12 @@ impl Server {
                     Err(_) if self.stopped.load(Ordering::Acquire) => return Ok(()),
                     Err(error) => return Err(error),
                 };
+                if self.sessions().len() > 2 * self.max_sessions {
+                    // So many wait to be told that there is no room that this one is not even told.
+                    self.forget_ended();
+                    thread::sleep(RESPITE);
+                    continue;
+                }
                 let serve = move || {
                     // Whatever ends a session, it ends only this one.
                     if let Ok(session) = self.admit(fd) {
@@ -166,7 +190,7 @@ impl Server {
         if self.path.is_some() {
             let _ = shutdown(&self.listener, Shutdown::Both);
         }
-        for session in self.sessions().iter().filter_map(Weak::upgrade) {
+        for session in self.sessions().iter().filter_map(|(session, _)| session.upgrade()) {
             let _ = shutdown(&session, Shutdown::Both);
         }
     }
@@ -197,14 +221,23 @@ impl Server {
 
     /// Notes a session, so that [`Server::stop`] reaches it; tells whether there is room for it.
     fn register(&self, fd: &Arc<OwnedFd>) -> bool {
+        // Whoever cannot be told has no session anyway.
+        let uid = sys::peer_credentials(fd.as_fd()).map_or(u32::MAX, |(_, uid)| uid);
+        self.forget_ended();
         let mut sessions = self.sessions();
-        sessions.retain(|session| session.strong_count() > 0);
-        sessions.push(Arc::downgrade(fd));
+        sessions.push((Arc::downgrade(fd), uid));
+        let of_user = sessions.iter().filter(|(_, other)| *other == uid).count();
         // After it is noted: `stop` either finds it or has been seen here.
-        sessions.len() <= self.max_sessions && !self.stopped.load(Ordering::Acquire)
+        sessions.len() <= self.max_sessions
+            && (of_user <= self.max_sessions_of_user || uid == 0)
+            && !self.stopped.load(Ordering::Acquire)
     }
 
-    fn sessions(&self) -> std::sync::MutexGuard<'_, Vec<Weak<OwnedFd>>> {
+    fn forget_ended(&self) {
+        self.sessions().retain(|(session, _)| session.strong_count() > 0);
+    }
+
+    fn sessions(&self) -> std::sync::MutexGuard<'_, Vec<(Weak<OwnedFd>, u32)>> {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -5,6 +5,7 @@ use crate::{
     launch::View,
     plan::{Place, Plan, Rights},
 };
+use flask::FileKind;
 use labelling::PathRules;
 use landlock::{AccessFs, BitFlags};
 use rustix::fs::{Access, FileType};
@@ -77,6 +78,11 @@ impl Arrangement {
         let is_covered = self.covered.contains(&place.rule);
         match std::fs::symlink_metadata(path) {
             _ if place.is_pattern && is_covered => but_making,
+            // It is what the link leads to that is opened, and the link is nobody's to replace.
+            _ if place.kind == FileKind::Symlink => Rights::all(),
+            _ if place.kind == FileKind::File && place.only.as_deref().is_some_and(no_file) => {
+                but_making
+            }
             _ if place.is_pattern => Rights::empty(),
             Err(error) if error.kind() == ErrorKind::NotFound => but_making,
             found if is_covered || is_kept_away(path, found.as_ref().ok()) => Rights::all(),
@@ -127,6 +133,10 @@ fn other_terminals() -> Vec<PathBuf> {
     };
     let paths = entries.flatten().map(|entry| entry.path());
     paths.filter(|path| is_number(path) && !own.contains(path)).collect()
+}
+
+fn no_file(path: &Path) -> bool {
+    std::fs::symlink_metadata(path).map_or(true, |found| !found.is_file())
 }
 
 fn exists(path: &Path) -> bool {

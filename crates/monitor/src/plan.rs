@@ -2,7 +2,7 @@
 //! envelope is exact.
 
 use flask::{
-    AccessVector, Class, FileRule, InitialSid, LabelRules, Question, SecurityServer, Sid,
+    AccessVector, Class, FileKind, FileRule, InitialSid, LabelRules, Question, SecurityServer, Sid,
     Unreachable, perm,
 };
 use labelling::{Tree, literal, stem_dir};
@@ -22,6 +22,10 @@ pub(crate) struct Place {
     pub(crate) rule: usize,
     /// The rule is a pattern, and `tree` only the directory that its files lie below.
     pub(crate) is_pattern: bool,
+    /// The files that the rule is about.
+    pub(crate) kind: FileKind,
+    /// The one path that the rule is about.
+    pub(crate) only: Option<PathBuf>,
     pub(crate) tree: Tree,
     /// What some domain may do.
     pub(crate) any: Rights,
@@ -130,8 +134,11 @@ impl Plan {
             let tree = literal(&rule.path);
             // A grant to a directory alone is none that Landlock could express.
             let is_pattern = tree.as_ref().is_none_or(|tree| !tree.deep);
+            let (kind, only) = (rule.kind, tree.as_ref().filter(|tree| !tree.deep));
+            let only = only.map(|tree| tree.path.clone());
             let tree = tree.unwrap_or_else(|| Tree { path: stem_dir(&rule.path), deep: true });
-            let place = Place { rule: index, is_pattern, ..place(server, actors, tree, sid)? };
+            let place = place(server, actors, tree, sid)?;
+            let place = Place { rule: index, is_pattern, kind, only, ..place };
             if is_pattern { patterns.push(place) } else { places.push(place) }
         }
         places.sort_by_key(|place: &Place| place.tree.path.components().count());
@@ -315,8 +322,17 @@ fn place(
 ) -> Result<Place, Unreachable> {
     let all = AccessFs::from_all(landlock::ABI::V5);
     let (any, around) = (Rights::empty(), Rights::empty());
-    let (rule, is_pattern, hidden) = (usize::MAX, false, false);
-    let mut place = Place { rule, is_pattern, tree, any, all, around, hidden };
+    let mut place = Place {
+        rule: usize::MAX,
+        is_pattern: false,
+        kind: FileKind::Any,
+        only: None,
+        tree,
+        any,
+        all,
+        around,
+        hidden: false,
+    };
     for &ssid in actors.own {
         let (any, all, seen) = rights(server, ssid, sid)?;
         place.any |= any;

@@ -103,6 +103,9 @@ pub struct PathRule {
     pub regex: String,
     /// The path, if the pattern has no globs: it and everything below it; it alone, if all it grants is `list`.
     pub path: Option<PathBuf>,
+    /// It is about what leads elsewhere alone: a link or a file at this path, where a directory would be if there were
+    /// something in it.
+    pub is_way: bool,
     /// The type of these files.
     pub type_name: String,
     /// Rights for each of [`Compiled::domains`].
@@ -246,6 +249,7 @@ fn path_rule(node: crate::policy::Node) -> PathRule {
     PathRule {
         regex: node.pattern.regex().to_owned(),
         path: node.pattern.literal().map(PathBuf::from),
+        is_way: node.is_way(),
         rights: rights.collect(),
         type_name: node.type_name,
     }

@@ -91,16 +91,16 @@ impl Decider {
         allowed.contains(class.permission(permission).unwrap())
     }
 
-    /// `e` for existing, `r`, `w`, `x`: what a domain may do with a regular file.
+    /// `e` for existing, `r`, `w`, `x`: what a domain may do with a regular file, where no directory could be instead.
     fn file(&self, domain: &str, path: &str) -> String {
-        let sid = self.paths.sid(Path::new(path), FileKind::File);
+        let sid = self.paths.sid(Path::new(path), FileKind::Dir);
         let letters = [("getattr", 'e'), ("read", 'r'), ("write", 'w'), ("execute", 'x')];
         let granted = letters.iter().filter(|(name, _)| self.allows(domain, sid, "file", name));
         granted.map(|(_, letter)| letter).collect()
     }
 
     fn type_of(&self, path: &str) -> String {
-        let sid = self.paths.sid(Path::new(path), FileKind::File);
+        let sid = self.paths.sid(Path::new(path), FileKind::Dir);
         self.server.sid_to_context(sid).unwrap().split(':').nth(2).unwrap().to_owned()
     }
 
@@ -430,6 +430,40 @@ fn a_pattern_that_is_wrong_is_pointed_at() {
         let error = compile(PROFILE, &[revoke(object)]).unwrap_err();
         assert!(error.contains(want), "{error}");
     }
+}
+
+#[test]
+fn nothing_leads_elsewhere_in_the_place_of_a_directory_in_which_something_is_protected() {
+    let text = "[files]\nwrite = ['/ws']\nreadonly = ['/ws/.git/{config,hooks}', '/ws/a/b/*.key']\n\
+                hide = ['/ws/**/.env']\ndeny = ['/srv/x/y']\n";
+    let plain = Decider::new(text, &[]);
+    let revoked = Decider::new(text, &[revoke(AmendedObject::Write("/ws/src/deep/x".into()))]);
+    let makes = |decider: &Decider, path: &str| {
+        [(FileKind::File, "file"), (FileKind::Symlink, "lnk_file"), (FileKind::Dir, "dir")].map(
+            |(kind, class)| {
+                let sid = decider.paths.sid(Path::new(path), kind);
+                decider.allows("main", sid, class, "create")
+            },
+        )
+    };
+    for way in ["/ws/.git", "/ws/a", "/ws/a/b"] {
+        assert_eq!(makes(&plain, way), [false, false, true], "{way}");
+    }
+    for free in ["/ws", "/ws/src", "/ws/.git/index", "/ws/a/c", "/ws/src/deep"] {
+        assert_eq!(makes(&plain, free), [true; 3], "{free}");
+    }
+    assert_eq!(makes(&plain, "/srv/x"), [false; 3]);
+    for way in ["/ws/src", "/ws/src/deep", "/ws/.git"] {
+        assert_eq!(makes(&revoked, way), [false, false, true], "{way}");
+    }
+    let way = plain.paths.sid(Path::new("/ws/.git"), FileKind::Symlink);
+    assert!(plain.allows("main", way, "lnk_file", "read"));
+    assert!(!plain.allows("main", way, "lnk_file", "unlink"));
+    let way = plain.paths.sid(Path::new("/ws/a/b"), FileKind::Symlink);
+    let context = plain.server.sid_to_context(way).unwrap();
+    let why = plain.compiled.withheld("main_t", context.split(':').nth(2).unwrap()).unwrap();
+    // Whatever is protected below is a reason.
+    assert!(["'/ws/a/b/*.key'", "'/ws/**/.env'"].contains(&why.text.as_str()), "{}", why.text);
 }
 
 /// A pattern over few names, so that patterns meet.

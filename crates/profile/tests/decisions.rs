@@ -185,7 +185,9 @@ fn labelling_rules_come_back_in_the_order_of_the_profile() {
     for (name, _) in profile::shipped() {
         let decider = Decider::new(compile_source(&Source::Shipped((*name).into())).unwrap());
         let rules = decider.server.label_rules().unwrap();
-        let files: Vec<&str> = rules.files.iter().map(|rule| rule.path.as_str()).collect();
+        let mut files: Vec<&str> = rules.files.iter().map(|rule| rule.path.as_str()).collect();
+        // What leads elsewhere has a rule for each kind of file.
+        files.dedup();
         let paths: Vec<&str> = decider.compiled.paths.iter().map(|p| p.regex.as_str()).collect();
         assert_eq!(files, paths, "{name}");
     }

@@ -1,7 +1,7 @@
 //! The client's side: a security server that lives in another process.
 
 use crate::{
-    sealed::read_sealed,
+    sealed::received,
     wire::{self, Answer, Query},
 };
 use flask::{
@@ -25,9 +25,6 @@ const CALL: Duration = Duration::from_secs(2);
 /// How long to wait before connecting again, and between attempts once patience has run out.
 const RETRY: Duration = Duration::from_millis(10);
 const RETRY_LATER: Duration = Duration::from_secs(1);
-
-/// The longest answer that is taken: labelling rules of the largest policies have some megabytes.
-const MOST_BYTES: usize = 64 << 20;
 
 /// Contexts that are remembered, so that records need not ask for them again.
 const MOST_CONTEXTS: usize = 1 << 14;
@@ -178,12 +175,7 @@ impl Link {
 /// One call; `None` for an answer that cannot be read.
 pub(crate) fn call(port: &mut Port, message: &[u8]) -> Result<Option<Answer>, CallError> {
     let mut reply = port.send(Call { body: message, ..Call::default() })?;
-    if !reply.body.is_empty() {
-        return Ok(wire::reply(reply.body));
-    }
-    let Some(memory) = reply.descriptors.pop() else { return Ok(None) };
-    let bytes = read_sealed(memory, MOST_BYTES).map_err(CallError::Io)?;
-    Ok(wire::reply(&bytes))
+    Ok(wire::reply(&received(&mut reply).map_err(CallError::Io)?))
 }
 
 impl SecurityServer for RemoteServer {

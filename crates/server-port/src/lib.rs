@@ -53,6 +53,6 @@ mod wire;
 pub use client::RemoteServer;
 pub use follow::Change;
 pub use members::{Acknowledged, Member, Members, Outcome, Patience, Progress, Stage};
-pub use sealed::{read_sealed, sealed};
-pub use serve::{answer, serve, waits};
+pub use sealed::{read_sealed, received, sealed};
+pub use serve::{answer, reply, serve, waits};
 pub use wire::{VOCABULARY_BYTES, decode, vocabulary};

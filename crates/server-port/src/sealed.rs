@@ -2,10 +2,14 @@
 
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, fstat, memfd_create};
 use std::{
+    borrow::Cow,
     fs::File,
     io::{self, Read as _, Seek as _, Write as _},
     os::fd::OwnedFd,
 };
+
+/// The longest reply that is read.
+const MOST_BYTES: usize = 64 << 20;
 
 /// A descriptor whose reader finds `bytes` there, and can rely on nobody changing them.
 ///
@@ -45,6 +49,22 @@ pub fn read_sealed(fd: OwnedFd, most: usize) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::with_capacity(len);
     file.take(most as u64).read_to_end(&mut bytes)?;
     Ok(bytes)
+}
+
+/// The bytes of a reply, whether they came as a message or, being longer, as sealed memory.
+///
+/// # Errors
+///
+/// As for [`read_sealed`], for more than 64 MiB.
+pub fn received<'a>(reply: &mut ipc::Reply<'a>) -> io::Result<Cow<'a, [u8]>> {
+    match reply.descriptors.pop() {
+        Some(memory) if reply.body.is_empty() => Ok(read_sealed(memory, MOST_BYTES)?.into()),
+        // Something else that came with the message.
+        other => {
+            reply.descriptors.extend(other);
+            Ok(reply.body.into())
+        }
+    }
 }
 
 #[cfg(test)]

@@ -70,11 +70,19 @@ pub fn answer(
         Some(query) => find(server, &query).unwrap_or(Answer::Nonsense),
         None => Answer::Nonsense,
     };
-    let bytes = wire::encode(&found);
+    reply(request, &wire::encode(&found))
+}
+
+/// Replies with bytes of any length: what is longer than a message goes as [`sealed`] memory, which [`received`] reads.
+///
+/// # Errors
+///
+/// [`SessionError`].
+pub fn reply(request: Request<'_>, bytes: &[u8]) -> Result<(), SessionError> {
     if bytes.len() <= MAX_MESSAGE {
-        return request.reply(&bytes);
+        return request.reply(bytes);
     }
-    let memory = sealed(&bytes)?;
+    let memory = sealed(bytes)?;
     request.reply_with(&[], &[memory.as_fd()])
 }
 

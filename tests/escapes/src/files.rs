@@ -13,6 +13,7 @@ use std::{
 pub(crate) const CASES: &[Case] = cases![
     naming_a_secret_in_every_way,
     swapping_paths_and_links_while_they_are_decided,
+    leading_elsewhere_where_a_directory_with_something_protected_could_be,
     planting_names_that_do_not_exist_yet,
     naming_what_lies_in_a_directory_that_cannot_be_listed,
     renaming_around_a_protected_directory,
@@ -50,6 +51,16 @@ fn swapping_paths_and_links_while_they_are_decided(stage: &Stage) {
     let text = |path: &std::path::Path| path.to_str().expect("UTF-8").to_owned();
     stage.holds("workspace", "swap", &[&text(&secret), &text(&outside)]);
     assert_eq!(std::fs::read_to_string(outside).expect("the file"), "outside");
+}
+
+fn leading_elsewhere_where_a_directory_with_something_protected_could_be(stage: &Stage) {
+    let rules = "readonly = [\"${workspace}/.git/{config,hooks}\", \"${workspace}/a/b/*g\"]";
+    let profile = stage.profile(&format!("[files]\n{rules}"));
+    for dir in [".git", "a"] {
+        stage.holds(&profile, "lead_elsewhere", &[dir]);
+        assert!(!stage.work().join(dir).join("config").exists(), "{dir} leads elsewhere");
+        assert!(!stage.work().join(dir).is_symlink() && !stage.work().join(dir).is_file(), "{dir}");
+    }
 }
 
 fn planting_names_that_do_not_exist_yet(stage: &Stage) {

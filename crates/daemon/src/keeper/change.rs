@@ -51,6 +51,9 @@ impl Shared {
     pub(crate) fn load(&self, run: &Arc<Run>, policy: Option<OwnedFd>) -> Result<Seqno, String> {
         let policy = policy.ok_or("a policy is loaded from sealed memory")?;
         let bytes = read_sealed(policy, Policy::MOST_BYTES).map_err(text)?;
+        if self.registry().is_full(run.kept.uid, bytes.len()) {
+            return Err("this user's runs have as large policies as they may have".into());
+        }
         let hosted = self.registry().own(run).map_err(text)?;
         let _changing = hosted.change();
         hosted.set_policy(&bytes).map_err(text)

@@ -61,7 +61,7 @@ pub(crate) fn keep(place: &Place) {
     let [report, freeze, kill] = [100, 300, 1500].map(Duration::from_millis);
     let settings = Settings { patience: Patience { report, freeze, kill }, ..Settings::default() };
     let keeper = loop {
-        match Keeper::start(place.clone(), settings, None) {
+        match Keeper::start(place, settings, None) {
             Ok(keeper) => break keeper,
             // The one that was killed holds its lock until it is buried.
             Err(daemon::StartError::Runs(_)) => thread::sleep(Duration::from_millis(1)),

@@ -5,9 +5,12 @@ use crate::{
     ast::{Base, Declarator, Deriv, Expr, Field, Ident, Name, Param, Spec, TypeName},
     ir::Operand,
     span::Span,
-    types::{MAX_OBJECT, Sig, Type, TypeId},
+    types::{MAX_DEPTH, MAX_OBJECT, Sig, Type, TypeId},
 };
-use std::rc::Rc;
+use std::{collections::HashSet, rc::Rc};
+
+/// Members of a struct or union. C asks for 1,023.
+const MAX_FIELDS: usize = 4_000;
 
 impl Checker<'_> {
     /// The name and type that a declarator gives.
@@ -95,10 +98,23 @@ impl Checker<'_> {
         if self.types.complete(id, fields).is_none() {
             return Err(self.diags.error(span, "this type is too large"));
         }
+        self.not_too_deep(ty, span)
+    }
+
+    fn not_too_deep(&mut self, ty: TypeId, span: Span) -> Checked<TypeId> {
+        if self.types.depth(ty) > MAX_DEPTH {
+            let text = format!("types lie in each other more than {MAX_DEPTH} deep here");
+            return Err(self.diags.error(span, text));
+        }
         Ok(ty)
     }
 
     fn fields(&mut self, fields: &[Field]) -> Checked<Vec<(Option<Name>, TypeId)>> {
+        if let Some(field) = fields.get(MAX_FIELDS) {
+            let text = format!("this type has more than {MAX_FIELDS} members");
+            return Err(self.diags.error(field.spec.span, text));
+        }
+        let mut names = HashSet::new();
         let mut out: Vec<(Option<Name>, TypeId)> = Vec::with_capacity(fields.len());
         let mut last: Option<(&Rc<Spec>, TypeId)> = None;
         for (index, field) in fields.iter().enumerate() {
@@ -119,7 +135,7 @@ impl Checker<'_> {
                 let text = format!("field `{name}` has an incomplete type");
                 return Err(self.diags.error(declarator.span, text));
             }
-            if out.iter().any(|field| field.0.as_ref() == Some(&name)) {
+            if !names.insert(name.clone()) {
                 let text = format!("field `{name}` is declared twice");
                 return Err(self.diags.error(declarator.span, text));
             }
@@ -183,6 +199,7 @@ impl Checker<'_> {
                     self.types.intern(Type::Func(Sig { params, ret, variadic, unspecified }))
                 }
             };
+            self.not_too_deep(ty, span)?;
         }
         Ok(ty)
     }

@@ -7,13 +7,17 @@ use super::{
 };
 use crate::{
     ast::{Decl, Declarator, ExprKind, Init, Name, Storage},
-    ir::{Global, GlobalId, Operand, Reloc, Ty},
+    ir::{Global, GlobalId, Operand, Ty},
     span::Span,
     types::{Type, TypeId},
 };
+use std::collections::BTreeMap;
 
 /// All static data together.
 const MAX_STATIC: u64 = 64 << 20;
+
+/// Static objects, strings among them: every target keeps each apart.
+const MAX_GLOBALS: usize = 20_000;
 
 impl Checker<'_> {
     /// A declaration outside of functions.
@@ -83,7 +87,7 @@ impl Checker<'_> {
 
     /// New static data, still without size.
     pub(super) fn new_global(&mut self, name: &str) -> GlobalId {
-        let (name, init, relocs) = (name.to_owned(), Vec::new(), Vec::new());
+        let (name, init, relocs) = (name.to_owned(), Vec::new(), BTreeMap::new());
         self.module.globals.push(Global { name, size: 0, align: 1, init, relocs });
         GlobalId(self.module.globals.len() as u32 - 1)
     }
@@ -115,6 +119,10 @@ impl Checker<'_> {
         self.static_bytes += size;
         if self.static_bytes > MAX_STATIC {
             return Err(self.diags.error(span, "there is too much static data"));
+        }
+        if self.module.globals.len() > MAX_GLOBALS {
+            let text = format!("there are more than {MAX_GLOBALS} static objects and strings");
+            return Err(self.diags.error(span, text));
         }
         let align = self.types.align(ty);
         let global = &mut self.module.globals[id.0 as usize];
@@ -163,7 +171,7 @@ impl Checker<'_> {
             Operand::Float(bits) => self.write_static(id, offset, &bits.to_le_bytes()),
             target @ (Operand::Global(..) | Operand::Func(_)) if size == 8 => {
                 self.write_static(id, offset, &[0; 8]);
-                self.module.globals[id.0 as usize].relocs.push(Reloc { at: offset, target });
+                self.module.globals[id.0 as usize].relocs.insert(offset, target);
             }
             _ => return Err(self.diags.error(leaf.value.span, "this is not a constant")),
         }
@@ -176,7 +184,11 @@ impl Checker<'_> {
         let clipped = end.min(global.size as usize);
         let Some(count) = clipped.checked_sub(offset as usize) else { return };
         // What is written over is no address any more.
-        global.relocs.retain(|reloc| reloc.at + 8 <= offset || reloc.at >= clipped as u64);
+        let over = offset.saturating_sub(7)..clipped as u64;
+        while let Some((at, _)) = global.relocs.range(over.clone()).next() {
+            let at = *at;
+            global.relocs.remove(&at);
+        }
         if global.init.len() < clipped {
             global.init.resize(clipped, 0);
         }

@@ -29,6 +29,9 @@ use std::{collections::HashMap, rc::Rc};
 
 type Checked<T> = Result<T, Reported>;
 
+/// Functions, declared ones too.
+const MAX_FUNCS: usize = 20_000;
+
 /// A value: a scalar in an operand, or the address of a record or array.
 #[derive(Clone, Copy, Debug)]
 struct Val {
@@ -179,6 +182,10 @@ impl<'d> Checker<'d> {
         }
         if self.lookup_global(name).is_some() {
             return Err(self.diags.error(span, format!("`{name}` is declared twice")));
+        }
+        if self.funcs.len() >= MAX_FUNCS {
+            let text = format!("there are more than {MAX_FUNCS} functions");
+            return Err(self.diags.error(span, text));
         }
         let id = FuncId(self.funcs.len() as u32);
         let lowered = self.signature(&sig);

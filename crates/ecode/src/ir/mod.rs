@@ -23,7 +23,7 @@ mod verify;
 
 pub(crate) use graph::{Dominators, Loop};
 pub(crate) use live::{Live, RegSet};
-pub use module::{Body, Func, Global, Module, Place, Reloc, Signature, Slot};
+pub use module::{Body, Func, Global, Module, Place, Signature, Slot};
 pub(crate) use size::MAX_ALL_BLOCKS;
 pub use vector::{Lane, VecInst};
 pub use verify::Malformed;

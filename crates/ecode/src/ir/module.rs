@@ -1,6 +1,7 @@
 //! What a compiled text consists of.
 
 use super::{Block, FuncId, Operand, SigId, Ty};
+use std::collections::BTreeMap;
 
 /// A piece of a frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,15 +61,6 @@ pub struct Place {
     pub column: u32,
 }
 
-/// An address inside static data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Reloc {
-    /// Where in the data it stands, 8 bytes.
-    pub at: u64,
-    /// What it is the address of: a global or a function.
-    pub target: Operand,
-}
-
 /// Static data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Global {
@@ -80,8 +72,8 @@ pub struct Global {
     pub align: u64,
     /// The first bytes; the rest is 0.
     pub init: Vec<u8>,
-    /// Addresses in it.
-    pub relocs: Vec<Reloc>,
+    /// Addresses in it, 8 bytes each: where they stand, and what they are of, which is a global or a function.
+    pub relocs: BTreeMap<u64, Operand>,
 }
 
 /// A compiled text, before a target is chosen.
@@ -129,7 +121,7 @@ impl Module {
                 taken.push(*id);
             }
         };
-        self.globals.iter().flat_map(|g| &g.relocs).for_each(|reloc| note(&reloc.target));
+        self.globals.iter().flat_map(|g| &g.relocs).for_each(|(_, target)| note(target));
         for body in self.funcs.iter().filter_map(|f| f.body.as_ref()) {
             for block in &body.blocks {
                 block.insts.iter().for_each(|inst| inst.operands(&mut note));

@@ -145,9 +145,7 @@ impl Module {
                 *id = place[id.0 as usize];
             }
         };
-        for reloc in self.globals.iter_mut().flat_map(|g| &mut g.relocs) {
-            renumber(&mut reloc.target);
-        }
+        self.globals.iter_mut().flat_map(|g| g.relocs.values_mut()).for_each(renumber);
         for block in
             self.funcs.iter_mut().filter_map(|f| f.body.as_mut()).flat_map(|b| &mut b.blocks)
         {

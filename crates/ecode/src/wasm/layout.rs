@@ -53,9 +53,9 @@ impl Layout {
                 continue;
             }
             let mut bytes = global.init.clone();
-            for reloc in &global.relocs {
-                let address = u64::from(self.address(&reloc.target, &table));
-                let place = reloc.at as usize;
+            for (at, target) in &global.relocs {
+                let address = u64::from(self.address(target, &table));
+                let place = *at as usize;
                 if let Some(cell) = bytes.get_mut(place..place + 8) {
                     cell.copy_from_slice(&address.to_le_bytes());
                 }

@@ -4,9 +4,12 @@ use crate::world::{TRANSPORTS, World, beside, echo};
 use ipc::{Access, Call, CallError, ConnectError, MAX_MESSAGE, Port, Server, SessionError};
 use proptest::prelude::*;
 use std::{
-    fs::File,
+    fs::{File, Permissions, set_permissions},
     io::{Read as _, Seek as _, Write as _},
-    os::fd::{AsFd as _, OwnedFd},
+    os::{
+        fd::{AsFd as _, OwnedFd},
+        unix::fs::PermissionsExt as _,
+    },
     sync::atomic::{AtomicU32, Ordering},
     thread,
     time::{Duration, Instant},
@@ -245,6 +248,35 @@ fn who_comes_when_all_sessions_are_taken_is_told_so() {
             Port::connect(&world.path(), TRANSPORTS[0]).is_ok()
         });
         assert!(again);
+    });
+}
+
+#[test]
+fn one_user_does_not_take_the_place_of_others() {
+    let world = World::new();
+    let server = Server::bind(&world.path(), Access::Unchecked).expect("a server");
+    let server = server.with_max_sessions_of_user(2);
+    beside(&server, echo, || {
+        let connect = || Port::connect(&world.path(), TRANSPORTS[0]);
+        if !rustix::process::geteuid().is_root() {
+            println!("not tested with two users: only root can be another");
+            let _ports = [connect(), connect()].map(|port| port.expect("a port"));
+            assert!(matches!(connect(), Err(ConnectError::Busy)));
+            return;
+        }
+        set_permissions(world.path(), Permissions::from_mode(0o777)).expect("for everybody");
+        set_permissions(world.path().parent().expect("a directory"), Permissions::from_mode(0o711))
+            .expect("for everybody");
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                // Of this thread alone.
+                let other = rustix::process::Uid::from_raw(54_321);
+                rustix::thread::set_thread_res_uid(other, other, other).expect("another user");
+                let _ports = [connect(), connect()].map(|port| port.expect("a port"));
+                assert!(matches!(connect(), Err(ConnectError::Busy)));
+            });
+        });
+        let _ports = [connect(), connect(), connect()].map(|port| port.expect("root's"));
     });
 }
 

@@ -88,6 +88,21 @@ impl Pattern {
         Self::new(self.components.clone(), below, self.label.clone())
     }
 
+    /// Every directory that all of its paths lie below, with nothing below it, outermost first.
+    pub(crate) fn above(&self) -> impl Iterator<Item = Self> {
+        let count = self.literal_components().min(self.components.len().saturating_sub(1));
+        (1..=count).map(|count| {
+            let components = self.components[..count].to_vec();
+            let label: Vec<String> = components.iter().map(Component::label).collect();
+            Self::new(components, false, label.join("/"))
+        })
+    }
+
+    /// Whether it may cover a directory that all paths of `other` lie below. Says yes when in doubt.
+    pub(crate) fn may_lie_around(&self, other: &Self) -> bool {
+        other.stem.starts_with(&self.stem)
+    }
+
     /// A regular expression over whole paths.
     pub(crate) fn regex(&self) -> &str {
         &self.regex

@@ -225,6 +225,7 @@ fn to_nodes(
             part_of: base.map_or_else(|| piece.pattern.clone(), |base| base.pattern.clone()),
             taken: vec![Default::default(); domains],
             pattern: piece.pattern,
+            kinds: super::files::ANY,
             type_name,
             clauses,
         };

@@ -60,10 +60,16 @@ const EXEC_ENTERING: PermissionSet =
 
 const SETS: [PermissionSet; 6] = [EXIST, LIST, READ, WRITE, EXEC, EXEC_ENTERING];
 
+/// Files of all kinds, as labelling rules name them; and those that lead elsewhere.
+pub(super) const ANY: &[&str] = &["any"];
+const WAYS: &[&str] = &["file", "symlink"];
+
 /// The files of one pattern, which share a type.
 #[derive(Debug)]
 pub(crate) struct Node {
     pub(crate) pattern: Pattern,
+    /// The classes of files that it is about.
+    pub(crate) kinds: &'static [&'static str],
     pub(crate) type_name: String,
     /// For each domain of the profile, its rights.
     pub(crate) rights: Vec<Rights>,
@@ -76,6 +82,10 @@ pub(crate) struct Node {
 }
 
 impl Node {
+    pub(crate) fn is_way(&self) -> bool {
+        self.kinds == WAYS
+    }
+
     /// Has the amendments change the rights.
     pub(super) fn amend(&mut self, clauses: &[Clause]) {
         for (domain, rights) in self.rights.iter_mut().enumerate() {
@@ -113,9 +123,60 @@ pub(crate) fn nodes(profile: &Profile, out: &mut Writer) -> Vec<Node> {
         taken: vec![Taken::default(); profile.domains.len()],
         part_of: pattern.clone(),
         pattern: pattern.clone(),
+        kinds: ANY,
         clauses: Vec::new(),
     };
     patterns.into_iter().map(node).collect()
+}
+
+/// Nodes for what would lead to files in the place of protected ones: where `/w/.git/config` is protected and `/w` may be
+/// written, a link or file `/w/.git`, which Git follows. A directory there leads nowhere: names in it are protected.
+/// They come after all of `nodes`.
+pub(crate) fn ways(nodes: &[Node], out: &mut Writer) -> Vec<Node> {
+    let of = |pattern: &Pattern| nodes.iter().rev().find(|node| node.pattern.covers(pattern));
+    let is_writable = |node: &&Node| node.rights.iter().any(|rights| rights.write.is_some());
+    let writable: Vec<&Pattern> =
+        nodes.iter().filter(is_writable).map(|node| &node.pattern).collect();
+    let is_below = |protected: &&Node| {
+        writable.iter().any(|pattern| pattern.may_lie_around(&protected.pattern))
+    };
+    let mut ways: Vec<Node> = Vec::new();
+    for protected in nodes.iter().filter(is_below) {
+        let above: Vec<Pattern> = protected.pattern.above().collect();
+        for (outer, inner) in above.iter().zip(above.iter().skip(1)) {
+            let (Some(outer), Some(node)) = (of(outer), of(inner)) else { continue };
+            for (index, rights) in protected.rights.iter().enumerate() {
+                let may_make =
+                    outer.rights[index].write.is_some() && node.rights[index].write.is_some();
+                if rights.write.is_some() || !may_make {
+                    continue;
+                }
+                let known = ways.iter().position(|way| way.pattern == *inner);
+                let at = known.unwrap_or_else(|| {
+                    ways.push(way(node, inner, out));
+                    ways.len() - 1
+                });
+                let why = rights.denied.or(rights.hidden).or(protected.taken[index].write);
+                let way = &mut ways[at].rights[index];
+                let (read, denied) = (way.readable(), why.or(rights.read));
+                *way = Rights { read, write: None, denied, ..*way };
+            }
+        }
+    }
+    ways
+}
+
+/// A node for what is no directory at the one path of `pattern`, with the rights of `node`.
+fn way(node: &Node, pattern: &Pattern, out: &mut Writer) -> Node {
+    Node {
+        pattern: pattern.clone(),
+        kinds: WAYS,
+        type_name: out.names.fresh(pattern.label(), "way_t"),
+        rights: node.rights.clone(),
+        taken: node.taken.clone(),
+        part_of: node.part_of.clone(),
+        clauses: node.clauses.clone(),
+    }
 }
 
 /// The patterns of every list of every domain, with whether the list restricts.
@@ -154,7 +215,9 @@ pub(crate) fn write(
     for node in nodes {
         out.object_type(&node.type_name);
         let regex = node.pattern.regex();
-        out.line(format_args!("(filecon \"{regex}\" any {})", object(&node.type_name)));
+        for kind in node.kinds {
+            out.line(format_args!("(filecon \"{regex}\" {kind} {})", object(&node.type_name)));
+        }
     }
     for (index, domain) in profile.domains.iter().enumerate() {
         out.heading(&format!("files: what {} may do", domain.name));

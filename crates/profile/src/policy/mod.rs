@@ -53,6 +53,8 @@ pub(crate) fn write(
             Vec::new()
         });
     nodes.iter_mut().for_each(|node| node.amend(clauses));
+    let ways = files::ways(&nodes, &mut out);
+    nodes.extend(ways);
     let entries = processes::entries(profile, &nodes, reporter);
     let leads_out = processes::leads_out(profile, &nodes, &entries);
     files::write((profile, &types), &nodes, &leads_out, clauses, &mut out);

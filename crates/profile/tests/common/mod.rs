@@ -33,11 +33,11 @@ pub(crate) fn compile_source(source: &Source) -> Result<Compiled, ProfileErrors>
     })
 }
 
-/// What `domain` may do with `path`, by the labelling rules and rights of the policy: the last rule that matches.
+/// What `domain` may do with `path`, as a directory or something in one, by the labelling rules and rights of the policy: the last rule that matches.
 pub(crate) fn rights(compiled: &Compiled, domain: &str, path: &str) -> PathRights {
     let index = compiled.domains.iter().position(|d| d.name == domain).unwrap();
     let matching =
-        compiled.paths.iter().rev().find(|rule| {
+        compiled.paths.iter().rev().filter(|rule| !rule.is_way).find(|rule| {
             regex::Regex::new(&format!("^(?:{})$", rule.regex)).unwrap().is_match(path)
         });
     matching.map_or(PathRights::default(), |rule| rule.rights[index])
