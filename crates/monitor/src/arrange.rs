@@ -33,8 +33,7 @@ pub(crate) struct Arrangement {
     pub(crate) looks: bool,
     /// Rules whose files are all covered.
     covered: HashSet<usize>,
-    /// The view's `absent` and `keep`, for looking up.
-    absent: HashSet<PathBuf>,
+    /// The view's `keep`, for looking up.
     keep: HashSet<PathBuf>,
 }
 
@@ -43,13 +42,12 @@ impl Arrangement {
     pub(crate) fn with_mounts(plan: &Plan, rules: &PathRules, private_tmp: bool) -> Self {
         let (absent, keep) = (absent(plan), keep(plan));
         let mut this = Self {
-            absent: absent.iter().cloned().collect(),
             keep: keep.iter().cloned().collect(),
             view: View { private_tmp, absent, keep, ..View::default() },
             ..Self::default()
         };
         for place in &plan.places {
-            this.cover(place, plan.around(place), &|place| Some(vec![place.tree.path.clone()]));
+            this.cover(place, place.around, &|place| Some(vec![place.tree.path.clone()]));
         }
         for pattern in &plan.patterns {
             let around =
@@ -94,8 +92,8 @@ impl Arrangement {
 
     /// Whether a path lies in what the view leaves out, and in nothing that it puts back there.
     fn leaves_out(&self, path: &Path) -> bool {
-        let in_some = |tops: &HashSet<PathBuf>| path.ancestors().any(|above| tops.contains(above));
-        in_some(&self.absent) && !in_some(&self.keep)
+        let is_absent = self.view.absent.iter().any(|top| path.starts_with(top));
+        is_absent && !path.ancestors().any(|above| self.keep.contains(above))
     }
 
     /// Covers a place that is refused in the middle of what is granted.

@@ -148,6 +148,11 @@ pub(crate) mod tests {
                 if offset.is_multiple_of(8) { arg as u32 } else { (arg >> 32) as u32 }
             }
         };
+        run_on(program, word)
+    }
+
+    /// The same, on whatever `word` says is at an offset of `struct seccomp_data`.
+    pub(crate) fn run_on(program: &[sock_filter], word: impl Fn(u32) -> u32) -> u32 {
         let (mut pc, mut a) = (0usize, 0u32);
         loop {
             let i = program[pc];

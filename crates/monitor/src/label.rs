@@ -3,6 +3,7 @@
 use arc_swap::ArcSwap;
 use avc::Hint;
 use flask::{FileKind, InitialSid, Sid};
+use foldhash::quality::RandomState;
 use labelling::PathRules;
 use rustix::fs::{AtFlags, FileType, Statx, StatxFlags};
 use std::{
@@ -100,7 +101,7 @@ struct Rules {
 #[derive(Debug)]
 pub(crate) struct Labels {
     rules: ArcSwap<Rules>,
-    seen: Mutex<HashMap<Inode, Arc<Label>>>,
+    seen: Mutex<HashMap<Inode, Arc<Label>, RandomState>>,
     /// Files with several names, and the one that a change of rules has labelled them by.
     pinned: Mutex<HashMap<Inode, (Arc<Label>, PathBuf)>>,
     has_forgotten: AtomicBool,
@@ -277,7 +278,7 @@ impl Labels {
         seen.insert(inode, Arc::clone(label));
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Inode, Arc<Label>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Inode, Arc<Label>, RandomState>> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -31,6 +31,8 @@ pub(crate) struct Place {
     pub(crate) any: Rights,
     /// What every domain may do, on files of every class.
     pub(crate) all: Rights,
+    /// What some domain may do in the place that surrounds this one, if it is literal.
+    pub(crate) around: Rights,
     /// Some domain must not even know that it exists.
     pub(crate) hidden: bool,
 }
@@ -148,6 +150,11 @@ impl Plan {
         let by_path = by_path.map(|(index, place)| (place.tree.path.clone(), index)).collect();
         let (listed, unruled) = (Vec::new(), rest.any);
         let mut plan = Self { domains, places, by_path, patterns, listed, unruled, relabels };
+        for index in 0..plan.places.len() {
+            let outer = plan.places[index].tree.path.parent();
+            let outer = outer.and_then(|parent| plan.innermost(parent));
+            plan.places[index].around = outer.map_or(Rights::empty(), |outer| outer.any);
+        }
         plan.set_listings_aside(labels);
         Ok(plan)
     }
@@ -202,10 +209,14 @@ impl Plan {
     /// The rights that the kernel enforces exactly as policy decides them, once it grants `any` below every place.
     /// `shielded` are the rights to a place that the kernel refuses for another reason than the envelope.
     pub(crate) fn exact(&self, shielded: &dyn Fn(&Place) -> Rights) -> Rights {
+        // What shields a place is asked of the file system, so only where it makes a difference.
+        let kept = |exact: Rights, refused: Rights, place: &Place| {
+            if refused.contains(exact) { exact } else { exact & (refused | shielded(place)) }
+        };
         let mut exact = !self.unruled;
         for place in &self.places {
             exact &= place.all | !place.any;
-            exact &= !self.around(place) | place.any | shielded(place);
+            exact = kept(exact, !place.around | place.any, place);
         }
         for pattern in &self.patterns {
             let around =
@@ -213,18 +224,12 @@ impl Plan {
             exact &= pattern.all | !pattern.any;
             // More than around it, the envelope could only grant to everything there.
             exact &= !pattern.any | around;
-            exact &= !around | pattern.any | shielded(pattern);
+            exact = kept(exact, !around | pattern.any, pattern);
         }
         if self.relabels {
             exact &= !BitFlags::from(AccessFs::MakeReg);
         }
         exact
-    }
-
-    /// The rights of the place that surrounds a literal place.
-    pub(crate) fn around(&self, place: &Place) -> Rights {
-        let outer = place.tree.path.parent().and_then(|parent| self.innermost(parent));
-        outer.map_or(Rights::empty(), |outer| outer.any)
     }
 
     /// What the envelope grants: each place with those rights of some domain that the program uses itself.
@@ -316,7 +321,7 @@ fn place(
     sid: Sid,
 ) -> Result<Place, Unreachable> {
     let all = AccessFs::from_all(landlock::ABI::V5);
-    let any = Rights::empty();
+    let (any, around) = (Rights::empty(), Rights::empty());
     let mut place = Place {
         rule: usize::MAX,
         is_pattern: false,
@@ -325,6 +330,7 @@ fn place(
         tree,
         any,
         all,
+        around,
         hidden: false,
     };
     for &ssid in actors.own {

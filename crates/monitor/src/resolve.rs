@@ -91,8 +91,11 @@ impl Found {
     /// The object: `ENOENT` if there is none, `ENOTDIR` if the path wants a directory and this is something else.
     pub(crate) fn existing(self) -> Result<OwnedFd> {
         let object = self.object.ok_or(Errno::NOENT)?;
+        if !self.wants_dir {
+            return Ok(object);
+        }
         let kind = FileType::from_raw_mode(rustix::fs::fstat(&object)?.st_mode);
-        if self.wants_dir && !kind.is_dir() { Err(Errno::NOTDIR) } else { Ok(object) }
+        if kind.is_dir() { Ok(object) } else { Err(Errno::NOTDIR) }
     }
 }
 

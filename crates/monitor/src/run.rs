@@ -303,7 +303,8 @@ fn exact(job: &Job, (plan, first): (&Plan, &Plan), arrangement: &Arrangement) ->
     let handled = job.landlock.map_or(Rights::empty(), AccessFs::from_all);
     let of = |plan: &Plan| plan.exact(&|place| arrangement.shielded(place)) & handled;
     if plan.domains.len() == 1 {
-        return (of(plan), of(plan));
+        let exact = of(plan);
+        return (exact, exact);
     }
     let writes = AccessFs::WriteFile | AccessFs::Truncate | AccessFs::MakeReg;
     // The kernel lets everybody in the envelope follow the links of `/proc/PID`, also to pipes and memory, which lie in no

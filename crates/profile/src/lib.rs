@@ -28,7 +28,7 @@
 //!     ..Variables::default()
 //! };
 //! let compiled = load(&source, &variables, &mut |_| Ok(vec![])).unwrap();
-//! let line = compiled.cil.lines().position(|l| l.contains("main_t workspace_t (file (write"));
+//! let line = compiled.cil.lines().position(|l| l.contains("main_t workspace_t files_write"));
 //! let origin = compiled.origin(line.unwrap() + 1).unwrap();
 //! assert_eq!((origin.line, origin.text.as_str()), (3, "'${workspace}'"));
 //! ```

@@ -19,8 +19,8 @@ fn has(compiled: &Compiled, rule: &str) -> bool {
 fn an_empty_profile_grants_existence_and_nothing_else() {
     let empty = good("");
     assert_eq!(letters(rights(&empty, "main", "/etc/passwd")), "");
-    assert!(has(&empty, "(allow main_t main_visible (file (getattr)))"));
-    assert!(!empty.cil.contains("(file (read"));
+    assert!(has(&empty, "(allow main_t main_visible files_exist)"));
+    assert!(!empty.cil.contains("_t files_read)"));
     assert!(!empty.environment.passes("PATH"));
 }
 
@@ -114,7 +114,7 @@ fn a_domain_has_the_base_domain_s_files_and_its_own_but_not_its_network() {
     assert!(has(&compiled, "(allow main_t git_exec_t (file (getattr read open execute)))"));
     assert!(compiled.cil.contains("(allow main_t git_t (process (transition signal"));
     assert!(!compiled.cil.contains("(allow git_t main_t"));
-    assert!(!compiled.cil.contains("(allow main_t git_exec_t (file (execute execute_no_trans))"));
+    assert!(!has(&compiled, "(allow main_t git_exec_t files_exec)"));
 }
 
 #[test]
@@ -188,7 +188,7 @@ fn each_rule_leads_back_to_the_string_that_asked_for_it() {
         compiled.origin(line).map(|o| (o.file, o.line, o.column, o.text))
     };
     let usr = Some(("test.toml".to_owned(), 3, 3, "'/usr'".to_owned()));
-    assert_eq!(origin("(allow main_t usr_t (dir (read"), usr);
+    assert_eq!(origin("(allow main_t usr_t files_read)"), usr);
     let host = Some(("test.toml".to_owned(), 6, 12, "'example.org:443'".to_owned()));
     assert_eq!(origin("example_org_tcp_443_t (endpoint"), host);
     assert_eq!(origin("(handleunknown deny)"), None);

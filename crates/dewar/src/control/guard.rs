@@ -13,6 +13,8 @@ const POLICY: &str = "
     (user u) (role r) (userrole u r)
     (type outside) (type control) (roletype r outside) (roletype r control)
     (allow outside control (port (connect)))";
+/// There is one question to answer.
+const ENTRIES: usize = 1;
 
 /// Labels of processes by where they come from. Nobody is known before the sandbox runs.
 #[derive(Default)]
@@ -35,7 +37,8 @@ impl Outsiders {
             ["u:r:outside", "u:r:control"].map(|label| policy.context_to_sid(label));
         let _ = self.outside.set(outside?);
         let labels: Arc<dyn PeerLabels> = Arc::clone(self) as _;
-        Ok(Access::Checked(Guard::new(Arc::new(Avc::new(policy)), labels, port?)))
+        let avc = Avc::with_capacity(policy, ENTRIES);
+        Ok(Access::Checked(Guard::new(Arc::new(avc), labels, port?)))
     }
 }
 

@@ -2,19 +2,24 @@
 
 use super::object::{Seen, Target};
 use crate::{
-    caller::{Caller, path_of},
+    caller::Caller,
     gate::{Asker, Gate},
     label::{Label, Status, normal},
     resolve::Name,
 };
 use flask::{AccessVector, Class, FileKind, Question, Sid, perm};
+use foldhash::quality::RandomState;
 use rustix::{
     fs::{AtFlags, CWD},
     io::Result,
 };
 use std::{
     collections::HashMap,
-    os::fd::{AsFd as _, OwnedFd},
+    ffi::OsString,
+    os::{
+        fd::{AsFd as _, OwnedFd},
+        unix::ffi::OsStrExt as _,
+    },
     path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
@@ -52,9 +57,12 @@ type Directories = [Option<(u32, Arc<OwnedFd>)>; DIRECTORIES];
 #[derive(Debug)]
 pub(crate) struct KnownPaths {
     domains: Vec<Sid>,
-    known: Mutex<HashMap<PathBuf, Known>>,
+    /// By the very bytes of the path: to compare components takes several times as long.
+    known: Mutex<HashMap<OsString, Arc<Known>, RandomState>>,
     /// Whether directories with a label keep their entries.
-    fixed: Mutex<HashMap<Sid, bool>>,
+    keeping: Mutex<HashMap<Sid, bool>>,
+    /// Directories last asked about: whether they and all above them keep their entries.
+    fixed: Mutex<HashMap<PathBuf, bool>>,
     /// Working directories of threads at a former call, by the threads' numbers.
     directories: Mutex<Directories>,
 }
@@ -62,24 +70,27 @@ pub(crate) struct KnownPaths {
 impl KnownPaths {
     /// Beyond, it starts anew: about 4 MiB.
     const MOST: usize = 16_384;
+    /// Directories, likewise: at most as much again.
+    const MOST_DIRECTORIES: usize = 1024;
     /// Bytes of a path, which the program chooses.
     const LONGEST: usize = 256;
 
     /// For a sandbox that holds processes of `domains`.
     pub(crate) fn new(domains: Vec<Sid>) -> Self {
-        let (known, fixed, directories) = Default::default();
-        Self { domains, known, fixed, directories }
+        let (known, keeping, fixed, directories) = Default::default();
+        Self { domains, known, keeping, fixed, directories }
     }
 
     /// Knows nothing any more: policy has changed.
     pub(crate) fn forget(&self) {
         lock(&self.known).clear();
+        lock(&self.keeping).clear();
         lock(&self.fixed).clear();
     }
 
-    pub(crate) fn get(&self, name: Name<'_>) -> Option<Known> {
+    pub(crate) fn get(&self, name: Name<'_>) -> Option<Arc<Known>> {
         let path = key(name)?;
-        lock(&self.known).get(path).cloned()
+        lock(&self.known).get(path.as_os_str()).cloned()
     }
 
     /// Remembers that `name` led to `fd`, without a magic link, if that cannot change.
@@ -94,7 +105,7 @@ impl KnownPaths {
         if !self.is_fixed(gate, &normal(path)) {
             return Ok(());
         }
-        let place = path_of(&gate.view, fd)?;
+        let place = seen.place(gate, fd)?;
         if self.is_fixed(gate, &place) {
             let label = Arc::clone(&seen.label);
             self.insert(path, Known::Object { label, class: seen.class, place: place.into() });
@@ -117,8 +128,7 @@ impl KnownPaths {
         let links = if name.follow { AtFlags::empty() } else { AtFlags::SYMLINK_NOFOLLOW };
         let flags = links | AtFlags::NO_AUTOMOUNT;
         if name.path.is_absolute() {
-            // These hold, or are, links that lead each process elsewhere.
-            let differs = ["/proc", "/dev"].iter().any(|top| name.path.starts_with(top));
+            let differs = may_differ(name.path);
             return if differs { None } else { Status::of_path(CWD, name.path, flags).ok() };
         }
         let tid = caller.call.tid;
@@ -142,11 +152,24 @@ impl KnownPaths {
 
     /// Whether no domain may change an entry of a directory above `path`. Processes change what `/proc` holds.
     fn is_fixed(&self, gate: &Gate, path: &Path) -> bool {
+        if !path.is_absolute() || path.starts_with("/proc") {
+            return false;
+        }
+        let Some(dir) = path.parent() else { return true };
+        if let Some(&known) = lock(&self.fixed).get(dir) {
+            return known;
+        }
         let keeps = |dir: &Path| {
             let label = gate.labels.of_path(dir, FileKind::Dir);
-            *lock(&self.fixed).entry(label).or_insert_with(|| self.keeps_entries(gate, label))
+            *lock(&self.keeping).entry(label).or_insert_with(|| self.keeps_entries(gate, label))
         };
-        path.is_absolute() && !path.starts_with("/proc") && path.ancestors().skip(1).all(keeps)
+        let is_fixed = dir.ancestors().all(keeps);
+        let mut fixed = lock(&self.fixed);
+        if fixed.len() >= Self::MOST_DIRECTORIES {
+            fixed.clear();
+        }
+        fixed.insert(dir.to_owned(), is_fixed);
+        is_fixed
     }
 
     /// Asks the security server itself: no program wants to know, so it is no query of an object manager.
@@ -164,7 +187,17 @@ impl KnownPaths {
         if all.len() >= Self::MOST {
             all.clear();
         }
-        all.insert(path.to_owned(), known);
+        all.insert(path.as_os_str().to_owned(), Arc::new(known));
+    }
+}
+
+/// Whether a path may lead through the links of `/proc` or `/dev`, which take each process elsewhere. There are none in
+/// `/dev/shm` but what somebody has made.
+fn may_differ(path: &Path) -> bool {
+    let mut names = path.components().skip(1).map(|part| part.as_os_str().as_bytes());
+    match names.next() {
+        Some(b"dev") => names.next() != Some(b"shm"),
+        top => top == Some(b"proc"),
     }
 }
 
@@ -176,4 +209,26 @@ fn key(name: Name<'_>) -> Option<&Path> {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_paths_through_the_kernel_s_own_links_differ_between_processes() {
+        for (path, differs) in [
+            ("/proc/self/exe", true),
+            ("//proc/./self", true),
+            ("/dev/stdin", true),
+            ("/dev/fd/3", true),
+            ("/dev", true),
+            ("/dev/shm/workspace/file", false),
+            ("/devices", false),
+            ("/usr/include/stdio.h", false),
+            ("/", false),
+        ] {
+            assert_eq!(may_differ(Path::new(path)), differs, "{path}");
+        }
+    }
 }

@@ -2,7 +2,7 @@
 
 use crate::{
     caller::path_of,
-    gate::Asker,
+    gate::{Asker, Gate},
     label::{Label, Status, normal, path_from},
     manager::Request,
 };
@@ -24,14 +24,25 @@ pub(crate) struct Seen {
     pub(crate) status: Status,
     pub(crate) label: Arc<Label>,
     pub(crate) class: Class,
+    /// Where it lies, if that was asked for its label.
+    place: Option<PathBuf>,
 }
 
 impl Seen {
     /// Labels the file behind `fd`.
     pub(crate) fn of(asker: Asker<'_>, fd: BorrowedFd<'_>) -> Result<Self> {
         let status = Status::of(fd)?;
-        let label = asker.gate.labels.of_file(&status, || path_of(&asker.gate.view, fd))?;
-        Ok(Self { status, label, class: class_of(status.kind) })
+        let mut place = None;
+        let label = asker
+            .gate
+            .labels
+            .of_file(&status, || Ok(place.insert(path_of(&asker.gate.view, fd)?).clone()))?;
+        Ok(Self { status, label, class: class_of(status.kind), place })
+    }
+
+    /// Where the file behind `fd`, which is this one, lies.
+    pub(crate) fn place(&self, gate: &Gate, fd: impl AsFd) -> Result<PathBuf> {
+        self.place.clone().map_or_else(|| path_of(&gate.view, fd), Ok)
     }
 
     /// Whether `asker` may use `requested` on this file: `EACCES` when not, `ENOENT` when it must not even know

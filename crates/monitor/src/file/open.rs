@@ -24,6 +24,7 @@ use std::{
     ffi::OsStr,
     os::fd::{AsFd, AsRawFd, OwnedFd},
     path::PathBuf,
+    sync::Arc,
 };
 use syscalls::Sysno;
 
@@ -207,7 +208,7 @@ impl Open {
     }
 
     /// What the path is known to lead to; nothing is made there.
-    fn known(&self, asker: Asker<'_>) -> Option<Known> {
+    fn known(&self, asker: Asker<'_>) -> Option<Arc<Known>> {
         let makes = self.creates() || self.is_temporary();
         if makes { None } else { asker.gate.paths.get(self.name()) }
     }

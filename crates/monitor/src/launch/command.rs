@@ -15,8 +15,9 @@ use crate::sys::launch as sys;
 
 /// Becomes the command. Runs in the process that init created for it; never returns.
 pub(super) fn become_command(order: &Order<'_>, monitor: &Wire) -> ! {
+    let candidates = order.program.present();
     let (doing, errno) = match confine(order, monitor) {
-        Ok(()) => (Doing::Execute, order.program.execute()),
+        Ok(()) => (Doing::Execute, order.program.execute(&candidates)),
         Err(failure) => failure,
     };
     // If nobody listens any more, the sandbox is being killed.

@@ -52,16 +52,27 @@ impl Program {
         })
     }
 
-    /// Executes the program. Returns only to say why it could not: `EACCES` wins over "not
-    /// found", as a program that was found and refused is worth knowing.
-    pub(super) fn execute(&self) -> Errno {
-        if let [path] = &self.candidates[..]
+    /// Where a program is, of the places to look in; all of them if there is none, so that each is
+    /// refused with its reason. To be asked before calls are trapped: then a look costs little.
+    pub(super) fn present(&self) -> Vec<&CString> {
+        let is_there = |path: &&CString| {
+            !matches!(rustix::fs::lstat(*path), Err(Errno::NOENT | Errno::NOTDIR))
+        };
+        let present: Vec<_> = self.candidates.iter().filter(is_there).collect();
+        if present.is_empty() { self.candidates.iter().collect() } else { present }
+    }
+
+    /// Executes the program at the first of `candidates` that can be. Returns only to say why it
+    /// could not: `EACCES` wins over "not found", as a program that was found and refused is worth
+    /// knowing.
+    pub(super) fn execute(&self, candidates: &[&CString]) -> Errno {
+        if let [path] = candidates
             && self.arguments.first().is_some_and(|name| name.to_bytes().contains(&b'/'))
         {
             return self.try_one(path);
         }
         let mut refused = None;
-        for candidate in &self.candidates {
+        for candidate in candidates {
             match self.try_one(candidate) {
                 Errno::ACCESS => refused = Some(Errno::ACCESS),
                 Errno::NOENT | Errno::NOTDIR => {}
@@ -120,6 +131,21 @@ mod tests {
         assert_eq!(found("./ls", "/a:/b"), ["./ls"]);
         assert_eq!(found("ls", "/a::/b"), ["/a/ls", "./ls", "/b/ls"]);
         assert!(found("", "/a").is_empty());
+    }
+
+    #[test]
+    fn a_program_is_tried_where_it_is_and_everywhere_if_it_is_nowhere() {
+        let dir = tempfile::tempdir().expect("a directory");
+        std::os::unix::fs::symlink("nowhere", dir.path().join("link")).expect("a link");
+        let path = format!("/nowhere:{0}:{0}/link", dir.path().display());
+        let present = |name: &str| {
+            let environment = [("PATH".into(), path.clone().into())];
+            let program = Program::new(&[name.into()], &environment).expect("a program");
+            program.present().into_iter().cloned().collect::<Vec<_>>()
+        };
+        let inside = format!("{}/link", dir.path().display());
+        assert_eq!(present("link"), [string(inside.as_bytes()).expect("no NUL")]);
+        assert_eq!(present("other").len(), 3);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The view: which part of the file system exists for the sandbox (and for the monitor, which
 //! shares it, so that a path means the same to both).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -96,7 +96,8 @@ impl View {
         let mut places = BTreeMap::new();
         places.extend(directories(private).map(|path| (path, Place::Private)));
         places.extend(directories(&self.absent).map(|path| (path, Place::Absent)));
-        places.extend(self.keep.iter().filter_map(|path| kept(path)));
+        let mut parents = HashMap::new();
+        places.extend(self.keep.iter().filter_map(|path| kept(path, &mut parents)));
         places
     }
 }
@@ -110,10 +111,15 @@ fn directories(paths: &[PathBuf]) -> impl Iterator<Item = PathBuf> {
     existing(paths).filter(|path| path.is_dir())
 }
 
-/// A kept path with the links on the way to it resolved, and what it is.
-fn kept(path: &Path) -> Option<(PathBuf, Place)> {
+/// A kept path with the links on the way to it resolved, and what it is. Many have one of few `parents`.
+fn kept<'a>(
+    path: &'a Path,
+    parents: &mut HashMap<&'a Path, Option<PathBuf>>,
+) -> Option<(PathBuf, Place)> {
     let real = match (path.parent(), path.file_name()) {
-        (Some(parent), Some(name)) => parent.canonicalize().ok()?.join(name),
+        (Some(parent), Some(name)) => {
+            parents.entry(parent).or_insert_with(|| parent.canonicalize().ok()).as_ref()?.join(name)
+        }
         _ => path.canonicalize().ok()?,
     };
     let metadata = real.symlink_metadata().ok()?;

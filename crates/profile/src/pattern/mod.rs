@@ -9,9 +9,15 @@ mod parse;
 pub(crate) use common::Entangled;
 pub(crate) use parse::parse;
 
-/// A set of absolute paths. Two patterns are equal when their regular expressions are.
+use std::{ops::Deref, sync::Arc};
+
+/// A set of absolute paths. Two patterns are equal when their regular expressions are. Cloning one shares its parts.
 #[derive(Clone, Debug)]
-pub(crate) struct Pattern {
+pub(crate) struct Pattern(Arc<Parts>);
+
+/// What a pattern consists of.
+#[derive(Debug)]
+pub(crate) struct Parts {
     components: Vec<Component>,
     below: bool,
     regex: String,
@@ -46,6 +52,14 @@ pub(super) struct CharSet {
     pub(super) ranges: Vec<(char, char)>,
 }
 
+impl Deref for Pattern {
+    type Target = Parts;
+
+    fn deref(&self) -> &Parts {
+        &self.0
+    }
+}
+
 impl PartialEq for Pattern {
     fn eq(&self, other: &Self) -> bool {
         self.regex == other.regex
@@ -56,17 +70,22 @@ impl Pattern {
     fn new(components: Vec<Component>, below: bool, label: String) -> Self {
         let stem = stem(&components);
         let stem_chars = stem.chars().count();
-        Self { regex: regex(&components, below), components, below, stem, stem_chars, label }
+        let regex = regex(&components, below);
+        Self(Arc::new(Parts { components, below, regex, stem, stem_chars, label }))
     }
 
     /// The same pattern, which also takes everything below what it matches.
     pub(crate) fn with_everything_below(self) -> Self {
-        if self.below { self } else { Self::new(self.components, true, self.label) }
+        if self.below { self } else { self.with_below(true) }
     }
 
     /// The same pattern, without what lies below what it matches.
     pub(crate) fn with_nothing_below(self) -> Self {
-        if self.below { Self::new(self.components, false, self.label) } else { self }
+        if self.below { self.with_below(false) } else { self }
+    }
+
+    fn with_below(&self, below: bool) -> Self {
+        Self::new(self.components.clone(), below, self.label.clone())
     }
 
     /// Every directory that all of its paths lie below, with nothing below it, outermost first.
@@ -77,6 +96,11 @@ impl Pattern {
             let label: Vec<String> = components.iter().map(Component::label).collect();
             Self::new(components, false, label.join("/"))
         })
+    }
+
+    /// Whether it may cover a directory that all paths of `other` lie below. Says yes when in doubt.
+    pub(crate) fn may_lie_around(&self, other: &Self) -> bool {
+        other.stem.starts_with(&self.stem)
     }
 
     /// A regular expression over whole paths.
@@ -112,7 +136,11 @@ impl Pattern {
     /// Whether every path of `other` is one of `self`. Says no when in doubt.
     #[inline]
     pub(crate) fn covers(&self, other: &Self) -> bool {
-        other.stem.starts_with(&self.stem) && self.covers_components(other)
+        // Most stems already differ in the byte that ends the shorter one, which is looked at sooner than all are compared.
+        let last = self.stem.len() - 1;
+        other.stem.as_bytes().get(last) == Some(&self.stem.as_bytes()[last])
+            && other.stem.starts_with(&self.stem)
+            && self.covers_components(other)
     }
 
     fn covers_components(&self, other: &Self) -> bool {
@@ -318,7 +346,10 @@ fn push_token(out: &mut String, token: &Token) {
 }
 
 fn push_escaped(out: &mut String, c: char) {
-    if r".^$?*+|[](){}\".contains(c) {
+    if matches!(
+        c,
+        '.' | '^' | '$' | '?' | '*' | '+' | '|' | '[' | ']' | '(' | ')' | '{' | '}' | '\\'
+    ) {
         out.push('\\');
     }
     out.push(c);

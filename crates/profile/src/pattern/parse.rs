@@ -12,7 +12,7 @@ const MAX_ANY_DEPTH: usize = 4;
 
 #[derive(Clone, Debug)]
 enum Piece {
-    Char(char),
+    Text(String),
     Variable(String),
     Star,
     AnyDepth,
@@ -39,11 +39,15 @@ fn lex(text: &str) -> Result<Vec<Piece>, Bad> {
     let mut depth = 0usize;
     let mut chars = text.chars().peekable();
     while let Some(c) = chars.next() {
-        pieces.push(match c {
-            '\\' => Piece::Char(chars.next().ok_or((
-                "nothing follows the `\\`",
-                "write `\\\\` for a backslash, `\\*` for a star",
-            ))?),
+        let piece = match c {
+            '\\' => {
+                let escaped = chars.next().ok_or((
+                    "nothing follows the `\\`",
+                    "write `\\\\` for a backslash, `\\*` for a star",
+                ))?;
+                push_char(&mut pieces, escaped);
+                continue;
+            }
             '$' if chars.next_if_eq(&'{').is_some() => Piece::Variable(variable(&mut chars)?),
             '*' if chars.next_if_eq(&'*').is_some() => Piece::AnyDepth,
             '*' => Piece::Star,
@@ -58,10 +62,21 @@ fn lex(text: &str) -> Result<Vec<Piece>, Bad> {
                 depth -= 1;
                 Piece::Close
             }
-            c => Piece::Char(c),
-        });
+            c => {
+                push_char(&mut pieces, c);
+                continue;
+            }
+        };
+        pieces.push(piece);
     }
     if depth > 0 { Err(("a `{` is not closed", "write `{a,b}`")) } else { Ok(pieces) }
+}
+
+fn push_char(pieces: &mut Vec<Piece>, c: char) {
+    match pieces.last_mut() {
+        Some(Piece::Text(text)) => text.push(c),
+        _ => pieces.push(Piece::Text(c.into())),
+    }
 }
 
 fn variable(chars: &mut impl Iterator<Item = char>) -> Result<String, Bad> {
@@ -150,22 +165,14 @@ fn alternatives(pieces: &[Piece], start: usize) -> (Vec<&[Piece]>, usize) {
 }
 
 fn to_pattern(text: &str, pieces: &[Piece], variables: &Variables) -> Result<Pattern, Problem> {
-    let bad = |reason, help| Problem::BadPattern { pattern: text.to_owned(), reason, help };
-    let (tokens, label) = substitute(pieces, variables)?;
-    if !matches!(tokens.first(), Some(Some(Token::Char('/')))) {
+    let bad = |(reason, help)| Problem::BadPattern { pattern: text.to_owned(), reason, help };
+    let (spans, label) = substitute(pieces, variables)?;
+    if !matches!(spans.first(), Some(Span::Text(text)) if text.starts_with('/')) {
         return Err(Problem::RelativePath { path: text.to_owned(), help: help_for_relative(text) });
     }
-    let mut components = Vec::new();
-    for part in tokens.split(|token| matches!(token, Some(Token::Char('/')))) {
-        match component(part) {
-            Ok(Some(Component::AnyDepth)) if components.last() == Some(&Component::AnyDepth) => {}
-            Ok(Some(component)) => components.push(component),
-            Ok(None) => {}
-            Err((reason, help)) => return Err(bad(reason, help)),
-        }
-    }
+    let mut components = components(&spans).map_err(bad)?;
     if components.iter().filter(|c| **c == Component::AnyDepth).count() > MAX_ANY_DEPTH {
-        return Err(bad("more than four `**`", "name the directories in between"));
+        return Err(bad(("more than four `**`", "name the directories in between")));
     }
     let mut below = components.iter().all(|c| matches!(c, Component::Literal(_)));
     if components.last() == Some(&Component::AnyDepth) {
@@ -176,81 +183,129 @@ fn to_pattern(text: &str, pieces: &[Piece], variables: &Variables) -> Result<Pat
     Ok(Pattern::new(components, below, label))
 }
 
-/// The tokens with variables replaced (`None` stands for `**`), and a name for people.
-fn substitute(
-    pieces: &[Piece],
-    variables: &Variables,
-) -> Result<(Vec<Option<Token>>, String), Problem> {
-    let mut tokens = Vec::new();
-    let mut label = String::new();
-    for piece in pieces {
-        match piece {
-            Piece::Char(c) => {
-                tokens.push(Some(Token::Char(*c)));
-                label.push(*c);
-            }
-            Piece::Variable(name) => {
-                let unknown = || Problem::UnknownVariable { name: name.clone() };
-                let value = variables.in_path(name).ok_or_else(unknown)?;
-                tokens.extend(value.chars().map(|c| Some(Token::Char(c))));
-                label.push_str(name);
-            }
-            Piece::Star => {
-                tokens.push(Some(Token::Star));
-                label.push_str("_any_");
-            }
-            Piece::AnyDepth => {
-                tokens.push(None);
-                label.push_str("_all_");
-            }
-            Piece::Question | Piece::Set(_) => {
-                tokens.push(Some(match piece {
-                    Piece::Set(set) => Token::Set(set.clone()),
-                    _ => Token::Question,
-                }));
-                label.push_str("_one_");
-            }
-            Piece::Open | Piece::Comma | Piece::Close => {}
-        }
-    }
-    Ok((tokens, label))
+/// What a piece stands for when its variable is replaced.
+enum Span<'a> {
+    /// Not empty.
+    Text(&'a str),
+    Token(Token),
+    AnyDepth,
 }
 
-fn component(part: &[Option<Token>]) -> Result<Option<Component>, Bad> {
-    const MIXED: Bad = ("`**` stands beside other characters", "write `*`, or `/**/`");
-    const UNWRITABLE: Bad = (
-        "it holds a control character or a double quote",
-        "name the directory above it, or use `?` for that character",
-    );
-    if part.iter().any(Option::is_none) {
-        return if part.len() == 1 { Ok(Some(Component::AnyDepth)) } else { Err(MIXED) };
+/// The pieces with variables replaced, and a name for people.
+fn substitute<'a>(
+    pieces: &'a [Piece],
+    variables: &'a Variables,
+) -> Result<(Vec<Span<'a>>, String), Problem> {
+    let mut spans = Vec::with_capacity(pieces.len());
+    let mut label = String::new();
+    for piece in pieces {
+        let (span, shown) = match piece {
+            Piece::Text(text) => (Span::Text(text), text.as_str()),
+            Piece::Variable(name) => {
+                let unknown = || Problem::UnknownVariable { name: name.clone() };
+                match variables.in_path(name).ok_or_else(unknown)? {
+                    "" => continue,
+                    value => (Span::Text(value), name.as_str()),
+                }
+            }
+            Piece::Star => (Span::Token(Token::Star), "_any_"),
+            Piece::AnyDepth => (Span::AnyDepth, "_all_"),
+            Piece::Question => (Span::Token(Token::Question), "_one_"),
+            Piece::Set(set) => (Span::Token(Token::Set(set.clone())), "_one_"),
+            Piece::Open | Piece::Comma | Piece::Close => continue,
+        };
+        spans.push(span);
+        label.push_str(shown);
     }
-    let tokens = || part.iter().flatten();
-    if !tokens().all(Token::is_writable) {
-        return Err(UNWRITABLE);
+    Ok((spans, label))
+}
+
+/// What stands between the slashes of a path.
+fn components(spans: &[Span<'_>]) -> Result<Vec<Component>, Bad> {
+    let mut components = Vec::new();
+    let mut name = Name::default();
+    for span in spans {
+        match span {
+            Span::Text(text) => {
+                let mut texts = text.split('/');
+                name.push_text(texts.next().unwrap_or_default());
+                for text in texts {
+                    std::mem::take(&mut name).end(&mut components)?;
+                    name.push_text(text);
+                }
+            }
+            Span::Token(token) => name.push(token.clone()),
+            Span::AnyDepth => name.any_depth += 1,
+        }
     }
-    let chars = tokens().map(|token| match token {
-        Token::Char(c) => Some(*c),
-        _ => None,
-    });
-    let Some(literal) = chars.collect::<Option<String>>() else {
-        return Ok(Some(Component::Glob(tokens().cloned().collect())));
-    };
-    match literal.as_str() {
-        "" | "." => Ok(None),
-        ".." => Err(("it holds `..`", "write the path without `..`")),
-        _ => Ok(Some(Component::Literal(literal))),
+    name.end(&mut components)?;
+    Ok(components)
+}
+
+/// A component that is being read: a text, or tokens from the first glob on.
+#[derive(Default)]
+struct Name {
+    text: String,
+    tokens: Vec<Token>,
+    any_depth: usize,
+}
+
+impl Name {
+    fn push_text(&mut self, text: &str) {
+        if self.tokens.is_empty() {
+            self.text.push_str(text);
+        } else {
+            self.tokens.extend(text.chars().map(Token::Char));
+        }
     }
+
+    fn push(&mut self, token: Token) {
+        let text = std::mem::take(&mut self.text);
+        self.tokens.extend(text.chars().map(Token::Char));
+        self.tokens.push(token);
+    }
+
+    fn end(self, components: &mut Vec<Component>) -> Result<(), Bad> {
+        const MIXED: Bad = ("`**` stands beside other characters", "write `*`, or `/**/`");
+        const UNWRITABLE: Bad = (
+            "it holds a control character or a double quote",
+            "name the directory above it, or use `?` for that character",
+        );
+        let Self { text, tokens, any_depth } = self;
+        if any_depth > 0 {
+            if any_depth > 1 || !text.is_empty() || !tokens.is_empty() {
+                return Err(MIXED);
+            }
+            if components.last() != Some(&Component::AnyDepth) {
+                components.push(Component::AnyDepth);
+            }
+        } else if !text.chars().all(is_writable) || !tokens.iter().all(Token::is_writable) {
+            return Err(UNWRITABLE);
+        } else if !tokens.is_empty() {
+            components.push(Component::Glob(tokens));
+        } else {
+            match text.as_str() {
+                "" | "." => {}
+                ".." => return Err(("it holds `..`", "write the path without `..`")),
+                _ => components.push(Component::Literal(text)),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether a quoted string of CIL can hold it.
+fn is_writable(c: char) -> bool {
+    !c.is_control() && c != '"'
 }
 
 impl Token {
     /// Whether a quoted string of CIL can hold it.
     fn is_writable(&self) -> bool {
-        let writable = |c: char| !c.is_control() && c != '"';
         match self {
-            Self::Char(c) => writable(*c),
+            Self::Char(c) => is_writable(*c),
             Self::Set(set) => {
-                set.ranges.iter().all(|(low, high)| writable(*low) && writable(*high))
+                set.ranges.iter().all(|(low, high)| is_writable(*low) && is_writable(*high))
             }
             Self::Star | Self::Question => true,
         }

@@ -1,6 +1,6 @@
 //! Types of files, and what each domain may do with them.
 
-use super::writer::{Writer, object};
+use super::writer::{PermissionSet, Writer, object};
 use crate::amendment::{Clause, ClauseObject, everything};
 use crate::merge::Profile;
 use crate::network::Target;
@@ -8,44 +8,57 @@ use crate::pattern::Pattern;
 use crate::rights::{Amended, Rights, Taken};
 
 /// What a domain may do with everything that is not hidden from it: see that it exists, and walk through.
-const EXIST: &[(&str, &str)] = &[
-    ("file", "getattr"),
-    ("dir", "getattr search"),
-    ("lnk_file", "getattr"),
-    ("chr_file", "getattr"),
-    ("blk_file", "getattr"),
-    ("fifo_file", "getattr"),
-    ("sock_file", "getattr"),
-];
+const EXIST: PermissionSet = PermissionSet {
+    name: "files_exist",
+    classes: &[
+        ("file", "getattr"),
+        ("dir", "getattr search"),
+        ("lnk_file", "getattr"),
+        ("chr_file", "getattr"),
+        ("blk_file", "getattr"),
+        ("fifo_file", "getattr"),
+        ("sock_file", "getattr"),
+    ],
+};
 
 /// `files.list`.
-const LIST: &[(&str, &str)] = &[("dir", "read open")];
+const LIST: PermissionSet = PermissionSet { name: "files_list", classes: &[("dir", "read open")] };
 
 /// `files.read`. Block devices are granted by no list: they are the file system below all labels.
-const READ: &[(&str, &str)] = &[
-    ("file", "read open watch"),
-    ("dir", "read open watch"),
-    ("lnk_file", "read open"),
-    ("chr_file", "read open"),
-    ("fifo_file", "read open"),
-    ("sock_file", "read open"),
-];
+const READ: PermissionSet = PermissionSet {
+    name: "files_read",
+    classes: &[
+        ("file", "read open watch"),
+        ("dir", "read open watch"),
+        ("lnk_file", "read open"),
+        ("chr_file", "read open"),
+        ("fifo_file", "read open"),
+        ("sock_file", "read open"),
+    ],
+};
 
 /// `files.write`, beyond [`READ`]. Devices are written to, never made or removed.
-const WRITE: &[(&str, &str)] = &[
-    ("file", "write append create setattr unlink link rename"),
-    ("dir", "write create setattr unlink rename add_name remove_name reparent rmdir"),
-    ("lnk_file", "write create setattr unlink link rename"),
-    ("chr_file", "write append"),
-    ("fifo_file", "write append create setattr unlink link rename"),
-    ("sock_file", "write create setattr unlink link rename"),
-];
+const WRITE: PermissionSet = PermissionSet {
+    name: "files_write",
+    classes: &[
+        ("file", "write append create setattr unlink link rename"),
+        ("dir", "write create setattr unlink rename add_name remove_name reparent rmdir"),
+        ("lnk_file", "write create setattr unlink link rename"),
+        ("chr_file", "write append"),
+        ("fifo_file", "write append create setattr unlink link rename"),
+        ("sock_file", "write create setattr unlink link rename"),
+    ],
+};
 
 /// `files.exec`, beyond [`READ`].
-const EXEC: &[(&str, &str)] = &[("file", "execute execute_no_trans")];
+const EXEC: PermissionSet =
+    PermissionSet { name: "files_exec", classes: &[("file", "execute execute_no_trans")] };
 
 /// `files.exec` on a program that enters another domain.
-const EXEC_ENTERING: &[(&str, &str)] = &[("file", "execute")];
+const EXEC_ENTERING: PermissionSet =
+    PermissionSet { name: "files_exec_entering", classes: &[("file", "execute")] };
+
+const SETS: [PermissionSet; 6] = [EXIST, LIST, READ, WRITE, EXEC, EXEC_ENTERING];
 
 /// Files of all kinds, as labelling rules name them; and those that lead elsewhere.
 pub(super) const ANY: &[&str] = &["any"];
@@ -121,8 +134,14 @@ pub(crate) fn nodes(profile: &Profile, out: &mut Writer) -> Vec<Node> {
 /// They come after all of `nodes`.
 pub(crate) fn ways(nodes: &[Node], out: &mut Writer) -> Vec<Node> {
     let of = |pattern: &Pattern| nodes.iter().rev().find(|node| node.pattern.covers(pattern));
+    let is_writable = |node: &&Node| node.rights.iter().any(|rights| rights.write.is_some());
+    let writable: Vec<&Pattern> =
+        nodes.iter().filter(is_writable).map(|node| &node.pattern).collect();
+    let is_below = |protected: &&Node| {
+        writable.iter().any(|pattern| pattern.may_lie_around(&protected.pattern))
+    };
     let mut ways: Vec<Node> = Vec::new();
-    for protected in nodes {
+    for protected in nodes.iter().filter(is_below) {
         let above: Vec<Pattern> = protected.pattern.above().collect();
         for (outer, inner) in above.iter().zip(above.iter().skip(1)) {
             let (Some(outer), Some(node)) = (of(outer), of(inner)) else { continue };
@@ -190,6 +209,8 @@ pub(crate) fn write(
     clauses: &[Clause],
     out: &mut Writer,
 ) {
+    out.heading("files: what is granted together");
+    SETS.into_iter().for_each(|set| out.define(set));
     out.heading("files: one type for each pattern");
     for node in nodes {
         out.object_type(&node.type_name);
@@ -202,7 +223,7 @@ pub(crate) fn write(
         out.heading(&format!("files: what {} may do", domain.name));
         write_visible(index, &types[index], nodes, out);
         if everything(clauses, index).is_none() {
-            out.allow(None, &types[index], &visible(&types[index]), EXIST);
+            out.allow_set(None, &types[index], &visible(&types[index]), EXIST);
         }
         for (node, enters) in nodes.iter().zip(&entered[index]) {
             write_rights(&types[index], node, &node.rights[index], *enters, out);
@@ -226,11 +247,11 @@ pub(super) fn visible(domain: &str) -> String {
 
 fn write_rights(domain: &str, node: &Node, rights: &Rights, enters: bool, out: &mut Writer) {
     let exec = if enters { EXEC_ENTERING } else { EXEC };
-    for (place, rules) in
+    for (place, set) in
         [(rights.list, LIST), (rights.readable(), READ), (rights.write, WRITE), (rights.exec, exec)]
     {
         if place.is_some() {
-            out.allow(place, domain, &node.type_name, rules);
+            out.allow_set(place, domain, &node.type_name, set);
         }
     }
 }
@@ -242,7 +263,7 @@ mod tests {
 
     #[test]
     fn every_class_and_permission_in_the_tables_exists() {
-        for (class, permissions) in [EXIST, LIST, READ, WRITE, EXEC, EXEC_ENTERING].concat() {
+        for (class, permissions) in SETS.iter().flat_map(|set| set.classes) {
             let class = Class::by_name(class).expect(class);
             for permission in permissions.split(' ') {
                 assert!(class.permission(permission).is_some(), "{class} {permission}");

@@ -12,6 +12,16 @@ pub(crate) struct Writer {
     origins: Vec<Option<Place>>,
     /// The names of types so far.
     pub(crate) names: Names,
+    /// The types of objects so far, each after a blank.
+    objects: String,
+}
+
+/// Permissions that many rules grant together: their name in the policy, and those of each class (in one string, with
+/// blanks).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PermissionSet {
+    pub(crate) name: &'static str,
+    pub(crate) classes: &'static [(&'static str, &'static str)],
 }
 
 impl Writer {
@@ -23,7 +33,8 @@ impl Writer {
     /// Adds one line that `place` asked for.
     pub(crate) fn rule(&mut self, place: Option<Place>, line: fmt::Arguments<'_>) {
         // Writing to a `String` cannot fail.
-        let _ = writeln!(self.text, "{line}");
+        let _ = self.text.write_fmt(line);
+        self.text.push('\n');
         self.origins.push(place);
     }
 
@@ -36,7 +47,8 @@ impl Writer {
     /// Declares the type of an object.
     pub(crate) fn object_type(&mut self, name: &str) {
         self.line(format_args!("(type {name})"));
-        self.line(format_args!("(roletype object_r {name})"));
+        self.objects.push(' ');
+        self.objects.push_str(name);
     }
 
     /// Declares the type of a process.
@@ -58,8 +70,34 @@ impl Writer {
         }
     }
 
+    /// Defines `set` for [`Writer::allow_set`].
+    pub(crate) fn define(&mut self, set: PermissionSet) {
+        let PermissionSet { name, classes } = set;
+        self.line(format_args!("(classpermission {name})"));
+        for (class, permissions) in classes {
+            self.line(format_args!("(classpermissionset {name} ({class} ({permissions})))"));
+        }
+    }
+
+    /// Allows `source` what is in `set` on `target`.
+    pub(crate) fn allow_set(
+        &mut self,
+        place: Option<Place>,
+        source: &str,
+        target: &str,
+        set: PermissionSet,
+    ) {
+        self.rule(place, format_args!("(allow {source} {target} {})", set.name));
+    }
+
     /// The text, and where its lines come from.
-    pub(crate) fn finish(self) -> (String, Vec<Option<Place>>) {
+    pub(crate) fn finish(mut self) -> (String, Vec<Option<Place>>) {
+        let objects = std::mem::take(&mut self.objects);
+        self.heading("the role of all objects");
+        // Types end in `_t`, so it is no type's name.
+        self.line(format_args!("(typeattribute objects)"));
+        self.line(format_args!("(typeattributeset objects ({}))", objects.trim_start()));
+        self.line(format_args!("(roletype object_r objects)"));
         (self.text, self.origins)
     }
 }

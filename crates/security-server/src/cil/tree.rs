@@ -144,7 +144,8 @@ impl Reader<'_> {
         };
         let start = self.tree.nodes.len() as u32;
         let len = (self.done.len() - first) as u32;
-        self.tree.nodes.extend(self.done.drain(first..));
+        self.tree.nodes.extend_from_slice(&self.done[first..]);
+        self.done.truncate(first);
         self.done.push(Node { offset: self.base + at as u32, item: Item::List { start, len } });
         self.at += 1;
         Ok(())
