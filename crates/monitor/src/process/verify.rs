@@ -38,7 +38,6 @@ pub(super) fn enter(asker: Asker<'_>, seen: &Seen, file: &OwnedFd, domain: Sid) 
         if (status.device, status.number) != (seen.status.device, seen.status.number) {
             return Err(Errno::ACCESS);
         }
-        lineage::label_all_children(asker.gate, pid)?;
         make_secure(pid)?;
         lineage::enter(asker.gate, pid, domain)
     })
