@@ -308,7 +308,7 @@ fn exact(job: &Job, (plan, first): (&Plan, &Plan), arrangement: &Arrangement) ->
     let writes = AccessFs::WriteFile | AccessFs::Truncate | AccessFs::MakeReg;
     // The kernel lets everybody in the envelope follow the links of `/proc/PID`, also to pipes and memory, which lie in no
     // directory that a grant could speak of; policy lets only those who may trace the process.
-    let for_all = of(plan) & !(READS | writes);
+    let for_all = of(plan) & !(READS | writes | AccessFs::Execute);
     // The envelope lies around all domains. With a right to write in it, a process of another one that dies of a signal
     // would leave its memory, a core file, where the first domain can read it.
     let for_first = of(first) & !writes;

@@ -13,6 +13,7 @@ pub(crate) const CASES: &[Case] = cases![
     keeping_a_label_over_an_exec_by_a_thread,
     opening_files_of_what_enters_a_domain,
     taking_filters_and_personalities_into_a_domain,
+    executing_memory_of_another_domain,
 ];
 
 /// The same files for both, but for one that only the vault may write.
@@ -92,4 +93,11 @@ fn opening_files_of_what_enters_a_domain(stage: &Stage) {
 
 fn taking_filters_and_personalities_into_a_domain(stage: &Stage) {
     stage.holds(&vault(stage), "take_along", &[]);
+}
+
+fn executing_memory_of_another_domain(stage: &Stage) {
+    stage.program("work/vault", "vault");
+    stage.program("work/granted", "vault");
+    let same = stage.profile("[domains.vault]\nexec = [\"${workspace}/vault\"]");
+    stage.holds(&same, "execute_memory", &[]);
 }

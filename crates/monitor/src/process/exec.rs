@@ -57,7 +57,7 @@ pub(super) fn decide(asker: Asker<'_>) -> Outcome {
                 // The envelope refuses to execute exactly what policy refuses, and the label stays.
                 return Ok(Answer::Continue);
             }
-            verify::stay(asker)
+            verify::stay(asker, &seen)
         }
     }
 }

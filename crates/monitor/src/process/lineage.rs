@@ -53,6 +53,8 @@ struct Known {
     /// Processes in the middle of an exec that enters a domain: what they are belongs to it already, their label does
     /// not.
     entering: HashSet<u32>,
+    /// Traced processes that have executed a program unseen, before any domain was entered.
+    unseen: HashMap<u32, u64>,
     /// How many seccomp filters the command had when it was started.
     filters: u32,
     tell: Option<Tell>,
@@ -160,14 +162,32 @@ pub(super) fn watch(gate: &Gate, pid: u32) -> Result<()> {
     let started = caller::started(&gate.view, pid)?;
     let watched = &mut lineage.known().watched;
     if watched.len() >= MOST_WATCHED {
-        // Whether it still lives is in doubt only for want of means, and then it does.
-        watched.retain(|pid, started| match caller::started(&gate.view, *pid) {
-            Ok(now) => now == *started,
-            Err(error) => !is_gone(error),
-        });
+        forget_the_dead(gate, watched);
     }
     watched.insert(pid, started);
     Ok(())
+}
+
+/// Leaves those of `processes`, each with the time of its start, that still live. That is in doubt only for want of means,
+/// and then they do.
+fn forget_the_dead(gate: &Gate, processes: &mut HashMap<u32, u64>) {
+    processes.retain(|pid, started| match caller::started(&gate.view, *pid) {
+        Ok(now) => now == *started,
+        Err(error) => !is_gone(error),
+    });
+}
+
+/// Whether a process that another traces may execute a program which nobody looks at: as long as no domain has been entered,
+/// there is none that it must not run. While it lives, none is entered.
+pub(super) fn may_execute_unseen(gate: &Gate, pid: u32) -> Result<bool> {
+    let Processes::Many(lineage) = &gate.subjects else { return Ok(true) };
+    let started = caller::started(&gate.view, pid)?;
+    let mut known = lineage.known();
+    if known.entries > 0 || !known.entering.is_empty() {
+        return Ok(false);
+    }
+    known.unseen.insert(pid, started);
+    Ok(true)
 }
 
 /// Whether an error says that a process has ended.
@@ -189,11 +209,19 @@ pub(super) struct Entering<'a> {
 }
 
 impl<'a> Entering<'a> {
-    pub(super) fn new(gate: &'a Gate, pid: u32) -> Self {
+    /// # Errors
+    ///
+    /// `AGAIN` while a traced process lives that has executed a program unseen: it may still be about to find that program.
+    pub(super) fn new(gate: &'a Gate, pid: u32) -> Result<Self> {
         if let Processes::Many(lineage) = &gate.subjects {
-            lineage.known().entering.insert(pid);
+            let known = &mut *lineage.known();
+            forget_the_dead(gate, &mut known.unseen);
+            if !known.unseen.is_empty() {
+                return Err(Errno::AGAIN);
+            }
+            known.entering.insert(pid);
         }
-        Self { gate, pid }
+        Ok(Self { gate, pid })
     }
 }
 
