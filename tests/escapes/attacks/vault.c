@@ -2,6 +2,7 @@
    the secret lies in memory that has a descriptor; or that memory holds this program, which says when it is run there. */
 #include "attack.h"
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 static int program(void) {
     int fd = memfd_create("program", 0), own = open("/proc/self/exe", O_RDONLY);
@@ -13,6 +14,14 @@ static int program(void) {
     return 0;
 }
 
+static int die(void) {
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_CORE, &limit)) return 3;
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_CORE, &limit);
+    abort();
+}
+
 static int who(void) {
     char name[64] = "";
     if (readlink("/proc/self/exe", name, sizeof name - 1) < 0) return 3;
@@ -22,6 +31,7 @@ static int who(void) {
 int main(int argc, char **argv) {
     if (argc > 1 && !strcmp(argv[1], "program")) return program();
     if (argc > 1 && !strcmp(argv[1], "who")) return who();
+    if (argc > 1 && !strcmp(argv[1], "die")) return die();
     if (argc > 1) {
         int fd = memfd_create("secret", 0);
         if (write(fd, "vault", 5) != 5 || dup2(fd, 9) != 9) return 3;
