@@ -123,7 +123,7 @@ pub struct Report {
     pub decisions: Vec<(&'static str, Stats)>,
     /// What was denied, each kind once, the most frequent first.
     pub denials: Vec<Record>,
-    /// Further kinds of denial that were not kept.
+    /// Denials that were not kept, between the first kinds and the last.
     pub dropped: u64,
     /// Why the trail of every decision lacks some, if it does.
     pub audit_failure: Option<std::io::Error>,

@@ -136,23 +136,31 @@ pub(crate) fn subject_of(asker: Asker<'_>, pid: u32) -> Result<Sid> {
     label_of(gate, pid).or(Ok(InitialSid::Kernel.into()))
 }
 
-/// For how long a process of the sandbox has had its label.
+/// For how long a process of the sandbox has had its label. Not said in the middle of a change: who is told of that asks
+/// again, and must not get the old answer.
 pub(super) fn tenure(gate: &Gate, pid: u32) -> Result<Tenure> {
-    let started = caller::started(&gate.view, pid)?;
-    let entered = match &gate.subjects {
-        Processes::One(_) => 0,
-        Processes::Many(_) => Mark::of(&gate.view, pid)?.entry,
-    };
-    // Else it was another process that had the number in between.
-    let is_same = caller::started(&gate.view, pid)? == started;
-    if is_same { Ok(Tenure { started, entered }) } else { Err(Errno::SRCH) }
+    match &gate.subjects {
+        Processes::One(_) => Ok(Tenure { started: caller::started(&gate.view, pid)?, entered: 0 }),
+        Processes::Many(lineage) => lineage.known().tenure(&gate.view, pid),
+    }
+}
+
+impl Known {
+    /// As long as this is held, no label changes.
+    fn tenure(&self, view: &View, pid: u32) -> Result<Tenure> {
+        let started = caller::started(view, pid)?;
+        let entered = Mark::of(view, pid)?.entry;
+        // Else it was another process that had the number in between.
+        let is_same = caller::started(view, pid)? == started;
+        if is_same { Ok(Tenure { started, entered }) } else { Err(Errno::SRCH) }
+    }
 }
 
 /// Whether what has just been opened of a process belongs to the domain that it has had for `before`.
 pub(super) fn has_stayed(gate: &Gate, pid: u32, before: Tenure) -> bool {
     let Processes::Many(lineage) = &gate.subjects else { return true };
     let known = lineage.known();
-    !known.entering.contains(&pid) && tenure(gate, pid) == Ok(before)
+    !known.entering.contains(&pid) && known.tenure(&gate.view, pid) == Ok(before)
 }
 
 /// Notes that another process has been let at the inside of `pid`. The kernel may take its time with the call, so the
