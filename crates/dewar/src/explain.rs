@@ -54,7 +54,11 @@ fn tell(record: &RunRecord) -> Result<String, std::fmt::Error> {
         text.push_str(&receipt::tell_dated(change)?);
     }
     if record.dropped > 0 {
-        writeln!(text, "\n{} further kinds of denial were not kept", record.dropped)?;
+        writeln!(
+            text,
+            "\n{} more denials were not kept, between the first and the last",
+            record.dropped
+        )?;
     }
     Ok(text)
 }

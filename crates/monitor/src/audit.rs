@@ -5,12 +5,9 @@ use avc::{Source, Verdict};
 use flask::{AccessVector, Explanation, Question, SecurityServer};
 use serde::{Deserialize, Serialize};
 use std::{
-    collections::HashMap,
+    collections::{HashMap, VecDeque},
     io::Write,
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Arc, Mutex, PoisonError},
     time::{SystemTime, UNIX_EPOCH},
 };
 
@@ -85,18 +82,53 @@ pub(crate) struct Audit {
     failure: Mutex<Option<std::io::Error>>,
     has_trails: bool,
     wants_everything: bool,
-    /// Denials, each kind once.
-    denials: Mutex<HashMap<Key, Record>>,
-    /// Denials beyond [`Audit::MOST`] kinds.
-    dropped: AtomicU64,
+    denials: Mutex<Denials>,
+}
+
+/// What was denied, each kind once: the first kinds, and, when there are too many, the last ones.
+#[derive(Default)]
+struct Denials {
+    first: HashMap<Key, Record>,
+    last: VecDeque<(Key, Record)>,
+    /// Denials in between.
+    dropped: u64,
+}
+
+impl Denials {
+    /// Kinds kept from the beginning of a run, and until its end.
+    const FIRST: usize = 10_000;
+    const LAST: usize = 100;
+
+    fn get_mut(&mut self, key: &Key) -> Option<&mut Record> {
+        let last = self.last.iter_mut().find(|(kept, _)| kept == key).map(|(_, record)| record);
+        self.first.get_mut(key).or(last)
+    }
+
+    fn keep(&mut self, key: Key, record: Record) {
+        if let Some(before) = self.get_mut(&key) {
+            *before = Record { count: before.count + 1, ..record };
+        } else if self.first.len() < Self::FIRST {
+            self.first.insert(key, Record { count: 1, ..record });
+        } else {
+            self.last.push_back((key, Record { count: 1, ..record }));
+            if self.last.len() > Self::LAST {
+                self.dropped += self.last.pop_front().map_or(0, |(_, record)| record.count);
+            }
+        }
+    }
+
+    /// The most frequent first.
+    fn all(&self) -> Vec<Record> {
+        let last = self.last.iter().map(|(_, record)| record);
+        let mut all: Vec<Record> = self.first.values().chain(last).cloned().collect();
+        all.sort_by(|a, b| b.count.cmp(&a.count).then(a.time.total_cmp(&b.time)));
+        all
+    }
 }
 
 type Key = (Question, AccessVector, String);
 
 impl Audit {
-    /// Kinds of denial kept in one run.
-    const MOST: usize = 10_000;
-
     pub(crate) fn new(server: Arc<dyn SecurityServer>, trails: Vec<Trail>) -> Self {
         Self {
             server,
@@ -105,7 +137,6 @@ impl Audit {
             trails: Mutex::new(trails),
             failure: Mutex::default(),
             denials: Mutex::default(),
-            dropped: AtomicU64::new(0),
         }
     }
 
@@ -124,7 +155,7 @@ impl Audit {
         let record = self.describe(asker, access, denied, known);
         self.write(&record, kept);
         if kept && new {
-            self.keep(access, record);
+            self.lock().keep(key(access), record);
         }
     }
 
@@ -141,11 +172,10 @@ impl Audit {
         }
     }
 
-    /// The denials of this run, the most frequent first, and how many kinds more there were than are kept.
+    /// The denials of this run, the most frequent first, and how many more there were than are kept.
     pub(crate) fn denials(&self) -> (Vec<Record>, u64) {
-        let mut denials: Vec<Record> = self.lock().values().cloned().collect();
-        denials.sort_by(|a, b| b.count.cmp(&a.count).then(a.time.total_cmp(&b.time)));
-        (denials, self.dropped.load(Ordering::Relaxed))
+        let denials = self.lock();
+        (denials.all(), denials.dropped)
     }
 
     /// Why some decision is missing from where it was to be written, if one is.
@@ -166,17 +196,7 @@ impl Audit {
         Some(Explanation { rules, reason, would_allow: record.would_allow.clone() })
     }
 
-    fn keep(&self, access: &Access, record: Record) {
-        let mut denials = self.lock();
-        if denials.len() >= Self::MOST && !denials.contains_key(&key(access)) {
-            self.dropped.fetch_add(1, Ordering::Relaxed);
-            return;
-        }
-        let before = denials.get(&key(access)).map_or(0, |kept| kept.count);
-        denials.insert(key(access), Record { count: before + 1, ..record });
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Key, Record>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Denials> {
         self.denials.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -267,6 +287,26 @@ pub fn visible(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use flask::{Class, InitialSid, perm};
+
+    #[test]
+    fn a_flood_leaves_the_first_and_the_last_and_is_counted() {
+        let sid = InitialSid::File.into();
+        let question = Question { ssid: sid, tsid: sid, tclass: Class::File };
+        let mut denials = Denials::default();
+        let flood = Denials::FIRST + Denials::LAST + 7;
+        for n in 0..flood {
+            let record = Record { object: n.to_string(), time: n as f64, ..Record::default() };
+            let key = (question, perm::file::READ, record.object.clone());
+            denials.keep(key.clone(), record.clone());
+            denials.keep(key, record);
+        }
+        let all = denials.all();
+        assert!(all.iter().all(|record| record.count == 2));
+        assert_eq!((all.len(), denials.dropped), (Denials::FIRST + Denials::LAST, 14));
+        assert_eq!(all[0].object, "0");
+        assert_eq!(all[all.len() - 1].object, (flood - 1).to_string());
+    }
 
     #[test]
     fn nothing_that_steers_a_terminal_is_printed() {

@@ -199,6 +199,17 @@ pub(crate) fn started(view: &View, pid: u32) -> Result<u64> {
     field.and_then(|field| field.parse().ok()).ok_or(Errno::SRCH)
 }
 
+/// A soft limit of a thread's process, by the name that `/proc/TID/limits` has for it; `u64::MAX` for none.
+pub(crate) fn limit(view: &View, tid: u32, name: &str) -> Result<u64> {
+    let text = read_text(view, &format!("{tid}/limits"))?;
+    let field = text.lines().find_map(|line| line.strip_prefix(name));
+    match field.and_then(|field| field.split_whitespace().next()) {
+        Some("unlimited") => Ok(u64::MAX),
+        Some(number) => number.parse().map_err(|_| Errno::SRCH),
+        None => Err(Errno::SRCH),
+    }
+}
+
 /// The text of a file of the monitor's proc file system.
 pub(crate) fn read_text(view: &View, name: &str) -> Result<String> {
     let fd = rustix::fs::openat(&view.proc, name, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;

@@ -180,6 +180,8 @@ impl View {
         let of = |pid: &u32| caller::identity(self, *pid).map(|it| it.parent);
         let list = |tid: &str| caller::read_text(self, &format!("{pid}/task/{tid}/children"));
         match list(&pid.to_string()) {
+            // It has ended. The others are not looked at for that: there can be thousands.
+            Err(Errno::NOENT) if caller::identity(self, pid).is_err() => Err(Errno::NOENT),
             // The kernel may be built without these files (CONFIG_PROC_CHILDREN).
             Err(Errno::NOENT) => {
                 Ok(self.pids()?.into_iter().filter(|it| of(it) == Ok(pid)).collect())

@@ -60,6 +60,9 @@ pub(crate) struct Plan {
 /// What opening for reading takes.
 pub(crate) const READS: Rights = make_bitflags!(AccessFs::{ReadFile | ReadDir});
 
+/// What opening for writing takes.
+pub(crate) const WRITES: Rights = make_bitflags!(AccessFs::{WriteFile | Truncate | MakeReg});
+
 /// Rights on files, by class and permission. A right is granted when all of one row's permissions are.
 const FILE_RIGHTS: &[(AccessFs, AccessVector)] = &[
     (AccessFs::ReadFile, AccessVector(perm::file::READ.0 | perm::file::OPEN.0)),
@@ -346,8 +349,9 @@ fn place(
         }
     }
     if !actors.others.is_empty() && place.tree.path.starts_with("/proc") {
-        // What is opened there shows its process also when that is in another domain: the monitor has to know of it.
-        place.any &= !READS;
+        // What is opened there shows, or changes, its process also when that is in another domain: the monitor has to know
+        // of it.
+        place.any &= !(READS | WRITES);
     }
     if Path::new("/dev").starts_with(&place.tree.path) {
         // Devices with the file systems below all labels, which policy grants to nobody.

@@ -11,7 +11,7 @@ use crate::{
     launch::{self, Envelope, Filter, Inherited, LaunchSpec, Limits, Namespaces, Outcome, Started},
     manager::Manager,
     passage::Passage,
-    plan::{Plan, READS, Rights},
+    plan::{Plan, READS, Rights, WRITES},
     process::Processes,
     revoke::Control,
     socket::Endpoints,
@@ -123,7 +123,7 @@ pub struct Report {
     pub decisions: Vec<(&'static str, Stats)>,
     /// What was denied, each kind once, the most frequent first.
     pub denials: Vec<Record>,
-    /// Further kinds of denial that were not kept.
+    /// Denials that were not kept, between the first kinds and the last.
     pub dropped: u64,
     /// Why the trail of every decision lacks some, if it does.
     pub audit_failure: Option<std::io::Error>,
@@ -141,6 +141,9 @@ const CONTINUED: [AccessFs; 6] = [
 
 /// CAP_SETUID and CAP_SETGID: with them a process can stop being who it was launched as.
 const CHANGES_IDS: u64 = 1 << 7 | 1 << 6;
+
+/// CAP_SYS_RESOURCE: with it a process can have cores again.
+const RAISES_LIMITS: u64 = 1 << 24;
 
 /// What the policy comes to on this machine.
 struct Prepared {
@@ -247,7 +250,9 @@ fn prepare(job: &Job, server: &dyn SecurityServer) -> Result<Prepared, RunError>
     } else {
         Arrangement::without_mounts(&plan)
     };
-    let (exact, exact_for_first) = exact(job, (&plan, &first), &arrangement);
+    let capabilities = capabilities(server, &plan.domains)?;
+    let leaves_cores = capabilities & RAISES_LIMITS != 0;
+    let (exact, exact_for_first) = exact(job, (&plan, &first), &arrangement, leaves_cores);
     let lineage = plan.domains.len() > 1;
     // Without decisions, the envelope is all that there is, for everybody.
     let inside = if job.enforce == Enforce::OFF { &plan } else { &first };
@@ -277,7 +282,7 @@ fn prepare(job: &Job, server: &dyn SecurityServer) -> Result<Prepared, RunError>
         envelope: job
             .landlock
             .map(|abi| envelope(abi, inside, done_by_program(job, exact_for_first))),
-        capabilities: capabilities(server, &plan.domains)?,
+        capabilities,
         // The kernel writes a core with the rights of all domains, for its owner to read.
         limits: Limits { core_bytes: lineage.then_some(0), ..job.limits.clone() },
     };
@@ -299,24 +304,35 @@ fn private(view: &launch::View) -> Result<Private, RunError> {
 
 /// The rights for which the kernel refuses exactly what policy refuses: for every domain, and for the first one as long as
 /// every process is in that.
-fn exact(job: &Job, (plan, first): (&Plan, &Plan), arrangement: &Arrangement) -> (Rights, Rights) {
+fn exact(
+    job: &Job,
+    (plan, first): (&Plan, &Plan),
+    arrangement: &Arrangement,
+    leaves_cores: bool,
+) -> (Rights, Rights) {
     let handled = job.landlock.map_or(Rights::empty(), AccessFs::from_all);
     let of = |plan: &Plan| plan.exact(&|place| arrangement.shielded(place)) & handled;
     if plan.domains.len() == 1 {
         let exact = of(plan);
         return (exact, exact);
     }
-    let writes = AccessFs::WriteFile | AccessFs::Truncate | AccessFs::MakeReg;
     // The kernel lets everybody in the envelope follow the links of `/proc/PID`, also to pipes and memory, which lie in no
     // directory that a grant could speak of; policy lets only those who may trace the process.
-    let for_all = of(plan) & !(READS | writes);
-    // The envelope lies around all domains. With a right to write in it, a process of another one that dies of a signal
-    // would leave its memory, a core file, where the first domain can read it.
-    let for_first = of(first) & !writes;
+    let for_all = of(plan) & !(READS | WRITES | AccessFs::Execute);
+    let mut for_first = of(first);
     let around_proc =
         first.innermost(Path::new("/proc")).map_or(Rights::empty(), |place| place.any);
-    let shows_proc = around_proc.intersects(READS);
-    (for_all, if shows_proc { for_first & !READS } else { for_first })
+    for rights in [READS, WRITES] {
+        if around_proc.intersects(rights) {
+            for_first &= !rights;
+        }
+    }
+    if leaves_cores {
+        // The envelope lies around all domains. With a right to write in it, a process of another one that dies of a
+        // signal would leave its memory, a core file, where the first domain can read it.
+        for_first &= !WRITES;
+    }
+    (for_all, for_first)
 }
 
 /// The rights that the program exercises itself.

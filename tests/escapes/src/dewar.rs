@@ -15,6 +15,10 @@ pub(crate) struct Call<'a> {
     pub(crate) workspace: Option<&'a Path>,
     pub(crate) fast: bool,
     pub(crate) namespaces: bool,
+    /// The kernel does not keep signals inside.
+    pub(crate) unscoped: bool,
+    /// What a machine cannot enforce is left out.
+    pub(crate) degraded: bool,
 }
 
 /// The words before the command.
@@ -28,7 +32,13 @@ pub(crate) fn words(call: Call<'_>) -> Vec<String> {
     words.extend(["--mode".to_owned(), if call.fast { "fast" } else { "all" }.to_owned()]);
     if !call.namespaces {
         // Whoever is not root gets all others through a user namespace.
-        words.extend(["--without", "user", "--allow-degraded"].map(str::to_owned));
+        words.extend(["--without", "user"].map(str::to_owned));
+    }
+    if call.unscoped {
+        words.extend(["--without", "landlock-scopes"].map(str::to_owned));
+    }
+    if call.degraded || !call.namespaces {
+        words.push("--allow-degraded".to_owned());
     }
     words.push("--".to_owned());
     words

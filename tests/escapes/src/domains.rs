@@ -13,6 +13,10 @@ pub(crate) const CASES: &[Case] = cases![
     keeping_a_label_over_an_exec_by_a_thread,
     opening_files_of_what_enters_a_domain,
     taking_filters_and_personalities_into_a_domain,
+    executing_memory_of_another_domain,
+    signalling_a_group_that_changes,
+    reading_what_a_process_of_another_domain_leaves,
+    meeting_another_domain_in_shared_memory,
 ];
 
 /// The same files for both, but for one that only the vault may write.
@@ -92,4 +96,31 @@ fn opening_files_of_what_enters_a_domain(stage: &Stage) {
 
 fn taking_filters_and_personalities_into_a_domain(stage: &Stage) {
     stage.holds(&vault(stage), "take_along", &[]);
+}
+
+fn executing_memory_of_another_domain(stage: &Stage) {
+    stage.program("work/vault", "vault");
+    stage.program("work/granted", "vault");
+    let same = stage.profile("[domains.vault]\nexec = [\"${workspace}/vault\"]");
+    stage.holds(&same, "execute_memory", &[]);
+}
+
+fn signalling_a_group_that_changes(stage: &Stage) {
+    stage.program("work/narrow", "group_signal");
+    let narrow = "[domains.narrow]\nexec = [\"${workspace}/narrow\"]";
+    stage.holds(&stage.profile(narrow), "group_signal", &[]);
+}
+
+fn reading_what_a_process_of_another_domain_leaves(stage: &Stage) {
+    let pattern = std::fs::read_to_string("/proc/sys/kernel/core_pattern").expect("a pattern");
+    if pattern.trim() != "core" {
+        eprintln!(
+            "note: cores do not go to the working directory here, only their limit is tested"
+        );
+    }
+    stage.holds(&vault(stage), "dump", &[]);
+}
+
+fn meeting_another_domain_in_shared_memory(stage: &Stage) {
+    stage.holds(&vault(stage), "share", &[]);
 }

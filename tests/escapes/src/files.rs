@@ -26,6 +26,10 @@ pub(crate) const CASES: &[Case] = cases![
     watching_what_is_not_granted,
     making_protected_names_below_an_odd_directory,
     acting_through_the_monitor_without_capabilities,
+    growing_files_beyond_their_limit,
+    finding_memory_in_private_directories,
+    changing_what_can_only_be_read_by_ioctl,
+    finding_out_what_is_hidden,
 ];
 
 fn naming_a_secret_in_every_way(stage: &Stage) {
@@ -193,4 +197,33 @@ fn acting_through_the_monitor_without_capabilities(stage: &Stage) {
     let [profile, name] = [&profile, &file].map(|path| path.to_str().expect("UTF-8"));
     stage.holds(profile, "drop_rights", &[name]);
     assert_eq!(std::fs::read_to_string(&file).expect("the file"), SECRET);
+}
+
+fn growing_files_beyond_their_limit(stage: &Stage) {
+    stage.holds("workspace", "grow", &[]);
+}
+
+fn finding_memory_in_private_directories(stage: &Stage) {
+    if stage.variant == Variant::Bare {
+        eprintln!("note: without a mount namespace, no directory is private");
+        return;
+    }
+    let profile = stage.profile("limits.memory = \"64M\"");
+    // Where no cgroup can be written, a limit is refused unless a poor stand-in will do.
+    let call = Call { degraded: true, ..stage.call(&profile) };
+    held(&stage.command(call, "fill", &["64"]).output().expect("start `dewar`"));
+}
+
+fn changing_what_can_only_be_read_by_ioctl(stage: &Stage) {
+    let profile = stage.profile("[files]\nread = [\"${home}/data\"]");
+    let file = stage.file("data/file", "data");
+    stage.holds(&profile, "control_file", &[file.to_str().expect("UTF-8")]);
+}
+
+fn finding_out_what_is_hidden(stage: &Stage) {
+    let rules = "[files]\ndeny = [\"${workspace}/denied\"]\nhide = [\"${workspace}/hidden*\"]";
+    let profile = stage.profile(rules);
+    let files = ["work/denied", "work/hidden", "work/hidden2"].map(|name| stage.file(name, SECRET));
+    let files = files.each_ref().map(|path| path.to_str().expect("UTF-8"));
+    stage.holds(&profile, "find_out", &files);
 }

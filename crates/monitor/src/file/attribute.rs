@@ -3,7 +3,7 @@
 
 use super::object::Seen;
 use crate::{
-    caller::read_text,
+    caller::limit,
     gate::{Answer, Asker, Outcome},
     process::proc_files,
     resolve::{Name, walk},
@@ -199,7 +199,7 @@ fn cut(asker: Asker<'_>) -> Outcome {
     }
     let flags = OFlags::WRONLY | OFlags::CLOEXEC;
     let file = rustix::fs::openat(rustix::fs::CWD, own_name(&object), flags, Mode::empty())?;
-    if length > rustix::fs::fstat(&file)?.st_size as u64 && length > file_limit(asker)? {
+    if length > rustix::fs::fstat(&file)?.st_size as u64 && length > longest(asker)? {
         return Err(Errno::FBIG);
     }
     rustix::fs::ftruncate(file, length)?;
@@ -207,11 +207,8 @@ fn cut(asker: Asker<'_>) -> Outcome {
 }
 
 /// How long the caller may make a file (`RLIMIT_FSIZE`).
-fn file_limit(asker: Asker<'_>) -> Result<u64> {
-    let text = read_text(asker.caller.view, &format!("{}/limits", asker.caller.call.tid))?;
-    let field = text.lines().find_map(|line| line.strip_prefix("Max file size"));
-    let field = field.and_then(|field| field.split_whitespace().next()).ok_or(Errno::SRCH)?;
-    if field == "unlimited" { Ok(u64::MAX) } else { field.parse().map_err(|_| Errno::SRCH) }
+fn longest(asker: Asker<'_>) -> Result<u64> {
+    limit(asker.caller.view, asker.caller.call.tid, "Max file size")
 }
 
 fn xattr_target(asker: Asker<'_>) -> Result<OwnedFd> {

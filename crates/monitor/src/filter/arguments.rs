@@ -16,9 +16,8 @@ const NEW_NAMESPACES: u32 = 0x7e02_0000;
 pub(super) fn special(traps: Traps) -> Vec<(Sysno, Rule)> {
     use Action::{Allow, Errno, Notify};
     // A trapped call ends by `EINTR` when a signal comes before the monitor has received it. No program expects that of
-    // a fork, so forks that all may make run: a process is labelled when it first comes through the gate.
+    // a fork, so forks that all may make run: the kernel hands the label on.
     let births = if traps.forks { Allow } else { Notify };
-    let deaths = if traps.lineage { Notify } else { Allow };
     let sends = if traps.datagrams { Notify } else { Allow };
     let listens = if traps.listens { Notify } else { Allow };
     vec![
@@ -28,8 +27,6 @@ pub(super) fn special(traps: Traps) -> Vec<(Sysno, Rule)> {
         (Sysno::vfork, births.into()),
         (Sysno::clone, clones(births)),
         (Sysno::unshare, when(&[none_of(0, NEW_NAMESPACES | 0x80)], Allow, EPERM)),
-        (Sysno::exit, deaths.into()),
-        (Sysno::exit_group, deaths.into()),
         (Sysno::prctl, prctl(traps)),
         (Sysno::ioctl, ioctl()),
         (Sysno::fcntl, fcntl()),
@@ -47,7 +44,8 @@ pub(super) fn special(traps: Traps) -> Vec<(Sysno, Rule)> {
         ),
         (Sysno::sendmsg, Rule { tests: vec![fast_open(2)], otherwise: sends }),
         (Sysno::sendmmsg, Rule { tests: vec![fast_open(3)], otherwise: sends }),
-        (Sysno::prlimit64, limits()),
+        (Sysno::prlimit64, limits(traps)),
+        (Sysno::setrlimit, when(marks(traps, 0).as_slice(), EPERM, Allow)),
         (Sysno::sched_setparam, tunes()),
         (Sysno::sched_setscheduler, tunes()),
         (Sysno::sched_setattr, tunes()),
@@ -148,9 +146,18 @@ fn tunes() -> Rule {
     when(&[none_of(0, !0)], Action::Allow, Action::Notify)
 }
 
-/// So are its limits, which setrlimit(2) changes, too; without new limits, argument 2, the call only looks.
-fn limits() -> Rule {
-    when(&[none_of(0, !0), Test::Null { arg: 2 }], Action::Allow, Action::Notify)
+/// So are its limits, which setrlimit(2) changes, too, but for the one that is the mark of its label; without new limits,
+/// argument 2, the call only looks.
+fn limits(traps: Traps) -> Rule {
+    let mut tests = vec![(Test::Null { arg: 2 }, Action::Allow)];
+    tests.extend(marks(traps, 1).map(|it| (it, EPERM)));
+    tests.push((none_of(0, !0), Action::Allow));
+    Rule { tests, otherwise: Action::Notify }
+}
+
+/// Whether argument `arg` names the limit that bears the mark of a label, where labels differ.
+fn marks(traps: Traps, arg: u8) -> Option<Test> {
+    traps.lineage.then_some(Test::Masked { arg, mask: !0, value: libc::RLIMIT_LOCKS })
 }
 
 /// Local sockets run when they can send only to whom they are connected; the connect is decided.

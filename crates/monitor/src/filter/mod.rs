@@ -39,7 +39,7 @@ pub(crate) struct Traps {
     pub(crate) looks: bool,
     /// Every domain may make processes.
     pub(crate) forks: bool,
-    /// More than one domain can exist: a process's children must be labelled before it ends.
+    /// More than one domain can exist: processes bear marks.
     pub(crate) lineage: bool,
     /// Some domain may own sockets that can send to any address without connecting.
     pub(crate) datagrams: bool,
@@ -216,6 +216,28 @@ mod tests {
             }
             assert_eq!(ask(traps, Sysno::prlimit64, &[7, 0, 0]), ALLOW);
             assert_eq!(ask(traps, Sysno::prlimit64, &[7, 0, 1 << 40]), NOTIFY);
+        }
+    }
+
+    #[test]
+    fn nobody_changes_the_mark_of_a_label() {
+        let locks = u64::from(libc::RLIMIT_LOCKS);
+        for (traps, want) in [(STRICT, errno(libc::EPERM)), (LOOSE, ALLOW)] {
+            // The kernel reads the low half.
+            for resource in [locks, 1 << 32 | locks] {
+                assert_eq!(ask(traps, Sysno::setrlimit, &[resource, 1]), want);
+                assert_eq!(ask(traps, Sysno::prlimit64, &[0, resource, 1]), want);
+            }
+            assert_eq!(ask(traps, Sysno::prlimit64, &[7, locks, 0]), ALLOW);
+            assert_eq!(ask(traps, Sysno::setrlimit, &[0, 1]), ALLOW);
+        }
+        assert_eq!(ask(STRICT, Sysno::prlimit64, &[7, locks, 1]), errno(libc::EPERM));
+    }
+
+    #[test]
+    fn processes_end_without_a_word() {
+        for call in [Sysno::exit, Sysno::exit_group] {
+            assert_eq!(ask(STRICT, call, &[]), ALLOW, "a signal could end {call}");
         }
     }
 

@@ -63,7 +63,7 @@ impl FromStr for Origin {
         let ["dewar", monitor, pid, started, entered, _] = parts[..] else {
             return Err(Errno::INVAL);
         };
-        let tenure = Tenure { started: number(started)?, entered: number(entered)? };
+        let tenure = Tenure { started: number(started)?, entered: small(entered)? };
         Ok(Self { monitor: small(monitor)?, pid: small(pid)?, tenure })
     }
 }

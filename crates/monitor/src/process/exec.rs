@@ -1,9 +1,6 @@
 //! execve and execveat: the only way to another label.
 
-use super::{
-    lineage::{Processes, tell_apart},
-    proc_files, verify,
-};
+use super::{apart::tell_apart, lineage::Processes, proc_files, verify};
 use crate::{
     file::{Seen, missing_name},
     gate::{Answer, Asker, Outcome},
@@ -60,7 +57,7 @@ pub(super) fn decide(asker: Asker<'_>) -> Outcome {
                 // The envelope refuses to execute exactly what policy refuses, and the label stays.
                 return Ok(Answer::Continue);
             }
-            verify::stay(asker)
+            verify::stay(asker, &seen)
         }
     }
 }

@@ -1,16 +1,17 @@
 //! Which label a process has: its parent's at the fork, another only by exec.
+//!
+//! The kernel hands labels on, see [`Mark`]. Here is who may change one, and what must not be the case then.
 
-use super::thread::{Thread, Threads};
+use super::mark::Mark;
 use crate::{
     caller,
-    gate::{Answer, Asker, Gate, Outcome},
-    revoke::pause,
+    gate::{Asker, Gate, View},
     sys::notify::Notification,
 };
 use flask::{InitialSid, Sid};
 use rustix::io::{Errno, Result};
 use std::{
-    collections::{BTreeSet, HashMap, HashSet},
+    collections::{HashMap, HashSet},
     fmt,
     sync::{
         Mutex, MutexGuard, PoisonError,
@@ -23,7 +24,7 @@ use std::{
 pub(crate) enum Processes {
     /// Policy knows one domain only: whoever comes through the gate is in it.
     One(Sid),
-    /// Labels by process.
+    /// Processes bear marks.
     Many(Box<Lineage>),
 }
 
@@ -32,10 +33,10 @@ pub(crate) enum Processes {
 pub(crate) struct Lineage {
     /// The domain of the command.
     first: Sid,
-    /// No process has left the first domain, nor looks into another, nor has a label of its own yet.
-    alike: AtomicBool,
+    /// No process has left the first domain, nor looks into another.
+    pub(super) alike: AtomicBool,
     /// A thread for whose call they could not be told apart.
-    failed: AtomicU32,
+    pub(super) failed: AtomicU32,
     known: Mutex<Known>,
 }
 
@@ -44,15 +45,16 @@ pub(super) type Tell = Box<dyn Fn() + Send + Sync>;
 
 /// What is known of processes.
 #[derive(Default)]
-pub(crate) struct Known {
-    processes: HashMap<u32, Process>,
-    /// Threads that have made calls.
-    threads: Threads,
+struct Known {
+    /// Processes that others may be tracing, or whose memory they may read, and when they started.
+    watched: HashMap<u32, u64>,
     /// How often a process has entered a domain.
-    entries: u64,
+    entries: u32,
     /// Processes in the middle of an exec that enters a domain: what they are belongs to it already, their label does
     /// not.
     entering: HashSet<u32>,
+    /// Traced processes that have executed a program unseen, before any domain was entered.
+    unseen: HashMap<u32, u64>,
     /// How many seccomp filters the command had when it was started.
     filters: u32,
     tell: Option<Tell>,
@@ -60,7 +62,7 @@ pub(crate) struct Known {
 
 impl fmt::Debug for Known {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.processes.fmt(f)
+        self.watched.fmt(f)
     }
 }
 
@@ -69,35 +71,27 @@ impl fmt::Debug for Known {
 pub(super) struct Tenure {
     /// When it started, in clock ticks since boot: together with the PID, that is who it is.
     pub(super) started: u64,
-    /// Which of the entries into a domain of this run gave it its label; 0 for a label that it was born with.
-    pub(super) entered: u64,
+    /// Which of the entries into a domain of this run gave it, or its ancestor, its label; 0 for the first domain.
+    pub(super) entered: u32,
 }
 
-/// Labels kept before those of dead processes are thrown away.
-const MOST_KNOWN: usize = 4096;
-
-/// A process that has a label of its own.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Process {
-    sid: Sid,
-    tenure: Tenure,
-    /// Another process may be tracing it or reading its memory.
-    watched: bool,
-}
+/// Watched processes that are kept before those that have ended are thrown away.
+const MOST_WATCHED: usize = 4096;
 
 impl Processes {
-    /// For a run whose command is in the first of `domains`, and can reach the others.
-    pub(crate) fn new(domains: &[Sid], command: u32, view: &crate::gate::View) -> Result<Self> {
+    /// For a run whose command is in the first of `domains`, and can reach the others. The command makes no calls yet.
+    pub(crate) fn new(domains: &[Sid], command: u32, view: &View) -> Result<Self> {
         let [first, _, ..] = *domains else {
             return Ok(Self::One(domains.first().copied().unwrap_or(InitialSid::Init.into())));
         };
+        Mark { sid: first, entry: 0 }.put(command)?;
         let filters = caller::filters(view, command)?;
         let known = Mutex::new(Known { filters, ..Known::default() });
         let (alike, failed) = (AtomicBool::new(true), AtomicU32::default());
         Ok(Self::Many(Box::new(Lineage { first, alike, failed, known })))
     }
 
-    /// Whether every process is in the first domain, and stays there until [`tell_apart`].
+    /// Whether every process is in the first domain, and stays there until [`tell_apart`](super::apart::tell_apart).
     pub(crate) fn are_alike(&self) -> bool {
         match self {
             Self::One(_) => true,
@@ -110,115 +104,18 @@ impl Processes {
         match self {
             Self::One(sid) => Ok(*sid),
             Self::Many(lineage) if self.are_alike() => Ok(lineage.first),
-            Self::Many(lineage) => calling(gate, &lineage.known, call),
+            Self::Many(_) => {
+                let mark = Mark::of(&gate.view, call.tid);
+                // Only now is it known that this was about the caller, and not about another thread with its number.
+                if gate.listener.is_valid(call.id) { Ok(mark?.sid) } else { Err(Errno::SRCH) }
+            }
         }
     }
 }
 
-/// The label of the process that makes `call`.
-fn calling(gate: &Gate, known: &Mutex<Known>, call: &Notification) -> Result<Sid> {
-    let remembered = {
-        let mut known = lock(known);
-        let pid = known.threads.process(call.tid);
-        // Its process has lived on since it was noted, so the label under this number is its own.
-        pid.and_then(|pid| known.processes.get(&pid)).map(|process| process.sid)
-    };
-    let found = match remembered {
-        Some(sid) => Ok(sid),
-        None => first_call(gate, known, call.tid),
-    };
-    // Only now is it known that all this was about the caller, and not about another thread with its number.
-    if gate.listener.is_valid(call.id) { found } else { Err(Errno::SRCH) }
-}
-
-/// The label of the process of `tid`, which is noted.
-fn first_call(gate: &Gate, known: &Mutex<Known>, tid: u32) -> Result<Sid> {
-    let process = || Ok::<_, Errno>(caller::identity(&gate.view, tid)?.pid);
-    let thread = Thread::hold(tid, process).transpose()?;
-    let sid = label(gate, known, tid)?;
-    if let Some(thread) = thread {
-        lock(known).threads.note(thread);
-    }
-    Ok(sid)
-}
-
-impl Process {
-    fn born(sid: Sid, started: u64) -> Self {
-        Self { sid, tenure: Tenure { started, entered: 0 }, watched: false }
-    }
-}
-
-fn lock(known: &Mutex<Known>) -> MutexGuard<'_, Known> {
-    known.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// The label of the process of thread `tid`: its own, or at first sight that of its nearest ancestor with one. It is the
-/// one that its parent had at the fork, because a process that changes its label, or ends, has its children labelled
-/// first. An ancestor without a label has never come through the gate, so it has never changed it.
-fn label(gate: &Gate, known: &Mutex<Known>, tid: u32) -> Result<Sid> {
-    let mut at = caller::identity(&gate.view, tid)?.pid;
-    let mut line = Vec::new();
-    let mut sid = loop {
-        if let Some(sid) = own_label(gate, &lock(known).processes, at)? {
-            break sid;
-        }
-        line.push(at);
-        // An orphan's parent is init or the monitor, neither of which has a label, nor has anybody outside: whose
-        // child it was is lost, and it may do nothing.
-        at = caller::identity(&gate.view, at).map_err(|_| Errno::PERM)?.parent;
-    };
-    for child in line.into_iter().rev() {
-        sid = inherit(gate, known, child, at)?;
-        at = child;
-    }
-    Ok(sid)
-}
-
-/// Gives `pid` the label of `parent`, unless it has one.
-fn inherit(gate: &Gate, known: &Mutex<Known>, pid: u32, parent: u32) -> Result<Sid> {
-    let started = caller::started(&gate.view, pid)?;
-    let known = &mut lock(known).processes;
-    // Somebody else may have labelled it, and its parent may have changed its label since.
-    if let Some(sid) = own_label(gate, known, pid)? {
-        return Ok(sid);
-    }
-    let sid = own_label(gate, known, parent)?.ok_or(Errno::PERM)?;
-    if caller::identity(&gate.view, pid)?.parent != parent {
-        // The parent has ended, and what was looked at may be another process with its number.
-        return Err(Errno::PERM);
-    }
-    make_room(gate, known);
-    known.insert(pid, Process::born(sid, started));
-    Ok(sid)
-}
-
-/// Throws away the labels of dead processes, if there are many.
-fn make_room(gate: &Gate, known: &mut HashMap<u32, Process>) {
-    if known.len() >= MOST_KNOWN {
-        // Whether it still lives is in doubt only for want of means, and then it does.
-        known.retain(|pid, process| match caller::started(&gate.view, *pid) {
-            Ok(started) => started == process.tenure.started,
-            Err(error) => !is_gone(error),
-        });
-    }
-}
-
-fn own_label(gate: &Gate, known: &HashMap<u32, Process>, pid: u32) -> Result<Option<Sid>> {
-    let Some(process) = known.get(&pid) else { return Ok(None) };
-    let same = caller::started(&gate.view, pid)? == process.tenure.started;
-    Ok(same.then_some(process.sid))
-}
-
-/// Notes that another process has been let at the inside of `pid`. The kernel may take its time with the call, so the
-/// label of `pid` is what it is from now on: [`enter`] refuses to change it.
-pub(crate) fn watch(gate: &Gate, pid: u32) {
-    let Processes::Many(lineage) = &gate.subjects else { return };
-    if gate.subjects.are_alike() {
-        // Whoever asks before has given it a label; this one is for those who have not.
-        let _ = label_first(gate, lineage, pid);
-    }
-    if let Some(process) = lock(&lineage.known).processes.get_mut(&pid) {
-        process.watched = true;
+impl Lineage {
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -226,29 +123,7 @@ pub(crate) fn watch(gate: &Gate, pid: u32) {
 pub(crate) fn label_of(gate: &Gate, pid: u32) -> Result<Sid> {
     match &gate.subjects {
         Processes::One(sid) => Ok(*sid),
-        Processes::Many(lineage) if gate.subjects.are_alike() => Ok(lineage.first),
-        Processes::Many(lineage) => label(gate, &lineage.known, pid),
-    }
-}
-
-/// For how long a process of the sandbox has had its label.
-pub(super) fn tenure(gate: &Gate, pid: u32) -> Result<Tenure> {
-    let born = Tenure { started: caller::started(&gate.view, pid)?, entered: 0 };
-    let Processes::Many(lineage) = &gate.subjects else { return Ok(born) };
-    // If it was not seen before, it is now.
-    if gate.subjects.are_alike() {
-        label_first(gate, lineage, pid)?;
-    } else {
-        label(gate, &lineage.known, pid)?;
-    }
-    let own = lock(&lineage.known).processes.get(&pid).map(|process| process.tenure);
-    own.filter(|own| own.started == born.started).ok_or(Errno::SRCH)
-}
-
-/// Has `tell` called before any label changes, if nobody is told yet.
-pub(super) fn on_new_label(gate: &Gate, tell: Tell) {
-    if let Processes::Many(lineage) = &gate.subjects {
-        lock(&lineage.known).tell.get_or_insert(tell);
+        Processes::Many(_) => Ok(Mark::of(&gate.view, pid)?.sid),
     }
 }
 
@@ -261,38 +136,78 @@ pub(crate) fn subject_of(asker: Asker<'_>, pid: u32) -> Result<Sid> {
     label_of(gate, pid).or(Ok(InitialSid::Kernel.into()))
 }
 
-/// Gives every child of `pid` that has no label yet the label that `pid` has now. Grandchildren get theirs from them.
-pub(crate) fn label_children(gate: &Gate, pid: u32) -> Result<()> {
-    let Processes::Many(lineage) = &gate.subjects else { return Ok(()) };
-    for child in gate.view.children(pid)? {
-        // A child that is gone meanwhile needs no label.
-        let _ = label(gate, &lineage.known, child);
+/// For how long a process of the sandbox has had its label. Not said in the middle of a change: who is told of that asks
+/// again, and must not get the old answer.
+pub(super) fn tenure(gate: &Gate, pid: u32) -> Result<Tenure> {
+    match &gate.subjects {
+        Processes::One(_) => Ok(Tenure { started: caller::started(&gate.view, pid)?, entered: 0 }),
+        Processes::Many(lineage) => lineage.known().tenure(&gate.view, pid),
     }
+}
+
+impl Known {
+    /// As long as this is held, no label changes.
+    fn tenure(&self, view: &View, pid: u32) -> Result<Tenure> {
+        let started = caller::started(view, pid)?;
+        let entered = Mark::of(view, pid)?.entry;
+        // Else it was another process that had the number in between.
+        let is_same = caller::started(view, pid)? == started;
+        if is_same { Ok(Tenure { started, entered }) } else { Err(Errno::SRCH) }
+    }
+}
+
+/// Whether what has just been opened of a process belongs to the domain that it has had for `before`.
+pub(super) fn has_stayed(gate: &Gate, pid: u32, before: Tenure) -> bool {
+    let Processes::Many(lineage) = &gate.subjects else { return true };
+    let known = lineage.known();
+    !known.entering.contains(&pid) && known.tenure(&gate.view, pid) == Ok(before)
+}
+
+/// Notes that another process has been let at the inside of `pid`. The kernel may take its time with the call, so the
+/// label of `pid` is what it is from now on: [`enter`] refuses to change it.
+pub(super) fn watch(gate: &Gate, pid: u32) -> Result<()> {
+    let Processes::Many(lineage) = &gate.subjects else { return Ok(()) };
+    let started = caller::started(&gate.view, pid)?;
+    let watched = &mut lineage.known().watched;
+    if watched.len() >= MOST_WATCHED {
+        forget_the_dead(gate, watched);
+    }
+    watched.insert(pid, started);
     Ok(())
 }
 
-/// As [`label_children`], also when some of them end meanwhile: then the kernel's list of children can leave others
-/// out. Before an exit that does not matter, as a child left out may do nothing afterwards.
-pub(crate) fn label_all_children(gate: &Gate, pid: u32) -> Result<()> {
-    let Processes::Many(lineage) = &gate.subjects else { return Ok(()) };
-    for other in gate.view.pids()? {
-        match caller::identity(&gate.view, other).map(|it| it.parent == pid) {
-            Ok(false) => continue,
-            Ok(true) => {}
-            Err(error) if is_gone(error) => continue,
-            Err(error) => return Err(error),
-        }
-        let labelled = label(gate, &lineage.known, other);
-        if labelled.is_err() && !caller::started(&gate.view, other).is_err_and(is_gone) {
-            return labelled.map(drop);
-        }
+/// Leaves those of `processes`, each with the time of its start, that still live. That is in doubt only for want of means,
+/// and then they do.
+fn forget_the_dead(gate: &Gate, processes: &mut HashMap<u32, u64>) {
+    processes.retain(|pid, started| match caller::started(&gate.view, *pid) {
+        Ok(now) => now == *started,
+        Err(error) => !is_gone(error),
+    });
+}
+
+/// Whether a process that another traces may execute a program which nobody looks at: as long as no domain has been entered,
+/// there is none that it must not run. While it lives, none is entered.
+pub(super) fn may_execute_unseen(gate: &Gate, pid: u32) -> Result<bool> {
+    let Processes::Many(lineage) = &gate.subjects else { return Ok(true) };
+    let started = caller::started(&gate.view, pid)?;
+    let mut known = lineage.known();
+    if known.entries > 0 || !known.entering.is_empty() {
+        return Ok(false);
     }
-    Ok(())
+    known.unseen.insert(pid, started);
+    Ok(true)
 }
 
 /// Whether an error says that a process has ended.
 pub(super) fn is_gone(error: Errno) -> bool {
     matches!(error, Errno::NOENT | Errno::SRCH)
+}
+
+/// Has `tell` called before any label changes, if nobody is told yet.
+pub(super) fn on_new_label(gate: &Gate, tell: Tell) {
+    if let Processes::Many(lineage) = &gate.subjects {
+        lineage.known().tell.get_or_insert(tell);
+    }
 }
 
 /// A process executes a program that enters a domain, until this is dropped.
@@ -302,28 +217,28 @@ pub(super) struct Entering<'a> {
 }
 
 impl<'a> Entering<'a> {
-    pub(super) fn new(gate: &'a Gate, pid: u32) -> Self {
+    /// # Errors
+    ///
+    /// `AGAIN` while a traced process lives that has executed a program unseen: it may still be about to find that program.
+    pub(super) fn new(gate: &'a Gate, pid: u32) -> Result<Self> {
         if let Processes::Many(lineage) = &gate.subjects {
-            lock(&lineage.known).entering.insert(pid);
+            let known = &mut *lineage.known();
+            forget_the_dead(gate, &mut known.unseen);
+            if !known.unseen.is_empty() {
+                return Err(Errno::AGAIN);
+            }
+            known.entering.insert(pid);
         }
-        Self { gate, pid }
+        Ok(Self { gate, pid })
     }
 }
 
 impl Drop for Entering<'_> {
     fn drop(&mut self) {
         if let Processes::Many(lineage) = &self.gate.subjects {
-            lock(&lineage.known).entering.remove(&self.pid);
+            lineage.known().entering.remove(&self.pid);
         }
     }
-}
-
-/// Whether what has just been opened of a process belongs to the domain that it has had for `tenure`.
-pub(super) fn has_stayed(gate: &Gate, pid: u32, tenure: Tenure) -> bool {
-    let Processes::Many(lineage) = &gate.subjects else { return true };
-    let known = lock(&lineage.known);
-    !known.entering.contains(&pid)
-        && known.processes.get(&pid).is_some_and(|process| process.tenure == tenure)
 }
 
 /// Whether a thread takes nothing into another domain by which it could run code there: no seccomp filter of its own,
@@ -335,77 +250,23 @@ pub(super) fn brings_nothing(gate: &Gate, tid: u32) -> Result<bool> {
     let personality = caller::read_text(&gate.view, &format!("{tid}/personality"))?;
     let personality = u32::from_str_radix(personality.trim(), 16).map_err(|_| Errno::PERM)?;
     let filters = caller::filters(&gate.view, tid)?;
-    Ok(filters == lock(&lineage.known).filters && personality & CLEARED == 0)
+    Ok(filters == lineage.known().filters && personality & CLEARED == 0)
 }
 
-/// Changes the label of a process that has just entered a domain. It is stopped, alone, and its children are labelled.
-pub(crate) fn enter(gate: &Gate, pid: u32, sid: Sid) -> Result<()> {
+/// Changes the label of a process that has just entered a domain. It is stopped, and alone.
+pub(super) fn enter(gate: &Gate, pid: u32, sid: Sid) -> Result<()> {
     let Processes::Many(lineage) = &gate.subjects else { return Err(Errno::PERM) };
     if gate.subjects.are_alike() {
         return Err(Errno::PERM);
     }
     let started = caller::started(&gate.view, pid)?;
-    let mut known = lock(&lineage.known);
-    let watched = |process: &Process| process.watched && process.tenure.started == started;
-    if known.processes.get(&pid).is_some_and(watched) {
+    let mut known = lineage.known();
+    if known.watched.get(&pid) == Some(&started) {
         return Err(Errno::PERM);
     }
     if let Some(tell) = &known.tell {
         tell();
     }
-    known.entries += 1;
-    let tenure = Tenure { started, entered: known.entries };
-    known.processes.insert(pid, Process { sid, tenure, watched: false });
-    Ok(())
-}
-
-/// Before the first call that can make processes differ: `None` when they are told apart already. Else every thread of
-/// the sandbox is brought out of the kernel, so that none is still in a call which was let go on because they were alike,
-/// every process gets a label of its own, and the call is made anew.
-pub(super) fn tell_apart(asker: Asker<'_>) -> Option<Outcome> {
-    let Processes::Many(lineage) = &asker.gate.subjects else { return None };
-    if !asker.gate.subjects.are_alike() {
-        return None;
-    }
-    let tid = asker.caller.call.tid;
-    if lineage.failed.compare_exchange(tid, 0, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
-        return Some(Err(Errno::AGAIN));
-    }
-    let label_all = |pids: &BTreeSet<u32>| {
-        for pid in pids {
-            match label_first(asker.gate, lineage, *pid) {
-                Err(error) if !is_gone(error) => return Err(error),
-                _ => {}
-            }
-        }
-        lineage.alike.store(false, Ordering::Release);
-        Ok(())
-    };
-    if pause(asker, label_all).is_err() {
-        lineage.failed.store(tid, Ordering::Release);
-    }
-    Some(Ok(Answer::Again))
-}
-
-/// Gives a process a label of its own, while all are in the first domain.
-fn label_first(gate: &Gate, lineage: &Lineage, pid: u32) -> Result<()> {
-    let started = caller::started(&gate.view, pid)?;
-    let known = &mut lock(&lineage.known).processes;
-    if known.get(&pid).is_none_or(|process| process.tenure.started != started) {
-        make_room(gate, known);
-        known.insert(pid, Process::born(lineage.first, started));
-    }
-    Ok(())
-}
-
-/// A process ends: its children keep the label that they were born with.
-pub(super) fn exit(asker: Asker<'_>) -> Outcome {
-    if asker.gate.subjects.are_alike() {
-        // They get it with all others, in [`tell_apart`]; and ending grants nothing.
-        return Ok(Answer::Continue);
-    }
-    let pid = asker.caller.identity()?.pid;
-    label_children(asker.gate, pid)?;
-    // Ending grants nothing.
-    Ok(Answer::Continue)
+    known.entries = known.entries.checked_add(1).ok_or(Errno::AGAIN)?;
+    Mark { sid, entry: known.entries }.put(pid)
 }

@@ -1,11 +1,12 @@
 //! The process object manager: whose label a process has, and what one process may do to another.
 
+mod apart;
 mod connection;
 mod exec;
 mod lineage;
+mod mark;
 mod others;
 pub(crate) mod proc_files;
-mod thread;
 mod verify;
 
 use crate::{
@@ -43,7 +44,6 @@ pub(crate) fn decide(asker: Asker<'_>) -> Option<Outcome> {
     Some(match asker.number {
         execve | execveat => exec::decide(asker),
         fork | vfork | clone => others::fork(asker),
-        exit | exit_group => lineage::exit(asker),
         kill | tkill | tgkill | rt_sigqueueinfo | rt_tgsigqueueinfo | pidfd_send_signal
         | pidfd_open => others::signal(asker),
         // Of its commands, the one that comes through the gate says who gets signals.

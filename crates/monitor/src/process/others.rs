@@ -1,6 +1,9 @@
 //! What one process may do to another, and forking.
 
-use super::lineage::{Processes, is_gone, subject_of, tell_apart, watch};
+use super::{
+    apart::tell_apart,
+    lineage::{Processes, is_gone, subject_of, watch},
+};
 use crate::{
     caller::{Identity, identity, read_text},
     gate::{Answer, Asker, Outcome},
@@ -78,7 +81,7 @@ fn allow_one(asker: Asker<'_>, own: &Identity, pid: u32, requested: AccessVector
     }
     ask(asker, tsid, requested, &object)?;
     if requested == perm::process::PTRACE {
-        watch(asker.gate, outer);
+        watch(asker.gate, outer)?;
         // Between the answer and now it may have entered another domain.
         return if subject_of(asker, outer)? == tsid { Ok(()) } else { Err(Errno::PERM) };
     }
@@ -236,7 +239,7 @@ pub(super) fn inspect(asker: Asker<'_>) -> Outcome {
             let &Identity { pid, parent, .. } = asker.caller.identity()?;
             let tracer = Asker { ssid: subject_of(asker, parent)?, ..asker };
             ask(tracer, asker.ssid, ptrace, &|| "its child".to_owned())?;
-            watch(asker.gate, pid);
+            watch(asker.gate, pid)?;
         }
         Sysno::ptrace => allow(asker, &one(1)?, ptrace)?,
         Sysno::kcmp => {

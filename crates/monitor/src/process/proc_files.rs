@@ -70,7 +70,7 @@ pub(crate) fn allow(asker: Asker<'_>, found: &Found) -> Result<Option<LookedInto
     let request = Request { tsid, tclass: Class::Process, requested, hint: &hint, object: &object };
     asker.gate.processes.ask(asker, &request)?;
     if looks_into.is_some() && !name.is_some_and(|name| OF_MEMORY.iter().any(|it| name == *it)) {
-        watch(asker.gate, outer);
+        watch(asker.gate, outer)?;
     }
     Ok(looks_into)
 }

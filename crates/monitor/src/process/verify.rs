@@ -5,12 +5,14 @@ use super::lineage;
 use crate::{
     file::Seen,
     gate::{Answer, Asker, Outcome},
+    label::Status,
     sys::{
         memory,
         ptrace::{self, Event, Seized},
     },
 };
 use flask::{Sid, perm};
+use landlock::AccessFs;
 use rustix::{
     fs::{Mode, OFlags},
     io::{Errno, Result},
@@ -28,17 +30,14 @@ pub(super) fn enter(asker: Asker<'_>, seen: &Seen, file: &OwnedFd, domain: Sid) 
     if !lineage::brings_nothing(asker.gate, asker.caller.call.tid)? {
         return Err(Errno::ACCESS);
     }
-    let _entering = lineage::Entering::new(asker.gate, asker.caller.identity()?.pid);
+    let _entering = lineage::Entering::new(asker.gate, asker.caller.identity()?.pid)?;
     supervised(asker, |pid| {
         if !lineage::brings_nothing(asker.gate, pid)? {
             return Err(Errno::ACCESS);
         }
-        let executed = executed(asker, pid)?;
-        let status = crate::label::Status::of(executed.as_fd())?;
-        if (status.device, status.number) != (seen.status.device, seen.status.number) {
+        if !is_same(&executed(asker, pid)?, seen)? {
             return Err(Errno::ACCESS);
         }
-        lineage::label_all_children(asker.gate, pid)?;
         make_secure(pid)?;
         lineage::enter(asker.gate, pid, domain)
     })
@@ -73,13 +72,39 @@ fn make_secure(pid: u32) -> Result<()> {
     Err(Errno::FAULT)
 }
 
-/// Executes a file and keeps the domain, where the envelope alone would let other files be executed.
-pub(super) fn stay(asker: Asker<'_>) -> Outcome {
-    supervised(asker, |pid| {
+/// Executes the file decided as `seen` and keeps the domain, where the envelope alone would let other files be executed.
+pub(super) fn stay(asker: Asker<'_>, seen: &Seen) -> Outcome {
+    let stayed = supervised(asker, |pid| {
         let executed = executed(asker, pid)?;
+        if is_same(&executed, seen)? {
+            return Ok(());
+        }
+        // An interpreter; or another file, to which the path has led since. What no path leads to was found through a
+        // process, about which nobody has asked.
+        if rustix::fs::fstat(&executed)?.st_nlink == 0 {
+            return Err(Errno::ACCESS);
+        }
         let seen = Seen::of(asker, executed.as_fd())?;
         seen.allow(asker, perm::file::EXECUTE | perm::file::EXECUTE_NO_TRANS, &executed)
-    })
+    });
+    let is_exact = asker.gate.bearing.load().exact_for_first.contains(AccessFs::Execute);
+    match stayed {
+        // Traced already: a debugger is at work.
+        Err(Errno::PERM)
+            if is_exact
+                && lineage::may_execute_unseen(asker.gate, asker.caller.identity()?.pid)? =>
+        {
+            // The envelope refuses to execute exactly what policy refuses the first domain, and there is no other.
+            Ok(Answer::Continue)
+        }
+        stayed => stayed,
+    }
+}
+
+/// Whether a file is the one that was decided.
+fn is_same(file: &OwnedFd, seen: &Seen) -> Result<bool> {
+    let status = Status::of(file.as_fd())?;
+    Ok((status.device, status.number) == (seen.status.device, seen.status.number))
 }
 
 /// The program that a process runs now.

@@ -76,8 +76,7 @@ pub(super) struct Subject {
     pub(super) pid: u32,
     /// A thread that uses the table.
     pub(super) tid: u32,
-    /// `None` for an orphan whose parent was killed before it had a label: it may do nothing new, and what it holds may
-    /// be from any domain.
+    /// `None` if its label cannot be found out: it may do nothing new, and what it holds may be from any domain.
     pub(super) ssid: Option<Sid>,
 }
 

@@ -7,7 +7,6 @@ use crate::{
 };
 use rustix::io::{Errno, Result};
 use std::{
-    collections::BTreeSet,
     sync::TryLockError,
     time::{Duration, Instant},
 };
@@ -16,17 +15,14 @@ use std::{
 /// thousands, and making more.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Brings every thread of the sandbox out of the kernel, tells `then` all processes, and lets them go on. The call in
+/// Brings every thread of the sandbox out of the kernel, calls `then`, and lets them go on. The call in
 /// which `asker` waits, like others under way, is made anew or comes again: the answer to it is [`Answer::Again`](crate::gate::Answer::Again).
 ///
 /// # Errors
 ///
-/// What `then` says, or `AGAIN` if a thread cannot be stopped: another process traces it, or it waits for something that
+/// `AGAIN` if a thread cannot be stopped: another process traces it, or it waits for something that
 /// cannot be interrupted. The call may have been begun anew by then.
-pub(crate) fn pause(
-    asker: Asker<'_>,
-    then: impl FnOnce(&BTreeSet<u32>) -> Result<()> + Send,
-) -> Result<()> {
+pub(crate) fn pause(asker: Asker<'_>, then: impl FnOnce() + Send) -> Result<()> {
     let (gate, call) = (asker.gate, *asker.caller.call);
     gate.passage.leave(call.id);
     let mut last = match gate.changing.try_lock() {
@@ -53,20 +49,17 @@ pub(crate) fn pause(
     })
 }
 
-fn hold_all(
-    gate: &Gate,
-    call: Notification,
-    then: impl FnOnce(&BTreeSet<u32>) -> Result<()>,
-) -> Result<()> {
+fn hold_all(gate: &Gate, call: Notification, then: impl FnOnce()) -> Result<()> {
     let stuck = gate.passage.close(PATIENCE);
     gate.passage.hold(call);
     let mut stopped = Stopped::new(gate);
     let still = stuck.is_empty() && stopped.stop(Instant::now() + PATIENCE) == Ok(true);
-    let pids = stopped.processes().into_keys().collect();
-    let done = if still { then(&pids) } else { Err(Errno::AGAIN) };
+    if still {
+        then();
+    }
     // Before any call is decided again: an exec waits for the other threads of its process to end, which those that are
     // held could not.
-    stopped.release(&pids);
+    stopped.release(&stopped.processes().into_keys().collect());
     gate.passage.open();
-    done
+    if still { Ok(()) } else { Err(Errno::AGAIN) }
 }

@@ -204,8 +204,10 @@ impl<'a> Stopped<'a> {
             }
             State::Stopped { signal } => Some(signal),
             State::AtCall => Some(0),
-            // On its way to the program, before which it stops.
-            State::Forked => ptrace::go_on(tid).map_or(Some(0), |()| None),
+            // On its way to the program, before which it stops: if it is told so again, as every stop takes that back.
+            State::Forked => {
+                ptrace::interrupt(tid).and_then(|()| ptrace::go_on(tid)).map_or(Some(0), |()| None)
+            }
         };
         if let Some(thread) = self.threads.get_mut(&tid) {
             thread.signal = signal;

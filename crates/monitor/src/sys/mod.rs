@@ -1,6 +1,7 @@
 //! The system calls that no safe library offers. All unsafe code of this crate lies in this folder.
 
 pub(crate) mod launch;
+pub(crate) mod limit;
 pub(crate) mod memory;
 pub(crate) mod notify;
 pub(crate) mod ptrace;

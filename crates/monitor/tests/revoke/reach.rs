@@ -15,7 +15,7 @@ pub(crate) const CASES: &[Case] = cases![
     other_threads_of_a_parent_of_a_vfork_are_repaired,
     a_traced_process_is_killed,
     sharing_with_a_traced_process_helps_nobody,
-    orphans_without_a_label_lose_it,
+    orphans_of_the_killed_lose_it,
     a_stopped_process_stays_stopped,
     who_is_to_be_killed_is,
     who_is_to_be_signalled_is,
@@ -292,9 +292,8 @@ while not os.path.exists("changed"):
     assert!(ran.is_complete(), "{}", ran.receipt);
 }
 
-/// With several domains, a process has a label when it first asks for something, from its parent; whose parent was killed
-/// before has none.
-fn orphans_without_a_label_lose_it(stage: &Stage) {
+/// With several domains, a process whose parent was killed before it asked for anything.
+fn orphans_of_the_killed_lose_it(stage: &Stage) {
     let domains = "[domains.other]\nexec = ['/usr/bin/other']\n";
     let deny = format!("[files]\ndeny = ['${{workspace}}/secret*']\n{domains}");
     let ran = stage.change(

@@ -4,6 +4,7 @@ use crate::{Case, cases, stage::Stage};
 
 pub(super) const CASES: &[Case] = cases![
     files_without_a_name_get_one,
+    files_without_a_name_heed_the_mask,
     memory_files_can_be_opened_again,
     every_kind_of_open_gives_the_same_result,
     descriptors_lead_to_their_files,
@@ -20,6 +21,15 @@ os.link(f'/proc/self/fd/{fd}', 'named', src_dir_fd=0, follow_symlinks=True); pri
 ex = os.open('.', os.O_TMPFILE | os.O_WRONLY | os.O_EXCL)
 say(lambda: os.link(f'/proc/self/fd/{ex}', 'no', src_dir_fd=0, follow_symlinks=True)); say(lambda: os.open('named', os.O_TMPFILE | os.O_RDWR))",
     );
+}
+
+/// Also where the monitor makes them.
+fn files_without_a_name_heed_the_mask(stage: &Stage) {
+    let profile = stage.home().join("two.toml");
+    stage.file(&profile, "extends = \"workspace\"\n[domains.other]\nexec = [\"/usr/bin/ls\"]\n");
+    let made = "import os; os.umask(0o077); fd = os.open('.', os.O_TMPFILE | os.O_RDWR, 0o666); print(oct(os.fstat(fd).st_mode))";
+    let command = format!("ls > listed; python3 -c \"{made}\"");
+    stage.same(&command).profile(profile.to_str().expect("UTF-8")).check();
 }
 
 fn memory_files_can_be_opened_again(stage: &Stage) {

@@ -15,6 +15,7 @@ pub(super) const CASES: &[Case] = cases![
     local_sockets_connect_inside,
     orphans_are_still_of_the_sandbox,
     descendants_have_their_ancestors_domain,
+    orphans_of_the_killed_have_their_domain,
     the_first_to_enter_a_domain_disturbs_nobody,
 ];
 
@@ -213,6 +214,48 @@ int main(void) {
         if (child) { waitpid(child, &status, 0); _exit(WEXITSTATUS(status)); }
     }
     return write(open("file", O_CREAT | O_WRONLY, 0600), "deep\n", 5) != 5;
+}
+END"#,
+        )
+        .profile(profile.to_str().expect("UTF-8"))
+        .check();
+}
+
+/// An orphan, and its child, that have made no call which is decided before their parent was killed.
+fn orphans_of_the_killed_have_their_domain(stage: &Stage) {
+    let profile = stage.home().join("two.toml");
+    stage.file(&profile, "extends = \"workspace\"\n[domains.other]\nexec = [\"/usr/bin/ls\"]\n");
+    stage
+        .same("gcc -o p p.c && ls > listed && ./p; cat file")
+        .before(
+            r#"cat > p.c <<'END'
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(void) {
+    int ends[2], gone[2];
+    char byte;
+    if (pipe(ends) || pipe(gone)) return 1;
+    pid_t parent = fork();
+    if (parent == 0) {
+        if (fork() == 0) {
+            fork();
+            close(gone[1]);
+            write(ends[1], "b", 1);
+            read(gone[0], &byte, 1);
+            return write(open("file", O_CREAT | O_WRONLY | O_APPEND, 0600), "orphan\n", 7) != 7;
+        }
+        pause();
+    }
+    close(gone[0]);
+    close(ends[1]);
+    read(ends[0], &byte, 1); read(ends[0], &byte, 1);
+    kill(parent, SIGKILL);
+    waitpid(parent, 0, 0);
+    close(gone[1]);
+    while (read(ends[0], &byte, 1) > 0);
+    return 0;
 }
 END"#,
         )

@@ -5,6 +5,7 @@ use crate::{Case, cases, same::Same, stage::Stage};
 pub(super) const CASES: &[Case] = cases![
     calls_are_made_once_under_a_storm_of_signals,
     calls_are_made_once_under_a_storm_of_signals_in_two_domains,
+    threads_end_with_their_process_under_a_storm_of_signals,
 ];
 
 /// Arguments: whether the handler restarts calls. Every 100 µs comes a signal while files are made, renamed, removed and
@@ -62,7 +63,59 @@ fn calls_are_made_once_under_a_storm_of_signals(stage: &Stage) {
 }
 
 fn calls_are_made_once_under_a_storm_of_signals_in_two_domains(stage: &Stage) {
+    storm(stage).profile(&two_domains(stage)).check();
+}
+
+fn two_domains(stage: &Stage) -> String {
     let profile = stage.home().join("two.toml");
     stage.file(&profile, "extends = \"workspace\"\n[domains.other]\nexec = [\"/usr/bin/ls\"]\n");
-    storm(stage).profile(profile.to_str().expect("UTF-8")).check();
+    profile.to_str().expect("UTF-8").to_owned()
+}
+
+/// 300 times, a process with a second thread ends while a signal comes every 20 µs.
+const ENDS: &str = r#"cat > ends.c <<'END'
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static void on(int signal) {}
+static void *sleeps(void *none) {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, 0);
+    for (;;) pause();
+    return none;
+}
+static void end(void) {
+    pthread_t thread;
+    struct sigaction action = {.sa_handler = on};
+    struct itimerval often = {{0, 20}, {0, 20}};
+    pthread_create(&thread, 0, sleeps, 0);
+    sigaction(SIGALRM, &action, 0);
+    setitimer(ITIMER_REAL, &often, 0);
+    _exit(7);
+}
+int main(void) {
+    for (int round = 0; round < 300; round++) {
+        int status, ended = 0;
+        pid_t child = fork();
+        if (child == 0) end();
+        for (int turn = 0; turn < 10000 && !ended; turn++) {
+            ended = waitpid(child, &status, WNOHANG);
+            usleep(1000);
+        }
+        if (!ended) { kill(child, SIGKILL); puts("a thread is left"); return 1; }
+        if (status != 7 << 8) { printf("status %x\n", status); return 1; }
+    }
+    puts("done");
+}
+END
+gcc -O -o ends ends.c -lpthread"#;
+
+fn threads_end_with_their_process_under_a_storm_of_signals(stage: &Stage) {
+    for command in ["./ends", "ls > listed; ./ends"] {
+        stage.same(command).before(ENDS).profile(&two_domains(stage)).check();
+    }
 }

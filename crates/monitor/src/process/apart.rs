@@ -1,0 +1,26 @@
+//! Telling processes apart: from the moment on in which they can differ.
+
+use super::lineage::Processes;
+use crate::{
+    gate::{Answer, Asker, Outcome},
+    revoke::pause,
+};
+use std::sync::atomic::Ordering;
+
+/// Before the first call that can make processes differ: `None` when they are told apart already. Else every thread of
+/// the sandbox is brought out of the kernel, so that none is still in a call which was let go on because they were alike,
+/// and the call is made anew.
+pub(super) fn tell_apart(asker: Asker<'_>) -> Option<Outcome> {
+    let Processes::Many(lineage) = &asker.gate.subjects else { return None };
+    if !asker.gate.subjects.are_alike() {
+        return None;
+    }
+    let tid = asker.caller.call.tid;
+    if lineage.failed.compare_exchange(tid, 0, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
+        return Some(Err(rustix::io::Errno::AGAIN));
+    }
+    if pause(asker, || lineage.alike.store(false, Ordering::Release)).is_err() {
+        lineage.failed.store(tid, Ordering::Release);
+    }
+    Some(Ok(Answer::Again))
+}
