@@ -2,6 +2,7 @@
 
 use super::{
     ranges::full,
+    row::Row,
     scalar::{Linear, Root, steps, sum},
 };
 use crate::ir::{BlockId, Body, CmpOp, Inst, MemTy, Operand, Reg, Term, Ty};
@@ -78,6 +79,27 @@ pub(super) struct Plan {
     pub(super) sums: Vec<Reg>,
     /// Bytes of a lane.
     pub(super) width: u64,
+    /// How the loop's turns are taken together.
+    pub(super) kind: Kind,
+}
+
+/// What a turn of the new loop is.
+#[derive(Debug)]
+pub(super) enum Kind {
+    /// As many turns as a vector has lanes, at once.
+    Vectors,
+    /// Turns one after the other, without tests between them.
+    Row(Row),
+}
+
+impl Plan {
+    /// Turns of the loop that a turn of the new one stands for.
+    pub(super) fn turns(&self) -> i64 {
+        match &self.kind {
+            Kind::Vectors => 16 / self.width as i64,
+            Kind::Row(row) => row.turns,
+        }
+    }
 }
 
 /// What a register holds, over the turns.
@@ -106,7 +128,7 @@ pub(super) struct Analysis {
 /// How block `id`, which may follow itself, can be done by vectors.
 pub(super) fn plan(body: &Body, id: BlockId) -> Option<Plan> {
     let block = &body.blocks[id.0 as usize];
-    let (inductions, sums) = steps(body, id)?;
+    let (inductions, sums) = steps(&block.insts)?;
     let values = inductions.iter().map(|(reg, step)| {
         (*reg, Value::Linear(Linear { step: *step, root: Some(Root::of(*reg)) }))
     });
@@ -129,6 +151,7 @@ pub(super) fn plan(body: &Body, id: BlockId) -> Option<Plan> {
         inductions,
         sums,
         width: 0,
+        kind: Kind::Vectors,
     };
     let assigned = block.insts.iter().filter_map(|inst| inst.result()).map(|result| result.0);
     let (assigned, tests) = (assigned.collect(), HashMap::new());
@@ -146,16 +169,8 @@ pub(super) fn plan(body: &Body, id: BlockId) -> Option<Plan> {
 
 /// The comparison under which the loop goes on, if it is of a kind that counts up.
 fn goes_on(op: CmpOp, when_true: bool) -> Option<CmpOp> {
-    use CmpOp::{Eq, GeS, GeU, GtS, GtU, LeS, LeU, LtS, LtU, Ne};
-    let op = match (op, when_true) {
-        (op, true) => op,
-        (Eq, false) => Ne,
-        (GtS, false) => LeS,
-        (GtU, false) => LeU,
-        (GeS, false) => LtS,
-        (GeU, false) => LtU,
-        (_, false) => return None,
-    };
+    use CmpOp::{LeS, LeU, LtS, LtU, Ne};
+    let op = if when_true { op } else { op.negated() };
     matches!(op, LtS | LtU | LeS | LeU | Ne).then_some(op)
 }
 
@@ -319,7 +334,7 @@ impl Analysis {
                 Test { inst: self.at, op, ty, value: *a, bound: *b, step, root: left.root }
             }
             (0, step) => {
-                let op = swapped(op);
+                let op = op.swapped();
                 Test { inst: self.at, op, ty, value: *b, bound: *a, step, root: right.root }
             }
             _ => return None,
@@ -397,19 +412,5 @@ pub(super) fn size(mem: MemTy) -> i64 {
         MemTy::I16 | MemTy::U16 => 2,
         MemTy::I32 | MemTy::F32 => 4,
         MemTy::I64 | MemTy::F64 | MemTy::Ptr => 8,
-    }
-}
-
-fn swapped(op: CmpOp) -> CmpOp {
-    match op {
-        CmpOp::LtS => CmpOp::GtS,
-        CmpOp::LtU => CmpOp::GtU,
-        CmpOp::LeS => CmpOp::GeS,
-        CmpOp::LeU => CmpOp::GeU,
-        CmpOp::GtS => CmpOp::LtS,
-        CmpOp::GtU => CmpOp::LtU,
-        CmpOp::GeS => CmpOp::LeS,
-        CmpOp::GeU => CmpOp::LeU,
-        same => same,
     }
 }

@@ -22,6 +22,7 @@ mod emit;
 mod fixed;
 mod lanes;
 mod ranges;
+mod row;
 mod scalar;
 
 use crate::ir::{Block, BlockId, Body, Module};
@@ -59,7 +60,7 @@ fn vectorize(body: &mut Body) -> bool {
         if insts.len() > MAX_STEPS || !term.successors().contains(&id) {
             continue;
         }
-        if let Some(plan) = analyse::plan(body, id) {
+        if let Some(plan) = analyse::plan(body, id).or_else(|| row::plan(body, id)) {
             emit::emit(body, id, &plan);
             changed = true;
         }

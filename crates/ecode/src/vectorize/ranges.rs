@@ -18,7 +18,7 @@ impl Analysis {
         let (left, right) = (self.value(a)?, self.value(b)?);
         match (left, right) {
             (Value::Linear(left), Value::Linear(right)) if matches!(ty, Ty::I32 | Ty::I64) => {
-                let linear = left.bin(op, right)?;
+                let linear = left.bin(op, ty, right)?;
                 return Some((Role::Scalar, Value::Linear(linear)));
             }
             (Value::Linear(Linear { step: 0, .. }), Value::Linear(Linear { step: 0, .. })) => {
