@@ -11,6 +11,7 @@
 //!   8 bytes in memory on all of them, so that layouts are equal.
 
 mod graph;
+mod inline;
 mod live;
 mod module;
 mod narrow;

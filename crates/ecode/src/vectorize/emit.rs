@@ -10,12 +10,11 @@ use crate::ir::{
 };
 use std::collections::HashMap;
 
-/// Puts the loop of `plan` before the loop at `id`.
-pub(super) fn emit(body: &mut Body, id: BlockId, plan: &Plan) {
-    let insts = body.blocks[id.0 as usize].insts.clone();
-    let turns = fixed::turns(body, id, plan);
+/// Puts the loop of `plan`, whose steps are `insts`, before that with the head `id`, to which `latch` leads back.
+pub(super) fn emit(body: &mut Body, id: BlockId, latch: BlockId, insts: &[Inst], plan: &Plan) {
+    let turns = if id == latch { fixed::turns(body, id, plan) } else { None };
     let lanes = plan.turns();
-    let mut out = Emitter { body, insts: &insts, plan, lanes, sums: Vec::new(), code: Vec::new() };
+    let mut out = Emitter { body, insts, plan, lanes, sums: Vec::new(), code: Vec::new() };
     for sum in &plan.sums {
         let lanes = out.reg(Ty::V128);
         out.sums.push((*sum, lanes));
@@ -25,7 +24,7 @@ pub(super) fn emit(body: &mut Body, id: BlockId, plan: &Plan) {
         None => out.outer(id),
     };
     for (index, block) in body.blocks.iter_mut().enumerate() {
-        let own = index == id.0 as usize || index >= outer.0 as usize;
+        let own = index == latch.0 as usize || index >= outer.0 as usize;
         if !own {
             block.term.retarget(|to| if to == id { outer } else { to });
         }
@@ -48,6 +47,8 @@ pub(super) struct Walk {
     pub(super) map: HashMap<Reg, Operand>,
     /// By access: its address.
     pub(super) addresses: Vec<Operand>,
+    /// What comparisons gave: all bits of a lane.
+    pub(super) masks: HashMap<Reg, Operand>,
     widened: Vec<Operand>,
     test: (Operand, Operand),
     /// Vectors that hold what lies between cells, by the access that was met first.
@@ -154,6 +155,7 @@ impl Emitter<'_> {
         let nowhere = Operand::Int(0);
         let mut walk = Walk {
             map: HashMap::new(),
+            masks: HashMap::new(),
             addresses: vec![nowhere; self.plan.accesses.len()],
             widened: vec![nowhere; self.plan.widened.len()],
             test: (nowhere, nowhere),

@@ -20,12 +20,14 @@
 mod analyse;
 mod emit;
 mod fixed;
+mod flatten;
 mod lanes;
 mod ranges;
 mod row;
 mod scalar;
 
-use crate::ir::{Block, BlockId, Body, Module};
+use crate::ir::{BlockId, Body, Live, Module};
+use flatten::Flat;
 
 /// Loops with more steps than this are left alone.
 const MAX_STEPS: usize = 64;
@@ -33,16 +35,18 @@ const MAX_STEPS: usize = 64;
 const STRIP: i64 = 512;
 
 impl Module {
-    /// The same program, its plain loops also as vector loops. [`crate::wasm::emit`] and [`crate::NativeCode`] do
-    /// this by themselves.
+    /// The same program as targets with vectors run it: small functions written out, plain loops also as vector loops or
+    /// with several turns in a row. [`crate::wasm::emit`] and [`crate::NativeCode`] do this by themselves.
     #[must_use]
     pub fn with_vectors(&self) -> Module {
         let mut module = self.clone();
-        for body in module.funcs.iter_mut().filter_map(|func| func.body.as_mut()) {
+        module.inline();
+        for func in &mut module.funcs {
+            let Some(body) = &mut func.body else { continue };
+            body.narrow_stores();
             if vectorize(body) {
                 body.prune();
             }
-            body.narrow_stores();
         }
         module
     }
@@ -50,20 +54,42 @@ impl Module {
 
 /// Whether anything changed.
 fn vectorize(body: &mut Body) -> bool {
-    let mut changed = false;
     if body.is_large() {
-        return changed;
+        return false;
     }
-    for index in 0..body.blocks.len() {
-        let id = BlockId(index as u32);
-        let Block { insts, term } = &body.blocks[index];
-        if insts.len() > MAX_STEPS || !term.successors().contains(&id) {
-            continue;
+    let mut live = None;
+    let changes = (0..body.blocks.len()).filter(|index| {
+        let id = BlockId(*index as u32);
+        if body.blocks[*index].term.successors().contains(&id) {
+            return of_one_block(body, id);
         }
-        if let Some(plan) = analyse::plan(body, id).or_else(|| row::plan(body, id)) {
-            emit::emit(body, id, &plan);
-            changed = true;
-        }
+        of_some_blocks(body, id, &mut live)
+    });
+    changes.count() > 0
+}
+
+fn of_one_block(body: &mut Body, id: BlockId) -> bool {
+    let block = &body.blocks[id.0 as usize];
+    if block.insts.len() > MAX_STEPS {
+        return false;
     }
-    changed
+    let plan = analyse::plan(block, id).or_else(|| row::plan(body, id));
+    let Some(plan) = plan else { return false };
+    let insts = block.insts.clone();
+    emit::emit(body, id, id, &insts, &plan);
+    true
+}
+
+/// A loop in which some steps are taken under conditions.
+fn of_some_blocks(body: &mut Body, head: BlockId, live: &mut Option<Live>) -> bool {
+    let regs = body.regs.len();
+    let flat = flatten::flatten(body, head, live);
+    let flat = flat.filter(|flat| flat.block.insts.len() <= MAX_STEPS);
+    let plan = flat.and_then(|flat| Some((analyse::plan(&flat.block, head)?, flat)));
+    let Some((plan, Flat { block, latch })) = plan else {
+        body.regs.truncate(regs);
+        return false;
+    };
+    emit::emit(body, head, latch, &block.insts, &plan);
+    true
 }
