@@ -9,8 +9,9 @@ use super::{Block, BlockId, Body, Callee, FuncId, Inst, Live, Module, Operand, R
 const MAX_STEPS: usize = 16;
 /// Blocks of it.
 const MAX_BLOCKS: usize = 12;
-/// Steps that a function may grow by.
+/// Steps that a function may grow by, and all together: code takes time to be made.
 const MAX_GROWTH: usize = 400;
+const MAX_ALL_GROWTH: usize = 10_000;
 
 /// A function that can be written out.
 #[derive(Clone)]
@@ -26,11 +27,14 @@ impl Module {
     pub(crate) fn inline(&mut self) {
         // A function that is called is known before most of its callers.
         let mut small: Vec<Option<Small>> = vec![None; self.funcs.len()];
+        let mut room = MAX_ALL_GROWTH;
         for index in 0..self.funcs.len() {
             let params = self.sigs[self.funcs[index].sig.0 as usize].params.len();
             let Some(body) = &mut self.funcs[index].body else { continue };
-            if !body.is_large() && body.inline(&small) {
+            let grown = if body.is_large() { 0 } else { body.inline(&small, room) };
+            if grown > 0 {
                 body.prune();
+                room -= grown;
             }
             small[index] = Small::of(body, params);
         }
@@ -60,21 +64,22 @@ impl Small {
 
     fn steps(&self) -> usize {
         let insts: usize = self.body.blocks.iter().map(|block| block.insts.len()).sum();
-        insts + self.params + self.zeroed.len()
+        1 + insts + self.params + self.zeroed.len()
     }
 }
 
 impl Body {
-    /// Whether anything was written out.
-    fn inline(&mut self, small: &[Option<Small>]) -> bool {
+    /// Writes out what there is `room` for; how many steps that are.
+    fn inline(&mut self, small: &[Option<Small>], room: usize) -> usize {
         let (mut grown, mut index) = (0, 0);
+        let room = MAX_GROWTH.min(room);
         while index < self.blocks.len() {
             let found = self.blocks[index].insts.iter().enumerate().find_map(|(at, inst)| {
                 let Inst::Call { callee: Callee::Direct(FuncId(id)), .. } = inst else {
                     return None;
                 };
                 let small = small[*id as usize].as_ref()?;
-                (grown + small.steps() <= MAX_GROWTH).then_some((at, small))
+                (grown + small.steps() <= room).then_some((at, small))
             });
             if let Some((at, small)) = found {
                 // What follows the call goes on in a later block.
@@ -83,7 +88,7 @@ impl Body {
             }
             index += 1;
         }
-        grown > 0
+        grown
     }
 
     /// Puts the function in the place of the call that is step `at` of block `index`.

@@ -3,6 +3,7 @@
 //! The loop itself stays as it is; the block is what vectors are made from. Only what cannot fail and changes no memory is
 //! computed on both ways: a load is there only if the same has just been loaded.
 
+use super::MAX_STEPS;
 use crate::ir::{BinOp, Block, BlockId, Body, CmpOp, Inst, Live, Operand, Reg, Term, Ty};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -19,6 +20,10 @@ pub(super) struct Flat {
 /// The loop that starts at `head`, if it can be one block. `live` is found out once, when it is needed.
 pub(super) fn flatten(body: &mut Body, head: BlockId, live: &mut Option<Live>) -> Option<Flat> {
     let (latch, ids) = blocks(body, head)?;
+    let steps: usize = ids.iter().map(|id| body.blocks[id.0 as usize].insts.len()).sum();
+    if steps > MAX_STEPS {
+        return None;
+    }
     let blocks = ids.into_iter().map(|id| (id, body.blocks[id.0 as usize].clone())).collect();
     let live = live.get_or_insert_with(|| Live::new(body));
     let mut flatten = Flatten { regs: &mut body.regs, live, blocks, latch, head };

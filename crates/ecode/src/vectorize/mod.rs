@@ -31,6 +31,9 @@ use flatten::Flat;
 
 /// Loops with more steps than this are left alone.
 const MAX_STEPS: usize = 64;
+/// Steps of turns in a row in one function, and in all: code takes time to be made.
+const MAX_IN_FUNCTION: usize = 1_000;
+const MAX_IN_ROWS: usize = 10_000;
 /// Vectors between two looks of the deadline's counter.
 const STRIP: i64 = 512;
 
@@ -41,10 +44,11 @@ impl Module {
     pub fn with_vectors(&self) -> Module {
         let mut module = self.clone();
         module.inline();
+        let mut room = MAX_IN_ROWS;
         for func in &mut module.funcs {
             let Some(body) = &mut func.body else { continue };
             body.narrow_stores();
-            if vectorize(body) {
+            if vectorize(body, &mut room) {
                 body.prune();
             }
         }
@@ -52,28 +56,36 @@ impl Module {
     }
 }
 
-/// Whether anything changed.
-fn vectorize(body: &mut Body) -> bool {
+/// Whether anything changed. There is `room` for so many steps of turns in a row.
+fn vectorize(body: &mut Body, room: &mut usize) -> bool {
     if body.is_large() {
         return false;
     }
+    let mut own_room = MAX_IN_FUNCTION.min(*room);
+    let before = own_room;
     let mut live = None;
     let changes = (0..body.blocks.len()).filter(|index| {
         let id = BlockId(*index as u32);
         if body.blocks[*index].term.successors().contains(&id) {
-            return of_one_block(body, id);
+            return of_one_block(body, id, &mut own_room);
         }
         of_some_blocks(body, id, &mut live)
     });
-    changes.count() > 0
+    let changed = changes.count() > 0;
+    *room -= before - own_room;
+    changed
 }
 
-fn of_one_block(body: &mut Body, id: BlockId) -> bool {
+fn of_one_block(body: &mut Body, id: BlockId, room: &mut usize) -> bool {
     let block = &body.blocks[id.0 as usize];
     if block.insts.len() > MAX_STEPS {
         return false;
     }
-    let plan = analyse::plan(block, id).or_else(|| row::plan(body, id));
+    let plan = analyse::plan(block, id).or_else(|| {
+        let plan = if *room > 0 { row::plan(body, id) } else { None }?;
+        *room = room.saturating_sub(block.insts.len() * plan.turns() as usize);
+        Some(plan)
+    });
     let Some(plan) = plan else { return false };
     let insts = block.insts.clone();
     emit::emit(body, id, id, &insts, &plan);

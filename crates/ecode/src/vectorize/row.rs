@@ -230,6 +230,15 @@ impl Analysis {
     }
 }
 
+/// Lets a load or store take what is to be added to its address as offset; returns what remains of the address.
+fn fold(inst: &mut Inst, now: &HashMap<Reg, Now>) -> Option<Operand> {
+    let (Inst::Load { addr, off, .. } | Inst::Store { addr, off, .. }) = inst else { return None };
+    let Operand::Reg(reg) = addr else { return None };
+    let known = now.get(reg).filter(|known| known.more.unsigned_abs() <= MAX_OFFSET)?;
+    *off = off.wrapping_add(known.more);
+    Some(known.operand)
+}
+
 /// What a register is: an operand, and what is to be added to it.
 #[derive(Clone, Copy)]
 struct Now {
@@ -298,36 +307,34 @@ impl Emitter<'_> {
             return;
         }
         let mut inst = inst.clone();
-        if let Inst::Load { addr, off, .. } | Inst::Store { addr, off, .. } = &mut inst
-            && let Operand::Reg(reg) = addr
-            && let Some(known) = now.get(reg)
-            && known.more.unsigned_abs() <= MAX_OFFSET
-        {
-            (*addr, *off) = (known.operand, off.wrapping_add(known.more));
+        let mut operands = Vec::new();
+        inst.operands(&mut |operand| operands.push(*operand));
+        // The address is the first operand.
+        let folded = fold(&mut inst, now);
+        for (index, operand) in operands.iter_mut().enumerate() {
+            *operand = match folded.filter(|_| index == 0) {
+                Some(base) => base,
+                None => self.current(*operand, now),
+            };
         }
-        let mut sums = Vec::new();
-        inst.operands_mut(&mut |operand| {
-            let Operand::Reg(reg) = *operand else { return };
-            match now.get(&reg) {
-                Some(Now { operand: known, more: 0 }) => *operand = *known,
-                Some(Now { operand: known, more }) => sums.push((reg, *known, *more)),
-                None => {}
-            }
-        });
-        for (reg, known, more) in sums {
-            let sum = self.plus(reg, known, more);
-            inst.operands_mut(&mut |operand| {
-                if *operand == Operand::Reg(reg) {
-                    *operand = sum;
-                }
-            });
-        }
+        let mut operands = operands.into_iter();
+        inst.operands_mut(&mut |operand| *operand = operands.next().unwrap_or(*operand));
         match inst.result() {
             Some((old, _)) => {
                 let operand = Operand::Reg(self.fresh(inst));
                 now.insert(old, Now { operand, more: 0 });
             }
             None => self.code.push(inst),
+        }
+    }
+
+    /// What an operand of the loop's step is in this turn.
+    fn current(&mut self, operand: Operand, now: &HashMap<Reg, Now>) -> Operand {
+        let Operand::Reg(reg) = operand else { return operand };
+        match now.get(&reg) {
+            Some(Now { operand, more: 0 }) => *operand,
+            Some(Now { operand, more }) => self.plus(reg, *operand, *more),
+            None => operand,
         }
     }
 

@@ -164,8 +164,13 @@ impl Kernel<'_> {
             3 => format!("for ({index} i = 0; i < n; i += {})", self.rng.below(3) + 1),
             4 => {
                 let d = self.types[0];
+                let step = match self.rng.below(3) {
+                    0 if !is_float(d) => "last = last * 31 + (unsigned long)*p++;",
+                    1 if !is_float(d) => "++p; last ^= (unsigned long)*p * 7;",
+                    _ => "p++;",
+                };
                 return format!(
-                    "  {d} *p = d; {index} i = 0;\n  while (p < d + n) {{\n{steps}    p++; i++;\n  }}\n"
+                    "  {d} *p = d; {index} i = 0;\n  while (p < d + n) {{\n{steps}    {step} i++;\n  }}\n"
                 );
             }
             5 => {
