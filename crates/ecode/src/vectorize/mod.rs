@@ -26,7 +26,7 @@ mod ranges;
 mod row;
 mod scalar;
 
-use crate::ir::{BlockId, Body, Live, Module};
+use crate::ir::{Block, BlockId, Body, Live, Module};
 use flatten::Flat;
 
 /// Loops with more steps than this are left alone.
@@ -63,11 +63,14 @@ fn vectorize(body: &mut Body, room: &mut usize) -> bool {
     }
     let mut own_room = MAX_IN_FUNCTION.min(*room);
     let before = own_room;
-    let mut live = None;
-    let changes = (0..body.blocks.len()).filter(|index| {
+    let (mut live, count) = (None, body.blocks.len());
+    let changes = (0..count).filter(|index| {
         let id = BlockId(*index as u32);
         if body.blocks[*index].term.successors().contains(&id) {
-            return of_one_block(body, id, &mut own_room);
+            let behind = &body.blocks[*index + 1..count];
+            let back = |block: &Block| block.term.successors().iter().any(|to| *to < id);
+            let is_inner = behind.iter().any(back);
+            return of_one_block(body, id, is_inner, &mut own_room);
         }
         of_some_blocks(body, id, &mut live)
     });
@@ -76,13 +79,13 @@ fn vectorize(body: &mut Body, room: &mut usize) -> bool {
     changed
 }
 
-fn of_one_block(body: &mut Body, id: BlockId, room: &mut usize) -> bool {
+fn of_one_block(body: &mut Body, id: BlockId, is_inner: bool, room: &mut usize) -> bool {
     let block = &body.blocks[id.0 as usize];
     if block.insts.len() > MAX_STEPS {
         return false;
     }
     let plan = analyse::plan(block, id).or_else(|| {
-        let plan = if *room > 0 { row::plan(body, id) } else { None }?;
+        let plan = if *room > 0 { row::plan(body, id, is_inner) } else { None }?;
         *room = room.saturating_sub(block.insts.len() * plan.turns() as usize);
         Some(plan)
     });

@@ -43,8 +43,9 @@ enum Step {
     Test,
 }
 
-/// How the loop of block `id` can take several turns in a row.
-pub(super) fn plan(body: &Body, id: BlockId) -> Option<Plan> {
+/// How the loop of block `id` can take several turns in a row. Where it takes few turns, and does not lie in another loop
+/// (`is_inner`), it is not worth the room.
+pub(super) fn plan(body: &Body, id: BlockId, is_inner: bool) -> Option<Plan> {
     let block = &body.blocks[id.0 as usize];
     let mut analysis = Analysis::new(&block.insts)?;
     for (at, inst) in block.insts.iter().enumerate() {
@@ -71,6 +72,9 @@ pub(super) fn plan(body: &Body, id: BlockId) -> Option<Plan> {
     if let Some(all) = fixed::count(body, id, &plan)
         && let Kind::Row(row) = &mut plan.kind
     {
+        if !is_inner {
+            return None;
+        }
         if all > 2 && all as usize * own <= MAX_SPELLED_OUT {
             row.turns = all;
             let is_all_there = fixed::is_all_there(body, id, &plan);
