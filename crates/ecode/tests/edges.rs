@@ -31,7 +31,7 @@ static long sort(long x) { switch (x) { case -3: return 1; case -2: return 7; ca
 static long sparse(int x) { switch (x) { case -2147483647 - 1: return 1; case -1: return 2; case 2147483647: return 3; case 70000: return 4; } return 5; }
 ";
 
-/// Statements that give `h`, in C as well.
+/// Statements that give `h`, in C as well; `known` is 1, and does not change in loops.
 const CASES: &[&str] = &[
     // Counters that come to the limits of their types.
     "for (unsigned char i = 200; i >= 100; i++) h = h * 31 + a[i];",
@@ -65,14 +65,16 @@ const CASES: &[&str] = &[
     "unsigned char *p = a + 50, *e = a; while (p > e + 2) { h = h * 31 + *p; p -= 3; }",
     "unsigned char *p = a + 50; do h = h * 31 + *p; while (--p != a);",
     // What one turn hands to the next, by registers and by memory.
-    "unsigned long x = 0, y = 1; for (int i = 0; i < 60 * one; i++) { unsigned long t = x + y; x = y; y = t; } h = x * 31 + y;",
-    "int x = 1, y = 2, z = 3; for (int i = 0; i < 50 * one; i++) { int t = x; x = y; y = z; z = t ^ a[i]; } h = x * 31 + y * 7 + z;",
-    "unsigned last = 9; for (long i = 0; i < 77 * one; i++) { h = h * 31 + last; last = a[i]; } h ^= last;",
-    "for (long i = 1; i < 70 * one; i++) a[i] = a[i - 1] + b[i];",
-    "for (long i = 70 * one; i > 0; i--) a[i] = a[i - 1] + 1;",
-    "for (long i = 0; i < 120 * one; i++) { a[a[i] & 127] ^= i; h = h * 31 + a[i]; }",
-    "for (long i = 0; i < 90 * one; i++) u[b[i]]++;",
-    "long i; for (i = 0; i < 75 * one; i++) h = h * 31 + a[b[i]]; h += i;",
+    "unsigned long x = 0, y = 1; for (int i = 0; i < 60 * known; i++) { unsigned long t = x + y; x = y; y = t; } h = x * 31 + y;",
+    "int x = 1, y = 2, z = 3; for (int i = 0; i < 50 * known; i++) { int t = x; x = y; y = z; z = t ^ a[i]; } h = x * 31 + y * 7 + z;",
+    "unsigned x = 1, y = 2, z = 3; for (int i = 0; i < 50 * known; i++) { unsigned t = x; x = y; y = z; z = t; h = h * 31 + x; } h += x * 7 + y;",
+    "for (int k = 0; k < 5; k++) { unsigned x = k, y = 2; for (int i = 0; i < 7; i++) { unsigned t = x; x = y; y = t; h = h * 31 + x; } h += x * 7 + y; }",
+    "unsigned last = 9; for (long i = 0; i < 77 * known; i++) { h = h * 31 + last; last = a[i]; } h ^= last;",
+    "for (long i = 1; i < 70 * known; i++) a[i] = a[i - 1] + b[i];",
+    "for (long i = 70 * known; i > 0; i--) a[i] = a[i - 1] + 1;",
+    "for (long i = 0; i < 120 * known; i++) { a[a[i] & 127] ^= i; h = h * 31 + a[i]; }",
+    "for (long i = 0; i < 90 * known; i++) u[b[i]]++;",
+    "long i; for (i = 0; i < 75 * known; i++) h = h * 31 + a[b[i]]; h += i;",
     "int i, x = 0; for (i = 0; i < 10; i++) x = a[i] * 3; h = x * 31 + i;",
     // Conditions.
     "for (int i = 0; i < 299; i++) a[i] = a[i] < 128 ? b[i] : 255 - a[i];",
@@ -97,16 +99,16 @@ const CASES: &[&str] = &[
     "h = sparse(-top - 1) * 10000 + sparse(-1) * 1000 + sparse(top) * 100 + sparse(70000) * 10 + sparse(0);",
     "long i = 5; if (one) goto in; for (i = 0; i < 40; i++) { h = h * 31 + a[i]; in: h += i; }",
     "for (int i = 0; i < 30; i++) many[0].x[i] = i; many[1] = many[0]; many[0].x[3] = 9; many[2] = many[1]; many[1] = many[1]; h = many[2].x[3] * 31 + many[0].x[3];",
-    "long t[9000]; for (int i = 0; i < 9000; i++) t[i] = i * one; for (int i = 8999; i > 0; i--) h = h * 31 + t[i];",
+    "long t[9000]; for (int i = 0; i < 9000; i++) t[i] = i * known; for (int i = 8999; i > 0; i--) h = h * 31 + t[i];",
     // Floats, where nothing compares with what is no number.
     "double n = zero / zero; h = (n < 1) + (n > 1) * 2 + (n == n) * 4 + (n != n) * 8 + !(n >= 1) * 16;",
     "double n = zero / zero; for (double d = 0; !(d >= 9); d += 1) h++; for (; n < 3; n += 1) h += 100;",
-    "float x = 0, y[40]; for (int i = 0; i < 40; i++) y[i] = i * 0.25f; for (long i = 0; i < 40 * one; i++) x += y[i]; h = x * 100;",
+    "float x = 0, y[40]; for (int i = 0; i < 40; i++) y[i] = i * 0.25f; for (long i = 0; i < 40 * known; i++) x += y[i]; h = x * 100;",
 ];
 
 fn function(id: usize, statements: &str) -> String {
     format!(
-        "long test_{id}(void) {{ unsigned long h = 7; fill(); {{ {statements} }} \
+        "long test_{id}(void) {{ unsigned long h = 7; long known = one; fill(); {{ {statements} }} \
          for (int k = 0; k < 300; k++) h = h * 33 + a[k] + b[k] + s[k] + v[k] + u[k] + l[k] + ul[k]; return h; }}\n"
     )
 }
