@@ -20,7 +20,7 @@ impl RegSet {
     }
 
     pub(crate) fn contains(&self, reg: Reg) -> bool {
-        self.0[reg.0 as usize / 64] & 1 << (reg.0 % 64) != 0
+        self.0.get(reg.0 as usize / 64).is_some_and(|word| word & 1 << (reg.0 % 64) != 0)
     }
 
     fn union(&mut self, other: &RegSet) {

@@ -11,6 +11,7 @@
 //!   8 bytes in memory on all of them, so that layouts are equal.
 
 mod graph;
+mod inline;
 mod live;
 mod module;
 mod narrow;
@@ -141,6 +142,39 @@ pub enum CmpOp {
     GtU,
     GeS,
     GeU,
+}
+
+impl CmpOp {
+    /// The comparison of integers that holds when this one does not.
+    pub(crate) fn negated(self) -> CmpOp {
+        match self {
+            CmpOp::Eq => CmpOp::Ne,
+            CmpOp::Ne => CmpOp::Eq,
+            CmpOp::LtS => CmpOp::GeS,
+            CmpOp::LtU => CmpOp::GeU,
+            CmpOp::LeS => CmpOp::GtS,
+            CmpOp::LeU => CmpOp::GtU,
+            CmpOp::GtS => CmpOp::LeS,
+            CmpOp::GtU => CmpOp::LeU,
+            CmpOp::GeS => CmpOp::LtS,
+            CmpOp::GeU => CmpOp::LtU,
+        }
+    }
+
+    /// The comparison of the operands in the other order.
+    pub(crate) fn swapped(self) -> CmpOp {
+        match self {
+            CmpOp::LtS => CmpOp::GtS,
+            CmpOp::LtU => CmpOp::GtU,
+            CmpOp::LeS => CmpOp::GeS,
+            CmpOp::LeU => CmpOp::GeU,
+            CmpOp::GtS => CmpOp::LtS,
+            CmpOp::GtU => CmpOp::LtU,
+            CmpOp::GeS => CmpOp::LeS,
+            CmpOp::GeU => CmpOp::LeU,
+            same => same,
+        }
+    }
 }
 
 /// Conversions. The types of source and result are in the instruction.

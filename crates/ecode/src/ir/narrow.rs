@@ -20,6 +20,7 @@ fn kept(inst: &Inst) -> Option<(Reg, Operand, u32)> {
 impl Body {
     /// Lets stores of 8 and 16 bits store what was to be converted to so many bits, instead of the result.
     pub(crate) fn narrow_stores(&mut self) {
+        let mut changed = false;
         for block in &mut self.blocks {
             // What has the same low bits as a register, and how many, up to here.
             let mut same: HashMap<Reg, (Operand, u32)> = HashMap::new();
@@ -35,6 +36,7 @@ impl Body {
                         && *bits >= needed
                     {
                         *val = *src;
+                        changed = true;
                     }
                 }
                 let Some((dst, _)) = inst.result() else { continue };
@@ -48,6 +50,26 @@ impl Body {
                     same.insert(dst, (src, bits));
                 }
             }
+        }
+        if changed {
+            self.drop_conversions();
+        }
+    }
+
+    /// Removes conversions to 8 and 16 bits that nothing uses.
+    fn drop_conversions(&mut self) {
+        let mut used = vec![false; self.regs.len()];
+        let mut note = |operand: &Operand| {
+            if let Operand::Reg(reg) = operand {
+                used[reg.0 as usize] = true;
+            }
+        };
+        for block in &self.blocks {
+            block.insts.iter().for_each(|inst| inst.operands(&mut note));
+            block.term.operands(&mut note);
+        }
+        for block in &mut self.blocks {
+            block.insts.retain(|inst| kept(inst).is_none_or(|(dst, ..)| used[dst.0 as usize]));
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Steps on 128-bit vectors, which loop transformations make. A vector register has the type [`Ty::V128`]; each
 //! step says how it is divided into lanes, the first one lowest in memory.
 
-use super::{BinOp, Operand, Reg, Ty};
+use super::{BinOp, CmpOp, Operand, Reg, Ty};
 use std::fmt;
 
 /// A division of 128 bits into equal numbers.
@@ -49,6 +49,10 @@ pub enum VecInst {
     /// Lane by lane, as [`super::Inst::Bin`]: `Add`, `Sub`, `Mul`; `And`, `Or`, `Xor` on integers, `DivS` on floats.
     /// There is no `Mul` on bytes.
     Bin { op: BinOp, lane: Lane, dst: Reg, a: Operand, b: Operand },
+    /// Lane by lane of integers: all bits 1 where `op` holds, 0 where it does not. Unsigned ones are not for `I64`.
+    Cmp { op: CmpOp, lane: Lane, dst: Reg, a: Operand, b: Operand },
+    /// The bits of `a` where those of `mask` are 1, and of `b` where they are 0.
+    Select { dst: Reg, mask: Operand, a: Operand, b: Operand },
     /// `Shl`, `ShrS`, `ShrU` of integers by `by` bits, fewer than a lane has.
     Shift { op: BinOp, lane: Lane, dst: Reg, a: Operand, by: u32 },
     /// The bytes of `a` and `b`, numbered from 0 to 31, that `bytes` says.
@@ -72,7 +76,13 @@ impl VecInst {
             | VecInst::Load { addr: a, .. }
             | VecInst::LoadWiden { addr: a, .. }
             | VecInst::Extract { src: a, .. } => note(a),
+            VecInst::Select { mask, a, b, .. } => {
+                note(mask);
+                note(a);
+                note(b);
+            }
             VecInst::Bin { a, b, .. }
+            | VecInst::Cmp { a, b, .. }
             | VecInst::Shuffle { a, b, .. }
             | VecInst::Store { addr: a, val: b, .. } => {
                 note(a);
@@ -88,7 +98,13 @@ impl VecInst {
             | VecInst::Load { addr: a, .. }
             | VecInst::LoadWiden { addr: a, .. }
             | VecInst::Extract { src: a, .. } => note(a),
+            VecInst::Select { mask, a, b, .. } => {
+                note(mask);
+                note(a);
+                note(b);
+            }
             VecInst::Bin { a, b, .. }
+            | VecInst::Cmp { a, b, .. }
             | VecInst::Shuffle { a, b, .. }
             | VecInst::Store { addr: a, val: b, .. } => {
                 note(a);
@@ -102,6 +118,8 @@ impl VecInst {
         match self {
             VecInst::Splat { dst, .. }
             | VecInst::Bin { dst, .. }
+            | VecInst::Cmp { dst, .. }
+            | VecInst::Select { dst, .. }
             | VecInst::Shift { dst, .. }
             | VecInst::Shuffle { dst, .. }
             | VecInst::Load { dst, .. }
@@ -117,7 +135,10 @@ impl VecInst {
             VecInst::Splat { lane, .. } => vec![lane.reg()],
             VecInst::Shift { .. } | VecInst::Extract { .. } => vec![Ty::V128],
             VecInst::Load { .. } | VecInst::LoadWiden { .. } => vec![Ty::Ptr],
-            VecInst::Bin { .. } | VecInst::Shuffle { .. } => vec![Ty::V128, Ty::V128],
+            VecInst::Bin { .. } | VecInst::Cmp { .. } | VecInst::Shuffle { .. } => {
+                vec![Ty::V128, Ty::V128]
+            }
+            VecInst::Select { .. } => vec![Ty::V128; 3],
             VecInst::Store { .. } => vec![Ty::Ptr, Ty::V128],
         }
     }
@@ -128,6 +149,8 @@ impl fmt::Display for VecInst {
         match self {
             VecInst::Splat { lane, src, .. } => write!(f, "splat.{lane:?} {src}"),
             VecInst::Bin { op, lane, a, b, .. } => write!(f, "v{op:?}.{lane:?} {a}, {b}"),
+            VecInst::Cmp { op, lane, a, b, .. } => write!(f, "v{op:?}.{lane:?} {a}, {b}"),
+            VecInst::Select { mask, a, b, .. } => write!(f, "vselect {mask}, {a}, {b}"),
             VecInst::Shift { op, lane, a, by, .. } => write!(f, "v{op:?}.{lane:?} {a}, {by}"),
             VecInst::Shuffle { a, b, bytes, .. } => write!(f, "shuffle {a}, {b}, {bytes:?}"),
             VecInst::Load { addr, off, .. } => write!(f, "vload [{addr} + {off}]"),

@@ -79,8 +79,8 @@ impl Counting<'_> {
         }
         let at = self.last(test, insts.len(), cond)?;
         let Inst::Cmp { op, ty, a, b, .. } = insts[at] else { return None };
-        let op = if stays == then { op } else { negated(op) };
-        let sides = [(op, a, b), (swapped(op), b, a)];
+        let op = if stays == then { op } else { op.negated() };
+        let sides = [(op, a, b), (op.swapped(), b, a)];
         sides.into_iter().find_map(|(op, value, bound)| {
             let Operand::Reg(var) = value else { return None };
             let growth = self.growth(own, var)?;
@@ -235,36 +235,5 @@ impl Counting<'_> {
             self.body.blocks.push(copy);
         }
         places
-    }
-}
-
-/// The comparison that holds when `op` does not.
-fn negated(op: CmpOp) -> CmpOp {
-    match op {
-        CmpOp::Eq => CmpOp::Ne,
-        CmpOp::Ne => CmpOp::Eq,
-        CmpOp::LtS => CmpOp::GeS,
-        CmpOp::LtU => CmpOp::GeU,
-        CmpOp::LeS => CmpOp::GtS,
-        CmpOp::LeU => CmpOp::GtU,
-        CmpOp::GtS => CmpOp::LeS,
-        CmpOp::GtU => CmpOp::LeU,
-        CmpOp::GeS => CmpOp::LtS,
-        CmpOp::GeU => CmpOp::LtU,
-    }
-}
-
-/// The comparison of the operands in the other order.
-fn swapped(op: CmpOp) -> CmpOp {
-    match op {
-        CmpOp::LtS => CmpOp::GtS,
-        CmpOp::LtU => CmpOp::GtU,
-        CmpOp::GtS => CmpOp::LtS,
-        CmpOp::GtU => CmpOp::LtU,
-        CmpOp::LeS => CmpOp::GeS,
-        CmpOp::LeU => CmpOp::GeU,
-        CmpOp::GeS => CmpOp::LeS,
-        CmpOp::GeU => CmpOp::LeU,
-        same => same,
     }
 }

@@ -191,21 +191,7 @@ impl Flow<'_, '_> {
                 };
                 self.b.ins().fcmp(cc, a, b)
             }
-            _ => {
-                let cc = match op {
-                    CmpOp::Eq => IntCC::Equal,
-                    CmpOp::Ne => IntCC::NotEqual,
-                    CmpOp::LtS => IntCC::SignedLessThan,
-                    CmpOp::LtU => IntCC::UnsignedLessThan,
-                    CmpOp::LeS => IntCC::SignedLessThanOrEqual,
-                    CmpOp::LeU => IntCC::UnsignedLessThanOrEqual,
-                    CmpOp::GtS => IntCC::SignedGreaterThan,
-                    CmpOp::GtU => IntCC::UnsignedGreaterThan,
-                    CmpOp::GeS => IntCC::SignedGreaterThanOrEqual,
-                    CmpOp::GeU => IntCC::UnsignedGreaterThanOrEqual,
-                };
-                self.b.ins().icmp(cc, a, b)
-            }
+            _ => self.b.ins().icmp(condition(op), a, b),
         };
         self.b.ins().uextend(types::I32, truth)
     }
@@ -329,6 +315,22 @@ impl Flow<'_, '_> {
         let wrong = self.b.ins().icmp_imm_s(IntCC::NotEqual, found, i64::from(sig.0));
         self.raise_if(wrong, code::BAD_CALL);
         self.b.ins().load(types::I64, flags(), entry, 0)
+    }
+}
+
+/// Comparisons of integers.
+pub(super) fn condition(op: CmpOp) -> IntCC {
+    match op {
+        CmpOp::Eq => IntCC::Equal,
+        CmpOp::Ne => IntCC::NotEqual,
+        CmpOp::LtS => IntCC::SignedLessThan,
+        CmpOp::LtU => IntCC::UnsignedLessThan,
+        CmpOp::LeS => IntCC::SignedLessThanOrEqual,
+        CmpOp::LeU => IntCC::UnsignedLessThanOrEqual,
+        CmpOp::GtS => IntCC::SignedGreaterThan,
+        CmpOp::GtU => IntCC::UnsignedGreaterThan,
+        CmpOp::GeS => IntCC::SignedGreaterThanOrEqual,
+        CmpOp::GeU => IntCC::UnsignedGreaterThanOrEqual,
     }
 }
 

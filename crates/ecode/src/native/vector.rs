@@ -1,6 +1,6 @@
 //! Steps on vectors.
 
-use super::{flow::Flow, unit::flags};
+use super::{flow::Flow, inst::condition, unit::flags};
 use crate::ir::{BinOp, Lane, Operand, Ty, VecInst};
 use cranelift_codegen::ir::{InstBuilder, Type, Value, types};
 
@@ -29,6 +29,15 @@ impl Flow<'_, '_> {
             VecInst::Bin { op, lane, dst, a, b } => {
                 let (a, b) = (self.lanes(a, *lane), self.lanes(b, *lane));
                 (*dst, self.vector_bin(*op, *lane, a, b))
+            }
+            VecInst::Cmp { op, lane, dst, a, b } => {
+                let (a, b) = (self.lanes(a, *lane), self.lanes(b, *lane));
+                (*dst, self.b.ins().icmp(condition(*op), a, b))
+            }
+            VecInst::Select { dst, mask, a, b } => {
+                let mask = self.lanes(mask, Lane::I8);
+                let (a, b) = (self.lanes(a, Lane::I8), self.lanes(b, Lane::I8));
+                (*dst, self.b.ins().bitselect(mask, a, b))
             }
             VecInst::Shift { op, lane, dst, a, by } => {
                 let a = self.lanes(a, *lane);

@@ -2,9 +2,10 @@
 
 use super::{
     ranges::full,
+    row::Row,
     scalar::{Linear, Root, steps, sum},
 };
-use crate::ir::{BlockId, Body, CmpOp, Inst, MemTy, Operand, Reg, Term, Ty};
+use crate::ir::{Block, BlockId, CmpOp, Inst, MemTy, Operand, Reg, Term, Ty};
 use std::collections::{HashMap, HashSet};
 
 /// Pairs of accesses whose overlap is tested when the loop runs; it is not to cost more than it gains.
@@ -21,12 +22,24 @@ pub(super) enum Role {
     Lanes,
     /// The same, by a shift to the right that fills up with zeros or with the sign.
     ShiftRight { zeros: bool },
+    /// Compares two numbers of each turn.
+    Compare(Compare),
+    /// Selects by what such a comparison gave.
+    Select,
     /// Conversion between integers that changes nothing in lanes of this width.
     Same,
     /// Adds one number a turn to the register.
     Sum(Reg),
     /// Of no concern to vectors.
     Skip,
+}
+
+/// A comparison of numbers between `least` and `most`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Compare {
+    pub(super) op: CmpOp,
+    pub(super) least: i128,
+    pub(super) most: i128,
 }
 
 /// A cell read or written in every turn.
@@ -78,6 +91,27 @@ pub(super) struct Plan {
     pub(super) sums: Vec<Reg>,
     /// Bytes of a lane.
     pub(super) width: u64,
+    /// How the loop's turns are taken together.
+    pub(super) kind: Kind,
+}
+
+/// What a turn of the new loop is.
+#[derive(Debug)]
+pub(super) enum Kind {
+    /// As many turns as a vector has lanes, at once.
+    Vectors,
+    /// Turns one after the other, without tests between them.
+    Row(Row),
+}
+
+impl Plan {
+    /// Turns of the loop that a turn of the new one stands for.
+    pub(super) fn turns(&self) -> i64 {
+        match &self.kind {
+            Kind::Vectors => 16 / self.width as i64,
+            Kind::Row(row) => row.turns,
+        }
+    }
 }
 
 /// What a register holds, over the turns.
@@ -97,16 +131,17 @@ pub(super) struct Analysis {
     /// Widths (bytes of a lane) that are still possible; each is a bit.
     pub(super) widths: u64,
     tests: HashMap<Reg, Test>,
+    /// What comparisons of each turn's own numbers gave.
+    pub(super) masks: HashSet<Reg>,
     /// All registers that the loop assigns.
     assigned: HashSet<Reg>,
     /// The step that is looked at.
     pub(super) at: usize,
 }
 
-/// How block `id`, which may follow itself, can be done by vectors.
-pub(super) fn plan(body: &Body, id: BlockId) -> Option<Plan> {
-    let block = &body.blocks[id.0 as usize];
-    let (inductions, sums) = steps(body, id)?;
+/// How `block`, which follows itself as block `id`, can be done by vectors.
+pub(super) fn plan(block: &Block, id: BlockId) -> Option<Plan> {
+    let (inductions, sums) = steps(&block.insts)?;
     let values = inductions.iter().map(|(reg, step)| {
         (*reg, Value::Linear(Linear { step: *step, root: Some(Root::of(*reg)) }))
     });
@@ -129,10 +164,11 @@ pub(super) fn plan(body: &Body, id: BlockId) -> Option<Plan> {
         inductions,
         sums,
         width: 0,
+        kind: Kind::Vectors,
     };
     let assigned = block.insts.iter().filter_map(|inst| inst.result()).map(|result| result.0);
-    let (assigned, tests) = (assigned.collect(), HashMap::new());
-    let mut analysis = Analysis { values, plan, widths: 0b1111, tests, assigned, at: 0 };
+    let (assigned, tests, masks) = (assigned.collect(), HashMap::new(), HashSet::new());
+    let mut analysis = Analysis { values, plan, widths: 0b1111, tests, masks, assigned, at: 0 };
     for (at, inst) in block.insts.iter().enumerate() {
         analysis.at = at;
         let role = analysis.step(inst)?;
@@ -146,16 +182,8 @@ pub(super) fn plan(body: &Body, id: BlockId) -> Option<Plan> {
 
 /// The comparison under which the loop goes on, if it is of a kind that counts up.
 fn goes_on(op: CmpOp, when_true: bool) -> Option<CmpOp> {
-    use CmpOp::{Eq, GeS, GeU, GtS, GtU, LeS, LeU, LtS, LtU, Ne};
-    let op = match (op, when_true) {
-        (op, true) => op,
-        (Eq, false) => Ne,
-        (GtS, false) => LeS,
-        (GtU, false) => LeU,
-        (GeS, false) => LtS,
-        (GeU, false) => LtU,
-        (_, false) => return None,
-    };
+    use CmpOp::{LeS, LeU, LtS, LtU, Ne};
+    let op = if when_true { op } else { op.negated() };
     matches!(op, LtS | LtU | LeS | LeU | Ne).then_some(op)
 }
 
@@ -265,9 +293,15 @@ impl Analysis {
                 self.ptr_add(base, index, *index_ty, *scale)?
             }
             Inst::Cmp { op, ty, dst, a, b } => {
-                self.test(*op, *ty, *dst, a, b)?;
-                return Some(Role::Skip);
+                self.masks.remove(dst);
+                if self.test(*op, *ty, *dst, a, b).is_some() {
+                    return Some(Role::Skip);
+                }
+                let compared = self.compare(*op, *ty, a, b)?;
+                self.masks.insert(*dst);
+                compared
             }
+            Inst::Select { ty, cond, a, b, .. } => self.select(*ty, cond, a, b)?,
             Inst::Load { mem, addr, off, .. } => self.load(*mem, addr, *off)?,
             Inst::Store { mem, addr, off, val } => return self.store(*mem, addr, *off, val),
             Inst::PtrSub { a, b, .. } => {
@@ -278,6 +312,9 @@ impl Analysis {
             _ => return None,
         };
         let (reg, _) = inst.result()?;
+        if !matches!(role, Role::Compare(_)) {
+            self.masks.remove(&reg);
+        }
         self.values.insert(reg, value);
         Some(role)
     }
@@ -319,7 +356,7 @@ impl Analysis {
                 Test { inst: self.at, op, ty, value: *a, bound: *b, step, root: left.root }
             }
             (0, step) => {
-                let op = swapped(op);
+                let op = op.swapped();
                 Test { inst: self.at, op, ty, value: *b, bound: *a, step, root: right.root }
             }
             _ => return None,
@@ -397,19 +434,5 @@ pub(super) fn size(mem: MemTy) -> i64 {
         MemTy::I16 | MemTy::U16 => 2,
         MemTy::I32 | MemTy::F32 => 4,
         MemTy::I64 | MemTy::F64 | MemTy::Ptr => 8,
-    }
-}
-
-fn swapped(op: CmpOp) -> CmpOp {
-    match op {
-        CmpOp::LtS => CmpOp::GtS,
-        CmpOp::LtU => CmpOp::GtU,
-        CmpOp::LeS => CmpOp::GeS,
-        CmpOp::LeU => CmpOp::GeU,
-        CmpOp::GtS => CmpOp::LtS,
-        CmpOp::GtU => CmpOp::LtU,
-        CmpOp::GeS => CmpOp::LeS,
-        CmpOp::GeU => CmpOp::LeU,
-        same => same,
     }
 }

@@ -1,8 +1,8 @@
-//! The blocks of a vector loop.
+//! The blocks of a vector loop, or of one that takes turns in a row.
 
 use super::{
     STRIP,
-    analyse::{Access, Plan, Role, distance, size},
+    analyse::{Access, Kind, Plan, Role, distance, size},
     fixed,
 };
 use crate::ir::{
@@ -10,12 +10,11 @@ use crate::ir::{
 };
 use std::collections::HashMap;
 
-/// Puts a vector loop before the loop at `id`.
-pub(super) fn emit(body: &mut Body, id: BlockId, plan: &Plan) {
-    let insts = body.blocks[id.0 as usize].insts.clone();
-    let turns = fixed::turns(body, id, plan);
-    let lanes = 16 / plan.width as i64;
-    let mut out = Emitter { body, insts: &insts, plan, lanes, sums: Vec::new(), code: Vec::new() };
+/// Puts the loop of `plan`, whose steps are `insts`, before that with the head `id`, to which `latch` leads back.
+pub(super) fn emit(body: &mut Body, id: BlockId, latch: BlockId, insts: &[Inst], plan: &Plan) {
+    let turns = if id == latch { fixed::turns(body, id, plan) } else { None };
+    let lanes = plan.turns();
+    let mut out = Emitter { body, insts, plan, lanes, sums: Vec::new(), code: Vec::new() };
     for sum in &plan.sums {
         let lanes = out.reg(Ty::V128);
         out.sums.push((*sum, lanes));
@@ -25,7 +24,7 @@ pub(super) fn emit(body: &mut Body, id: BlockId, plan: &Plan) {
         None => out.outer(id),
     };
     for (index, block) in body.blocks.iter_mut().enumerate() {
-        let own = index == id.0 as usize || index >= outer.0 as usize;
+        let own = index == latch.0 as usize || index >= outer.0 as usize;
         if !own {
             block.term.retarget(|to| if to == id { outer } else { to });
         }
@@ -48,6 +47,8 @@ pub(super) struct Walk {
     pub(super) map: HashMap<Reg, Operand>,
     /// By access: its address.
     pub(super) addresses: Vec<Operand>,
+    /// What comparisons gave: all bits of a lane.
+    pub(super) masks: HashMap<Reg, Operand>,
     widened: Vec<Operand>,
     test: (Operand, Operand),
     /// Vectors that hold what lies between cells, by the access that was met first.
@@ -56,9 +57,9 @@ pub(super) struct Walk {
 
 pub(super) struct Emitter<'b> {
     pub(super) body: &'b mut Body,
-    insts: &'b [Inst],
+    pub(super) insts: &'b [Inst],
     pub(super) plan: &'b Plan,
-    /// Lanes of a vector.
+    /// Turns of the old loop in one of the new: lanes of a vector.
     pub(super) lanes: i64,
     /// Running sums, and the vectors that they are added up in.
     pub(super) sums: Vec<(Reg, Reg)>,
@@ -120,7 +121,14 @@ impl Emitter<'_> {
         let fits = self.check(&walk, Operand::Reg(left));
         self.block(branch(fits, spend, scalar));
 
-        let turns = self.conv(ConvOp::Wrap, Ty::I64, Ty::I32, Operand::Reg(left));
+        // Turns in a row take the time of as many turns, those at once that of one.
+        let spent = match self.plan.kind {
+            Kind::Vectors => Operand::Reg(left),
+            Kind::Row(_) => {
+                self.bin(BinOp::Mul, Ty::I64, Operand::Reg(left), Operand::Int(self.lanes))
+            }
+        };
+        let turns = self.conv(ConvOp::Wrap, Ty::I64, Ty::I32, spent);
         self.code.push(Inst::Spend { turns });
         for (_, lanes) in self.sums.clone() {
             let splat = VecInst::Splat { lane: Lane::I32, dst: lanes, src: Operand::Int(0) };
@@ -147,6 +155,7 @@ impl Emitter<'_> {
         let nowhere = Operand::Int(0);
         let mut walk = Walk {
             map: HashMap::new(),
+            masks: HashMap::new(),
             addresses: vec![nowhere; self.plan.accesses.len()],
             widened: vec![nowhere; self.plan.widened.len()],
             test: (nowhere, nowhere),
@@ -190,18 +199,26 @@ impl Emitter<'_> {
 
     /// Whether the loop goes on after this turn, and after how many turns at least it still does.
     fn turns(&mut self, walk: &Walk) -> (Operand, Operand) {
+        use CmpOp::{GeS, GtS, GtU, LeS, LtS, LtU};
         let test = self.plan.test;
         let (value, bound) = walk.test;
-        let signed = matches!(test.op, CmpOp::LtS | CmpOp::LeS);
+        let signed = matches!(test.op, LtS | LeS | GtS | GeS);
         let (from, to) = (self.wide(value, test.ty, signed), self.wide(bound, test.ty, signed));
-        let op = if test.op == CmpOp::Ne { CmpOp::LtU } else { test.op };
+        let up = test.step > 0;
+        let op = match test.op {
+            CmpOp::Ne if up => LtU,
+            CmpOp::Ne => GtU,
+            op => op,
+        };
         let goes_on = self.cmp(op, Ty::I64, from, to);
-        let mut left = self.bin(BinOp::Sub, Ty::I64, to, from);
-        if matches!(test.op, CmpOp::LtS | CmpOp::LtU) {
+        let (less, more) = if up { (from, to) } else { (to, from) };
+        let mut left = self.bin(BinOp::Sub, Ty::I64, more, less);
+        if matches!(test.op, LtS | LtU | GtS | GtU) {
             left = self.bin(BinOp::Sub, Ty::I64, left, Operand::Int(1));
         }
-        if test.step > 1 {
-            left = self.bin(BinOp::DivU, Ty::I64, left, Operand::Int(test.step));
+        if test.step.unsigned_abs() > 1 {
+            let step = Operand::Int(test.step.wrapping_abs());
+            left = self.bin(BinOp::DivU, Ty::I64, left, step);
         }
         if test.op != CmpOp::Ne {
             left = self.bin(BinOp::Add, Ty::I64, left, Operand::Int(1));
@@ -286,7 +303,10 @@ impl Emitter<'_> {
 
     /// One turn of the vector loop.
     pub(super) fn turn(&mut self) {
-        self.walk(true);
+        match &self.plan.kind {
+            Kind::Vectors => drop(self.walk(true)),
+            Kind::Row(row) => self.row(row),
+        }
         for (reg, step) in &self.plan.inductions {
             let (ty, by) = (self.body.regs[reg.0 as usize], step.wrapping_mul(self.lanes));
             let next = match ty {

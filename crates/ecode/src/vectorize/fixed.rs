@@ -1,7 +1,7 @@
 //! Loops of a few turns whose number is known: their vectors follow one another, without tests.
 
 use super::{
-    analyse::{Plan, distance},
+    analyse::{Kind, Plan, distance},
     emit::Emitter,
 };
 use crate::ir::{Block, BlockId, Body, CmpOp, Inst, Lane, Live, Operand, Reg, Term, VecInst};
@@ -27,15 +27,15 @@ pub(super) fn turns(body: &Body, id: BlockId, plan: &Plan) -> Option<Turns> {
         accesses.iter().enumerate().all(known)
     };
     let count = count(body, id, plan).filter(|_| stores.into_iter().all(is_known))?;
-    let lanes = 16 / plan.width as i64;
-    let exit = body.blocks[id.0 as usize].term.successors().into_iter().find(|to| *to != id)?;
-    let all = count % lanes == 0 && is_all_there(body, id, exit, plan);
+    let lanes = plan.turns();
+    let exit = exit(body, id)?;
+    let all = count % lanes == 0 && is_all_there(body, id, plan);
     let (vectors, next) = if all { (count / lanes, exit) } else { ((count - 1) / lanes, id) };
     (1..=MAX_VECTORS).contains(&vectors).then_some(Turns { vectors, next })
 }
 
 /// How many turns it takes.
-fn count(body: &Body, id: BlockId, plan: &Plan) -> Option<i64> {
+pub(super) fn count(body: &Body, id: BlockId, plan: &Plan) -> Option<i64> {
     let (test, Operand::Int(bound)) = (plan.test, plan.test.bound) else { return None };
     let root = test.root?;
     let start = start(body, id, root.as_register()?)?;
@@ -44,6 +44,8 @@ fn count(body: &Body, id: BlockId, plan: &Plan) -> Option<i64> {
         || !small(root.off)
         || !small(bound)
         || matches!(test.op, CmpOp::LtU | CmpOp::LeU) && (start < 0 || bound < 0)
+        // Below 0 there are large numbers.
+        || matches!(test.op, CmpOp::GtU | CmpOp::GeU)
     {
         return None;
     }
@@ -52,6 +54,8 @@ fn count(body: &Body, id: BlockId, plan: &Plan) -> Option<i64> {
         match test.op {
             CmpOp::LtS | CmpOp::LtU => value < bound,
             CmpOp::LeS | CmpOp::LeU => value <= bound,
+            CmpOp::GtS => value > bound,
+            CmpOp::GeS => value >= bound,
             _ => value != bound,
         }
     };
@@ -71,13 +75,22 @@ fn start(body: &Body, id: BlockId, reg: Reg) -> Option<i64> {
     }
 }
 
-/// Whether vectors leave everything behind that is used there.
-fn is_all_there(body: &Body, id: BlockId, exit: BlockId, plan: &Plan) -> bool {
+fn exit(body: &Body, id: BlockId) -> Option<BlockId> {
+    body.blocks[id.0 as usize].term.successors().into_iter().find(|to| *to != id)
+}
+
+/// Whether the new turns leave everything behind that is used there.
+pub(super) fn is_all_there(body: &Body, id: BlockId, plan: &Plan) -> bool {
+    let Some(exit) = exit(body, id) else { return false };
     let live = Live::new(body);
     let results = body.blocks[id.0 as usize].insts.iter().filter_map(|inst| inst.result());
     let mut used =
         results.map(|(reg, _)| reg).filter(|reg| live.at_start[exit.0 as usize].contains(*reg));
-    used.all(|reg| plan.sums.contains(&reg) || plan.inductions.iter().any(|(own, _)| *own == reg))
+    let carried = match &plan.kind {
+        Kind::Vectors => &plan.sums,
+        Kind::Row(row) => &row.carried,
+    };
+    used.all(|reg| carried.contains(&reg) || plan.inductions.iter().any(|(own, _)| *own == reg))
 }
 
 impl Emitter<'_> {

@@ -25,6 +25,23 @@ impl Emitter<'_> {
                 self.code.push(Inst::Vec(VecInst::Bin { op, lane, dst: lanes, a, b: added }));
                 return;
             }
+            (Inst::Cmp { dst, ty, a, b, .. }, Role::Compare(compare)) => {
+                let (a, b) = (self.vector(a, *ty, walk), self.vector(b, *ty, walk));
+                let (op, lane) = (compare.of_lanes(self.plan.width), self.lane(*ty));
+                let mask = self.reg(Ty::V128);
+                self.code.push(Inst::Vec(VecInst::Cmp { op, lane, dst: mask, a, b }));
+                walk.masks.insert(*dst, Operand::Reg(mask));
+                let one = self.vector(&Operand::Int(1), *ty, walk);
+                self.vector_bin(BinOp::And, lane, Operand::Reg(mask), one)
+            }
+            (Inst::Select { ty, cond: Operand::Reg(cond), a, b, .. }, Role::Select) => {
+                let (a, b) = (self.vector(a, *ty, walk), self.vector(b, *ty, walk));
+                // INVARIANT: the analysis lets through only what a comparison has given.
+                let mask = walk.masks.get(cond).copied().unwrap_or(Operand::Reg(*cond));
+                let dst = self.reg(Ty::V128);
+                self.code.push(Inst::Vec(VecInst::Select { dst, mask, a, b }));
+                Operand::Reg(dst)
+            }
             (Inst::Bin { op: BinOp::Shl, ty, a, b, .. }, _) => {
                 self.shift(BinOp::Shl, *ty, a, b, walk)
             }

@@ -20,49 +20,91 @@
 mod analyse;
 mod emit;
 mod fixed;
+mod flatten;
 mod lanes;
 mod ranges;
+mod row;
 mod scalar;
 
-use crate::ir::{Block, BlockId, Body, Module};
+use crate::ir::{Block, BlockId, Body, Live, Module};
+use flatten::Flat;
 
 /// Loops with more steps than this are left alone.
 const MAX_STEPS: usize = 64;
+/// Steps of turns in a row in one function, and in all: code takes time to be made.
+const MAX_IN_FUNCTION: usize = 1_000;
+const MAX_IN_ROWS: usize = 10_000;
 /// Vectors between two looks of the deadline's counter.
 const STRIP: i64 = 512;
 
 impl Module {
-    /// The same program, its plain loops also as vector loops. [`crate::wasm::emit`] and [`crate::NativeCode`] do
-    /// this by themselves.
+    /// The same program as targets with vectors run it: small functions written out, plain loops also as vector loops or
+    /// with several turns in a row. [`crate::wasm::emit`] and [`crate::NativeCode`] do this by themselves.
     #[must_use]
     pub fn with_vectors(&self) -> Module {
         let mut module = self.clone();
-        for body in module.funcs.iter_mut().filter_map(|func| func.body.as_mut()) {
-            if vectorize(body) {
+        module.inline();
+        let mut room = MAX_IN_ROWS;
+        for func in &mut module.funcs {
+            let Some(body) = &mut func.body else { continue };
+            body.narrow_stores();
+            if vectorize(body, &mut room) {
                 body.prune();
             }
-            body.narrow_stores();
         }
         module
     }
 }
 
-/// Whether anything changed.
-fn vectorize(body: &mut Body) -> bool {
-    let mut changed = false;
+/// Whether anything changed. There is `room` for so many steps of turns in a row.
+fn vectorize(body: &mut Body, room: &mut usize) -> bool {
     if body.is_large() {
-        return changed;
+        return false;
     }
-    for index in 0..body.blocks.len() {
-        let id = BlockId(index as u32);
-        let Block { insts, term } = &body.blocks[index];
-        if insts.len() > MAX_STEPS || !term.successors().contains(&id) {
-            continue;
+    let mut own_room = MAX_IN_FUNCTION.min(*room);
+    let before = own_room;
+    let (mut live, count) = (None, body.blocks.len());
+    let changes = (0..count).filter(|index| {
+        let id = BlockId(*index as u32);
+        if body.blocks[*index].term.successors().contains(&id) {
+            let behind = &body.blocks[*index + 1..count];
+            let back = |block: &Block| block.term.successors().iter().any(|to| *to < id);
+            let is_inner = behind.iter().any(back);
+            return of_one_block(body, id, is_inner, &mut own_room);
         }
-        if let Some(plan) = analyse::plan(body, id) {
-            emit::emit(body, id, &plan);
-            changed = true;
-        }
-    }
+        of_some_blocks(body, id, &mut live)
+    });
+    let changed = changes.count() > 0;
+    *room -= before - own_room;
     changed
+}
+
+fn of_one_block(body: &mut Body, id: BlockId, is_inner: bool, room: &mut usize) -> bool {
+    let block = &body.blocks[id.0 as usize];
+    if block.insts.len() > MAX_STEPS {
+        return false;
+    }
+    let plan = analyse::plan(block, id).or_else(|| {
+        let plan = if *room > 0 { row::plan(body, id, is_inner) } else { None }?;
+        *room = room.saturating_sub(block.insts.len() * plan.turns() as usize);
+        Some(plan)
+    });
+    let Some(plan) = plan else { return false };
+    let insts = block.insts.clone();
+    emit::emit(body, id, id, &insts, &plan);
+    true
+}
+
+/// A loop in which some steps are taken under conditions.
+fn of_some_blocks(body: &mut Body, head: BlockId, live: &mut Option<Live>) -> bool {
+    let regs = body.regs.len();
+    let flat = flatten::flatten(body, head, live);
+    let flat = flat.filter(|flat| flat.block.insts.len() <= MAX_STEPS);
+    let plan = flat.and_then(|flat| Some((analyse::plan(&flat.block, head)?, flat)));
+    let Some((plan, Flat { block, latch })) = plan else {
+        body.regs.truncate(regs);
+        return false;
+    };
+    emit::emit(body, head, latch, &block.insts, &plan);
+    true
 }

@@ -2,10 +2,10 @@
 //! low bits of a number; only what is shifted right needs the others, so it must be known to fit.
 
 use super::{
-    analyse::{Analysis, Role, Value, Widened},
+    analyse::{Analysis, Compare, Role, Value, Widened},
     scalar::Linear,
 };
-use crate::ir::{BinOp, ConvOp, Operand, Ty};
+use crate::ir::{BinOp, CmpOp, ConvOp, Operand, Ty};
 
 impl Analysis {
     pub(super) fn bin(
@@ -18,7 +18,7 @@ impl Analysis {
         let (left, right) = (self.value(a)?, self.value(b)?);
         match (left, right) {
             (Value::Linear(left), Value::Linear(right)) if matches!(ty, Ty::I32 | Ty::I64) => {
-                let linear = left.bin(op, right)?;
+                let linear = left.bin(op, ty, right)?;
                 return Some((Role::Scalar, Value::Linear(linear)));
             }
             (Value::Linear(Linear { step: 0, .. }), Value::Linear(Linear { step: 0, .. })) => {
@@ -119,6 +119,43 @@ impl Analysis {
         }
     }
 
+    /// What is compared must be known from the bits of its lanes.
+    pub(super) fn compare(
+        &mut self,
+        op: CmpOp,
+        ty: Ty,
+        a: &Operand,
+        b: &Operand,
+    ) -> Option<(Role, Value)> {
+        if !matches!(ty, Ty::I32 | Ty::I64) {
+            return None;
+        }
+        let (a, b) = (self.range(a, ty)?, self.range(b, ty)?);
+        let compare = Compare { op, least: a.0.min(b.0), most: a.1.max(b.1) };
+        let bytes = if ty == Ty::I32 { 4 } else { 8 };
+        for width in [1_u64, 2, 4, 8] {
+            if !compare.fits(width, bytes) {
+                self.widths &= !width;
+            }
+        }
+        Some((Role::Compare(compare), Value::Lanes { low: 0, high: 1 }))
+    }
+
+    pub(super) fn select(
+        &mut self,
+        ty: Ty,
+        cond: &Operand,
+        a: &Operand,
+        b: &Operand,
+    ) -> Option<(Role, Value)> {
+        let is_mask = matches!(cond, Operand::Reg(reg) if self.masks.contains(reg));
+        if !is_mask || !matches!(ty, Ty::I32 | Ty::I64) {
+            return None;
+        }
+        let (a, b) = (self.range(a, ty)?, self.range(b, ty)?);
+        Some((Role::Select, Value::Lanes { low: a.0.min(b.0), high: a.1.max(b.1) }))
+    }
+
     pub(super) fn conv(
         &mut self,
         op: ConvOp,
@@ -169,6 +206,42 @@ impl Analysis {
         // The lanes' low bits are right; wider lanes would need their high bits changed.
         self.widths &= 2 * bytes - 1;
         Some((Role::Same, Value::Lanes { low: least, high: most }))
+    }
+}
+
+impl Compare {
+    /// Whether lanes of `width` bytes can be compared instead of numbers of `bytes` bytes.
+    fn fits(&self, width: u64, bytes: u64) -> bool {
+        let bits = 8 * width as u32;
+        if self.least < 0 && self.is_unsigned() {
+            return width == bytes && bytes < 8;
+        }
+        self.fits_signed(width) || self.least >= 0 && self.most < 1 << bits
+    }
+
+    fn is_unsigned(&self) -> bool {
+        matches!(self.op, CmpOp::LtU | CmpOp::LeU | CmpOp::GtU | CmpOp::GeU)
+    }
+
+    fn fits_signed(&self, width: u64) -> bool {
+        let half = 1 << (8 * width as u32 - 1);
+        self.least >= -half && self.most < half
+    }
+
+    /// The comparison of lanes of `width` bytes that gives the same.
+    pub(super) fn of_lanes(&self, width: u64) -> CmpOp {
+        let signed = self.fits_signed(width) && !(self.least < 0 && self.is_unsigned());
+        match (self.op, signed) {
+            (CmpOp::LtS | CmpOp::LtU, true) => CmpOp::LtS,
+            (CmpOp::LtS | CmpOp::LtU, false) => CmpOp::LtU,
+            (CmpOp::LeS | CmpOp::LeU, true) => CmpOp::LeS,
+            (CmpOp::LeS | CmpOp::LeU, false) => CmpOp::LeU,
+            (CmpOp::GtS | CmpOp::GtU, true) => CmpOp::GtS,
+            (CmpOp::GtS | CmpOp::GtU, false) => CmpOp::GtU,
+            (CmpOp::GeS | CmpOp::GeU, true) => CmpOp::GeS,
+            (CmpOp::GeS | CmpOp::GeU, false) => CmpOp::GeU,
+            (op, _) => op,
+        }
     }
 }
 

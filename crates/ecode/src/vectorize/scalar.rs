@@ -1,6 +1,6 @@
 //! Numbers that change by the same amount in every turn.
 
-use crate::ir::{BinOp, BlockId, Body, Inst, Operand, Reg};
+use crate::ir::{BinOp, Inst, Operand, Reg, Ty};
 use std::collections::{HashMap, HashSet};
 
 /// A number that changes by `step` from turn to turn (by 0: not at all).
@@ -92,8 +92,15 @@ fn fixed(number: Linear) -> Option<Root> {
 }
 
 impl Linear {
-    /// `self op other`
-    pub(super) fn bin(self, op: BinOp, other: Linear) -> Option<Linear> {
+    /// `self op other` of integers of type `ty`.
+    pub(super) fn bin(self, op: BinOp, ty: Ty, other: Linear) -> Option<Linear> {
+        let linear = self.unwrapped(op, other)?;
+        // In 32 bits, a step is what is left of it there.
+        let step = if ty == Ty::I32 { i64::from(linear.step as i32) } else { linear.step };
+        Some(Linear { step, ..linear })
+    }
+
+    fn unwrapped(self, op: BinOp, other: Linear) -> Option<Linear> {
         let number = |of: Linear| of.root.and_then(Root::as_number);
         let scaled = |of: Linear, by: i64| {
             let root = of.root.and_then(|root| root.times(by));
@@ -119,11 +126,16 @@ impl Linear {
     }
 }
 
-/// The registers that carry a number from turn to turn: those that change by a constant, and running sums. `None`
-/// if there are others.
-#[allow(clippy::type_complexity)] // Two lists.
-pub(super) fn steps(body: &Body, id: BlockId) -> Option<(Vec<(Reg, i64)>, Vec<Reg>)> {
-    let insts = &body.blocks[id.0 as usize].insts;
+/// Registers that carry a number from turn to turn.
+pub(super) struct Carried {
+    /// In order: each, and what a turn makes of it, where that is an old register plus a constant.
+    pub(super) regs: Vec<(Reg, Option<(Reg, i64)>)>,
+    /// How often steps use each register.
+    pub(super) uses: HashMap<Reg, usize>,
+}
+
+/// The registers that the steps use before they assign them.
+pub(super) fn carried(insts: &[Inst]) -> Carried {
     // What each register is, as an old register plus a constant.
     let mut now: HashMap<Reg, Option<(Reg, i64)>> = HashMap::new();
     let mut carried: HashSet<Reg> = HashSet::new();
@@ -158,12 +170,20 @@ pub(super) fn steps(body: &Body, id: BlockId) -> Option<(Vec<(Reg, i64)>, Vec<Re
             now.insert(reg, value);
         }
     }
+    let regs = carried.into_iter().filter_map(|reg| Some((reg, *now.get(&reg)?)));
+    let mut regs: Vec<_> = regs.collect();
+    regs.sort_unstable();
+    Carried { regs, uses }
+}
+
+/// The registers that change by a constant, and running sums. `None` if there are others.
+#[allow(clippy::type_complexity)] // Two lists.
+pub(super) fn steps(insts: &[Inst]) -> Option<(Vec<(Reg, i64)>, Vec<Reg>)> {
+    let Carried { regs, uses } = carried(insts);
     let mut inductions = Vec::new();
     let mut sums = Vec::new();
-    let mut carried: Vec<Reg> = carried.into_iter().filter(|reg| now.contains_key(reg)).collect();
-    carried.sort_unstable();
-    for reg in carried {
-        match now[&reg] {
+    for (reg, after) in regs {
+        match after {
             Some((own, step)) if own == reg => inductions.push((reg, step)),
             Some(_) => return None,
             // The sum is used once, and what it becomes is only copied back.

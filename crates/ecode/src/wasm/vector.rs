@@ -1,7 +1,7 @@
 //! Steps on vectors.
 
 use super::inst::Emitter;
-use crate::ir::{BinOp, Lane, Operand, Ty, VecInst};
+use crate::ir::{BinOp, CmpOp, Lane, Operand, Ty, VecInst};
 
 impl Emitter<'_, '_> {
     pub(super) fn vector(&mut self, inst: &VecInst) {
@@ -23,6 +23,19 @@ impl Emitter<'_, '_> {
                 self.operand(a, Ty::V128);
                 self.operand(b, Ty::V128);
                 self.vector_bin(*op, *lane);
+                self.set(*dst);
+            }
+            VecInst::Cmp { op, lane, dst, a, b } => {
+                self.operand(a, Ty::V128);
+                self.operand(b, Ty::V128);
+                self.vector_cmp(*op, *lane);
+                self.set(*dst);
+            }
+            VecInst::Select { dst, mask, a, b } => {
+                self.operand(a, Ty::V128);
+                self.operand(b, Ty::V128);
+                self.operand(mask, Ty::V128);
+                self.code.instructions().v128_bitselect();
                 self.set(*dst);
             }
             VecInst::Shift { op, lane, dst, a, by } => {
@@ -102,6 +115,32 @@ impl Emitter<'_, '_> {
             (Lane::I32, _) => code.i32x4_mul(),
             (Lane::I64, Add) => code.i64x2_add(), (Lane::I64, Sub) => code.i64x2_sub(),
             (Lane::I64, _) => code.i64x2_mul(),
+        };
+    }
+
+    #[rustfmt::skip]
+    fn vector_cmp(&mut self, op: CmpOp, lane: Lane) {
+        use CmpOp::{Eq, GeS, GeU, GtS, GtU, LeS, LeU, LtS, LtU, Ne};
+        let mut code = self.code.instructions();
+        match (lane, op) {
+            (Lane::I8, Eq) => code.i8x16_eq(), (Lane::I8, Ne) => code.i8x16_ne(),
+            (Lane::I8, LtS) => code.i8x16_lt_s(), (Lane::I8, LtU) => code.i8x16_lt_u(),
+            (Lane::I8, LeS) => code.i8x16_le_s(), (Lane::I8, LeU) => code.i8x16_le_u(),
+            (Lane::I8, GtS) => code.i8x16_gt_s(), (Lane::I8, GtU) => code.i8x16_gt_u(),
+            (Lane::I8, GeS) => code.i8x16_ge_s(), (Lane::I8, GeU) => code.i8x16_ge_u(),
+            (Lane::I16, Eq) => code.i16x8_eq(), (Lane::I16, Ne) => code.i16x8_ne(),
+            (Lane::I16, LtS) => code.i16x8_lt_s(), (Lane::I16, LtU) => code.i16x8_lt_u(),
+            (Lane::I16, LeS) => code.i16x8_le_s(), (Lane::I16, LeU) => code.i16x8_le_u(),
+            (Lane::I16, GtS) => code.i16x8_gt_s(), (Lane::I16, GtU) => code.i16x8_gt_u(),
+            (Lane::I16, GeS) => code.i16x8_ge_s(), (Lane::I16, GeU) => code.i16x8_ge_u(),
+            (Lane::I64, Eq) => code.i64x2_eq(), (Lane::I64, Ne) => code.i64x2_ne(),
+            (Lane::I64, LtS | LtU) => code.i64x2_lt_s(), (Lane::I64, LeS | LeU) => code.i64x2_le_s(),
+            (Lane::I64, GtS | GtU) => code.i64x2_gt_s(), (Lane::I64, GeS | GeU) => code.i64x2_ge_s(),
+            (_, Eq) => code.i32x4_eq(), (_, Ne) => code.i32x4_ne(),
+            (_, LtS) => code.i32x4_lt_s(), (_, LtU) => code.i32x4_lt_u(),
+            (_, LeS) => code.i32x4_le_s(), (_, LeU) => code.i32x4_le_u(),
+            (_, GtS) => code.i32x4_gt_s(), (_, GtU) => code.i32x4_gt_u(),
+            (_, GeS) => code.i32x4_ge_s(), (_, GeU) => code.i32x4_ge_u(),
         };
     }
 

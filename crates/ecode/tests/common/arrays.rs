@@ -1,5 +1,6 @@
-//! Random loops over arrays, of the shapes that become vector loops and of shapes close to them: all element types,
-//! lengths from 0 to 70, offsets, steps, pointers into one array.
+//! Random loops over arrays, of the shapes that are transformed and of shapes close to them: all element types, lengths
+//! from 0 to 70, offsets, steps, pointers into one array, conditions, small functions, counters near the limits of their
+//! types.
 
 use crate::generate::Rng;
 use std::fmt::Write;
@@ -33,10 +34,22 @@ pub(crate) fn kernels(
 
 struct Kernel<'r> {
     rng: &'r mut Rng,
+    name: &'r str,
     /// Element types of target and sources.
     types: [&'static str; 3],
     index: &'static str,
 }
+
+/// Small functions of two numbers; `T` is a type.
+const HELPERS: [&str; 7] = [
+    "return v < w ? v : w;",
+    "if (v > 255) return 255; if (v < 0) return 0; return v;",
+    "return (T)((unsigned)v * 3 + (unsigned)w);",
+    "if (v & 1) return w; return v ^ w;",
+    "T t = v; v = w; w = t; return v | w;",
+    "T t; switch (v & 3) { case 0: t = w; break; case 2: t = 7; break; default: t = v; } return t;",
+    "T t[2]; t[0] = v; t[1] = w; return t[v & 1];",
+];
 
 fn is_float(ty: &str) -> bool {
     matches!(ty, "float" | "double")
@@ -48,8 +61,11 @@ fn kernel(rng: &mut Rng, name: &str, elements: &[&'static str], out: &mut String
     let other = |rng: &mut Rng| if rng.chance(60) { first } else { *rng.pick(elements) };
     let types = [first, other(rng), other(rng)];
     let index = *rng.pick(&["int", "long", "unsigned", "unsigned long"]);
-    let mut kernel = Kernel { rng, types, index };
+    let mut kernel = Kernel { rng, name, types, index };
     let body = kernel.body();
+    let ty = *kernel.rng.pick(&INTEGERS);
+    let helper = kernel.rng.pick(&HELPERS).replace('T', ty);
+    let _ = writeln!(out, "static {ty} small{name}({ty} v, {ty} w) {{ {helper} }}");
     let [d, a, b] = types;
     for (array, ty) in [("d", d), ("a", a), ("b", b)] {
         let _ = writeln!(out, "static {ty} {array}{name}[{SIZE}];");
@@ -63,7 +79,7 @@ fn kernel(rng: &mut Rng, name: &str, elements: &[&'static str], out: &mut String
     let (result, element) = (whole("sum"), whole(&format!("d{name}[i]")));
     let _ = writeln!(
         out,
-        "static long r{name}({d} *d, {a} *a, {b} *b, {index} n, {d} s) {{\n  {sum} sum = 1;\n{body}  return {result};\n}}"
+        "static long r{name}({d} *d, {a} *a, {b} *b, {index} n, {d} s) {{\n  {sum} sum = 1; unsigned long last = 3;\n{body}  sum = ({sum})(sum + (unsigned)last);\n  return {result};\n}}"
     );
     let (one, two, three) = (kernel.rng.below(16), kernel.rng.below(16), kernel.rng.below(16));
     let n = kernel.rng.below(71);
@@ -83,27 +99,78 @@ impl Kernel<'_> {
         let mut steps = String::new();
         for _ in 0..self.rng.below(2) + 1 {
             let value = self.value(2);
-            let step = match self.rng.below(8) {
+            let whole = !is_float(self.types[0]);
+            let d = self.types[0];
+            let step = match self.rng.below(14) {
+                8 if whole => {
+                    format!("d[(unsigned){value} & 255] = ({d})((unsigned long)d[i] + {value});")
+                }
+                9 if whole => format!("last = last * 31 + (unsigned long)({value});"),
+                10 if whole => {
+                    let (low, high) = (self.rng.below(50), self.rng.below(300));
+                    format!(
+                        "long v = (long){value}; if (v < {low}) v = {low}; else if (v > {high}) v = {high}; d[i] = ({d})v;"
+                    )
+                }
+                11 if whole => {
+                    let cond = self.cond(1);
+                    format!("if {cond} sum += {value};")
+                }
+                12 if whole => {
+                    let (cond, other) = (self.cond(1), self.value(1));
+                    format!("{d} v = ({d}){value}; if {cond} v = ({d}){other}; d[i] = v;")
+                }
+                13 if whole => format!("d[i] = ({d})last; last = (unsigned long)({value});"),
                 0 if !is_float(self.types[0]) => format!("sum += {value};"),
                 1 => format!("sum += d[i]; d[i] = {value};"),
                 2 => format!("d[i + {}] = {value};", self.rng.below(3)),
                 _ => format!("d[i] = {value};"),
             };
-            let _ = writeln!(steps, "    {step}");
+            let _ = writeln!(steps, "    {{ {step} }}");
         }
         let index = self.index;
         if self.rng.chance(15) {
             let _ = writeln!(steps, "    if (d[i] == {}) break;", self.rng.below(60));
         }
-        let head = match self.rng.below(8) {
+        let signed = matches!(index, "int" | "long");
+        let head = match self.rng.below(14) {
+            8 => format!("for ({index} i = n; i > 0; i--)"),
+            9 if signed => format!("for ({index} i = n; i >= 0; i -= {})", self.rng.below(4) + 1),
+            9 | 10 => format!("for ({index} i = n; i-- != 0; )"),
+            11 => {
+                let (from, step) = (self.rng.below(60), self.rng.below(5) + 1);
+                format!("for (int i = {from}; i > 2; i -= {step})")
+            }
+            12 | 13 => {
+                let turns = self.rng.below(70);
+                let c = match self.rng.below(9) {
+                    0 => format!("int c = 2147483647 - {turns}; c < 2147483647; c++"),
+                    1 => format!("unsigned c = 0xffffffffu - {turns}; c < 0xffffffffu; c++"),
+                    2 => format!("unsigned c = 0u - {turns}; c != 0; c++"),
+                    3 => format!("unsigned c = 0xffffffffu - {turns}; c < 0xfffffffcu; c += 3"),
+                    4 => format!("int c = -2147483647 - 1 + {turns}; c > -2147483647 - 1; c--"),
+                    5 => format!(
+                        "long c = 0x7fffffffffffffffL - {turns}; c <= 0x7ffffffffffffffeL; c++"
+                    ),
+                    6 => format!("unsigned short c = 65535 - {turns}; c > 9; c++"),
+                    7 => "signed char c = -128; c < -60; c++".to_owned(),
+                    _ => format!("unsigned long c = {turns}; c >= 1; c--"),
+                };
+                return format!("  {index} i = 0;\n  for ({c}, i++) {{\n{steps}  }}\n");
+            }
             0 => format!("for ({index} i = 0; i != n; i++)"),
-            1 if matches!(index, "int" | "long") => format!("for ({index} i = 0; i <= n - 1; i++)"),
+            1 if signed => format!("for ({index} i = 0; i <= n - 1; i++)"),
             2 => format!("for ({index} i = 0; n > i; i += 1)"),
             3 => format!("for ({index} i = 0; i < n; i += {})", self.rng.below(3) + 1),
             4 => {
                 let d = self.types[0];
+                let step = match self.rng.below(3) {
+                    0 if !is_float(d) => "last = last * 31 + (unsigned long)*p++;",
+                    1 if !is_float(d) => "++p; last ^= (unsigned long)*p * 7;",
+                    _ => "p++;",
+                };
                 return format!(
-                    "  {d} *p = d; {index} i = 0;\n  while (p < d + n) {{\n{steps}    p++; i++;\n  }}\n"
+                    "  {d} *p = d; {index} i = 0;\n  while (p < d + n) {{\n{steps}    {step} i++;\n  }}\n"
                 );
             }
             5 => {
@@ -138,7 +205,13 @@ impl Kernel<'_> {
         }
         let wide = *self.rng.pick(&["unsigned", "unsigned", "unsigned long"]);
         let narrow = *self.rng.pick(&INTEGERS);
-        match self.rng.below(9) {
+        match self.rng.below(13) {
+            8 => format!("small{}(({narrow}){a}, ({narrow}){b})", self.name),
+            9 | 10 => {
+                let cond = self.cond(0);
+                format!("({cond} ? {a} : {b})")
+            }
+            11 => format!("({a} < {b} ? {a} : {b})"),
             0 => format!("(({wide}){a} + ({wide}){b})"),
             1 => format!("(({wide}){a} - ({wide}){b})"),
             2 => format!("(({wide}){a} * ({wide}){b})"),
@@ -148,6 +221,12 @@ impl Kernel<'_> {
             7 => format!("(({wide}){a} << {})", self.rng.below(12)),
             _ => format!("({narrow}){a}"),
         }
+    }
+
+    fn cond(&mut self, depth: usize) -> String {
+        let (a, b) = (self.value(depth), self.value(depth));
+        let op = *self.rng.pick(&["<", "<=", ">", ">=", "==", "!="]);
+        format!("({a} {op} {b})")
     }
 
     fn leaf(&mut self) -> String {
