@@ -184,7 +184,7 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
     let view = View::new(proc, init).map_err(system("look at this process"))?;
     let subjects =
         Processes::new(&prepared.plan.domains, command.as_raw_nonzero().get() as u32, &view)
-            .map_err(system("label the command"))?;
+            .map_err(system("label the command (`ulimit -H -x` must be unlimited)"))?;
     let gate = Arc::new(Gate {
         listener: crate::sys::notify::Listener::new(listener),
         view,
