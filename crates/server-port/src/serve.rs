@@ -73,7 +73,7 @@ pub fn answer(
     reply(request, &wire::encode(&found))
 }
 
-/// Replies with bytes of any length: what is longer than a message goes as [`sealed`] memory, which [`received`] reads.
+/// Replies with bytes of any length: what is longer than a message goes as [`sealed`] memory, which [`received`](crate::received) reads.
 ///
 /// # Errors
 ///
