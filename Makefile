@@ -18,12 +18,12 @@ demo:
 	$(MAKE) --no-print-directory $(DEWAR)
 	scripts/demo $(DEWAR)
 
-# Everything: format, lints, documents, dependencies, tests.
+# Everything: format, lints, documents, dependencies, tests. Signals that whoever calls it ignores would reach no test.
 test:
 	scripts/setup cargo-deny
 	$(MAKE) --no-print-directory check
 	$(CARGO) test --workspace --locked --no-run
-	DEWAR_BIN=$(abspath $(TARGET)/debug/dewar) $(CARGO) test --workspace --locked
+	DEWAR_BIN=$(abspath $(TARGET)/debug/dewar) env --default-signal $(CARGO) test --workspace --locked
 
 check:
 	$(CARGO) fmt --all --check
