@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// Entries of a cache that is not told otherwise.
 const DEFAULT_ENTRIES: usize = 4096;
 
-/// How often a question is put to the security server while its answers are late.
+/// How often a question is put to a security server whose answers stay behind the policy that was heard of.
 const TRIES: usize = 8;
 
 /// Keeps the security server's answers for one object manager, and counts where they were found.
@@ -117,10 +117,11 @@ impl Avc {
     }
 
     /// The security server's answer, kept for the next time. One that the policy has overtaken meanwhile is
-    /// neither kept nor used.
+    /// neither kept nor used: it is asked again, for as long as the answers move on with the policy.
     #[cold]
     fn ask(&self, q: Question, hint: &Hint) -> Result<Decision, Unreachable> {
-        for _ in 0..TRIES {
+        let (mut newest, mut tries) = (None, 0);
+        while tries < TRIES {
             let decision = self.answer(q)?;
             let before = self.current.fetch_max(decision.seqno.0, Ordering::AcqRel);
             if decision.seqno.0 >= before {
@@ -129,6 +130,8 @@ impl Avc {
                 }
                 return Ok(decision);
             }
+            tries = if newest < Some(decision.seqno) { 1 } else { tries + 1 };
+            newest = newest.max(Some(decision.seqno));
         }
         self.unreachable()
     }

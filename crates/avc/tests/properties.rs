@@ -101,11 +101,20 @@ fn a_late_answer_is_neither_used_nor_kept() {
 }
 
 #[test]
-fn a_server_whose_answers_are_always_late_counts_as_unreachable() {
+fn a_policy_that_changes_during_every_answer_is_caught_up_with() {
     let (server, avc) = Server::with_cache(16);
-    server.overtake(u32::MAX);
+    server.overtake(1000);
+    let verdict = avc.has_perm(question(1), ANY, &Hint::default()).expect("an answer");
+    assert_eq!(verdict.seqno, Seqno(1000));
+}
+
+#[test]
+fn a_server_whose_answers_stay_behind_counts_as_unreachable() {
+    let (server, avc) = Server::with_cache(16);
+    server.change();
+    avc.reset(Seqno(2));
     assert_eq!(avc.has_perm(question(1), ANY, &Hint::default()), Err(Unreachable));
-    server.overtake(0);
+    server.change();
     assert!(avc.has_perm(question(1), ANY, &Hint::default()).is_ok());
 }
 
