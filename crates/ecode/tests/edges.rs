@@ -91,6 +91,12 @@ const CASES: &[&str] = &[
     "unsigned n = 0; for (int i = 0; i < 299; i++) n += a[i] == 10; for (int i = 0; i < 299; i++) if (s[i]) n++; h = n;",
     "unsigned n = 0; for (int i = 0; i < 299; i++) { unsigned t = n + a[i]; if (t & 1) n = t; } h = n;",
     "unsigned n = 0; for (int i = 0; i < 299; i++) { unsigned t = n + a[i]; if (a[i] & 1) n = t; h ^= t; }",
+    "unsigned n = 0, t = 0; for (int i = 0; i < 256; i++) { t = n + a[i]; if (a[i] & 1) n = t; } h = n * 31 + t;",
+    "unsigned n = 0, t = 0; for (long i = 0; i < 290 * known; i++) { t = n + u[i]; if (a[i] & 1) n = t; } h = n * 31 + t;",
+    "unsigned n = 0, t = 0, r = 0; for (long i = 0; i < 290 * known; i++) { t = n + u[i]; if (a[i] & 1) n = t; r += t; } h = n * 31 + t + r;",
+    "int n = 0, t = 5; for (int i = 0; i < 256; i++) { if (v[i] > 3) { n += t; t = v[i]; } } h = n * 31 + t;",
+    "int n = 0, t = 5; for (int i = 0; i < 256; i++) { t = v[i] + 1; if (t > 3) { int q = n; n += t; t = q; } } h = n * 31 + t;",
+    "unsigned n = 0, c = 0; for (int i = 0; i < 256; i++) { c = a[i] & 1; if (c) { n = n + c; c = 0; } } h = n * 31 + c;",
     "unsigned k = 7; for (int i = 0; i < 299; i++) { if (a[i] & 1) k = a[i]; b[i] = k; }",
     "for (int i = 0; i < 299; i++) v[i] = u[i] & 1 ? u[i] >> 1 ^ 0xEDB88320u : u[i] >> 1;",
     // Calls, branches, copies.
