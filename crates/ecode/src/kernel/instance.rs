@@ -38,11 +38,50 @@ struct ArenaMemory {
     bytes: u64,
 }
 
-impl<H: Host> KernelInstance<H> {
-    pub(super) fn new(shared: Arc<Shared>, host: H) -> Result<Self, KernelError> {
+/// A program that the kernel has taken.
+pub(super) struct Loaded {
+    shared: Arc<Shared>,
+    control: Control,
+    arena: Arena,
+    program: Program,
+}
+
+impl Loaded {
+    /// `None` if the kernel refused the program.
+    pub(super) fn new(shared: &Arc<Shared>) -> Result<Option<Self>, KernelError> {
         let control = Control::new(&shared.options);
-        let mut arena = Arena::new(control.end).map_err(arena_error)?;
-        let program = load(&arena, &shared)?;
+        let arena = Arena::new(control.end).map_err(arena_error)?;
+        match arena.load(&shared.program.insns, &mut []) {
+            Ok(program) => Ok(Some(Self { shared: Arc::clone(shared), control, arena, program })),
+            Err(error) => match error.raw_os_error() {
+                Some(libc::EPERM) => Err(KernelError::NotPermitted),
+                Some(libc::ENFILE | libc::EMFILE) => Err(KernelError::System(error)),
+                _ => Ok(None),
+            },
+        }
+    }
+}
+
+/// Why the kernel refuses a program.
+pub(super) fn refusal(shared: &Shared) -> KernelError {
+    let arena = match Arena::new(Control::new(&shared.options).end) {
+        Ok(arena) => arena,
+        Err(error) => return arena_error(error),
+    };
+    let mut log = vec![0; LOG_BYTES];
+    let Err(error) = arena.load(&shared.program.insns, &mut log) else {
+        // It takes the program now: there was no memory before.
+        return KernelError::System(io::ErrorKind::OutOfMemory.into());
+    };
+    let text = String::from_utf8_lossy(&log);
+    let lines: Vec<&str> = text.trim_end_matches('\0').lines().collect();
+    let last = lines.len().saturating_sub(LOG_LINES);
+    KernelError::Refused(format!("{error}\n{}", lines[last..].join("\n")))
+}
+
+impl<H: Host> KernelInstance<H> {
+    pub(super) fn new(loaded: Loaded, host: H) -> Result<Self, KernelError> {
+        let Loaded { shared, control, mut arena, program } = loaded;
         let bytes = shared.layout.pages * PAGE;
         arena.populate(0, bytes).map_err(KernelError::System)?;
         arena.populate(control.start, control.end).map_err(KernelError::System)?;
@@ -215,31 +254,6 @@ fn failure(code: i32) -> CallError {
         code::TIME => CallError::Timeout,
         other => CallError::Other(format!("it left with the unknown reason {other}")),
     }
-}
-
-fn load(arena: &Arena, shared: &Shared) -> Result<Program, KernelError> {
-    let insns = &shared.program.insns;
-    let error = match arena.load(insns, &mut []) {
-        Ok(program) => return Ok(program),
-        Err(error) => error,
-    };
-    match error.raw_os_error() {
-        Some(libc::EPERM) => return Err(KernelError::NotPermitted),
-        Some(libc::ENFILE | libc::EMFILE) => return Err(KernelError::System(error)),
-        _ => {}
-    }
-    let again = shared.patient().map(|patient| arena.load(&patient.insns, &mut []));
-    if let Some(Ok(program)) = again {
-        return Ok(program);
-    }
-    let mut log = vec![0; LOG_BYTES];
-    if arena.load(insns, &mut log).is_ok() {
-        return Err(KernelError::System(error));
-    }
-    let text = String::from_utf8_lossy(&log);
-    let lines: Vec<&str> = text.trim_end_matches('\0').lines().collect();
-    let last = lines.len().saturating_sub(LOG_LINES);
-    Err(KernelError::Refused(format!("{error}\n{}", lines[last..].join("\n"))))
 }
 
 fn arena_error(error: io::Error) -> KernelError {

@@ -16,6 +16,7 @@ mod simplify;
 mod sys;
 
 pub use instance::KernelInstance;
+use instance::Loaded;
 
 use crate::{
     ir::{Body, Func, FuncId, Inst, Module, Place, Signature, Ty},
@@ -106,14 +107,20 @@ pub enum KernelError {
 /// Code of one plugin, which any number of instances share.
 #[derive(Clone)]
 pub struct KernelCode {
-    shared: Arc<Shared>,
+    code: Arc<Code>,
 }
 
-struct Shared {
+struct Code {
     module: Module,
-    program: program::Program,
+    options: KernelOptions,
+    shared: Arc<Shared>,
     /// For a verifier that has refused the other one.
-    patient: OnceLock<Option<program::Program>>,
+    patient: OnceLock<Option<Arc<Shared>>>,
+}
+
+/// A program, and what its instances need to know.
+struct Shared {
+    program: program::Program,
     /// The module's static data, where it lies in memory.
     data: Vec<(u32, Vec<u8>)>,
     /// Exported functions by name: site and signature.
@@ -136,11 +143,57 @@ impl KernelCode {
         if let Some(func) = module.funcs.iter().find(is_large) {
             return Err(KernelError::TooLarge(func.name.clone()));
         }
-        let (options, simple) = (options.fitted(module), simplified(module));
-        let module = &simple;
+        let shared = match Shared::new(&module.with_rows(), options, Bounds::Enter) {
+            // It may fit without what was written out.
+            Err(KernelError::TooLarge(_)) => Shared::new(module, options, Bounds::Enter),
+            done => done,
+        };
+        let (module, shared, patient) = (module.clone(), shared?, OnceLock::new());
+        Ok(Self { code: Arc::new(Code { module, options, shared, patient }) })
+    }
+
+    /// Bytes of BPF instructions.
+    #[must_use]
+    pub fn code_bytes(&self) -> usize {
+        self.code.shared.program.insns.len() * size_of::<asm::Insn>()
+    }
+
+    /// A fresh instance: a program in the kernel and its arena.
+    ///
+    /// # Errors
+    ///
+    /// [`KernelError`] when the kernel does not permit it, or refuses the program.
+    pub fn instantiate<H: Host>(&self, host: H) -> Result<KernelInstance<H>, KernelError> {
+        let shared = &self.code.shared;
+        let loaded = match Loaded::new(shared)? {
+            Some(loaded) => loaded,
+            None => match self.code.patient().map(Loaded::new) {
+                Some(Ok(Some(loaded))) => loaded,
+                _ => return Err(instance::refusal(shared)),
+            },
+        };
+        KernelInstance::new(loaded, host)
+    }
+}
+
+impl Code {
+    /// The program with less, and fewer bounds, for the verifier to follow, if it can be made.
+    fn patient(&self) -> Option<&Arc<Shared>> {
+        let build = || Shared::new(&self.module, self.options, Bounds::Turn).ok();
+        self.patient.get_or_init(build).as_ref()
+    }
+}
+
+impl Shared {
+    fn new(
+        module: &Module,
+        options: KernelOptions,
+        bounds: Bounds,
+    ) -> Result<Arc<Self>, KernelError> {
+        let (options, module) = (options.fitted(module), &simplified(module));
         let layout = Layout::new(module, &options.memory)?;
         let control = Control::new(&options);
-        let program = program::build(module, &layout, control.end as i32, Bounds::Enter)?;
+        let program = program::build(module, &layout, control.end as i32, bounds)?;
         let sites = program.sites.iter().enumerate();
         let entries = sites.filter_map(|(index, site)| match site {
             program::Site::Entry(id) => {
@@ -158,33 +211,7 @@ impl KernelCode {
         });
         let hosts = hosts.collect();
         let data = layout.data(module);
-        let (module, patient) = (simple, OnceLock::new());
-        let shared = Shared { module, program, patient, data, entries, hosts, layout, options };
-        Ok(Self { shared: Arc::new(shared) })
-    }
-
-    /// Bytes of BPF instructions.
-    #[must_use]
-    pub fn code_bytes(&self) -> usize {
-        self.shared.program.insns.len() * size_of::<asm::Insn>()
-    }
-
-    /// A fresh instance: a program in the kernel and its arena.
-    ///
-    /// # Errors
-    ///
-    /// [`KernelError`] when the kernel does not permit it, or refuses the program.
-    pub fn instantiate<H: Host>(&self, host: H) -> Result<KernelInstance<H>, KernelError> {
-        KernelInstance::new(Arc::clone(&self.shared), host)
-    }
-}
-
-impl Shared {
-    /// The program with fewer bounds for the verifier to follow, if it can be made.
-    fn patient(&self) -> Option<&program::Program> {
-        let end = Control::new(&self.options).end as i32;
-        let build = || program::build(&self.module, &self.layout, end, Bounds::Turn).ok();
-        self.patient.get_or_init(build).as_ref()
+        Ok(Arc::new(Self { program, data, entries, hosts, layout, options }))
     }
 }
 
@@ -229,4 +256,40 @@ fn only_integers(module: &Module) -> Result<(), KernelError> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Input, compile};
+    use std::fmt::Write as _;
+
+    /// A function with `count` variables that live over ten loops, in each of which many values are waiting to be used.
+    fn crowded(count: usize) -> Module {
+        let variables = (0..count).fold(String::new(), |mut text, id| {
+            let _ = write!(text, "long v{id} = n + {id};");
+            text
+        });
+        let uses = (0..count).fold(String::new(), |mut text, id| {
+            let _ = write!(text, "h ^= v{id};");
+            text
+        });
+        let loads =
+            "long p = a[i], q = a[i + 1], r = a[i + 2], s = a[i + 3], t = a[i + 4], u = a[i + 5];";
+        let turn = "h ^= u - t; h ^= s - r; h ^= q - p;";
+        let looped = format!("for (long i = 0; i < n; i++) {{ {loads} {turn} }}").repeat(10);
+        let text = format!(
+            "static long a[99]; long proc(long n) {{ long h = 0; {variables} {looped} {uses} return h; }}"
+        );
+        compile(&Input::new("crowded.e", &text)).unwrap().module
+    }
+
+    #[test]
+    fn what_is_too_large_with_its_loops_written_out_is_taken_as_it_is() {
+        let options = KernelOptions::default();
+        let module = crowded(1_950);
+        let rows = Shared::new(&module.with_rows(), options, Bounds::Enter);
+        assert!(matches!(rows, Err(KernelError::TooLarge(name)) if name == "proc"));
+        assert!(KernelCode::compile(&module, options).is_ok());
+    }
 }

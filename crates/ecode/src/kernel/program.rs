@@ -133,7 +133,7 @@ pub(super) enum Bounds {
     Turn,
 }
 
-/// The program for `module`, whose frames end at `control_end`. Its sites are the same with all `bounds`.
+/// The program for `module`, whose frames end at `control_end`.
 ///
 /// # Errors
 ///

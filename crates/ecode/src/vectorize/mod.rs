@@ -42,13 +42,22 @@ impl Module {
     /// with several turns in a row. [`crate::wasm::emit`] and [`crate::NativeCode`] do this by themselves.
     #[must_use]
     pub fn with_vectors(&self) -> Module {
+        self.transformed(true)
+    }
+
+    /// The same without vectors, as the kernel runs it.
+    pub(crate) fn with_rows(&self) -> Module {
+        self.transformed(false)
+    }
+
+    fn transformed(&self, vectors: bool) -> Module {
         let mut module = self.clone();
         module.inline();
         let mut room = MAX_IN_ROWS;
         for func in &mut module.funcs {
             let Some(body) = &mut func.body else { continue };
             body.narrow_stores();
-            if vectorize(body, &mut room) {
+            if transform(body, vectors, &mut room) {
                 body.prune();
             }
         }
@@ -57,7 +66,7 @@ impl Module {
 }
 
 /// Whether anything changed. There is `room` for so many steps of turns in a row.
-fn vectorize(body: &mut Body, room: &mut usize) -> bool {
+fn transform(body: &mut Body, vectors: bool, room: &mut usize) -> bool {
     if body.is_large() {
         return false;
     }
@@ -70,21 +79,28 @@ fn vectorize(body: &mut Body, room: &mut usize) -> bool {
             let behind = &body.blocks[*index + 1..count];
             let back = |block: &Block| block.term.successors().iter().any(|to| *to < id);
             let is_inner = behind.iter().any(back);
-            return of_one_block(body, id, is_inner, &mut own_room);
+            return of_one_block(body, id, vectors, is_inner, &mut own_room);
         }
-        of_some_blocks(body, id, &mut live)
+        vectors && of_some_blocks(body, id, &mut live)
     });
     let changed = changes.count() > 0;
     *room -= before - own_room;
     changed
 }
 
-fn of_one_block(body: &mut Body, id: BlockId, is_inner: bool, room: &mut usize) -> bool {
+fn of_one_block(
+    body: &mut Body,
+    id: BlockId,
+    vectors: bool,
+    is_inner: bool,
+    room: &mut usize,
+) -> bool {
     let block = &body.blocks[id.0 as usize];
     if block.insts.len() > MAX_STEPS {
         return false;
     }
-    let plan = analyse::plan(block, id).or_else(|| {
+    let vector = if vectors { analyse::plan(block, id) } else { None };
+    let plan = vector.or_else(|| {
         let plan = if *room > 0 { row::plan(body, id, is_inner) } else { None }?;
         *room = room.saturating_sub(block.insts.len() * plan.turns() as usize);
         Some(plan)
