@@ -62,7 +62,7 @@ impl Place {
     ///
     /// # Errors
     ///
-    /// Whatever the system says.
+    /// Whatever the system says, and `PermissionDenied` for a directory of somebody else's, or that others can write.
     pub fn create(&self) -> io::Result<()> {
         let runtime = if self.system { 0o755 } else { 0o700 };
         make(&self.runtime, runtime)?;
@@ -83,5 +83,36 @@ impl Place {
 pub(crate) const SOCKET: &str = "daemon";
 
 fn make(path: &Path, mode: u32) -> io::Result<()> {
-    fs::DirBuilder::new().recursive(true).mode(mode).create(path)
+    fs::DirBuilder::new().recursive(true).mode(mode).create(path)?;
+    // It may have been there. Whoever can write in it can put links in the place of what is made there.
+    let found = fs::symlink_metadata(path)?;
+    if found.is_dir() && found.uid() == geteuid().as_raw() && found.mode() & 0o022 == 0 {
+        return Ok(());
+    }
+    let message =
+        format!("`{}` must be a directory of your own, which others cannot write", path.display());
+    Err(io::Error::new(io::ErrorKind::PermissionDenied, message))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+    #[test]
+    fn directories_that_others_can_write_are_refused_and_so_are_links() {
+        let above = tempfile::tempdir().unwrap();
+        let at = |name: &str| Place {
+            runtime: above.path().join(name),
+            state: above.path().join("state"),
+            system: false,
+        };
+        at("new").create().unwrap();
+        at("new").create().unwrap();
+        fs::set_permissions(above.path().join("new"), fs::Permissions::from_mode(0o770)).unwrap();
+        symlink("state", above.path().join("link")).unwrap();
+        for name in ["new", "link"] {
+            assert_eq!(at(name).create().unwrap_err().kind(), io::ErrorKind::PermissionDenied);
+        }
+    }
 }

@@ -122,7 +122,8 @@ impl Server {
         self
     }
 
-    /// The next client that policy lets connect; others are sent away. For a service with a loop of its own.
+    /// The next client that policy lets connect; others are sent away. For a service with a loop of its own. A client that
+    /// connects and does not say who it is holds the others up for a second; [`Server::serve_sessions`] lets none wait.
     ///
     /// # Errors
     ///

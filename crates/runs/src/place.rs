@@ -89,8 +89,7 @@ impl Place {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let fd = rustix::fs::open(path, flags, Mode::empty())?;
         let stat = rustix::fs::fstat(&fd)?;
-        let root = rustix::process::geteuid().is_root();
-        if (stat.st_uid != uid && !root) || stat.st_mode & 0o077 != 0 {
+        if stat.st_uid != uid || stat.st_mode & 0o077 != 0 {
             let message = "it must belong to the user whose runs they are, and have mode 0700";
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, message));
         }
@@ -179,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_that_others_can_reach_into_is_not_used() {
+    fn a_directory_of_another_user_or_that_others_can_reach_into_is_not_used() {
         use std::os::unix::fs::PermissionsExt as _;
         let directory = tempfile::tempdir().unwrap();
         let uid = rustix::process::geteuid().as_raw();
@@ -187,5 +186,7 @@ mod tests {
             fs::set_permissions(directory.path(), fs::Permissions::from_mode(mode)).unwrap();
             assert_eq!(Place::open(directory.path(), uid).is_ok(), usable, "{mode:o}");
         }
+        fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o700)).unwrap();
+        assert!(Place::open(directory.path(), uid + 1).is_err(), "it is another user's");
     }
 }
