@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{NATIVE, UPPER, host_of, server, spec, targets};
+use common::{NATIVE, PATIENCE, UPPER, host_of, server, spec, targets};
 use plugin_host::{CallFailure, Limits, LoadError, PluginHost, PluginSpec, Session, Target};
 use std::{
     sync::atomic::{AtomicBool, Ordering::Relaxed},
@@ -29,8 +29,13 @@ fn load(host: &PluginHost, name: &str, target: Target, limits: Limits, text: &st
     loaded.unwrap_or_else(|error| panic!("{name} on {target}: {error}"));
 }
 
+fn patient() -> Limits {
+    Limits { call_time: PATIENCE, faults: 100, ..Limits::default() }
+}
+
+/// For what never ends by itself.
 fn short() -> Limits {
-    Limits { call_time: Duration::from_millis(30), faults: 100, ..Limits::default() }
+    Limits { call_time: Duration::from_millis(30), ..patient() }
 }
 
 /// How a call ended.
@@ -116,8 +121,7 @@ struct Witness {
 
 impl Witness {
     fn new(host: &PluginHost, target: Target) -> Self {
-        let limits = Limits { call_time: Duration::from_secs(10), ..Limits::default() };
-        load(host, "witness", target, limits, WITNESS);
+        load(host, "witness", target, patient(), WITNESS);
         let mut session = host.session("witness").unwrap();
         session.fill(b"").unwrap();
         Self { session, calls: 0 }
@@ -138,15 +142,13 @@ fn what_a_hostile_plugin_does_ends_its_own_call() {
         let mut witness = Witness::new(&host, target);
         for (number, (body, want)) in HOSTILE.iter().enumerate() {
             let name = format!("hostile {number}");
-            // Whoever goes through all memory needs some time for it.
-            let patient = Limits { call_time: Duration::from_secs(5), ..short() };
-            let limits = if *want == End::Time { short() } else { patient };
+            let limits = if *want == End::Time { short() } else { patient() };
             load(&host, &name, target, limits, &handle(body));
             for _ in 0..2 {
                 let start = Instant::now();
                 let failure = host.call(&name, b"x").expect_err(body);
                 assert_eq!(end(&failure), *want, "{target}: {body}: {failure}");
-                assert!(start.elapsed() < Duration::from_secs(10), "{target}: {body}");
+                assert!(start.elapsed() < Duration::from_secs(20), "{target}: {body}");
                 witness.is_unharmed();
             }
             assert_eq!(host.list().iter().find(|p| p.name == name).unwrap().stats.faults, 2);
@@ -160,7 +162,7 @@ fn a_memory_bomb_is_refused_or_finds_its_limit() {
     for target in apart() {
         let host = host();
         let mut witness = Witness::new(&host, target);
-        let limits = Limits { memory_bytes: 1 << 20, ..short() };
+        let limits = Limits { memory_bytes: 1 << 20, ..patient() };
         for bomb in ["char big[2 << 20];", "char big[1 << 20];"] {
             let text = format!("{bomb} {}", handle("return big[n];"));
             let refused = host.load(&PluginSpec { target, limits, ..spec("bomb", &text) });
@@ -175,10 +177,10 @@ fn a_memory_bomb_is_refused_or_finds_its_limit() {
         // What is kept for it is not its memory, and has its own limit.
         let hoard = "long kept = 0; for (long k = 0; k < 4096; k++) kept += host_set((char *)&k, 8, in, n) == 0;
             *(long *)out = kept; return 8;";
-        let limits = Limits { state_bytes: 100_000, call_time: Duration::from_secs(10), ..short() };
+        let limits = Limits { state_bytes: 100_000, ..patient() };
         load(&host, "hoard", target, limits, &handle(hoard));
         let kept = host.call("hoard", &[1; 1000]).unwrap();
-        assert_eq!(i64::from_le_bytes(kept.try_into().unwrap()), 100_000 / 1008, "{target}");
+        assert_eq!(i64::from_le_bytes(kept.try_into().unwrap()), 100_000 / (96 + 1008), "{target}");
         witness.is_unharmed();
     }
 }
@@ -189,7 +191,7 @@ fn a_reply_is_never_longer_than_its_limit() {
         let host = host();
         for (output_bytes, over) in [(1000, 0), (1000, 1), (0, 0), (0, 1), (1 << 30, 1)] {
             let text = handle(&format!("return room + {over};"));
-            load(&host, "fill", target, Limits { output_bytes, ..short() }, &text);
+            load(&host, "fill", target, Limits { output_bytes, ..patient() }, &text);
             match (host.call("fill", b""), over) {
                 (Ok(reply), 0) => assert_eq!(reply.len(), output_bytes, "{target}"),
                 (Err(CallFailure::BadReply(_)), 1) => {}
@@ -199,7 +201,7 @@ fn a_reply_is_never_longer_than_its_limit() {
         }
         // A log is no longer than it may be either, and keeps its last lines.
         let text = handle("long n0 = 0; while (host_log(in, n) == 0) n0++; return n0;");
-        let limits = Limits { log_bytes: 10_000, ..short() };
+        let limits = Limits { log_bytes: 10_000, ..patient() };
         load(&host, "loud", target, limits, &text);
         assert_eq!(host.call("loud", &[b'x'; 1000]).unwrap().len(), 10, "{target}");
         for _ in 0..40 {
@@ -238,8 +240,7 @@ fn forged_addresses_lengths_and_handles_are_errors() {
     for target in apart() {
         let host = host();
         let mut witness = Witness::new(&host, target);
-        let limits = Limits { call_time: Duration::from_secs(10), ..short() };
-        load(&host, "forge", target, limits, &handle(FORGE));
+        load(&host, "forge", target, patient(), &handle(FORGE));
         assert_eq!(host.call("forge", b"a request"), Ok(Vec::new()), "{target}");
         witness.is_unharmed();
     }
@@ -274,11 +275,14 @@ fn host_calls_without_permission_are_denied_and_do_nothing() {
 fn faults_during_replacement_stay_with_the_calls_that_make_them() {
     for target in apart() {
         let host = host();
-        let limits = Limits { call_time: Duration::from_millis(20), faults: 3, ..short() };
         let bad = handle("for (;;) ;");
-        let text = |text| PluginSpec { target, limits, ..spec("swap", text) };
-        load(&host, "good", target, short(), UPPER);
-        host.load(&text(UPPER)).unwrap();
+        let text = |text, limits| PluginSpec {
+            target,
+            limits: Limits { faults: 3, ..limits },
+            ..spec("swap", text)
+        };
+        load(&host, "good", target, patient(), UPPER);
+        host.load(&text(UPPER, patient())).unwrap();
         let stop = AtomicBool::new(false);
         std::thread::scope(|scope| {
             for _ in 0..3 {
@@ -294,10 +298,11 @@ fn faults_during_replacement_stay_with_the_calls_that_make_them() {
                 });
             }
             for _ in 0..10 {
-                host.replace(&text(&bad)).unwrap();
+                host.replace(&text(&bad, short())).unwrap();
                 std::thread::sleep(Duration::from_millis(10));
-                assert!(matches!(host.replace(&text("long handle(")), Err(LoadError::Text(_))));
-                host.replace(&text(UPPER)).unwrap();
+                let broken = host.replace(&text("long handle(", short()));
+                assert!(matches!(broken, Err(LoadError::Text(_))));
+                host.replace(&text(UPPER, patient())).unwrap();
             }
             stop.store(true, Relaxed);
         });
@@ -315,7 +320,7 @@ fn what_was_quarantined_stays_so_though_a_call_that_still_runs_goes_well() {
          for (long i = 0; i < 400000000; i++) sum += i ^ room;
          return sum & 0;",
     );
-    let limits = Limits { call_time: Duration::from_secs(60), faults: 2, ..short() };
+    let limits = Limits { faults: 2, ..patient() };
     load(&host, "long", Target::Isolated, limits, &text);
     std::thread::scope(|scope| {
         let running = scope.spawn(|| host.call("long", b""));

@@ -2,11 +2,11 @@
 
 mod common;
 
-use common::{UPPER, host_of, server, spec};
+use common::{PATIENCE, UPPER, host_of, server, spec};
 use plugin_host::{CallFailure, Limits, LoadError, PLUGIN_CONTEXT, PluginHost, PluginSpec};
 use std::time::{Duration, Instant};
 
-fn load(host: &PluginHost, name: &str, body: &str) -> Result<(), LoadError> {
+fn load(host: &PluginHost, name: &str, body: &str, call_time: Duration) -> Result<(), LoadError> {
     let text = format!(
         "(module
             (import \"host\" \"host_log\" (func $log (param i32 i64) (result i32)))
@@ -17,12 +17,7 @@ fn load(host: &PluginHost, name: &str, body: &str) -> Result<(), LoadError> {
                 {body}))"
     );
     let module = wat::parse_str(&text).unwrap();
-    let limits = Limits {
-        call_time: Duration::from_millis(30),
-        memory_bytes: 64 << 20,
-        faults: 100,
-        ..Limits::default()
-    };
+    let limits = Limits { call_time, memory_bytes: 64 << 20, faults: 100, ..Limits::default() };
     let spec = PluginSpec { limits, ..PluginSpec::wasm(name, PLUGIN_CONTEXT, &module) };
     host.load(&spec).map(drop)
 }
@@ -32,7 +27,7 @@ fn a_foreign_module_sees_requests_and_replies() {
     let host = host_of(&server(""), None);
     let body = "(memory.copy (local.get $out) (local.get $in) (i32.wrap_i64 (local.get $n)))
         (drop (call $log (local.get $in) (local.get $n))) (local.get $n)";
-    load(&host, "copy", body).unwrap();
+    load(&host, "copy", body, PATIENCE).unwrap();
     for size in [0, 1, 70_000, 3_300_000, 5] {
         let request = vec![b'x'; size];
         assert_eq!(host.call("copy", &request).unwrap(), request, "{size}");
@@ -57,7 +52,7 @@ fn what_the_module_grows_itself_stays_its_own() {
                 (then unreachable))
             (br $next)))
         (i64.const 0)";
-    load(&host, "grow", body).unwrap();
+    load(&host, "grow", body, PATIENCE).unwrap();
     for size in [10, 100_000, 10, 1_000_000, 2_000_000, 10] {
         assert_eq!(host.call("grow", &vec![b'y'; size]), Ok(Vec::new()), "{size}");
     }
@@ -80,12 +75,13 @@ fn hostile_modules_end_their_own_calls() {
             "time",
         ),
     ] {
-        load(&host, name, body).unwrap();
+        let time = if want == "time" { Duration::from_millis(30) } else { PATIENCE };
+        load(&host, name, body, time).unwrap();
         for _ in 0..3 {
             let start = Instant::now();
             let failure = host.call(name, b"x").expect_err(name);
             assert!(failure.to_string().contains(want), "{name}: {failure}");
-            assert!(start.elapsed() < Duration::from_secs(2), "{name}");
+            assert!(start.elapsed() < Duration::from_secs(20), "{name}");
             assert_eq!(host.call("good", b"ok"), Ok(b"OK".to_vec()), "{name}");
         }
     }

@@ -12,6 +12,7 @@ use std::{
         Arc, Mutex,
         atomic::{AtomicBool, AtomicU32, Ordering::Relaxed},
     },
+    time::Duration,
 };
 
 /// Contexts are numbers from 100; what is allowed can change.
@@ -70,8 +71,10 @@ fn sid(number: u32) -> Sid {
     Sid::new(number).unwrap()
 }
 
+/// With as much time as a busy machine may need.
 fn spec<'s>(name: &'s str, text: &'s str) -> PluginSpec<'s> {
-    PluginSpec::new(name, "100", text)
+    let limits = Limits { call_time: Duration::from_secs(60), ..Limits::default() };
+    PluginSpec { limits, ..PluginSpec::new(name, "100", text) }
 }
 
 const UPPER: &str = "long handle(const char *in, long n, char *out, long room) {
@@ -156,9 +159,9 @@ fn what_a_plugin_keeps_survives_its_replacement_and_not_its_unloading() {
 #[test]
 fn repeated_faults_lead_to_quarantine_until_replacement() {
     let (_, host) = host();
-    let limits = Limits { faults: 3, ..Limits::default() };
     let text = "long handle(const char *in, long n, char *out, long room) { return 1 / n; }";
-    host.load(&PluginSpec { limits, ..spec("bad", text) }).unwrap();
+    let bad = spec("bad", text);
+    host.load(&PluginSpec { limits: Limits { faults: 3, ..bad.limits }, ..bad }).unwrap();
     for _ in 0..3 {
         assert!(matches!(host.call("bad", b""), Err(CallFailure::Fault(_))));
     }

@@ -3,11 +3,13 @@
 mod common;
 
 use common::{host_of, reload, server, spec};
+use plugin_host::{CallFailure, Limits, PluginSpec};
 use std::{
     fs,
     io::{Read, Write},
     net::TcpListener,
     os::unix::fs::symlink,
+    time::Duration,
 };
 
 /// Opens what the request names, and replies with what is in it or with the error.
@@ -136,8 +138,9 @@ fn a_connection_needs_the_permission_and_carries_bytes_both_ways() {
     });
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = silent.local_addr().unwrap().to_string();
-    let failure = host.call("ping", address.as_bytes());
-    assert_eq!(failure, Err(plugin_host::CallFailure::Timeout));
+    let limits = Limits { call_time: Duration::from_millis(100), ..Limits::default() };
+    host.load(&PluginSpec { limits, ..spec("hasty", text) }).unwrap();
+    assert_eq!(host.call("hasty", address.as_bytes()), Err(CallFailure::Timeout));
     drop(silent);
     assert_eq!(host.call("ping", address.as_bytes()).unwrap(), b"r");
 }
@@ -160,11 +163,7 @@ fn forged_handles_are_errors_and_handles_end_with_their_call() {
         out[0] = wrong ? 'w' : 'k'; out[1] = 'a' + opened;
         return 2;
     }";
-    let limits = plugin_host::Limits {
-        call_time: std::time::Duration::from_secs(30),
-        ..plugin_host::Limits::default()
-    };
-    host.load(&plugin_host::PluginSpec { limits, ..spec("forge", text) }).unwrap();
+    host.load(&spec("forge", text)).unwrap();
     for _ in 0..3 {
         assert_eq!(host.call("forge", note.to_str().unwrap().as_bytes()).unwrap(), b"kq");
     }

@@ -4,10 +4,10 @@
 
 use flask::{SecurityServer, Sid};
 use plugin_host::{
-    Cache, HOST_CONTEXT, PLUGIN_CONTEXT, PluginHost, PluginSpec, Target, base_policy,
+    Cache, HOST_CONTEXT, Limits, PLUGIN_CONTEXT, PluginHost, PluginSpec, Target, base_policy,
 };
 use security_server::{Server, cil};
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 pub(crate) const NATIVE: &str = "(allow host_t plugin_t (plugin (load_native load_kernel)))";
 
@@ -28,9 +28,14 @@ pub(crate) fn reload(server: &Server, host: &PluginHost, rules: &str) {
     host.reset(server.reload(cil::compile(&files).unwrap()).unwrap());
 }
 
+/// With as much time as a busy machine may need.
 pub(crate) fn spec<'s>(name: &'s str, text: &'s str) -> PluginSpec<'s> {
-    PluginSpec::new(name, PLUGIN_CONTEXT, text)
+    let limits = Limits { call_time: PATIENCE, ..Limits::default() };
+    PluginSpec { limits, ..PluginSpec::new(name, PLUGIN_CONTEXT, text) }
 }
+
+/// For calls that are not to run out of time.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) const UPPER: &str = "long handle(const char *in, long n, char *out, long room) {
     long i;
