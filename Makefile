@@ -31,7 +31,8 @@ check:
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --workspace --no-deps --locked --document-private-items
 	cargo deny --locked check --hide-inclusion-graph licenses bans sources
 
-# A minute of each fuzz target on policies and profiles, from the kept corpus. Needs a nightly toolchain.
+# Half a minute of each fuzz target (policies, profiles, messages, spools, ports, the cache of plugins), from the kept
+# corpus. Needs a nightly toolchain.
 fuzz:
 	scripts/setup cargo-fuzz
 	scripts/fuzz

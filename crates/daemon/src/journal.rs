@@ -120,7 +120,12 @@ impl Journal {
         Ok(Self { db, most_bytes: u64::MAX })
     }
 
-    pub(crate) fn begin_run(&self, run: &NewRun, uid: u32, time: f64) -> Result<()> {
+    /// A run begins.
+    ///
+    /// # Errors
+    ///
+    /// [`JournalError`], also if one of that name is or was there.
+    pub fn begin_run(&self, run: &NewRun, uid: u32, time: f64) -> Result<()> {
         let sql = "INSERT INTO runs VALUES (?1, ?2, ?3, ?4, ?5, 0, 0, 0)";
         self.db.execute(sql, params![run.id, uid, run.command, run.profile, time])?;
         Ok(())
@@ -140,8 +145,12 @@ impl Journal {
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// Takes records over, all or none.
-    pub(crate) fn take(&mut self, batches: &[(String, Batch)], now: f64) -> Result<()> {
+    /// Takes the records of each run over, all or none. Lines that are no records are counted, and cost no other.
+    ///
+    /// # Errors
+    ///
+    /// [`JournalError`].
+    pub fn take(&mut self, batches: &[(String, Batch)], now: f64) -> Result<()> {
         let transaction = self.db.transaction()?;
         for (run, batch) in batches {
             let known: Option<i64> = transaction
@@ -183,7 +192,11 @@ impl Journal {
     }
 
     /// Throws the oldest eighth away when the file is too large.
-    pub(crate) fn rotate(&mut self) -> Result<()> {
+    ///
+    /// # Errors
+    ///
+    /// [`JournalError`].
+    pub fn rotate(&mut self) -> Result<()> {
         let number =
             |name: &str| self.db.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
         let pages = number("page_count")? - number("freelist_count")?;

@@ -31,5 +31,5 @@ pub use journal::{Entry, Filter, Journal, JournalError, RunEntry};
 pub use keeper::{Keeper, Settings, StartError};
 pub use place::Place;
 pub use protocol::{Changed, ChangedMember, NewRun, Policy, RunStatus, Target, decode};
-pub use spool::{HEADER_BYTES, Reader, Writer};
+pub use spool::{Batch, HEADER_BYTES, Reader, Writer};
 pub use state::StateError;

@@ -24,7 +24,7 @@ impl Policy {
     }
 
     pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        postcard::from_bytes(bytes).ok()
+        whole(bytes)
     }
 
     pub(crate) fn digest(bytes: &[u8]) -> [u8; 32] {
@@ -146,16 +146,22 @@ pub(crate) fn is_command(bytes: &[u8]) -> bool {
 }
 
 pub(crate) fn read<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Option<T> {
-    let (value, rest) = postcard::take_from_bytes(bytes.strip_prefix(&[MARK])?).ok()?;
+    whole(bytes.strip_prefix(&[MARK])?)
+}
+
+/// A value, and nothing behind it.
+fn whole<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Option<T> {
+    let (value, rest) = postcard::take_from_bytes(bytes).ok()?;
     rest.is_empty().then_some(value)
 }
 
-/// Reads foreign bytes as everything that comes from outside: for fuzzing. Whether they were something.
+/// Reads foreign bytes as everything that comes from outside, and writes again whatever they were: for fuzzing.
 #[must_use]
-pub fn decode(bytes: &[u8]) -> bool {
-    let command = read::<Command>(bytes).is_some();
-    let reply = read::<Reply>(bytes).is_some();
-    command || reply || Policy::from_bytes(bytes).is_some()
+pub fn decode(bytes: &[u8]) -> Vec<Vec<u8>> {
+    let command = read::<Command>(bytes).map(|command| encode(&command));
+    let reply = read::<Reply>(bytes).map(|reply| encode(&reply));
+    let policy = Policy::from_bytes(bytes).map(|policy| policy.to_bytes());
+    [command, reply, policy].into_iter().flatten().collect()
 }
 
 #[cfg(test)]
@@ -178,11 +184,21 @@ mod tests {
         }
     }
 
+    #[test]
+    fn nothing_may_lie_behind_a_policy() {
+        let policy = Policy { files: vec![("a.cil".into(), "(type a)".into())] };
+        let bytes = policy.to_bytes();
+        assert_eq!(Policy::from_bytes(&bytes), Some(policy));
+        assert_eq!(Policy::from_bytes(&[&bytes[..], b"x"].concat()), None);
+    }
+
     proptest! {
         #[test]
         fn any_bytes_are_read_or_refused(bytes: Vec<u8>) {
             let marked: Vec<u8> = [MARK].into_iter().chain(bytes.iter().copied()).collect();
-            let _ = (decode(&bytes), decode(&marked));
+            for read in decode(&bytes).into_iter().chain(decode(&marked)) {
+                prop_assert!(decode(&read).contains(&read));
+            }
         }
     }
 }

@@ -113,15 +113,15 @@ impl Write for Writer {
     }
 }
 
-/// What was taken at once.
+/// What was read at once.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Batch {
+pub struct Batch {
     /// Whole lines.
-    pub(crate) bytes: Vec<u8>,
+    pub bytes: Vec<u8>,
     /// Where the next begins.
-    pub(crate) at: u64,
+    pub at: u64,
     /// Records that were dropped up to now, from the run's beginning.
-    pub(crate) dropped: u64,
+    pub dropped: u64,
 }
 
 /// The daemon's end.
@@ -169,9 +169,13 @@ impl Reader {
         Ok(File::options().read(true).write(true).open(path)?.into())
     }
 
-    /// Whole lines from `at` on, up to about `most` bytes, or one that is longer. An error
-    /// means that the file is not what a run makes of it: all of it is the run's to write.
-    pub(crate) fn read(&self, at: u64, most: usize) -> io::Result<Batch> {
+    /// Whole lines from `at` on, up to about `most` bytes, or one that is longer. All of the file is the run's to write:
+    /// whether the lines are records, the journal finds out.
+    ///
+    /// # Errors
+    ///
+    /// The file is not what a run makes of it, or the system says so.
+    pub fn read(&self, at: u64, most: usize) -> io::Result<Batch> {
         let at = at.max(HEADER_BYTES);
         let dropped = number(&self.file, DROPPED)?.min(MOST_DROPPED);
         let file = self.file.metadata()?;
@@ -205,12 +209,20 @@ impl Reader {
     }
 
     /// How many bytes behind `at` are no whole line.
-    pub(crate) fn rest(&self, at: u64) -> io::Result<u64> {
+    ///
+    /// # Errors
+    ///
+    /// Whatever the system says.
+    pub fn rest(&self, at: u64) -> io::Result<u64> {
         Ok(self.file.metadata()?.len().saturating_sub(at.max(HEADER_BYTES)))
     }
 
     /// Tells the run that everything before `at` lies in the journal, and gives the room back.
-    pub(crate) fn taken(&mut self, at: u64) -> io::Result<()> {
+    ///
+    /// # Errors
+    ///
+    /// Whatever the system says.
+    pub fn taken(&mut self, at: u64) -> io::Result<()> {
         self.file.write_all_at(&at.to_le_bytes(), TAKEN)?;
         let cut = at & !(HEADER_BYTES - 1);
         if cut > self.cut {

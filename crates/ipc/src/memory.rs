@@ -212,3 +212,32 @@ fn wait_on_futex(lane: &Lane, wanted: Wanted, until: &Deadline) -> Result<bool, 
     lane.sleep(Sleep::Awake);
     waited
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sys;
+    use rustix::net::{
+        AddressFamily, SocketFlags, SocketType, socketpair, sockopt::set_socket_send_buffer_size,
+    };
+    use std::{os::fd::AsFd as _, sync::Arc};
+
+    #[test]
+    fn a_flood_of_packets_is_listened_to_in_part_before_the_clock_is_asked() {
+        let (family, flags) = (AddressFamily::UNIX, SocketFlags::CLOEXEC);
+        let (ours, theirs) = socketpair(family, SocketType::SEQPACKET, flags, None).unwrap();
+        set_socket_send_buffer_size(&theirs, 1 << 20).unwrap();
+        let flood = Socket::new(Arc::new(theirs), None);
+        let bell = Message { seq: BELL, word: 0, body: &[], descriptors: &[] };
+        let sent = (0..10_000).take_while(|_| flood.try_send(&bell).is_ok()).count();
+        assert!(sent > MOST_PACKETS as usize, "only {sent} find room");
+        let shared = Shared::map(sys::new_memory().unwrap().as_fd()).unwrap();
+        let mut end = Memory::new(shared, Socket::new(Arc::new(ours), None), End::Server);
+        let (mut body, mut descriptors) = (Body::default(), Vec::new());
+        let now = Deadline::after(Some(Duration::ZERO));
+        let received = end.receive(Wanted::Not(0), &mut body, &mut descriptors, &now);
+        assert!(matches!(received, Err(LinkError::TimedOut)));
+        let left = (0..sent).take_while(|_| end.socket.try_receive(&mut body).is_ok()).count();
+        assert_eq!(sent - left, MOST_PACKETS as usize);
+    }
+}

@@ -29,7 +29,7 @@ pub struct Session {
     link: Link,
     checks: Checks,
     last: u32,
-    /// A reply did not find its way.
+    /// A reply did not find its way, or nothing more is to be received.
     ended: bool,
     body: Body,
     descriptors: Vec<OwnedFd>,
@@ -146,7 +146,10 @@ impl Session {
             return Err(LinkError::Gone);
         }
         let wanted = Wanted::Not(self.last);
-        let head = self.link.receive(wanted, &mut self.body, &mut self.descriptors, until)?;
+        let received = self.link.receive(wanted, &mut self.body, &mut self.descriptors, until);
+        // Whoever broke the protocol once is not listened to again.
+        self.ended = !matches!(received, Ok(_) | Err(LinkError::TimedOut));
+        let head = received?;
         self.last = head.seq;
         Ok(head)
     }

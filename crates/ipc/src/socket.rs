@@ -1,7 +1,7 @@
 //! Messages as packets of a unix socket: one packet each, descriptors and the sender's identity beside it.
 
 use crate::{
-    MAX_MESSAGE,
+    MAX_DESCRIPTORS, MAX_MESSAGE,
     body::Body,
     deadline::Deadline,
     head::{Head, Wanted},
@@ -111,7 +111,10 @@ impl Socket {
             }
         }
         let whole = packet.len.checked_sub(mem::size_of::<Head>()) == Some(head.len as usize);
-        if packet.truncated || !whole || packet.descriptors.len() != head.descriptors as usize {
+        // There can be room for a few more than a message may have.
+        let descriptors = packet.descriptors.len();
+        let bounded = descriptors == head.descriptors as usize && descriptors <= MAX_DESCRIPTORS;
+        if packet.truncated || !whole || !bounded {
             return Err(LinkError::Broken("a packet is not what its head says"));
         }
         body.room(head.len as usize);
@@ -159,7 +162,7 @@ impl AsFd for Socket {
 fn send(fd: BorrowedFd<'_>, message: &Message<'_>, flags: SendFlags) -> Result<(), Errno> {
     let head = message.head();
     let parts = [IoSlice::new(head.as_bytes()), IoSlice::new(message.body)];
-    let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(crate::MAX_DESCRIPTORS))];
+    let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(MAX_DESCRIPTORS))];
     let mut ancillary = SendAncillaryBuffer::new(&mut space);
     if !message.descriptors.is_empty() {
         ancillary.push(SendAncillaryMessage::ScmRights(message.descriptors));

@@ -2,10 +2,10 @@
 //!
 //! A file is used only if it was written by this user's Dewar and not changed since: the directory is the user's
 //! alone, and each file carries a hash keyed by a secret that lies beside it, readable to the user alone. Its name is
-//! the hash of everything that its content depends on: the text and the compiler with its options, or the WebAssembly;
-//! and the engine with its version, options and processor features.
+//! the hash of everything that its content depends on, the [`Key`], which `origin.rs` makes.
 
-use ecode::wasm::WasmOptions;
+// The fuzz target `plugin_cache` compiles this file by itself, without the compilers of this crate: it uses nothing of it.
+
 use rustix::{
     fs::{
         AtFlags, Dir, FileType, Mode, OFlags, RenameFlags, Stat, Timespec, Timestamps, UTIME_NOW,
@@ -18,13 +18,11 @@ use rustix::{
 use std::{
     env,
     fs::{DirBuilder, File},
-    hash::{Hash, Hasher},
     io::{self, Read, Write},
     os::{fd::OwnedFd, unix::fs::DirBuilderExt},
     path::{Path, PathBuf},
     time::{Duration, SystemTime},
 };
-use wasmtime::Engine;
 
 /// First bytes of a file. Counts up when the form changes.
 const MAGIC: &[u8; 16] = b"dewar plugin 02\n";
@@ -73,21 +71,8 @@ pub struct Cache {
     max_bytes: u64,
 }
 
-/// What machine code was made of: with the engine, everything that it depends on.
-#[derive(Hash)]
-pub(crate) enum Origin<'s> {
-    Wasm(&'s [u8]),
-    Text {
-        /// [`ecode::SOURCE_HASH`], and what the compiler is given beside the text.
-        compiler: &'static str,
-        declarations: &'static str,
-        memory: WasmOptions,
-        text: &'s str,
-    },
-}
-
-/// The hash of an [`Origin`] and an engine.
-pub(crate) struct Key(blake3::Hash);
+/// What a file lies under: the hash of everything that its code depends on.
+pub(crate) struct Key(pub(crate) blake3::Hash);
 
 /// Machine code that the cache itself has written, unchanged.
 pub(crate) struct Authentic {
@@ -194,14 +179,6 @@ impl Cache {
             }
         }
         self.read(SECRET)?.try_into().map_err(|_| io::Error::other("its secret is damaged"))
-    }
-
-    /// The key of the code that an engine makes of `origin`.
-    pub(crate) fn key(engine: &Engine, origin: &Origin<'_>) -> Key {
-        let mut digest = Digest(blake3::Hasher::new());
-        engine.precompile_compatibility_hash().hash(&mut digest);
-        origin.hash(&mut digest);
-        Key(digest.0.finalize())
     }
 
     /// The code under `key`.
@@ -366,17 +343,4 @@ fn exposed(status: &Stat) -> Option<&'static str> {
         return Some("it belongs to another user");
     }
     (status.st_mode & 0o077 != 0).then_some("others than its owner may use it")
-}
-
-/// A hash of what implements [`Hash`], as a cryptographic one.
-struct Digest(blake3::Hasher);
-
-impl Hasher for Digest {
-    fn write(&mut self, bytes: &[u8]) {
-        self.0.update(bytes);
-    }
-
-    fn finish(&self) -> u64 {
-        0
-    }
 }

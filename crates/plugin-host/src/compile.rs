@@ -1,7 +1,7 @@
 //! From a plugin's text or module to code that instances can be made of.
 
 use crate::{
-    cache::{Cache, Origin},
+    cache::Cache,
     calls::HOST_DECLARATIONS,
     extent,
     imports::{self, Running},
@@ -9,6 +9,7 @@ use crate::{
     isolated::{Isolated, IsolatedCode},
     kernel::Kernel,
     native::Native,
+    origin::Origin,
     place::{Found, Place},
     plugin::Plugin,
     room::Room,

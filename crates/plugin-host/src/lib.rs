@@ -56,6 +56,7 @@ mod leave;
 mod limits;
 mod native;
 mod objects;
+mod origin;
 mod place;
 mod plugin;
 mod policy;

@@ -1,7 +1,8 @@
 //! Where a plugin's machine code lies in the cache, if there is one.
 
 use crate::{
-    cache::{Cache, Key, Lookup, Origin},
+    cache::{Cache, Key, Lookup},
+    origin::Origin,
     sys,
 };
 use wasmtime::{Engine, Module};
@@ -28,7 +29,7 @@ impl<'c> Place<'c> {
         origin: &Origin<'_>,
         name: &'c str,
     ) -> Self {
-        Self { at: cache.map(|cache| (cache, Cache::key(engine, origin))), engine, name }
+        Self { at: cache.map(|cache| (cache, origin.key(engine))), engine, name }
     }
 
     /// The code; without it, what is wrong with what lies there, if something does.

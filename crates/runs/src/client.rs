@@ -1,6 +1,6 @@
 //! Which process of which run is behind a connection.
 
-use crate::{Answer, Connector, Place, Question, VERSION, Versioned};
+use crate::{Answer, Connector, Place, Question, VERSION, Versioned, read};
 use flask::Sid;
 use ipc::{Call, ConnectError, Generation, Label, Peer, PeerLabels, Port, Transport};
 use std::{
@@ -119,13 +119,9 @@ fn ask(peer: &Peer, name: String) -> Result<Client, Unknown> {
     let failed = |error: &dyn std::fmt::Display| Unknown::Refused(error.to_string());
     let call = Call { body: &body, ..Call::default() };
     let reply = port.send(call).map_err(|error| failed(&error))?;
-    let answer = serde_json::from_slice::<Versioned<Answer>>(reply.body);
-    let connector = match answer.map_err(|error| failed(&error))? {
-        Versioned { version: VERSION, said: Answer::Connector(connector) } => connector,
-        Versioned { version: VERSION, said: Answer::Refused(why) } => {
-            return Err(Unknown::Refused(why));
-        }
-        _ => return Err(Unknown::Refused("it is of another version of Dewar".into())),
+    let connector = match read(reply.body).map_err(|error| failed(&error))? {
+        Answer::Connector(connector) => connector,
+        Answer::Refused(why) => return Err(Unknown::Refused(why)),
     };
     let odd = || Unknown::Refused("its answer is not what it should be".into());
     let Ok([counter, pidfd]) = <[_; 2]>::try_from(reply.descriptors) else { return Err(odd()) };

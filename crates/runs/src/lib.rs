@@ -42,4 +42,4 @@ mod wire;
 
 pub use client::{Client, RunLabels, Unknown, client};
 pub use place::{Entry, Place, state_directory};
-pub use wire::{Answer, Connector, Question, VERSION, Versioned};
+pub use wire::{Answer, Connector, Question, ReadError, VERSION, Versioned, read};

@@ -1,6 +1,6 @@
 //! What a run is asked about a connection, and answers: a part of what control sockets speak, in JSON.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 /// The version of what control sockets speak. Both sides say it first.
 pub const VERSION: u32 = 1;
@@ -12,6 +12,36 @@ pub struct Versioned<T> {
     pub version: u32,
     /// The message.
     pub said: T,
+}
+
+/// Why a message was not read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReadError {
+    /// It is none.
+    #[error("not a message of Dewar's: {0}")]
+    Json(#[from] serde_json::Error),
+    /// It is in this one.
+    #[error("the two sides are of different versions of Dewar ({0}, {VERSION})")]
+    Version(u32),
+}
+
+/// What a message says.
+///
+/// # Errors
+///
+/// [`ReadError`]. Another version is told from rubbish, whatever is said in it.
+pub fn read<T: DeserializeOwned>(message: &[u8]) -> Result<T, ReadError> {
+    #[derive(Deserialize)]
+    struct Version {
+        version: u32,
+    }
+    let Version { version } = serde_json::from_slice(message)?;
+    if version != VERSION {
+        return Err(ReadError::Version(version));
+    }
+    let message: Versioned<T> = serde_json::from_slice(message)?;
+    Ok(message.said)
 }
 
 /// A question.

@@ -240,15 +240,18 @@ fn read<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Option<T> {
     rest.is_empty().then_some(value)
 }
 
-/// Reads foreign bytes as a query, and as an answer: for fuzzing. Whether they were one of both.
+/// Reads foreign bytes as a query and as an answer, and writes again whichever they were: for fuzzing.
 #[must_use]
-pub fn decode(bytes: &[u8]) -> bool {
-    let asked = query(bytes).is_some();
-    match reply(bytes) {
-        Some(Answer::Rules(rules)) => rules.read().is_some(),
-        Some(other) => other.decision().is_some(),
-        None => asked,
-    }
+pub fn decode(bytes: &[u8]) -> Vec<Vec<u8>> {
+    let asked = query(bytes).map(|query| encode(&query));
+    let answer = reply(bytes).and_then(|answer| match answer {
+        // By way of what they stand for.
+        Answer::Rules(rules) => rules.read().map(|rules| Answer::Rules(rules.into())),
+        Answer::Decision { .. } => answer.decision().map(Answer::from),
+        Answer::Explanation { .. } => answer.explanation().map(Answer::from),
+        other => Some(other),
+    });
+    asked.into_iter().chain(answer.map(|answer| encode(&answer))).collect()
 }
 
 #[cfg(test)]
@@ -299,7 +302,9 @@ mod tests {
         #[test]
         fn any_bytes_are_read_or_refused(bytes: Vec<u8>) {
             let marked: Vec<u8> = [MARK].into_iter().chain(bytes.iter().copied()).collect();
-            let _ = (decode(&bytes), decode(&marked));
+            for read in decode(&bytes).into_iter().chain(decode(&marked)) {
+                prop_assert!(decode(&read).contains(&read));
+            }
         }
 
         #[test]

@@ -207,3 +207,36 @@ impl Shared {
 pub(super) fn now() -> f64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{protocol::NewRun, spool::Writer};
+
+    /// As the end of a run and the end of the daemon do it: who is asked for what lies there is not kept by what comes.
+    #[test]
+    fn a_run_that_writes_on_does_not_hold_up_who_takes_what_lay_there() {
+        let directory = tempfile::tempdir().unwrap();
+        let journal = Journal::open(&directory.path().join("journal.db"), u64::MAX).unwrap();
+        journal.begin_run(&NewRun { id: "x".into(), ..NewRun::default() }, 0, 0.0).unwrap();
+        let mut spools = Spools::new(journal, directory.path().to_owned());
+        let reader = Reader::create(&spools.path("x")).unwrap();
+        let mut writer = Writer::new(reader.share().unwrap()).unwrap();
+        spools.add("x", reader, 0);
+        let lines = "{}\n".repeat(MOST_BYTES / 3);
+        let mut written = 0;
+        let mut write = |writer: &mut Writer| {
+            writer.append(lines.as_bytes());
+            written += 1;
+            written
+        };
+        for _ in 0..3 {
+            write(&mut writer);
+        }
+        let filled = spools.filled(None);
+        while spools.take(&filled).unwrap() {
+            assert!(write(&mut writer) < 100, "it is taken for as long as the run writes");
+        }
+        assert!(spools.spools["x"].at >= filled["x"], "it took what lay there");
+    }
+}

@@ -1,23 +1,15 @@
 //! What the command and a run say to each other: JSON, in one message or, where it is long, in a file that is passed.
 
 use crate::run::Decisions;
-use anyhow::{Context as _, bail};
 use monitor::{Manner, ProcessStatus, Receipt};
 use profile::{Amendment, Variables};
 use runs::{Connector, VERSION, Versioned};
-use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
-use std::{
-    collections::BTreeMap,
-    fs::File,
-    io::{Read as _, Seek as _, Write as _},
-    net::IpAddr,
-    os::fd::OwnedFd,
-    time::SystemTime,
-};
+use server_port::{read_sealed, sealed};
+use std::{collections::BTreeMap, net::IpAddr, os::fd::OwnedFd, time::SystemTime};
 
 /// The most that is read of what the other side passes in a file.
-const MOST_BYTES: u64 = 64 << 20;
+const MOST_BYTES: usize = 64 << 20;
 
 /// What a run is asked.
 #[derive(Debug, Serialize, Deserialize)]
@@ -126,40 +118,19 @@ pub(crate) fn pack<T: Serialize>(said: T) -> anyhow::Result<Packed> {
     if body.len() <= ipc::MAX_MESSAGE {
         return Ok(Packed { body, file: None });
     }
-    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
-    let mut file = File::from(memfd_create(c"dewar-message", flags).context("no memory")?);
-    file.write_all(&body)?;
-    // Whoever reads it need not fear that it shrinks meanwhile.
-    fcntl_add_seals(&file, SealFlags::WRITE | SealFlags::SHRINK | SealFlags::GROW)?;
-    Ok(Packed { body: Vec::new(), file: Some(file.into()) })
+    Ok(Packed { body: Vec::new(), file: Some(sealed(&body)?) })
 }
 
 /// What a message says.
 ///
 /// # Errors
 ///
-/// If it is in another version, or none.
+/// If it is in another version, or none; or in a file that is not sealed memory, which could keep its reader waiting.
 pub(crate) fn unpack<T: DeserializeOwned>(body: &[u8], files: Vec<OwnedFd>) -> anyhow::Result<T> {
-    let mut long = Vec::new();
-    let body = match files.into_iter().next() {
-        Some(file) if body.is_empty() => {
-            let mut file = File::from(file);
-            file.rewind()?;
-            file.take(MOST_BYTES).read_to_end(&mut long)?;
-            &long
-        }
-        _ => body,
-    };
-    #[derive(Deserialize)]
-    struct Version {
-        version: u32,
+    match files.into_iter().next() {
+        Some(file) if body.is_empty() => Ok(runs::read(&read_sealed(file, MOST_BYTES)?)?),
+        _ => Ok(runs::read(body)?),
     }
-    let Version { version } = serde_json::from_slice(body).context("not a message of Dewar's")?;
-    if version != VERSION {
-        bail!("the run and this command are of different versions of Dewar ({version}, {VERSION})");
-    }
-    let message: Versioned<T> = serde_json::from_slice(body)?;
-    Ok(message.said)
 }
 
 #[cfg(test)]
@@ -191,6 +162,13 @@ mod tests {
         let refused = pack(Reply::Refused("why".into())).unwrap().body;
         let answer: Versioned<runs::Answer> = serde_json::from_slice(&refused).unwrap();
         assert!(matches!(answer.said, runs::Answer::Refused(why) if why == "why"));
+    }
+
+    #[test]
+    fn a_file_that_could_keep_its_reader_waiting_is_refused() {
+        let flags = rustix::event::EventfdFlags::CLOEXEC;
+        let never = rustix::event::eventfd(0, flags).unwrap();
+        assert!(unpack::<Request>(b"", vec![never]).is_err());
     }
 
     #[test]

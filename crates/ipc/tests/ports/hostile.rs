@@ -1,21 +1,22 @@
 //! Clients that do not keep to the protocol: the service goes on, and so do its other clients.
 
 use crate::world::{TRANSPORTS, World};
-use ipc::{Access, MAX_MESSAGE, Server, Session, SessionError, Transport};
+use ipc::{Access, MAX_DESCRIPTORS, MAX_MESSAGE, Server, Session, SessionError, Transport};
 use proptest::prelude::*;
 use rustix::{
     io::retry_on_intr,
     net::{
-        AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendFlags,
-        SocketAddrUnix, SocketFlags, SocketType, connect, recvmsg, send, socket_with,
+        AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+        SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType, connect, recvmsg,
+        send, sendmsg, socket_with,
     },
 };
 use std::{
     fs::File,
-    io::IoSliceMut,
+    io::{IoSlice, IoSliceMut},
     mem::MaybeUninit,
     os::{
-        fd::OwnedFd,
+        fd::{AsFd as _, OwnedFd},
         unix::{fs::FileExt as _, process::ExitStatusExt as _},
     },
     process::{self, Command},
@@ -172,6 +173,37 @@ fn descriptors_that_were_announced_and_not_sent_end_the_session() {
         let answer = session.recv(Some(Duration::from_secs(5))).map(drop);
         assert!(matches!(answer, Err(SessionError::Broken(_))), "{transport:?}: {answer:?}");
     }
+}
+
+#[test]
+fn more_descriptors_than_a_message_may_have_end_the_session() {
+    let world = World::new();
+    let (_server, mut session, raw) = session(&world, Transport::Socket);
+    for (number, count) in [(1, MAX_DESCRIPTORS), (2, MAX_DESCRIPTORS + 1)] {
+        let head = [number, 0, 0, count as u32].map(u32::to_ne_bytes).concat();
+        let descriptors = vec![raw.socket.as_fd(); count];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(32))];
+        let mut ancillary = SendAncillaryBuffer::new(&mut space);
+        assert!(ancillary.push(SendAncillaryMessage::ScmRights(&descriptors)));
+        sendmsg(&raw.socket, &[IoSlice::new(&head)], &mut ancillary, SendFlags::empty())
+            .expect("sent");
+    }
+    let mut request = session.recv(Some(Duration::from_secs(5))).expect("as many as it may have");
+    assert_eq!(request.take_descriptors().len(), MAX_DESCRIPTORS);
+    drop(request);
+    let answer = session.recv(Some(Duration::from_secs(5))).map(drop);
+    assert!(matches!(answer, Err(SessionError::Broken(_))), "{answer:?}");
+}
+
+#[test]
+fn a_client_that_broke_the_protocol_is_not_heard_again() {
+    let world = World::new();
+    let (_server, mut session, raw) = session(&world, Transport::Socket);
+    raw.packet([1, 0, 9, 0], b"");
+    raw.packet([2, 0, 0, 0], b"");
+    let timeout = Some(Duration::from_secs(5));
+    assert!(matches!(session.recv(timeout).map(drop), Err(SessionError::Broken(_))));
+    assert!(matches!(session.recv(timeout).map(drop), Err(SessionError::Gone)));
 }
 
 #[test]
