@@ -144,6 +144,24 @@ fn loops_whose_conditions_leave_one_number_are_loaded() {
 }
 
 #[test]
+fn signals_do_not_keep_programs_from_being_loaded() {
+    if !permitted() {
+        return;
+    }
+    let mut rng = Rng(7);
+    let module = module(&(0..5).map(|id| integer_program(&mut rng, id)).collect::<String>(), "");
+    let pid = std::process::id();
+    // Fewer than a program is loaded again for.
+    let script =
+        format!("for i in $(seq 40); do kill -STOP {pid}; kill -CONT {pid}; sleep 0.002; done");
+    let mut stops = std::process::Command::new("sh").args(["-c", &script]).spawn().unwrap();
+    while stops.try_wait().unwrap().is_none() {
+        assert!(load(&module).is_ok());
+    }
+    assert!(stops.wait().unwrap().success());
+}
+
+#[test]
 fn addresses_outside_of_memory_end_the_call() {
     if !permitted() {
         return;

@@ -49,10 +49,8 @@ pub(super) struct Loaded {
 impl Loaded {
     /// `None` if the kernel refused the program.
     pub(super) fn new(shared: &Arc<Shared>) -> Result<Option<Self>, KernelError> {
-        let control = Control::new(&shared.options);
-        let arena = Arena::new(control.end).map_err(arena_error)?;
-        match arena.load(&shared.program.insns, &mut []) {
-            Ok(program) => Ok(Some(Self { shared: Arc::clone(shared), control, arena, program })),
+        match Self::load(shared, &mut [])? {
+            Ok(loaded) => Ok(Some(loaded)),
             Err(error) => match error.raw_os_error() {
                 Some(libc::EPERM) => Err(KernelError::NotPermitted),
                 Some(libc::ENFILE | libc::EMFILE) => Err(KernelError::System(error)),
@@ -60,23 +58,24 @@ impl Loaded {
             },
         }
     }
-}
 
-/// Why the kernel refuses a program.
-pub(super) fn refusal(shared: &Shared) -> KernelError {
-    let arena = match Arena::new(Control::new(&shared.options).end) {
-        Ok(arena) => arena,
-        Err(error) => return arena_error(error),
-    };
-    let mut log = vec![0; LOG_BYTES];
-    let Err(error) = arena.load(&shared.program.insns, &mut log) else {
-        // It takes the program now: there was no memory before.
-        return KernelError::System(io::ErrorKind::OutOfMemory.into());
-    };
-    let text = String::from_utf8_lossy(&log);
-    let lines: Vec<&str> = text.trim_end_matches('\0').lines().collect();
-    let last = lines.len().saturating_sub(LOG_LINES);
-    KernelError::Refused(format!("{error}\n{}", lines[last..].join("\n")))
+    /// As a last attempt: with the reason, if the kernel refuses the program again.
+    pub(super) fn or_reason(shared: &Arc<Shared>) -> Result<Self, KernelError> {
+        let mut log = vec![0; LOG_BYTES];
+        Self::load(shared, &mut log)?.map_err(|error| {
+            let text = String::from_utf8_lossy(&log);
+            let lines: Vec<&str> = text.trim_end_matches('\0').lines().collect();
+            let last = lines.len().saturating_sub(LOG_LINES);
+            KernelError::Refused(format!("{error}\n{}", lines[last..].join("\n")))
+        })
+    }
+
+    fn load(shared: &Arc<Shared>, log: &mut [u8]) -> Result<io::Result<Self>, KernelError> {
+        let control = Control::new(&shared.options);
+        let arena = Arena::new(control.end).map_err(arena_error)?;
+        let program = arena.load(&shared.program.insns, log);
+        Ok(program.map(|program| Self { shared: Arc::clone(shared), control, arena, program }))
+    }
 }
 
 impl<H: Host> KernelInstance<H> {

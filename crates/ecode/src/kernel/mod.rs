@@ -169,7 +169,7 @@ impl KernelCode {
             Some(loaded) => loaded,
             None => match self.code.patient().map(Loaded::new) {
                 Some(Ok(Some(loaded))) => loaded,
-                _ => return Err(instance::refusal(shared)),
+                _ => Loaded::or_reason(shared)?,
             },
         };
         KernelInstance::new(loaded, host)

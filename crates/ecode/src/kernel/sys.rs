@@ -21,6 +21,8 @@ const TYPE_SYSCALL: u32 = 31;
 const MMAPABLE: u32 = 1 << 10;
 const SLEEPABLE: u32 = 1 << 4;
 const ALIGN: usize = 1 << 32;
+/// How often a program is loaded whose verification a signal has ended (`EAGAIN`).
+const ATTEMPTS: u32 = 100;
 pub(super) const PAGE: u64 = 4096;
 
 /// `union bpf_attr` for `BPF_MAP_CREATE`, as far as it is used; the kernel takes what is missing as 0.
@@ -180,9 +182,20 @@ impl Arena {
             prog_name: *b"ecode\0\0\0\0\0\0\0\0\0\0\0",
             ..Default::default()
         };
-        // SAFETY: `ProgAttr` is the part of `union bpf_attr` that this command reads. Its addresses lead to
-        // `insn_cnt` instructions, a C string and `log_size` bytes that may be written; all outlive the call.
-        let fd = unsafe { bpf(PROG_LOAD, ptr::from_ref(&attr).cast(), size_of::<ProgAttr>()) }?;
+        let load = || {
+            // SAFETY: `ProgAttr` is the part of `union bpf_attr` that this command reads. Its addresses lead to
+            // `insn_cnt` instructions, a C string and `log_size` bytes that may be written; all outlive the call.
+            unsafe { bpf(PROG_LOAD, ptr::from_ref(&attr).cast(), size_of::<ProgAttr>()) }
+        };
+        let is_interrupted = |error: &io::Error| error.raw_os_error() == Some(libc::EAGAIN);
+        let mut loaded = load();
+        for _ in 1..ATTEMPTS {
+            if !loaded.as_ref().is_err_and(is_interrupted) {
+                break;
+            }
+            loaded = load();
+        }
+        let fd = loaded?;
         // SAFETY: the kernel just made this descriptor for us, and no one else knows it.
         Ok(Program(unsafe { OwnedFd::from_raw_fd(fd as i32) }))
     }
