@@ -3,7 +3,7 @@
 use crate::{
     amend::literal,
     output, receipt,
-    run::{Denial, Journal, RunRecord},
+    run::{Denial, Journal, RunRecord, lacking},
 };
 use clap::Args;
 use monitor::{Record, visible};
@@ -42,6 +42,9 @@ fn tell(record: &RunRecord) -> Result<String, std::fmt::Error> {
     writeln!(text, "`{command}` under {profile}: exit status {}", record.status)?;
     if record.denials.is_empty() {
         writeln!(text, "nothing was denied")?;
+    }
+    for line in lacking(record) {
+        writeln!(text, "{line}")?;
     }
     for denial in &record.denials {
         text.push('\n');
@@ -121,7 +124,7 @@ fn in_profile(record: &Record) -> Option<String> {
                 && !wants(&["write", "append", "create"])
             {
                 "files.read"
-            } else if wants(&["setid"]) {
+            } else if wants(&["setid", "entrypoint"]) {
                 return None;
             } else {
                 "files.write"

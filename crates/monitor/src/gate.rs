@@ -9,6 +9,7 @@ use crate::{
     caller::{self, Caller, Identity},
     file::{self, KnownPaths},
     label::Labels,
+    lacking::Lacking,
     manager::Manager,
     passage::Passage,
     plan::{Plan, Rights},
@@ -318,6 +319,8 @@ pub(crate) struct Gate {
     pub(crate) ids: (u32, u32),
     /// Some domain has a capability that lets it change its IDs.
     pub(crate) ids_change: bool,
+    /// What the kernel refuses root for want of a capability.
+    pub(crate) lacking: Lacking,
     /// The capabilities that the sandbox may have: bit n is capability n.
     pub(crate) capabilities: u64,
     /// Nothing is decided: the base that measurements compare with.
@@ -492,6 +495,10 @@ impl Gate {
         let ssid = self.subjects.sid(self, call)?;
         let asker = Asker { gate: self, caller, ssid, number };
         asker.take_capabilities()?;
+        self.lacking.watch(number, || Self::dispatch(asker))
+    }
+
+    fn dispatch(asker: Asker<'_>) -> Outcome {
         if let Some(outcome) = file::decide(asker) {
             return outcome;
         }

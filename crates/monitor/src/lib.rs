@@ -19,6 +19,7 @@ mod file;
 mod filter;
 mod gate;
 mod label;
+mod lacking;
 pub mod launch;
 pub mod layers;
 mod manager;

@@ -1,6 +1,6 @@
 //! An object manager's way to a decision: hint, cache, security server; and the record of what was decided.
 
-use crate::{audit::Access, gate::Asker};
+use crate::{audit::Access, gate::Asker, lacking};
 use avc::{Avc, Hint, Stats};
 use flask::{AccessVector, Class, Question, SecurityServer, Sid};
 use rustix::io::Errno;
@@ -61,7 +61,11 @@ impl Manager {
                 &Access { question, requested, verdict, granted, quiet: !audit, object: object() },
             );
         }
-        if granted { Ok(()) } else { Err(Denied) }
+        if granted {
+            return Ok(());
+        }
+        lacking::note_denial();
+        Err(Denied)
     }
 }
 

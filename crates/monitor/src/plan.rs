@@ -2,8 +2,8 @@
 //! envelope is exact.
 
 use flask::{
-    AccessVector, Class, FileKind, FileRule, InitialSid, LabelRules, Question, SecurityServer, Sid,
-    Unreachable, perm,
+    AccessVector, Class, FileKind, FileRule, InitialSid, LabelError, LabelRules, Question,
+    SecurityServer, Sid, Unreachable, perm,
 };
 use labelling::{Tree, literal, stem_dir};
 use landlock::{Access, AccessFs, BitFlags, make_bitflags};
@@ -55,6 +55,8 @@ pub(crate) struct Plan {
     pub(crate) unruled: Rights,
     /// Some new file gets another label than its directory.
     pub(crate) relabels: bool,
+    /// For some file that can be executed, policy computes another domain: whether it may be entered or not.
+    pub(crate) moves: bool,
 }
 
 /// What opening for reading takes.
@@ -148,11 +150,13 @@ impl Plan {
         let rest = Tree { path: "/".into(), deep: true };
         let rest = place(server, actors, rest, InitialSid::File.into())?;
         let relabels = relabels(server, &domains, &types);
+        let moves = relabels || moves(server, &domains, &types)?;
         // Of several rules for one path the last decides.
         let by_path = places.iter().enumerate();
         let by_path = by_path.map(|(index, place)| (place.tree.path.clone(), index)).collect();
         let (listed, unruled) = (Vec::new(), rest.any);
-        let mut plan = Self { domains, places, by_path, patterns, listed, unruled, relabels };
+        let mut plan =
+            Self { domains, places, by_path, patterns, listed, unruled, relabels, moves };
         for index in 0..plan.places.len() {
             let outer = plan.places[index].tree.path.parent();
             let outer = outer.and_then(|parent| plan.innermost(parent));
@@ -287,25 +291,73 @@ fn reachable(server: &dyn SecurityServer, types: &[Sid]) -> Result<Vec<Sid>, Unr
     Ok(domains)
 }
 
+/// Whether policy computes another domain for some file that some domain may execute.
+fn moves(server: &dyn SecurityServer, domains: &[Sid], types: &[Sid]) -> Result<bool, Unreachable> {
+    for &domain in domains {
+        for &file in types {
+            let executes = allows(server, (domain, file, Class::File), perm::file::EXECUTE)?;
+            if executes && computed(server, domain, file) != Ok(None) {
+                return Ok(true);
+            }
+        }
+    }
+    Ok(false)
+}
+
+fn allows(
+    server: &dyn SecurityServer,
+    (ssid, tsid, tclass): (Sid, Sid, Class),
+    requested: AccessVector,
+) -> Result<bool, Unreachable> {
+    let decision = server.compute_av(Question { ssid, tsid, tclass })?;
+    Ok(decision.permissive || decision.allowed.contains(requested))
+}
+
+/// The other domain that policy computes for `domain` when that executes a file labelled `file`; whether it may be entered
+/// is another question.
+pub(crate) fn computed(
+    server: &dyn SecurityServer,
+    domain: Sid,
+    file: Sid,
+) -> Result<Option<Sid>, LabelError> {
+    let question = Question { ssid: domain, tsid: file, tclass: Class::Process };
+    let new = server.compute_create(question, None)?;
+    Ok((new != domain).then_some(new))
+}
+
 /// The other domain that `domain` enters by executing a file labelled `file`, if policy lets it.
 pub(crate) fn entered(
     server: &dyn SecurityServer,
     domain: Sid,
     file: Sid,
 ) -> Result<Option<Sid>, Unreachable> {
-    let allows = |ssid, tsid, tclass, requested: AccessVector| {
-        let decision = server.compute_av(Question { ssid, tsid, tclass })?;
-        Ok::<bool, Unreachable>(decision.permissive || decision.allowed.contains(requested))
-    };
-    if !allows(domain, file, Class::File, perm::file::EXECUTE)? {
+    if !allows(server, (domain, file, Class::File), perm::file::EXECUTE)? {
         return Ok(None);
     }
-    let question = Question { ssid: domain, tsid: file, tclass: Class::Process };
-    let Ok(new) = server.compute_create(question, None) else { return Ok(None) };
-    let enters = new != domain
-        && allows(domain, new, Class::Process, perm::process::TRANSITION)?
-        && allows(new, file, Class::File, perm::file::ENTRYPOINT)?;
-    Ok(enters.then_some(new))
+    let Ok(Some(new)) = computed(server, domain, file) else { return Ok(None) };
+    Ok(may_enter(server, domain, file, new)?.then_some(new))
+}
+
+/// Whether policy lets `domain` enter `new` by executing a file labelled `file`.
+fn may_enter(
+    server: &dyn SecurityServer,
+    domain: Sid,
+    file: Sid,
+    new: Sid,
+) -> Result<bool, Unreachable> {
+    let transition = (domain, new, Class::Process);
+    Ok(allows(server, transition, perm::process::TRANSITION)?
+        && allows(server, (new, file, Class::File), perm::file::ENTRYPOINT)?)
+}
+
+/// Whether `domain`, which may execute a file labelled `file`, can run it: in the domain that policy computes, and in no
+/// other.
+fn runs(server: &dyn SecurityServer, domain: Sid, file: Sid) -> Result<bool, Unreachable> {
+    match computed(server, domain, file) {
+        Ok(Some(new)) => may_enter(server, domain, file, new),
+        Ok(None) => allows(server, (domain, file, Class::File), perm::file::EXECUTE_NO_TRANS),
+        Err(_) => Ok(false),
+    }
 }
 
 /// Who uses files.
@@ -378,11 +430,13 @@ fn rights(
     let (mut any, mut all) = (Rights::empty(), AccessFs::from_all(landlock::ABI::V5));
     for class in FILE_CLASSES {
         let allowed = allowed(class);
+        let executes = class == Class::File && allowed.contains(perm::file::EXECUTE);
+        let fails = executes && !runs(server, ssid, tsid)?;
         for &(right, needed) in FILE_RIGHTS {
             // Devices and FIFOs are not truncated, executed or made by what these rights stand for.
             let applies =
                 class == Class::File || matches!(right, AccessFs::ReadFile | AccessFs::WriteFile);
-            if allowed.contains(needed) {
+            if allowed.contains(needed) && !(fails && right == AccessFs::Execute) {
                 any |= right;
             } else if applies {
                 all &= !BitFlags::from(right);

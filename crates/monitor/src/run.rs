@@ -8,6 +8,7 @@ use crate::{
     filter::{self, Traps},
     gate::{Bearing, Gate, View},
     label::{Labels, Private, Status},
+    lacking::Lacking,
     launch::{self, Envelope, Filter, Inherited, LaunchSpec, Limits, Namespaces, Outcome, Started},
     manager::Manager,
     passage::Passage,
@@ -74,6 +75,9 @@ pub struct Job {
     pub private_tmp: bool,
     /// What `/etc/hosts` holds; needs a mount namespace.
     pub hosts: Option<String>,
+    /// Capabilities that the run keeps beside those that policy grants every domain, as far as the caller has them: bit n is
+    /// capability n. Policy decides on every file as without them.
+    pub keep: u64,
     /// Which object managers decide.
     pub enforce: Enforce,
     /// Where decisions are written.
@@ -125,6 +129,9 @@ pub struct Report {
     pub denials: Vec<Record>,
     /// Denials that were not kept, between the first kinds and the last.
     pub dropped: u64,
+    /// What the kernel refused root although policy grants it, by the capability that would have helped: its name, and how
+    /// often.
+    pub lacking: Vec<(&'static str, u64)>,
     /// Why the trail of every decision lacks some, if it does.
     pub audit_failure: Option<std::io::Error>,
 }
@@ -211,6 +218,7 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
         absent: prepared.spec.view.absent.clone(),
         ids: (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw()),
         capabilities: prepared.spec.capabilities,
+        lacking: Lacking::new(prepared.spec.capabilities),
         ids_change: prepared.spec.capabilities & CHANGES_IDS != 0,
         off: enforce == Enforce::OFF,
         lead: crate::gate::Lead::default(),
@@ -227,7 +235,8 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
     let outcome = sandbox.wait()?;
     let (denials, dropped) = audit.denials();
     let audit_failure = audit.failure();
-    Ok(Report { outcome, decisions: gate.decisions(), denials, dropped, audit_failure })
+    let lacking = gate.lacking.all();
+    Ok(Report { outcome, decisions: gate.decisions(), denials, dropped, lacking, audit_failure })
 }
 
 /// A file that nobody in the sandbox can read: the kernel asks, at each read of `/proc/PID/io`, whether the reader might
@@ -250,7 +259,7 @@ fn prepare(job: &Job, server: &dyn SecurityServer) -> Result<Prepared, RunError>
     } else {
         Arrangement::without_mounts(&plan)
     };
-    let capabilities = capabilities(server, &plan.domains)?;
+    let capabilities = capabilities(server, &plan.domains)? | job.keep;
     let leaves_cores = capabilities & RAISES_LIMITS != 0;
     let (exact, exact_for_first) = exact(job, (&plan, &first), &arrangement, leaves_cores);
     let lineage = plan.domains.len() > 1;

@@ -21,6 +21,7 @@ pub(crate) const CASES: &[Case] = cases![
     hiding_inside_what_the_view_puts_back,
     making_programs_that_lend_their_owners_ids,
     executing_what_can_only_be_read,
+    executing_memory_that_no_path_leads_to,
     changing_what_dewar_believes,
     going_around_the_view_by_what_is_open,
     watching_what_is_not_granted,
@@ -131,6 +132,12 @@ fn executing_what_can_only_be_read(stage: &Stage) {
     let profile = stage.profile("[files]\nread = [\"${home}/data\"]");
     let program = stage.program("data/program", "escaped");
     stage.holds(&profile, "execute", &[program.to_str().expect("UTF-8")]);
+}
+
+fn executing_memory_that_no_path_leads_to(stage: &Stage) {
+    stage.holds("workspace", "execute_own_memory", &[]);
+    let several = "[domains.other]\nexec = [\"/usr/bin/true\"]";
+    stage.holds(&stage.profile(several), "execute_own_memory", &[]);
 }
 
 fn changing_what_dewar_believes(stage: &Stage) {

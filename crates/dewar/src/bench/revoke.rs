@@ -170,6 +170,7 @@ pub(crate) fn once(
         wait_killable: layers.has("wait-killable"),
         private_tmp: false,
         hosts: None,
+        keep: 0,
         enforce: Enforce::ALL,
         audit: Vec::new(),
         started: Some(Box::new(started)),

@@ -39,6 +39,9 @@ pub(crate) struct RunRecord {
     pub(crate) denials: Vec<Denial>,
     /// Kinds of denial that were not kept.
     pub(crate) dropped: u64,
+    /// What the kernel refused root although policy grants it, by the capability that would have helped.
+    #[serde(default)]
+    pub(crate) lacking: Vec<(String, u64)>,
     /// Changes of its policy.
     pub(crate) changes: Vec<Change>,
 }
@@ -88,6 +91,11 @@ impl RunRecord {
                 .collect(),
             denials: report.denials.iter().map(|record| denial(history, record)).collect(),
             dropped: report.dropped,
+            lacking: report
+                .lacking
+                .iter()
+                .map(|(name, count)| ((*name).to_owned(), *count))
+                .collect(),
             changes: history.changes.clone(),
         }
     }

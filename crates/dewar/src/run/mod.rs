@@ -31,6 +31,7 @@ pub(crate) use args::RunArgs;
 pub(crate) use journal::{Decisions, Denial, Journal, RunRecord};
 pub(crate) use owner::domain_of;
 pub(crate) use serving::UseDaemon;
+pub(crate) use summary::lacking;
 
 /// What the command line asked for.
 pub(crate) struct RunRequest {

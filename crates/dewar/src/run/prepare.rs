@@ -33,6 +33,20 @@ pub(crate) struct Profile {
     tmp: Option<Scratch>,
 }
 
+/// `CAP_DAC_OVERRIDE` and `CAP_FOWNER` of capability(7).
+const FILES_OF_OTHERS: u64 = 1 << 1 | 1 << 3;
+
+impl Profile {
+    /// The capabilities that root's run keeps: those over files of others, where the workspace belongs to somebody else, as in
+    /// containers, and in archives that root has unpacked. See docs/decisions/root.md.
+    fn kept_capabilities(&self) -> u64 {
+        use std::os::unix::fs::MetadataExt as _;
+        let owner = std::fs::metadata(&self.variables.workspace).map(|workspace| workspace.uid());
+        let is_anothers = owner.is_ok_and(|owner| owner != 0);
+        if is_anothers && rustix::process::geteuid().is_root() { FILES_OF_OTHERS } else { 0 }
+    }
+}
+
 /// Loads the profile that the command line names. It is enough for `probe` to have begun.
 pub(super) fn profile(request: &RunRequest, probe: &Probe) -> anyhow::Result<Profile> {
     let has_view = probe.mounts(&request.without);
@@ -77,6 +91,11 @@ pub(super) fn protection(
         wait_killable: layers.has("wait-killable"),
     };
     if request.verbose {
+        if profile.kept_capabilities() != 0 {
+            tell!(
+                "dewar: the workspace belongs to another user, so root keeps the capabilities dac_override and fowner: policy decides on every file as before"
+            );
+        }
         tell(&profile.compiled, &protection, &layers);
     }
     Ok(protection)
@@ -155,6 +174,7 @@ pub(super) fn job(
         wait_killable: protection.wait_killable,
         private_tmp: protection.namespaces.mount,
         hosts: hosts(compiled, protection.namespaces),
+        keep: profile.kept_capabilities(),
         enforce: request.enforce,
         audit: request.audit.as_deref().map(audit).transpose()?.into_iter().collect(),
         started: None,

@@ -17,6 +17,9 @@ pub(super) fn print(request: &RunRequest, record: &RunRecord) {
         let (server, all) = (sum(|row| row.server), sum(|row| row.queries));
         tell!("security server reached by {server} of {all} queries");
     }
+    for line in lacking(record) {
+        tell!("dewar: {line}");
+    }
     if let Some(denial) = record.denials.first() {
         let count = record.denied();
         let times = if count == 1 { "once".into() } else { format!("{count} times") };
@@ -28,6 +31,16 @@ pub(super) fn print(request: &RunRequest, record: &RunRecord) {
             visible(&denied.object),
         );
     }
+}
+
+/// What the kernel refused root, and what would help.
+pub(crate) fn lacking(record: &RunRecord) -> impl Iterator<Item = String> + '_ {
+    record.lacking.iter().map(|(capability, count)| {
+        let times = if *count == 1 { "once".into() } else { format!("{count} times") };
+        format!(
+            "the kernel refused root {times} what policy grants, for want of a capability; in a profile: capabilities = [\"{capability}\"]"
+        )
+    })
 }
 
 /// The table "resolution of requested decisions".

@@ -1,7 +1,10 @@
 //! Calls that change what a file says of itself: mode, owner, times, extended attributes, length. Landlock does not
 //! know most of them, so all are made on the program's behalf.
 
-use super::object::Seen;
+use super::{
+    memory::{is_program, stays_plain},
+    object::Seen,
+};
 use crate::{
     caller::limit,
     gate::{Answer, Asker, Outcome},
@@ -108,6 +111,9 @@ fn change_mode(asker: Asker<'_>) -> Outcome {
     };
     let mode = Mode::from_bits_retain(asker.caller.call.args[n] as u32 & 0o7777);
     let object = target(asker, which, perm::file::SETATTR)?;
+    if is_program(mode) && stays_plain(asker, &object)? {
+        return Err(Errno::PERM);
+    }
     let mode = allowed_mode(asker, &object, mode)?;
     rustix::fs::chmodat(rustix::fs::CWD, own_name(&object), mode, AtFlags::empty())?;
     Ok(Answer::Return(0))
@@ -238,6 +244,10 @@ fn set_xattr(asker: Asker<'_>) -> Outcome {
     let value = asker.caller.buffer(args[2], args[3] as usize)?;
     let flags = XattrFlags::from_bits_retain(args[4] as u32);
     let object = xattr_target(asker)?;
+    if name.to_bytes().starts_with(b"system.posix_acl_") && stays_plain(asker, &object)? {
+        // A list of rights sets the mode as chmod(2) does.
+        return Err(Errno::OPNOTSUPP);
+    }
     rustix::fs::setxattr(own_name(&object), name, &value, flags)?;
     Ok(Answer::Return(0))
 }

@@ -6,6 +6,7 @@ mod change;
 mod entry;
 mod known;
 mod look;
+mod memory;
 mod object;
 mod open;
 
@@ -33,6 +34,7 @@ pub(crate) fn decide(asker: Asker<'_>) -> Option<Outcome> {
         | readlinkat | statfs | getxattr | lgetxattr | getxattrat | listxattr | llistxattr
         | listxattrat | file_getattr | name_to_handle_at => look::decide(asker),
         inotify_add_watch => look::watch(asker),
+        memfd_create => memory::decide(asker),
         chdir => {
             asker.gate.paths.forget_directories();
             look::decide(asker)

@@ -49,7 +49,11 @@ pub(super) fn decide(asker: Asker<'_>) -> Outcome {
         return Err(Errno::PERM);
     }
     if asker.gate.exact().contains(open.rights()) && !open.may_name_a_thread() {
-        return open.leave_to_kernel(asker);
+        let left = open.leave_to_kernel(asker);
+        if matches!(left, Ok(Answer::Continue)) && (open.writes() || open.creates()) {
+            asker.gate.lacking.watch_open(asker, open.name());
+        }
+        return left;
     }
     open.make(asker)
 }

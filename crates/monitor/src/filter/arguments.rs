@@ -50,6 +50,7 @@ pub(super) fn special(traps: Traps) -> Vec<(Sysno, Rule)> {
         (Sysno::sched_setscheduler, tunes()),
         (Sysno::sched_setattr, tunes()),
         (Sysno::sched_setaffinity, tunes()),
+        (Sysno::memfd_create, memory()),
         // Its flags lie in memory; libc falls back to clone.
         (Sysno::clone3, Errno(libc::ENOSYS as u16).into()),
     ]
@@ -144,6 +145,15 @@ fn fcntl() -> Rule {
 /// A process's own scheduling is its own affair: the PID, argument 0, is 0.
 fn tunes() -> Rule {
     when(&[none_of(0, !0)], Action::Allow, Action::Notify)
+}
+
+/// `MFD_NOEXEC_SEAL` of `linux/memfd.h`, known since Linux 6.3.
+const MFD_NOEXEC_SEAL: u32 = 8;
+
+/// Memory that can never be executed as a program grants nothing. A kernel that does not know the flag refuses it.
+fn memory() -> Rule {
+    let sealed = Test::Masked { arg: 1, mask: MFD_NOEXEC_SEAL, value: MFD_NOEXEC_SEAL };
+    when(&[sealed], Action::Allow, Action::Notify)
 }
 
 /// So are its limits, which setrlimit(2) changes, too, but for the one that is the mark of its label; without new limits,

@@ -178,7 +178,6 @@ pub(super) const RUNS: &[Sysno] = {
         sched_getattr,
         seccomp,
         getrandom,
-        memfd_create,
         membarrier,
         mlock2,
         copy_file_range,
@@ -327,6 +326,7 @@ pub(super) const DECIDED: &[Sysno] = {
         file_setattr,
         name_to_handle_at,
         inotify_add_watch,
+        memfd_create,
     ]
 };
 

@@ -277,6 +277,13 @@ mod tests {
     }
 
     #[test]
+    fn memory_that_can_never_be_executed_is_made_without_a_word() {
+        for (flags, want) in [(0, NOTIFY), (0x10, NOTIFY), (8, ALLOW), (9, ALLOW)] {
+            assert_eq!(ask(LOOSE, Sysno::memfd_create, &[0, flags]), want, "{flags:#x}");
+        }
+    }
+
+    #[test]
     fn nothing_can_be_typed_into_the_terminal() {
         for high in [0, 1 << 32] {
             assert_eq!(ask(LOOSE, Sysno::ioctl, &[0, high | libc::TIOCSTI]), errno(libc::EPERM));

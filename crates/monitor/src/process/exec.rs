@@ -5,7 +5,7 @@ use crate::{
     file::{Seen, missing_name},
     gate::{Answer, Asker, Outcome},
     manager::Request,
-    plan::entered,
+    plan::{computed, entered},
     resolve::{Name, look, walk},
 };
 use avc::Hint;
@@ -44,11 +44,18 @@ pub(super) fn decide(asker: Asker<'_>) -> Outcome {
     }
     match new_domain(asker, &seen)? {
         Some(domain) => {
-            if let Some(later) = tell_apart(asker) {
+            let sid = seen.label.sid;
+            let enters = entered(&*asker.gate.server, asker.ssid, sid) == Ok(Some(domain));
+            if enters && let Some(later) = tell_apart(asker) {
                 return later;
             }
             seen.allow(asker, perm::file::EXECUTE, &file)?;
+            // Never in the caller's domain instead, whatever else policy grants.
             allow_entry(asker, &seen, domain, &path)?;
+            if matches!(asker.gate.subjects, Processes::One(_)) {
+                // The run was started for one domain: its processes bear no marks.
+                return Err(Errno::ACCESS);
+            }
             verify::enter(asker, &seen, &file, domain)
         }
         None => {
@@ -86,12 +93,12 @@ fn found(asker: Asker<'_>, dirfd: i32, path: &Path, flags: i32) -> Result<OwnedF
     }
 }
 
-/// The domain that this exec enters; `None` when it keeps its own.
+/// The domain that policy computes for this exec; `None` when it is the caller's own.
 fn new_domain(asker: Asker<'_>, seen: &Seen) -> Result<Option<Sid>> {
-    if matches!(asker.gate.subjects, Processes::One(_)) {
+    if !asker.gate.bearing.load().plan.moves {
         return Ok(None);
     }
-    entered(&*asker.gate.server, asker.ssid, seen.label.sid).map_err(|_| Errno::ACCESS)
+    computed(&*asker.gate.server, asker.ssid, seen.label.sid).map_err(|_| Errno::ACCESS)
 }
 
 fn allow_entry(asker: Asker<'_>, seen: &Seen, domain: Sid, path: &Path) -> Result<()> {

@@ -58,6 +58,7 @@ pub(crate) fn main(mut arguments: impl Iterator<Item = OsString>) -> ! {
         wait_killable: layers.has("wait-killable"),
         private_tmp: false,
         hosts: None,
+        keep: 0,
         enforce: Enforce::ALL,
         audit: audit
             .map(|file| Trail { sink: Box::new(file), everything: true })

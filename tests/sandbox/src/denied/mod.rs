@@ -1,5 +1,6 @@
 //! What policy refuses: it fails, nothing changes, and the record says what and why.
 
+mod execs;
 mod files;
 mod processes;
 mod sockets;
@@ -12,7 +13,8 @@ use crate::{
 };
 
 /// The cases of this part.
-pub(crate) const CASES: &[&[crate::Case]] = &[files::CASES, processes::CASES, sockets::CASES];
+pub(crate) const CASES: &[&[crate::Case]] =
+    &[execs::CASES, files::CASES, processes::CASES, sockets::CASES];
 
 /// What refusals look like to the program: no rights, no such thing, or (a move between labels) another file system.
 const REFUSALS: [&str; 6] = ["EACCES", "EPERM", "ENOENT", "EROFS", "ESRCH", "EXDEV"];

@@ -6,6 +6,7 @@ pub(super) const CASES: &[Case] = cases![
     files_without_a_name_get_one,
     files_without_a_name_heed_the_mask,
     memory_files_can_be_opened_again,
+    memory_files_are_made_as_asked,
     every_kind_of_open_gives_the_same_result,
     descriptors_lead_to_their_files,
     unlinked_and_replaced_files_stay_open,
@@ -38,6 +39,24 @@ fn memory_files_can_be_opened_again(stage: &Stage) {
         "fd = os.memfd_create('m', 0); os.write(fd, b'#!/bin/sh\\necho from memory\\n')
 print(open(f'/proc/self/fd/{fd}').read(), end=''); again = os.open(f'/dev/fd/{fd}', os.O_RDWR); os.ftruncate(again, 3)
 print(os.stat(fd).st_size)",
+    );
+}
+
+/// But for the right to be executed, which policy does not grant.
+fn memory_files_are_made_as_asked(stage: &Stage) {
+    python(
+        stage,
+        "import fcntl
+c = __import__('ctypes').CDLL(None, use_errno=True)
+def make(name, flags):
+    fd = c.memfd_create(name, flags)
+    if fd < 0: raise OSError(__import__('ctypes').get_errno(), '')
+    return fd
+for flags in [0, 1, 2, 3]:
+    fd = make(b'm', flags); print(flags, os.get_inheritable(fd), os.readlink(f'/proc/self/fd/{fd}'))
+    say(lambda: fcntl.fcntl(fd, 1033, 2)); say(lambda: os.ftruncate(fd, 10)); print(fcntl.fcntl(fd, 1034) & 15)
+for name in [b'x' * 249, b'x' * 250, b'x' * 5000]: say(lambda: make(name, 1) and 0, len(name))
+say(lambda: make(b'm', 1 << 20)); say(lambda: make(None, 0))",
     );
 }
 

@@ -3,6 +3,7 @@
 mod files;
 mod locks;
 mod names;
+mod owners;
 mod processes;
 mod signals;
 
@@ -10,4 +11,4 @@ pub(crate) use files::with_say;
 
 /// The cases of this part.
 pub(crate) const CASES: &[&[crate::Case]] =
-    &[files::CASES, locks::CASES, names::CASES, processes::CASES, signals::CASES];
+    &[files::CASES, locks::CASES, names::CASES, owners::CASES, processes::CASES, signals::CASES];
