@@ -1,10 +1,15 @@
-//! Compares native with the tools found on this machine: `measure build|walk|start|syscalls [ROUNDS]`.
+//! Compares native with the tools found on this machine: `measure build|walk|start|syscalls [ROUNDS]`; and native with
+//! itself: `measure self SECONDS`.
 
 use bench::{
     comparison::{Comparison, Medium},
     config::Config,
+    interrupt::Interrupt,
+    pairs::Aim,
     peers, progress,
     runner::Plan,
+    sheet::Width,
+    study::Conditions,
     syscalls::Syscalls,
     table::{self, Style},
     worker::{Task, Worker},
@@ -18,6 +23,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     if let ["worker", task] = words[..] {
         print!("{}", task.parse::<Task>()?.run()?);
         return Ok(());
+    }
+    if let ["self", seconds] = words[..] {
+        return against_itself(seconds.parse()?);
     }
     let rounds = words.get(1).map_or(Ok(5), |rounds| rounds.parse())?;
     let plan = Plan { rounds, ..Plan::default() };
@@ -40,5 +48,24 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     progress::clear();
     println!("{text}");
+    Ok(())
+}
+
+fn against_itself(budget_s: f64) -> Result<(), Box<dyn Error>> {
+    let worker = Worker { program: env::current_exe()?, arguments: vec!["worker".into()] };
+    let conditions = Conditions {
+        configs: vec![Config::native()],
+        worker,
+        medium: Medium::memory(),
+        aim: Aim { budget_s, ..Aim::default() },
+    };
+    let bar = progress::Bar::new("self");
+    let interrupt = Interrupt::notice()?;
+    let outcome =
+        conditions.against_itself()?.run(None, &interrupt, &mut |standing| bar.show(standing))?;
+    drop(bar);
+    for sheet in outcome.sheets() {
+        println!("{}", sheet.draw(Style::Plain, Width::Narrow));
+    }
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! Configurations: the ways to run a command that a benchmark compares.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::{
     ffi::{OsStr, OsString},
     path::Path,
@@ -10,7 +10,7 @@ use std::{
 pub const WORKSPACE: &str = "{workspace}";
 
 /// The part that a configuration plays in comparisons.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
     /// The command alone; every other is compared with it.

@@ -1,10 +1,10 @@
 //! The machine that a measurement was taken on, and when.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::{fs, process::Command, time::SystemTime};
 
 /// What a reader must know to judge a number.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Machine {
     /// The processor, as `/proc/cpuinfo` calls it.
     pub cpu: String,

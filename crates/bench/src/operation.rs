@@ -80,60 +80,121 @@ fn nanoseconds(operation: &mut dyn FnMut() -> io::Result<()>) -> io::Result<f64>
     Ok(median_of(&batches).unwrap_or_default())
 }
 
+/// Does something once.
+type Operation = Box<dyn FnMut() -> io::Result<()>>;
+
+/// Every operation by its name, with what it needs.
+pub(crate) struct Operations(Vec<(&'static str, Operation)>);
+
+/// The names of the operations, in the order of tables.
+pub(crate) const NAMES: [&str; 13] = [
+    OPEN_SYSTEM,
+    OPEN_TO_READ,
+    OPEN_TO_WRITE,
+    "stat, system file",
+    "stat, workspace file",
+    "a new process: fork+wait",
+    "a new process: fork+exec+wait, /bin/true",
+    "connect+accept, unix socket in the workspace",
+    "connect+accept, tcp on this machine",
+    "a new file: create+close+unlink",
+    "a new directory: mkdir+rmdir",
+    "a new socket: socket+close, tcp",
+    "a new socket with a name: socket+bind+close+unlink, unix",
+];
+
+impl Operations {
+    /// Prepares all of them in `workspace`.
+    ///
+    /// # Errors
+    ///
+    /// When the workspace cannot be written. An operation that is refused says so when it is performed.
+    pub(crate) fn prepare(workspace: &Path) -> io::Result<Self> {
+        let file = workspace.join(FILE);
+        fs::write(&file, "a line of text\n")?;
+        let opening = |path: &Path, flags: OFlags| {
+            let path = path.to_owned();
+            Box::new(move || open(&path, flags)) as Operation
+        };
+        let looking = |path: &Path| {
+            let path = path.to_owned();
+            Box::new(move || stat(&path)) as Operation
+        };
+        let system = Path::new(SYSTEM_FILE);
+        let mut all = vec![
+            opening(system, OFlags::RDONLY),
+            opening(&file, OFlags::RDONLY),
+            opening(&file, OFlags::WRONLY),
+            looking(system),
+            looking(&file),
+            Box::new(fork),
+            Box::new(execute),
+        ];
+        all.extend(connections(workspace));
+        all.extend(creations(workspace.join(NEW_FILE)));
+        Ok(Self(NAMES.into_iter().zip(all).collect()))
+    }
+
+    /// One of them.
+    pub(crate) fn by_name(&mut self, name: &str) -> Option<&mut Operation> {
+        self.0.iter_mut().find(|(known, _)| *known == name).map(|(_, operation)| operation)
+    }
+}
+
+/// The operations that connect.
+fn connections(workspace: &Path) -> [Operation; 2] {
+    let unix = with(unix_listener(workspace), |(path, listener)| {
+        UnixStream::connect(path)?;
+        listener.accept().map(drop)
+    });
+    let tcp = with(TcpListener::bind("127.0.0.1:0"), |listener| {
+        let _client = TcpStream::connect(listener.local_addr()?)?;
+        listener.accept().map(drop)
+    });
+    [unix, tcp]
+}
+
+/// The operations that make something, all but sockets without a name at `new`, and remove it again.
+fn creations(new: PathBuf) -> [Operation; 4] {
+    let (file, directory, name) = (new.clone(), new.clone(), new);
+    [
+        Box::new(move || {
+            open(&file, OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL)?;
+            fs::remove_file(&file)
+        }),
+        Box::new(move || {
+            fs::create_dir(&directory)?;
+            fs::remove_dir(&directory)
+        }),
+        Box::new(|| {
+            socket(AddressFamily::INET, SocketType::STREAM, None).map(drop).map_err(Into::into)
+        }),
+        Box::new(move || {
+            UnixListener::bind(&name)?;
+            fs::remove_file(&name)
+        }),
+    ]
+}
+
+/// An operation on something that may itself be refused.
+fn with<T: 'static>(
+    subject: io::Result<T>,
+    operation: impl Fn(&T) -> io::Result<()> + 'static,
+) -> Operation {
+    Box::new(move || match &subject {
+        Ok(subject) => operation(subject),
+        Err(error) => Err(io::Error::new(error.kind(), error.to_string())),
+    })
+}
+
 /// Measures every operation, in the workspace where it needs one.
 ///
 /// # Errors
 ///
 /// When the workspace cannot be written. An operation that is refused is a timing that says so.
 pub(crate) fn measure_all(workspace: &Path) -> io::Result<Vec<Timing>> {
-    let file = workspace.join(FILE);
-    let new = workspace.join(NEW_FILE);
-    fs::write(&file, "a line of text\n")?;
-    let system = Path::new(SYSTEM_FILE);
-    Ok(vec![
-        Timing::of(OPEN_SYSTEM, || open(system, OFlags::RDONLY)),
-        Timing::of(OPEN_TO_READ, || open(&file, OFlags::RDONLY)),
-        Timing::of(OPEN_TO_WRITE, || open(&file, OFlags::WRONLY)),
-        Timing::of("stat, system file", || stat(system)),
-        Timing::of("stat, workspace file", || stat(&file)),
-        Timing::of("a new process: fork+wait", fork),
-        Timing::of("a new process: fork+exec+wait, /bin/true", execute),
-        with(
-            unix_listener(workspace),
-            "connect+accept, unix socket in the workspace",
-            |(path, l)| {
-                UnixStream::connect(path)?;
-                l.accept().map(drop)
-            },
-        ),
-        with(TcpListener::bind("127.0.0.1:0"), "connect+accept, tcp on this machine", |listener| {
-            let _client = TcpStream::connect(listener.local_addr()?)?;
-            listener.accept().map(drop)
-        }),
-        Timing::of("a new file: create+close+unlink", || {
-            open(&new, OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL)?;
-            fs::remove_file(&new)
-        }),
-        Timing::of("a new directory: mkdir+rmdir", || {
-            fs::create_dir(&new)?;
-            fs::remove_dir(&new)
-        }),
-        Timing::of("a new socket: socket+close, tcp", || {
-            socket(AddressFamily::INET, SocketType::STREAM, None).map(drop).map_err(Into::into)
-        }),
-        Timing::of("a new socket with a name: socket+bind+close+unlink, unix", || {
-            UnixListener::bind(&new)?;
-            fs::remove_file(&new)
-        }),
-    ])
-}
-
-/// An operation on something that may itself be refused.
-fn with<T>(subject: io::Result<T>, name: &str, operation: impl Fn(&T) -> io::Result<()>) -> Timing {
-    match subject {
-        Ok(subject) => Timing::of(name, || operation(&subject)),
-        Err(error) => Timing { name: name.to_owned(), ns: None, error: Some(error.to_string()) },
-    }
+    let Operations(all) = Operations::prepare(workspace)?;
+    Ok(all.into_iter().map(|(name, operation)| Timing::of(name, operation)).collect())
 }
 
 pub(crate) fn open(path: &Path, flags: OFlags) -> io::Result<()> {

@@ -160,6 +160,13 @@ fn kill_group(child: &Child) {
     let _ = kill_process_group(Pid::from_child(child), Signal::KILL);
 }
 
+/// Of what a command wrote to `file`, the line that most likely says why it failed.
+pub(crate) fn last_words(file: &mut File) -> String {
+    let mut bytes = Vec::new();
+    let read = file.rewind().and_then(|()| file.take(OUTPUT_BYTES).read_to_end(&mut bytes));
+    read.map_or_else(|error| error.to_string(), |_| reason(&bytes))
+}
+
 fn contents(mut file: File) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     file.rewind()?;

@@ -23,6 +23,12 @@ impl Random {
         ((u128::from(self.next()) * end as u128) >> 64) as usize
     }
 
+    /// A number from 0 to 1, without 1.
+    #[cfg(test)]
+    pub(crate) fn unit(&mut self) -> f64 {
+        (self.next() >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
     /// A number from `low` to `high`, inclusive.
     pub(crate) fn between(&mut self, low: usize, high: usize) -> usize {
         low + self.below(high - low + 1)

@@ -3,13 +3,13 @@
 //! Medians and deviations from them, not means: one run that met a busy machine moves a mean, not a median.
 
 use crate::random::Random;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Resamples behind a confidence interval.
 const RESAMPLES: usize = 2000;
 
 /// The middle and the spread of some numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
     /// How many there were; at least one.
     pub count: usize,

@@ -232,6 +232,37 @@ pub(crate) fn thread_time() -> std::time::Duration {
     std::time::Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
+/// Processor time that this process and the children it has waited for have taken.
+pub(crate) fn own_and_children_time() -> std::time::Duration {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the kernel writes one `timespec` to the address given, which is that of a live, exclusively borrowed
+    // one. This clock exists for every process.
+    unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &raw mut time) };
+    // SAFETY: `rusage` consists of integers, for which all zero is valid.
+    let mut used: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: the kernel writes one `rusage` to the address given, which is that of a live, exclusively borrowed one.
+    unsafe { libc::getrusage(libc::RUSAGE_CHILDREN, &raw mut used) };
+    let of = |time: libc::timeval| {
+        std::time::Duration::new(time.tv_sec as u64, time.tv_usec as u32 * 1000)
+    };
+    std::time::Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+        + of(used.ru_utime)
+        + of(used.ru_stime)
+}
+
+/// Processor time that all threads of a process have taken, to the nanosecond; `None` if there is no such process.
+pub(crate) fn process_time(process: u32) -> Option<std::time::Duration> {
+    let mut clock: libc::clockid_t = 0;
+    // SAFETY: the library writes one `clockid_t` to the address given, that of a live, exclusively borrowed one.
+    let found = unsafe { libc::clock_getcpuclockid(process.cast_signed(), &raw mut clock) };
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the kernel writes one `timespec` to the address given, which is that of a live, exclusively borrowed
+    // one; for a clock that does not exist it writes nothing and fails.
+    let read = unsafe { libc::clock_gettime(clock, &raw mut time) };
+    (found == 0 && read == 0)
+        .then(|| std::time::Duration::new(time.tv_sec as u64, time.tv_nsec as u32))
+}
+
 /// What `work` returns, and how many instructions it took outside of the kernel.
 ///
 /// # Errors

@@ -42,6 +42,18 @@ pub(crate) fn write_tree(workspace: &Path) -> io::Result<()> {
 ///
 /// The first error of any call.
 pub(crate) fn walk(workspace: &Path) -> io::Result<Duration> {
+    let paths = paths(workspace)?;
+    let begin = Instant::now();
+    visit_some(&paths, 0, FILES)?;
+    Ok(begin.elapsed())
+}
+
+/// The files that are walked over: the workspace's and the system's.
+///
+/// # Errors
+///
+/// When there are none, or they cannot be listed.
+pub(crate) fn paths(workspace: &Path) -> io::Result<Vec<PathBuf>> {
     let mut paths = Vec::new();
     for tree in [workspace.join("tree"), SYSTEM_TREE.into()].iter().filter(|tree| tree.is_dir()) {
         let mut found = Vec::new();
@@ -51,9 +63,16 @@ pub(crate) fn walk(workspace: &Path) -> io::Result<Duration> {
     if paths.is_empty() {
         return Err(io::Error::new(io::ErrorKind::NotFound, "no tree to walk over"));
     }
-    let begin = Instant::now();
-    paths.iter().cycle().take(FILES).try_for_each(|path| visit(path))?;
-    Ok(begin.elapsed())
+    Ok(paths)
+}
+
+/// Visits `count` of `paths` from the one at `from` on, and begins anew behind the last.
+///
+/// # Errors
+///
+/// The first error of any call.
+pub(crate) fn visit_some(paths: &[PathBuf], from: usize, count: usize) -> io::Result<()> {
+    paths.iter().cycle().skip(from).take(count).try_for_each(|path| visit(path))
 }
 
 fn collect(directory: &Path, found: &mut Vec<PathBuf>) -> io::Result<()> {

@@ -30,6 +30,12 @@ impl Worker {
         fs::copy(&self.program, workspace.join(NAME)).map(drop)
     }
 
+    /// The command that performs units in the workspace.
+    pub(crate) fn station(&self) -> Vec<OsString> {
+        let program = std::iter::once(format!("./{NAME}").into());
+        program.chain(self.arguments.iter().cloned()).chain(["station".into()]).collect()
+    }
+
     /// The command that runs `task` in the workspace.
     pub(crate) fn command(&self, task: Task) -> Vec<OsString> {
         let program = std::iter::once(format!("./{NAME}").into());
@@ -46,11 +52,13 @@ pub enum Task {
     Floor,
     /// The walk; prints seconds.
     Walk,
+    /// Performs units as it is asked for them; prints what they took.
+    Station,
 }
 
 impl Task {
     /// Every task.
-    pub const ALL: [Self; 3] = [Self::Operations, Self::Floor, Self::Walk];
+    pub const ALL: [Self; 4] = [Self::Operations, Self::Floor, Self::Walk, Self::Station];
 
     /// The word that stands for it on a command line.
     #[must_use]
@@ -59,6 +67,7 @@ impl Task {
             Self::Operations => "operations",
             Self::Floor => "floor",
             Self::Walk => "walk",
+            Self::Station => "station",
         }
     }
 
@@ -72,6 +81,10 @@ impl Task {
         match self {
             Self::Operations => Ok(serde_json::to_string(&operation::measure_all(&here)?)?),
             Self::Floor => Ok(serde_json::to_string(&floor::measure_all())?),
+            Self::Station => {
+                crate::pairs::serve(io::stdin().lock(), io::stdout().lock())?;
+                Ok(String::new())
+            }
             Self::Walk => Ok(format!("{:.6}", walk::walk(&here)?.as_secs_f64())),
         }
     }

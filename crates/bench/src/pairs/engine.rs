@@ -1,0 +1,254 @@
+//! Rounds until it is enough.
+
+use super::{
+    Experiment, Failure, Kept, Outcome, Sample, Station, StationError, Stop, Store, StoreError,
+    Unit,
+    outcome::{self, widest},
+};
+use crate::{interrupt::Interrupt, random::Random};
+use std::time::{Duration, Instant};
+
+/// How it stands, after each round.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Standing<'a> {
+    /// Rounds so far.
+    pub rounds: usize,
+    /// What was just measured.
+    pub subject: &'a str,
+    /// Half of the width of the widest interval, as soon as there is one.
+    pub half_width: Option<f64>,
+    /// What it shall be.
+    pub aim: f64,
+    /// Seconds so far.
+    pub spent_s: f64,
+    /// Seconds that are left at most.
+    pub left_s: f64,
+}
+
+/// Performs rounds until every interval is narrow enough, the budget is spent, or somebody interrupts; tells `progress`
+/// after each. `stations` are those of the experiment's settings, in their order. What `store` already holds counts.
+///
+/// # Errors
+///
+/// [`StoreError`], when samples cannot be kept. A setting that fails is a row that says why, not an error.
+pub fn run(
+    mut store: Store,
+    stations: &mut [Box<dyn Station + '_>],
+    interrupt: &Interrupt,
+    progress: &mut dyn FnMut(Standing<'_>),
+) -> Result<Outcome, StoreError> {
+    let experiment = store.kept().experiment.clone();
+    let mut rounds = Rounds::of(&experiment, &store);
+    let begin = Instant::now();
+    let before = store.kept().seconds;
+    let stop = loop {
+        let spent = before + begin.elapsed().as_secs_f64();
+        if let Some(stop) = rounds.enough(&experiment, &store, spent) {
+            break stop;
+        }
+        let subject = rounds.next_subject(&experiment, &store);
+        match round(&experiment, subject, &mut rounds, &mut store, stations, interrupt) {
+            Err(StationError::Interrupted) => break Stop::Interrupted,
+            _ if interrupt.happened() => break Stop::Interrupted,
+            _ => {}
+        }
+        store.flush()?;
+        rounds.look(&experiment, &store, subject);
+        let spent_s = before + begin.elapsed().as_secs_f64();
+        progress(rounds.standing(&experiment, subject, spent_s));
+    };
+    store.end(stop, before + begin.elapsed().as_secs_f64())?;
+    Ok(outcome::of(&store.into_kept()))
+}
+
+/// Where the rounds are.
+struct Rounds {
+    random: Random,
+    done: usize,
+    /// For each subject: how many rounds, when it is looked at next, and what was seen.
+    subjects: Vec<Looked>,
+}
+
+#[derive(Default)]
+struct Looked {
+    rounds: usize,
+    next_look: usize,
+    half_width: Option<f64>,
+    /// Units of this pass that are still to come.
+    units: Vec<usize>,
+    /// Settings that have performed each unit.
+    warm: std::collections::HashSet<(usize, usize)>,
+}
+
+impl Rounds {
+    fn of(experiment: &Experiment, store: &Store) -> Self {
+        let samples = &store.kept().samples;
+        let done = samples.last().map_or(0, |sample| sample.round + 1);
+        // What was begun is continued, and not repeated.
+        let random = Random::new(experiment.seed ^ (done as u64) << 20);
+        let mut subjects: Vec<Looked> = experiment
+            .subjects
+            .iter()
+            .map(|_| Looked { next_look: 1, ..Looked::default() })
+            .collect();
+        for sample in samples.iter().filter(|sample| sample.setting == 0 && !sample.warm) {
+            subjects[sample.subject].rounds += 1;
+        }
+        let mut rounds = Self { random, done, subjects };
+        for subject in 0..rounds.subjects.len() {
+            rounds.look(experiment, store, subject);
+        }
+        rounds
+    }
+
+    /// Why no more is needed, if so.
+    fn enough(&self, experiment: &Experiment, store: &Store, spent: f64) -> Option<Stop> {
+        let left = |subject: &usize| is_left(experiment, store.kept(), *subject);
+        if !(0..self.subjects.len()).any(|subject| left(&subject)) {
+            return Some(Stop::Failed);
+        }
+        if (0..self.subjects.len()).filter(left).all(|it| self.is_narrow(experiment, it)) {
+            return Some(Stop::Narrow);
+        }
+        (spent >= experiment.aim.budget_s).then_some(Stop::Budget)
+    }
+
+    fn is_narrow(&self, experiment: &Experiment, subject: usize) -> bool {
+        let looked = &self.subjects[subject];
+        let narrow = looked.half_width.is_some_and(|width| width <= experiment.aim.half_width);
+        narrow && looked.rounds >= experiment.aim.least
+    }
+
+    /// In turn, of those that need more.
+    fn next_subject(&mut self, experiment: &Experiment, store: &Store) -> usize {
+        let open = (0..self.subjects.len())
+            .filter(|subject| is_left(experiment, store.kept(), *subject))
+            .filter(|subject| !self.is_narrow(experiment, *subject));
+        open.min_by_key(|subject| self.subjects[*subject].rounds).unwrap_or_default()
+    }
+
+    fn next_unit(&mut self, experiment: &Experiment, subject: usize) -> usize {
+        let looked = &mut self.subjects[subject];
+        if looked.units.is_empty() {
+            looked.units = (0..experiment.subjects[subject].units.len()).collect();
+            self.random.shuffle(&mut looked.units);
+        }
+        looked.units.pop().unwrap_or_default()
+    }
+
+    /// Looks at a subject's intervals, ever more seldom: looking costs, and looking often misleads.
+    fn look(&mut self, experiment: &Experiment, store: &Store, subject: usize) {
+        let looked = &mut self.subjects[subject];
+        if looked.rounds >= looked.next_look {
+            looked.half_width = widest(store.kept(), experiment, subject);
+            looked.next_look = looked.rounds + (looked.rounds / 10).max(5);
+        }
+    }
+
+    fn standing<'a>(
+        &self,
+        experiment: &'a Experiment,
+        subject: usize,
+        spent_s: f64,
+    ) -> Standing<'a> {
+        let widths = self.subjects.iter().map(|looked| looked.half_width);
+        let half_width =
+            widths.collect::<Option<Vec<f64>>>().map(|it| it.into_iter().fold(0.0, f64::max));
+        let aim = experiment.aim.half_width;
+        let rest: f64 = self.subjects.iter().map(|looked| looked.needed(experiment)).sum();
+        let each = spent_s / self.done.max(1) as f64;
+        let left_s = (rest * each).min(experiment.aim.budget_s - spent_s).max(0.0);
+        let subject = experiment.subjects[subject].name.as_str();
+        Standing { rounds: self.done, subject, half_width, aim, spent_s, left_s }
+    }
+}
+
+impl Looked {
+    /// Rounds that are still to come: an interval shrinks by the root of their number.
+    fn needed(&self, experiment: &Experiment) -> f64 {
+        let least = experiment.aim.least.saturating_sub(self.rounds) as f64;
+        let Some(width) = self.half_width else { return least.max(1e6) };
+        let ratio = (width / experiment.aim.half_width).powi(2);
+        ((ratio - 1.0) * self.rounds as f64).max(least).max(0.0)
+    }
+}
+
+/// Whether a subject still has the first setting and one that can be compared with it.
+fn is_left(experiment: &Experiment, kept: &Kept, subject: usize) -> bool {
+    let works = |setting: usize| kept.failure(subject, setting).is_none();
+    works(0) && (experiment.settings.len() == 1 || (1..experiment.settings.len()).any(works))
+}
+
+/// One unit under every setting.
+fn round(
+    experiment: &Experiment,
+    subject: usize,
+    rounds: &mut Rounds,
+    store: &mut Store,
+    stations: &mut [Box<dyn Station + '_>],
+    interrupt: &Interrupt,
+) -> Result<(), StationError> {
+    let unit = rounds.next_unit(experiment, subject);
+    let mut order: Vec<usize> = (0..stations.len()).collect();
+    rounds.random.shuffle(&mut order);
+    let asked = &experiment.subjects[subject].units[unit];
+    let timeout = Duration::from_secs_f64(experiment.aim.timeout_s);
+    let mut samples = Vec::new();
+    for (turn, setting) in order.into_iter().enumerate() {
+        if store.kept().failure(subject, setting).is_some() {
+            continue;
+        }
+        if interrupt.happened() {
+            return Err(StationError::Interrupted);
+        }
+        match stations[setting].perform(asked, timeout) {
+            Ok(took) => {
+                let warm = rounds.subjects[subject].warm.insert((setting, unit));
+                samples.push(Sample {
+                    round: rounds.done,
+                    subject,
+                    unit,
+                    setting,
+                    turn,
+                    warm,
+                    took,
+                });
+            }
+            Err(StationError::Interrupted) => return Err(StationError::Interrupted),
+            Err(error) => {
+                // What refuses one unit may perform others; what has ended does not.
+                let subject = matches!(error, StationError::Unit(_)).then_some(subject);
+                store.failure(Failure { setting, subject, why: error.to_string() });
+            }
+        }
+    }
+    // Only whole rounds are kept.
+    rounds.subjects[subject].rounds +=
+        usize::from(samples.iter().any(|s| s.setting == 0 && !s.warm));
+    rounds.done += 1;
+    samples.into_iter().for_each(|sample| store.sample(sample));
+    Ok(())
+}
+
+/// The unit, so many times as often that `station` takes about as long as `target` for it.
+///
+/// # Errors
+///
+/// [`StationError`].
+pub fn calibrate(
+    station: &mut dyn Station,
+    unit: &Unit,
+    target: Duration,
+    timeout: Duration,
+) -> Result<Unit, StationError> {
+    let mut unit = unit.clone();
+    let target = target.as_secs_f64();
+    for _ in 0..40 {
+        let took = station.perform(&unit, timeout)?.wall_s;
+        if took >= target / 2.0 || matches!(unit, Unit::Command { .. } | Unit::Walk { .. }) {
+            return Ok(unit.times(target / took));
+        }
+        unit = unit.times((target / took.max(1e-9)).clamp(2.0, 10.0));
+    }
+    Ok(unit)
+}

@@ -1,0 +1,178 @@
+//! The engine of all comparisons: small units of work, alternated in random order between settings that live beside
+//! each other.
+//!
+//! ```text
+//!  Experiment ── subjects (what is measured) × settings (under what), reference first
+//!      │
+//!      ▼            round: one unit, performed by every setting, in an order drawn anew
+//!  engine::run ──▶ Station … Station ──▶ Sample ──▶ Store (JSON lines; resumed from there)
+//!      │                                    │
+//!      │  stop: narrow enough, budget spent, interrupted
+//!      ▼                                    ▼
+//!  progress with the time left         Estimate: median of the ratios within rounds, its bootstrap interval,
+//!                                      Wilcoxon's test ──▶ Verdict, or the refusal to give one
+//! ```
+//!
+//! A whole build takes seconds, in which other work on the machine comes and goes: its time against another's says
+//! little below ten percent. A single compilation takes a tenth of a second, and meets what its neighbour in the round
+//! meets. So the ratio within a round is taken, and many rounds.
+
+pub mod engine;
+mod estimate;
+mod outcome;
+mod process;
+pub mod show;
+mod store;
+mod unit;
+
+pub use estimate::{Estimate, Verdict};
+pub use outcome::{Outcome, Row, of as outcome_of};
+pub use process::{Language, Launch, ProcessStation, Processor, WholeCommand};
+pub use store::{Failure, Kept, Store, StoreError, read};
+pub use unit::{Took, Unit, serve};
+
+use crate::{config::Kind, machine::Machine};
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// What is compared, and how closely.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Experiment {
+    /// A word for files and the report: `build`, `walk`.
+    pub name: String,
+    /// What tables are called.
+    pub title: String,
+    /// What one unit is, in a few words: `one compilation`.
+    pub unit: String,
+    /// What is measured, each by itself.
+    pub subjects: Vec<Subject>,
+    /// Under what; every setting is compared with the first.
+    pub settings: Vec<Setting>,
+    /// When it is enough.
+    pub aim: Aim,
+    /// Of the order within rounds.
+    pub seed: u64,
+    /// Where it was begun, and when.
+    pub machine: Machine,
+    /// What readers must know to judge the figures.
+    #[serde(default)]
+    pub notes: Vec<String>,
+}
+
+/// One thing that is measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Subject {
+    /// Its name.
+    pub name: String,
+    /// Its units: rounds take them in a random order, all of them before one comes again.
+    pub units: Vec<Unit>,
+    /// So many operations are one unit; figures are of one operation.
+    pub operations: f64,
+}
+
+/// Under what it is measured.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Setting {
+    /// Its name.
+    pub name: String,
+    /// What it is.
+    pub description: String,
+    /// The part it plays.
+    pub kind: Kind,
+}
+
+/// When it is enough.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Aim {
+    /// An interval this wide to each side is narrow enough: 0.01 is 1 %.
+    pub half_width: f64,
+    /// Seconds after which it ends in any case.
+    pub budget_s: f64,
+    /// Rounds of each subject before it may be enough.
+    pub least: usize,
+    /// Seconds that a single unit may take.
+    pub timeout_s: f64,
+}
+
+impl Default for Aim {
+    fn default() -> Self {
+        Self { half_width: 0.01, budget_s: 600.0, least: 30, timeout_s: 600.0 }
+    }
+}
+
+/// One unit under one setting, as it was.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Sample {
+    /// Which round, counted from 0 through all subjects.
+    pub round: usize,
+    /// Which subject.
+    pub subject: usize,
+    /// Which of its units.
+    pub unit: usize,
+    /// Which setting.
+    pub setting: usize,
+    /// Which turn within the round.
+    pub turn: usize,
+    /// The first time under this setting: it does not count.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub warm: bool,
+    /// What it took.
+    #[serde(flatten)]
+    pub took: Took,
+}
+
+/// Why it ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Stop {
+    /// Every interval is narrow enough.
+    Narrow,
+    /// The time is over.
+    Budget,
+    /// Somebody interrupted it, or it has not ended yet.
+    Interrupted,
+    /// No setting is left that could be compared with the first.
+    Failed,
+}
+
+/// What performs units under one setting, for as long as the experiment lasts.
+pub trait Station {
+    /// Performs one unit, in at most `timeout`.
+    ///
+    /// # Errors
+    ///
+    /// [`StationError`]; after one the station is not asked again.
+    fn perform(&mut self, unit: &Unit, timeout: Duration) -> Result<Took, StationError>;
+}
+
+/// Why a unit was not performed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StationError {
+    /// The station could not be started.
+    #[error("cannot start `{program}`: {source}")]
+    Start {
+        /// Its program.
+        program: String,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// The station ended, and what it said last.
+    #[error("the station ended{}{said}", if .said.is_empty() { "" } else { ": " })]
+    Ended {
+        /// Its last words on standard error.
+        said: String,
+    },
+    /// It did not answer in time.
+    #[error("no answer within {:.0} s", .0.as_secs_f64())]
+    Timeout(Duration),
+    /// It said that the unit failed.
+    #[error("{0}")]
+    Unit(String),
+    /// Pipes failed, or it answered what cannot be read.
+    #[error("cannot talk to the station: {0}")]
+    Talk(#[from] std::io::Error),
+    /// The person at the terminal stopped it.
+    #[error("interrupted")]
+    Interrupted,
+}

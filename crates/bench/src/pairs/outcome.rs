@@ -1,0 +1,162 @@
+//! What came of an experiment: for every subject and setting, what it takes, against the first setting and how surely.
+
+use super::{Estimate, Experiment, Sample, Stop, Took, Verdict, store::Kept};
+use crate::{config::Kind, statistics::Summary};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// What came of an experiment.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Outcome {
+    /// What was compared.
+    pub experiment: Experiment,
+    /// Why it ended.
+    pub stop: Stop,
+    /// Seconds that it took.
+    pub seconds: f64,
+    /// By subject, then by setting.
+    pub rows: Vec<Row>,
+}
+
+/// One subject under one setting.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Row {
+    /// Which subject.
+    pub subject: usize,
+    /// Which setting.
+    pub setting: usize,
+    /// Seconds of one operation; `None` if nothing was measured.
+    pub wall_s: Option<Summary>,
+    /// Seconds of processor time of one operation, where it is known.
+    pub cpu_s: Option<Summary>,
+    /// Against the first setting.
+    pub wall: Option<Estimate>,
+    /// Processor time against the first setting's, which other work on the machine disturbs less.
+    pub cpu: Option<Estimate>,
+    /// Against the setting without decisions, for one of Dewar's.
+    pub base: Option<Estimate>,
+    /// Why there is nothing more.
+    pub failure: Option<String>,
+}
+
+impl Row {
+    /// What may be said about its time.
+    #[must_use]
+    pub fn verdict(&self) -> Verdict {
+        self.wall.as_ref().map_or(Verdict::TooFew, Estimate::verdict)
+    }
+}
+
+impl Outcome {
+    /// The rows of one subject.
+    pub fn of_subject(&self, subject: usize) -> impl Iterator<Item = &Row> {
+        self.rows.iter().filter(move |row| row.subject == subject)
+    }
+
+    /// The name of a row's setting.
+    #[must_use]
+    pub fn setting(&self, row: &Row) -> &str {
+        &self.experiment.settings[row.setting].name
+    }
+
+    /// The part that a row's setting plays.
+    #[must_use]
+    pub fn kind(&self, row: &Row) -> Kind {
+        self.experiment.settings[row.setting].kind
+    }
+
+    /// The geometric mean over subjects of a setting's ratio, with that of its ends: an index as the classic suite has
+    /// one, of time and not of speed. `None` if a subject lacks it.
+    #[must_use]
+    pub fn index(&self, setting: usize) -> Option<[f64; 3]> {
+        let rows: Vec<&Estimate> = self
+            .rows
+            .iter()
+            .filter(|row| row.setting == setting)
+            .map(|row| row.wall.as_ref())
+            .collect::<Option<_>>()?;
+        if rows.is_empty() {
+            return None;
+        }
+        let count = rows.len() as f64;
+        let value = rows.iter().map(|e| e.ratio.ln()).sum::<f64>() / count;
+        // Subjects are measured apart, so their errors add up as squares.
+        let side = |of: fn(&Estimate) -> f64| {
+            rows.iter().map(|e| (of(e) / e.ratio).ln().powi(2)).sum::<f64>().sqrt() / count
+        };
+        let (below, above) = (side(|e| e.low), side(|e| e.high));
+        Some([value.exp(), (value - below).exp(), (value + above).exp()])
+    }
+}
+
+/// Makes an outcome of what was kept.
+#[must_use]
+pub fn of(kept: &Kept) -> Outcome {
+    let mut rows = Vec::new();
+    for subject in 0..kept.experiment.subjects.len() {
+        for setting in 0..kept.experiment.settings.len() {
+            rows.push(row(kept, subject, setting));
+        }
+    }
+    let Kept { experiment, stop, seconds, .. } = kept.clone();
+    Outcome { experiment, stop, seconds, rows }
+}
+
+fn row(kept: &Kept, subject: usize, setting: usize) -> Row {
+    let operations = kept.experiment.subjects[subject].operations;
+    let mine = counting(&kept.samples, subject, setting);
+    let summary = |of: &dyn Fn(&Took) -> Option<f64>| {
+        let numbers: Option<Vec<f64>> = mine.values().map(of).collect();
+        Summary::of(&numbers?.into_iter().map(|s| s / operations).collect::<Vec<f64>>())
+    };
+    let against = |other: usize, of: &dyn Fn(&Took) -> Option<f64>| {
+        let reference = counting(&kept.samples, subject, other);
+        let pairs: Option<Vec<(f64, f64)>> = mine
+            .iter()
+            .filter_map(|(round, took)| Some((took, reference.get(round)?)))
+            .map(|(a, b)| Some((of(a)?, of(b)?)))
+            .collect();
+        (setting != other).then(|| Estimate::of(&pairs?)).flatten()
+    };
+    let settings = &kept.experiment.settings;
+    let base = settings.iter().position(|it| it.kind == Kind::Base);
+    let base = base.filter(|_| settings[setting].kind == Kind::Dewar);
+    Row {
+        subject,
+        setting,
+        wall_s: summary(&|took| Some(took.wall_s)),
+        cpu_s: summary(&|took| took.cpu_s),
+        wall: against(0, &|took| Some(took.wall_s)),
+        cpu: against(0, &|took| took.cpu_s),
+        base: base.and_then(|base| against(base, &|took| Some(took.wall_s))),
+        failure: kept.failure(subject, setting).map(str::to_owned),
+    }
+}
+
+/// What counts of one subject under one setting, by round.
+fn counting(samples: &[Sample], subject: usize, setting: usize) -> BTreeMap<usize, Took> {
+    samples
+        .iter()
+        .filter(|s| s.subject == subject && s.setting == setting && !s.warm)
+        .map(|s| (s.round, s.took))
+        .collect()
+}
+
+/// Half of the width of the widest interval of a subject; `None` before there are all of them.
+pub(super) fn widest(kept: &Kept, experiment: &Experiment, subject: usize) -> Option<f64> {
+    let reference = counting(&kept.samples, subject, 0);
+    let mut widest = None;
+    for setting in 1..experiment.settings.len() {
+        if kept.failure(subject, setting).is_some() {
+            continue;
+        }
+        let mine = counting(&kept.samples, subject, setting);
+        let pairs: Vec<(f64, f64)> = mine
+            .iter()
+            .filter_map(|(round, took)| Some((took.wall_s, reference.get(round)?.wall_s)))
+            .collect();
+        let width = Estimate::of(&pairs)?.half_width();
+        widest = Some(f64::max(width, widest.unwrap_or_default()));
+    }
+    widest
+}

@@ -1,0 +1,246 @@
+//! Stations that are processes: one that stays and performs unit after unit, and a command that is launched anew.
+
+use super::{Station, StationError, Took, Unit, unit::Answer};
+use crate::{
+    interrupt::Interrupt,
+    process::{CommandLine, ProcessError, last_words},
+    sys,
+};
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    io::Errno,
+    process::{Pid, Signal, kill_process_group},
+};
+use std::{
+    ffi::OsString,
+    fs::File,
+    io::{self, BufRead as _, BufReader, Write as _},
+    os::unix::process::CommandExt as _,
+    path::PathBuf,
+    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
+    time::{Duration, Instant},
+};
+
+/// How a station is started.
+#[derive(Clone, Debug)]
+pub struct Launch {
+    /// The program and its arguments, those of the setting and those of the station.
+    pub argv: Vec<OsString>,
+    /// Variables set beyond those inherited.
+    pub env: Vec<(String, String)>,
+    /// Where.
+    pub directory: PathBuf,
+    /// How it is talked to.
+    pub language: Language,
+    /// Whose processor time counts.
+    pub processor: Processor,
+}
+
+/// Whose processor time a unit takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Processor {
+    /// Of the station and the children it waits for.
+    Own,
+    /// Of the process that was started, too: a monitor around the station.
+    AndMonitor,
+    /// Part of it is not known.
+    Unknown,
+}
+
+/// How a station is talked to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Language {
+    /// Requests and answers of [`super::serve`].
+    Json,
+    /// `NAME TIMES` on a line, answered by `WALL CPU` in nanoseconds, or by `! why`.
+    Plain,
+}
+
+/// A process that stays. Started by the first unit; ended when dropped.
+pub struct ProcessStation {
+    launch: Launch,
+    running: Option<Running>,
+}
+
+struct Running {
+    child: Child,
+    requests: Option<ChildStdin>,
+    answers: BufReader<ChildStdout>,
+    said: File,
+}
+
+impl ProcessStation {
+    /// A station that is started in this way when it is first asked.
+    #[must_use]
+    pub const fn new(launch: Launch) -> Self {
+        Self { launch, running: None }
+    }
+
+    fn start(launch: &Launch) -> Result<Running, StationError> {
+        let said = tempfile::tempfile()?;
+        let (program, arguments) = launch
+            .argv
+            .split_first()
+            .ok_or_else(|| StationError::Unit("the command is empty".to_owned()))?;
+        let mut child = Command::new(program)
+            .args(arguments)
+            .envs(launch.env.iter().map(|(name, value)| (name, value)))
+            .current_dir(&launch.directory)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(said.try_clone()?)
+            .process_group(0)
+            .spawn()
+            .map_err(|source| StationError::Start {
+                program: program.to_string_lossy().into_owned(),
+                source,
+            })?;
+        let requests = child.stdin.take();
+        let answers = child.stdout.take().ok_or_else(|| io::Error::other("no pipe"))?;
+        Ok(Running { child, requests, answers: BufReader::new(answers), said })
+    }
+}
+
+impl Station for ProcessStation {
+    fn perform(&mut self, unit: &Unit, timeout: Duration) -> Result<Took, StationError> {
+        let running = match &mut self.running {
+            Some(running) => running,
+            none => none.insert(Self::start(&self.launch)?),
+        };
+        let before = sys::process_time(running.child.id());
+        let request = match (self.launch.language, unit) {
+            (Language::Plain, Unit::Suite { name, times }) => format!("{name} {times}\n"),
+            _ => serde_json::to_string(unit).map_err(io::Error::from)? + "\n",
+        };
+        let answer = running.ask(&request, timeout)?;
+        let mut took = match self.launch.language {
+            Language::Json => match serde_json::from_str(&answer).map_err(io::Error::from)? {
+                Answer::Took(took) => took,
+                Answer::Failed(why) => return Err(StationError::Unit(why)),
+            },
+            Language::Plain => plain(&answer)?,
+        };
+        let spent = sys::process_time(running.child.id()).zip(before);
+        let spent = spent.map(|(after, before)| after.saturating_sub(before).as_secs_f64());
+        took.cpu_s = match self.launch.processor {
+            Processor::Own => took.cpu_s,
+            Processor::AndMonitor => {
+                took.cpu_s.zip(spent).map(|(inside, outside)| inside + outside)
+            }
+            Processor::Unknown => None,
+        };
+        Ok(took)
+    }
+}
+
+fn plain(answer: &str) -> Result<Took, StationError> {
+    if let Some(why) = answer.strip_prefix('!') {
+        return Err(StationError::Unit(why.trim().to_owned()));
+    }
+    let numbers: Option<Vec<f64>> = answer.split_whitespace().map(|it| it.parse().ok()).collect();
+    match numbers.as_deref() {
+        Some([wall, cpu]) => Ok(Took { wall_s: wall / 1e9, cpu_s: Some(cpu / 1e9) }),
+        _ => Err(StationError::Unit(format!("it answered `{}`", answer.trim()))),
+    }
+}
+
+impl Running {
+    fn ask(&mut self, request: &str, timeout: Duration) -> Result<String, StationError> {
+        let mut answer = String::new();
+        let sent = match &mut self.requests {
+            Some(requests) => requests.write_all(request.as_bytes()),
+            None => Ok(()),
+        };
+        if sent.is_ok() {
+            self.wait(timeout)?;
+            self.answers.read_line(&mut answer)?;
+        }
+        if answer.ends_with('\n') {
+            return Ok(answer);
+        }
+        // Its words come before its end.
+        let _ = self.child.wait();
+        Err(StationError::Ended { said: last_words(&mut self.said) })
+    }
+
+    /// Waits until it answers or ends. An interrupt comes to this process alone, and a wait that it ends goes on: the
+    /// unit is finished, unless it takes long.
+    fn wait(&self, timeout: Duration) -> Result<(), StationError> {
+        const PATIENCE: Duration = Duration::from_secs(2);
+        let begin = Instant::now();
+        let mut interrupted: Option<Instant> = None;
+        loop {
+            let mut polled = [PollFd::new(self.answers.get_ref(), PollFlags::IN)];
+            match poll(&mut polled, Some(&Timespec { tv_sec: 0, tv_nsec: 200_000_000 })) {
+                Err(Errno::INTR) => interrupted = interrupted.or_else(|| Some(Instant::now())),
+                Ok(0) => {}
+                Ok(_) => return Ok(()),
+                Err(errno) => return Err(io::Error::from(errno).into()),
+            }
+            if interrupted.is_some_and(|since| since.elapsed() > PATIENCE) {
+                return Err(StationError::Interrupted);
+            }
+            if begin.elapsed() > timeout {
+                return Err(StationError::Timeout(timeout));
+            }
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // Without requests it ends by itself; what does not is killed with all it has started.
+        drop(self.requests.take());
+        let begin = Instant::now();
+        while begin.elapsed() < Duration::from_secs(1) {
+            if !matches!(self.child.try_wait(), Ok(None)) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let _ = kill_process_group(Pid::from_child(&self.child), Signal::KILL);
+        let _ = self.child.wait();
+    }
+}
+
+/// Launches the whole setting anew for each unit: what a command costs from its start to its end.
+pub struct WholeCommand<'a> {
+    /// What goes before the unit's own words.
+    pub prefix: Vec<OsString>,
+    /// Variables set beyond those inherited.
+    pub env: Vec<(String, String)>,
+    /// Where.
+    pub directory: PathBuf,
+    /// Whether the processor time of all that took part is that of the command and its children.
+    pub cpu_known: bool,
+    /// Ends it early.
+    pub interrupt: &'a Interrupt,
+}
+
+impl Station for WholeCommand<'_> {
+    fn perform(&mut self, unit: &Unit, timeout: Duration) -> Result<Took, StationError> {
+        let Unit::Command { argv, remove, before } = unit else {
+            return Err(StationError::Unit("only commands can be launched".to_owned()));
+        };
+        let run = |argv: Vec<OsString>, env: &[(String, String)]| {
+            let line = CommandLine { argv, env: env.to_vec() };
+            line.run(&self.directory, timeout, self.interrupt).map_err(|error| match error {
+                ProcessError::Interrupted => StationError::Interrupted,
+                error => StationError::Unit(error.to_string()),
+            })
+        };
+        for file in remove {
+            match std::fs::remove_file(self.directory.join(file)) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error.into()),
+                _ => {}
+            }
+        }
+        if !before.is_empty() {
+            run(before.iter().map(OsString::from).collect(), &[])?;
+        }
+        let words = argv.iter().map(OsString::from);
+        let finished = run(self.prefix.iter().cloned().chain(words).collect(), &self.env)?;
+        let cpu_s = (finished.user + finished.system).as_secs_f64();
+        Ok(Took { wall_s: finished.wall.as_secs_f64(), cpu_s: self.cpu_known.then_some(cpu_s) })
+    }
+}
