@@ -41,7 +41,7 @@ fn tell(record: &RunRecord) -> Result<String, std::fmt::Error> {
     let (command, profile) = (visible(&record.command.join(" ")), visible(&record.profile));
     writeln!(text, "`{command}` under {profile}: exit status {}", record.status)?;
     if record.denials.is_empty() {
-        writeln!(text, "nothing was denied")?;
+        writeln!(text, "no denial was recorded")?;
     }
     for line in lacking(record) {
         writeln!(text, "{line}")?;
@@ -62,6 +62,12 @@ fn tell(record: &RunRecord) -> Result<String, std::fmt::Error> {
             "\n{} more denials were not kept, between the first and the last",
             record.dropped
         )?;
+    }
+    if !record.unrecorded.is_empty() {
+        writeln!(text, "\nno record is kept of what is refused by")?;
+    }
+    for layer in &record.unrecorded {
+        writeln!(text, "  {}", visible(layer))?;
     }
     Ok(text)
 }
@@ -221,8 +227,11 @@ mod tests {
     }
 
     #[test]
-    fn a_run_without_denials_says_so() {
-        let text = tell(&RunRecord { command: vec!["true".into()], ..RunRecord::default() });
-        assert!(text.unwrap().contains("nothing was denied"));
+    fn a_run_without_denials_says_which_layers_keep_no_record() {
+        let unrecorded = vec!["the system-call filter: mount".into()];
+        let record = RunRecord { command: vec!["true".into()], unrecorded, ..RunRecord::default() };
+        let text = tell(&record).unwrap();
+        assert!(text.contains("no denial was recorded"), "{text}");
+        assert!(text.contains("refused by\n  the system-call filter"), "{text}");
     }
 }

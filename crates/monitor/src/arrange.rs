@@ -114,7 +114,10 @@ impl Arrangement {
             return;
         }
         if let Some(files) = files(place) {
-            self.view.denied.extend(files);
+            // The view is built over the machine's own /proc, and the sandbox gets another.
+            let hides = place.hidden && !place.tree.path.starts_with("/proc");
+            let covers = if hides { &mut self.view.hollow } else { &mut self.view.denied };
+            covers.extend(files);
             self.covered.insert(place.rule);
         }
     }

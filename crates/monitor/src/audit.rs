@@ -15,7 +15,7 @@ use std::{
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Record {
-    /// Seconds since 1970.
+    /// Seconds since 1970; the last time, where there were several.
     pub time: f64,
     /// Whether the operation passed.
     pub granted: bool,
@@ -189,6 +189,7 @@ impl Audit {
         let seqno = access.verdict.map_or(0, |verdict| verdict.seqno.0);
         let record = denials.get_mut(&key(access)).filter(|record| record.seqno == seqno)?;
         record.count += 1;
+        record.time = now();
         if !self.has_trails {
             return Some(Explanation::default());
         }
@@ -218,9 +219,8 @@ impl Audit {
             None if denied => self.explain(question, missing),
             None => Explanation::default(),
         };
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Record {
-            time: now.as_secs_f64(),
+            time: now(),
             granted,
             pid: identity.pid,
             comm: identity.comm,
@@ -247,6 +247,10 @@ impl Audit {
             ..Explanation::default()
         })
     }
+}
+
+fn now() -> f64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64()
 }
 
 fn key(access: &Access) -> Key {

@@ -7,7 +7,7 @@
 use crate::{
     audit::Audit,
     caller::{self, Caller, Identity},
-    file::{self, KnownPaths},
+    file::{self, Beyond, KnownPaths},
     label::Labels,
     lacking::Lacking,
     manager::Manager,
@@ -313,8 +313,8 @@ pub(crate) struct Gate {
     pub(crate) bearing: ArcSwap<Bearing>,
     /// Opens for reading never come here.
     pub(crate) reads_pass: bool,
-    /// Directories whose content the view leaves out: what is not found below them is explained.
-    pub(crate) absent: Vec<std::path::PathBuf>,
+    /// What the view keeps back: what is not found in it is explained.
+    pub(crate) beyond: Beyond,
     /// The IDs that every on-behalf operation is done with: the program's, unless it changed them.
     pub(crate) ids: (u32, u32),
     /// Some domain has a capability that lets it change its IDs.

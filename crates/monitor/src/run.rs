@@ -4,7 +4,7 @@ use crate::{
     Mode,
     arrange::{Arrangement, PRIVATE},
     audit::{Audit, Record, Trail},
-    file::KnownPaths,
+    file::{Beyond, KnownPaths},
     filter::{self, Traps},
     gate::{Bearing, Gate, View},
     label::{Labels, Private, Status},
@@ -132,6 +132,8 @@ pub struct Report {
     /// What the kernel refused root although policy grants it, by the capability that would have helped: its name, and how
     /// often.
     pub lacking: Vec<(&'static str, u64)>,
+    /// Layers of this run that refuse without a record, and what.
+    pub unrecorded: Vec<&'static str>,
     /// Why the trail of every decision lacks some, if it does.
     pub audit_failure: Option<std::io::Error>,
 }
@@ -178,6 +180,7 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
     let prepared = prepare(&job, &*server)?;
     // From a user namespace on, this process may not open that any more.
     let refusal = refusal().map_err(system("open /proc/self/io"))?;
+    let beyond = Beyond::before(&prepared.spec.view).map_err(system("open /"))?;
     let entered = launch::enter_view(&prepared.spec)?;
     let program = filter::compile(prepared.traps)?;
     let flags = if job.wait_killable { libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV } else { 0 };
@@ -215,7 +218,7 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
         refusal,
         subjects,
         audit: Arc::clone(&audit),
-        absent: prepared.spec.view.absent.clone(),
+        beyond,
         ids: (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw()),
         capabilities: prepared.spec.capabilities,
         lacking: Lacking::new(prepared.spec.capabilities),
@@ -235,8 +238,33 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
     let outcome = sandbox.wait()?;
     let (denials, dropped) = audit.denials();
     let audit_failure = audit.failure();
+    let unrecorded = unrecorded(prepared.traps, &gate.beyond, prepared.spec.capabilities);
+    let decisions = gate.decisions();
     let lacking = gate.lacking.all();
-    Ok(Report { outcome, decisions: gate.decisions(), denials, dropped, lacking, audit_failure })
+    Ok(Report { outcome, decisions, denials, dropped, lacking, unrecorded, audit_failure })
+}
+
+/// Layers that refuse without a record, and what.
+fn unrecorded(traps: Traps, beyond: &Beyond, capabilities: u64) -> Vec<&'static str> {
+    let layers = [
+        (
+            true,
+            "the system-call filter: what no profile grants (mount, unshare, setns, chroot, bpf, io_uring, keyctl, …)",
+        ),
+        (
+            capabilities == 0,
+            "missing capabilities: what the kernel lets only the machine's root do",
+        ),
+        (
+            traps.reads_pass(),
+            "the envelope: reading, which mode `fast` leaves to the kernel; `--mode all` records it",
+        ),
+        (
+            !traps.looks && beyond.closes(),
+            "the view: looking at what lies in a denied directory, without opening it",
+        ),
+    ];
+    layers.into_iter().filter_map(|(is, layer)| is.then_some(layer)).collect()
 }
 
 /// A file that nobody in the sandbox can read: the kernel asks, at each read of `/proc/PID/io`, whether the reader might

@@ -37,11 +37,13 @@ pub(crate) struct RunRecord {
     pub(crate) decisions: Vec<Decisions>,
     /// Denials, each kind once.
     pub(crate) denials: Vec<Denial>,
-    /// Kinds of denial that were not kept.
+    /// Denials that were not kept.
     pub(crate) dropped: u64,
     /// What the kernel refused root although policy grants it, by the capability that would have helped.
     #[serde(default)]
     pub(crate) lacking: Vec<(String, u64)>,
+    /// Layers that refused without a record, if they refused anything.
+    pub(crate) unrecorded: Vec<String>,
     /// Changes of its policy.
     pub(crate) changes: Vec<Change>,
 }
@@ -96,13 +98,45 @@ impl RunRecord {
                 .iter()
                 .map(|(name, count)| ((*name).to_owned(), *count))
                 .collect(),
+            unrecorded: report.unrecorded.iter().map(|&layer| layer.to_owned()).collect(),
             changes: history.changes.clone(),
         }
     }
 
-    /// Denials, repetitions counted.
+    /// Denials, repetitions and those that were not kept counted.
     pub(crate) fn denied(&self) -> u64 {
-        self.denials.iter().map(|denial| denial.record.count).sum()
+        self.denials.iter().map(|denial| denial.record.count).sum::<u64>() + self.dropped
+    }
+
+    /// The denial that is the likeliest to have mattered: of the kind that programs can do without the least, the last,
+    /// as the program's end came after it.
+    pub(crate) fn likeliest(&self) -> Option<&Denial> {
+        let rank = |denial: &&Denial| (weight(&denial.record), denial.record.time);
+        self.denials.iter().max_by(|a, b| {
+            let ((a, a_time), (b, b_time)) = (rank(a), rank(b));
+            a.cmp(&b).then(a_time.total_cmp(&b_time))
+        })
+    }
+}
+
+/// How little programs can do without what was denied: they try many files, and few hosts.
+fn weight(record: &Record) -> u8 {
+    const LOOKS: [&str; 2] = ["getattr", "search"];
+    const READS: [&str; 5] = ["getattr", "search", "read", "open", "watch"];
+    let only = |names: &[&str]| record.missing.iter().all(|name| names.contains(&name.as_str()));
+    let executes = ["execute", "execute_no_trans", "entrypoint", "transition"];
+    if record.tclass == "endpoint" || record.tclass.ends_with("_socket") {
+        5
+    } else if record.missing.iter().any(|name| executes.contains(&name.as_str())) {
+        4
+    } else if !only(&READS) {
+        3
+    } else if only(&LOOKS) {
+        0
+    } else if record.tclass == "dir" {
+        1
+    } else {
+        2
     }
 }
 
@@ -212,4 +246,49 @@ fn runs() -> anyhow::Result<Vec<OsString>> {
         entries.filter_map(|entry| Some(entry.ok()?.file_name())).collect();
     runs.sort_unstable();
     Ok(runs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn denial(time: f64, tclass: &str, missing: &[&str], object: &str) -> Denial {
+        let record = Record {
+            time,
+            tclass: tclass.into(),
+            missing: missing.iter().map(|name| (*name).into()).collect(),
+            object: object.into(),
+            count: 1,
+            ..Record::default()
+        };
+        Denial { record, profile_rules: Vec::new() }
+    }
+
+    #[test]
+    fn the_likeliest_denial_is_of_the_weightiest_kind_and_the_last_of_it() {
+        let seen = denial(9.0, "file", &["getattr"], "seen");
+        let listed = denial(8.0, "dir", &["read", "open"], "listed");
+        let read = denial(7.0, "file", &["read", "open"], "read");
+        let written = denial(6.0, "file", &["write", "open"], "written");
+        let made = denial(5.0, "dir", &["add_name"], "made");
+        let executed = denial(4.0, "file", &["execute"], "executed");
+        let connected = denial(3.0, "endpoint", &["name_connect"], "connected");
+        let mut denials = vec![seen, listed, read, made, written, executed, connected];
+        for want in ["connected", "executed", "written", "made", "read", "listed", "seen"] {
+            let record = RunRecord { denials, ..RunRecord::default() };
+            assert_eq!(record.likeliest().unwrap().record.object, want);
+            denials = record.denials;
+            denials.retain(|denial| denial.record.object != want);
+        }
+    }
+
+    #[test]
+    fn denials_that_were_not_kept_are_counted() {
+        let record = RunRecord {
+            denials: vec![denial(0.0, "file", &["read"], "x")],
+            dropped: 189_900,
+            ..RunRecord::default()
+        };
+        assert_eq!(record.denied(), 189_901);
+    }
 }

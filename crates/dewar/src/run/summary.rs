@@ -20,17 +20,39 @@ pub(super) fn print(request: &RunRequest, record: &RunRecord) {
     for line in lacking(record) {
         tell!("dewar: {line}");
     }
-    if let Some(denial) = record.denials.first() {
-        let count = record.denied();
-        let times = if count == 1 { "once".into() } else { format!("{count} times") };
-        let denied = &denial.record;
-        tell!(
-            "dewar: denied {times}; first: {} may not {} {}; `dewar explain` tells why and what would allow it",
-            visible(&denied.comm),
-            denied.missing.join(" "),
-            visible(&denied.object),
-        );
+    if let Some(line) = closing(record) {
+        tell!("dewar: {line}");
     }
+}
+
+/// What was denied, in one line; `None` if there is nothing to say.
+fn closing(record: &RunRecord) -> Option<String> {
+    let Some(denial) = record.likeliest() else {
+        let reads = record.unrecorded.iter().any(|layer| layer.starts_with("the envelope"));
+        return (reads && record.status != 0).then(|| {
+            "denied nothing that is on record, but what the kernel refused to read in mode `fast` leaves none; \
+             `--mode all` shows it"
+                .to_owned()
+        });
+    };
+    let count = record.denied();
+    let denied = &denial.record;
+    let what = format!(
+        "{} may not {} {}",
+        visible(&denied.comm),
+        denied.missing.join(" "),
+        visible(&denied.object)
+    );
+    let kept = match record.dropped {
+        0 => String::new(),
+        dropped => format!(" ({dropped} of them not kept)"),
+    };
+    let told = match (count, record.status) {
+        (1, _) => format!("denied once: {what}"),
+        (_, 0) => format!("denied {count} times{kept}; the weightiest: {what}"),
+        _ => format!("denied {count} times{kept}; likeliest to have mattered: {what}"),
+    };
+    Some(format!("{told}; `dewar explain` tells why and what would allow it"))
 }
 
 /// What the kernel refused root, and what would help.
@@ -58,4 +80,50 @@ pub(crate) fn decisions(record: &RunRecord) -> String {
         }
     }
     table.trim_fmt()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::Denial;
+    use monitor::Record;
+
+    fn record(denied: &[(&str, &str)]) -> RunRecord {
+        let denial = |(tclass, object): &(&str, &str)| {
+            let record = Record {
+                comm: "curl".into(),
+                tclass: (*tclass).into(),
+                object: (*object).into(),
+                missing: vec!["read".into()],
+                count: 50,
+                ..Record::default()
+            };
+            Denial { record, profile_rules: Vec::new() }
+        };
+        RunRecord {
+            denials: denied.iter().map(denial).collect(),
+            status: 7,
+            ..RunRecord::default()
+        }
+    }
+
+    #[test]
+    fn the_closing_line_names_what_mattered_and_counts_what_was_not_kept() {
+        let mut record = record(&[("file", "/home/me/.curlrc"), ("endpoint", "192.0.2.1:443")]);
+        let line = closing(&record).unwrap();
+        assert!(line.contains("denied 100 times;") && line.contains("192.0.2.1:443"), "{line}");
+        record.dropped = 189_900;
+        let line = closing(&record).unwrap();
+        assert!(line.contains("denied 190000 times (189900 of them not kept)"), "{line}");
+    }
+
+    #[test]
+    fn a_failure_in_mode_fast_is_never_said_to_be_without_denials() {
+        let mut record = record(&[]);
+        assert_eq!(closing(&record), None);
+        record.unrecorded = vec!["the envelope: reading".into()];
+        assert!(closing(&record).unwrap().contains("`--mode all` shows it"));
+        record.status = 0;
+        assert_eq!(closing(&record), None);
+    }
 }

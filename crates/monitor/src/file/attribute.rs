@@ -3,6 +3,7 @@
 
 use super::{
     memory::{is_program, stays_plain},
+    beyond::{Attempt, New},
     object::Seen,
 };
 use crate::{
@@ -69,9 +70,11 @@ fn target(asker: Asker<'_>, which: Which, requested: AccessVector) -> Result<Own
         Which::Descriptor(n) => asker.caller.file(asker.caller.int(n))?,
         Which::Path { dirfd, n, follow } => {
             let path = asker.caller.path(n)?;
-            let found = walk(asker.caller, Name { dirfd, path: &path, follow })?;
+            let name = Name { dirfd, path: &path, follow };
+            let ended = |errno| Attempt { name, requested, new: New::No }.ended(asker, errno).errno;
+            let found = walk(asker.caller, name).map_err(ended)?;
             proc_files::allow(asker, &found)?;
-            found.existing()?
+            found.existing().map_err(ended)?
         }
     };
     Seen::of(asker, object.as_fd())?.allow(asker, requested, &object)?;

@@ -2,6 +2,7 @@
 
 use super::{
     attribute::lends_ids,
+    beyond::{Attempt, New},
     entry::{allow_entry, allow_new, reserved_label},
     object::Seen,
     open::with_umask,
@@ -67,13 +68,15 @@ impl Change<'_> {
     /// Walks to a name without following a link at its end. `root` is the errno for paths that end in no name.
     fn entry(&self, (dirfd, n): (i32, usize), root: Errno) -> Result<Entry> {
         let path = self.asker.caller.path(n)?;
-        self.entry_of(dirfd, &path, root)
+        self.entry_of((dirfd, &path), root, New::Entry)
     }
 
-    fn entry_of(&self, dirfd: i32, path: &Path, root: Errno) -> Result<Entry> {
+    fn entry_of(&self, (dirfd, path): (i32, &Path), root: Errno, new: New) -> Result<Entry> {
         let trimmed = without_slashes(path);
         let name = Name { dirfd, path: &trimmed, follow: false };
-        let Found { entry, object, process, .. } = walk(self.asker.caller, name)?;
+        let attempt = Attempt { name, requested: perm::file::UNLINK, new };
+        let ended = |errno| attempt.ended(self.asker, errno).errno;
+        let Found { entry, object, process, .. } = walk(self.asker.caller, name).map_err(ended)?;
         if process.is_some() {
             return Err(Errno::ACCESS);
         }
@@ -146,8 +149,11 @@ impl Change<'_> {
     fn remove(&self, place: (i32, usize), directory: bool) -> Outcome {
         let path = self.asker.caller.path(place.1)?;
         let root = if directory { irremovable(&path) } else { Errno::ISDIR };
-        let entry = self.entry_of(place.0, &path, root)?;
-        let object = entry.object.as_ref().ok_or(Errno::NOENT)?;
+        let entry = self.entry_of((place.0, &path), root, New::No)?;
+        let name = Name { dirfd: place.0, path: &path, follow: false };
+        let attempt = Attempt { name, requested: perm::file::UNLINK, new: New::No };
+        let missing = || attempt.ended(self.asker, Errno::NOENT).errno;
+        let object = entry.object.as_ref().ok_or_else(missing)?;
         let seen = Seen::of(self.asker, object.as_fd())?;
         if !directory && entry.wants_dir && seen.class != Class::Dir {
             return Err(Errno::NOTDIR);
@@ -230,7 +236,9 @@ impl Change<'_> {
 
     fn rename(&self, from: (i32, usize), to: (i32, usize), flags: u32) -> Outcome {
         let flags = RenameFlags::from_bits_retain(flags);
-        let (source, target) = match (self.entry(from, Errno::BUSY), self.entry(to, Errno::BUSY)) {
+        let path = self.asker.caller.path(from.1)?;
+        let source = self.entry_of((from.0, &path), Errno::BUSY, New::No);
+        let (source, target) = match (source, self.entry(to, Errno::BUSY)) {
             // Whether both directories exist comes before what is named in them.
             (Err(Errno::BUSY), Err(error)) => return Err(error),
             (source, target) => (source?, target?),

@@ -1,6 +1,9 @@
 //! Calls that only look at a name: decided where policy hides something.
 
-use super::object::{Seen, missing_name};
+use super::{
+    beyond::{Attempt, New},
+    object::Seen,
+};
 use crate::{
     gate::{Answer, Asker, Outcome},
     process::proc_files,
@@ -48,13 +51,16 @@ pub(super) fn decide(asker: Asker<'_>) -> Outcome {
             }
             seen.allow(asker, requested(seen.class), fd)?;
         }
-        Err(Errno::NOENT) => {
-            let refused = missing_name(asker, what.dirfd, &path, what.requested);
-            if !is_own && !refused {
+        Err(errno) => {
+            let attempt = Attempt { name, requested: what.requested, new: New::No };
+            let ended = attempt.ended(asker, errno);
+            if ended.errno != errno {
+                return Err(ended.errno);
+            }
+            if errno == Errno::NOENT && !is_own && !ended.refused {
                 asker.gate.paths.missing(asker.gate, name);
             }
         }
-        Err(_) => {}
     }
     // The program makes the call itself. A path swapped meanwhile shows at most that a hidden name exists; its
     // content stays behind open, which is decided, and behind the envelope.
@@ -67,19 +73,15 @@ pub(super) fn watch(asker: Asker<'_>) -> Outcome {
     let mask = WatchFlags::from_bits_retain(asker.caller.call.args[2] as u32);
     let path = asker.caller.path(1)?;
     let follow = !mask.contains(WatchFlags::DONT_FOLLOW);
-    let object = walk(asker.caller, Name { dirfd: libc::AT_FDCWD, path: &path, follow });
+    let name = Name { dirfd: libc::AT_FDCWD, path: &path, follow };
+    let object = walk(asker.caller, name);
     let object = object.and_then(|found| {
         proc_files::allow(asker, &found)?;
         found.existing()
     });
     let requested = perm::file::GETATTR | perm::file::WATCH;
-    let object = match object {
-        Err(Errno::NOENT) => {
-            missing_name(asker, libc::AT_FDCWD, &path, requested);
-            return Err(Errno::NOENT);
-        }
-        object => object?,
-    };
+    let attempt = Attempt { name, requested, new: New::No };
+    let object = object.map_err(|errno| attempt.ended(asker, errno).errno)?;
     Seen::of(asker, object.as_fd())?.allow(asker, requested, &object)?;
     let inotify = asker.duplicate(asker.caller.int(0))?;
     let name = object.as_raw_fd().to_string();

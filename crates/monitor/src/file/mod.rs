@@ -2,6 +2,7 @@
 //! program's behalf whatever the envelope does not refuse exactly as policy does.
 
 mod attribute;
+mod beyond;
 mod change;
 mod entry;
 mod known;
@@ -13,9 +14,10 @@ mod open;
 use crate::gate::{Answer, Asker, Outcome};
 use syscalls::Sysno;
 
+pub(crate) use beyond::{Attempt, Beyond, New};
 pub(crate) use entry::allow_new;
 pub(crate) use known::KnownPaths;
-pub(crate) use object::{Seen, class_of, missing_name};
+pub(crate) use object::{Seen, class_of};
 pub(crate) use open::with_umask;
 
 /// Answers the calls of this object manager; `None` for those of others.

@@ -3,18 +3,18 @@
 use crate::{
     caller::path_of,
     gate::{Asker, Gate},
-    label::{Label, Status, normal, path_from},
+    label::{Label, Status},
     manager::Request,
 };
 use avc::Hint;
-use flask::{AccessVector, Class, FileKind, Question, Sid, perm};
+use flask::{AccessVector, Class, Question, Sid, perm};
 use rustix::{
     fs::FileType,
     io::{Errno, Result},
 };
 use std::{
     os::fd::{AsFd, BorrowedFd},
-    path::{Path, PathBuf},
+    path::PathBuf,
     sync::Arc,
 };
 
@@ -98,57 +98,4 @@ pub(crate) fn class_of(kind: FileType) -> Class {
         FileType::Symlink => Class::LnkFile,
         FileType::RegularFile | FileType::Unknown => Class::File,
     }
-}
-
-/// Where a path that leads to nothing ends, for a record. Of the path, only what is missing is looked at.
-fn beyond_links(mut path: PathBuf) -> PathBuf {
-    const MOST: usize = 40;
-    for _ in 0..MOST {
-        let Some((link, target)) = last_link(&path) else { break };
-        let rest = path.strip_prefix(&link).unwrap_or(Path::new("")).to_owned();
-        let parent = link.parent().unwrap_or(Path::new("/"));
-        path = normal(&parent.join(target).join(rest));
-    }
-    path
-}
-
-/// The innermost part of a path that is a link, unless a part within it exists and is none; and what it holds. The links
-/// of `/proc` are those of the monitor.
-fn last_link(path: &Path) -> Option<(PathBuf, PathBuf)> {
-    if path.starts_with("/proc") {
-        return None;
-    }
-    for part in path.ancestors() {
-        match rustix::fs::readlink(part, Vec::new()) {
-            Ok(target) => return Some((part.to_owned(), path_from(target.as_bytes()).to_owned())),
-            Err(Errno::NOENT) => {}
-            Err(_) => return None,
-        }
-    }
-    None
-}
-
-/// Records that a name which does not exist in the view would have been refused outside it, so that a missing file
-/// is explained when policy is why it is missing; whether it was recorded. The program sees `ENOENT` either way.
-pub(crate) fn missing_name(
-    asker: Asker<'_>,
-    dirfd: i32,
-    path: &Path,
-    requested: AccessVector,
-) -> bool {
-    let gate = asker.gate;
-    let base = || path_of(&gate.view, asker.caller.base(dirfd)?);
-    let full = if path.is_absolute() { Ok(PathBuf::new()) } else { base() };
-    let Ok(full) = full.map(|base| beyond_links(normal(&base.join(path)))) else { return false };
-    let tsid = gate.labels.of_path(&full, FileKind::Any);
-    let left_out = gate.absent.iter().any(|absent| full.starts_with(absent));
-    let question = Question { ssid: asker.ssid, tsid, tclass: Class::File };
-    let hint = Hint::default();
-    let refused = left_out || !gate.files.grants(question, perm::file::GETATTR, &hint);
-    if refused {
-        let object = || full.to_string_lossy().into_owned();
-        let target = Target { tsid, tclass: Class::File, hint: &hint };
-        let _ = target.allow(asker, requested, &object);
-    }
-    refused
 }

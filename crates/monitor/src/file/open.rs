@@ -2,9 +2,10 @@
 
 use super::{
     attribute::lends_ids,
+    beyond::{Attempt, New},
     entry::allow_new,
     known::Known,
-    object::{Seen, class_of, missing_name},
+    object::{Seen, class_of},
 };
 use crate::{
     caller::path_of,
@@ -48,7 +49,7 @@ pub(super) fn decide(asker: Asker<'_>) -> Outcome {
     if (open.creates() || open.is_temporary()) && lends_ids(open.mode) {
         return Err(Errno::PERM);
     }
-    if asker.gate.exact().contains(open.rights()) && !open.may_name_a_thread() {
+    if asker.gate.exact().contains(open.rights()) && !open.may_be_about_itself() {
         let left = open.leave_to_kernel(asker);
         if matches!(left, Ok(Answer::Continue)) && (open.writes() || open.creates()) {
             asker.gate.lacking.watch_open(asker, open.name());
@@ -86,9 +87,9 @@ impl Open {
     }
 
     /// Whether it may be one of the opens that the envelope refuses though they ask for nothing: see
-    /// [`proc_files::is_own_name`].
-    fn may_name_a_thread(&self) -> bool {
-        self.writes() && self.path.ends_with(proc_files::COMM)
+    /// [`proc_files::is_own_file`].
+    fn may_be_about_itself(&self) -> bool {
+        self.writes() && proc_files::OWN.iter().any(|name| self.path.ends_with(name))
     }
 
     fn follows(&self) -> bool {
@@ -139,6 +140,12 @@ impl Open {
         Name { dirfd: self.dirfd, path: &self.path, follow: self.follows() }
     }
 
+    fn attempt(&self) -> Attempt<'_> {
+        let requested = self.requested(Class::File);
+        let new = if self.creates() { New::IfMissing } else { New::No };
+        Attempt { name: self.name(), requested, new }
+    }
+
     /// Decides, and lets the program open the file itself.
     ///
     /// Sound because the envelope refuses exactly what policy refuses for these rights (see `Plan::exact`): other
@@ -175,15 +182,16 @@ impl Open {
                         paths.found(asker.gate, self.name(), &fd, &seen)?;
                     }
                 }
-                Err(Errno::NOENT) if !self.creates() => {
-                    let refused =
-                        missing_name(asker, self.dirfd, &self.path, self.requested(Class::File));
-                    if !is_own && !refused {
+                // What stops the walk stops the program's own.
+                Err(errno) => {
+                    let ended = self.attempt().ended(asker, errno);
+                    if ended.errno != errno {
+                        return Err(ended.errno);
+                    }
+                    if errno == Errno::NOENT && !self.creates() && !is_own && !ended.refused {
                         paths.missing(asker.gate, self.name());
                     }
                 }
-                // Whatever else stops the walk stops the program's own, with the right errno.
-                Err(_) => {}
             },
         }
         Ok(Answer::Continue)
@@ -240,7 +248,8 @@ impl Open {
         }
         let cloexec = self.flags.contains(OFlags::CLOEXEC);
         for _ in 0..MOST_TRIES {
-            let found = self.find(asker)?;
+            let found = self.find(asker);
+            let found = found.map_err(|errno| self.attempt().ended(asker, errno).errno)?;
             if self.creates() && ends_in_slash(&self.path) && !self.flags.contains(OFlags::PATH) {
                 return Err(Errno::ISDIR);
             }
@@ -292,7 +301,7 @@ impl Open {
         }
         if self.is_temporary() {
             self.allow_temporary(asker, object)?;
-        } else if has_name(asker, object)? && !proc_files::is_own_name(asker, found, object)? {
+        } else if has_name(asker, object)? && !proc_files::is_own_file(asker, found, object)? {
             seen.allow(asker, self.requested(seen.class), object)?;
         }
         // Else a pipe, a socket or memory without a name, reached through a descriptor that its process holds.
@@ -343,8 +352,7 @@ impl Open {
     /// Makes the file; `None` when somebody else made it meanwhile.
     fn new_file(&self, asker: Asker<'_>, found: &Found) -> Result<Option<OwnedFd>> {
         let (true, Some((parent, name))) = (self.creates(), &found.entry) else {
-            missing_name(asker, self.dirfd, &self.path, self.requested(Class::File));
-            return Err(Errno::NOENT);
+            return Err(self.attempt().ended(asker, Errno::NOENT).errno);
         };
         if found.wants_dir {
             return Err(Errno::ISDIR);

@@ -127,11 +127,11 @@ impl Mounts {
         Ok(())
     }
 
-    /// Covers the file or directory at `path` with an empty one that nobody can open.
-    pub(super) fn deny(&mut self, path: &Path) -> Result<(), ViewError> {
+    /// Covers the file or directory at `path` with an empty one that nobody can open; a directory has `mode`.
+    pub(super) fn deny(&mut self, path: &Path, mode: Mode) -> Result<(), ViewError> {
         let mut attach_void = || {
             let voids = self.voids.as_mut().ok_or(Errno::INVAL)?;
-            attach(&voids.make(path.is_dir())?, CWD, path)
+            attach(&voids.make(path.is_dir().then_some(mode))?, CWD, path)
         };
         attach_void().map_err(at("deny", path))
     }
@@ -283,11 +283,13 @@ impl Voids {
     }
 
     /// A detached mount of an empty directory or file: one of its own for each place, since a label belongs to an inode.
-    fn make(&mut self, is_directory: bool) -> Result<OwnedFd, Errno> {
+    fn make(&mut self, directory: Option<Mode>) -> Result<OwnedFd, Errno> {
         self.made += 1;
         let name = CString::new(self.made.to_string()).map_err(|_| Errno::INVAL)?;
-        if is_directory {
-            rustix::fs::mkdirat(&self.mount, &name, Mode::empty())?;
+        if let Some(mode) = directory {
+            rustix::fs::mkdirat(&self.mount, &name, mode)?;
+            // Whatever the mask says.
+            rustix::fs::chmodat(&self.mount, &name, mode, AtFlags::empty())?;
         } else {
             make_file(self.mount.as_fd(), &name, 0)?;
         }

@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::Mode;
+
 use super::mounts::{Mounts, ViewError};
 
 /// What is covered, hidden and put back in the file system.
@@ -23,11 +25,17 @@ pub struct View {
     /// Existing files and directories that nobody can open: covered by an empty one without
     /// any permission. Missing ones are left out.
     pub denied: Vec<PathBuf>,
+    /// Existing files and directories that nobody can open, and in which nothing exists: covered by an empty one that
+    /// says so of every name below it. Missing ones are left out.
+    pub hollow: Vec<PathBuf>,
     /// Paths below which nothing can be changed. Missing ones are left out.
     pub read_only: Vec<PathBuf>,
     /// What `/etc/hosts` holds, if it exists.
     pub hosts: Option<String>,
 }
+
+/// The mode of a directory that can be walked into and not listed.
+const SEARCHED: u32 = 0o111;
 
 /// What happens at one path.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,14 +77,17 @@ impl View {
     pub(super) fn build(&self) -> Result<(), ViewError> {
         let steps = arrange(self.places());
         let mut mounts = Mounts::open(&steps, self.private_bytes)?;
-        if !self.denied.is_empty() || self.hosts.is_some() {
+        if !self.denied.is_empty() || !self.hollow.is_empty() || self.hosts.is_some() {
             mounts.prepare_voids(self.hosts.as_deref())?;
         }
         for step in &steps {
             mounts.put(step, &steps)?;
         }
         for path in existing(&self.denied) {
-            mounts.deny(&path)?;
+            mounts.deny(&path, Mode::empty())?;
+        }
+        for path in existing(&self.hollow) {
+            mounts.deny(&path, Mode::from_raw_mode(SEARCHED))?;
         }
         for path in existing(&self.read_only) {
             mounts.make_read_only(&path)?;

@@ -2,7 +2,7 @@
 
 use super::{apart::tell_apart, lineage::Processes, proc_files, verify};
 use crate::{
-    file::{Seen, missing_name},
+    file::{Attempt, New, Seen},
     gate::{Answer, Asker, Outcome},
     manager::Request,
     plan::{computed, entered},
@@ -29,11 +29,10 @@ pub(super) fn decide(asker: Asker<'_>) -> Outcome {
     let path = asker.caller.path(n)?;
     let file = match found(asker, dirfd, &path, flags) {
         Ok(file) => file,
-        Err(error) => {
-            if error == Errno::NOENT {
-                missing_name(asker, dirfd, &path, perm::file::EXECUTE);
-            }
-            return Err(error);
+        Err(errno) => {
+            let name = Name { dirfd, path: &path, follow: true };
+            let attempt = Attempt { name, requested: perm::file::EXECUTE, new: New::No };
+            return Err(attempt.ended(asker, errno).errno);
         }
     };
     let seen = Seen::of(asker, file.as_fd())?;

@@ -11,13 +11,16 @@ use avc::Hint;
 use flask::{Class, perm};
 use rustix::io::{Errno, Result};
 use std::{
-    ffi::OsStr,
+    ffi::{OsStr, OsString},
     os::fd::{AsFd as _, OwnedFd},
     path::PathBuf,
 };
 
 /// The file that holds a thread's name.
-pub(crate) const COMM: &str = "comm";
+const COMM: &str = "comm";
+
+/// Files by which a process says of itself what it may also say by other calls, or what concerns nobody else.
+pub(crate) const OWN: [&str; 3] = [COMM, "coredump_filter", "oom_score_adj"];
 
 /// Files that show what a process is, not what it holds.
 const HARMLESS: &[&str] = &[
@@ -75,11 +78,14 @@ pub(crate) fn allow(asker: Asker<'_>, found: &Found) -> Result<Option<LookedInto
     Ok(looks_into)
 }
 
-/// Whether a walk found the name of a thread of `asker`'s process: it changes that by prctl(2) as well, and the kernel
-/// lets nobody else.
-pub(crate) fn is_own_name(asker: Asker<'_>, found: &Found, object: &OwnedFd) -> Result<bool> {
-    let is_comm = found.entry.as_ref().is_some_and(|(_, name)| name == COMM);
-    if !is_comm || found.process.is_some() || !asker.gate.view.is_proc(object.as_fd())? {
+/// Whether a walk found one of the files [`OWN`] of `asker`'s process, such as the name of a thread: it changes that by
+/// prctl(2) as well, and the kernel lets nobody else.
+pub(crate) fn is_own_file(asker: Asker<'_>, found: &Found, object: &OwnedFd) -> Result<bool> {
+    let is_own = |(_, name): &(OwnedFd, OsString)| OWN.iter().any(|own| name == own);
+    if !found.entry.as_ref().is_some_and(is_own)
+        || found.process.is_some()
+        || !asker.gate.view.is_proc(object.as_fd())?
+    {
         return Ok(false);
     }
     let path = path_of(&asker.gate.view, object)?;

@@ -289,12 +289,11 @@ fn reach_file(
 ) -> Result<Target> {
     asker.same_ids()?;
     let name = Name { dirfd: libc::AT_FDCWD, path, follow: true };
-    let found = walk(asker.caller, name)?;
+    let attempt = file::Attempt { name, requested: perm::file::WRITE, new: file::New::No };
+    let ended = |errno| attempt.ended(asker, errno).errno;
+    let found = walk(asker.caller, name).map_err(ended)?;
     proc_files::allow(asker, &found)?;
-    let Some(held) = found.object else {
-        file::missing_name(asker, libc::AT_FDCWD, path, perm::file::WRITE);
-        return Err(Errno::NOENT);
-    };
+    let held = found.object.ok_or_else(|| ended(Errno::NOENT))?;
     let seen = Seen::of(asker, held.as_fd())?;
     if seen.status.kind != FileType::Socket {
         // Not a matter of policy: nobody listens there.

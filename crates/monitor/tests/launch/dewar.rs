@@ -96,6 +96,7 @@ fn view(plan: &Value) -> View {
         absent: paths(&plan["absent"]),
         keep: paths(&plan["keep"]),
         denied: paths(&plan["denied"]),
+        hollow: paths(&plan["hollow"]),
         read_only: paths(&plan["read_only"]),
         hosts: plan["hosts"].as_str().map(Into::into),
     }

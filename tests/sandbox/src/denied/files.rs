@@ -108,7 +108,7 @@ os.symlink('../program', 'link'); say(lambda: os.execv('link', ['x']))",
 }
 
 fn links_in_the_workspace_lead_nowhere_outside(stage: &Stage) {
-    stage.prepare("ln -s $OUTSIDE/file out; ln -s $HOME/.ssh/id_ed25519 key; ln -s $OUTSIDE dir; ln -s /etc/shadow shadow; ln -s / root; ln -s /proc/self/cwd/../.ssh up; ln -s key chain; ln -s ../.ssh ssh");
+    stage.prepare("touch ../.ssh/known; ln -s $OUTSIDE/file out; ln -s $HOME/.ssh/id_ed25519 key; ln -s $OUTSIDE dir; ln -s /etc/shadow shadow; ln -s / root; ln -s /proc/self/cwd/../.ssh up; ln -s key chain; ln -s ../.ssh ssh");
     let (_, record) = refused(
         stage,
         "for p in ['out', 'key', 'dir/file', 'shadow', 'root/etc/shadow', 'up/id_ed25519', 'root' + os.environ['HOME'] + '/.aws/credentials']:

@@ -2,6 +2,7 @@
 
 mod build;
 mod coreutils;
+mod everyday;
 mod git;
 mod languages;
 mod shell;
@@ -13,6 +14,7 @@ pub(crate) const CASES: &[&[crate::Case]] = &[
     shell::CASES,
     coreutils::CASES,
     build::CASES,
+    everyday::CASES,
     git::CASES,
     languages::CASES,
     sqlite::CASES,

@@ -1,0 +1,206 @@
+//! What the view keeps from the sandbox: why a walk ended, and what it would have found.
+
+use super::object::{Target, class_of};
+use crate::{
+    caller::path_of,
+    gate::Asker,
+    label::{Status, file_kind, normal, path_from},
+    resolve::Name,
+};
+use avc::Hint;
+use flask::{AccessVector, Class, FileKind, Question, perm};
+use rustix::{
+    fs::{Mode, OFlags, ResolveFlags},
+    io::{Errno, Result},
+};
+use std::{
+    os::fd::{AsFd as _, OwnedFd},
+    path::{Path, PathBuf},
+};
+
+const HANDLE: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
+
+/// The file system as it is outside of the view, for finding out what a denial is about. Nothing is ever opened there.
+#[derive(Debug, Default)]
+pub(crate) struct Beyond {
+    /// The root, from before the view was entered; without a view, nothing is kept back.
+    root: Option<OwnedFd>,
+    /// Directories whose content the view leaves out.
+    absent: Vec<PathBuf>,
+    /// Directories in the middle of what is granted that nobody can walk into.
+    closed: Vec<PathBuf>,
+    /// There are some in which nothing exists.
+    has_hollows: bool,
+}
+
+impl Beyond {
+    /// Of the calling process, before it enters `view`.
+    pub(crate) fn before(view: &crate::launch::View) -> Result<Self> {
+        if view.is_plain() {
+            return Ok(Self::default());
+        }
+        let flags = HANDLE | OFlags::DIRECTORY;
+        let root = Some(rustix::fs::open("/", flags, Mode::empty())?);
+        let real = |path: &PathBuf| path.canonicalize().ok().filter(|path| path.is_dir());
+        let closed = view.denied.iter().filter_map(real).collect();
+        let has_hollows = !view.hollow.is_empty();
+        Ok(Self { root, absent: view.absent.clone(), closed, has_hollows })
+    }
+
+    /// Whether there are directories in the middle of what is granted that nobody can walk into.
+    pub(crate) fn closes(&self) -> bool {
+        !self.closed.is_empty()
+    }
+
+    /// What there is at `path`, links followed.
+    fn status(&self, path: &Path) -> Option<Status> {
+        let below = path.strip_prefix("/").ok()?;
+        let below = if below.as_os_str().is_empty() { Path::new(".") } else { below };
+        let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
+        let root = self.root.as_ref()?;
+        let found = rustix::fs::openat2(root, below, HANDLE, Mode::empty(), resolve).ok()?;
+        Status::of(found.as_fd()).ok()
+    }
+}
+
+/// A use of a name that a walk did not find.
+#[derive(Clone, Copy)]
+pub(crate) struct Attempt<'a> {
+    pub(crate) name: Name<'a>,
+    pub(crate) requested: AccessVector,
+    /// Whether something new would be made.
+    pub(crate) new: New,
+}
+
+/// Whether an attempt makes something new.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum New {
+    No,
+    /// It would use what is there, and make what is not.
+    IfMissing,
+    /// It is about the entry, whatever is there.
+    Entry,
+}
+
+/// How an attempt ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Ended {
+    /// What the program is told.
+    pub(crate) errno: Errno,
+    /// Policy has a part in that.
+    pub(crate) refused: bool,
+}
+
+impl Attempt<'_> {
+    /// What it means for the program that the walk in the view ended by `errno`. Recorded if policy is the reason: if
+    /// outside of the view there is what was looked for, or it would have been made there. What does not exist anywhere is
+    /// no denial, whatever policy would have said of it.
+    pub(crate) fn ended(self, asker: Asker<'_>, errno: Errno) -> Ended {
+        let beyond = &asker.gate.beyond;
+        let ended = |errno, refused| Ended { errno, refused };
+        if beyond.root.is_none() || !matches!(errno, Errno::NOENT | Errno::ACCESS) {
+            return ended(errno, false);
+        }
+        let Ok(path) = self.path(asker, errno) else { return ended(errno, false) };
+        let is_below = |tops: &[PathBuf]| tops.iter().any(|top| path.starts_with(top));
+        if errno == Errno::ACCESS {
+            if !is_below(&beyond.closed) {
+                // The permissions of the file system, as outside.
+                return ended(errno, false);
+            }
+            let recorded = self.record(asker, &path);
+            // Whether something exists is no secret where it is denied but not hidden.
+            return ended(if recorded { Errno::ACCESS } else { Errno::NOENT }, true);
+        }
+        let tsid = asker.gate.labels.of_path(&path, FileKind::Any);
+        let question = Question { ssid: asker.ssid, tsid, tclass: Class::File };
+        let exists = || asker.gate.files.grants(question, perm::file::GETATTR, &Hint::default());
+        let refused = is_below(&beyond.absent) || !exists();
+        if refused {
+            self.record(asker, &path);
+        }
+        ended(errno, refused)
+    }
+
+    /// Records that policy refuses this use of `path`, which the view keeps back; `false` if there is nothing to refuse.
+    fn record(self, asker: Asker<'_>, path: &Path) -> bool {
+        let gate = asker.gate;
+        let hint = Hint::default();
+        let label = |path: &Path, kind| gate.labels.of_path(path, kind);
+        let object = || path.to_string_lossy().into_owned();
+        let refuse = |tsid, tclass, requested| {
+            let _ = Target { tsid, tclass, hint: &hint }.allow(asker, requested, &object);
+            true
+        };
+        let existing = if self.new == New::Entry { None } else { gate.beyond.status(path) };
+        if let Some(status) = existing {
+            let (tclass, tsid) = (class_of(status.kind), label(path, file_kind(status.kind)));
+            let question = Question { ssid: asker.ssid, tsid, tclass };
+            // What is denied may be seen, by policy, but there is no way to it: the right to use it would make one.
+            let seen = gate.files.grants(question, self.requested, &hint);
+            let used = perm::file::READ | perm::file::OPEN;
+            return refuse(tsid, tclass, if seen { used } else { self.requested });
+        }
+        match path
+            .parent()
+            .filter(|parent| self.new != New::No && gate.beyond.status(parent).is_some())
+        {
+            Some(parent) => {
+                let added = perm::dir::ADD_NAME | perm::dir::SEARCH;
+                refuse(label(parent, FileKind::Dir), Class::Dir, added)
+            }
+            None => false,
+        }
+    }
+
+    /// Where the name leads, as far as there is something.
+    fn path(self, asker: Asker<'_>, errno: Errno) -> Result<PathBuf> {
+        let Name { dirfd, path, .. } = self.name;
+        let view = &asker.gate.view;
+        let base = if path.is_absolute() {
+            PathBuf::new()
+        } else {
+            path_of(view, asker.caller.base(dirfd)?)?
+        };
+        let full = beyond_links(normal(&base.join(path)));
+        if errno == Errno::NOENT && !asker.gate.beyond.has_hollows {
+            return Ok(full);
+        }
+        // Links on the way may lead into what is covered.
+        for part in full.ancestors() {
+            if let Ok(found) = rustix::fs::open(part, HANDLE, Mode::empty()) {
+                let rest = full.strip_prefix(part).unwrap_or(Path::new(""));
+                return Ok(path_of(view, found)?.join(rest));
+            }
+        }
+        Ok(full)
+    }
+}
+
+/// Where a path that leads to nothing ends, for a record. Of the path, only what is missing is looked at.
+fn beyond_links(mut path: PathBuf) -> PathBuf {
+    const MOST: usize = 40;
+    for _ in 0..MOST {
+        let Some((link, target)) = last_link(&path) else { break };
+        let rest = path.strip_prefix(&link).unwrap_or(Path::new("")).to_owned();
+        let parent = link.parent().unwrap_or(Path::new("/"));
+        path = normal(&parent.join(target).join(rest));
+    }
+    path
+}
+
+/// The innermost part of a path that is a link, unless a part within it exists and is none; and what it holds. The links
+/// of `/proc` are those of the monitor.
+fn last_link(path: &Path) -> Option<(PathBuf, PathBuf)> {
+    if path.starts_with("/proc") {
+        return None;
+    }
+    for part in path.ancestors() {
+        match rustix::fs::readlink(part, Vec::new()) {
+            Ok(target) => return Some((part.to_owned(), path_from(target.as_bytes()).to_owned())),
+            Err(Errno::NOENT | Errno::ACCESS) => {}
+            Err(_) => return None,
+        }
+    }
+    None
+}

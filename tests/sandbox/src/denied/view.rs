@@ -1,0 +1,139 @@
+//! What the view keeps away: hidden and denied places in the middle of what is granted, and what is left out.
+
+use super::refused;
+use crate::{
+    Case, cases,
+    process::run,
+    stage::{Stage, bash},
+};
+
+pub(super) const CASES: &[Case] = cases![
+    what_is_hidden_inside_of_what_is_granted_does_not_exist_and_is_recorded,
+    what_is_denied_inside_of_what_is_granted_is_refused_and_recorded,
+    denials_below_a_denied_directory_reach_the_closing_line,
+    what_does_not_exist_is_no_denial,
+    what_would_be_made_where_nothing_is_granted_is_a_denial,
+    the_closing_line_names_what_mattered,
+    a_run_tells_which_layers_keep_no_record,
+];
+
+const PROFILE: &str = "extends = 'workspace'
+[files]
+hide = ['${workspace}/hidden', '${workspace}/hidden-file']
+deny = ['${workspace}/denied']
+";
+
+const PREPARED: &str = "mkdir -p hidden/sub denied/sub; echo secret | tee hidden/file denied/file hidden-file denied/sub/file > /dev/null; ln -s hidden link; ln -s . here";
+
+fn profile(stage: &Stage, text: &str) -> String {
+    let path = stage.home().join("profile.toml");
+    stage.file(&path, text);
+    path.to_string_lossy().into_owned()
+}
+
+/// The errno of each attempt, by name; and the record.
+fn attempts(stage: &Stage, program: &str) -> (Vec<(String, String)>, crate::record::Record) {
+    stage.prepare(PREPARED);
+    let profile = profile(stage, PROFILE);
+    let words = ["python3".into(), "-c".into(), crate::kernel::with_say(program).into()];
+    let call = crate::dewar::Call { profile: Some(&profile), ..stage.call() };
+    let ran = run(stage.dewar(call, &words), b"");
+    assert!(ran.status.success(), "the program failed: {}{}", ran.out(), ran.err());
+    let pair = |line: &str| {
+        let (name, answer) = line.rsplit_once(' ').expect("an attempt and its answer");
+        (name.to_owned(), answer.to_owned())
+    };
+    (ran.out().lines().map(pair).collect(), stage.record())
+}
+
+fn what_is_hidden_inside_of_what_is_granted_does_not_exist_and_is_recorded(stage: &Stage) {
+    let (answers, record) = attempts(
+        stage,
+        "for p in ['hidden/file', 'here/hidden/file', 'link/file', os.getcwd() + '/hidden/file', 'hidden-file', 'hidden/sub/none']:
+    say(lambda: open(p).read(), 'read ' + p); say(lambda: os.execv(p, ['x']), 'execute ' + p); say(lambda: os.chmod(p, 0o777), 'chmod ' + p)
+say(lambda: os.listdir('hidden'), 'list'); say(lambda: os.listdir('hidden/sub'), 'list below'); say(lambda: os.chdir('hidden/sub'), 'chdir')
+say(lambda: os.unlink('hidden/file'), 'unlink'); say(lambda: os.rename('hidden/file', 'mine'), 'rename')",
+    );
+    for (name, answer) in &answers {
+        assert_eq!(answer, "ENOENT", "{name}: {answers:?}");
+    }
+    for object in ["/hidden/file", "/hidden-file", "/hidden", "/hidden/sub"] {
+        record.explains(object);
+    }
+    assert!(record.denials_of("/none").is_empty(), "{record:?}");
+    assert!(stage.work().join("hidden/file").exists());
+}
+
+fn what_is_denied_inside_of_what_is_granted_is_refused_and_recorded(stage: &Stage) {
+    let (answers, record) = attempts(
+        stage,
+        "for p in ['denied/file', 'here/denied/file', os.getcwd() + '/denied/sub/file']:
+    say(lambda: open(p).read(), 'read ' + p); say(lambda: open(p, 'w'), 'write ' + p)
+say(lambda: os.listdir('denied'), 'list'); say(lambda: os.listdir('denied/sub'), 'list below'); say(lambda: open('denied/new', 'w'), 'make')
+say(lambda: open('denied/none'), 'missing')",
+    );
+    for (name, answer) in &answers {
+        let want = if name == "missing" { "ENOENT" } else { "EACCES" };
+        assert_eq!(answer, want, "{name}: {answers:?}");
+    }
+    for object in ["/denied/file", "/denied/sub/file", "/denied", "/denied/sub", "/denied/new"] {
+        record.explains(object);
+    }
+    assert!(record.denials_of("/none").is_empty(), "{record:?}");
+}
+
+fn denials_below_a_denied_directory_reach_the_closing_line(stage: &Stage) {
+    stage.prepare(PREPARED);
+    let profile = profile(stage, PROFILE);
+    let call = crate::dewar::Call { profile: Some(&profile), ..stage.call() };
+    let ran = run(stage.dewar(call, &bash("cat denied/sub/file")), b"");
+    let line = "dewar: denied once: cat may not read open ";
+    assert!(ran.err().contains(line) && ran.err().contains("/denied/sub/file;"), "{}", ran.err());
+}
+
+/// Whatever policy would have said of it.
+fn what_does_not_exist_is_no_denial(stage: &Stage) {
+    let program = "import os
+for p in ['~/.curlrc', '~/.config/none/x', '~/.ssh/none', '~/none/deeper', os.environ['OUTSIDE'] + '/none']:
+    p = os.path.expanduser(p)
+    for use in [open, os.stat, os.listdir, os.chdir, os.unlink, os.rmdir, lambda p: os.rename(p, 'x'), lambda p: os.execv(p, ['x']), lambda p: os.chmod(p, 0o777)]:
+        try: use(p); raise SystemExit(p)
+        except FileNotFoundError: pass";
+    let words = ["python3".into(), "-c".into(), program.into()];
+    let ran = run(stage.dewar(stage.call(), &words), b"");
+    assert!(ran.status.success(), "{}{}", ran.out(), ran.err());
+    let denials = stage.record().denials;
+    let texts: Vec<_> = denials.iter().map(crate::record::Denial::text).collect();
+    assert!(texts.is_empty(), "denied:\n{}", texts.join("\n"));
+}
+
+fn what_would_be_made_where_nothing_is_granted_is_a_denial(stage: &Stage) {
+    stage.prepare("mkdir -p ../state/deep");
+    let (_, record) = refused(
+        stage,
+        "h = os.environ['HOME']
+say(lambda: open(h + '/new', 'w')); say(lambda: open(h + '/state/deep/made', 'w')); say(lambda: os.mkdir(h + '/state/made')); say(lambda: os.mkdir(h + '/state/none/made'))",
+    );
+    for object in ["/new", "/state/deep/made", "/state/made"] {
+        record.explains(object);
+    }
+    assert!(record.denials_of("/none/made").is_empty(), "{record:?}");
+}
+
+fn the_closing_line_names_what_mattered(stage: &Stage) {
+    let script = "for i in 1 2 3; do cat ~/.ssh/id_ed25519; done 2> /dev/null; /usr/bin/python3 -c 'import socket; s = socket.socket(); s.connect((\"192.0.2.1\", 443))' 2> /dev/null; cat ~/.aws/credentials";
+    let ran = run(stage.dewar(stage.call(), &bash(script)), b"");
+    let last = ran.err().lines().last().unwrap_or_default().to_owned();
+    assert!(
+        last.starts_with("dewar: denied 5 times; likeliest to have mattered: python3 may not"),
+        "{last}"
+    );
+}
+
+fn a_run_tells_which_layers_keep_no_record(stage: &Stage) {
+    let ran = run(stage.dewar(stage.call(), &bash("unshare -U true 2> /dev/null; true")), b"");
+    assert!(ran.status.success(), "{}", ran.err());
+    let told = run(stage.control(&["explain"]), b"");
+    assert!(!told.out().contains("nothing was denied"), "{}", told.out());
+    assert!(told.out().contains("the system-call filter: "), "{}", told.out());
+}

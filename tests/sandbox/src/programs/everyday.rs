@@ -1,0 +1,140 @@
+//! What people run every day, under the default profile: it ends as natively, and nothing is called denied that no
+//! program misses.
+
+use crate::{
+    Case, cases,
+    process::run,
+    stage::{How, Stage, bash},
+};
+
+pub(super) const CASES: &[Case] = cases![everyday_commands_end_without_a_false_alarm];
+
+/// A command, and what it is truly denied: ends of the objects' names. Their list is not complete for machines with other
+/// programs, so only what is installed is run.
+struct Everyday {
+    program: &'static str,
+    script: &'static str,
+    /// Ends of the names of what is truly denied.
+    denied: &'static [&'static str],
+}
+
+const fn plain(program: &'static str, script: &'static str) -> Everyday {
+    Everyday { program, script, denied: &[] }
+}
+
+const EVERYDAY: &[Everyday] = &[
+    plain("bash", "bash -ic 'echo $HISTFILE; exit' 2> /dev/null"),
+    plain(
+        "git",
+        "git init -q . && git commit -q --allow-empty -m x && git log --oneline -3 | cut -d' ' -f2",
+    ),
+    plain(
+        "git",
+        "git init -q . && echo a > f && git add f && git commit -qm x && echo b > f && git stash -q && git stash pop -q && git status --short",
+    ),
+    plain(
+        "git",
+        "git init -q r && cd r && git commit -q --allow-empty -m x && git worktree add -q ../w && git worktree remove ../w",
+    ),
+    plain("ssh", "ssh -V 2>&1"),
+    plain("ssh-keygen", "ssh-keygen -q -t ed25519 -N '' -f k && test -s k.pub"),
+    plain("vim", "vim -es -c 'wq' f; test -e f || touch f"),
+    plain("less", "echo text > README.md; less -F README.md | cat"),
+    plain("sqlite3", "sqlite3 x.db 'create table t(a); insert into t values(1); select * from t'"),
+    plain("python3", "echo pass > x.py; python3 -m pdb -c c -c q x.py > /dev/null"),
+    plain(
+        "python3",
+        "python3 -c 'import multiprocessing as m; print(list(m.Pool(2).map(abs, [-1, -2])))'",
+    ),
+    plain("python3", "python3 -m venv --without-pip v && v/bin/python -c 'print(1)'"),
+    plain(
+        "node",
+        "echo 'process.disconnect && process.disconnect()' > x.js; node -e 'require(\"child_process\").fork(\"x.js\").on(\"exit\", c => console.log(c))'",
+    ),
+    plain("npm", "npm --version | wc -l"),
+    plain("go", "go version | wc -l"),
+    plain("java", "java -version 2>&1 | wc -l"),
+    plain("cmake", "cmake --version | head -1"),
+    plain("make", "printf 'a: b\\n\\tcp b a\\n' > Makefile; touch b; make -j2"),
+    plain("gcc", "echo 'int main(void) { return 0; }' > a.c; gcc -c a.c && gcc a.o && ./a.out"),
+    plain("gdb", "gdb -batch -ex 'p 1+1'"),
+    plain("tar", "mkdir d; echo x > d/f; tar cpf a.tar d; rm -r d; tar xpf a.tar && cat d/f"),
+    plain("cp", "echo x > a; cp -a --reflink=auto --sparse=always a b && cat b"),
+    plain(
+        "find",
+        "touch f; echo x > g; find . -xdev -newer f -print0 | xargs -0 -P2 -n1 wc -c > /dev/null",
+    ),
+    plain("flock", "flock l -c 'echo held'"),
+    plain("mkfifo", "mkfifo p; cat p & echo x > p; wait"),
+    plain("dd", "dd if=/dev/zero of=f bs=1M count=4 2> /dev/null; wc -c < f"),
+    plain("fallocate", "fallocate -l 1M f && rm f"),
+    // It keeps its configuration in the home.
+    Everyday {
+        program: "top",
+        script: "TERM=dumb top -b -n1 | head -1 | wc -l",
+        denied: &["/.config", "/.config/procps"],
+    },
+    plain("ps", "ps aux | head -1 | wc -w"),
+    plain("df", "df -h . | wc -l; free -m | wc -l; nproc"),
+    plain("id", "id -u; groups | wc -l; getent passwd root"),
+    plain("openssl", "echo x | openssl dgst -sha256"),
+    plain("nice", "nice -n 19 true; renice 10 $$ > /dev/null; taskset -c 0 true; ionice -c3 true"),
+    plain("timeout", "timeout 1 sleep 2; echo $?"),
+    plain(
+        "sed",
+        "echo a > f; sed -i s/a/b/ f; cat f; awk '{print $1}' f; sort f | uniq -c; diff f f",
+    ),
+    Everyday {
+        program: "curl",
+        script: "curl -sS --connect-timeout 5 https://192.0.2.1 2> /dev/null",
+        denied: &["a new tcp_socket"],
+    },
+];
+
+fn everyday_commands_end_without_a_false_alarm(stage: &Stage) {
+    let mut faults = Vec::new();
+    let mut ran = 0;
+    for Everyday { program, script, denied } in EVERYDAY {
+        if !is_installed(program) {
+            continue;
+        }
+        ran += 1;
+        let fresh = "find . -mindepth 1 -delete";
+        stage.prepare(fresh);
+        let native = run(stage.prepared(How::Native, None, &bash(script)), b"");
+        stage.prepare(fresh);
+        let dewar = run(stage.prepared(How::Dewar, None, &bash(script)), b"");
+        let same = (native.code(), native.out()) == (dewar.code(), dewar.out());
+        if !same && denied.is_empty() {
+            faults.push(format!(
+                "{script}\n  native {} {:?}\n  dewar  {} {:?}",
+                native.code(),
+                native.out(),
+                dewar.code(),
+                dewar.out()
+            ));
+        }
+        let record = stage.record();
+        // Without namespaces, what is outside shows itself: processes, and what lies in `/tmp`.
+        let outside = |object: &str| {
+            let shown = ["process ", "/tmp/"].iter().any(|name| object.starts_with(name));
+            shown && !stage.variant.has_namespaces()
+        };
+        let is_true =
+            |object: &str| denied.iter().any(|end| object.ends_with(end)) || outside(object);
+        let (truly, falsely): (Vec<_>, Vec<_>) =
+            record.denials.iter().partition(|denial| is_true(&denial.object));
+        faults.extend(falsely.iter().map(|denial| format!("{script}\n  {}", denial.text())));
+        if truly.is_empty() && !denied.is_empty() {
+            faults.push(format!("{script}\n  not recorded: {denied:?}"));
+        }
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+    assert!(ran >= 25, "only {ran} of the programs are installed");
+}
+
+fn is_installed(program: &str) -> bool {
+    crate::stage::PATH
+        .split(':')
+        .any(|directory| std::path::Path::new(directory).join(program).exists())
+}
