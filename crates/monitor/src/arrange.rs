@@ -60,10 +60,11 @@ impl Arrangement {
         this
     }
 
-    /// For a sandbox that sees the file system as it is.
-    pub(crate) fn without_mounts(plan: &Plan) -> Self {
+    /// For a sandbox that sees the file system as it is. If not `strict`, what is hidden shows that it exists, and its
+    /// attributes, as what no list grants does: to keep that back, each look at a file has to be decided.
+    pub(crate) fn without_mounts(plan: &Plan, strict: bool) -> Self {
         let hidden = plan.places.iter().chain(&plan.patterns).any(|place| place.hidden);
-        Self { looks: hidden, ..Self::default() }
+        Self { looks: strict && hidden, ..Self::default() }
     }
 
     /// The rights to a place that the kernel refuses whatever the envelope says: it is covered or left out, or it does

@@ -284,14 +284,17 @@ pub(crate) struct Bearing {
     pub(crate) exact: Rights,
     /// The same as long as every process is in the first domain.
     pub(crate) exact_for_first: Rights,
+    /// Labels of files that the envelope lets nobody read, as it could not tell them from others that are refused.
+    pub(crate) withheld: Vec<flask::Sid>,
     /// The labelling rules.
     pub(crate) files: Vec<flask::FileRule>,
 }
 
 impl Bearing {
-    /// Whether the envelope does not let the program itself list a directory with this label.
-    pub(crate) fn lists(&self, label: flask::Sid) -> bool {
-        self.first.listed.contains(&label)
+    /// Whether the envelope does not let the program itself read what has this label, though policy may.
+    pub(crate) fn opens(&self, label: flask::Sid, class: flask::Class) -> bool {
+        (class == flask::Class::Dir && self.first.listed.contains(&label))
+            || self.withheld.contains(&label)
     }
 }
 

@@ -12,7 +12,7 @@ use crate::{
     launch::{self, Envelope, Filter, Inherited, LaunchSpec, Limits, Namespaces, Outcome, Started},
     manager::Manager,
     passage::Passage,
-    plan::{Plan, READS, Rights, WRITES},
+    plan::{Place, Plan, READS, Rights, WRITES},
     process::Processes,
     revoke::Control,
     socket::Endpoints,
@@ -80,6 +80,8 @@ pub struct Job {
     pub keep: u64,
     /// Which object managers decide.
     pub enforce: Enforce,
+    /// Where no view can leave it out, what is hidden does not even show that it exists.
+    pub strict: bool,
     /// Where decisions are written.
     pub audit: Vec<Trail>,
     /// Called once the command runs, with a hold on the sandbox. It may start threads and must return soon.
@@ -160,6 +162,7 @@ struct Prepared {
     first: Plan,
     exact: Rights,
     exact_for_first: Rights,
+    withheld: Vec<Sid>,
     spec: LaunchSpec,
     traps: Traps,
     labels: LabelRules,
@@ -210,6 +213,7 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
             first: prepared.first,
             exact: prepared.exact,
             exact_for_first: prepared.exact_for_first,
+            withheld: prepared.withheld,
             files: prepared.labels.files,
         }),
         reads_pass: prepared.traps.reads_pass(),
@@ -285,17 +289,21 @@ fn prepare(job: &Job, server: &dyn SecurityServer) -> Result<Prepared, RunError>
     let arrangement = if job.namespaces.mount {
         Arrangement::with_mounts(&plan, &rules, job.private_tmp)
     } else {
-        Arrangement::without_mounts(&plan)
+        Arrangement::without_mounts(&plan, job.strict)
     };
     let capabilities = capabilities(server, &plan.domains)? | job.keep;
     let leaves_cores = capabilities & RAISES_LIMITS != 0;
-    let (exact, exact_for_first) = exact(job, (&plan, &first), &arrangement, leaves_cores);
     let lineage = plan.domains.len() > 1;
+    let shielded = |place: &Place| arrangement.shielded(place);
+    let mut inside = first.clone();
+    let withheld = inside.withhold_reads(&labels.files, &shielded);
+    let all = if lineage { &plan } else { &inside };
+    let (exact, exact_for_first) = exact(job, (all, &inside), &shielded, leaves_cores);
     // Without decisions, the envelope is all that there is, for everybody.
-    let inside = if job.enforce == Enforce::OFF { &plan } else { &first };
+    let inside = if job.enforce == Enforce::OFF { &plan } else { &inside };
     let traps = Traps {
         mode: job.mode,
-        reads_exact: exact.contains(AccessFs::ReadFile | AccessFs::ReadDir),
+        reads_exact: exact.contains(AccessFs::ReadFile | AccessFs::ReadDir) && withheld.is_empty(),
         lists: !first.listed.is_empty(),
         looks: arrangement.looks,
         forks: all_fork(server, &plan.domains)?,
@@ -323,7 +331,7 @@ fn prepare(job: &Job, server: &dyn SecurityServer) -> Result<Prepared, RunError>
         // The kernel writes a core with the rights of all domains, for its owner to read.
         limits: Limits { core_bytes: lineage.then_some(0), ..job.limits.clone() },
     };
-    Ok(Prepared { plan, first, exact, exact_for_first, spec, traps, labels, rules })
+    Ok(Prepared { plan, first, exact, exact_for_first, withheld, spec, traps, labels, rules })
 }
 
 /// The directories that a view gives the sandbox, now that it has been entered.
@@ -344,11 +352,11 @@ fn private(view: &launch::View) -> Result<Private, RunError> {
 fn exact(
     job: &Job,
     (plan, first): (&Plan, &Plan),
-    arrangement: &Arrangement,
+    shielded: &dyn Fn(&Place) -> Rights,
     leaves_cores: bool,
 ) -> (Rights, Rights) {
     let handled = job.landlock.map_or(Rights::empty(), AccessFs::from_all);
-    let of = |plan: &Plan| plan.exact(&|place| arrangement.shielded(place)) & handled;
+    let of = |plan: &Plan| plan.exact(shielded) & handled;
     if plan.domains.len() == 1 {
         let exact = of(plan);
         return (exact, exact);

@@ -23,6 +23,16 @@ pub enum Mode {
     Fast,
 }
 
+/// What is hidden where no view can leave it out, as a machine without mount namespaces has none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Hiding {
+    /// The content. That something exists, and its attributes, can be seen.
+    #[default]
+    Content,
+    /// Everything, at the price of deciding each look at a file.
+    Strict,
+}
+
 /// A profile, compiled.
 #[derive(Clone, Debug)]
 pub struct Compiled {
@@ -32,6 +42,8 @@ pub struct Compiled {
     pub description: Option<String>,
     /// How much the monitor decides itself.
     pub mode: Mode,
+    /// What is hidden where no view can leave it out.
+    pub hiding: Hiding,
     /// The policy, for a security server or `secilc`.
     pub cil: String,
     /// Which environment variables pass.
@@ -192,6 +204,7 @@ impl Compiled {
             name,
             description: profile.description,
             mode: profile.mode.unwrap_or_default(),
+            hiding: profile.hiding.unwrap_or_default(),
             cil: policy.cil,
             environment: profile.environment,
             limits: profile.limits,

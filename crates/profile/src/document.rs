@@ -10,6 +10,7 @@ const KEYS: &[&str] = &[
     "description",
     "extends",
     "mode",
+    "hiding",
     "capabilities",
     "files.list",
     "files.read",
@@ -43,6 +44,7 @@ pub(crate) struct Document {
     pub(crate) description: Option<Placed<String>>,
     pub(crate) extends: Option<Placed<String>>,
     pub(crate) mode: Option<Placed<String>>,
+    pub(crate) hiding: Option<Placed<String>>,
     pub(crate) env: EnvironmentLists,
     pub(crate) limits: LimitTexts,
     /// The base domain.
@@ -124,6 +126,7 @@ fn read_document(top: &mut Section<'_, '_>) -> Document {
         description: top.string("description"),
         extends: top.string("extends"),
         mode: top.string("mode"),
+        hiding: top.string("hiding"),
         ..Document::default()
     };
     document.main.capabilities = top.strings("capabilities");

@@ -54,7 +54,7 @@ mod source;
 mod variables;
 
 pub use amendment::{AmendedObject, Amendment, AmendmentKind};
-pub use compiled::{Compiled, Domain, EndpointRule, Mode, PathRights, PathRule};
+pub use compiled::{Compiled, Domain, EndpointRule, Hiding, Mode, PathRights, PathRule};
 pub use documents::Documents;
 pub use environment::Environment;
 pub use error::{Problem, ProfileError, ProfileErrors};

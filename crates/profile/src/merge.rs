@@ -1,7 +1,6 @@
 //! From documents to one profile: strings become patterns, endpoints and numbers; what extends is added to
 //! what is extended.
 
-use crate::Mode;
 use crate::document::{Document, DomainLists, FileLists, NetworkLists};
 use crate::environment::Environment;
 use crate::error::{Problem, Reporter, closest};
@@ -12,6 +11,7 @@ use crate::pattern::{self, Pattern};
 use crate::rights::{Entries, Entry, List};
 use crate::source::{Place, Placed};
 use crate::variables::Variables;
+use crate::{Hiding, Mode};
 use flask::Class;
 
 /// Added to the layer of what a domain says on top of the base domain.
@@ -26,6 +26,7 @@ const RESERVED: [&str; 9] =
 pub(crate) struct Profile {
     pub(crate) description: Option<String>,
     pub(crate) mode: Option<Mode>,
+    pub(crate) hiding: Option<Hiding>,
     pub(crate) environment: Environment,
     pub(crate) limits: Limits,
     /// The base domain first.
@@ -136,6 +137,10 @@ impl Merger<'_> {
     fn add(&mut self, profile: &mut Profile, document: &Document) {
         if let Some(mode) = &document.mode {
             profile.mode = self.reporter.take(parse_mode(&mode.value), mode.place).or(profile.mode);
+        }
+        if let Some(hiding) = &document.hiding {
+            let parsed = parse_hiding(&hiding.value);
+            profile.hiding = self.reporter.take(parsed, hiding.place).or(profile.hiding);
         }
         profile.environment.add(&document.env, self.variables, self.reporter);
         profile.limits.apply(&document.limits, self.reporter);
@@ -272,6 +277,14 @@ fn parse_mode(text: &str) -> Result<Mode, Problem> {
         "all" => Ok(Mode::All),
         "fast" => Ok(Mode::Fast),
         _ => Err(bad(text, "a mode", "write `all` or `fast`".to_owned())),
+    }
+}
+
+fn parse_hiding(text: &str) -> Result<Hiding, Problem> {
+    match text {
+        "content" => Ok(Hiding::Content),
+        "strict" => Ok(Hiding::Strict),
+        _ => Err(bad(text, "a way of hiding", "write `content` or `strict`".to_owned())),
     }
 }
 

@@ -228,7 +228,7 @@ fn changing_what_can_only_be_read_by_ioctl(stage: &Stage) {
 }
 
 fn finding_out_what_is_hidden(stage: &Stage) {
-    let rules = "[files]\ndeny = [\"${workspace}/denied\"]\nhide = [\"${workspace}/hidden*\"]";
+    let rules = "hiding = \"strict\"\n[files]\ndeny = [\"${workspace}/denied\"]\nhide = [\"${workspace}/hidden*\"]";
     let profile = stage.profile(rules);
     let files = ["work/denied", "work/hidden", "work/hidden2"].map(|name| stage.file(name, SECRET));
     let files = files.each_ref().map(|path| path.to_str().expect("UTF-8"));

@@ -72,7 +72,7 @@ impl<'a> Running<'a> {
         }
         let output = child.wait_with_output().expect("wait");
         assert!(ended.is_some(), "still running: {}", String::from_utf8_lossy(&output.stderr));
-        Ran { status: output.status, out: output.stdout, err: output.stderr }
+        Ran { status: output.status, out: output.stdout, err: output.stderr, warned: false }
     }
 
     /// Waits until the next attempt that begins from now on has ended; what it came to.

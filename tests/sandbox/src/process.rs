@@ -11,12 +11,17 @@ use std::{
 /// Longer than any sound run takes, also on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// How Dewar begins to tell what is lost without a view.
+const WARNING: &[u8] = b"dewar: without `mount` ";
+
 /// How a run ended, and what it said.
 #[derive(Debug)]
 pub(crate) struct Ran {
     pub(crate) status: ExitStatus,
     pub(crate) out: Vec<u8>,
     pub(crate) err: Vec<u8>,
+    /// What Dewar says first where there is no view, taken from `err`.
+    pub(crate) warned: bool,
 }
 
 impl Ran {
@@ -50,7 +55,13 @@ pub(crate) fn run(mut command: Command, input: &[u8]) -> Ran {
         let _ = child.wait();
         panic!("still running after {PATIENCE:?}: {command:?}")
     };
-    Ran { status, out: ran(out), err: ran(err) }
+    let (out, mut err) = (ran(out), ran(err));
+    let warned = err.starts_with(WARNING);
+    if warned {
+        let end = err.iter().position(|byte| *byte == b'\n').map_or(err.len(), |end| end + 1);
+        err.drain(..end);
+    }
+    Ran { status, out, err, warned }
 }
 
 fn reader(mut stream: impl Read + Send + 'static) -> JoinHandle<Vec<u8>> {

@@ -8,6 +8,13 @@ use std::path::Path;
 pub(crate) struct Record {
     pub(crate) status: i32,
     pub(crate) denials: Vec<Denial>,
+    pub(crate) decisions: Vec<Decisions>,
+}
+
+/// Decisions of one object manager.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Decisions {
+    pub(crate) queries: u64,
 }
 
 /// A denial in it.

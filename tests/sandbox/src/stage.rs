@@ -109,6 +109,13 @@ impl Stage {
         self.give(path);
     }
 
+    /// A profile of this text; its name for the command line.
+    pub(crate) fn profile(&self, text: &str) -> String {
+        let path = self.home().join("profile.toml");
+        self.file(&path, text);
+        path.to_string_lossy().into_owned()
+    }
+
     /// A command in the workspace, as the user of the case. `words` start with the program.
     pub(crate) fn command(&self, words: &[OsString]) -> Command {
         let mut command = Command::new(&words[0]);

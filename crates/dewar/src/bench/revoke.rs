@@ -172,6 +172,7 @@ pub(crate) fn once(
         hosts: None,
         keep: 0,
         enforce: Enforce::ALL,
+        strict: false,
         audit: Vec::new(),
         started: Some(Box::new(started)),
     };

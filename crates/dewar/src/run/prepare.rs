@@ -90,6 +90,12 @@ pub(super) fn protection(
         landlock: version.map(|version| ABI::from(version.cast_signed())),
         wait_killable: layers.has("wait-killable"),
     };
+    if !namespaces.mount && !is_strict(&profile.compiled) && hides(&profile.compiled) {
+        tell!(
+            "dewar: without `mount` what is hidden shows that it exists, and its attributes, never its content; \
+             hiding = \"strict\" in a profile keeps back that, too, and has every look at a file decided"
+        );
+    }
     if request.verbose {
         if profile.kept_capabilities() != 0 {
             tell!(
@@ -99,6 +105,15 @@ pub(super) fn protection(
         tell(&profile.compiled, &protection, &layers);
     }
     Ok(protection)
+}
+
+fn is_strict(compiled: &Compiled) -> bool {
+    compiled.hiding == profile::Hiding::Strict
+}
+
+/// Whether some domain must not know of something.
+fn hides(compiled: &Compiled) -> bool {
+    compiled.paths.iter().any(|path| path.rights.iter().any(|rights| rights.hidden))
 }
 
 /// Refuses to run weaker than asked; or says aloud what is lost, if that was asked for.
@@ -176,6 +191,7 @@ pub(super) fn job(
         hosts: hosts(compiled, protection.namespaces),
         keep: profile.kept_capabilities(),
         enforce: request.enforce,
+        strict: is_strict(compiled),
         audit: request.audit.as_deref().map(audit).transpose()?.into_iter().collect(),
         started: None,
     })

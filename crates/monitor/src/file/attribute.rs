@@ -2,8 +2,8 @@
 //! know most of them, so all are made on the program's behalf.
 
 use super::{
-    memory::{is_program, stays_plain},
     beyond::{Attempt, New},
+    memory::{is_program, stays_plain},
     object::Seen,
 };
 use crate::{

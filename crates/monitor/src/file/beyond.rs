@@ -14,6 +14,7 @@ use rustix::{
     io::{Errno, Result},
 };
 use std::{
+    collections::HashSet,
     os::fd::{AsFd as _, OwnedFd},
     path::{Path, PathBuf},
 };
@@ -27,6 +28,8 @@ pub(crate) struct Beyond {
     root: Option<OwnedFd>,
     /// Directories whose content the view leaves out.
     absent: Vec<PathBuf>,
+    /// What stays in them.
+    keep: HashSet<PathBuf>,
     /// Directories in the middle of what is granted that nobody can walk into.
     closed: Vec<PathBuf>,
     /// There are some in which nothing exists.
@@ -44,12 +47,19 @@ impl Beyond {
         let real = |path: &PathBuf| path.canonicalize().ok().filter(|path| path.is_dir());
         let closed = view.denied.iter().filter_map(real).collect();
         let has_hollows = !view.hollow.is_empty();
-        Ok(Self { root, absent: view.absent.clone(), closed, has_hollows })
+        let (absent, keep) = (view.absent.clone(), view.keep.iter().cloned().collect());
+        Ok(Self { root, absent, keep, closed, has_hollows })
     }
 
     /// Whether there are directories in the middle of what is granted that nobody can walk into.
     pub(crate) fn closes(&self) -> bool {
         !self.closed.is_empty()
+    }
+
+    /// Whether the view leaves out what is at `path`.
+    fn leaves_out(&self, path: &Path) -> bool {
+        self.absent.iter().any(|top| path.starts_with(top))
+            && !path.ancestors().any(|above| self.keep.contains(above))
     }
 
     /// What there is at `path`, links followed.
@@ -98,13 +108,13 @@ impl Attempt<'_> {
     pub(crate) fn ended(self, asker: Asker<'_>, errno: Errno) -> Ended {
         let beyond = &asker.gate.beyond;
         let ended = |errno, refused| Ended { errno, refused };
-        if beyond.root.is_none() || !matches!(errno, Errno::NOENT | Errno::ACCESS) {
+        let is_nameless = self.name.path.as_os_str().is_empty();
+        if beyond.root.is_none() || is_nameless || !matches!(errno, Errno::NOENT | Errno::ACCESS) {
             return ended(errno, false);
         }
         let Ok(path) = self.path(asker, errno) else { return ended(errno, false) };
-        let is_below = |tops: &[PathBuf]| tops.iter().any(|top| path.starts_with(top));
         if errno == Errno::ACCESS {
-            if !is_below(&beyond.closed) {
+            if !beyond.closed.iter().any(|top| path.starts_with(top)) {
                 // The permissions of the file system, as outside.
                 return ended(errno, false);
             }
@@ -115,7 +125,7 @@ impl Attempt<'_> {
         let tsid = asker.gate.labels.of_path(&path, FileKind::Any);
         let question = Question { ssid: asker.ssid, tsid, tclass: Class::File };
         let exists = || asker.gate.files.grants(question, perm::file::GETATTR, &Hint::default());
-        let refused = is_below(&beyond.absent) || !exists();
+        let refused = beyond.leaves_out(&path) || !exists();
         if refused {
             self.record(asker, &path);
         }

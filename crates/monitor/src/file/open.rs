@@ -15,7 +15,7 @@ use crate::{
     process::{Processes, proc_files},
     resolve::{Found, Name, look, sight, walk},
 };
-use flask::{AccessVector, Class, Question, perm};
+use flask::{AccessVector, Class, Question, Sid, perm};
 use landlock::AccessFs;
 use rustix::{
     fs::{FileType, Mode, OFlags},
@@ -175,7 +175,7 @@ impl Open {
                 Ok(fd) => {
                     let seen = Seen::of(asker, fd.as_fd())?;
                     seen.allow(asker, self.requested(seen.class), &fd)?;
-                    if seen.class == Class::Dir && asker.gate.bearing.load().lists(seen.label.sid) {
+                    if self.is_withheld(asker, seen.label.sid, seen.class) {
                         return self.make(asker);
                     }
                     if !is_own {
@@ -215,14 +215,23 @@ impl Open {
         let Ok(label) = gate.labels.of_file(&status, || Err(Errno::NODATA)) else { return false };
         let tclass = class_of(status.kind);
         let question = Question { ssid: asker.ssid, tsid: label.sid, tclass };
-        (tclass != Class::Dir || !gate.bearing.load().lists(label.sid))
+        !self.is_withheld(asker, label.sid, tclass)
             && gate.files.passes(question, self.requested(tclass), &label.hint)
     }
 
     /// What the path is known to lead to; nothing is made there.
     fn known(&self, asker: Asker<'_>) -> Option<Arc<Known>> {
         let makes = self.creates() || self.is_temporary();
-        if makes { None } else { asker.gate.paths.get(self.name()) }
+        let known = if makes { None } else { asker.gate.paths.get(self.name()) };
+        known.filter(|known| match **known {
+            Known::Object { ref label, class, .. } => !self.is_withheld(asker, label.sid, class),
+            Known::Missing => true,
+        })
+    }
+
+    /// Whether the envelope refuses this open of what has a label, though policy may not.
+    fn is_withheld(&self, asker: Asker<'_>, label: Sid, class: Class) -> bool {
+        !self.flags.contains(OFlags::PATH) && asker.gate.bearing.load().opens(label, class)
     }
 
     /// Whether a file without a name may be made in `parent`.

@@ -36,9 +36,14 @@ pub struct Layers {
 const LOSSES: [(&str, &str); 24] = [
     (
         "user",
-        "an ordinary user gets no other namespace: no private /tmp, nothing absent, own pids or network",
+        "an ordinary user gets no other namespace: no private /tmp, no own pids or network, and nothing is absent: hidden files \
+         show that they exist, and their attributes",
     ),
-    ("mount", "hidden files show that they exist (their content stays denied); /tmp is shared"),
+    (
+        "mount",
+        "hidden files show that they exist, and their attributes (their content stays denied), unless a profile says \
+         hiding = \"strict\"; /tmp is shared",
+    ),
     (
         "pid",
         "processes outside are visible, and the end of the sandbox is enforced by Dewar instead of the kernel",

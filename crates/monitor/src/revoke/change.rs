@@ -113,7 +113,9 @@ impl<'a> Change<'a> {
         gate.labels.change(rules);
         gate.endpoints.change(&labels);
         let files = labels.files;
-        gate.bearing.store(Arc::new(Bearing { plan, first, exact, exact_for_first, files }));
+        let withheld = old.withheld.clone();
+        let now = Bearing { plan, first, exact, exact_for_first, withheld, files };
+        gate.bearing.store(Arc::new(now));
         gate.paths.forget();
         gate.reset(seqno);
         let all_names = relabel(gate, &changed);

@@ -60,6 +60,7 @@ pub(crate) fn main(mut arguments: impl Iterator<Item = OsString>) -> ! {
         hosts: None,
         keep: 0,
         enforce: Enforce::ALL,
+        strict: false,
         audit: audit
             .map(|file| Trail { sink: Box::new(file), everything: true })
             .into_iter()

@@ -1,6 +1,6 @@
 //! Files outside.
 
-use super::refused;
+use super::{refused, refused_under};
 use crate::{Case, cases, stage::Stage};
 use std::os::unix::fs::MetadataExt as _;
 
@@ -18,8 +18,10 @@ pub(super) const CASES: &[Case] = cases![
 ];
 
 fn secrets_of_the_home_do_not_exist(stage: &Stage) {
-    let (ran, record) = refused(
+    let profile = stage.profile("extends = 'workspace'\nhiding = 'strict'");
+    let (ran, record) = refused_under(
         stage,
+        Some(&profile),
         "h = os.environ['HOME']
 for p in ['.ssh/id_ed25519', '.aws/credentials']:
     for path in [f'{h}/{p}', f'../{p}', f'/proc/self/cwd/../{p}', f'/proc/self/root{h}/{p}', f'./../work/../{p}']:

@@ -7,6 +7,7 @@ mod sockets;
 mod view;
 
 use crate::{
+    dewar::Call,
     kernel::with_say,
     process::{Ran, run},
     record::Record,
@@ -22,8 +23,13 @@ const REFUSALS: [&str; 6] = ["EACCES", "EPERM", "ENOENT", "EROFS", "ESRCH", "EXD
 
 /// Runs a Python program whose every attempt, one a line, must be refused.
 fn refused(stage: &Stage, program: &str) -> (Ran, Record) {
+    refused_under(stage, None, program)
+}
+
+/// The same under a profile that is not the default.
+fn refused_under(stage: &Stage, profile: Option<&str>, program: &str) -> (Ran, Record) {
     let words = ["python3".into(), "-c".into(), with_say(program).into()];
-    let ran = run(stage.dewar(stage.call(), &words), b"");
+    let ran = run(stage.dewar(Call { profile, ..stage.call() }, &words), b"");
     assert!(ran.status.success(), "the program failed: {}{}", ran.out(), ran.err());
     for line in ran.out().lines() {
         let answer = line.rsplit(' ').next().unwrap_or("");

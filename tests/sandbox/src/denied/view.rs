@@ -15,9 +15,12 @@ pub(super) const CASES: &[Case] = cases![
     what_would_be_made_where_nothing_is_granted_is_a_denial,
     the_closing_line_names_what_mattered,
     a_run_tells_which_layers_keep_no_record,
+    what_is_hidden_shows_no_content_where_there_is_no_view,
+    a_build_without_namespaces_takes_no_more_decisions,
 ];
 
 const PROFILE: &str = "extends = 'workspace'
+hiding = 'strict'
 [files]
 hide = ['${workspace}/hidden', '${workspace}/hidden-file']
 deny = ['${workspace}/denied']
@@ -25,16 +28,10 @@ deny = ['${workspace}/denied']
 
 const PREPARED: &str = "mkdir -p hidden/sub denied/sub; echo secret | tee hidden/file denied/file hidden-file denied/sub/file > /dev/null; ln -s hidden link; ln -s . here";
 
-fn profile(stage: &Stage, text: &str) -> String {
-    let path = stage.home().join("profile.toml");
-    stage.file(&path, text);
-    path.to_string_lossy().into_owned()
-}
-
 /// The errno of each attempt, by name; and the record.
 fn attempts(stage: &Stage, program: &str) -> (Vec<(String, String)>, crate::record::Record) {
     stage.prepare(PREPARED);
-    let profile = profile(stage, PROFILE);
+    let profile = stage.profile(PROFILE);
     let words = ["python3".into(), "-c".into(), crate::kernel::with_say(program).into()];
     let call = crate::dewar::Call { profile: Some(&profile), ..stage.call() };
     let ran = run(stage.dewar(call, &words), b"");
@@ -84,7 +81,7 @@ say(lambda: open('denied/none'), 'missing')",
 
 fn denials_below_a_denied_directory_reach_the_closing_line(stage: &Stage) {
     stage.prepare(PREPARED);
-    let profile = profile(stage, PROFILE);
+    let profile = stage.profile(PROFILE);
     let call = crate::dewar::Call { profile: Some(&profile), ..stage.call() };
     let ran = run(stage.dewar(call, &bash("cat denied/sub/file")), b"");
     let line = "dewar: denied once: cat may not read open ";
@@ -136,4 +133,44 @@ fn a_run_tells_which_layers_keep_no_record(stage: &Stage) {
     let told = run(stage.control(&["explain"]), b"");
     assert!(!told.out().contains("nothing was denied"), "{}", told.out());
     assert!(told.out().contains("the system-call filter: "), "{}", told.out());
+}
+
+/// Where there is none, its attributes show, unless the profile is strict; and whoever starts the run is told.
+fn what_is_hidden_shows_no_content_where_there_is_no_view(stage: &Stage) {
+    let program = "import os
+h = os.path.expanduser('~/.ssh/id_ed25519')
+for use in [lambda: open(h), lambda: os.open(h, os.O_RDWR), lambda: os.listdir(os.path.dirname(h)), lambda: os.rename(h, 'x'), lambda: os.link(h, 'x'), lambda: os.unlink(h)]:
+    try: use(); print('read')
+    except FileNotFoundError: pass
+    except PermissionError: pass
+print('seen' if os.path.exists(h) else 'absent')";
+    let words = ["python3".into(), "-c".into(), program.into()];
+    for strict in [false, true] {
+        let hiding = if strict { "strict" } else { "content" };
+        let profile = stage.profile(&format!("extends = 'workspace'\nhiding = '{hiding}'"));
+        let call = crate::dewar::Call { profile: Some(&profile), ..stage.call() };
+        let ran = run(stage.dewar(call, &words), b"");
+        let shows = !stage.variant.has_namespaces() && !strict;
+        assert_eq!(ran.out(), if shows { "seen\n" } else { "absent\n" }, "{}", ran.err());
+        assert_eq!(ran.warned, shows, "{}", ran.err());
+    }
+    for layer in ["user", "mount"] {
+        let told = run(stage.control(&["doctor", "--without", layer]), b"");
+        assert!(told.out().contains("and their attributes"), "{}", told.out());
+    }
+}
+
+/// Without a view, nothing needs to be looked at that a view would leave out: as many decisions, or fewer.
+fn a_build_without_namespaces_takes_no_more_decisions(stage: &Stage) {
+    let sources = "for i in 1 2 3; do printf '#include <stdio.h>\\n#include <stdlib.h>\\nint f%d(void) { return puts(\"\"); }\\n' $i > f$i.c; done
+        printf 'all: f1.o f2.o f3.o\\n%%.o: %%.c\\n\\tgcc -c $<\\n' > Makefile; rm -f *.o";
+    let decisions = |namespaces: bool| {
+        stage.prepare(sources);
+        let call = crate::dewar::Call { namespaces, ..stage.call() };
+        let ran = run(stage.dewar(call, &bash("make -s")), b"");
+        assert!(ran.status.success(), "{}", ran.err());
+        stage.record().decisions.iter().map(|row| row.queries).sum::<u64>()
+    };
+    let (with, without) = (decisions(true), decisions(false));
+    assert!(without * 10 <= with * 11, "{without} decisions without namespaces, {with} with them");
 }

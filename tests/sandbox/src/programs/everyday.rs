@@ -62,7 +62,7 @@ const EVERYDAY: &[Everyday] = &[
     plain("cp", "echo x > a; cp -a --reflink=auto --sparse=always a b && cat b"),
     plain(
         "find",
-        "touch f; echo x > g; find . -xdev -newer f -print0 | xargs -0 -P2 -n1 wc -c > /dev/null",
+        "touch -d yesterday f; echo x > g; find . -xdev -newer f -print0 | xargs -0 -P2 -n1 wc -c > /dev/null",
     ),
     plain("flock", "flock l -c 'echo held'"),
     plain("mkfifo", "mkfifo p; cat p & echo x > p; wait"),
