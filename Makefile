@@ -2,27 +2,27 @@
 
 CARGO ?= cargo
 TARGET := $(or $(CARGO_TARGET_DIR),target)
-DEWAR := $(TARGET)/release/dewar
+RELEASE := $(TARGET)/release
+# `dewar` runs untrusted code; the others lie beside it, and have what it does not link: databases, compilers, plots.
+PROGRAMS := dewar dewar-bench dewar-daemon dewar-plugin
 export RUST_BACKTRACE ?= 0
 
 .PHONY: demo test check fuzz build bench install clean
 
-build: $(DEWAR)
+build:
+	$(CARGO) build --release --locked $(addprefix -p ,$(PROGRAMS))
 
-.PHONY: $(DEWAR)
-$(DEWAR):
-	$(CARGO) build --release --locked -p dewar
-
+# Without plugins, which need compilers that take minutes to build.
 demo:
 	scripts/setup
-	$(MAKE) --no-print-directory $(DEWAR)
-	scripts/demo $(DEWAR)
+	$(CARGO) build --release --locked -p dewar -p dewar-bench
+	scripts/demo $(RELEASE)/dewar
 
 # Everything: format, lints, documents, dependencies, tests. Signals that whoever calls it ignores would reach no test.
 test:
 	scripts/setup cargo-deny
 	$(MAKE) --no-print-directory check
-	$(CARGO) test --workspace --locked --no-run
+	$(CARGO) build --workspace --locked --bins --tests --examples
 	DEWAR_BIN=$(abspath $(TARGET)/debug/dewar) env --default-signal $(CARGO) test --workspace --locked
 
 check:
@@ -37,8 +37,9 @@ fuzz:
 	scripts/setup cargo-fuzz
 	scripts/fuzz
 
-install: $(DEWAR)
-	install -D -m 755 $(DEWAR) $(DESTDIR)/usr/local/bin/dewar
+install: build
+	install -d $(DESTDIR)/usr/local/bin
+	install -m 755 $(addprefix $(RELEASE)/,$(PROGRAMS)) $(DESTDIR)/usr/local/bin/
 
 clean:
 	$(CARGO) clean

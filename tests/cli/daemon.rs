@@ -42,7 +42,7 @@ impl Stage {
     }
 
     fn command(&self, words: &[&str]) -> Command {
-        let mut command = Command::new(assert_cmd::cargo::cargo_bin("dewar"));
+        let mut command = Command::new(test_support::dewar());
         command.args(words).current_dir(self.path("work"));
         command.env("HOME", self.path("home")).env("XDG_RUNTIME_DIR", self.path("run"));
         command.env("XDG_STATE_HOME", self.path("state")).env("NO_COLOR", "1");
@@ -325,7 +325,7 @@ fn what_a_service_manager_passes_and_is_no_socket_for_the_daemon_is_refused() {
 #[test]
 fn systemd_finds_nothing_wrong_with_the_units() {
     let directory = tempfile::tempdir().expect("a directory");
-    let dewar = assert_cmd::cargo::cargo_bin("dewar").display().to_string();
+    let dewar = test_support::dewar().display().to_string();
     let packaging = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging");
     for entry in fs::read_dir(packaging).expect("units") {
         let entry = entry.expect("a unit");

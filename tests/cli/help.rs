@@ -8,8 +8,7 @@ const LONGEST: usize = 96;
 
 /// What `dewar COMMANDS --help` prints on a terminal of so many columns.
 fn help(commands: &[String], columns: &str) -> String {
-    let output = Command::cargo_bin("dewar")
-        .expect("the command is built")
+    let output = Command::new(test_support::dewar())
         .args(commands)
         .arg("--help")
         .env("COLUMNS", columns)
@@ -60,7 +59,7 @@ fn no_help_text_is_broken_into_lines_that_clap_breaks_again() {
 fn help_that_cannot_be_printed_is_an_error() {
     for option in ["--help", "--version"] {
         let full = std::fs::File::options().write(true).open("/dev/full").expect("it opens");
-        let output = std::process::Command::new(env!("CARGO_BIN_EXE_dewar"))
+        let output = std::process::Command::new(test_support::dewar())
             .arg(option)
             .stdout(full)
             .output()

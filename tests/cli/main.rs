@@ -6,6 +6,7 @@ mod help;
 mod input;
 mod plugin;
 mod policy;
+mod programs;
 mod runs;
 mod shell;
 
@@ -26,7 +27,7 @@ fn dewar_in(dir: &Path, args: &[&str]) -> Said {
 
 /// Calls `dewar` in a directory, with something on standard input.
 fn dewar_with(dir: &Path, args: &[&str], input: &str) -> Said {
-    let mut command = Command::cargo_bin("dewar").expect("the command is built");
+    let mut command = Command::new(test_support::dewar());
     let output = command
         .args(args)
         .current_dir(dir)

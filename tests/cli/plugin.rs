@@ -110,8 +110,7 @@ fn what_is_denied_is_explained_and_added_rules_allow_it() {
 fn in_kernel_as_an_ordinary_user(dir: &Path, more: &[&str]) -> Said {
     // Root may: become nobody, who must be able to reach the command and the plugin.
     let is_root = fs::metadata("/proc/self").expect("there is /proc").uid() == 0;
-    let command = dir.join("dewar");
-    fs::copy(assert_cmd::cargo::cargo_bin("dewar"), &command).expect("there is room");
+    let command = test_support::install(dir, &["dewar", "dewar-plugin"]);
     fs::set_permissions(dir, fs::Permissions::from_mode(0o755)).expect("it is ours");
     let mut command = std::process::Command::new(command);
     command.args(["plugin", "run", "p.e", "--no-cache", "--target", "kernel"]).args(more);
@@ -159,7 +158,7 @@ fn a_full_disk_and_a_request_without_end_are_errors_that_say_so() {
     let dir = written(ECHO);
     let run = |stdin: &str, stdout: &str, stderr: Stdio| {
         let opened = |path: &str| fs::File::options().read(true).write(true).open(path);
-        std::process::Command::new(env!("CARGO_BIN_EXE_dewar"))
+        std::process::Command::new(test_support::dewar())
             .args(["plugin", "run", "p.e", "--no-cache", "--memory-bytes", "600000"])
             .current_dir(&dir)
             .stdin(opened(stdin).expect("it opens"))
@@ -231,7 +230,7 @@ fn what_is_no_plugin_is_refused_with_a_reason() {
 fn an_interrupt_ends_a_plugin_that_does_not_end() {
     let dir = written("long handle(char *in, long n, char *out, long room) { for (;;) out[0]++; }");
     for target in ["isolated", "native"] {
-        let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_dewar"))
+        let mut child = std::process::Command::new(test_support::dewar())
             .args(["plugin", "run", "p.e", "--no-cache", "--time-ms", "100000", "--target", target])
             .current_dir(&dir)
             .stdin(Stdio::null())
@@ -262,7 +261,7 @@ fn a_reader_that_has_gone_away_is_no_error() {
         let command =
             format!("yes | head -c 300000 | $0 plugin {args} | true; exit ${{PIPESTATUS[2]}}");
         let said = std::process::Command::new("bash")
-            .args(["-c", &command, env!("CARGO_BIN_EXE_dewar")])
+            .args(["-c", &command, &test_support::dewar().display().to_string()])
             .current_dir(&dir)
             .env("XDG_CACHE_HOME", dir.path().join("cache"))
             .output()

@@ -16,6 +16,14 @@ pub enum Style {
     Markdown,
 }
 
+impl Style {
+    /// Markdown, or for a terminal.
+    #[must_use]
+    pub fn of(markdown: bool) -> Self {
+        if markdown { Self::Markdown } else { Self::Plain }
+    }
+}
+
 /// A table of these headings and rows; all columns but the first are numbers.
 #[must_use]
 pub fn draw(style: Style, headings: &[String], rows: Vec<Vec<String>>) -> String {

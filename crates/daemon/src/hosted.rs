@@ -1,15 +1,14 @@
 //! A security server that the daemon serves: what it gives out is kept before anybody hears of it.
 
-use crate::{
-    protocol::Policy,
-    state::{SavedServer, State, StateError},
-};
+use crate::state::{SavedServer, State, StateError};
+use daemon_client::Policy;
 use flask::{
     AccessVector, Decision, Explanation, InitialSid, LabelError, LabelRules, Question,
     SecurityServer, Seqno, Sid, Unreachable,
 };
 use security_server::{LoadError, PolicyErrors, Server, UnknownBoolean, cil, policy};
 use server_port::Members;
+use sha2::{Digest as _, Sha256};
 use std::sync::{
     Arc, Mutex, MutexGuard, PoisonError,
     atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering},
@@ -58,6 +57,11 @@ pub(crate) enum HostError {
     Io(#[from] std::io::Error),
     #[error("the run has ended")]
     Ended,
+}
+
+/// What equal policies have in common, as they are sent.
+pub(crate) fn digest(policy: &[u8]) -> [u8; 32] {
+    Sha256::digest(policy).into()
 }
 
 fn compile(bytes: &[u8]) -> Result<policy::Policy, HostError> {
@@ -171,7 +175,7 @@ impl Hosted {
         }
         // Whatever it would be refused for is found before anything is kept.
         Server::new(policy.clone())?;
-        let digest = Policy::digest(bytes);
+        let digest = digest(bytes);
         let next = Seqno(self.state_number().0 + 1);
         self.shared.store(false, Ordering::Release);
         self.state.set_policy(self.id, next, (digest, bytes), &booleans)?;

@@ -4,7 +4,8 @@
 //! there once, whoever is killed in between. What could not be kept has an entry of its own that says how many
 //! records it stands for.
 
-use crate::{protocol::NewRun, spool::Batch, state};
+use crate::state;
+use daemon_client::{Batch, NewRun};
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _, params};
 use serde_json::Value;
 use std::{path::Path, time::Duration};

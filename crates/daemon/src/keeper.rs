@@ -5,16 +5,14 @@ mod change;
 mod records;
 
 use crate::{
-    hosted::Hosted,
+    hosted::{self, Hosted},
     journal::{Journal, JournalError},
-    place::Place,
     process,
-    protocol::{NewRun, Policy, RunStatus},
     registry::{Joining, Registry, Run},
     session::{self, Client},
-    spool::Reader,
     state::{SavedRun, State, StateError},
 };
+use daemon_client::{NewRun, Place, Policy, Reader, RunStatus};
 use records::Spools;
 use rustix::{
     fs::{FlockOperation, flock},
@@ -316,7 +314,7 @@ impl Shared {
 
     /// A server for a policy: the one that this user's runs have, or a new one.
     fn host(&self, uid: u32, bytes: &[u8]) -> Result<Joining, String> {
-        let digest = Policy::digest(bytes);
+        let digest = hosted::digest(bytes);
         if let Some(joining) = self.registry().shared(uid, digest) {
             return Ok(joining);
         }

@@ -11,25 +11,21 @@
 //! moment: runs go on with what their caches hold, wait for it, find it again, and are told which policy state is in
 //! force. Audit records lie in a file that outlives both ends, and are taken from it once each.
 //!
-//! [`Keeper`] is the process; [`Registration`] is what a run holds of it; [`Administration`] changes booleans.
+//! [`Keeper`] is the process. What others hold of it is in `daemon-client`, whose names are here, too.
 #![forbid(unsafe_code)]
 
-mod client;
 mod hosted;
 mod journal;
 mod keeper;
-mod place;
 mod process;
-mod protocol;
 mod registry;
 mod session;
-mod spool;
 mod state;
 
-pub use client::{Administration, ClientError, Registration, register};
+pub use daemon_client::{
+    Administration, Batch, Changed, ChangedMember, ClientError, HEADER_BYTES, NewRun, Place,
+    Policy, Reader, Registration, RunStatus, Target, Writer, decode, register,
+};
 pub use journal::{Entry, Filter, Journal, JournalError, RunEntry};
 pub use keeper::{Keeper, Settings, StartError};
-pub use place::Place;
-pub use protocol::{Changed, ChangedMember, NewRun, Policy, RunStatus, Target, decode};
-pub use spool::{Batch, HEADER_BYTES, Reader, Writer};
 pub use state::StateError;

@@ -3,9 +3,9 @@
 use crate::{
     hosted::{HostError, Hosted},
     process,
-    protocol::{RunStatus, Target},
     state::SavedRun,
 };
+use daemon_client::{RunStatus, Target};
 use flask::{SecurityServer as _, Seqno};
 use server_port::Member;
 use std::{

@@ -1,10 +1,7 @@
 //! The conversation with one client.
 
-use crate::{
-    keeper::Shared,
-    protocol::{self, Command, Reply},
-    registry::Run,
-};
+use crate::{keeper::Shared, registry::Run};
+use daemon_client::protocol::{self, Command, Reply};
 use ipc::{Request, Session, SessionError};
 use std::{
     os::fd::{AsFd as _, OwnedFd},

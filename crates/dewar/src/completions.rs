@@ -1,8 +1,9 @@
 //! `dewar completions`: completion scripts for shells.
 
-use crate::{cli::Cli, output};
+use crate::commands::Dewar;
 use clap::{Args, CommandFactory as _};
 use clap_complete::Shell;
+use cli::output;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -22,6 +23,6 @@ pub(crate) struct CompletionsArgs {
 /// Carries out `dewar completions`.
 pub(crate) fn run(args: &CompletionsArgs) -> anyhow::Result<()> {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "dewar", &mut script);
+    clap_complete::generate(args.shell, &mut Dewar::command(), "dewar", &mut script);
     Ok(output::print(&script)?)
 }

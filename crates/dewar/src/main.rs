@@ -2,19 +2,13 @@
 #![forbid(unsafe_code)]
 
 mod amend;
-mod audit;
-mod bench;
-mod cli;
+mod commands;
 mod completions;
 mod control;
-mod daemon;
 mod doctor;
 mod explain;
-mod failure;
 mod grant;
 mod man;
-mod output;
-mod plugin;
 mod policy;
 mod ps;
 mod receipt;
@@ -24,15 +18,19 @@ mod surroundings;
 mod top;
 
 use clap::Parser as _;
-use cli::{Cli, Command};
+use cli::{
+    args::bench::{BenchArgs, What},
+    failure, output, program,
+};
+use commands::{Command, Dewar};
 use monitor::launch::Inherited;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     // First of all: descriptors that Dewar opens itself are not the command's.
     let inherited = Inherited::capture();
-    let done = match Cli::try_parse() {
-        Ok(cli) => dispatch(cli.command, inherited),
+    let done = match Dewar::try_parse() {
+        Ok(dewar) => dispatch(dewar.command, inherited),
         Err(help) if !help.use_stderr() => output::printed(help.print()),
         Err(mistake) => mistake.exit(),
     };
@@ -50,13 +48,15 @@ fn dispatch(command: Command, inherited: Inherited) -> anyhow::Result<()> {
         Command::Revoke(args) => revoke::run(&args),
         Command::Grant(args) => grant::run(&args),
         Command::Explain(args) => explain::run(&args),
-        Command::Audit(args) => audit::run(&args),
         Command::Policy(args) => policy::run(&args),
-        Command::Plugin(args) => plugin::run(&args),
         Command::Doctor(args) => doctor::run(&args),
-        Command::Daemon(args) => daemon::run(&args),
-        Command::Bench(args) => bench::run(args, inherited),
         Command::Completions(args) => completions::run(&args),
         Command::Man(args) => man::run(&args),
+        Command::Audit(_) | Command::Daemon(_) => Err(program::become_helper("dewar-daemon")),
+        Command::Bench(BenchArgs { what: What::Plugin(_) }) => {
+            Err(program::become_helper("dewar-plugin"))
+        }
+        Command::Bench(_) => Err(program::become_helper("dewar-bench")),
+        Command::Plugin(_) => Err(program::become_helper("dewar-plugin")),
     }
 }

@@ -1,9 +1,10 @@
 //! `dewar man`: manual pages, made from the same text as `--help`.
 
-use crate::{cli::Cli, output};
+use crate::commands::Dewar;
 use anyhow::Context as _;
 use clap::{Args, CommandFactory as _};
 use clap_mangen::Man;
+use cli::output;
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
@@ -24,9 +25,9 @@ pub(crate) struct ManArgs {
 pub(crate) fn run(args: &ManArgs) -> anyhow::Result<()> {
     let Some(dir) = &args.dir else {
         let mut page = Vec::new();
-        Man::new(Cli::command()).render(&mut page)?;
+        Man::new(Dewar::command()).render(&mut page)?;
         return Ok(output::print(&page)?);
     };
-    clap_mangen::generate_to(Cli::command(), dir)
+    clap_mangen::generate_to(Dewar::command(), dir)
         .with_context(|| format!("cannot write manual pages to `{}`", dir.display()))
 }

@@ -2,6 +2,7 @@
 
 use crate::failure::Usage;
 use anyhow::{Context as _, bail};
+use daemon_client::Place;
 use monitor::layers::Layers;
 use profile::Variables;
 use std::{
@@ -26,10 +27,10 @@ pub(crate) fn variables(workspace: Option<&Path>, tmp: PathBuf) -> anyhow::Resul
 /// Where Dewar keeps what it believes later: compiled plugins with the key that vouches for them, records of runs, the
 /// state and the sockets of daemons.
 fn kept() -> Vec<PathBuf> {
-    let plugins = plugin_host::Cache::user_path();
-    let runs = runs::state_directory().map(|state| state.join("dewar")).ok();
-    let mut paths: Vec<PathBuf> = plugins.into_iter().chain(runs).collect();
-    for place in daemon::Place::user().into_iter().chain([daemon::Place::system()]) {
+    let places = [runs::cache_directory(), runs::state_directory()];
+    let places = places.into_iter().flatten().map(|place| place.join("dewar"));
+    let mut paths: Vec<PathBuf> = places.collect();
+    for place in Place::user().into_iter().chain([Place::system()]) {
         paths.extend([place.state, place.runtime]);
     }
     paths.iter().map(|path| real(path)).collect()

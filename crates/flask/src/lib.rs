@@ -33,9 +33,11 @@ mod class;
 mod labelling;
 mod server;
 mod sid;
+mod visible;
 
 pub use access_vector::{AccessVector, Decision, Seqno};
 pub use class::{Class, perm};
 pub use labelling::{FileKind, FileRule, LabelRules, NodeRule, PortRule, Protocol};
 pub use server::{Explanation, LabelError, Question, SecurityServer, Unreachable};
 pub use sid::{InitialSid, Sid};
+pub use visible::visible;

@@ -33,9 +33,10 @@ mod socket;
 mod sys;
 mod waits;
 
-pub use audit::{Record, Trail, visible};
+pub use audit::{Record, Trail};
 pub use avc::Stats;
 pub use filter::Mode;
+pub use flask::visible;
 pub use landlock::ABI;
 pub use process::Connector;
 pub use revoke::{Action, ApplyError, Control, Held, Holder, Manner, ProcessStatus, Receipt};

@@ -41,5 +41,5 @@ mod place;
 mod wire;
 
 pub use client::{Client, RunLabels, Unknown, client};
-pub use place::{Entry, Place, state_directory};
+pub use place::{Entry, Place, cache_directory, state_directory};
 pub use wire::{Answer, Connector, Question, ReadError, VERSION, Versioned, read};

@@ -164,6 +164,17 @@ pub fn state_directory() -> io::Result<PathBuf> {
     state.or_else(home).ok_or_else(|| io::Error::other("HOME is not set"))
 }
 
+/// Where this user's programs keep what they can make again: `$XDG_CACHE_HOME`, or its default.
+///
+/// # Errors
+///
+/// If neither that nor `HOME` is set to an absolute path.
+pub fn cache_directory() -> io::Result<PathBuf> {
+    let absolute = |name| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let cache = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")));
+    cache.ok_or_else(|| io::Error::other("HOME is not set"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -3,7 +3,6 @@
 use std::{
     os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
-    process::Command,
     sync::OnceLock,
 };
 use tempfile::TempDir;
@@ -44,31 +43,15 @@ pub(crate) fn words(call: Call<'_>) -> Vec<String> {
     words
 }
 
-/// `DEWAR_BIN`, or the workspace's own, built if need be; a copy that every user can execute.
+/// A copy that every user can execute.
 fn program() -> &'static Path {
     static COPY: OnceLock<(TempDir, PathBuf)> = OnceLock::new();
     let (_, path) = COPY.get_or_init(|| {
-        let built = std::env::var_os("DEWAR_BIN").map_or_else(build, PathBuf::from);
         let directory = tempfile::tempdir().expect("a directory");
         let open = std::fs::Permissions::from_mode(0o755);
         std::fs::set_permissions(directory.path(), open).expect("open the directory");
-        let path = directory.path().join("dewar");
-        std::fs::copy(built, &path).expect("copy `dewar`");
+        let path = test_support::install(directory.path(), &["dewar"]);
         (directory, path)
     });
     path
-}
-
-/// Builds the command as these tests are built: for the whole workspace, so that no dependency is built anew for fewer
-/// features.
-fn build() -> PathBuf {
-    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("a target directory");
-    let mut cargo = Command::new(env!("CARGO"));
-    cargo.args(["test", "--workspace", "--test", "cli", "--no-run", "--quiet", "--target-dir"]);
-    cargo.arg(target).current_dir(env!("CARGO_MANIFEST_DIR"));
-    if !cfg!(debug_assertions) {
-        cargo.arg("--release");
-    }
-    assert!(cargo.status().expect("cargo").success(), "`dewar` does not build");
-    target.join(if cfg!(debug_assertions) { "debug/dewar" } else { "release/dewar" })
 }

@@ -1,10 +1,8 @@
 //! The program under test: where it is, and how it is called.
 
-use anyhow::{Context as _, bail};
 use std::{
     ffi::OsString,
     path::{Path, PathBuf},
-    process::Command,
 };
 
 /// The `dewar` binary, where every user can execute it.
@@ -26,17 +24,11 @@ pub(crate) struct Call<'a> {
 }
 
 impl Dewar {
-    /// `DEWAR_BIN`, or the workspace's own, built if need be; copied to `directory`.
-    pub(crate) fn find(directory: &Path) -> anyhow::Result<Self> {
-        let built = match std::env::var_os("DEWAR_BIN") {
-            Some(path) => path.into(),
-            None => build()?,
-        };
-        let path = directory.join("dewar");
-        std::fs::copy(&built, &path)
-            .with_context(|| format!("cannot copy `{}`", built.display()))?;
+    /// Copies the programs that the tests need to `directory`.
+    pub(crate) fn install(directory: &Path) -> Self {
+        let path = test_support::install(directory, &["dewar", "dewar-daemon"]);
         let uses_daemon = std::env::var_os("DEWAR_TESTS_DAEMON").is_some_and(|value| value == "1");
-        Ok(Self { path, uses_daemon })
+        Self { path, uses_daemon }
     }
 
     /// Program and arguments for any subcommand.
@@ -68,26 +60,4 @@ impl Dewar {
         words.extend_from_slice(command);
         words
     }
-}
-
-/// Builds the command as these tests are built: for the whole workspace, so that no dependency is built anew for fewer
-/// features.
-fn build() -> anyhow::Result<PathBuf> {
-    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().context("no target directory")?;
-    let mut cargo = Command::new(env!("CARGO"));
-    cargo
-        .args(["test", "--workspace", "--test", "cli", "--no-run", "--quiet", "--target-dir"])
-        .arg(target);
-    if !cfg!(debug_assertions) {
-        cargo.arg("--release");
-    }
-    if !cargo
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .status()
-        .context("cannot start cargo")?
-        .success()
-    {
-        bail!("`dewar` does not build");
-    }
-    Ok(target.join(if cfg!(debug_assertions) { "debug/dewar" } else { "release/dewar" }))
 }

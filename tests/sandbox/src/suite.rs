@@ -33,7 +33,7 @@ impl Suite {
         let target = Path::new(env!("CARGO_TARGET_TMPDIR"));
         let homes = directory(if root { Path::new("/home") } else { target })?;
         let outside = directory(if root { Path::new("/var/lib") } else { target })?;
-        let dewar = Dewar::find(homes.path())?;
+        let dewar = Dewar::install(homes.path());
         let ordinary = root.then(ordinary_user).transpose()?;
         Ok(Self { dewar, homes, outside, ordinary })
     }

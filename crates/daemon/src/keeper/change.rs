@@ -1,13 +1,8 @@
 //! Changing policies while runs go on.
 
 use super::{Shared, say, text};
-use crate::{
-    hosted::Hosted,
-    process,
-    protocol::{Changed, ChangedMember, Policy, Target},
-    registry::Run,
-    session::Client,
-};
+use crate::{hosted::Hosted, process, registry::Run, session::Client};
+use daemon_client::{Changed, ChangedMember, Policy, Target};
 use flask::Seqno;
 use server_port::{Acknowledged, Outcome, Stage, read_sealed};
 use std::{

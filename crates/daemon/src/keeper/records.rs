@@ -1,10 +1,8 @@
 //! Records on their way from spools into the journal.
 
 use super::{Shared, say, text};
-use crate::{
-    journal::{Journal, JournalError},
-    spool::{HEADER_BYTES, Reader},
-};
+use crate::journal::{Journal, JournalError};
+use daemon_client::{HEADER_BYTES, Reader};
 use std::{
     collections::{BTreeMap, BTreeSet},
     path::PathBuf,
@@ -211,7 +209,7 @@ pub(super) fn now() -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{protocol::NewRun, spool::Writer};
+    use daemon_client::{NewRun, Writer};
 
     /// As the end of a run and the end of the daemon do it: who is asked for what lies there is not kept by what comes.
     #[test]

@@ -2,13 +2,12 @@
 
 use super::load::boolean;
 use crate::{
-    daemon::place,
     failure::{Failed, Usage},
     output,
 };
-use ::daemon::{Administration, Changed, Target};
 use anyhow::{Context as _, bail};
 use clap::Args;
+use daemon_client::{Administration, Changed, Place, Target};
 use std::fmt::Write as _;
 
 const AFTER_HELP: &str = "\
@@ -58,7 +57,8 @@ pub(super) fn run(args: &SetArgs) -> anyhow::Result<()> {
     if booleans.is_empty() {
         bail!(Usage("name a boolean to change: NAME=on or NAME=off".into()));
     }
-    let changed = Administration::connect(&place(args.system)?)?.set(target, &booleans)?;
+    let place = Place::of(args.system).context("neither XDG_STATE_HOME nor HOME is set")?;
+    let changed = Administration::connect(&place)?.set(target, &booleans)?;
     let text = if args.json { output::json(&changed)? } else { tell(&changed)? };
     output::print(text.as_bytes())?;
     if changed.iter().any(|change| !change.complete) {

@@ -5,8 +5,8 @@ use super::{
     prepare::{POLICY_NAME, Profile},
 };
 use crate::output::tell;
-use ::daemon::{ClientError, NewRun, Place, Policy, Registration, Writer};
 use anyhow::{Context as _, bail};
+use daemon_client::{ClientError, NewRun, Place, Policy, Registration, Writer};
 use flask::SecurityServer;
 use monitor::{Control, Manner, Trail};
 use security_server::Server;
@@ -160,7 +160,7 @@ fn register(
     let run = NewRun { id: id.to_owned(), command: command.join(" "), profile };
     let mut absent: Option<PathBuf> = None;
     for place in [Place::user()?, Place::system()] {
-        match ::daemon::register(&place, &run, policy) {
+        match daemon_client::register(&place, &run, policy) {
             Ok(registered) => return Ok(Some(registered)),
             Err(ClientError::Absent(path)) => absent = absent.or(Some(path)),
             // The policy itself: this process finds the same, and says it better.

@@ -1,0 +1,11 @@
+//! The arguments of commands that are programs of their own.
+
+// The compiler asks for comments, but a comment on a field that holds further arguments would become part of `--help`.
+#![expect(missing_docs, reason = "help texts are the documentation of arguments")]
+
+pub mod audit;
+pub mod bench;
+pub mod daemon;
+pub mod plugin;
+
+pub use self::{audit::AuditArgs, bench::BenchArgs, daemon::DaemonArgs, plugin::PluginArgs};

@@ -1,0 +1,90 @@
+//! Standard output that may be a pipe whose reader has seen enough.
+
+use crate::args::bench::ShowArgs;
+use anyhow::Context as _;
+use flask::visible;
+use serde::Serialize;
+use std::io::{self, Write as _};
+
+/// `value` as JSON for people and programs: indented, and without a character that could steer a terminal.
+///
+/// # Errors
+///
+/// `value` has no form in JSON.
+pub fn json(value: &impl Serialize) -> serde_json::Result<String> {
+    let text = serde_json::to_string_pretty(value)?;
+    Ok(text.lines().map(|line| visible(line) + "\n").collect())
+}
+
+/// Prints and keeps the report of a measurement as the arguments say. `table` makes it text, in Markdown or not.
+///
+/// # Errors
+///
+/// It cannot be written.
+pub fn report(
+    args: &ShowArgs,
+    report: &impl Serialize,
+    table: impl FnOnce(bool) -> String,
+) -> anyhow::Result<()> {
+    let json = || serde_json::to_string_pretty(report);
+    if let Some(path) = &args.raw {
+        std::fs::write(path, json()? + "\n")
+            .with_context(|| format!("cannot write `{}`", path.display()))?;
+    }
+    let text = if args.json { json()? } else { table(args.markdown) };
+    Ok(print((text + "\n").as_bytes())?)
+}
+
+/// Writes `text` to standard output. A reader that has gone away is no error.
+///
+/// # Errors
+///
+/// It cannot be written.
+pub fn print(text: &[u8]) -> io::Result<()> {
+    print_while_read(text).map(drop)
+}
+
+/// Writes `text` to standard output; whether somebody reads it.
+///
+/// # Errors
+///
+/// It cannot be written.
+pub fn print_while_read(text: &[u8]) -> io::Result<bool> {
+    let mut out = io::stdout().lock();
+    is_read(out.write_all(text).and_then(|()| out.flush()))
+}
+
+/// What came of something that was written to standard output. A reader that has gone away is no error.
+///
+/// # Errors
+///
+/// It could not be written.
+pub fn printed(written: io::Result<()>) -> anyhow::Result<()> {
+    let flushed = written.and_then(|()| io::stdout().flush());
+    Ok(is_read(flushed).map(drop)?)
+}
+
+fn is_read(written: io::Result<()>) -> io::Result<bool> {
+    match written {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
+        Err(error) => {
+            let what = format!("cannot write to standard output: {error}");
+            Err(io::Error::new(error.kind(), what))
+        }
+        Ok(()) => Ok(true),
+    }
+}
+
+/// Prints a line on standard error, as `eprintln!` does. Where that is closed, or its disk full, nobody is told: what the
+/// program goes on to do, and its exit status, are worth more.
+#[macro_export]
+macro_rules! tell {
+    ($($argument:tt)*) => { $crate::output::tell_line(format_args!($($argument)*)) };
+}
+pub use crate::tell;
+
+/// What `tell!` does.
+pub fn tell_line(line: std::fmt::Arguments<'_>) {
+    use std::io::Write as _;
+    let _ = std::io::stderr().lock().write_all(format!("{line}\n").as_bytes());
+}

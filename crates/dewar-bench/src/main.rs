@@ -1,0 +1,51 @@
+//! `dewar bench`: what protection costs here.
+#![forbid(unsafe_code)]
+
+mod calls;
+mod measure;
+mod revoke;
+
+use bench::worker::Task;
+use clap::Parser;
+use cli::{args::BenchArgs, failure, output};
+use monitor::launch::Inherited;
+use std::process::ExitCode;
+
+/// The part of the command line that this program carries out, and what it calls itself by.
+#[derive(Debug, Parser)]
+#[command(name = "dewar", bin_name = "dewar", version)]
+enum Command {
+    Bench(BenchArgs),
+    /// Measure from inside a configuration
+    #[command(hide = true)]
+    Worker {
+        /// What to measure
+        task: Task,
+    },
+    /// Hold what is to be taken back
+    #[command(hide = true)]
+    Hold(revoke::HoldArgs),
+    /// Take back once what a command holds
+    #[command(hide = true)]
+    RevokeOnce(revoke::OnceArgs),
+}
+
+fn main() -> ExitCode {
+    // First of all: descriptors that Dewar opens itself are not the command's.
+    let inherited = Inherited::capture();
+    let done = match Command::try_parse() {
+        Ok(command) => carry_out(command, inherited),
+        Err(help) if !help.use_stderr() => output::printed(help.print()),
+        Err(mistake) => mistake.exit(),
+    };
+    done.map_or_else(failure::report, |()| ExitCode::SUCCESS)
+}
+
+fn carry_out(command: Command, inherited: Inherited) -> anyhow::Result<()> {
+    match command {
+        Command::Bench(args) => measure::run(args.what),
+        Command::Worker { task } => Ok(output::print((task.run()? + "\n").as_bytes())?),
+        Command::Hold(args) => revoke::hold(&args),
+        Command::RevokeOnce(args) => revoke::once(args, inherited)?.leave(),
+    }
+}

@@ -1,0 +1,146 @@
+//! `dewar audit`: the journal, searched.
+
+use crate::daemon::place;
+use ::daemon::{Administration, ClientError, Entry, Filter, Journal, Place};
+use anyhow::{Context as _, bail};
+use cli::{
+    args::AuditArgs,
+    failure::Usage,
+    output::{self, tell as say},
+};
+use flask::visible;
+use monitor::Record;
+use std::{
+    thread,
+    time::{Duration, UNIX_EPOCH},
+};
+
+/// Entries read at once.
+const MOST: u32 = 1000;
+
+/// How often the journal is looked at with --follow.
+const TICK: Duration = Duration::from_millis(200);
+
+/// Carries out `dewar audit`.
+pub(crate) fn run(args: &AuditArgs) -> anyhow::Result<()> {
+    let place = place(args.system)?;
+    flush(&place);
+    let path = place.journal();
+    if !path.exists() {
+        bail!(
+            "there is no journal at `{}`: runs that use a `dewar daemon` fill it",
+            path.display()
+        );
+    }
+    let journal =
+        Journal::read(&path).with_context(|| format!("cannot read `{}`", path.display()))?;
+    let filter = filter(args, &journal)?;
+    if let Some((records, until)) = journal.rotated()?
+        && args.since.is_none_or(|since| since < until)
+    {
+        say!(
+            "dewar: {records} records up to {} were thrown away to bound the journal",
+            time(until)
+        );
+    }
+    let mut last = 0;
+    loop {
+        let entries = journal.find(&filter, last, MOST)?;
+        let mut text = String::new();
+        for entry in &entries {
+            text.push_str(&if args.json { line(entry)? } else { tell(entry) });
+            text.push('\n');
+        }
+        if !output::print_while_read(text.as_bytes())? {
+            return Ok(());
+        }
+        last = entries.last().map_or(last, |entry| entry.id);
+        match (entries.is_empty(), args.follow) {
+            (true, true) => thread::sleep(TICK),
+            (true, false) => return Ok(()),
+            (false, _) => {}
+        }
+    }
+}
+
+/// Has the daemon take in what waits in spools; says so if it cannot.
+fn flush(place: &Place) {
+    let error = match Administration::connect(place).and_then(|mut daemon| daemon.flush()) {
+        Ok(()) => return,
+        Err(ClientError::Absent(_)) => "no daemon runs".to_owned(),
+        Err(error) => error.to_string(),
+    };
+    let waiting = std::fs::read_dir(place.state.join("spool")).map_or(0, Iterator::count);
+    if waiting > 0 {
+        say!("dewar: records of {waiting} runs that wait for the daemon are not shown: {error}");
+    }
+}
+
+fn filter(args: &AuditArgs, journal: &Journal) -> anyhow::Result<Filter> {
+    let run = match args.run.as_deref() {
+        Some("last") => match journal.last_run()? {
+            Some(run) => Some(run.id),
+            None => bail!(Usage("the journal knows no run yet".into())),
+        },
+        other => other.map(str::to_owned),
+    };
+    let (domain, object) = (args.domain.clone(), args.object.clone());
+    Ok(Filter { run, domain, object, since: args.since, denied: args.denied })
+}
+
+fn time(seconds: f64) -> String {
+    let time = Duration::try_from_secs_f64(seconds).ok().and_then(|it| UNIX_EPOCH.checked_add(it));
+    time.map_or_else(String::new, |time| humantime::format_rfc3339_millis(time).to_string())
+}
+
+/// An entry as JSON.
+fn line(entry: &Entry) -> serde_json::Result<String> {
+    let mut value = if entry.lost > 0 {
+        serde_json::json!({ "time": entry.time, "lost": entry.lost, "reason": entry.record })
+    } else {
+        serde_json::from_str(&entry.record)?
+    };
+    value["run"] = entry.run.clone().into();
+    Ok(visible(&value.to_string()))
+}
+
+/// An entry for people.
+fn tell(entry: &Entry) -> String {
+    let head = format!("{} {}", time(entry.time), entry.run);
+    let Ok(record) = serde_json::from_str::<Record>(&entry.record) else {
+        let Entry { lost, record, .. } = entry;
+        return format!("{head} MISSING: {lost} records: {}", visible(record));
+    };
+    let verdict = if record.granted { "granted" } else { "denied" };
+    let what = if record.granted { &record.requested } else { &record.missing };
+    let times = if record.count > 1 { format!(" ({} times)", record.count) } else { String::new() };
+    let type_of = |context: &str| context.split(':').nth(2).unwrap_or_default().to_owned();
+    visible(&format!(
+        "{head} {verdict} {}[{}] {} {{ {} }} {} {} {}{times}",
+        record.comm,
+        record.pid,
+        type_of(&record.scontext),
+        what.join(" "),
+        record.tclass,
+        type_of(&record.tcontext),
+        record.object,
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_program_chose_cannot_steer_the_terminal() {
+        let record = Record { object: "\u{1b}[2J\n".into(), ..Record::default() };
+        let record = serde_json::to_string(&record).unwrap();
+        let entry = Entry { id: 1, run: "r".into(), time: 0.0, lost: 0, record };
+        for text in [tell(&entry), line(&entry).unwrap()] {
+            assert!(text.contains(r"\u001b[2J") && !text.contains(char::is_control), "{text:?}");
+        }
+        let gap = Entry { lost: 3, record: "no room".into(), ..entry };
+        assert!(tell(&gap).contains("MISSING: 3 records: no room"));
+        assert!(line(&gap).unwrap().contains("\"lost\":3"));
+    }
+}

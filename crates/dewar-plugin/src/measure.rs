@@ -1,0 +1,110 @@
+//! `dewar bench plugin`: what plugins cost, from a single call to whole kernels.
+
+mod floor;
+mod kernels;
+mod latency;
+mod operations;
+
+use bench::{
+    kernels::{Cod, Gcc, Implementation, KernelComparison, KernelReport, LuaJit},
+    progress,
+    table::Style,
+    turns::Turns,
+};
+use cli::{
+    args::bench::PluginBenchArgs,
+    failure::Failed,
+    output::{self, tell},
+};
+use flask::SecurityServer;
+use operations::OperationReport;
+use plugin_host::{Cache, HOST_CONTEXT, Limits, PluginHost, Target, base_policy};
+use security_server::Server;
+use serde::Serialize;
+use std::{rc::Rc, sync::Arc, time::Duration};
+
+/// Whoever starts the benchmark trusts its kernels.
+const RULE: &str = "(allow host_t plugin_t (plugin (load_native load_kernel)))";
+
+#[derive(Serialize)]
+struct Report {
+    operations: OperationReport,
+    kernels: Option<KernelReport>,
+}
+
+/// A host that may load on every target, and its security server.
+struct Trial {
+    plugins: PluginHost,
+    server: Arc<Server>,
+}
+
+impl Trial {
+    fn new(cache: Option<Cache>) -> anyhow::Result<Self> {
+        let files = [("plugins.cil", base_policy()), ("targets.cil", RULE.to_owned())];
+        let server = Arc::new(Server::from_cil(&files)?);
+        let own = server.context_to_sid(HOST_CONTEXT).map_err(anyhow::Error::new)?;
+        let shared = Arc::clone(&server) as Arc<dyn SecurityServer>;
+        Ok(Self { plugins: PluginHost::with_cache(shared, own, cache)?, server })
+    }
+}
+
+/// Limits that no kernel reaches, and that are in force nevertheless.
+fn limits() -> Limits {
+    let (call_time, memory_bytes) = (Duration::from_secs(60), 64 << 20);
+    Limits { call_time, memory_bytes, output_bytes: 8 << 20, ..Limits::default() }
+}
+
+/// Carries out `dewar bench plugin`.
+pub(crate) fn run(args: &PluginBenchArgs) -> anyhow::Result<()> {
+    let batch = Duration::from_millis(args.batch_ms);
+    let turns = Turns { rounds: args.rounds as usize, batch, seed: 1 };
+    progress::note("single operations");
+    let operations = operations::measure(turns)?;
+    let kernels = if args.no_kernels { None } else { Some(compare(args, turns)?) };
+    progress::clear();
+    let report = Report { operations, kernels };
+    if cfg!(debug_assertions) {
+        tell!("dewar: this build is not optimised: calls and loading take longer than they should");
+    }
+    output::report(&args.show, &report, |markdown| {
+        let style = Style::of(markdown);
+        let kernels = report.kernels.as_ref().map_or_else(String::new, |made| made.table(style));
+        format!("{}\n{kernels}", report.operations.table(style)).trim_end().to_owned()
+    })?;
+    let differs = |made: &KernelReport| {
+        made.cells.iter().any(|cell| cell.failure.as_deref() == Some("its reply differs"))
+    };
+    if report.kernels.as_ref().is_some_and(differs) {
+        return Err(Failed("implementations of a kernel reply differently".to_owned()).into());
+    }
+    Ok(())
+}
+
+fn compare(args: &PluginBenchArgs, turns: Turns) -> anyhow::Result<KernelReport> {
+    let trial = Rc::new(Trial::new(None)?);
+    let mut implementations: Vec<Box<dyn Implementation>> = Vec::new();
+    for target in Target::ALL {
+        implementations.push(Box::new(kernels::Own::new(Rc::clone(&trial), target)));
+    }
+    if !args.no_peers {
+        for gcc in Gcc::all() {
+            implementations.push(Box::new(gcc));
+        }
+        implementations.push(Box::new(LuaJit));
+        implementations.push(Box::new(Cod));
+    }
+    let ratio = |over: &str, under: &str| (over.to_owned(), under.to_owned());
+    let ratios = vec![
+        ratio("isolated", "native"),
+        ratio("native+stack", "native"),
+        ratio("kernel", "native"),
+        ratio("isolated", "gcc -O2"),
+        ratio("native", "gcc -O2"),
+        ratio("gcc -O2 +stack", "gcc -O2"),
+        ratio("LuaJIT", "gcc -O2"),
+        ratio("CoD", "gcc -O2"),
+    ];
+    let (sizes, kernels) = (args.size.clone(), args.kernel.clone());
+    let comparison = KernelComparison { implementations, sizes, kernels, turns, ratios };
+    Ok(comparison.run(&mut progress::note))
+}

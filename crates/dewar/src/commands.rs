@@ -1,0 +1,78 @@
+//! The command line: subcommands, and what holds for all of them.
+
+use crate::{
+    completions::CompletionsArgs, doctor::DoctorArgs, explain::ExplainArgs, grant::GrantArgs,
+    man::ManArgs, policy::PolicyArgs, ps::PsArgs, revoke::RevokeArgs, run::RunArgs, top::TopArgs,
+};
+use clap::{Parser, Subcommand};
+use cli::args::{AuditArgs, BenchArgs, DaemonArgs, PluginArgs};
+
+const AFTER_HELP: &str = "\
+Examples:
+  dewar run -- make                    build here; no network, secrets hidden
+  dewar run -p build.toml -- npm ci    the same under a profile of your own
+  dewar revoke --net github.com        takes something back while it runs
+  dewar explain                        why something was denied, and what would allow it
+  dewar policy show --cil workspace    the policy that a profile stands for
+  dewar doctor                         what this machine can enforce
+
+Exit status:
+  that of the command, once it was started (128 + N if signal N killed it; 124 after its time
+  limit)
+  2    wrong use: the command line, or a mistake in a profile; nothing was started
+  125  Dewar itself failed to set up; nothing was started
+  126  the command was found, but not executed
+  127  the command was not found";
+
+/// Runs code you do not fully trust under one mandatory policy.
+///
+/// A command, and whatever it starts, sees and changes only what a profile grants. Every access is decided by one
+/// policy, a denial is explained, and all of it works as an ordinary user: without daemon, container or kernel
+/// option.
+#[derive(Debug, Parser)]
+#[command(name = "dewar", version, after_help = AFTER_HELP, arg_required_else_help = true)]
+pub(crate) struct Dewar {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Run(RunArgs),
+    Ps(PsArgs),
+    Top(TopArgs),
+    Revoke(RevokeArgs),
+    Grant(GrantArgs),
+    Explain(ExplainArgs),
+    Audit(AuditArgs),
+    Policy(PolicyArgs),
+    Plugin(PluginArgs),
+    Daemon(DaemonArgs),
+    Doctor(DoctorArgs),
+    Bench(BenchArgs),
+    Completions(CompletionsArgs),
+    Man(ManArgs),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Dewar::command().debug_assert();
+    }
+
+    #[test]
+    fn every_argument_has_help() {
+        fn check(command: &clap::Command) {
+            for argument in command.get_arguments() {
+                let has_help = argument.get_help().is_some();
+                assert!(has_help, "{} {}", command.get_name(), argument.get_id());
+            }
+            command.get_subcommands().for_each(check);
+        }
+        check(&Dewar::command());
+    }
+}

@@ -1,0 +1,51 @@
+//! What the test crates share: Dewar's programs, found or built.
+#![forbid(unsafe_code)]
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+    sync::OnceLock,
+};
+
+/// The program `dewar`, with those that belong to it beside it: that of `DEWAR_BIN`, or the workspace's own, built if
+/// need be.
+///
+/// # Panics
+///
+/// It does not build.
+pub fn dewar() -> &'static Path {
+    static FOUND: OnceLock<PathBuf> = OnceLock::new();
+    FOUND.get_or_init(|| std::env::var_os("DEWAR_BIN").map_or_else(build, PathBuf::from))
+}
+
+/// Copies some of Dewar's programs into a directory, where every user can execute them; the path of `dewar` there.
+///
+/// # Panics
+///
+/// They cannot be copied.
+pub fn install(directory: &Path, programs: &[&str]) -> PathBuf {
+    for name in programs {
+        let program = dewar().with_file_name(name);
+        if let Err(error) = fs::copy(&program, directory.join(name)) {
+            panic!("cannot copy `{}` to `{}`: {error}", program.display(), directory.display());
+        }
+    }
+    directory.join("dewar")
+}
+
+/// Builds the programs as tests are built: for the whole workspace, and with a test, so that no dependency is built
+/// anew for fewer features.
+fn build() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let target = std::env::current_exe().expect("this program");
+    let target = target.ancestors().nth(3).expect("a target directory").to_owned();
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.args(["build", "--workspace", "--bins", "--test", "cli", "--quiet", "--target-dir"]);
+    cargo.arg(&target).current_dir(here);
+    if !cfg!(debug_assertions) {
+        cargo.arg("--release");
+    }
+    assert!(cargo.status().expect("cargo").success(), "Dewar's programs do not build");
+    target.join(if cfg!(debug_assertions) { "debug/dewar" } else { "release/dewar" })
+}
