@@ -30,10 +30,13 @@
 //! # }
 //! ```
 pub mod calls;
+pub mod classic;
 pub mod comparison;
 pub mod config;
 pub mod export;
+pub mod figure;
 mod floor;
+pub mod harden;
 pub mod holding;
 pub mod interrupt;
 pub mod kernels;
@@ -45,6 +48,7 @@ pub mod plot;
 pub mod process;
 pub mod progress;
 mod random;
+pub mod report;
 pub mod revocation;
 pub mod runner;
 pub mod sample;

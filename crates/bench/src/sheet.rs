@@ -162,7 +162,7 @@ impl Sheet {
 }
 
 /// Lines of at most [`WIDTH`] characters.
-fn wrapped(text: &str) -> Cow<'_, str> {
+pub(crate) fn wrapped(text: &str) -> Cow<'_, str> {
     if text.chars().count() <= WIDTH {
         return Cow::Borrowed(text);
     }

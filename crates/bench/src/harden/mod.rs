@@ -1,0 +1,198 @@
+//! What protections by the compiler cost, and what they stop: releases and configurations of gcc and clang, the classic
+//! suite compiled with each, and attacks that are really tried.
+
+mod attacks;
+
+pub use attacks::{ATTACKS, Attack, End, stopped};
+
+use std::{env, path::Path};
+
+/// A compiler of this machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Compiler {
+    /// Its command.
+    pub command: String,
+}
+
+/// A protection: flags that are added to [`BARE`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Protection {
+    /// What tables call it.
+    pub name: &'static str,
+    /// Its flags.
+    pub flags: &'static [&'static str],
+    /// What it does.
+    pub description: &'static str,
+}
+
+/// Without any protection, also those that a distribution's compiler brings unasked.
+pub const BARE: [&str; 10] = [
+    "-O2",
+    "-w",
+    "-fno-stack-protector",
+    "-fno-stack-clash-protection",
+    "-U_FORTIFY_SOURCE",
+    "-fcf-protection=none",
+    "-fno-pie",
+    "-no-pie",
+    "-Wl,-z,norelro",
+    "-Wl,-z,lazy",
+];
+
+const fn protection(
+    name: &'static str,
+    flags: &'static [&'static str],
+    description: &'static str,
+) -> Protection {
+    Protection { name, flags, description }
+}
+
+/// Every protection that is tried, the first without any, the last but one with all that cost little.
+pub const PROTECTIONS: [Protection; 13] = [
+    protection("none", &[], "no protection"),
+    protection(
+        "stack",
+        &["-fstack-protector"],
+        "a guard behind arrays of characters of 8 bytes and more; arrays last",
+    ),
+    protection(
+        "stack-strong",
+        &["-fstack-protector-strong"],
+        "the same for every array and address taken",
+    ),
+    protection("stack-all", &["-fstack-protector-all"], "the same for every function"),
+    protection(
+        "fortify-2",
+        &["-D_FORTIFY_SOURCE=2"],
+        "functions of the library know constant bounds",
+    ),
+    protection("fortify-3", &["-D_FORTIFY_SOURCE=3"], "and bounds that are computed"),
+    protection(
+        "cet",
+        &["-fcf-protection=full"],
+        "marks for the processor's checks of jumps and returns",
+    ),
+    protection("zero-init", &["-ftrivial-auto-var-init=zero"], "variables begin as 0"),
+    protection("pie", &["-fpie", "-pie"], "the program lies at a random address"),
+    protection("relro-now", &["-Wl,-z,relro", "-Wl,-z,now"], "tables of the linker are read-only"),
+    protection("stack-clash", &["-fstack-clash-protection"], "large arrays touch every page"),
+    protection(
+        "together",
+        &[
+            "-fstack-protector-strong",
+            "-fstack-clash-protection",
+            "-D_FORTIFY_SOURCE=2",
+            "-fcf-protection=full",
+            "-ftrivial-auto-var-init=zero",
+            "-fpie",
+            "-pie",
+            "-Wl,-z,relro",
+            "-Wl,-z,now",
+        ],
+        "all of them, with stack-strong and fortify-2",
+    ),
+    protection(
+        "asan",
+        &["-fsanitize=address"],
+        "AddressSanitizer, for scale: a tool for tests, no protection",
+    ),
+];
+
+/// Compilers that are looked for, the system's own first.
+const COMPILERS: [&str; 14] = [
+    "gcc", "gcc-9", "gcc-10", "gcc-11", "gcc-12", "gcc-13", "gcc-14", "clang-14", "clang-15",
+    "clang-16", "clang-17", "clang-18", "clang-19", "clang",
+];
+
+impl Compiler {
+    /// Those that are installed; two names of one program count once.
+    #[must_use]
+    pub fn found() -> Vec<Self> {
+        let path = env::var_os("PATH").unwrap_or_default();
+        let mut programs = Vec::new();
+        let mut compilers = Vec::new();
+        for name in COMPILERS {
+            let place = env::split_paths(&path).map(|it| it.join(name)).find(|it| it.is_file());
+            let Some(program) = place.and_then(|it| it.canonicalize().ok()) else { continue };
+            if !programs.contains(&program) {
+                programs.push(program);
+                compilers.push(Self { command: name.to_owned() });
+            }
+        }
+        compilers
+    }
+
+    /// The words that compile with a protection.
+    #[must_use]
+    pub fn words(&self, protection: &Protection) -> Vec<&str> {
+        let unknown = |flag: &&str| {
+            // clang takes notice of this flag only since 16, and needs another with it before.
+            self.command.starts_with("clang") && flag.starts_with("-fno-stack-clash")
+        };
+        std::iter::once(self.command.as_str())
+            .chain(BARE.into_iter().filter(|flag| !unknown(flag)))
+            .chain(protection.flags.iter().copied())
+            .collect()
+    }
+
+    /// What it calls itself, with its release.
+    #[must_use]
+    pub fn release(&self) -> String {
+        let said = std::process::Command::new(&self.command)
+            .arg("-dumpfullversion")
+            .arg("-dumpversion")
+            .output();
+        let version = said.map_or_else(
+            |_| String::new(),
+            |it| String::from_utf8_lossy(&it.stdout).trim().to_owned(),
+        );
+        let family = if self.command.starts_with("clang") { "clang" } else { "gcc" };
+        format!("{family} {version}")
+    }
+}
+
+/// A compiler with a protection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Build {
+    /// The compiler.
+    pub compiler: Compiler,
+    /// The protection.
+    pub protection: Protection,
+}
+
+impl Build {
+    /// What tables call it.
+    #[must_use]
+    pub fn name(&self, only: bool) -> String {
+        if only {
+            self.protection.name.to_owned()
+        } else {
+            format!("{} {}", self.compiler.command, self.protection.name)
+        }
+    }
+
+    /// The system's compiler with every protection, then all others with none and with all together.
+    #[must_use]
+    pub fn all(compilers: &[Compiler]) -> Vec<Self> {
+        let build = |compiler: &Compiler, protection: &Protection| Self {
+            compiler: compiler.clone(),
+            protection: *protection,
+        };
+        let Some((own, others)) = compilers.split_first() else { return Vec::new() };
+        let mut builds: Vec<Self> = PROTECTIONS.iter().map(|it| build(own, it)).collect();
+        for other in others {
+            let wanted = PROTECTIONS.iter().filter(|it| ["none", "together"].contains(&it.name));
+            builds.extend(wanted.map(|it| build(other, it)));
+        }
+        builds
+    }
+
+    /// Compiles the suite into `directory`.
+    ///
+    /// # Errors
+    ///
+    /// What the compiler says.
+    pub fn compile(&self, directory: &Path) -> std::io::Result<std::path::PathBuf> {
+        crate::classic::compile(&self.compiler.words(&self.protection), directory)
+    }
+}

@@ -1,0 +1,34 @@
+//! The report for a terminal, and as Markdown.
+
+use super::Section;
+use crate::{
+    sheet::{WIDTH, Width},
+    table::Style,
+};
+
+/// All sections as text.
+#[must_use]
+pub fn draw(sections: &[Section], style: Style, width: Width) -> String {
+    let mut text = match style {
+        Style::Markdown => "# What protection costs here\n\n".to_owned(),
+        Style::Plain => String::new(),
+    };
+    for section in sections {
+        text += &match style {
+            Style::Markdown => format!("## {}\n\n{}\n\n", section.title, section.headline),
+            Style::Plain => {
+                let line = "═".repeat(section.title.chars().count().min(WIDTH));
+                format!(
+                    "{}\n{line}\n{}\n\n",
+                    section.title,
+                    crate::sheet::wrapped(&section.headline)
+                )
+            }
+        };
+        for sheet in &section.sheets {
+            text += &sheet.draw(style, width);
+            text.push('\n');
+        }
+    }
+    text
+}
