@@ -31,6 +31,8 @@ pub(crate) enum Test {
     Masked { arg: u8, mask: u32, value: u32 },
     /// All 64 bits are zero.
     Null { arg: u8 },
+    /// Argument `arg` is `value`, and argument `of` from `low` to `high`; of both the low 32 bits.
+    Within { arg: u8, value: u32, of: u8, low: u32, high: u32 },
 }
 
 /// The first test that holds decides; else `otherwise`.
@@ -102,6 +104,13 @@ fn leaf(rule: &Rule, out: &mut Vec<sock_filter>) {
                 out.push(load(low_word(arg) + 4));
                 out.push(jump(libc::BPF_JEQ, 0, 0, 1));
             }
+            Test::Within { arg, value, of, low, high } => {
+                out.push(load(low_word(arg)));
+                out.push(jump(libc::BPF_JEQ, value, 0, 4));
+                out.push(load(low_word(of)));
+                out.push(jump(libc::BPF_JGE, low, 0, 2));
+                out.push(jump(libc::BPF_JGT, high, 1, 0));
+            }
         }
         out.push(ret(*action));
     }
@@ -159,6 +168,7 @@ pub(crate) mod tests {
             pc += 1;
             let code = u32::from(i.code);
             let (jeq, jge) = (libc::BPF_JMP | libc::BPF_JEQ, libc::BPF_JMP | libc::BPF_JGE);
+            let jgt = libc::BPF_JMP | libc::BPF_JGT;
             if code == libc::BPF_RET | libc::BPF_K {
                 return i.k;
             } else if code == libc::BPF_LD | libc::BPF_W | libc::BPF_ABS {
@@ -171,6 +181,8 @@ pub(crate) mod tests {
                 pc += usize::from(if a == i.k { i.jt } else { i.jf });
             } else if code == jge | libc::BPF_K {
                 pc += usize::from(if a >= i.k { i.jt } else { i.jf });
+            } else if code == jgt | libc::BPF_K {
+                pc += usize::from(if a > i.k { i.jt } else { i.jf });
             } else {
                 panic!("instruction {code:#x} is not used by assemble");
             }
@@ -181,6 +193,10 @@ pub(crate) mod tests {
         let holds = |test: &Test| match *test {
             Test::Masked { arg, mask, value } => args[arg as usize] as u32 & mask == value,
             Test::Null { arg } => args[arg as usize] == 0,
+            Test::Within { arg, value, of, low, high } => {
+                args[arg as usize] as u32 == value
+                    && (low..=high).contains(&(args[of as usize] as u32))
+            }
         };
         rule.tests.iter().find(|(test, _)| holds(test)).map_or(rule.otherwise, |(_, a)| *a)
     }
@@ -201,6 +217,8 @@ pub(crate) mod tests {
                 value: v & mask
             }),
             (0u8..6).prop_map(|arg| Test::Null { arg }),
+            (0u8..6, 0u32..4, 0u8..6, 0u32..4, 0u32..4)
+                .prop_map(|(arg, value, of, low, high)| Test::Within { arg, value, of, low, high }),
         ];
         (proptest::collection::vec((test, action()), 0..3), action())
             .prop_map(|(tests, otherwise)| Rule { tests, otherwise })

@@ -77,7 +77,7 @@ pub struct Domain {
     pub type_name: String,
     /// Names of class `capability` that it keeps.
     pub capabilities: Vec<String>,
-    /// Whether it may ask for interfaces and routes by netlink.
+    /// Whether it may use some protocol of netlink, such as to ask for interfaces and routes.
     pub netlink: bool,
     /// Endpoints that it may connect and send to.
     pub connect: Vec<EndpointRule>,

@@ -38,6 +38,9 @@ const KEYS: &[&str] = &[
     "domains.NAME.capabilities",
 ];
 
+/// The protocol of netlink that tells of interfaces and routes.
+pub(crate) const ROUTE: &str = "route";
+
 /// What a person wrote into one file.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Document {
@@ -80,7 +83,8 @@ pub(crate) struct FileLists {
 pub(crate) struct NetworkLists {
     pub(crate) connect: Vec<Placed<String>>,
     pub(crate) bind: Vec<Placed<String>>,
-    pub(crate) netlink: Option<Placed<bool>>,
+    /// Names of protocols; `true` is [`ROUTE`], `false` none.
+    pub(crate) netlink: Option<Placed<Vec<String>>>,
     pub(crate) inherit: Option<Placed<bool>>,
 }
 
@@ -179,7 +183,7 @@ fn read_network(network: &mut Section<'_, '_>, may_inherit: bool) -> NetworkList
     NetworkLists {
         connect: network.strings("connect"),
         bind: network.strings("bind"),
-        netlink: network.boolean("netlink"),
+        netlink: network.protocols("netlink"),
         inherit: if may_inherit { network.boolean("inherit") } else { None },
     }
 }
@@ -253,6 +257,23 @@ impl<'a, 'r> Section<'a, 'r> {
             return None;
         };
         Some(Placed { value: boolean, place: self.place(value) })
+    }
+
+    /// A list of strings; `true` stands for [`ROUTE`] alone, `false` for none.
+    fn protocols(&mut self, key: &str) -> Option<Placed<Vec<String>>> {
+        let value = self.get(key)?;
+        let text = |item: &Spanned<DeValue<'_>>| item.get_ref().as_str().map(str::to_owned);
+        let protocols = match value.get_ref() {
+            DeValue::Boolean(false) => Some(Vec::new()),
+            DeValue::Boolean(true) => Some(vec![ROUTE.to_owned()]),
+            DeValue::Array(items) => items.iter().map(text).collect(),
+            _ => None,
+        };
+        let Some(protocols) = protocols else {
+            self.wrong_type(key, "`true`, `false` or a list of names of protocols", value);
+            return None;
+        };
+        Some(Placed { value: protocols, place: self.place(value) })
     }
 
     /// A string, or an integer as text.

@@ -47,7 +47,7 @@ pub(crate) struct Domain {
     /// The rights to files, those of the base domain included.
     pub(crate) entries: Entries,
     pub(crate) network: Vec<NetworkRule>,
-    netlink: Option<Placed<bool>>,
+    netlink: Option<Placed<Vec<String>>>,
 }
 
 impl Domain {
@@ -72,9 +72,10 @@ impl Domain {
         name != self.name && self.from.as_ref().is_none_or(listed)
     }
 
-    /// Whether it may ask for interfaces and routes, and where that is said.
-    pub(crate) fn netlink(&self) -> Option<Place> {
-        self.netlink.as_ref().filter(|netlink| netlink.value).map(|netlink| netlink.place)
+    /// The protocols of netlink that it may use, and where that is said.
+    pub(crate) fn netlink(&self) -> Option<(Place, &[String])> {
+        let netlink = self.netlink.as_ref().filter(|netlink| !netlink.value.is_empty())?;
+        Some((netlink.place, &netlink.value))
     }
 }
 
@@ -214,6 +215,9 @@ impl Merger<'_> {
             domain.netlink = None;
         }
         if let Some(netlink) = &lists.netlink {
+            for name in &netlink.value {
+                self.reporter.take(netlink_class(name), netlink.place);
+            }
             domain.netlink = Some(netlink.clone());
         }
         for (direction, rules) in
@@ -306,6 +310,31 @@ fn check_name(name: &str) -> Result<(), Problem> {
         }
         _ => Ok(()),
     }
+}
+
+/// The class of the sockets of a protocol of netlink, by the name that profiles give it.
+pub(crate) fn netlink_class(name: &str) -> Result<&'static str, Problem> {
+    const PROTOCOLS: [(&str, &str); 10] = [
+        (crate::document::ROUTE, "netlink_socket"),
+        ("sock_diag", "netlink_tcpdiag_socket"),
+        ("usersock", "netlink_usersock_socket"),
+        ("xfrm", "netlink_xfrm_socket"),
+        ("audit", "netlink_audit_socket"),
+        ("connector", "netlink_connector_socket"),
+        ("netfilter", "netlink_netfilter_socket"),
+        ("kobject_uevent", "netlink_kobject_uevent_socket"),
+        ("generic", "netlink_generic_socket"),
+        ("crypto", "netlink_crypto_socket"),
+    ];
+    let known = PROTOCOLS.iter().find(|(known, _)| *known == name).map(|(_, class)| *class);
+    known.ok_or_else(|| {
+        let names = PROTOCOLS.map(|(name, _)| name);
+        let help = match closest(name, names.into_iter()) {
+            Some(meant) => format!("did you mean `{meant}`?"),
+            None => format!("they are {}", names.join(", ")),
+        };
+        bad(name, "a protocol of netlink", help)
+    })
 }
 
 fn check_capability(name: &str) -> Result<(), Problem> {

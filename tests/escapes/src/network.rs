@@ -4,17 +4,32 @@ use crate::{
     Case, cases,
     stage::{Stage, held},
 };
+use rustix::{
+    io::FdFlags,
+    net::{AddressFamily, SocketType},
+};
 use std::{
     io::Read as _,
-    net::TcpListener,
-    os::{linux::net::SocketAddrExt as _, unix::net},
-    time::Duration,
+    net::{TcpListener, UdpSocket},
+    os::{
+        fd::OwnedFd,
+        linux::net::SocketAddrExt as _,
+        unix::{fs::PermissionsExt, net},
+    },
+    process::{Command, Stdio},
+    time::{Duration, Instant},
 };
 
 pub(crate) const CASES: &[Case] = cases![
     connecting_by_tcp_fast_open,
     listening_without_a_bind,
     connecting_to_a_name_that_was_its_own,
+    sending_to_a_name_that_was_its_own,
+    connecting_to_a_file_in_the_place_of_its_own,
+    sending_to_an_address_of_no_family,
+    setting_options_that_lead_elsewhere,
+    asking_by_netlink,
+    sending_by_sockets_that_were_handed_in,
     sending_packets_in_the_name_of_the_monitor,
 ];
 
@@ -39,18 +54,122 @@ fn sending_packets_in_the_name_of_the_monitor(stage: &Stage) {
     stage.holds(&profile, "borrowed_name", &[]);
 }
 
+/// Datagrams to one port of this machine, in one domain or in two.
+fn one_datagram_port(stage: &Stage, port: u16, domains: bool) -> String {
+    let rules = format!(
+        "[network]\nconnect = [\"127.0.0.1:9\", \"127.0.0.1:{port}/udp\", \"[::1]:{port}/udp\"]\n"
+    );
+    let other = "[domains.other]\nexec = [\"/usr/bin/true\"]\n";
+    stage.profile(&(rules + if domains { other } else { "" }))
+}
+
+fn sending_to_an_address_of_no_family(stage: &Stage) {
+    let receivers = [UdpSocket::bind("127.0.0.1:0"), UdpSocket::bind("[::1]:0")];
+    let receivers = receivers.map(|receiver| receiver.expect("a receiver"));
+    for domains in [false, true] {
+        for receiver in &receivers {
+            let port = receiver.local_addr().expect("an address").port();
+            let profile = one_datagram_port(stage, port ^ 1, domains);
+            stage.holds(&profile, "no_family", &[&port.to_string()]);
+            receiver.set_nonblocking(true).expect("not to wait");
+            assert!(receiver.recv(&mut [0; 8]).is_err(), "the attack has sent something");
+        }
+    }
+}
+
+fn setting_options_that_lead_elsewhere(stage: &Stage) {
+    let receiver = UdpSocket::bind("[::1]:0").expect("a receiver");
+    let port = receiver.local_addr().expect("an address").port();
+    for domains in [false, true] {
+        let profile = one_datagram_port(stage, port, domains);
+        stage.holds(&profile, "ways_around", &[&port.to_string()]);
+    }
+}
+
+fn asking_by_netlink(stage: &Stage) {
+    stage.holds("workspace", "netlink", &[]);
+    stage.holds(&one_datagram_port(stage, 9, true), "netlink", &[]);
+}
+
+/// The caller has left sockets open, as descriptors that close at no exec.
+fn sending_by_sockets_that_were_handed_in(stage: &Stage) {
+    let receiver = UdpSocket::bind("127.0.0.1:0").expect("a receiver");
+    let port = receiver.local_addr().expect("an address").port().to_string();
+    let datagrams = stage.work().join("datagrams");
+    let local = net::UnixDatagram::bind(&datagrams).expect("a receiver");
+    std::fs::set_permissions(&datagrams, PermissionsExt::from_mode(0o777)).expect("open it to all");
+    let connected = UdpSocket::bind("127.0.0.1:0").expect("a socket");
+    connected.connect(receiver.local_addr().expect("an address")).expect("connect");
+    let stream = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None);
+    let sockets: [OwnedFd; 5] = [
+        UdpSocket::bind("127.0.0.1:0").expect("a socket").into(),
+        connected.into(),
+        net::UnixDatagram::unbound().expect("a socket").into(),
+        net::UnixDatagram::pair().expect("a pair").0.into(),
+        stream.expect("a socket"),
+    ];
+    for socket in &sockets {
+        rustix::io::fcntl_setfd(socket, FdFlags::empty()).expect("hand it on");
+    }
+    let arguments = [port.as_str(), datagrams.to_str().expect("UTF-8")];
+    for profile in ["workspace", "offline"] {
+        stage.holds(profile, "given_sockets", &arguments);
+        // In the place of the standard streams, too.
+        for socket in &sockets {
+            let stdio = || std::process::Stdio::from(socket.try_clone().expect("a copy"));
+            let mut attack = stage.command(stage.call(profile), "given_sockets", &arguments);
+            held(&attack.stdin(stdio()).stdout(stdio()).output().expect("start `dewar`"));
+        }
+    }
+    receiver.set_nonblocking(true).expect("not to wait");
+    assert!(receiver.recv(&mut [0; 8]).is_err(), "the attack has sent something");
+    local.set_nonblocking(true).expect("not to wait");
+    assert!(local.recv(&mut [0; 8]).is_err(), "the attack has sent something");
+}
+
+fn connecting_to_a_file_in_the_place_of_its_own(stage: &Stage) {
+    let theirs = stage.work().join("theirs");
+    let listener = net::UnixListener::bind(&theirs).expect("listen");
+    stage.give(&theirs);
+    stage.holds(&stage.profile(ONE_PORT), "forgotten_file", &[theirs.to_str().expect("UTF-8")]);
+    listener.set_nonblocking(true).expect("not to wait");
+    assert!(listener.accept().is_err(), "the attack has connected");
+}
+
+fn sending_to_a_name_that_was_its_own(stage: &Stage) {
+    let name = format!("{}/datagrams", stage.home().display());
+    let profile = stage.profile("[network]\nconnect = [\"unixgram:${workspace}/nobody\"]");
+    let attack = stage.command(stage.call(&profile), "forgotten_name", &[&name, "datagram"]);
+    let address = net::SocketAddr::from_abstract_name(&name).expect("a name");
+    let receiver = taken_meanwhile(stage, attack, || {
+        net::UnixDatagram::bind_addr(&address).expect("take the name")
+    });
+    receiver.set_nonblocking(true).expect("not to wait");
+    assert!(receiver.recv(&mut [0; 8]).is_err(), "the attack has sent something");
+}
+
+/// Runs an attack; `take` is called when it has let go of its name, and before it goes on.
+fn taken_meanwhile<T>(stage: &Stage, mut attack: Command, take: impl Fn() -> T) -> T {
+    let attack = attack.stderr(Stdio::piped()).spawn().expect("start `dewar`");
+    let begun = Instant::now();
+    while !stage.work().join("free").exists() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "the attack has not begun");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let taken = take();
+    stage.file("work/taken", "");
+    held(&attack.wait_with_output().expect("wait for `dewar`"));
+    taken
+}
+
 fn connecting_to_a_name_that_was_its_own(stage: &Stage) {
     let name = format!("{}", stage.home().display());
     let profile = stage.profile(ONE_PORT);
-    let attack = stage.command(stage.call(&profile), "forgotten_name", &[&name]).spawn();
-    let attack = attack.expect("start `dewar`");
-    while !stage.work().join("free").exists() {
-        std::thread::sleep(Duration::from_millis(1));
-    }
+    let attack = stage.command(stage.call(&profile), "forgotten_name", &[&name]);
     let address = net::SocketAddr::from_abstract_name(&name).expect("a name");
-    let listener = net::UnixListener::bind_addr(&address).expect("take the name");
-    stage.file("work/taken", "");
-    held(&attack.wait_with_output().expect("wait for `dewar`"));
+    let listener = taken_meanwhile(stage, attack, || {
+        net::UnixListener::bind_addr(&address).expect("take the name")
+    });
     listener.set_nonblocking(true).expect("not to wait");
     let mut text = String::new();
     if let Ok((mut connection, _)) = listener.accept() {

@@ -78,10 +78,8 @@ pub(crate) fn run(request: &RunRequest, inherited: Inherited) -> anyhow::Result<
     let (serving, trail) = Serving::begin(request, &profile, &id)?;
     let protection = prepare::protection(request, &profile, probe)?;
     let journal = Journal::open();
-    for fd in inherited.places() {
-        tell!(
-            "dewar: descriptor {fd} is not handed on: it is of a directory, or only of a place, and would lead around the profile"
-        );
+    for monitor::launch::Withheld { fd, why } in inherited.withheld() {
+        tell!("dewar: descriptor {fd} is not handed on: {why}");
     }
     let mut job = prepare::job(request, &profile, &protection, inherited)?;
     job.audit.extend(trail);

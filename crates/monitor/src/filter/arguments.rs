@@ -1,6 +1,6 @@
 //! System calls whose treatment depends on their arguments, or on more than one trait of the policy.
 
-use super::Traps;
+use super::{Traps, options::options};
 use crate::bpf::{Action, Rule, Test};
 use syscalls::Sysno;
 
@@ -44,6 +44,7 @@ pub(super) fn special(traps: Traps) -> Vec<(Sysno, Rule)> {
         ),
         (Sysno::sendmsg, Rule { tests: vec![fast_open(2)], otherwise: sends }),
         (Sysno::sendmmsg, Rule { tests: vec![fast_open(3)], otherwise: sends }),
+        (Sysno::setsockopt, options()),
         (Sysno::prlimit64, limits(traps)),
         (Sysno::setrlimit, when(marks(traps, 0).as_slice(), EPERM, Allow)),
         (Sysno::sched_setparam, tunes()),
@@ -187,6 +188,11 @@ fn sockets(traps: Traps) -> Rule {
 fn fast_open(arg: u8) -> (Test, Action) {
     let flag = libc::MSG_FASTOPEN as u32;
     (Test::Masked { arg, mask: flag, value: flag }, Action::Errno(libc::EOPNOTSUPP as u16))
+}
+
+/// Whether an option of a socket, arguments 1 and 2, has this level and a name from `low` to `high`.
+pub(super) fn pair(level: i32, low: u32, high: u32) -> Test {
+    Test::Within { arg: 1, value: level as u32, of: 2, low, high }
 }
 
 fn none_of(arg: u8, mask: u32) -> Test {

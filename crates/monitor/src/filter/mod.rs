@@ -9,6 +9,7 @@
 
 mod arguments;
 mod calls;
+mod options;
 
 use crate::bpf::{Action, Rule, TooLong, assemble};
 use arguments::{EPERM, special};
@@ -253,6 +254,68 @@ mod tests {
         }
         assert_eq!(ask(STRICT, Sysno::sendto, &[0, 0, 0, 0, 0]), ALLOW);
         assert_eq!(ask(STRICT, Sysno::sendto, &[0, 0, 0, 0, 1 << 40]), NOTIFY);
+    }
+
+    #[test]
+    fn options_run_that_lead_packets_nowhere_else() {
+        use libc::{IPPROTO_IP, IPPROTO_IPV6, IPPROTO_TCP, SOL_SOCKET};
+        let ask = |level: i32, name: i32| {
+            ask(LOOSE, Sysno::setsockopt, &[3, level as u64, 1 << 32 | name as u64])
+        };
+        for (level, name) in [
+            (SOL_SOCKET, libc::SO_REUSEADDR),
+            (SOL_SOCKET, libc::SO_PASSCRED),
+            (SOL_SOCKET, libc::SO_RCVTIMEO),
+            (IPPROTO_TCP, libc::TCP_NODELAY),
+            (IPPROTO_TCP, libc::TCP_KEEPIDLE),
+            (IPPROTO_TCP, libc::TCP_USER_TIMEOUT),
+            (IPPROTO_TCP, libc::TCP_DEFER_ACCEPT),
+            (IPPROTO_IP, libc::IP_TOS),
+            (IPPROTO_IP, libc::IP_RECVERR),
+            (IPPROTO_IP, libc::IP_PKTINFO),
+            (IPPROTO_IP, libc::IP_BIND_ADDRESS_NO_PORT),
+            (IPPROTO_IPV6, libc::IPV6_V6ONLY),
+            (IPPROTO_IPV6, libc::IPV6_RECVERR),
+            (IPPROTO_IPV6, libc::IPV6_RECVPKTINFO),
+            (libc::SOL_NETLINK, libc::NETLINK_EXT_ACK),
+        ] {
+            assert_eq!(ask(level, name), ALLOW, "{level} {name}");
+        }
+        for (level, name) in [
+            (SOL_SOCKET, libc::SO_BINDTODEVICE),
+            (SOL_SOCKET, libc::SO_MARK),
+            (SOL_SOCKET, libc::SO_ATTACH_FILTER),
+            (SOL_SOCKET, libc::SO_ATTACH_BPF),
+            (SOL_SOCKET, libc::SO_ATTACH_REUSEPORT_CBPF),
+            (SOL_SOCKET, 62), // SO_BINDTOIFINDEX
+            (SOL_SOCKET, 83), // SO_PASSRIGHTS
+            (IPPROTO_IP, libc::IP_OPTIONS),
+            (IPPROTO_IP, libc::IP_HDRINCL),
+            (IPPROTO_IP, libc::IP_TRANSPARENT),
+            (IPPROTO_IP, libc::IP_FREEBIND),
+            (IPPROTO_IP, libc::IP_ADD_MEMBERSHIP),
+            (IPPROTO_IP, 64), // IPT_SO_SET_REPLACE
+            (IPPROTO_IPV6, libc::IPV6_RTHDR),
+            (IPPROTO_IPV6, libc::IPV6_HOPOPTS),
+            (IPPROTO_IPV6, libc::IPV6_DSTOPTS),
+            (IPPROTO_IPV6, libc::IPV6_RTHDRDSTOPTS),
+            (IPPROTO_IPV6, 5),  // IPV6_2292RTHDR
+            (IPPROTO_IPV6, 6),  // IPV6_2292PKTOPTIONS
+            (IPPROTO_IPV6, 32), // IPV6_FLOWLABEL_MGR
+            (IPPROTO_IPV6, libc::IPV6_ADDRFORM),
+            (IPPROTO_IPV6, libc::IPV6_PKTINFO),
+            (IPPROTO_TCP, libc::TCP_REPAIR),
+            (IPPROTO_TCP, libc::TCP_ULP),
+            (IPPROTO_TCP, libc::TCP_FASTOPEN_CONNECT),
+            (IPPROTO_TCP, libc::TCP_MD5SIG),
+            (libc::SOL_UDP, 100), // UDP_ENCAP
+            (libc::SOL_RAW, 1),
+            (282, 1), // SOL_TLS
+            (0x7fff, 1),
+            (-1, -1),
+        ] {
+            assert_eq!(ask(level, name), NOTIFY, "{level} {name}");
+        }
     }
 
     #[test]

@@ -9,15 +9,39 @@ use crate::sys::launch as sys;
 /// As with a plain exec, every descriptor that the caller left open passes through to the
 /// command, but for directories and descriptors that are only a place (`O_PATH`): they lie in the
 /// file system as it is outside, and would lead around what the view covers. None that Dewar opens
-/// itself does.
+/// itself does. Nor do sockets that can still choose a peer: where nothing else can send to an
+/// address, sending is not decided.
 #[derive(Clone)]
 pub struct Inherited {
     descriptors: Vec<RawFd>,
     /// Those that are not handed on.
-    places: Vec<RawFd>,
+    withheld: Vec<Withheld>,
     pub(super) mask: sys::SignalSet,
     sigpipe_ignored: bool,
     sigchld_ignored: bool,
+}
+
+/// A descriptor that is not handed on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Withheld {
+    /// Its number.
+    pub fd: RawFd,
+    /// What would be wrong with it, as the rest of a sentence about it.
+    pub why: &'static str,
+}
+
+impl Withheld {
+    /// What keeps `fd` from being handed on, if anything does.
+    fn of(fd: RawFd) -> Option<Self> {
+        let why = if is_place(fd) {
+            "it is of a directory, or only of a place, and would lead around the profile"
+        } else if sys::is_open_socket(fd) {
+            "it is of a socket that is not a stream with a peer, and would lead to others than the profile names"
+        } else {
+            return None;
+        };
+        Some(Self { fd, why })
+    }
 }
 
 impl Inherited {
@@ -25,12 +49,14 @@ impl Inherited {
     /// opened before, without close-on-exec, count as inherited.
     #[must_use]
     pub fn capture() -> Self {
-        let streams = [0, 1, 2].into_iter().filter(|fd| is_place(*fd));
-        let (places, descriptors): (Vec<RawFd>, Vec<RawFd>) =
-            sys::inheritable(&open_descriptors()).into_iter().partition(|fd| is_place(*fd));
+        let streams = [0, 1, 2].into_iter().filter_map(Withheld::of);
+        let mut descriptors = sys::inheritable(&open_descriptors());
+        let withheld: Vec<Withheld> =
+            streams.chain(descriptors.iter().copied().filter_map(Withheld::of)).collect();
+        descriptors.retain(|fd| withheld.iter().all(|it| it.fd != *fd));
         Self {
             descriptors,
-            places: streams.chain(places).collect(),
+            withheld,
             mask: sys::SignalSet::of(&[]).block(),
             sigpipe_ignored: sys::sigpipe_was_ignored(),
             sigchld_ignored: sys::is_ignored(libc::SIGCHLD),
@@ -39,8 +65,8 @@ impl Inherited {
 
     /// The descriptors that are left open and not handed on. A standard stream among them is `/dev/null` to the command.
     #[must_use]
-    pub fn places(&self) -> &[RawFd] {
-        &self.places
+    pub fn withheld(&self) -> &[Withheld] {
+        &self.withheld
     }
 
     /// Gives signals back as they were; everything else survives an exec by itself.
@@ -54,9 +80,13 @@ impl Inherited {
     pub(super) fn pass_descriptors(&self) -> Result<(), rustix::io::Errno> {
         // INVARIANT: a number that was inherited, closed since and used again for something of
         // ours is close-on-exec by now, so that `inheritable` leaves it out.
-        let streams: Vec<RawFd> = self.places.iter().copied().filter(|fd| *fd <= 2).collect();
+        let streams = self.withheld.iter().map(|it| it.fd);
+        let streams: Vec<RawFd> = streams.filter(|fd| *fd <= 2).collect();
         if !streams.is_empty() {
             sys::silence(&streams)?;
+        }
+        for fd in (0..3).chain(self.descriptors.iter().copied()) {
+            sys::receive_no_descriptors(fd);
         }
         sys::pass_only(&sys::inheritable(&self.descriptors))
     }

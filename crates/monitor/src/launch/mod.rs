@@ -38,7 +38,7 @@ use std::path::PathBuf;
 pub use capabilities::with_raised;
 pub use envelope::Envelope;
 pub use exec::CommandError;
-pub use inherited::Inherited;
+pub use inherited::{Inherited, Withheld};
 pub use landlock::{AccessFs, BitFlags};
 pub use limits::{ByCgroup, Limits};
 pub use mounts::ViewError;

@@ -51,6 +51,12 @@ impl Address {
         };
         Ok(Self { bytes, kind })
     }
+
+    /// The family that the kernel reads.
+    pub(super) fn family(&self) -> i32 {
+        let family = self.bytes.first_chunk().map_or(0, |bytes| u16::from_ne_bytes(*bytes));
+        family.into()
+    }
 }
 
 fn slice<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {

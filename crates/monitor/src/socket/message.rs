@@ -1,6 +1,6 @@
 //! sendto, sendmsg, sendmmsg: trapped only where a socket can send to any address without connecting first.
 
-use super::{Socket, address::Address, address_at, names};
+use super::{Socket, address::Address, address_at, control::Control, names};
 use crate::{
     gate::{Answer, Asker, Outcome},
     sys,
@@ -34,10 +34,11 @@ const HEADER: usize = 56;
 
 pub(super) fn sendto(asker: Asker<'_>) -> Outcome {
     let args = &asker.caller.call.args;
-    let len = usize::try_from(args[2]).unwrap_or(usize::MAX).min(MOST_DATA);
-    let data = asker.caller.buffer(args[1], len)?;
+    let socket = Socket::of(asker, asker.caller.int(0))?;
+    let len = usize::try_from(args[2]).unwrap_or(usize::MAX);
+    let data = asker.caller.buffer(args[1], fitting(&socket, len)?)?;
     let address = address_at(asker, args[4], asker.caller.int(5))?;
-    let sent = send(asker, &data, Some(&address), &[], asker.caller.int(3))?;
+    let sent = send((asker, &socket), &data, Some(&address), &[], asker.caller.int(3))?;
     Ok(Answer::Return(sent as i64))
 }
 
@@ -59,16 +60,25 @@ pub(super) fn sendmmsg(asker: Asker<'_>) -> Outcome {
 
 fn one(asker: Asker<'_>, at: u64, flags: i32) -> Result<usize> {
     let header = header(&asker.caller.bytes::<HEADER>(at)?);
-    let data = gather(asker, &header)?;
+    let socket = Socket::of(asker, asker.caller.int(0))?;
+    let data = gather(asker, &socket, &header)?;
     if header.control_len > MOST_CONTROL {
         return Err(Errno::NOBUFS);
     }
     let control = asker.caller.buffer(header.control, header.control_len as usize)?;
-    let address = match header.name {
-        0 => None,
-        name => Some(address_at(asker, name, header.name_len)?),
+    let address = match (header.name, header.name_len) {
+        (0, _) | (_, 0) => None,
+        (name, len) => Some(address_at(asker, name, len)?),
     };
-    send(asker, &data, address.as_ref(), &control, flags)
+    send((asker, &socket), &data, address.as_ref(), &control, flags)
+}
+
+/// How much of `len` bytes is sent: of a stream, as much as one call sends; of all others, all or nothing.
+fn fitting(socket: &Socket, len: usize) -> Result<usize> {
+    if len > MOST_DATA && socket_type(&socket.fd)? != SocketType::STREAM {
+        return Err(Errno::MSGSIZE);
+    }
+    Ok(len.min(MOST_DATA))
 }
 
 fn header(raw: &[u8; HEADER]) -> Header {
@@ -83,14 +93,17 @@ fn header(raw: &[u8; HEADER]) -> Header {
     }
 }
 
-fn gather(asker: Asker<'_>, header: &Header) -> Result<Vec<u8>> {
+fn gather(asker: Asker<'_>, socket: &Socket, header: &Header) -> Result<Vec<u8>> {
     if header.piece_count > MOST_PIECES {
         return Err(Errno::MSGSIZE);
     }
     let table = asker.caller.buffer(header.pieces, header.piece_count as usize * 16)?;
+    let word = |half: &[u8]| u64::from_ne_bytes(half.try_into().unwrap_or_default());
+    let pieces = || table.chunks_exact(16);
+    let all = pieces().fold(0_u64, |sum, piece| sum.saturating_add(word(&piece[8..])));
+    fitting(socket, usize::try_from(all).unwrap_or(usize::MAX))?;
     let mut data = Vec::new();
-    for piece in table.chunks_exact(16) {
-        let word = |half: &[u8]| u64::from_ne_bytes(half.try_into().unwrap_or_default());
+    for piece in pieces() {
         let room = (MOST_DATA - data.len()) as u64;
         let len = word(&piece[8..]).min(room) as usize;
         data.extend(asker.caller.buffer(word(&piece[..8]), len)?);
@@ -99,28 +112,25 @@ fn gather(asker: Asker<'_>, header: &Header) -> Result<Vec<u8>> {
 }
 
 fn send(
-    asker: Asker<'_>,
+    (asker, socket): (Asker<'_>, &Socket),
     data: &[u8],
     address: Option<&Address>,
     control: &[u8],
     flags: i32,
 ) -> Result<usize> {
-    let socket = Socket::of(asker, asker.caller.int(0))?;
     if socket.family == libc::AF_UNIX && socket_type(&socket.fd)? == SocketType::SEQPACKET {
         // Ports know a client by who sent the packet: it must not be the monitor. write and send still do.
         return Err(Errno::OPNOTSUPP);
     }
-    if socket.family == libc::AF_UNIX && !control.is_empty() {
-        // Descriptors and credentials in it are the program's, not the monitor's.
-        return Err(Errno::OPNOTSUPP);
-    }
-    let target = address.map(|address| names::reach(asker, &socket, address, names::Use::Send));
+    // Held until the message is sent: descriptors of the program's that go with it.
+    let control = Control::of(asker, socket, control)?;
+    let target = address.map(|address| names::reach(asker, socket, address, names::Use::Send));
     let target = target.transpose()?;
     let to = target.as_ref().zip(address).map_or(&[][..], |(target, to)| target.bytes(to));
-    let send = |flags| sys::socket::send(socket.fd.as_fd(), data, to, control, flags);
+    let send = |flags| sys::socket::send(socket.fd.as_fd(), data, to, &control.bytes, flags);
     match send(flags | libc::MSG_DONTWAIT) {
         // A change of policy ends the wait before it is complete, so what was sent meanwhile was sent before.
-        Err(Errno::AGAIN) if flags & libc::MSG_DONTWAIT == 0 && !is_nonblocking(&socket)? => {
+        Err(Errno::AGAIN) if flags & libc::MSG_DONTWAIT == 0 && !is_nonblocking(socket)? => {
             Ok(asker.gate.waits.during(asker, || send(flags))?.0)
         }
         sent => sent,

@@ -2,8 +2,12 @@
 //! names an address is made on a duplicate of the socket, with a copy of the address.
 
 mod address;
+mod control;
 mod message;
 mod names;
+mod options;
+mod own;
+mod pair;
 mod peers;
 
 use crate::{
@@ -29,13 +33,15 @@ pub(crate) use peers::Peers;
 pub(crate) fn decide(asker: Asker<'_>) -> Option<Outcome> {
     let int = |n| asker.caller.int(n);
     Some(match asker.number {
-        Sysno::socket | Sysno::socketpair => create(asker, class_of(int(0), int(1), int(2))),
+        Sysno::socket => create(asker, class_of(int(0), int(1), int(2))),
+        Sysno::socketpair => pair::create(asker, class_of(int(0), int(1), int(2))),
         Sysno::connect => connect(asker),
         Sysno::bind => bind(asker),
         Sysno::listen => listen(asker),
         Sysno::sendto => message::sendto(asker),
         Sysno::sendmsg => message::sendmsg(asker),
         Sysno::sendmmsg => message::sendmmsg(asker),
+        Sysno::setsockopt => options::set(asker),
         _ => return None,
     })
 }
@@ -55,7 +61,19 @@ pub(crate) fn class_of(family: i32, kind: i32, protocol: i32) -> Class {
         (libc::AF_INET | libc::AF_INET6, libc::SOCK_DGRAM | libc::SOCK_RAW, _) => {
             Class::RawipSocket
         }
-        (libc::AF_NETLINK, _, _) => Class::NetlinkSocket,
+        (libc::AF_NETLINK, _, protocol) => match protocol {
+            libc::NETLINK_ROUTE => Class::NetlinkSocket,
+            libc::NETLINK_USERSOCK => Class::NetlinkUsersockSocket,
+            libc::NETLINK_SOCK_DIAG => Class::NetlinkTcpdiagSocket,
+            libc::NETLINK_XFRM => Class::NetlinkXfrmSocket,
+            libc::NETLINK_AUDIT => Class::NetlinkAuditSocket,
+            libc::NETLINK_CONNECTOR => Class::NetlinkConnectorSocket,
+            libc::NETLINK_NETFILTER => Class::NetlinkNetfilterSocket,
+            libc::NETLINK_KOBJECT_UEVENT => Class::NetlinkKobjectUeventSocket,
+            libc::NETLINK_GENERIC => Class::NetlinkGenericSocket,
+            libc::NETLINK_CRYPTO => Class::NetlinkCryptoSocket,
+            _ => Class::Socket,
+        },
         // Families without an object manager of their own; also TCP's relatives that the envelope does not know.
         _ => Class::Socket,
     }
@@ -128,9 +146,6 @@ fn connect(asker: Asker<'_>) -> Outcome {
         // Policy took it back while the peer took its time.
         let _ = end_connection(&socket.fd);
         return Err(error);
-    }
-    if matches!(target.peer, Some(Peer::Inside(_))) {
-        names::met_inside(asker, &socket)?;
     }
     Ok(Answer::Return(0))
 }

@@ -4,6 +4,7 @@ use super::{
     Socket,
     address::{Address, Kind, unix_bytes},
     allow,
+    own::{Hold, Known, OwnNames, abstract_name_of},
     peers::Peer,
 };
 use crate::{
@@ -38,7 +39,7 @@ use std::{
 #[derive(Debug, Default)]
 pub(crate) struct Endpoints {
     networks: ArcSwap<Networks>,
-    bound: Mutex<HashMap<Bound, Sid>>,
+    own: OwnNames,
     decided: Mutex<Decided>,
 }
 
@@ -51,13 +52,6 @@ struct Decided {
     has_forgotten: bool,
 }
 
-/// A local name that a process of the sandbox listens at.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum Bound {
-    Abstract(Vec<u8>),
-    File { device: (u32, u32), number: u64 },
-}
-
 /// What an address is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Use {
@@ -66,8 +60,6 @@ pub(super) enum Use {
 }
 
 impl Endpoints {
-    /// Names that are remembered; beyond, those of the past are forgotten, and reached as anybody's.
-    const MOST: usize = 10_000;
     /// Addresses that are remembered, in about 4 MiB.
     const MOST_DECIDED: usize = 65_536;
 
@@ -112,18 +104,6 @@ impl Endpoints {
     fn decided(&self) -> MutexGuard<'_, Decided> {
         self.decided.lock().unwrap_or_else(PoisonError::into_inner)
     }
-
-    fn remember(&self, name: Bound, sid: Sid) {
-        let mut bound = self.bound.lock().unwrap_or_else(PoisonError::into_inner);
-        if bound.len() >= Self::MOST {
-            bound.clear();
-        }
-        bound.insert(name, sid);
-    }
-
-    fn owner(&self, name: &Bound) -> Option<Sid> {
-        self.bound.lock().unwrap_or_else(PoisonError::into_inner).get(name).copied()
-    }
 }
 
 /// An address that may be used, in the form in which the monitor uses it.
@@ -131,27 +111,18 @@ pub(super) struct Target {
     /// The socket's file, held open so that it stays the one that was decided, and its name; as the program gave it
     /// without one.
     file: Option<(Vec<u8>, OwnedFd)>,
+    /// The sandbox's own socket that has the abstract name: it keeps that for as long as it is held here.
+    _hold: Option<OwnedFd>,
     /// Who has the local name that it was decided as.
     pub(super) peer: Option<Peer>,
 }
 
 impl Target {
-    const SAME: Self = Self { file: None, peer: None };
+    const SAME: Self = Self { file: None, _hold: None, peer: None };
 
     pub(super) fn bytes<'a>(&'a self, address: &'a Address) -> &'a [u8] {
         self.file.as_ref().map_or(&address.bytes, |(bytes, _)| bytes)
     }
-}
-
-/// Whether the peer of a connected socket is in the sandbox: a name that the sandbox once had may belong to somebody
-/// else by now.
-pub(super) fn met_inside(asker: Asker<'_>, socket: &Socket) -> Result<()> {
-    let peer = rustix::net::sockopt::socket_peercred(&socket.fd)?.pid;
-    if asker.gate.view.is_inside(peer.as_raw_nonzero().get() as u32) {
-        return Ok(());
-    }
-    rustix::net::shutdown(&socket.fd, rustix::net::Shutdown::Both)?;
-    Err(Errno::ACCESS)
 }
 
 /// Decides whether `asker` may reach `address` with `socket`.
@@ -168,8 +139,12 @@ pub(super) fn reach(
         _ => AccessVector::NONE,
     };
     match &address.kind {
-        // A TCP socket that has let go of its peer could listen at the port it had.
-        Kind::None if socket.class != Class::TcpSocket => {}
+        // To send to no address, the kernel takes the bytes behind it for one of the socket's family. A stream that has let
+        // go of its peer could listen at the port it had.
+        Kind::None if usage == Use::Connect && may_let_go(socket) => {}
+        _ if usage == Use::Send && address.family() != socket.family => {
+            return Err(Errno::AFNOSUPPORT);
+        }
         Kind::Ip(ip, port) if is_ip(socket.family) => {
             let requested = if usage == Use::Connect {
                 perm::endpoint::NAME_CONNECT
@@ -183,11 +158,15 @@ pub(super) fn reach(
             return reach_file(asker, socket, path, peer);
         }
         Kind::Abstract(name) if socket.family == libc::AF_UNIX => {
-            let owner = asker.gate.endpoints.owner(&Bound::Abstract(name.clone()));
-            let tsid = owner.unwrap_or_else(|| abstract_label(asker.gate, name).1);
+            let own = asker.gate.endpoints.own.abstract_name(asker.gate, name);
+            let tsid = own.as_ref().map(|own| own.owner);
+            let tsid = tsid.unwrap_or_else(|| abstract_label(asker.gate, name).1);
             allow(asker, socket.class, tsid, peer, &object)?;
-            let peer = owner.map_or_else(|| Peer::Abstract(name.clone()), Peer::Inside);
-            return Ok(Target { file: None, peer: Some(peer) });
+            let (hold, peer) = match own {
+                Some(Hold { owner, socket }) => (Some(socket), Peer::Inside(owner)),
+                None => (None, Peer::Abstract(name.clone())),
+            };
+            return Ok(Target { file: None, _hold: hold, peer: Some(peer) });
         }
         // Netlink and the like: `connect` on the socket itself has been asked for.
         Kind::Other(family) if i32::from(*family) == socket.family && !is_ip(socket.family) => {}
@@ -207,7 +186,7 @@ pub(crate) fn unix_label(
         return Some(label);
     }
     if let Some(name) = name.abstract_name() {
-        if let Some(owner) = gate.endpoints.owner(&Bound::Abstract(name.to_vec())) {
+        if let Some(Hold { owner, .. }) = gate.endpoints.own.abstract_name(gate, name) {
             return Some((owner, owner));
         }
         return Some(abstract_label(gate, name));
@@ -217,8 +196,7 @@ pub(crate) fn unix_label(
     let file = rustix::fs::open(path, flags, Mode::empty());
     let status = file.as_ref().ok().and_then(|file| Status::of(file.as_fd()).ok());
     if let Some(status) = status {
-        let bound = Bound::File { device: status.device, number: status.number };
-        if let Some(owner) = gate.endpoints.owner(&bound) {
+        if let Some(owner) = gate.endpoints.own.file((status.device, status.number)) {
             return Some((owner, owner));
         }
         if let Ok(label) = gate.labels.of_file(&status, || path_of(&gate.view, &file?)) {
@@ -248,6 +226,11 @@ fn reached(ip: IpAddr) -> IpAddr {
         IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
         ip => ip,
     }
+}
+
+/// Whether a socket without a peer reaches nothing that it did not before.
+fn may_let_go(socket: &Socket) -> bool {
+    !is_ip(socket.family) || matches!(socket.class, Class::UdpSocket | Class::RawipSocket)
 }
 
 fn is_ip(family: i32) -> bool {
@@ -300,8 +283,7 @@ fn reach_file(
         seen.allow(asker, perm::file::GETATTR, &held)?;
         return Err(Errno::CONNREFUSED);
     }
-    let bound = Bound::File { device: seen.status.device, number: seen.status.number };
-    let owner = asker.gate.endpoints.owner(&bound);
+    let owner = asker.gate.endpoints.own.file((seen.status.device, seen.status.number));
     let tsid = owner.unwrap_or(seen.label.sid);
     allow(asker, socket.class, tsid, requested, &|| format!("unix:{}", path.display()))?;
     // This thread's working directory is the monitor's `/proc/self/fd`.
@@ -310,7 +292,7 @@ fn reach_file(
         Some(owner) => Peer::Inside(owner),
         None => Peer::File { status: seen.status, path: path_of(&asker.gate.view, &held)? },
     };
-    Ok(Target { file: Some((bytes, held)), peer: Some(peer) })
+    Ok(Target { file: Some((bytes, held)), _hold: None, peer: Some(peer) })
 }
 
 /// Decides and makes a bind.
@@ -326,9 +308,11 @@ pub(super) fn bind(asker: Asker<'_>, socket: &Socket, address: &Address) -> Resu
         }
         // Names that begin like this say who has connected: the monitor alone gives them.
         Kind::Abstract(name) if name.starts_with(PREFIX) => return Err(Errno::ACCESS),
-        Kind::Abstract(name) if socket.family == libc::AF_UNIX => {
+        Kind::Abstract(_) if socket.family == libc::AF_UNIX => {
+            let known = Known::new(asker, &socket.fd, asker.caller.int(0))?;
             sys::socket::bind(socket.fd.as_fd(), &address.bytes)?;
-            asker.gate.endpoints.remember(Bound::Abstract(name.clone()), asker.ssid);
+            // Without a name given, the kernel has chosen one.
+            asker.gate.endpoints.own.add_abstract(abstract_name_of(&socket.fd)?, known);
             return Ok(());
         }
         Kind::None | Kind::Other(_) if !is_ip(socket.family) => {}
@@ -359,15 +343,19 @@ fn bind_file(asker: Asker<'_>, socket: &Socket, path: &Path, address: &[u8]) -> 
     let (Some((parent, name)), None) = (entry, object) else { return Err(Errno::ADDRINUSE) };
     let sid = file::allow_new(asker, &parent, &name, FileType::Socket, perm::file::CREATE)?;
     rustix::process::fchdir(asker.caller.base(libc::AT_FDCWD)?)?;
+    let before = sys::clock::last_tick();
     let bound = file::with_umask(asker, || bind_below(&parent, socket, address));
     rustix::process::fchdir(&asker.gate.view.own_fds)?;
     bound?;
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let made = rustix::fs::openat(&parent, &name, flags, Mode::empty())?;
     let status = Status::of(made.as_fd())?;
+    // Somebody may have put another one there meanwhile, which is older.
+    if status.kind != FileType::Socket || status.is_older_than(before) {
+        return Ok(());
+    }
     asker.gate.labels.created(&status, sid);
-    let bound = Bound::File { device: status.device, number: status.number };
-    asker.gate.endpoints.remember(bound, asker.ssid);
+    asker.gate.endpoints.own.add_file((status.device, status.number), asker.ssid, made);
     Ok(())
 }
 

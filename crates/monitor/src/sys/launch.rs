@@ -335,6 +335,57 @@ pub(crate) fn close_all_but(keep: &[RawFd]) {
     }
 }
 
+/// Whether an inherited descriptor is of a socket that can still get a peer, or send to any address: all but streams that
+/// have a peer, and streams that the caller has made listen. Yes when in doubt.
+pub(crate) fn is_open_socket(fd: RawFd) -> bool {
+    let option = |name| inherited_option(fd, name);
+    let Ok(kind) = option(libc::SO_TYPE) else { return false };
+    let plain = match option(libc::SO_DOMAIN) {
+        Ok(libc::AF_UNIX) => matches!(kind, libc::SOCK_STREAM | libc::SOCK_SEQPACKET),
+        Ok(libc::AF_INET | libc::AF_INET6) => {
+            kind == libc::SOCK_STREAM && option(libc::SO_PROTOCOL) == Ok(libc::IPPROTO_TCP)
+        }
+        Ok(libc::AF_VSOCK) => kind == libc::SOCK_STREAM,
+        _ => false,
+    };
+    !plain || (option(libc::SO_ACCEPTCONN) != Ok(1) && !has_peer(fd))
+}
+
+fn has_peer(fd: RawFd) -> bool {
+    let mut address = [0_u8; 128];
+    let mut len = address.len() as libc::socklen_t;
+    // SAFETY: `address` and `len` are valid places, and `len` says how much room `address` has.
+    unsafe { libc::getpeername(fd, address.as_mut_ptr().cast(), &raw mut len) == 0 }
+}
+
+/// An option of level `SOL_SOCKET` of a descriptor that nobody in Rust's sense owns; an error if it is of no socket.
+fn inherited_option(fd: RawFd, name: libc::c_int) -> Result<libc::c_int, Errno> {
+    let mut value: libc::c_int = 0;
+    let mut len = size_of::<libc::c_int>() as libc::socklen_t;
+    // SAFETY: `value` and `len` are valid places, and `len` says how much room `value` has. The number is looked up in the
+    // table of descriptors by the kernel, which refuses one that means nothing.
+    let code = unsafe {
+        libc::getsockopt(fd, libc::SOL_SOCKET, name, (&raw mut value).cast(), &raw mut len)
+    };
+    if code == 0 { Ok(value) } else { Err(last_errno()) }
+}
+
+/// Keeps descriptors from being sent to whoever receives from this unix socket; they could be of anything. The sender is
+/// told. Kernels know how since Linux 6.16.
+pub(crate) fn receive_no_descriptors(fd: RawFd) {
+    /// `asm-generic/socket.h`.
+    const SO_PASSRIGHTS: libc::c_int = 83;
+    if inherited_option(fd, libc::SO_DOMAIN) != Ok(libc::AF_UNIX) {
+        return;
+    }
+    let off: libc::c_int = 0;
+    let len = size_of::<libc::c_int>() as libc::socklen_t;
+    // SAFETY: the call reads one integer, which `off` is.
+    unsafe {
+        libc::setsockopt(fd, libc::SOL_SOCKET, SO_PASSRIGHTS, (&raw const off).cast(), len);
+    }
+}
+
 /// Brings the loopback interface of the current network namespace up.
 pub(crate) fn bring_up_loopback() -> Result<(), Errno> {
     let socket = rustix::net::socket_with(

@@ -95,9 +95,21 @@ impl Listener {
             newfd: 0,
             newfd_flags: if cloexec { libc::O_CLOEXEC as u32 } else { 0 },
         })
+        .map(drop)
     }
 
-    fn add_fd(&self, request: &libc::seccomp_notif_addfd) -> Result<()> {
+    /// Gives the caller a duplicate of `fd` at the lowest free number, which is returned; the call goes on waiting.
+    pub(crate) fn give_fd(&self, id: u64, fd: BorrowedFd<'_>, cloexec: bool) -> Result<i32> {
+        self.add_fd(&libc::seccomp_notif_addfd {
+            id,
+            flags: 0,
+            srcfd: fd.as_raw_fd() as u32,
+            newfd: 0,
+            newfd_flags: if cloexec { libc::O_CLOEXEC as u32 } else { 0 },
+        })
+    }
+
+    fn add_fd(&self, request: &libc::seccomp_notif_addfd) -> Result<i32> {
         // SAFETY: the kernel reads one `seccomp_notif_addfd`, which `request` is. Its source descriptor is one that the
         // callers above borrow; a number that means nothing is refused.
         let code = unsafe {
@@ -107,7 +119,7 @@ impl Listener {
                 std::ptr::from_ref(request),
             )
         };
-        check(code).map(drop)
+        check(code)
     }
 
     /// Gives the caller a duplicate of `fd`, in the place of its descriptor `number`, and ends the call.
@@ -125,6 +137,7 @@ impl Listener {
             newfd: number as u32,
             newfd_flags: if cloexec { libc::O_CLOEXEC as u32 } else { 0 },
         })
+        .map(drop)
     }
 
     fn send(&self, mut response: libc::seccomp_notif_resp) -> Result<()> {

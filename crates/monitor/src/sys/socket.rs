@@ -115,6 +115,20 @@ pub(crate) fn set_option(socket: BorrowedFd<'_>, name: libc::c_int, value: i32) 
     check(code).map(drop)
 }
 
+/// Sets an option to a value as bytes, which the caller has seen to hold neither addresses nor descriptors.
+pub(crate) fn set_option_bytes(
+    socket: BorrowedFd<'_>,
+    level: libc::c_int,
+    name: libc::c_int,
+    value: &[u8],
+) -> Result<()> {
+    let len = value.len() as libc::socklen_t;
+    // SAFETY: pointer and length are those of `value`, which the call only reads.
+    let code =
+        unsafe { libc::setsockopt(socket.as_raw_fd(), level, name, value.as_ptr().cast(), len) };
+    check(code).map(drop)
+}
+
 fn check(code: libc::c_int) -> Result<libc::c_int> {
     if code >= 0 {
         return Ok(code);

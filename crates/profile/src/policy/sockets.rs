@@ -7,20 +7,20 @@ use super::standing::{Standing, Taken, about};
 use super::writer::{Writer, object};
 use crate::amendment::{AmendmentKind, Clause, ClauseObject, everything};
 use crate::hosts::ResolvedHost;
-use crate::merge::{Direction, Domain, NetworkRule, Profile};
+use crate::merge::{Direction, Domain, NetworkRule, Profile, netlink_class};
 use crate::network::{Endpoints, Flavour, Target, netmask};
 use crate::pattern::Pattern;
 use crate::source::Place;
 use flask::Protocol;
 
 /// Unix sockets of its own: socket pairs, and names that the domain itself has bound, which carry its label. No
-/// datagrams: they reach any name without connecting, so with them every send would have to be decided.
+/// datagrams: they reach any name without connecting, so with them every send has to be decided.
 const UNIX: &[(&str, &str)] = &[("unix_stream_socket", "create bind connect listen connectto")];
-/// The same for datagrams, if a rule names some.
+/// The same for datagrams, if some rule is about datagrams, and so every send is decided.
 const DATAGRAM: &[(&str, &str)] = &[("unix_dgram_socket", "create bind connect sendto")];
 const TCP: &[(&str, &str)] = &[("tcp_socket", "create bind connect listen")];
 const UDP: &[(&str, &str)] = &[("udp_socket", "create bind connect")];
-const NETLINK: &[(&str, &str)] = &[("netlink_socket", "create bind connect")];
+const NETLINK: &str = "create bind connect";
 const NAME_CONNECT: &[(&str, &str)] = &[("endpoint", "name_connect sendto")];
 const NAME_BIND: &[(&str, &str)] = &[("endpoint", "name_bind")];
 pub(super) const STREAM_CONNECT: &[(&str, &str)] = &[("unix_stream_socket", "connectto")];
@@ -55,12 +55,15 @@ pub(crate) fn write(
         let mut rules = profile.domains.iter().flat_map(ip_rules);
         rules.any(|(_, _, rule)| rule.protocol == given.protocol)
     };
+    let datagrams = profile.domains.iter().flat_map(|domain| &domain.network);
+    let datagrams = datagrams.map(|rule| (rule.place, &rule.target));
+    let datagrams = datagrams.filter(|(_, target)| is_datagram(target)).map(|it| it.0).next();
     for (index, (domain, name)) in profile.domains.iter().zip(types).enumerate() {
         if everything(clauses, index).is_none() {
             let given = about(clauses, index).filter(|clause| clause.kind == AmendmentKind::Grant);
             let given: Vec<_> =
                 given.flat_map(endpoints_of).filter(|(_, rule)| used(rule)).collect();
-            write_families(domain, name, &given, out);
+            write_families((domain, name), datagrams, &given, out);
         }
     }
     let mut taken = write_endpoints((profile, types), hosts, clauses, out);
@@ -87,11 +90,15 @@ fn is_withheld(node: &Node, domain: usize) -> bool {
     node.rights[domain].denied.or(node.rights[domain].hidden).is_some()
 }
 
-fn write_families(domain: &Domain, name: &str, given: &[(Place, &Endpoints)], out: &mut Writer) {
+fn write_families(
+    (domain, name): (&Domain, &str),
+    datagrams: Option<Place>,
+    given: &[(Place, &Endpoints)],
+    out: &mut Writer,
+) {
     out.allow(None, name, "self", UNIX);
-    let mut rules = domain.network.iter();
-    if let Some(rule) = rules.find(|rule| is_datagram(&rule.target)) {
-        out.allow(Some(rule.place), name, "self", DATAGRAM);
+    if let Some(place) = datagrams {
+        out.allow(Some(place), name, "self", DATAGRAM);
     }
     for (protocol, rules) in [(Protocol::Tcp, TCP), (Protocol::Udp, UDP)] {
         let endpoints = ip_rules(domain).map(|(place, _, rule)| (place, rule));
@@ -100,8 +107,11 @@ fn write_families(domain: &Domain, name: &str, given: &[(Place, &Endpoints)], ou
             out.allow(Some(place), name, "self", rules);
         }
     }
-    if let Some(place) = domain.netlink() {
-        out.allow(Some(place), name, "self", NETLINK);
+    if let Some((place, protocols)) = domain.netlink() {
+        let classes = protocols.iter().filter_map(|protocol| netlink_class(protocol).ok());
+        for class in classes {
+            out.allow(Some(place), name, "self", &[(class, NETLINK)]);
+        }
     }
 }
 
@@ -114,8 +124,12 @@ fn endpoints_of(clause: &Clause) -> impl Iterator<Item = (Place, &Endpoints)> {
     endpoints.iter().map(|endpoints| (clause.place, endpoints))
 }
 
+/// Whether a rule lets some socket send to any address, so that every send is decided in that run.
 fn is_datagram(target: &Target) -> bool {
-    matches!(target, Target::Unix(Flavour::Datagram, _) | Target::Abstract(Flavour::Datagram, _))
+    match target {
+        Target::Ip(endpoints) => endpoints.protocol == Protocol::Udp,
+        Target::Unix(flavour, _) | Target::Abstract(flavour, _) => *flavour == Flavour::Datagram,
+    }
 }
 
 fn ip_rules(domain: &Domain) -> impl Iterator<Item = (Place, Direction, &Endpoints)> {
@@ -271,7 +285,7 @@ mod tests {
     #[test]
     fn every_class_and_permission_in_the_tables_exists() {
         let unix = [STREAM_CONNECT, STREAM_BIND, DATAGRAM_CONNECT, DATAGRAM_BIND].concat();
-        let tables = [UNIX, DATAGRAM, TCP, UDP, NETLINK, NAME_CONNECT, NAME_BIND, unix.as_slice()];
+        let tables = [UNIX, DATAGRAM, TCP, UDP, NAME_CONNECT, NAME_BIND, unix.as_slice()];
         for (class, permissions) in tables.concat() {
             let class = Class::by_name(class).expect(class);
             for permission in permissions.split(' ') {

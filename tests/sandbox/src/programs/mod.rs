@@ -6,12 +6,14 @@ mod everyday;
 mod git;
 mod languages;
 mod shell;
+mod sockets;
 mod sqlite;
 mod text;
 
 /// The cases of this part.
 pub(crate) const CASES: &[&[crate::Case]] = &[
     shell::CASES,
+    sockets::CASES,
     coreutils::CASES,
     build::CASES,
     everyday::CASES,

@@ -1,0 +1,58 @@
+//! Options of sockets. Those that ordinary programs set run (`filter/options.rs` lists them); every other one comes here, as
+//! it may lead packets elsewhere than their address says, or change what the socket is.
+
+use super::{Socket, allow};
+use crate::{
+    gate::{Answer, Asker, Outcome},
+    sys,
+};
+use rustix::io::{Errno, Result};
+use std::os::fd::AsFd;
+
+/// As much as an option may hold: the kernel takes less of all that can come here.
+const MOST: usize = 1 << 16;
+
+/// Decides setsockopt, and makes the call: the descriptor could be another one's by the time that the kernel looks.
+pub(super) fn set(asker: Asker<'_>) -> Outcome {
+    let socket = Socket::of(asker, asker.caller.int(0))?;
+    let (level, name) = (asker.caller.int(1), asker.caller.int(2));
+    allow_one(asker, &socket, level, name)?;
+    if names_memory(level, name) {
+        return Err(Errno::PERM);
+    }
+    let len = usize::try_from(asker.caller.int(4)).map_err(|_| Errno::INVAL)?;
+    if len > MOST {
+        return Err(Errno::INVAL);
+    }
+    let value = asker.caller.buffer(asker.caller.call.args[3], len)?;
+    sys::socket::set_option_bytes(socket.fd.as_fd(), level, name, &value)?;
+    Ok(Answer::Return(0))
+}
+
+/// Whether `asker` may set an option of `socket` that not everybody may.
+pub(super) fn allow_one(asker: Asker<'_>, socket: &Socket, level: i32, name: i32) -> Result<()> {
+    let setopt = socket.class.permission("setopt").ok_or(Errno::PERM)?;
+    let object = || format!("option {name} of level {level}");
+    // What the kernel says where a capability is missing: programs expect it.
+    allow(asker, socket.class, asker.ssid, setopt, &object).map_err(|_| Errno::PERM)
+}
+
+/// Whether the value holds addresses of memory, or descriptors: they would mean the monitor's.
+fn names_memory(level: i32, name: i32) -> bool {
+    const TABLES: i32 = 64;
+    match level {
+        libc::SOL_SOCKET => matches!(
+            name,
+            libc::SO_ATTACH_FILTER
+                | libc::SO_ATTACH_BPF
+                | libc::SO_ATTACH_REUSEPORT_CBPF
+                | libc::SO_ATTACH_REUSEPORT_EBPF
+        ),
+        // Packet filters of the machine: `IPT_SO_SET_REPLACE` and its relatives.
+        libc::IPPROTO_IP => name >= TABLES,
+        libc::IPPROTO_IPV6 => (TABLES..libc::IPV6_RECVTCLASS).contains(&name),
+        libc::IPPROTO_TCP | libc::IPPROTO_UDP | libc::SOL_NETLINK => false,
+        // Nobody has looked into them.
+        _ => true,
+    }
+}

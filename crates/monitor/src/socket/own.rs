@@ -1,0 +1,181 @@
+//! The names that the sandbox itself has bound, each known by what nobody can put in its place: a name in the file
+//! system by its inode, which is held for as long as it is remembered; an abstract name by the socket that has it, which
+//! is held while it is used. A socket that has a name keeps it to its end, so what is reached then is that socket, whoever
+//! listens at it by now: the process that bound it, one that it was handed to, or one that was born with it.
+
+use crate::gate::{Asker, Gate};
+use flask::Sid;
+use rustix::{
+    fs::{Mode, OFlags},
+    io::{Errno, Result},
+    net::sockopt::socket_cookie,
+    process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open},
+};
+use std::{
+    collections::{HashMap, VecDeque},
+    os::fd::OwnedFd,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+/// Device and number of a file.
+type Inode = ((u32, u32), u64);
+
+/// The names of sockets inside.
+#[derive(Debug, Default)]
+pub(crate) struct OwnNames {
+    files: Mutex<Files>,
+    abstracts: Mutex<HashMap<Vec<u8>, Known>>,
+}
+
+#[derive(Debug, Default)]
+struct Files {
+    known: HashMap<Inode, (Sid, OwnedFd)>,
+    /// The oldest first.
+    order: VecDeque<Inode>,
+}
+
+/// A socket, and where it was seen last.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Known {
+    owner: Sid,
+    /// What tells it from all others that ever were (`SO_COOKIE` of socket(7)).
+    cookie: u64,
+    /// Its number in `/proc/PID/fd`.
+    inode: u64,
+    pid: u32,
+    fd: i32,
+}
+
+/// Whose the socket behind an abstract name is, and a hold on it: meanwhile nobody else can take the name.
+#[derive(Debug)]
+pub(super) struct Hold {
+    pub(super) owner: Sid,
+    pub(super) socket: OwnedFd,
+}
+
+impl Known {
+    /// What is known of a socket that `asker` has at its descriptor `fd`.
+    pub(super) fn new(asker: Asker<'_>, socket: &OwnedFd, fd: i32) -> Result<Self> {
+        Ok(Self {
+            owner: asker.ssid,
+            cookie: socket_cookie(socket)?,
+            inode: rustix::fs::fstat(socket)?.st_ino,
+            pid: asker.caller.identity()?.pid,
+            fd,
+        })
+    }
+
+    /// The socket, wherever in the sandbox it is open; `None` if it is nowhere.
+    fn hold(&mut self, gate: &Gate) -> Option<OwnedFd> {
+        if let Some(socket) = self.at(self.pid, self.fd) {
+            return Some(socket);
+        }
+        let inside = gate.view.inside().ok()?;
+        // Who was born with it has it where its parent has.
+        let born = inside.iter().find_map(|pid| Some((*pid, self.fd, self.at(*pid, self.fd)?)));
+        let (pid, fd, socket) =
+            born.or_else(|| inside.iter().find_map(|pid| self.among(gate, *pid)))?;
+        (self.pid, self.fd) = (pid, fd);
+        Some(socket)
+    }
+
+    fn at(&self, pid: u32, fd: i32) -> Option<OwnedFd> {
+        let pidfd = pidfd_open(Pid::from_raw(pid.cast_signed())?, PidfdFlags::empty()).ok()?;
+        let socket = pidfd_getfd(&pidfd, fd, PidfdGetfdFlags::empty()).ok()?;
+        (socket_cookie(&socket) == Ok(self.cookie)).then_some(socket)
+    }
+
+    /// The same, where the process has it at another number.
+    fn among(&self, gate: &Gate, pid: u32) -> Option<(u32, i32, OwnedFd)> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let table = rustix::fs::openat(&gate.view.proc, format!("{pid}/fd"), flags, Mode::empty());
+        let table = table.ok()?;
+        let name = format!("socket:[{}]", self.inode);
+        let entries = rustix::fs::Dir::read_from(&table).ok()?;
+        for entry in entries.flatten() {
+            let Ok(link) = rustix::fs::readlinkat(&table, entry.file_name(), Vec::new()) else {
+                continue;
+            };
+            let number = entry.file_name().to_str().ok().and_then(|it| it.parse().ok());
+            if link.to_bytes() == name.as_bytes()
+                && let Some(fd) = number
+                && let Some(socket) = self.at(pid, fd)
+            {
+                return Some((pid, fd, socket));
+            }
+        }
+        None
+    }
+}
+
+impl OwnNames {
+    /// Files that are held; beyond, the oldest are forgotten, and reached as anybody's. The descriptors are the monitor's.
+    const MOST_FILES: usize = 512;
+    /// Abstract names that are remembered; beyond, all of the past are forgotten.
+    const MOST_ABSTRACT: usize = 10_000;
+
+    /// The sandbox has bound this file.
+    pub(super) fn add_file(&self, inode: Inode, owner: Sid, file: OwnedFd) {
+        let mut files = self.files();
+        if files.known.len() >= Self::MOST_FILES {
+            files.let_go();
+        }
+        files.known.insert(inode, (owner, file));
+        files.order.push_back(inode);
+    }
+
+    /// The sandbox has bound this abstract name.
+    pub(super) fn add_abstract(&self, name: Vec<u8>, socket: Known) {
+        let mut abstracts = self.abstracts();
+        if abstracts.len() >= Self::MOST_ABSTRACT {
+            abstracts.clear();
+        }
+        abstracts.insert(name, socket);
+    }
+
+    /// The label of who in the sandbox has bound a file.
+    pub(super) fn file(&self, inode: Inode) -> Option<Sid> {
+        self.files().known.get(&inode).map(|(owner, _)| *owner)
+    }
+
+    /// The socket of the sandbox that has this abstract name now.
+    pub(super) fn abstract_name(&self, gate: &Gate, name: &[u8]) -> Option<Hold> {
+        let mut known = *self.abstracts().get(name)?;
+        let socket = known.hold(gate)?;
+        if let Some(at) = self.abstracts().get_mut(name)
+            && at.cookie == known.cookie
+        {
+            *at = known;
+        }
+        Some(Hold { owner: known.owner, socket })
+    }
+
+    fn files(&self) -> MutexGuard<'_, Files> {
+        self.files.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn abstracts(&self) -> MutexGuard<'_, HashMap<Vec<u8>, Known>> {
+        self.abstracts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Files {
+    /// Lets go of files that have no name any more, and so cannot be reached; without one, of the oldest.
+    fn let_go(&mut self) {
+        let named = |file: &OwnedFd| rustix::fs::fstat(file).is_ok_and(|it| it.st_nlink > 0);
+        self.known.retain(|_, (_, file)| named(file));
+        let known = &mut self.known;
+        self.order.retain(|inode| known.contains_key(inode));
+        while known.len() >= OwnNames::MOST_FILES
+            && let Some(oldest) = self.order.pop_front()
+        {
+            known.remove(&oldest);
+        }
+    }
+}
+
+/// The abstract name of a socket; an error for one that has none.
+pub(super) fn abstract_name_of(socket: &OwnedFd) -> Result<Vec<u8>> {
+    let name = rustix::net::SocketAddrUnix::try_from(rustix::net::getsockname(socket)?)?;
+    name.abstract_name().map(<[u8]>::to_vec).ok_or(Errno::INVAL)
+}

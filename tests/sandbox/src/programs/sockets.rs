@@ -1,0 +1,157 @@
+//! Servers and their clients, both inside, over unix sockets.
+
+use crate::{Case, cases, stage::Stage};
+
+pub(super) const CASES: &[Case] = cases![
+    servers_are_reached_under_every_profile,
+    servers_are_reached_when_who_bound_has_ended,
+    descriptors_pass_between_processes,
+    pairs_of_datagrams_keep_their_borders,
+    options_of_sockets_are_set,
+];
+
+/// No rule for sockets, one for TCP, one for UDP, which has every send decided, and two domains.
+const PROFILES: [&str; 4] = [
+    "extends = 'workspace'\n",
+    "extends = 'workspace'\n[network]\nconnect = ['127.0.0.1:9']\n",
+    "extends = 'workspace'\n[network]\nconnect = ['127.0.0.1:9', '127.0.0.1:9/udp']\n",
+    "extends = 'workspace'\n[network]\nconnect = ['127.0.0.1:9']\n[domains.other]\nexec = ['/usr/bin/tac']\n",
+];
+
+fn under_every_profile(stage: &Stage, script: &str) {
+    for profile in PROFILES {
+        let path = stage.home().join("profile.toml");
+        stage.file(&path, profile);
+        stage.same(script).profile(path.to_str().expect("UTF-8")).check();
+    }
+}
+
+fn servers_are_reached_under_every_profile(stage: &Stage) {
+    under_every_profile(
+        stage,
+        r#"python3 - <<'END'
+import multiprocessing, os, socket, threading
+if __name__ == "__main__":
+    with multiprocessing.Manager() as manager:
+        shared = manager.dict()
+        shared["x"] = 1
+        print(shared)
+    for name in ("s", "\0inside-%d" % os.getpid(), None):
+        for kind in (socket.SOCK_STREAM, socket.SOCK_SEQPACKET):
+            listener = socket.socket(socket.AF_UNIX, kind)
+            if name is None:
+                listener.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+                listener.bind("")
+            else:
+                listener.bind(name)
+            listener.listen()
+            client = socket.socket(socket.AF_UNIX, kind)
+            client.connect(listener.getsockname())
+            peer, _ = listener.accept()
+            client.send(b"hello")
+            print(kind, peer.recv(9))
+            listener.close()
+            if name == "s":
+                again = socket.socket(socket.AF_UNIX, kind)
+                print(again.connect_ex(name))
+                os.unlink(name)
+END
+node -e 'const net = require("net"); const s = net.createServer(c => { c.end("node\n"); s.close() }).listen("n", () => net.connect("n").pipe(process.stdout))'"#,
+    );
+}
+
+fn servers_are_reached_when_who_bound_has_ended(stage: &Stage) {
+    under_every_profile(
+        stage,
+        r#"eval $(ssh-agent -s -a $PWD/agent) > /dev/null; ssh-add -l; echo $?; ssh-agent -k > /dev/null
+python3 - <<'END'
+import os, socket, sys, time
+for name in ("s", "\0forked-%d" % os.getpid()):
+    ready, told = os.pipe()
+    if os.fork() == 0:
+        listener = socket.socket(socket.AF_UNIX)
+        listener.bind(name)
+        listener.listen()
+        if os.fork():
+            os._exit(0)
+        moved = os.dup2(listener.fileno(), 77, inheritable=True)
+        listener.close()
+        listener = socket.socket(fileno=moved)
+        os.write(told, b"x")
+        listener.accept()[0].send(b"from a child")
+        os._exit(0)
+    os.wait()
+    os.read(ready, 1)
+    client = socket.socket(socket.AF_UNIX)
+    client.connect(name)
+    print(client.recv(99))
+END"#,
+    );
+}
+
+fn descriptors_pass_between_processes(stage: &Stage) {
+    under_every_profile(
+        stage,
+        r#"echo content > file; python3 - <<'END'
+import array, os, socket
+one, other = socket.socketpair()
+if os.fork() == 0:
+    with open("file") as file, open("/dev/null") as null:
+        socket.send_fds(one, [b"two files"], [file.fileno(), null.fileno()])
+    os._exit(0)
+data, fds, flags, _ = socket.recv_fds(other, 99, 9)
+os.wait()
+print(data, len(fds), os.read(fds[0], 99), os.read(fds[1], 9))
+try:
+    socket.send_fds(one, [b"x"], [999])
+except OSError as error:
+    print(error.errno)
+END"#,
+    );
+}
+
+fn pairs_of_datagrams_keep_their_borders(stage: &Stage) {
+    under_every_profile(
+        stage,
+        r#"python3 - <<'END'
+import os, socket
+one, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+print(one.get_inheritable(), other.get_inheritable())
+if os.fork() == 0:
+    for text in (b"first", b"", b"second"):
+        one.send(text)
+    os._exit(0)
+os.wait()
+print([other.recv(99) for _ in range(3)])
+one, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
+try:
+    one.recv(1)
+except BlockingIOError:
+    print("would wait")
+END"#,
+    );
+}
+
+/// As libcurl, node, PostgreSQL, Redis, Go and Python set them.
+fn options_of_sockets_are_set(stage: &Stage) {
+    let profile = stage.home().join("profile.toml");
+    stage.file(&profile, PROFILES[2]);
+    let script = r#"python3 - <<'END'
+from socket import *
+tcp, udp = socket(AF_INET6, SOCK_STREAM), socket(AF_INET, SOCK_DGRAM)
+for level, names in (
+    (SOL_SOCKET, "SO_REUSEADDR SO_REUSEPORT SO_KEEPALIVE SO_BROADCAST SO_SNDBUF SO_RCVBUF SO_OOBINLINE SO_PRIORITY"),
+    (IPPROTO_TCP, "TCP_NODELAY TCP_CORK TCP_KEEPIDLE TCP_KEEPINTVL TCP_KEEPCNT TCP_SYNCNT TCP_LINGER2 TCP_DEFER_ACCEPT "
+     "TCP_QUICKACK TCP_USER_TIMEOUT TCP_FASTOPEN TCP_NOTSENT_LOWAT"),
+    (IPPROTO_IPV6, "IPV6_V6ONLY IPV6_UNICAST_HOPS IPV6_MULTICAST_HOPS IPV6_MULTICAST_LOOP IPV6_RECVPKTINFO IPV6_RECVTCLASS "
+     "IPV6_TCLASS IPV6_RECVHOPLIMIT IPV6_DONTFRAG"),
+):
+    for name in names.split():
+        tcp.setsockopt(level, globals()[name], 1)
+tcp.setsockopt(IPPROTO_TCP, TCP_CONGESTION, b"cubic")
+for name in "IP_TOS IP_TTL IP_MULTICAST_TTL IP_MULTICAST_LOOP".split() + [8, 10, 11, 24]:
+    udp.setsockopt(IPPROTO_IP, globals()[name] if isinstance(name, str) else name, 1)
+print("set")
+END"#;
+    stage.same(script).profile(profile.to_str().expect("UTF-8")).check();
+}
