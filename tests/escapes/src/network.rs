@@ -129,16 +129,23 @@ fn sending_by_sockets_that_were_handed_in(stage: &Stage) {
 
 fn connecting_to_a_file_in_the_place_of_its_own(stage: &Stage) {
     let theirs = stage.work().join("theirs");
-    let listener = net::UnixListener::bind(&theirs).expect("listen");
-    stage.give(&theirs);
-    stage.holds(&stage.profile(ONE_PORT), "forgotten_file", &[theirs.to_str().expect("UTF-8")]);
+    let profile = stage.profile(ONE_PORT);
+    let path = theirs.to_str().expect("UTF-8");
+    let attack = stage.command(stage.call(&profile), "forgotten_file", &[path]);
+    let listener = taken_meanwhile(stage, attack, || {
+        let listener = net::UnixListener::bind(&theirs).expect("listen");
+        stage.give(&theirs);
+        listener
+    });
     listener.set_nonblocking(true).expect("not to wait");
     assert!(listener.accept().is_err(), "the attack has connected");
 }
 
 fn sending_to_a_name_that_was_its_own(stage: &Stage) {
     let name = format!("{}/datagrams", stage.home().display());
-    let profile = stage.profile("[network]\nconnect = [\"unixgram:${workspace}/nobody\"]");
+    // With a port, the sandbox shares the abstract names with the outside.
+    let rules = "[network]\nconnect = [\"127.0.0.1:9\", \"unixgram:${workspace}/nobody\"]";
+    let profile = stage.profile(rules);
     let attack = stage.command(stage.call(&profile), "forgotten_name", &[&name, "datagram"]);
     let address = net::SocketAddr::from_abstract_name(&name).expect("a name");
     let receiver = taken_meanwhile(stage, attack, || {

@@ -63,7 +63,7 @@ node -e 'const net = require("net"); const s = net.createServer(c => { c.end("no
 fn servers_are_reached_when_who_bound_has_ended(stage: &Stage) {
     under_every_profile(
         stage,
-        r#"eval $(ssh-agent -s -a $PWD/agent) > /dev/null; ssh-add -l; echo $?; ssh-agent -k > /dev/null
+        r#"eval $(ssh-agent -s -a $PWD/agent) > /dev/null; ssh-add -l; echo $?; ssh-agent -k > /dev/null; while [ -e agent ]; do sleep 0.01; done
 python3 - <<'END'
 import os, socket, sys, time
 for name in ("s", "\0forked-%d" % os.getpid()):
