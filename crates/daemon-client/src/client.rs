@@ -14,7 +14,7 @@ use std::{
     os::fd::{AsFd as _, OwnedFd},
     path::{Path, PathBuf},
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicBool, Ordering},
     },
     thread,
@@ -54,6 +54,9 @@ pub enum ClientError {
     /// It says no.
     #[error("{0}")]
     Refused(String),
+    /// A run that goes on cannot follow the change. Nothing has changed.
+    #[error("{0}")]
+    Conflict(String),
     /// The system says no.
     #[error(transparent)]
     Io(#[from] io::Error),
@@ -75,6 +78,8 @@ struct Route {
     path: PathBuf,
     directory: OwnedFd,
     inside: AtomicBool,
+    /// What the run says of its kernel side, once it has one.
+    settled: OnceLock<Vec<u8>>,
 }
 
 impl Route {
@@ -87,7 +92,8 @@ impl Route {
         }
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let directory = open(&place.runtime, flags, Mode::empty()).map_err(io::Error::from)?;
-        Ok(Self { path: place.socket(), directory, inside: AtomicBool::new(false) })
+        let (inside, settled) = (AtomicBool::new(false), OnceLock::new());
+        Ok(Self { path: place.socket(), directory, inside, settled })
     }
 
     fn connect(&self, transport: Transport) -> Result<Port, ClientError> {
@@ -108,7 +114,8 @@ impl Route {
     /// A connection that speaks for a run.
     fn attach(&self, run: &str, transport: Transport) -> Result<(Port, Seqno), ClientError> {
         let mut port = self.connect(transport)?;
-        match command(&mut port, &Command::Attach { run: run.to_owned() }, None)?.0 {
+        let settled = self.settled.get().cloned().unwrap_or_default();
+        match command(&mut port, &Command::Attach { run: run.to_owned(), settled }, None)?.0 {
             Reply::Attached { seqno } => Ok((port, Seqno(seqno))),
             other => Err(unexpected(other)),
         }
@@ -118,6 +125,7 @@ impl Route {
 fn unexpected(reply: Reply) -> ClientError {
     match reply {
         Reply::Refused(why) => ClientError::Refused(why),
+        Reply::Conflict(why) => ClientError::Conflict(why),
         _ => ClientError::Nonsense,
     }
 }
@@ -206,7 +214,8 @@ impl Registration {
         &self.id
     }
 
-    /// From now on follows the policy in a thread: `apply` makes each change hold, and returns what it has to say
+    /// From now on follows the policy in a thread, having told the daemon what is `settled` in the run's kernel side, as
+    /// the daemon's `Settings::admits` reads it: `apply` makes each change hold, and returns what it has to say
     /// about it, or `None` if it does not hold yet. The working directory of this process is from here on that of the socket, so that a new daemon
     /// is found whatever this process's view hides.
     ///
@@ -215,8 +224,11 @@ impl Registration {
     /// Whatever the system says; then a change of policy finds that the run does not answer.
     pub fn follow(
         &self,
+        settled: Vec<u8>,
         apply: impl FnMut(Change) -> Option<Vec<u8>> + Send + 'static,
     ) -> io::Result<()> {
+        // It is called once.
+        let _ = self.route.settled.set(settled);
         rustix::process::fchdir(&self.route.directory)?;
         self.route.inside.store(true, Ordering::Release);
         let (server, stop) = (Arc::clone(&self.server), Arc::clone(&self.stop));
@@ -225,16 +237,17 @@ impl Registration {
         thread::Builder::new().name("follower".into()).spawn(follow).map(drop)
     }
 
-    /// Replaces the policy of this run alone. It does not hold here before the caller applies it.
+    /// Replaces the policy of this run alone, unless the run cannot follow it; with `kills`, by killing if need be. It does
+    /// not hold here before the caller applies it.
     ///
     /// # Errors
     ///
     /// [`ClientError`]; then the policy before is in force.
-    pub fn load(&self, policy: &Policy) -> Result<Seqno, ClientError> {
+    pub fn load(&self, policy: &Policy, kills: bool) -> Result<Seqno, ClientError> {
         let (mut port, _) = self.route.attach(&self.id, Transport::Socket)?;
         port.set_timeout(Some(PATIENCE));
         let memory = sealed(&policy.to_bytes())?;
-        match command(&mut port, &Command::Load, Some(&memory))?.0 {
+        match command(&mut port, &Command::Load { kills }, Some(&memory))?.0 {
             Reply::Loaded { seqno } => Ok(Seqno(seqno)),
             other => Err(unexpected(other)),
         }

@@ -112,6 +112,8 @@ pub enum Command {
     Attach {
         /// The run's name.
         run: String,
+        /// What it says of its kernel side, once it has one; else empty.
+        settled: Vec<u8>,
     },
     /// The run of this connection ends: all of its records are to be in the journal.
     End,
@@ -123,7 +125,10 @@ pub enum Command {
         booleans: Vec<(String, bool)>,
     },
     /// Replaces the policy of this connection's run, with the policy as sealed memory.
-    Load,
+    Load {
+        /// What the kernel would go on granting is taken by killing.
+        kills: bool,
+    },
     /// Lists runs.
     Runs,
     /// Takes in every record that lies in a spool.
@@ -151,6 +156,8 @@ pub enum Reply {
     Runs(Vec<RunStatus>),
     /// Why not.
     Refused(String),
+    /// Why a run that goes on cannot follow the change. Nothing has changed.
+    Conflict(String),
 }
 
 /// A command or an answer as it is sent.

@@ -151,6 +151,34 @@ impl Hosted {
         self.changing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// A server that nobody has yet, as this one would be with these booleans.
+    pub(crate) fn with_booleans(&self, booleans: &[(String, bool)]) -> Result<Server, HostError> {
+        let proposed = self.server.fork();
+        let booleans: Vec<_> = booleans.iter().map(|(name, on)| (name.as_str(), *on)).collect();
+        proposed.set_booleans(&booleans)?;
+        Ok(proposed)
+    }
+
+    /// A server that nobody has yet, as this one would be with that policy.
+    pub(crate) fn with_policy(&self, bytes: &[u8]) -> Result<Server, HostError> {
+        let proposed = self.server.fork();
+        proposed.reload(self.keeping_booleans(compile(bytes)?).0)?;
+        Ok(proposed)
+    }
+
+    /// A new policy with the values of the booleans that both have, and those.
+    fn keeping_booleans(
+        &self,
+        mut policy: policy::Policy,
+    ) -> (policy::Policy, Vec<(String, bool)>) {
+        let mut booleans = self.booleans();
+        booleans.retain(|(name, _)| policy.booleans.contains_key(name.as_str()));
+        for (name, on) in &booleans {
+            policy.booleans.insert(name.as_str().into(), *on);
+        }
+        (policy, booleans)
+    }
+
     /// Changes booleans. The caller holds [`Hosted::change`].
     pub(crate) fn set_booleans(&self, booleans: &[(String, bool)]) -> Result<Seqno, HostError> {
         let engine = self.server.engine();
@@ -167,12 +195,7 @@ impl Hosted {
 
     /// Replaces the policy. Booleans that both policies have keep their values. The caller holds [`Hosted::change`].
     pub(crate) fn set_policy(&self, bytes: &[u8]) -> Result<Seqno, HostError> {
-        let mut policy = compile(bytes)?;
-        let mut booleans = self.booleans();
-        booleans.retain(|(name, _)| policy.booleans.contains_key(name.as_str()));
-        for (name, on) in &booleans {
-            policy.booleans.insert(name.as_str().into(), *on);
-        }
+        let (policy, booleans) = self.keeping_booleans(compile(bytes)?);
         // Whatever it would be refused for is found before anything is kept.
         Server::new(policy.clone())?;
         let digest = digest(bytes);

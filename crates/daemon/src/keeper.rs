@@ -12,7 +12,9 @@ use crate::{
     session::{self, Client},
     state::{SavedRun, State, StateError},
 };
+pub(crate) use change::ChangeError;
 use daemon_client::{NewRun, Place, Policy, Reader, RunStatus};
+use flask::SecurityServer;
 use records::Spools;
 use rustix::{
     fs::{FlockOperation, flock},
@@ -40,6 +42,9 @@ const SESSIONS_OF_USER: usize = SESSIONS / 8;
 /// What is kept of a command or of a profile's name.
 const MOST_SHOWN_BYTES: usize = 4096;
 
+/// What is kept of what a run says of its kernel side.
+const MOST_SETTLED_BYTES: usize = 4 << 20;
+
 /// How the daemon behaves.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
@@ -47,12 +52,20 @@ pub struct Settings {
     pub patience: Patience,
     /// The size from which on the journal throws its oldest records away.
     pub journal_bytes: u64,
+    /// Whether a run that has said this of its kernel side can go on under the policy of that server, by killing if need be;
+    /// if not, why not.
+    pub admits: Admits,
 }
 
+/// See [`Settings::admits`].
+pub type Admits =
+    fn(settled: &[u8], proposed: &dyn SecurityServer, kills: bool) -> Result<(), String>;
+
 impl Default for Settings {
-    /// The default patience, and 256 MiB.
+    /// The default patience, and 256 MiB. Every run finds out itself what it cannot follow.
     fn default() -> Self {
-        Self { patience: Patience::default(), journal_bytes: 256 << 20 }
+        let admits: Admits = |_, _, _| Ok(());
+        Self { patience: Patience::default(), journal_bytes: 256 << 20, admits }
     }
 }
 
@@ -329,10 +342,27 @@ impl Shared {
     }
 
     /// The run whose monitor the client is.
-    pub(crate) fn attach(&self, client: Client, id: &str) -> Result<Arc<Run>, String> {
+    pub(crate) fn attach(
+        &self,
+        client: Client,
+        id: &str,
+        settled: Vec<u8>,
+    ) -> Result<Arc<Run>, String> {
         let run = self.registry().run(id).ok_or_else(|| format!("no run `{id}` is registered"))?;
         let same = (run.kept.uid, run.kept.pid) == (client.uid, client.pid) && run.lives();
-        if same { Ok(run) } else { Err("only the monitor of a run speaks for it".into()) }
+        if !same {
+            return Err("only the monitor of a run speaks for it".into());
+        }
+        if settled.len() > MOST_SETTLED_BYTES {
+            return Err("a run says no more than 4 MiB of its kernel side".into());
+        }
+        // It is settled once; connections made before the run began say nothing of it.
+        let mut known = run.settled();
+        if known.is_empty() {
+            *known = settled;
+        }
+        drop(known);
+        Ok(run)
     }
 
     /// A run has ended: its records are in the journal, and nobody waits for it.

@@ -27,5 +27,5 @@ pub use daemon_client::{
     Policy, Reader, Registration, RunStatus, Target, Writer, decode, register,
 };
 pub use journal::{Entry, Filter, Journal, JournalError, RunEntry};
-pub use keeper::{Keeper, Settings, StartError};
+pub use keeper::{Admits, Keeper, Settings, StartError};
 pub use state::StateError;

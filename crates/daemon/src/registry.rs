@@ -30,6 +30,8 @@ pub(crate) struct Run {
     /// Read while a query is answered, so that a run changes its server between two of them.
     hosted: RwLock<Arc<Hosted>>,
     member: Mutex<Arc<Member>>,
+    /// What it has said of its kernel side; empty until it has.
+    settled: Mutex<Vec<u8>>,
 }
 
 impl Run {
@@ -42,7 +44,12 @@ impl Run {
     ) -> std::io::Result<Arc<Self>> {
         let member = join(&hosted, &kept.id, applied, pidfd.try_clone()?);
         let (hosted, member) = (RwLock::new(hosted), Mutex::new(member));
-        Ok(Arc::new(Self { kept, pidfd, hosted, member }))
+        Ok(Arc::new(Self { kept, pidfd, hosted, member, settled: Mutex::default() }))
+    }
+
+    /// What the run has said of its kernel side; empty if it has not yet.
+    pub(crate) fn settled(&self) -> MutexGuard<'_, Vec<u8>> {
+        self.settled.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn hosted(&self) -> RwLockReadGuard<'_, Arc<Hosted>> {
@@ -125,6 +132,12 @@ impl Registry {
             .map(|it| (it.id, it.size.load(Ordering::Relaxed)))
             .collect();
         runs().count() >= MOST_RUNS || servers.values().sum::<usize>() + bytes > MOST_POLICY_BYTES
+    }
+
+    /// The runs that have that server.
+    pub(crate) fn users(&self, server: &Hosted) -> Vec<Arc<Run>> {
+        let has = |run: &&Arc<Run>| std::ptr::eq(Arc::as_ptr(&run.hosted()), server);
+        self.runs.values().filter(has).cloned().collect()
     }
 
     pub(crate) fn add(&mut self, run: Arc<Run>) {

@@ -1,6 +1,9 @@
 //! The conversation with one client.
 
-use crate::{keeper::Shared, registry::Run};
+use crate::{
+    keeper::{ChangeError, Shared},
+    registry::Run,
+};
 use daemon_client::protocol::{self, Command, Reply};
 use ipc::{Request, Session, SessionError};
 use std::{
@@ -49,6 +52,14 @@ fn query(run: Option<&Arc<Run>>, request: Request<'_>) -> Result<(), SessionErro
     server_port::answer(request, &**hosted, None)
 }
 
+/// What came of a change.
+fn changed(reply: Result<Reply, ChangeError>) -> Result<Reply, String> {
+    match reply {
+        Err(error @ ChangeError::Conflict { .. }) => Ok(Reply::Conflict(error.to_string())),
+        reply => reply.map_err(|error| error.to_string()),
+    }
+}
+
 fn command(
     shared: &Shared,
     run: &mut Option<Arc<Run>>,
@@ -68,21 +79,24 @@ fn command(
                 Reply::Attached { seqno }
             })
         }
-        Some(Command::Attach { run: name }) => shared.attach(client, &name).map(|found| {
-            let seqno = found.hosted().state_number().0;
-            *run = Some(found);
-            Reply::Attached { seqno }
-        }),
+        Some(Command::Attach { run: name, settled }) => {
+            shared.attach(client, &name, settled).map(|found| {
+                let seqno = found.hosted().state_number().0;
+                *run = Some(found);
+                Reply::Attached { seqno }
+            })
+        }
         Some(Command::End) => match run.take() {
             Some(ended) => shared.end(&ended).map(|()| Reply::Done),
             None => Err("this connection is no run's".into()),
         },
         Some(Command::Set { target, booleans }) => {
-            shared.set(client, &target, &booleans).map(Reply::Changed)
+            changed(shared.set(client, &target, &booleans).map(Reply::Changed))
         }
-        Some(Command::Load) => match run {
+        Some(Command::Load { kills }) => match run {
             Some(run) => {
-                shared.load(run, descriptors.pop()).map(|seqno| Reply::Loaded { seqno: seqno.0 })
+                let loaded = shared.load(run, descriptors.pop(), kills);
+                changed(loaded.map(|seqno| Reply::Loaded { seqno: seqno.0 }))
             }
             None => Err("this connection is no run's".into()),
         },

@@ -96,7 +96,7 @@ fn refused_registrations_and_replaced_policies_leave_nothing() {
     }
     assert!(state_bytes(&place) < 1 << 20, "{} bytes", state_bytes(&place));
     for n in 0..20 {
-        run.load(&said_otherwise(n)).expect("loaded");
+        run.load(&said_otherwise(n), false).expect("loaded");
     }
     // The write-ahead log has some megabytes before it is written back.
     assert!(state_bytes(&place) < 12 << 20, "{} bytes", state_bytes(&place));
@@ -129,6 +129,6 @@ fn a_run_that_has_ended_changes_the_policy_of_no_other() {
     assert_eq!(allowed(&victim), AccessVector(0));
     // One that goes on changes its own alone.
     let (other, _spool) = new_run(&place, "other");
-    other.load(&evil).unwrap();
+    other.load(&evil, false).unwrap();
     assert_eq!((allowed(&victim), allowed(&other)), (AccessVector(0), perm::file::READ));
 }

@@ -55,7 +55,7 @@ impl Load {
             applying.changes.fetch_add(1, Ordering::Relaxed);
             Some(Vec::new())
         };
-        load.registration.follow(apply).expect("followed");
+        load.registration.follow(Vec::new(), apply).expect("followed");
         load
     }
 

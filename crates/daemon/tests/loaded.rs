@@ -24,14 +24,14 @@ fn what_was_set_holds_under_the_next_policy_and_the_next_daemon() {
     let place = place(directory.path());
     let mut keeper = Daemon::start(directory.path());
     let (run, _spool) = new_run(&place, "run");
-    run.follow(|_| Some(Vec::new())).expect("followed");
+    run.follow(Vec::new(), |_| Some(Vec::new())).expect("followed");
     let set = [("open".to_owned(), true)];
     let changed = administration(&place).set(Target::Run("run".into()), &set).expect("set");
     assert!(changed[0].complete, "{changed:?}");
 
     let mut next = policy();
     next.files.push(("more.cil".into(), "(boolean more false) (type more_t)".into()));
-    run.load(&next).expect("loaded");
+    run.load(&next, false).expect("loaded");
     let want = [("open".to_owned(), true), ("more".to_owned(), false)];
     assert_eq!(booleans(&mut administration(&place)), want);
     let opens = || {
@@ -47,6 +47,6 @@ fn what_was_set_holds_under_the_next_policy_and_the_next_daemon() {
     assert_eq!(booleans(&mut administration(&place)), want);
     assert!(opens());
     // And back: what the policy does not know any more is forgotten.
-    run.load(&policy()).expect("loaded");
+    run.load(&policy(), false).expect("loaded");
     assert_eq!(booleans(&mut administration(&place)), want[..1]);
 }

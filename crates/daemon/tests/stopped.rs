@@ -25,7 +25,9 @@ fn role() {
 fn be_a_run(id: &str, place: &Place) {
     drop(administration(place));
     let (registration, _spool) = new_run(place, id);
-    registration.follow(|change| Some(change.seqno.to_string().into_bytes())).expect("followed");
+    registration
+        .follow(Vec::new(), |change| Some(change.seqno.to_string().into_bytes()))
+        .expect("followed");
     let mut child = Command::new("sleep").arg("100").spawn().expect("a child");
     std::fs::write(place.runtime.join(id), child.id().to_string()).expect("written");
     child.wait().expect("ended");

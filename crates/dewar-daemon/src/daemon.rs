@@ -1,6 +1,6 @@
 //! `dewar daemon`: the security server and the journal of many runs, in one process.
 
-use ::daemon::{Administration, Keeper, Place, RunStatus, Settings};
+use ::daemon::{Administration, Admits, Keeper, Place, RunStatus, Settings};
 use anyhow::{Context as _, bail};
 use cli::{
     args::DaemonArgs,
@@ -67,7 +67,10 @@ fn settings(args: &DaemonArgs) -> anyhow::Result<Settings> {
             "a run is reported first, then frozen, then killed: order the times so".into()
         ));
     }
-    Ok(Settings { patience, journal_bytes: args.journal_size << 20 })
+    let admits: Admits = |settled, proposed, kills| {
+        monitor::admits(settled, proposed, kills).map_err(|why| why.to_string())
+    };
+    Ok(Settings { patience, journal_bytes: args.journal_size << 20, admits })
 }
 
 /// The socket that a service manager has bound for this process (sd_listen_fds(3)).

@@ -99,6 +99,7 @@ fn held(held: Held) -> String {
         Held::InFlight(number) => format!("in flight to {number}"),
         Held::Watch(inotify, watch) => format!("watch {watch} of {inotify}"),
         Held::Call => "a call".into(),
+        Held::Settled => "settled".into(),
         _ => "unknown".into(),
     }
 }

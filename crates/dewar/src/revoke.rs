@@ -16,11 +16,12 @@ Examples:
   dewar revoke ci --domain git --net '*'            only from processes in domain git
   dewar revoke ci --file src --write                what is read may still be read
   dewar revoke ci --exec '/usr/bin/*' --kill        kill who runs any of these
-  dewar revoke ci --all                             everything: a process can only end
+  dewar revoke ci --all                             everything: every process is killed
 
 What the program sees: EACCES, from now on and on descriptors that it holds; ECONNRESET on
 connections; SIGBUS where it has mapped a file. `dewar grant` with the same arguments takes it
-back.
+back. What the kernel was told at the start of the run cannot be taken from a process that
+runs: that is refused by name, or done by --kill.
 
 Exit status: 0 if nothing of it can be used any more; 1 if that is not so, or nothing was
 changed; 2 for wrong use.";

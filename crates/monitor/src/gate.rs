@@ -15,6 +15,7 @@ use crate::{
     plan::{Plan, Rights},
     process::{self, Processes},
     revoke::Lingering,
+    settled::Settled,
     socket,
     sys::{
         notify::{Listener, Notification},
@@ -314,8 +315,8 @@ pub(crate) struct Gate {
     pub(crate) audit: Arc<Audit>,
     /// What the policy in force comes to on this machine.
     pub(crate) bearing: ArcSwap<Bearing>,
-    /// Opens for reading never come here.
-    pub(crate) reads_pass: bool,
+    /// What the kernel was told at the start.
+    pub(crate) settled: Settled,
     /// What the view keeps back: what is not found in it is explained.
     pub(crate) beyond: Beyond,
     /// The IDs that every on-behalf operation is done with: the program's, unless it changed them.

@@ -184,18 +184,6 @@ impl Plan {
         same && (self.unruled, self.relabels) == (other.unruled, other.relabels)
     }
 
-    /// Whether files lose a right to be read that they have by `self`.
-    pub(crate) fn loses_reads(&self, now: &Self) -> bool {
-        let reads = AccessFs::ReadFile | AccessFs::ReadDir;
-        let rights = |plan: &Self, path: &Path| {
-            plan.innermost(path).map_or(plan.unruled, |place| place.any) & reads
-        };
-        let loses = |path: &PathBuf| rights(self, path).intersects(!rights(now, path));
-        let patterns =
-            |plan: &Self| plan.patterns.iter().map(|p| p.any & reads).collect::<Vec<_>>();
-        self.by_path.keys().chain(now.by_path.keys()).any(loses) || patterns(self) != patterns(now)
-    }
-
     /// The literal place that `path` itself lies in.
     pub(crate) fn innermost(&self, path: &Path) -> Option<&Place> {
         let place = path.ancestors().find_map(|ancestor| self.by_path.get(ancestor));
@@ -309,7 +297,7 @@ fn relabels(server: &dyn SecurityServer, domains: &[Sid], types: &[Sid]) -> bool
 }
 
 /// Every label that a file can have at first sight.
-fn file_types(rules: &[FileRule]) -> Vec<Sid> {
+pub(crate) fn file_types(rules: &[FileRule]) -> Vec<Sid> {
     let mut types: Vec<Sid> = rules.iter().filter_map(|rule| rule.sid).collect();
     types.push(InitialSid::File.into());
     types.sort_unstable();

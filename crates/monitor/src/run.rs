@@ -15,12 +15,13 @@ use crate::{
     plan::{Place, Plan, READS, Rights, WRITES},
     process::Processes,
     revoke::Control,
+    settled::{KernelPolicy, ReadError, Settled},
     socket::Endpoints,
 };
 use arc_swap::ArcSwap;
 use avc::Stats;
-use flask::{Class, LabelRules, Question, SecurityServer, Sid, Unreachable, perm};
-use labelling::{BadRule, PathRules};
+use flask::{SecurityServer, Sid, Unreachable};
+use labelling::BadRule;
 use landlock::{ABI, Access, AccessFs};
 use rustix::{
     fs::{CWD, Mode as Permissions, OFlags},
@@ -158,15 +159,13 @@ const RAISES_LIMITS: u64 = 1 << 24;
 
 /// What the policy comes to on this machine.
 struct Prepared {
-    plan: Plan,
-    first: Plan,
+    policy: KernelPolicy,
     exact: Rights,
     exact_for_first: Rights,
     withheld: Vec<Sid>,
     spec: LaunchSpec,
     traps: Traps,
-    labels: LabelRules,
-    rules: PathRules,
+    settled: Settled,
 }
 
 /// Runs a command under the policy of `server`, and waits for its end.
@@ -195,28 +194,28 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
     let Started { listener, command, mut sandbox, .. } = started;
     let init = sandbox.init_pid().as_raw_nonzero().get() as u32;
     let view = View::new(proc, init).map_err(system("look at this process"))?;
-    let subjects =
-        Processes::new(&prepared.plan.domains, command.as_raw_nonzero().get() as u32, &view)
-            .map_err(system("label the command (`ulimit -H -x` must be unlimited)"))?;
+    let KernelPolicy { plan, first, labels, rules, .. } = prepared.policy;
+    let subjects = Processes::new(&plan.domains, command.as_raw_nonzero().get() as u32, &view)
+        .map_err(system("label the command (`ulimit -H -x` must be unlimited)"))?;
     let gate = Arc::new(Gate {
         listener: crate::sys::notify::Listener::new(listener),
         view,
         files: Manager::new(Arc::clone(&server), enforce.files),
         processes: Manager::new(Arc::clone(&server), enforce.processes),
         sockets: Manager::new(Arc::clone(&server), enforce.sockets),
-        labels: Labels::new(prepared.rules).in_view(private(&prepared.spec.view)?),
-        paths: KnownPaths::new(prepared.plan.domains.clone()),
-        endpoints: Endpoints::new(&prepared.labels),
+        labels: Labels::new(rules).in_view(private(&prepared.spec.view)?),
+        paths: KnownPaths::new(plan.domains.clone()),
+        endpoints: Endpoints::new(&labels),
         peers: crate::socket::Peers::default(),
         bearing: ArcSwap::from_pointee(Bearing {
-            plan: prepared.plan,
-            first: prepared.first,
+            plan,
+            first,
             exact: prepared.exact,
             exact_for_first: prepared.exact_for_first,
             withheld: prepared.withheld,
-            files: prepared.labels.files,
+            files: labels.files,
         }),
-        reads_pass: prepared.traps.reads_pass(),
+        settled: prepared.settled,
         passage: Passage::default(),
         changing: std::sync::Mutex::default(),
         refusal,
@@ -282,34 +281,35 @@ fn system(what: &'static str) -> impl Fn(Errno) -> RunError {
 }
 
 fn prepare(job: &Job, server: &dyn SecurityServer) -> Result<Prepared, RunError> {
-    let labels = server.label_rules()?;
-    let rules = PathRules::new(&labels.files)?;
-    let plan = Plan::new(server, &labels)?;
-    let first = plan.of_first(server, &labels)?;
+    let policy = KernelPolicy::new(server).map_err(|error| match error {
+        ReadError::Server(error) => RunError::Server(error),
+        ReadError::Label(error) => RunError::Label(error),
+    })?;
+    let (plan, first) = (&policy.plan, &policy.first);
     let arrangement = if job.namespaces.mount {
-        Arrangement::with_mounts(&plan, &rules, job.private_tmp)
+        Arrangement::with_mounts(plan, &policy.rules, job.private_tmp)
     } else {
-        Arrangement::without_mounts(&plan, job.strict)
+        Arrangement::without_mounts(plan, job.strict)
     };
-    let capabilities = capabilities(server, &plan.domains)? | job.keep;
+    let capabilities = policy.capabilities | job.keep;
     let leaves_cores = capabilities & RAISES_LIMITS != 0;
     let lineage = plan.domains.len() > 1;
     let shielded = |place: &Place| arrangement.shielded(place);
     let mut inside = first.clone();
-    let withheld = inside.withhold_reads(&labels.files, &shielded);
-    let all = if lineage { &plan } else { &inside };
+    let withheld = inside.withhold_reads(&policy.labels.files, &shielded);
+    let all = if lineage { plan } else { &inside };
     let (exact, exact_for_first) = exact(job, (all, &inside), &shielded, leaves_cores);
     // Without decisions, the envelope is all that there is, for everybody.
-    let inside = if job.enforce == Enforce::OFF { &plan } else { &inside };
+    let inside = if job.enforce == Enforce::OFF { plan } else { &inside };
     let traps = Traps {
         mode: job.mode,
         reads_exact: exact.contains(AccessFs::ReadFile | AccessFs::ReadDir) && withheld.is_empty(),
         lists: !first.listed.is_empty(),
         looks: arrangement.looks,
-        forks: all_fork(server, &plan.domains)?,
+        forks: policy.forks,
         lineage,
-        datagrams: some_create(server, &plan.domains, &DATAGRAMS)?,
-        listens: some_create(server, &plan.domains, &LISTENERS)?,
+        datagrams: policy.datagrams,
+        listens: policy.listens,
         // Nobody labels what is in it, so domains would meet there.
         private_ipc: job.namespaces.ipc && !lineage,
     };
@@ -331,7 +331,8 @@ fn prepare(job: &Job, server: &dyn SecurityServer) -> Result<Prepared, RunError>
         // The kernel writes a core with the rights of all domains, for its owner to read.
         limits: Limits { core_bytes: lineage.then_some(0), ..job.limits.clone() },
     };
-    Ok(Prepared { plan, first, exact, exact_for_first, withheld, spec, traps, labels, rules })
+    let settled = Settled::new(&policy, server, traps, &spec)?;
+    Ok(Prepared { policy, exact, exact_for_first, withheld, spec, traps, settled })
 }
 
 /// The directories that a view gives the sandbox, now that it has been entered.
@@ -402,50 +403,4 @@ fn envelope(abi: ABI, plan: &Plan, used: Rights) -> Envelope {
         scope_abstract_unix: abi >= ABI::V6,
         scope_signal: abi >= ABI::V6,
     }
-}
-
-/// Sockets that send to any address.
-const DATAGRAMS: [Class; 4] =
-    [Class::UdpSocket, Class::UnixDgramSocket, Class::RawipSocket, Class::Socket];
-/// Sockets that the kernel binds to a port of its choice when they listen.
-const LISTENERS: [Class; 2] = [Class::TcpSocket, Class::Socket];
-
-/// Whether some domain may own a socket of one of `classes`.
-fn some_create(
-    server: &dyn SecurityServer,
-    domains: &[Sid],
-    classes: &[Class],
-) -> Result<bool, Unreachable> {
-    for &ssid in domains {
-        for &tclass in classes {
-            let decision = server.compute_av(Question { ssid, tsid: ssid, tclass })?;
-            if decision.permissive || decision.allowed.contains(perm::socket::CREATE) {
-                return Ok(true);
-            }
-        }
-    }
-    Ok(false)
-}
-
-/// Whether every domain may make processes.
-fn all_fork(server: &dyn SecurityServer, domains: &[Sid]) -> Result<bool, Unreachable> {
-    for &ssid in domains {
-        let question = Question { ssid, tsid: ssid, tclass: Class::Process };
-        let decision = server.compute_av(question)?;
-        if !decision.permissive && !decision.allowed.contains(perm::process::FORK) {
-            return Ok(false);
-        }
-    }
-    Ok(true)
-}
-
-/// The capabilities that every domain keeps: no exec takes one from a process. Bit n of class `capability` is
-/// capability n.
-fn capabilities(server: &dyn SecurityServer, domains: &[Sid]) -> Result<u64, Unreachable> {
-    let mut kept = u64::MAX;
-    for &ssid in domains {
-        let question = Question { ssid, tsid: ssid, tclass: Class::Capability };
-        kept &= u64::from(server.compute_av(question)?.allowed.0);
-    }
-    Ok(kept)
 }

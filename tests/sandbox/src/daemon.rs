@@ -20,6 +20,7 @@ use std::{
 pub(crate) const CASES: &[&[Case]] = &[cases![
     the_sample_application_is_built_alike_natively_and_with_and_without_a_daemon,
     a_run_that_is_stopped_is_frozen_and_killed_and_another_is_not_held_up,
+    what_the_kernel_would_not_follow_changes_nothing,
 ]];
 
 /// Where a [`Daemon`] writes what it has to say.
@@ -146,6 +147,36 @@ impl Drop for Loop {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// Booleans that would give what nobody decides, and take what the kernel grants by itself.
+fn what_the_kernel_would_not_follow_changes_nothing(stage: &Stage) {
+    let _daemon = (!stage.has_daemon()).then(|| Daemon::start(stage, &[]));
+    let gated = stage.work().join("gated");
+    stage.file(&gated, "open sesame\n");
+    let cil = stage.home().join("settled.cil");
+    stage.file(
+        &cil,
+        "(boolean udp false) (booleanif udp (true (allow main_t self (udp_socket (create)))))
+        (boolean tcp false) (booleanif tcp (true (allow main_t self (tcp_socket (create listen)))))
+        (boolean owner true) (booleanif owner (true (allow main_t self (capability (chown)))))",
+    );
+    let mut running = Loop::start(stage, "settled", &cil);
+    for (word, part) in [
+        ("udp=on", "cannot be given while it runs: datagram sockets"),
+        ("tcp=on", "cannot be given while it runs: TCP sockets"),
+        ("owner=off", "cannot be taken back while it runs: capability chown"),
+    ] {
+        let ran = run(stage.control(&["policy", "set", "last", word]), b"");
+        assert_eq!(ran.code(), 1, "{word}: {}{}", ran.out(), ran.err());
+        assert!(ran.err().contains(part), "{word}: {}", ran.err());
+    }
+    let runs = run(stage.control(&["daemon", "--runs"]), b"").out();
+    for boolean in ["udp=off", "tcp=off", "owner=on"] {
+        assert!(runs.contains(boolean), "{boolean}: {runs}");
+    }
+    stage.file(&stage.work().join("stop"), "");
+    assert!(running.child.wait().expect("ended").success());
 }
 
 /// The letter of proc_pid_stat(5); `None` for a process that is gone.

@@ -1,9 +1,14 @@
 //! Changing policies while runs go on.
 
 use super::{Shared, say, text};
-use crate::{hosted::Hosted, process, registry::Run, session::Client};
+use crate::{
+    hosted::{HostError, Hosted},
+    process,
+    registry::Run,
+    session::Client,
+};
 use daemon_client::{Changed, ChangedMember, Policy, Target};
-use flask::Seqno;
+use flask::{SecurityServer, Seqno};
 use server_port::{Acknowledged, Outcome, Stage, read_sealed};
 use std::{
     collections::HashMap,
@@ -16,6 +21,24 @@ use std::{
 /// Booleans of one change.
 const MOST_BOOLEANS: usize = 256;
 
+/// Why a change was not made.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ChangeError {
+    /// A run that goes on cannot follow it: its kernel side was told otherwise.
+    #[error("run {run}: {why}. Nothing was changed")]
+    Conflict { run: String, why: String },
+    #[error(transparent)]
+    Host(#[from] HostError),
+    #[error("{0}")]
+    Other(String),
+}
+
+impl From<String> for ChangeError {
+    fn from(why: String) -> Self {
+        Self::Other(why)
+    }
+}
+
 impl Shared {
     /// Changes booleans for `target`; returns when every run concerned has applied it, or when it is known that it
     /// will not. All or nothing of it happens for each security server.
@@ -24,11 +47,16 @@ impl Shared {
         client: Client,
         target: &Target,
         booleans: &[(String, bool)],
-    ) -> Result<Vec<Changed>, String> {
+    ) -> Result<Vec<Changed>, ChangeError> {
         if booleans.len() > MOST_BOOLEANS {
-            return Err(format!("more than {MOST_BOOLEANS} booleans cannot be changed at once"));
+            let why = format!("more than {MOST_BOOLEANS} booleans cannot be changed at once");
+            return Err(why.into());
         }
         let targets = self.registry().targets(client.uid, target, booleans)?;
+        // Before any of them is changed.
+        for hosted in &targets {
+            self.consider(hosted, &hosted.with_booleans(booleans)?, false)?;
+        }
         // Side by side: a run that does not answer holds up its own server's change only.
         thread::scope(|scope| {
             let change = |hosted: &Arc<Hosted>| {
@@ -37,27 +65,61 @@ impl Shared {
             };
             let changes: Vec<_> = targets.iter().map(change).collect();
             let ended = changes.into_iter().map(|change| change.join());
-            ended.map(|change| change.unwrap_or_else(|_| Err("the change failed".into()))).collect()
+            let failed = || ChangeError::Other("the change failed".into());
+            ended.map(|change| change.unwrap_or_else(|_| Err(failed()))).collect()
         })
     }
 
-    fn set_one(&self, hosted: &Hosted, booleans: &[(String, bool)]) -> Result<Changed, String> {
+    fn set_one(
+        &self,
+        hosted: &Hosted,
+        booleans: &[(String, bool)],
+    ) -> Result<Changed, ChangeError> {
         let _changing = hosted.change();
         let begin = Instant::now();
-        let seqno = hosted.set_booleans(booleans).map_err(text)?;
+        self.consider(hosted, &hosted.with_booleans(booleans)?, false)?;
+        let seqno = hosted.set_booleans(booleans)?;
         Ok(self.complete(hosted, seqno, begin))
     }
 
+    /// Asks for each run that has `hosted` whether it can follow it to `proposed`. One that has not begun yet is not asked:
+    /// it finds out when it applies the change, and is killed if it cannot.
+    fn consider(
+        &self,
+        hosted: &Hosted,
+        proposed: &dyn SecurityServer,
+        kills: bool,
+    ) -> Result<(), ChangeError> {
+        let users = self.registry().users(hosted);
+        for run in users.into_iter().filter(|run| run.lives()) {
+            let settled = run.settled().clone();
+            if settled.is_empty() {
+                continue;
+            }
+            let admitted = (self.settings.admits)(&settled, proposed, kills);
+            admitted.map_err(|why| ChangeError::Conflict { run: run.kept.id.clone(), why })?;
+        }
+        Ok(())
+    }
+
     /// Replaces the policy of a run. The run itself makes it hold: it asked.
-    pub(crate) fn load(&self, run: &Arc<Run>, policy: Option<OwnedFd>) -> Result<Seqno, String> {
-        let policy = policy.ok_or("a policy is loaded from sealed memory")?;
+    pub(crate) fn load(
+        &self,
+        run: &Arc<Run>,
+        policy: Option<OwnedFd>,
+        kills: bool,
+    ) -> Result<Seqno, ChangeError> {
+        let policy = policy.ok_or_else(|| "a policy is loaded from sealed memory".to_owned())?;
         let bytes = read_sealed(policy, Policy::MOST_BYTES).map_err(text)?;
         if self.registry().is_full(run.kept.uid, bytes.len()) {
-            return Err("this user's runs have as large policies as they may have".into());
+            return Err("this user's runs have as large policies as they may have"
+                .to_owned()
+                .into());
         }
-        let hosted = self.registry().own(run).map_err(text)?;
+        let hosted = self.registry().own(run)?;
         let _changing = hosted.change();
-        hosted.set_policy(&bytes).map_err(text)
+        self.consider(&hosted, &hosted.with_policy(&bytes)?, kills)?;
+        Ok(hosted.set_policy(&bytes)?)
     }
 
     /// Waits for everybody who uses `hosted`.

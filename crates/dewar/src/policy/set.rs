@@ -7,7 +7,7 @@ use crate::{
 };
 use anyhow::{Context as _, bail};
 use clap::Args;
-use daemon_client::{Administration, Changed, Place, Target};
+use daemon_client::{Administration, Changed, ClientError, Place, Target};
 use std::fmt::Write as _;
 
 const AFTER_HELP: &str = "\
@@ -17,10 +17,13 @@ Examples:
   dewar policy set --all web_on=off            every run whose policy has the boolean
 
 Returns when everybody concerned has applied the change. A run that does not
-answer is reported, then frozen, then killed, as the daemon was told.
+answer is reported, then frozen, then killed, as the daemon was told. What the
+kernel of a run was told at its start cannot change: then nothing is changed,
+and the run is named with what stands in the way.
 
-Exit status: 0 when the change is complete; 1 if a run could not be reached;
-2 for wrong use; 125 otherwise.";
+Exit status: 0 when the change is complete; 1 if a run could not be reached,
+or nothing was changed because a run cannot follow; 2 for wrong use; 125
+otherwise.";
 
 /// Change booleans in the policies of runs that use a daemon, while they run.
 #[derive(Debug, Args)]
@@ -58,7 +61,10 @@ pub(super) fn run(args: &SetArgs) -> anyhow::Result<()> {
         bail!(Usage("name a boolean to change: NAME=on or NAME=off".into()));
     }
     let place = Place::of(args.system).context("neither XDG_STATE_HOME nor HOME is set")?;
-    let changed = Administration::connect(&place)?.set(target, &booleans)?;
+    let changed = match Administration::connect(&place)?.set(target, &booleans) {
+        Err(ClientError::Conflict(why)) => bail!(Failed(why)),
+        changed => changed?,
+    };
     let text = if args.json { output::json(&changed)? } else { tell(&changed)? };
     output::print(text.as_bytes())?;
     if changed.iter().any(|change| !change.complete) {

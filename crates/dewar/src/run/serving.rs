@@ -52,17 +52,48 @@ impl Decider {
         Ok(Prepared { files, policy })
     }
 
-    /// Lets it decide by another policy. It does not hold in the sandbox before that is told.
-    pub(super) fn load(&self, prepared: Prepared) -> Result<(), String> {
+    /// Lets it decide by another policy, if the run can follow that. It does not hold in the sandbox before that is told.
+    pub(super) fn load(
+        &self,
+        prepared: Prepared,
+        control: &Control,
+        manner: Manner,
+    ) -> Result<(), LoadError> {
+        let failed = |error: &dyn std::fmt::Display| LoadError::Failed(error.to_string());
         match &self.holds {
             Holds::Own(server) => {
-                server.reload(prepared.policy).map(drop).map_err(|error| error.to_string())
+                // Of a server that nobody has: what is refused never decides anything.
+                let proposed = server.fork();
+                proposed.reload(prepared.policy.clone()).map_err(|error| failed(&error))?;
+                control.admits(&proposed, manner)?;
+                server.reload(prepared.policy).map(drop).map_err(|error| failed(&error))
             }
             Holds::Daemon(registration) => {
                 let policy = Policy { files: prepared.files };
-                registration.load(&policy).map(drop).map_err(|error| error.to_string())
+                match registration.load(&policy, manner.kills()) {
+                    Ok(_) => Ok(()),
+                    Err(ClientError::Conflict(why)) => Err(LoadError::Refused(why)),
+                    Err(error) => Err(failed(&error)),
+                }
             }
         }
+    }
+}
+
+/// Why a policy was not loaded. The former one is in force.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum LoadError {
+    /// The run cannot follow it: that would be no change.
+    #[error("{0}")]
+    Refused(String),
+    /// It could not be done.
+    #[error("{0}")]
+    Failed(String),
+}
+
+impl From<monitor::Conflict> for LoadError {
+    fn from(conflict: monitor::Conflict) -> Self {
+        Self::Refused(conflict.to_string())
     }
 }
 
@@ -116,14 +147,21 @@ impl Serving {
         let Holds::Daemon(registration) = &self.decider.holds else { return Box::new(drop) };
         let registration = Arc::clone(registration);
         Box::new(move |control| {
+            let settled = control.settled();
+            let mut told = String::new();
             let apply = move |_| match control.apply(Manner::Repair) {
                 Ok(receipt) => serde_json::to_vec(&receipt).ok(),
                 Err(error) => {
-                    tell!("dewar: a change of policy does not hold here yet: {error}");
+                    // It is tried again and again.
+                    let why = error.to_string();
+                    if why != told {
+                        tell!("dewar: a change of policy does not hold here yet: {why}");
+                        told = why;
+                    }
                     None
                 }
             };
-            if let Err(error) = registration.follow(apply) {
+            if let Err(error) = registration.follow(settled, apply) {
                 tell!("dewar: changes of policy do not reach this run: {error}");
             }
         })

@@ -29,7 +29,7 @@ pub enum Mode {
 }
 
 /// What the filter must know of the policy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Traps {
     pub(crate) mode: Mode,
     /// The envelope refuses reading exactly where policy does.

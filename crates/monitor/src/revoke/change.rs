@@ -11,13 +11,13 @@ use super::{
 use crate::{
     caller,
     gate::{Bearing, Gate},
-    plan::{Plan, Rights},
+    plan::Rights,
     process,
+    settled::{KernelPolicy, refuse_taken},
     socket::{Endpoints, endpoint_label},
     sys::{memory::sealed_nothing, thread::same_descriptors},
 };
 use flask::{Class, Sid};
-use labelling::PathRules;
 use rustix::{
     io::{Errno, Result},
     process::{Pid, Signal},
@@ -79,6 +79,8 @@ struct Change<'a> {
     names: HashMap<u32, String>,
     /// Something is granted no longer, or labelled otherwise.
     takes: bool,
+    /// Domains whose processes end, for what the kernel would go on granting them.
+    ending: Vec<(Sid, String)>,
     /// What held before, which takes its time to be dropped.
     _old: Arc<Bearing>,
 }
@@ -90,17 +92,12 @@ impl<'a> Change<'a> {
         manner: Manner,
         began: Instant,
     ) -> std::result::Result<Self, ApplyError> {
-        let labels = gate.server.label_rules()?;
-        let rules = PathRules::new(&labels.files)?;
-        let plan = Plan::new(&*gate.server, &labels)?;
-        let first = plan.of_first(&*gate.server, &labels)?;
+        let policy = KernelPolicy::new(&*gate.server)?;
+        let taken = gate.settled.compare(&*gate.server, &policy)?;
+        refuse_taken(&taken, manner)?;
+        let mut ending = gate.settled.ending(&*gate.server, &policy, &taken)?;
+        let KernelPolicy { plan, first, labels, rules, .. } = policy;
         let old = gate.bearing.load_full();
-        if plan.domains.iter().any(|domain| !old.plan.domains.contains(domain)) {
-            return Err(ApplyError::Domains);
-        }
-        if gate.reads_pass && manner != Manner::Kill && old.plan.loses_reads(&plan) {
-            return Err(ApplyError::Reads);
-        }
         let nothing = sealed_nothing()?;
         let changed = changed(&old.files, &labels.files);
         let prepared = began.elapsed();
@@ -121,6 +118,11 @@ impl<'a> Change<'a> {
         let all_names = relabel(gate, &changed);
         let receipt =
             Receipt { seqno: seqno.0, complete: all_names, prepared, ..Receipt::default() };
+        let losing: Vec<Sid> =
+            old.plan.domains.iter().copied().filter(|ssid| loses(gate, *ssid)).collect();
+        if manner == Manner::End {
+            ending.splice(..0, losing.iter().map(|ssid| (*ssid, "everything".to_owned())));
+        }
         let mut change = Self {
             gate,
             manner,
@@ -133,7 +135,8 @@ impl<'a> Change<'a> {
             stuck: Vec::new(),
             killed: BTreeSet::new(),
             names: HashMap::new(),
-            takes: !changed.is_empty() || old.plan.domains.iter().any(|ssid| loses(gate, *ssid)),
+            takes: !changed.is_empty() || !losing.is_empty(),
+            ending,
             _old: old,
         };
         change.end_calls(&stuck);
@@ -257,6 +260,16 @@ impl<'a> Change<'a> {
 
     fn look_into(&mut self, pid: u32, stopped: &[u32]) {
         let ssid = process::label_of(self.gate, pid).ok();
+        // Whose label cannot be found out may be in any domain.
+        let ends = self.ending.iter().find(|(domain, _)| ssid.is_none_or(|ssid| ssid == *domain));
+        if let Some((_, what)) = ends {
+            let finding = Finding::vague(Held::Settled, what.clone());
+            return self.kill(
+                pid,
+                &[finding],
+                "the kernel does not take it from a process that runs",
+            );
+        }
         let held = match self.comparison.everything(pid, ssid) {
             Ok(held) => held,
             Err(error) => return self.unknown(pid, error),
@@ -279,7 +292,7 @@ impl<'a> Change<'a> {
 
     /// Repairs what a process holds, through its stopped thread `tid`; what cannot be repaired ends with its process.
     fn repair(&mut self, who: Subject, tid: Option<u32>, findings: Vec<Finding>) {
-        if self.manner == Manner::Kill {
+        if self.manner.kills() {
             return self.kill(who.pid, &findings, "");
         }
         let mut done: Vec<(Finding, Result<Action>)> = Vec::new();

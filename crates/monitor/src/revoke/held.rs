@@ -171,7 +171,7 @@ impl<'a> Comparison<'a> {
                 let watch = format!("inotify wd:{number:x} ");
                 Ok(self.info(who, fd)?.lines().any(|line| line.starts_with(&watch)))
             }
-            Held::InFlight(_) | Held::Call | Held::Unknown => Ok(false),
+            Held::InFlight(_) | Held::Call | Held::Settled | Held::Unknown => Ok(false),
         };
         findings.iter().map(held).collect()
     }

@@ -13,7 +13,11 @@ mod sockets;
 mod stop;
 mod table;
 
-use crate::{gate::Gate, sys::socket::disconnect};
+use crate::{
+    gate::Gate,
+    settled::{Conflict, ReadError},
+    sys::socket::disconnect,
+};
 use flask::Unreachable;
 pub(crate) use pause::pause;
 pub use receipt::{Action, Held, Holder, Manner, Receipt};
@@ -41,20 +45,21 @@ pub enum ApplyError {
     /// The labelling rules are unusable.
     #[error(transparent)]
     Label(#[from] labelling::BadRule),
-    /// The new policy has a domain that a running sandbox cannot take in: what its kernel side tells apart was settled
-    /// at its start.
-    #[error(
-        "the new policy lets the command enter another domain than the running one can: start it anew"
-    )]
-    Domains,
-    /// Mode `fast`: the kernel lets the program read, without asking anybody.
-    #[error(
-        "this run leaves opens for reading to the kernel (mode `fast`), which cannot take them back; kill it, or start it in mode `all`"
-    )]
-    Reads,
+    /// What the kernel was told at the start of the run says otherwise. Nothing has happened.
+    #[error(transparent)]
+    Settled(#[from] Conflict),
     /// The processes of the sandbox cannot be listed.
     #[error("cannot look into the sandbox: {0}")]
     System(#[from] Errno),
+}
+
+impl From<ReadError> for ApplyError {
+    fn from(error: ReadError) -> Self {
+        match error {
+            ReadError::Server(error) => error.into(),
+            ReadError::Label(error) => error.into(),
+        }
+    }
 }
 
 /// The thread of a change, which may still hold threads of the sandbox that could not be let go.
@@ -127,7 +132,7 @@ impl Control {
     /// Whether opens for reading never come to the monitor (mode `fast`), so that policy cannot change about them.
     #[must_use]
     pub fn leaves_reads(&self) -> bool {
-        self.0.reads_pass
+        self.0.settled.reads_pass()
     }
 
     /// Whether a process, named in this PID namespace, certainly belongs neither to the sandbox nor is this one. Says

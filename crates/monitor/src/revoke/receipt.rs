@@ -15,6 +15,16 @@ pub enum Manner {
     Signal(i32),
     /// It is killed.
     Kill,
+    /// Every process of a domain that loses something is killed, whatever it holds.
+    End,
+}
+
+impl Manner {
+    /// Whether processes may be killed for what cannot be taken from them otherwise.
+    #[must_use]
+    pub fn kills(self) -> bool {
+        matches!(self, Self::Kill | Self::End)
+    }
 }
 
 /// What was held.
@@ -35,6 +45,8 @@ pub enum Held {
     Watch(i32, i32),
     /// A system call under way.
     Call,
+    /// What the kernel was told at the start that every process of the domain may do.
+    Settled,
     /// What is not known, because the process could not be looked into.
     Unknown,
 }

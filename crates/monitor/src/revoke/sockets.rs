@@ -51,17 +51,46 @@ impl Comparison<'_> {
                 findings.extend(self.in_flight(who, fd, &socket)?);
                 self.unix(who, fd, class, &socket)?
             }
-            _ => {
-                let own = who.ssid.unwrap_or(InitialSid::Init.into());
-                let lost = self.lost(who.ssid, (own, own), class) & perm::socket::CREATE;
-                let object = format!("a {class}");
-                (!lost.is_empty()).then(|| Finding::new(Held::Connection(fd), object, class, lost))
-            }
+            _ => None,
+        };
+        let found = match found {
+            Some(found) => Some(found),
+            None => self.class_lost(who, fd, class, &socket)?,
         };
         // A datagram socket that is shut down still receives, and still sends to the peer that it had what it began before.
         let by_call = matches!(class, Class::UdpSocket | Class::RawipSocket);
         findings.extend(found.map(|found| Finding { socket: Some(socket), by_call, ..found }));
         Ok(findings)
+    }
+
+    /// What was taken back of sockets of the class, whatever their addresses: owning one, listening, and being connected.
+    fn class_lost(
+        &self,
+        who: Subject,
+        fd: i32,
+        class: Class,
+        socket: &OwnedFd,
+    ) -> Result<Option<Finding>> {
+        let own = who.ssid.unwrap_or(InitialSid::Init.into());
+        let lost = self.lost(who.ssid, (own, own), class);
+        let (create, listen, connect) =
+            (perm::socket::CREATE, perm::socket::LISTEN, perm::socket::CONNECT);
+        if (lost & (create | listen | connect)).is_empty() {
+            return Ok(None);
+        }
+        let found = |held, what: AccessVector| {
+            Some(Finding::new(held, format!("a {class}"), class, lost & what))
+        };
+        Ok(if option(socket.as_fd(), libc::SO_ACCEPTCONN)? != 0 {
+            let lost = lost & (create | listen);
+            if lost.is_empty() { None } else { found(Held::Listener(fd), create | listen) }
+        } else if !(lost & create).is_empty() {
+            found(Held::Connection(fd), create)
+        } else if !(lost & connect).is_empty() && matches!(getpeername(socket), Ok(Some(_))) {
+            found(Held::Connection(fd), connect)
+        } else {
+            None
+        })
     }
 
     fn internet(

@@ -2,8 +2,9 @@
 
 use monitor::launch::{Inherited, Namespaces};
 use monitor::{ABI, Control, Enforce, Job, Manner, Mode, Trail, layers::Layers};
-use profile::{Compiled, Source, Variables, load};
+use profile::{AmendedObject, Amendment, AmendmentKind, Compiled, Documents, Source, Variables};
 use security_server::Server;
+use serde_json::{Value, json};
 use std::{
     ffi::OsString,
     fs::File,
@@ -26,13 +27,29 @@ pub(crate) fn main(mut arguments: impl Iterator<Item = OsString>) -> ! {
     let toggles = manner == "toggle";
     let manner =
         if toggles { Manner::Repair } else { serde_json::from_str(&manner).expect("a manner") };
-    let before = compile(&directory, "before.toml");
-    let after = compile(&directory, "after.toml");
-    let server = Arc::new(Server::from_cil(&[("policy", &before.cil)]).expect("a policy"));
+    let mut before = compile(&directory, "before.toml", &[]);
+    let all = Amendment {
+        when: SystemTime::now(),
+        kind: AmendmentKind::Revoke,
+        domain: None,
+        object: AmendedObject::All,
+    };
+    let after = match directory.join("everything").exists() {
+        true => compile(&directory, "before.toml", &[all]),
+        false => compile(&directory, "after.toml", &[]),
+    };
+    let booleans = Booleans::read(&directory);
+    if let Some((from, to)) = booleans.as_ref().and_then(|it| it.without.as_ref()) {
+        assert!(before.cil.contains(from), "{from}: {}", before.cil);
+        before.cil = before.cil.replace(from, to);
+    }
+    let added = std::fs::read_to_string(directory.join("added.cil")).unwrap_or_default();
+    let files = [("policy", &before.cil), ("added", &added)];
+    let server = Arc::new(Server::from_cil(&files).expect("a policy"));
     let changing = Arc::clone(&server);
     let before_cil = before.cil.clone();
     let audit = toggles.then(|| File::create(directory.join("audit")).expect("an audit trail"));
-    let home = directory.clone();
+    let (home, done) = (directory.clone(), directory.clone());
     let started = move |control: Control| {
         std::thread::spawn(move || {
             if toggles {
@@ -41,7 +58,12 @@ pub(crate) fn main(mut arguments: impl Iterator<Item = OsString>) -> ! {
             while !home.join("ready").exists() {
                 std::thread::sleep(Duration::from_millis(2));
             }
-            change(&control, &changing, &after.cil, manner, &home);
+            let receipt = match &booleans {
+                Some(booleans) => booleans.set(&control, &changing, manner),
+                None => change(&control, &changing, &after.cil, manner),
+            };
+            std::fs::write(home.join("receipt.json"), receipt.to_string()).expect("write");
+            std::fs::write(home.join("changed"), "").expect("write");
         });
     };
     let layers = Layers::probe();
@@ -68,7 +90,17 @@ pub(crate) fn main(mut arguments: impl Iterator<Item = OsString>) -> ! {
         started: Some(Box::new(started)),
     };
     match monitor::run(job, server) {
-        Ok(report) => report.outcome.leave(),
+        Ok(report) => {
+            // A change that has ended the run still says what it has done.
+            let told = || done.join("changed").exists() || !done.join("ready").exists();
+            for _ in 0..2_000 {
+                if told() {
+                    break;
+                }
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            report.outcome.leave()
+        }
         Err(error) => {
             eprintln!("dewar: {error}");
             std::process::exit(125)
@@ -83,23 +115,56 @@ fn toggle(control: &Control, server: &Server, policies: [&str; 2], directory: &P
         server.reload(policy).expect("load");
         let Ok(receipt) = control.apply(Manner::Repair) else { return };
         let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("a time").as_secs_f64();
-        let line = serde_json::json!({ "time": now, "seqno": receipt.seqno, "complete": receipt.complete, "holders": receipt.holders });
+        let line = json!({ "time": now, "seqno": receipt.seqno, "complete": receipt.complete, "holders": receipt.holders });
         writeln!(log, "{line}").expect("write");
     }
 }
 
-fn change(control: &Control, server: &Server, cil: &str, manner: Manner, directory: &Path) {
-    let policy = security_server::cil::compile(&[("policy", cil)]).expect("a policy");
-    server.reload(policy).expect("load");
-    let answer = match control.apply(manner) {
-        Ok(receipt) => serde_json::json!(receipt),
-        Err(error) => serde_json::json!({ "error": error.to_string() }),
-    };
-    std::fs::write(directory.join("receipt.json"), answer.to_string()).expect("write");
-    std::fs::write(directory.join("changed"), "").expect("write");
+fn change(control: &Control, server: &Server, cil: &str, manner: Manner) -> Value {
+    let policy = || security_server::cil::compile(&[("policy", cil)]).expect("a policy");
+    let proposed = server.fork();
+    proposed.reload(policy()).expect("load");
+    if let Err(error) = control.admits(&proposed, manner) {
+        return json!({ "error": error.to_string() });
+    }
+    server.reload(policy()).expect("load");
+    match control.apply(manner) {
+        Ok(receipt) => json!(receipt),
+        Err(error) => json!({ "error": error.to_string() }),
+    }
 }
 
-fn compile(directory: &Path, name: &str) -> Compiled {
+/// What to set while the command runs, as a daemon does it.
+#[derive(serde::Deserialize)]
+struct Booleans {
+    set: Vec<(String, bool)>,
+    without: Option<(String, String)>,
+}
+
+impl Booleans {
+    fn read(directory: &Path) -> Option<Self> {
+        let text = std::fs::read_to_string(directory.join("booleans")).ok()?;
+        Some(serde_json::from_str(&text).expect("booleans"))
+    }
+
+    fn set(&self, control: &Control, server: &Server, manner: Manner) -> Value {
+        let set: Vec<(&str, bool)> = self.set.iter().map(|(name, on)| (&**name, *on)).collect();
+        let proposed = server.fork();
+        proposed.set_booleans(&set).expect("booleans");
+        // As the daemon asks: by what the run has told it.
+        let kills = manner == Manner::Kill;
+        if let Err(why) = monitor::admits(&control.settled(), &proposed, kills) {
+            return json!({ "error": why.to_string() });
+        }
+        server.set_booleans(&set).expect("booleans");
+        match control.apply(manner) {
+            Ok(receipt) => json!(receipt),
+            Err(error) => json!({ "error": format!("not before it was in force: {error}") }),
+        }
+    }
+}
+
+fn compile(directory: &Path, name: &str, amendments: &[Amendment]) -> Compiled {
     let source = Source::from_argument(&directory.join(name).to_string_lossy());
     let variables = Variables {
         workspace: directory.to_owned(),
@@ -108,5 +173,6 @@ fn compile(directory: &Path, name: &str) -> Compiled {
         user: "me".into(),
         ..Variables::default()
     };
-    load(&source, &variables, &mut |_| Ok(vec![])).expect("a profile")
+    let documents = Documents::read(&source).expect("a profile");
+    documents.compile(&variables, &mut |_| Ok(vec![]), amendments).expect("a profile")
 }

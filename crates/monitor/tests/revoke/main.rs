@@ -7,6 +7,7 @@ mod dewar;
 mod held;
 mod network;
 mod reach;
+mod settled;
 mod stage;
 #[path = "../common/trials.rs"]
 mod trials;
@@ -22,5 +23,5 @@ fn main() -> ExitCode {
     if arguments.nth(1).is_some_and(|first| first == "--as-dewar") {
         dewar::main(arguments);
     }
-    trials::run(&[held::CASES, network::CASES, reach::CASES])
+    trials::run(&[held::CASES, network::CASES, reach::CASES, settled::CASES])
 }

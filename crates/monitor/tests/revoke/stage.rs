@@ -18,6 +18,25 @@ pub(crate) struct Stage {
     directory: TempDir,
 }
 
+/// A change of booleans while a script runs.
+#[derive(Clone, Copy)]
+pub(crate) struct Booleans<'a> {
+    /// Lines of the profile, which extends `workspace`.
+    pub(crate) profile: &'a str,
+    /// CIL beside that of the profile.
+    pub(crate) added: &'a str,
+    /// Text of the profile's CIL, and what stands there instead.
+    pub(crate) without: Option<(&'a str, &'a str)>,
+    pub(crate) set: &'a [(&'a str, bool)],
+    pub(crate) manner: &'a str,
+}
+
+impl Default for Booleans<'_> {
+    fn default() -> Self {
+        Self { profile: "", added: "", without: None, set: &[], manner: "\"repair\"" }
+    }
+}
+
 /// What came of a run with a change in its middle.
 pub(crate) struct Ran {
     /// What the script printed: a line of JSON.
@@ -82,6 +101,20 @@ impl Stage {
     /// Runs a script that calls `change()` once, while `secret` is taken from it.
     pub(crate) fn without_secret(&self, script: &str) -> Ran {
         self.change(("", "[files]\ndeny = ['${workspace}/secret*']\n"), "\"repair\"", script)
+    }
+
+    /// Runs a script that calls `change()` once, while booleans are set, as a daemon does it.
+    pub(crate) fn set(&self, booleans: Booleans<'_>, script: &str) -> Ran {
+        self.file("added.cil", booleans.added);
+        let set = serde_json::json!({ "set": booleans.set, "without": booleans.without });
+        self.file("booleans", &set.to_string());
+        self.change((booleans.profile, ""), booleans.manner, script)
+    }
+
+    /// Runs a script that makes the file `ready`, and takes everything from it then.
+    pub(crate) fn everything(&self, script: &str) -> Ran {
+        self.file("everything", "");
+        self.change(("", ""), "\"end\"", script)
     }
 
     /// Runs a script that calls `change()` once, first under the profile `workspace` with the lines `before`, then

@@ -4,22 +4,23 @@
 //! the monitor makes it reach what is held already. If that fails, the former policy is put in force again; if that
 //! fails, too, the run ends.
 
-mod end;
 mod history;
 mod possible;
 mod way_back;
 
 use super::{
     prepare::Profile,
-    serving::{Decider, Prepared},
+    serving::{Decider, LoadError, Prepared},
 };
 use crate::control::{Change, Counters, Outcome, Reply, Request, Service, Status};
 use crate::run::journal::decisions;
 pub(super) use history::History;
 use history::Policies;
 use monitor::{Control, Manner, Receipt, visible};
-use possible::{FAST, Families, families, takes_reading};
-use profile::{Amendment, Compiled, Documents, ProfileErrors, Variables};
+use possible::{FAST, takes_reading};
+use profile::{
+    AmendedObject, Amendment, AmendmentKind, Compiled, Documents, ProfileErrors, Variables,
+};
 use std::{
     collections::BTreeMap,
     io,
@@ -49,8 +50,8 @@ pub(super) struct Owner {
     decider: Decider,
     facts: Facts,
     control: OnceLock<Control>,
-    /// Whether any domain could make such a socket when the run started: the filter guards no others.
-    families: Families,
+    /// No domain could reach an address when the run started.
+    offline: bool,
     state: Mutex<State>,
 }
 
@@ -101,8 +102,8 @@ impl Owner {
         let policies = Policies::beginning_with(&basis);
         let terms = Terms { basis, amendments: Vec::new() };
         let state = State { terms, compiled, policies, changes: Vec::new() };
-        let families = families(&state.compiled.cil);
-        Self { decider, facts, control: OnceLock::new(), families, state: Mutex::new(state) }
+        let offline = state.compiled.domains.iter().all(profile::Domain::is_offline);
+        Self { decider, facts, control: OnceLock::new(), offline, state: Mutex::new(state) }
     }
 
     /// The sandbox runs.
@@ -161,7 +162,8 @@ impl Owner {
         let outcome =
             match self.put_in_force(&mut state, control, (compiled, policy), terms, manner) {
                 Ok(receipt) => Outcome::Receipt(receipt),
-                Err(why) => Outcome::Failed(why),
+                Err(LoadError::Refused(why)) => return Reply::Refused(why),
+                Err(LoadError::Failed(why)) => Outcome::Failed(why),
             };
         let change = Change { when, what, outcome };
         if state.changes.len() >= MOST_CHANGES {
@@ -174,11 +176,6 @@ impl Owner {
     fn compile(&self, terms: &Terms) -> Result<(Arc<Compiled>, Prepared), String> {
         let compiled = terms.basis.compile(&self.facts.status.variables, &terms.amendments);
         let compiled = compiled.map_err(|errors| tell(&errors))?;
-        if let Some(family) = families(&compiled.cil).iter().find(|f| !self.families.contains(f)) {
-            return Err(format!(
-                "no domain of this run could make a {family} when it started, so none can now: start it anew under that profile"
-            ));
-        }
         // A mistake here is one of the compiler of profiles; the running policy stays.
         let policy = self.decider.compile(&compiled.cil);
         let policy = policy.map_err(|errors| format!("the new policy is unusable: {errors}"))?;
@@ -192,11 +189,17 @@ impl Owner {
         (compiled, policy): (Arc<Compiled>, Prepared),
         terms: Terms,
         manner: Manner,
-    ) -> Result<Receipt, String> {
+    ) -> Result<Receipt, LoadError> {
         let way_back =
             WayBack { owner: self, control, former: &state.compiled.clone(), armed: true };
-        self.decider.load(policy)?;
-        let receipt = control.apply(manner).map_err(|error| error.to_string())?;
+        if let Err(error) = self.decider.load(policy, control, manner) {
+            if let LoadError::Refused(_) = error {
+                way_back.disarm();
+            }
+            return Err(error);
+        }
+        let receipt =
+            control.apply(manner).map_err(|error| LoadError::Failed(error.to_string()))?;
         way_back.disarm();
         state.policies.push(receipt.seqno, &terms.basis, terms.amendments.len());
         (state.compiled, state.terms) = (compiled, terms);
@@ -204,10 +207,13 @@ impl Owner {
     }
 
     fn amend(&self, amendment: Amendment, manner: Manner) -> Reply {
-        let ends = self.leaves_reads() && takes_reading(&amendment);
-        if ends && (manner != Manner::Kill || amendment.domain.is_some()) {
+        if self.leaves_reads() && takes_reading(&amendment) && amendment.domain.is_some() {
             return Reply::Refused(FAST.into());
         }
+        // Who may do nothing any more must not go on with what it has in memory.
+        let takes_all = (AmendmentKind::Revoke, &AmendedObject::All);
+        let manner =
+            if (amendment.kind, &amendment.object) == takes_all { Manner::End } else { manner };
         let what = amendment.to_string();
         let terms = |terms: &Terms| {
             self.check(&amendment, terms)?;
@@ -215,17 +221,7 @@ impl Owner {
             terms.amendments.push(amendment);
             Ok(terms)
         };
-        match self.change(what, terms, manner) {
-            Reply::Done(Change { when, what, outcome: Outcome::Receipt(receipt) }) if ends => {
-                let outcome = Outcome::Receipt(self.end(receipt));
-                let change = Change { when, what, outcome };
-                if let Some(last) = self.state().changes.iter_mut().rfind(|it| it.when == when) {
-                    last.clone_from(&change);
-                }
-                Reply::Done(change)
-            }
-            reply => reply,
-        }
+        self.change(what, terms, manner)
     }
 
     fn leaves_reads(&self) -> bool {

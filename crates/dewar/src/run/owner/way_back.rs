@@ -20,7 +20,8 @@ impl WayBack<'_> {
 
     fn go(&self) -> Result<(), String> {
         let decider = &self.owner.decider;
-        decider.load(decider.compile(&self.former.cil)?)?;
+        let former = decider.compile(&self.former.cil)?;
+        decider.load(former, self.control, Manner::Repair).map_err(|error| error.to_string())?;
         self.control.apply(Manner::Repair).map(drop).map_err(|error| error.to_string())
     }
 }
