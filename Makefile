@@ -29,6 +29,7 @@ check:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --workspace --no-deps --locked --document-private-items
+	scripts/house
 	cargo deny --locked check --hide-inclusion-graph licenses bans sources
 
 # Half a minute of each fuzz target (policies, profiles, messages, spools, ports, the cache of plugins), from the kept
