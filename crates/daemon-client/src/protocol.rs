@@ -40,6 +40,9 @@ pub struct NewRun {
     pub command: String,
     /// The profile, for people.
     pub profile: String,
+    /// What its user calls it.
+    #[serde(default)]
+    pub name: Option<String>,
 }
 
 /// A run that is registered.
@@ -201,7 +204,8 @@ mod tests {
 
     #[test]
     fn commands_come_back_as_they_were() {
-        let run = NewRun { id: "x".into(), command: "make -j".into(), profile: "p".into() };
+        let run =
+            NewRun { id: "x".into(), command: "make -j".into(), profile: "p".into(), name: None };
         for command in [
             Command::Register { run, vocabulary: server_port::vocabulary() },
             Command::Set { target: Target::All, booleans: vec![("a".into(), true)] },

@@ -35,8 +35,24 @@ const MOST_ROOM: u64 = 4 * LIMIT;
 /// The longest line; a longer one is dropped.
 const MOST_LINE: u64 = 1 << 20;
 
-/// Dropped records that are believed: the number is the run's to write.
+/// The number of dropped records is the run's to write, and believed up to here.
 const MOST_DROPPED: u64 = 1 << 32;
+
+/// How many records were dropped: the number, and beside it the same with every bit turned, so that damage is not taken for one.
+fn dropped(file: &File) -> io::Result<u64> {
+    let (dropped, turned) = (number(file, DROPPED)?, number(file, DROPPED + 8)?);
+    if dropped == !turned && dropped <= MOST_DROPPED {
+        return Ok(dropped);
+    }
+    Err(io::Error::new(io::ErrorKind::InvalidData, "its count of dropped records is damaged"))
+}
+
+fn with_turned(dropped: u64) -> [u8; 16] {
+    let mut bytes = [0; 16];
+    bytes[..8].copy_from_slice(&dropped.to_le_bytes());
+    bytes[8..].copy_from_slice(&(!dropped).to_le_bytes());
+    bytes
+}
 
 fn number(file: &File, at: u64) -> io::Result<u64> {
     let mut bytes = [0; 8];
@@ -67,7 +83,7 @@ impl Writer {
         if magic != *MAGIC {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "the file is no spool"));
         }
-        let (taken, dropped) = (number(&file, TAKEN)?, number(&file, DROPPED)?);
+        let (taken, dropped) = (number(&file, TAKEN)?, dropped(&file)?);
         let at = file.metadata()?.len().max(HEADER_BYTES);
         Ok(Self { file, at, taken, dropped, limit: LIMIT })
     }
@@ -87,7 +103,7 @@ impl Writer {
         // What was written of it must not be taken for a record. Neither can fail in a way that could be told.
         let _ = self.file.set_len(self.at);
         self.dropped += 1;
-        let _ = self.file.write_all_at(&self.dropped.to_le_bytes(), DROPPED);
+        let _ = self.file.write_all_at(&with_turned(self.dropped), DROPPED);
     }
 
     fn has_room(&mut self, len: u64) -> bool {
@@ -145,6 +161,7 @@ impl Reader {
         let mut header = [0; HEADER_BYTES as usize];
         header[..8].copy_from_slice(MAGIC);
         header[TAKEN as usize..][..8].copy_from_slice(&HEADER_BYTES.to_le_bytes());
+        header[DROPPED as usize..][..16].copy_from_slice(&with_turned(0));
         file.write_all_at(&header, 0)?;
         Ok(Self { file, cut: HEADER_BYTES, stays: 0 })
     }
@@ -177,7 +194,7 @@ impl Reader {
     /// The file is not what a run makes of it, or the system says so.
     pub fn read(&self, at: u64, most: usize) -> io::Result<Batch> {
         let at = at.max(HEADER_BYTES);
-        let dropped = number(&self.file, DROPPED)?.min(MOST_DROPPED);
+        let dropped = dropped(&self.file)?;
         let file = self.file.metadata()?;
         if file.blocks().saturating_mul(512) > MOST_ROOM + self.stays {
             return Err(io::Error::other("it takes more room than a run's records may"));
@@ -305,8 +322,14 @@ mod tests {
         assert!(!fcntl_getfl(&reader.file).unwrap().intersects(OFlags::APPEND | OFlags::NONBLOCK));
         fcntl_setfl(&writer.file, OFlags::empty()).unwrap();
         writer.append(b"one\n");
-        writer.file.write_all_at(&u64::MAX.to_le_bytes(), DROPPED).unwrap();
-        assert_eq!(reader.read(0, 100).unwrap().dropped, MOST_DROPPED);
+        for damage in [u64::MAX, 1 << 20, 1] {
+            writer.file.write_all_at(&damage.to_le_bytes(), DROPPED).unwrap();
+            assert_eq!(reader.read(0, 100).unwrap_err().kind(), io::ErrorKind::InvalidData);
+        }
+        writer.file.write_all_at(&with_turned(u64::MAX), DROPPED).unwrap();
+        assert_eq!(reader.read(0, 100).unwrap_err().kind(), io::ErrorKind::InvalidData);
+        writer.file.write_all_at(&with_turned(7), DROPPED).unwrap();
+        assert_eq!(reader.read(0, 100).unwrap().dropped, 7);
         writer.file.set_len(0).unwrap();
         assert_eq!(reader.read(0, 100).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
     }

@@ -12,15 +12,64 @@ use std::{path::Path, time::Duration};
 
 /// The journal cannot be read or written.
 #[derive(Debug, thiserror::Error)]
-#[error("the journal: {0}")]
-pub struct JournalError(#[from] rusqlite::Error);
+#[non_exhaustive]
+pub enum JournalError {
+    /// The database says so.
+    #[error("the journal: {0}")]
+    Database(#[from] rusqlite::Error),
+    /// What is in it does not fit together.
+    #[error("the journal is damaged: {0}")]
+    Damaged(String),
+    /// It is damaged, and is in the way of a new one.
+    #[error("the journal `{}` is damaged and cannot be set aside: {source}; move it away", .path.display())]
+    Stays {
+        /// Where it is.
+        path: std::path::PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+}
+
+impl JournalError {
+    /// Whether the file is no journal, or a broken one.
+    #[must_use]
+    pub fn is_damage(&self) -> bool {
+        use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase};
+        match self {
+            Self::Damaged(_) => true,
+            Self::Database(rusqlite::Error::SqliteFailure(error, _)) => {
+                matches!(error.code, DatabaseCorrupt | NotADatabase)
+            }
+            _ => false,
+        }
+    }
+}
+
+/// A damaged journal, out of the way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SetAside {
+    /// Where it is now.
+    pub path: std::path::PathBuf,
+    /// What is wrong with it.
+    pub why: String,
+}
+
+/// `PATH.damaged`, or the first of `PATH.damaged-2` and so on that nothing has.
+fn free_name(path: &Path) -> std::path::PathBuf {
+    let named = |n: u32| {
+        let mut name = path.as_os_str().to_owned();
+        name.push(if n == 1 { ".damaged".to_owned() } else { format!(".damaged-{n}") });
+        std::path::PathBuf::from(name)
+    };
+    (1..).map(named).find(|name| !name.exists()).unwrap_or_else(|| named(1))
+}
 
 type Result<T> = std::result::Result<T, JournalError>;
 
 const SCHEMA: &str = "
     CREATE TABLE IF NOT EXISTS runs (
         id TEXT PRIMARY KEY, uid INTEGER NOT NULL, command TEXT NOT NULL, profile TEXT NOT NULL,
-        time REAL NOT NULL, at INTEGER NOT NULL, dropped INTEGER NOT NULL, ended INTEGER NOT NULL);
+        time REAL NOT NULL, at INTEGER NOT NULL, dropped INTEGER NOT NULL, ended INTEGER NOT NULL, name TEXT);
     CREATE TABLE IF NOT EXISTS records (
         id INTEGER PRIMARY KEY AUTOINCREMENT, run TEXT NOT NULL, time REAL NOT NULL, granted INTEGER NOT NULL,
         domain TEXT NOT NULL, object TEXT NOT NULL, lost INTEGER NOT NULL, record TEXT NOT NULL);
@@ -34,6 +83,9 @@ pub struct Journal {
     most_bytes: u64,
 }
 
+/// So many records as nobody knows.
+pub const UNKNOWN: u64 = u64::MAX;
+
 /// One entry.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
@@ -43,7 +95,7 @@ pub struct Entry {
     pub run: String,
     /// Seconds since 1970.
     pub time: f64,
-    /// How many records are missing here; 0 for a record.
+    /// How many records are missing here; 0 for a record, [`UNKNOWN`] if nobody knows.
     pub lost: u64,
     /// The record as a line of JSON, or why records are missing.
     pub record: String,
@@ -65,7 +117,7 @@ pub struct RunEntry {
 /// Which entries to find. Gaps are found by run and time only.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Filter {
-    /// Of runs whose name begins so.
+    /// Of runs whose number begins so.
     pub run: Option<String>,
     /// Of subjects of this domain: a type.
     pub domain: Option<String>,
@@ -106,7 +158,45 @@ impl Journal {
     ///
     /// [`JournalError`].
     pub fn open(path: &Path, most_bytes: u64) -> Result<Self> {
-        Ok(Self { db: state::open(path, SCHEMA)?, most_bytes })
+        let db = state::open(path, SCHEMA)?;
+        let damage: String = db.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
+        if damage != "ok" {
+            return Err(JournalError::Damaged(damage));
+        }
+        let named = "SELECT 1 FROM pragma_table_info('runs') WHERE name = 'name'";
+        if db.query_row(named, [], |_| Ok(())).optional()?.is_none() {
+            // A journal of before runs had names there.
+            db.execute("ALTER TABLE runs ADD COLUMN name TEXT", [])?;
+        }
+        Ok(Self { db, most_bytes })
+    }
+
+    /// As [`Journal::open`]; a journal that is damaged is set aside beside the new one. Its new name then comes back, with what is
+    /// wrong.
+    ///
+    /// # Errors
+    ///
+    /// [`JournalError`].
+    pub fn open_or_set_aside(path: &Path, most_bytes: u64) -> Result<(Self, Option<SetAside>)> {
+        let error = match Self::open(path, most_bytes) {
+            Ok(journal) => return Ok((journal, None)),
+            Err(error) if error.is_damage() => error,
+            Err(error) => return Err(error),
+        };
+        let aside = free_name(path);
+        std::fs::rename(path, &aside)
+            .map_err(|source| JournalError::Stays { path: path.to_owned(), source })?;
+        for end in ["-wal", "-shm"] {
+            let with = |path: &Path| {
+                let mut name = path.as_os_str().to_owned();
+                name.push(end);
+                std::path::PathBuf::from(name)
+            };
+            // They belong to the damaged one; without them it lacks what was written last, and may be lost already.
+            let _ = std::fs::rename(with(path), with(&aside));
+        }
+        let aside = SetAside { path: aside, why: error.to_string() };
+        Ok((Self::open(path, most_bytes)?, Some(aside)))
     }
 
     /// Opens one that is there, for reading.
@@ -127,8 +217,9 @@ impl Journal {
     ///
     /// [`JournalError`], also if one of that name is or was there.
     pub fn begin_run(&self, run: &NewRun, uid: u32, time: f64) -> Result<()> {
-        let sql = "INSERT INTO runs VALUES (?1, ?2, ?3, ?4, ?5, 0, 0, 0)";
-        self.db.execute(sql, params![run.id, uid, run.command, run.profile, time])?;
+        let sql = "INSERT INTO runs (id, uid, command, profile, time, at, dropped, ended, name)
+            VALUES (?1, ?2, ?3, ?4, ?5, 0, 0, 0, ?6)";
+        self.db.execute(sql, params![run.id, uid, run.command, run.profile, time, run.name])?;
         Ok(())
     }
 
@@ -182,13 +273,7 @@ impl Journal {
 
     /// The spool of a run is not readable any more.
     pub(crate) fn lose_spool(&mut self, run: &str, now: f64) -> Result<()> {
-        insert_gap(
-            &self.db,
-            run,
-            1,
-            "the spool is gone or broken; nobody knows how many records it held",
-            now,
-        )?;
+        insert_gap(&self.db, run, UNKNOWN, "the spool is gone or damaged", now)?;
         self.end_run(run, false, now)
     }
 
@@ -231,7 +316,7 @@ impl Journal {
         let sql = "
             SELECT id, run, time, lost, record FROM records
             WHERE id > ?1 AND (?2 IS NULL OR substr(run, 1, length(?2)) = ?2) AND (?3 IS NULL OR time >= ?3)
-                AND (lost > 0 OR ((?4 IS NULL OR domain = ?4) AND (?5 IS NULL OR object GLOB ?5)
+                AND (lost != 0 OR ((?4 IS NULL OR domain = ?4) AND (?5 IS NULL OR object GLOB ?5)
                     AND NOT (?6 AND granted)))
             ORDER BY id LIMIT ?7";
         let Filter { run, domain, object, since, denied } = filter;
@@ -246,6 +331,19 @@ impl Journal {
                     record: row.get(4)?,
                 })
             })?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// The runs whose number begins with `text`, or that were called so, the latest first.
+    ///
+    /// # Errors
+    ///
+    /// [`JournalError`].
+    pub fn runs_called(&self, text: &str) -> Result<Vec<String>> {
+        let sql = "SELECT id FROM runs WHERE name = ?1 OR substr(id, 1, length(?1)) = ?1
+            ORDER BY name IS NOT ?1, time DESC";
+        let mut found = self.db.prepare(sql)?;
+        let rows = found.query_map([text], |row| row.get(0))?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
@@ -395,5 +493,42 @@ mod tests {
         let size = std::fs::metadata(directory.path().join("journal.db")).unwrap().len();
         assert!(size < 2 << 20, "{size} bytes");
         assert!(kept.len() > 500);
+    }
+
+    #[test]
+    fn runs_are_found_by_number_and_by_name() {
+        let (_directory, journal) = journal(u64::MAX);
+        for (id, time) in [("ba", 2.0), ("bb", 3.0)] {
+            let run = NewRun { id: id.into(), name: Some("build".into()), ..NewRun::default() };
+            journal.begin_run(&run, 0, time).unwrap();
+        }
+        let called = |text| journal.runs_called(text).unwrap();
+        assert_eq!(called("build"), ["bb", "ba"]);
+        assert_eq!(called("aa"), ["aa"]);
+        assert_eq!(called("buil"), [] as [&str; 0]);
+    }
+
+    #[test]
+    fn a_damaged_journal_is_set_aside() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("journal.db");
+        for (n, name) in [(1, "journal.db.damaged"), (2, "journal.db.damaged-2")] {
+            std::fs::write(&path, [b'x'; 5000]).unwrap();
+            let error = Journal::open(&path, u64::MAX).err().unwrap();
+            assert!(error.is_damage(), "{error}");
+            let (journal, aside) = Journal::open_or_set_aside(&path, u64::MAX).unwrap();
+            assert_eq!(aside.unwrap().path, directory.path().join(name), "{n}");
+            journal.begin_run(&NewRun { id: "x".into(), ..NewRun::default() }, 0, 1.0).unwrap();
+        }
+        assert!(Journal::open_or_set_aside(&path, u64::MAX).unwrap().1.is_none());
+    }
+
+    #[test]
+    fn a_journal_of_before_runs_had_names_is_used_on() {
+        let (directory, journal) = journal(u64::MAX);
+        journal.db.execute("ALTER TABLE runs DROP COLUMN name", []).unwrap();
+        drop(journal);
+        let journal = Journal::open(&directory.path().join("journal.db"), u64::MAX).unwrap();
+        assert_eq!(journal.runs_called("aa").unwrap(), ["aa"]);
     }
 }

@@ -6,7 +6,7 @@ mod records;
 
 use crate::{
     hosted::{self, Hosted},
-    journal::{Journal, JournalError},
+    journal::{Journal, JournalError, SetAside},
     process,
     registry::{Joining, Registry, Run},
     session::{self, Client},
@@ -89,6 +89,14 @@ pub enum StartError {
     /// The policy of its own port.
     #[error("the daemon's own policy is unusable, so nobody may connect: {0}")]
     Port(String),
+    /// What was kept of the last daemon.
+    #[error("{source}: `{}`; if it is damaged, move it away: runs that use this daemon end then", .path.display())]
+    Kept {
+        /// Where.
+        path: std::path::PathBuf,
+        /// What is wrong.
+        source: StateError,
+    },
     /// Its state.
     #[error(transparent)]
     State(#[from] StateError),
@@ -132,8 +140,17 @@ impl Keeper {
         };
         place.create().map_err(io("create the directories of", &place.runtime))?;
         let lock = lock(place)?;
-        let state = Arc::new(State::open(&place.state.join("state.db"))?);
-        let journal = Journal::open(&place.journal(), settings.journal_bytes)?;
+        let path = place.state.join("state.db");
+        let state = State::open(&path).map_err(|source| StartError::Kept { path, source })?;
+        let state = Arc::new(state);
+        let (journal, aside) =
+            Journal::open_or_set_aside(&place.journal(), settings.journal_bytes)?;
+        if let Some(SetAside { path, why }) = aside {
+            say(format_args!(
+                "{why}; it is now `{}`, and a new one has begun. `sqlite3 FILE .recover` reads what is left of the old one",
+                path.display()
+            ));
+        }
         let socket = place.socket();
         let access = access::guard(place.system).map_err(StartError::Port)?;
         let port = match bound {
@@ -275,6 +292,7 @@ impl Shared {
             id: new.id.clone(),
             command: shortened(&new.command),
             profile: shortened(&new.profile),
+            name: new.name.as_deref().map(shortened),
         };
         let policy = policy.ok_or("a run registers with its policy")?;
         let bytes = read_sealed(policy, Policy::MOST_BYTES).map_err(text)?;

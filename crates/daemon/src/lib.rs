@@ -26,6 +26,6 @@ pub use daemon_client::{
     Administration, Batch, Changed, ChangedMember, ClientError, HEADER_BYTES, NewRun, Place,
     Policy, Reader, Registration, RunStatus, Target, Writer, decode, register,
 };
-pub use journal::{Entry, Filter, Journal, JournalError, RunEntry};
+pub use journal::{Entry, Filter, Journal, JournalError, RunEntry, SetAside, UNKNOWN};
 pub use keeper::{Admits, Keeper, Settings, StartError};
 pub use state::StateError;

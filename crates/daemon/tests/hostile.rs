@@ -74,7 +74,7 @@ fn long_command_lines_are_cut_and_lists_of_any_length_arrive() {
     let policy = policy();
     let register = |n: usize| {
         let command = "é".repeat(30_000);
-        let run = NewRun { id: format!("run{n}"), command, profile: "p".into() };
+        let run = NewRun { id: format!("run{n}"), command, profile: "p".into(), name: None };
         register(&place, &run, &policy).expect("registered")
     };
     let _runs: Vec<_> = (0..40).map(register).collect();

@@ -1,7 +1,7 @@
 //! `dewar audit`: the journal, searched.
 
 use crate::daemon::place;
-use ::daemon::{Administration, ClientError, Entry, Filter, Journal, Place};
+use ::daemon::{Administration, ClientError, Entry, Filter, Journal, JournalError, Place, UNKNOWN};
 use anyhow::{Context as _, bail};
 use cli::{
     args::AuditArgs,
@@ -11,6 +11,7 @@ use cli::{
 use flask::visible;
 use monitor::Record;
 use std::{
+    path::Path,
     thread,
     time::{Duration, UNIX_EPOCH},
 };
@@ -32,8 +33,19 @@ pub(crate) fn run(args: &AuditArgs) -> anyhow::Result<()> {
             path.display()
         );
     }
+    search(args, &path).map_err(|error| match error.downcast_ref::<JournalError>() {
+        Some(damage) if damage.is_damage() => error.context(format!(
+            "`{}` cannot be read: the next `dewar daemon` sets it aside and begins a new one; `sqlite3 FILE .recover` reads what \
+             is left of it",
+            path.display()
+        )),
+        _ => error,
+    })
+}
+
+fn search(args: &AuditArgs, path: &Path) -> anyhow::Result<()> {
     let journal =
-        Journal::read(&path).with_context(|| format!("cannot read `{}`", path.display()))?;
+        Journal::read(path).with_context(|| format!("cannot read `{}`", path.display()))?;
     let filter = filter(args, &journal)?;
     if let Some((records, until)) = journal.rotated()?
         && args.since.is_none_or(|since| since < until)
@@ -82,7 +94,18 @@ fn filter(args: &AuditArgs, journal: &Journal) -> anyhow::Result<Filter> {
             Some(run) => Some(run.id),
             None => bail!(Usage("the journal knows no run yet".into())),
         },
-        other => other.map(str::to_owned),
+        Some(text) => {
+            let runs = journal.runs_called(text)?;
+            let Some(run) = runs.first() else {
+                bail!(Usage(format!(
+                    "the journal knows no run `{text}`: name one by its number, the beginning of it, what `dewar run --name` called \
+                     it, or `last`"
+                )));
+            };
+            // The beginning of several numbers stands for all of them; of several runs of a name the last is meant.
+            Some(if run.starts_with(text) { text.to_owned() } else { run.clone() })
+        }
+        None => None,
     };
     let (domain, object) = (args.domain.clone(), args.object.clone());
     Ok(Filter { run, domain, object, since: args.since, denied: args.denied })
@@ -96,7 +119,8 @@ fn time(seconds: f64) -> String {
 /// An entry as JSON.
 fn line(entry: &Entry) -> serde_json::Result<String> {
     let mut value = if entry.lost > 0 {
-        serde_json::json!({ "time": entry.time, "lost": entry.lost, "reason": entry.record })
+        let lost = (entry.lost != UNKNOWN).then_some(entry.lost);
+        serde_json::json!({ "time": entry.time, "lost": lost, "reason": entry.record })
     } else {
         serde_json::from_str(&entry.record)?
     };
@@ -109,6 +133,10 @@ fn tell(entry: &Entry) -> String {
     let head = format!("{} {}", time(entry.time), entry.run);
     let Ok(record) = serde_json::from_str::<Record>(&entry.record) else {
         let Entry { lost, record, .. } = entry;
+        let lost = match *lost {
+            UNKNOWN => "nobody knows how many".to_owned(),
+            lost => lost.to_string(),
+        };
         return format!("{head} MISSING: {lost} records: {}", visible(record));
     };
     let verdict = if record.granted { "granted" } else { "denied" };
@@ -142,5 +170,8 @@ mod tests {
         let gap = Entry { lost: 3, record: "no room".into(), ..entry };
         assert!(tell(&gap).contains("MISSING: 3 records: no room"));
         assert!(line(&gap).unwrap().contains("\"lost\":3"));
+        let unknown = Entry { lost: UNKNOWN, ..gap };
+        assert!(tell(&unknown).contains("MISSING: nobody knows how many records"));
+        assert!(line(&unknown).unwrap().contains("\"lost\":null"));
     }
 }

@@ -19,8 +19,8 @@ use std::{
 
 /// Trees that the kernel makes; their top is never left out.
 const KERNEL_TREES: [&str; 3] = ["/proc", "/sys", "/dev"];
-/// Directories that a private temporary directory replaces.
-pub(crate) const PRIVATE: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
+/// Directories that a run with a view of its own has for itself: private temporary directories replace them.
+pub const PRIVATE: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
 const TERMINALS: &str = "/dev/pts";
 /// Files that are looked at to find those that a denied pattern names.
 const MOST_FILES: usize = 20_000;

@@ -34,6 +34,7 @@ mod socket;
 mod sys;
 mod waits;
 
+pub use arrange::PRIVATE;
 pub use audit::{Record, Trail};
 pub use avc::Stats;
 pub use filter::Mode;

@@ -55,6 +55,31 @@ pub(crate) fn look(caller: Caller<'_>, name: Name<'_>) -> Result<OwnedFd> {
     }
 }
 
+/// As [`look`], with the limits on the way that the program has set: as the kernel finds it, but through no link that leads
+/// each process elsewhere.
+pub(crate) fn look_within(
+    caller: Caller<'_>,
+    name: Name<'_>,
+    limits: ResolveFlags,
+) -> Result<OwnedFd> {
+    let nofollow = if name.follow { OFlags::empty() } else { OFlags::NOFOLLOW };
+    let limits = limits | ResolveFlags::NO_MAGICLINKS;
+    let open = |base: BorrowedFd<'_>| {
+        rustix::fs::openat2(base, name.path, HANDLE | nofollow, Mode::empty(), limits)
+    };
+    if name.path.is_absolute() && !limits.intersects(ResolveFlags::BENEATH | ResolveFlags::IN_ROOT)
+    {
+        open(rustix::fs::CWD)
+    } else {
+        open(caller.base(name.dirfd)?.as_fd())
+    }
+}
+
+/// As [`walk`], through no magic link of `/proc`: `LOOP` at one.
+pub(crate) fn walk_without_magic(caller: Caller<'_>, name: Name<'_>) -> Result<Found> {
+    walk_noting(caller, name, &mut false, Magic::Refused)
+}
+
 /// What `name` names, for a call that the program then makes itself; and whether that is so for this process alone. The
 /// kernel walks as the monitor, to whom magic links lead elsewhere, and for whom there is no `/proc/self`: where it stops
 /// at one of them, the walk is made as the program's.
@@ -62,7 +87,7 @@ pub(crate) fn sight(caller: Caller<'_>, name: Name<'_>) -> (Result<Found>, bool)
     match look(caller, name) {
         Err(Errno::LOOP | Errno::NOENT) => {
             let mut is_own = false;
-            (walk_noting(caller, name, &mut is_own), is_own)
+            (walk_noting(caller, name, &mut is_own, Magic::Followed), is_own)
         }
         Err(error) => (Err(error), false),
         Ok(object) => {
@@ -106,22 +131,35 @@ struct Walk<'a> {
     links: usize,
     /// Components below the root of a proc file system, once inside one.
     in_proc: Option<Vec<OsString>>,
+    magic: Magic,
     /// It has met something that leads each process elsewhere.
     is_own: &'a mut bool,
 }
 
 /// Walks `name` to its end. Symbolic links on the way are followed as the kernel does.
 pub(crate) fn walk(caller: Caller<'_>, name: Name<'_>) -> Result<Found> {
-    walk_noting(caller, name, &mut false)
+    walk_noting(caller, name, &mut false, Magic::Followed)
 }
 
-fn walk_noting(caller: Caller<'_>, name: Name<'_>, is_own: &mut bool) -> Result<Found> {
+/// What is done about magic links.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Magic {
+    Followed,
+    Refused,
+}
+
+fn walk_noting(
+    caller: Caller<'_>,
+    name: Name<'_>,
+    is_own: &mut bool,
+    magic: Magic,
+) -> Result<Found> {
     if name.path.as_os_str().is_empty() {
         return Err(Errno::NOENT);
     }
     let at = if name.path.is_absolute() { root()? } else { caller.base(name.dirfd)? };
     let in_proc = if name.path.is_absolute() { None } else { trail_of(caller, at.as_fd())? };
-    let mut walk = Walk { caller, at, todo: VecDeque::new(), links: 0, in_proc, is_own };
+    let mut walk = Walk { caller, at, todo: VecDeque::new(), links: 0, in_proc, magic, is_own };
     walk.push(name.path);
     let mut found = walk.run(name.follow)?;
     if let Some(object) = &found.object
@@ -226,6 +264,9 @@ impl Walk<'_> {
         slash: bool,
     ) -> Result<Option<Found>> {
         if self.in_proc.as_ref().is_some_and(|trail| trail.first().is_some_and(|pid| is_pid(pid))) {
+            if self.magic == Magic::Refused {
+                return Err(Errno::LOOP);
+            }
             let process = self.foreign_process()?;
             *self.is_own = true;
             let target = self.magic(part)?;

@@ -15,6 +15,9 @@ pub(crate) const CASES: &[&[Case]] = &[cases![
     old_records_are_thrown_away,
     a_state_that_cannot_be_written_stops_no_run,
     a_workspace_that_holds_the_home_is_warned_of,
+    a_workspace_that_nobody_means_is_refused,
+    a_limit_on_the_length_of_files_does_not_end_dewar,
+    a_time_limit_says_that_it_struck,
     deaths_by_signal_pass,
     commands_that_cannot_run_answer_126_and_127,
     a_command_that_is_denied_is_told_by_dewar,
@@ -97,7 +100,7 @@ fn a_state_that_cannot_be_written_stops_no_run(stage: &Stage) {
 
 fn a_workspace_that_holds_the_home_is_warned_of(stage: &Stage) {
     for (directory, warned) in
-        [(stage.home(), true), (std::path::Path::new("/"), true), (&stage.work(), false)]
+        [(stage.home(), true), (&stage.home().join(".."), true), (&stage.work(), false)]
     {
         let mut command =
             stage.dewar(stage.call(), &bash("cat $HOME/.ssh/id_ed25519; ls -d $HOME"));
@@ -112,6 +115,51 @@ fn a_workspace_that_holds_the_home_is_warned_of(stage: &Stage) {
             ran.err()
         );
     }
+}
+
+/// Cron starts commands in the root directory; what a run has for itself would be empty.
+fn a_workspace_that_nobody_means_is_refused(stage: &Stage) {
+    let mut refused = vec!["/"];
+    if stage.variant.has_namespaces() {
+        refused.extend(["/tmp", "/var/tmp"]);
+    }
+    for directory in refused {
+        let mut command = stage.dewar(stage.call(), &words(&["true"]));
+        command.current_dir(directory);
+        let ran = run(command, b"");
+        assert_eq!(ran.code(), 2, "{directory}: {}", ran.err());
+        assert!(ran.err().contains("--workspace"), "{directory}: {}", ran.err());
+    }
+    let mut words = stage.under_dewar(stage.call(), &words(&["true"]));
+    words.splice(2..2, ["--workspace", "/"].map(Into::into));
+    let ran = run(stage.command(&words), b"");
+    assert_eq!(ran.code(), 0, "{}", ran.err());
+}
+
+fn a_limit_on_the_length_of_files_does_not_end_dewar(stage: &Stage) {
+    // In the shell's default, a program that writes more is ended by a signal, natively and under Dewar.
+    let inner = "trap 'exit 9' XFSZ; head -c 3000 /dev/zero > f; wc -c < f; exit 4";
+    let limited = stage.dewar(stage.call(), &bash(inner));
+    let mut line = words(&["bash", "-c", "ulimit -f 1; \"$@\"", "bash"]);
+    line.push(limited.get_program().to_owned());
+    line.extend(limited.get_args().map(ToOwned::to_owned));
+    let ran = run(stage.command(&line), b"");
+    assert!(
+        ran.code() == 4 && ran.out().contains("1024"),
+        "{:?}: {}{}",
+        ran.status,
+        ran.out(),
+        ran.err()
+    );
+}
+
+fn a_time_limit_says_that_it_struck(stage: &Stage) {
+    let profile = stage.home().join("limited.toml");
+    stage.file(&profile, "extends = \"workspace\"\n[limits]\ntime = \"1s\"\n");
+    let call = crate::dewar::Call { profile: profile.to_str(), ..stage.call() };
+    let ran = run(stage.dewar(call, &words(&["sleep", "30"])), b"");
+    assert_eq!(ran.code(), 124, "{}", ran.err());
+    assert!(ran.err().contains("time limit of 1s"), "{}", ran.err());
 }
 
 fn deaths_by_signal_pass(stage: &Stage) {

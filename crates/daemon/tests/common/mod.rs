@@ -116,6 +116,6 @@ pub(crate) fn administration(place: &Place) -> Administration {
 }
 
 pub(crate) fn new_run(place: &Place, id: &str) -> (Registration, Writer) {
-    let run = NewRun { id: id.into(), command: "make".into(), profile: "test".into() };
+    let run = NewRun { id: id.into(), command: "make".into(), profile: "test".into(), name: None };
     register(place, &run, &policy()).unwrap_or_else(|error| panic!("{id}: {error}"))
 }

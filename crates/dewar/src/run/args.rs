@@ -149,7 +149,7 @@ impl From<RunArgs> for RunRequest {
                 ModeName::All => Mode::All,
                 ModeName::Fast => Mode::Fast,
             }),
-            workspace: args.workspace.unwrap_or_else(|| ".".into()),
+            workspace: args.workspace,
             stats: args.stats,
             audit: args.audit,
             daemon: match (args.daemon, args.no_daemon) {

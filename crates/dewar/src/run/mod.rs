@@ -41,8 +41,8 @@ pub(crate) struct RunRequest {
     pub(crate) name: Option<String>,
     /// Overrides the profile's mode.
     pub(crate) mode: Option<Mode>,
-    /// The directory that `${workspace}` stands for.
-    pub(crate) workspace: PathBuf,
+    /// The directory that `${workspace}` stands for; the working directory, unless it was named.
+    pub(crate) workspace: Option<PathBuf>,
     /// Prints the resolution of decisions at the end.
     pub(crate) stats: bool,
     /// Where every decision goes: a file, or `-` for standard error.
@@ -113,6 +113,15 @@ pub(crate) fn run(request: &RunRequest, inherited: Inherited) -> anyhow::Result<
     let names = (id.as_str(), profile.compiled.name.as_str());
     let record = RunRecord::new(request, names, &report, &owner.history());
     let kept = journal.and_then(|journal| journal.keep(&record));
+    if report.outcome == Outcome::TimedOut {
+        let limit =
+            profile.compiled.limits.time.map(|limit| humantime::format_duration(limit).to_string());
+        tell!(
+            "dewar: the command was ended at its time limit of {} (`limits.time` of {})",
+            limit.unwrap_or_default(),
+            profile.compiled.name
+        );
+    }
     if let Outcome::NotExecuted(errno) = report.outcome {
         tell!("dewar: cannot execute `{}`: {errno}", request.command[0].display());
     }

@@ -1,7 +1,7 @@
 //! From the command line and the profile to what the monitor runs.
 
 use super::{RunRequest, scratch::Scratch};
-use crate::{output::tell, surroundings};
+use crate::{failure::Usage, output::tell, surroundings};
 use anyhow::{Context as _, bail};
 use monitor::launch::{Inherited, Limits, Namespaces};
 use monitor::layers::{Layers, Probe};
@@ -52,7 +52,8 @@ pub(super) fn profile(request: &RunRequest, probe: &Probe) -> anyhow::Result<Pro
     let has_view = probe.mounts(&request.without);
     let tmp = if has_view { None } else { Some(Scratch::make()?) };
     let place = tmp.as_ref().map_or("/tmp".into(), |tmp| tmp.path().to_owned());
-    let mut variables = surroundings::variables(Some(&request.workspace), place)?;
+    let mut variables = surroundings::variables(request.workspace.as_deref(), place)?;
+    insist_on_workspace(request, &variables, has_view)?;
     let trail = request.audit.iter().filter(|file| file.as_path() != Path::new("-"));
     variables.fixed.extend(request.cil.iter().chain(trail).map(|file| surroundings::real(file)));
     warn_of_wide_workspace(&variables);
@@ -130,6 +131,31 @@ fn insist(request: &RunRequest, layers: &Layers) -> anyhow::Result<()> {
             );
         }
         tell!("dewar: DEGRADED: without `{}` {}", layer.name, layer.without);
+    }
+    Ok(())
+}
+
+/// Refuses directories that nobody means by starting in them: the root, where cron and service managers start commands, and
+/// a directory that the run has for itself, in which nothing of the caller's would be.
+fn insist_on_workspace(
+    request: &RunRequest,
+    variables: &Variables,
+    has_view: bool,
+) -> anyhow::Result<()> {
+    let workspace = &variables.workspace;
+    if workspace == Path::new("/") && request.workspace.is_none() {
+        bail!(Usage(
+            "the working directory is `/`, and the profile would grant all of it as the workspace: name the directory that the \
+             command is about by --workspace (`--workspace /` for all)"
+                .into()
+        ));
+    }
+    if has_view && monitor::PRIVATE.iter().any(|private| workspace == Path::new(private)) {
+        bail!(Usage(format!(
+            "`{0}` cannot be the workspace: each run has a `{0}` of its own, which is empty and goes with it. Make a directory \
+             in it and start there, or name another by --workspace",
+            workspace.display()
+        )));
     }
     Ok(())
 }

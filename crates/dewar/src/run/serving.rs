@@ -195,7 +195,8 @@ fn register(
 ) -> anyhow::Result<Option<(Registration, Writer)>> {
     let command = request.command.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>();
     let profile = profile.compiled.name.clone();
-    let run = NewRun { id: id.to_owned(), command: command.join(" "), profile };
+    let name = request.name.clone();
+    let run = NewRun { id: id.to_owned(), command: command.join(" "), profile, name };
     let mut absent: Option<PathBuf> = None;
     for place in [Place::user()?, Place::system()] {
         match daemon_client::register(&place, &run, policy) {

@@ -14,7 +14,7 @@ use crate::{
 };
 use flask::{AccessVector, perm};
 use rustix::{
-    fs::{AtFlags, Gid, Mode, OFlags, Timespec, Timestamps, UTIME_NOW, Uid, XattrFlags},
+    fs::{AtFlags, Gid, IFlags, Mode, OFlags, Timespec, Timestamps, UTIME_NOW, Uid, XattrFlags},
     io::{Errno, Result},
 };
 use std::{
@@ -50,6 +50,7 @@ pub(super) fn decide(asker: Asker<'_>) -> Outcome {
         truncate => cut(asker),
         setxattr | lsetxattr | fsetxattr => set_xattr(asker),
         removexattr | lremovexattr | fremovexattr => remove_xattr(asker),
+        ioctl => set_flags(asker),
         // Newer than any libc relies on; programs fall back to the calls above.
         _ => Err(Errno::NOSYS),
     }
@@ -151,7 +152,11 @@ fn change_owner(asker: Asker<'_>) -> Outcome {
     let id = |n: usize| Some(asker.caller.call.args[n] as u32).filter(|id| *id != u32::MAX);
     let (uid, gid) = (id(n).map(Uid::from_raw), id(n + 1).map(Gid::from_raw));
     let object = target(asker, which, perm::file::SETATTR)?;
-    rustix::fs::chownat(&object, "", uid, gid, AtFlags::EMPTY_PATH)?;
+    match rustix::fs::chownat(&object, "", uid, gid, AtFlags::EMPTY_PATH) {
+        // In a user namespace that has no such ID. Outside there is one, and it may not be given the file.
+        Err(Errno::INVAL) => return Err(Errno::PERM),
+        done => done?,
+    }
     Ok(Answer::Return(0))
 }
 
@@ -252,6 +257,17 @@ fn set_xattr(asker: Asker<'_>) -> Outcome {
         return Err(Errno::OPNOTSUPP);
     }
     rustix::fs::setxattr(own_name(&object), name, &value, flags)?;
+    Ok(Answer::Return(0))
+}
+
+/// ioctl(2) with `FS_IOC_SETFLAGS`, the one that comes here.
+fn set_flags(asker: Asker<'_>) -> Outcome {
+    let flags = asker.caller.bytes::<4>(asker.caller.call.args[2])?;
+    let flags = IFlags::from_bits_retain(u32::from_ne_bytes(flags));
+    asker.same_ids()?;
+    let file = asker.duplicate(asker.caller.int(0))?;
+    Seen::of(asker, file.as_fd())?.allow(asker, perm::file::SETATTR, &file)?;
+    rustix::fs::ioctl_setflags(&file, flags)?;
     Ok(Answer::Return(0))
 }
 

@@ -6,6 +6,7 @@ mod beyond;
 mod change;
 mod entry;
 mod known;
+mod limited;
 mod look;
 mod memory;
 mod object;
@@ -29,9 +30,8 @@ pub(crate) fn decide(asker: Asker<'_>) -> Option<Outcome> {
         | linkat | symlink | symlinkat | mknod | mknodat => change::decide(asker),
         chmod | fchmod | fchmodat | fchmodat2 | chown | fchown | lchown | fchownat | utime
         | utimes | futimesat | utimensat | truncate | setxattr | lsetxattr | fsetxattr
-        | removexattr | lremovexattr | fremovexattr | setxattrat | removexattrat | file_setattr => {
-            attribute::decide(asker)
-        }
+        | removexattr | lremovexattr | fremovexattr | setxattrat | removexattrat | file_setattr
+        | ioctl => attribute::decide(asker),
         stat | lstat | newfstatat | statx | access | faccessat | faccessat2 | readlink
         | readlinkat | statfs | getxattr | lgetxattr | getxattrat | listxattr | llistxattr
         | listxattrat | file_getattr | name_to_handle_at => look::decide(asker),

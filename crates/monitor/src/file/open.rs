@@ -5,6 +5,7 @@ use super::{
     beyond::{Attempt, New},
     entry::allow_new,
     known::Known,
+    limited,
     object::{Seen, class_of},
 };
 use crate::{
@@ -18,7 +19,7 @@ use crate::{
 use flask::{AccessVector, Class, Question, Sid, perm};
 use landlock::AccessFs;
 use rustix::{
-    fs::{FileType, Mode, OFlags},
+    fs::{FileType, Mode, OFlags, ResolveFlags},
     io::{Errno, Result},
 };
 use std::{
@@ -33,21 +34,23 @@ use syscalls::Sysno;
 const MOST_TRIES: usize = 16;
 
 /// The arguments of an open, copied.
-struct Open {
-    dirfd: i32,
-    path: PathBuf,
-    flags: OFlags,
-    mode: Mode,
+pub(super) struct Open {
+    pub(super) dirfd: i32,
+    pub(super) path: PathBuf,
+    pub(super) flags: OFlags,
+    pub(super) mode: Mode,
+    /// Limits on the way.
+    pub(super) limits: ResolveFlags,
 }
 
 pub(super) fn decide(asker: Asker<'_>) -> Outcome {
-    if asker.number == Sysno::openat2 {
-        // Flags, mode and limits on resolution lie in memory, for the program to change; it falls back to openat.
-        return Err(Errno::NOSYS);
-    }
     let open = arguments(asker)?;
     if (open.creates() || open.is_temporary()) && lends_ids(open.mode) {
         return Err(Errno::PERM);
+    }
+    if asker.number == Sysno::openat2 {
+        // Flags, mode and limits lie in memory, for the program to change.
+        return open.make(asker);
     }
     if asker.gate.exact().contains(open.rights()) && !open.may_be_about_itself() {
         let left = open.leave_to_kernel(asker);
@@ -63,22 +66,21 @@ fn arguments(asker: Asker<'_>) -> Result<Open> {
     let caller = asker.caller;
     let flags = |n| OFlags::from_bits_retain(caller.int(n) as u32);
     let mode = |n| Mode::from_bits_retain(caller.call.args[n] as u32 & 0o7777);
+    let open =
+        |dirfd, path, flags, mode| Open { dirfd, path, flags, mode, limits: ResolveFlags::empty() };
     Ok(match asker.number {
-        Sysno::open => {
-            Open { dirfd: libc::AT_FDCWD, path: caller.path(0)?, flags: flags(1), mode: mode(2) }
+        Sysno::openat2 => return limited::arguments(asker),
+        Sysno::open => open(libc::AT_FDCWD, caller.path(0)?, flags(1), mode(2)),
+        Sysno::creat => {
+            let flags = OFlags::CREATE | OFlags::WRONLY | OFlags::TRUNC;
+            open(libc::AT_FDCWD, caller.path(0)?, flags, mode(1))
         }
-        Sysno::creat => Open {
-            dirfd: libc::AT_FDCWD,
-            path: caller.path(0)?,
-            flags: OFlags::CREATE | OFlags::WRONLY | OFlags::TRUNC,
-            mode: mode(1),
-        },
-        _ => Open { dirfd: caller.int(0), path: caller.path(1)?, flags: flags(2), mode: mode(3) },
+        _ => open(caller.int(0), caller.path(1)?, flags(2), mode(3)),
     })
 }
 
 impl Open {
-    fn creates(&self) -> bool {
+    pub(super) fn creates(&self) -> bool {
         self.flags.contains(OFlags::CREATE)
     }
 
@@ -87,12 +89,13 @@ impl Open {
     }
 
     /// Whether it may be one of the opens that the envelope refuses though they ask for nothing: see
-    /// [`proc_files::is_own_file`].
+    /// [`proc_files::is_for_process`].
     fn may_be_about_itself(&self) -> bool {
-        self.writes() && proc_files::OWN.iter().any(|name| self.path.ends_with(name))
+        let is = |name: &&str| self.path.ends_with(name);
+        self.writes() && (proc_files::OWN.iter().any(is) || self.path.ends_with(proc_files::MEM))
     }
 
-    fn follows(&self) -> bool {
+    pub(super) fn follows(&self) -> bool {
         let exclusive = self.creates() && self.flags.contains(OFlags::EXCL);
         !exclusive && !self.flags.contains(OFlags::NOFOLLOW)
     }
@@ -136,7 +139,7 @@ impl Open {
         requested
     }
 
-    fn name(&self) -> Name<'_> {
+    pub(super) fn name(&self) -> Name<'_> {
         Name { dirfd: self.dirfd, path: &self.path, follow: self.follows() }
     }
 
@@ -280,6 +283,9 @@ impl Open {
     /// What the path leads to. An object outside of `/proc` is found by the kernel in one go: no link on the way was one
     /// that leads each process elsewhere, or it has been left again.
     fn find(&self, asker: Asker<'_>) -> Result<Found> {
+        if !self.limits.is_empty() {
+            return limited::find(asker, self);
+        }
         if !self.creates()
             && let Ok(object) = look(asker.caller, self.name())
             && !asker.gate.view.is_proc(object.as_fd())?
@@ -310,7 +316,7 @@ impl Open {
         }
         if self.is_temporary() {
             self.allow_temporary(asker, object)?;
-        } else if has_name(asker, object)? && !proc_files::is_own_file(asker, found, object)? {
+        } else if has_name(asker, object)? && !proc_files::is_for_process(asker, found, object)? {
             seen.allow(asker, self.requested(seen.class), object)?;
         }
         // Else a pipe, a socket or memory without a name, reached through a descriptor that its process holds.
@@ -325,7 +331,7 @@ impl Open {
         };
         let object = terminal.as_ref().unwrap_or(object);
         if self.flags.contains(OFlags::PATH) {
-            return object.try_clone().map_err(|_| Errno::MFILE);
+            return limited::handle(asker, object, self.flags);
         }
         let drop = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
         let flags =

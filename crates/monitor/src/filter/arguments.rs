@@ -102,13 +102,11 @@ fn prctl(traps: Traps) -> Rule {
 /// Typing into the terminal, or putting commands on its keys, would run commands outside, as its owner. The others
 /// change a file through a descriptor that is open only for reading, or have signals sent to whom the caller's memory
 /// names.
-const REFUSED_IOCTLS: [u32; 22] = [
+const REFUSED_IOCTLS: [u32; 20] = [
     libc::TIOCSTI as u32,
     0x541c,      // TIOCLINUX
     0x4b47,      // KDSKBENT
     0x4b49,      // KDSKBSENT
-    0x4004_6602, // FS_IOC_SETFLAGS, with the long of x86-64 below
-    0x4008_6602,
     0x401c_5820, // FS_IOC_FSSETXATTR
     0x4080_6685, // FS_IOC_ENABLE_VERITY
     0x4008_7602, // FS_IOC_SETVERSION
@@ -129,8 +127,14 @@ const REFUSED_IOCTLS: [u32; 22] = [
 
 fn ioctl() -> Rule {
     let request = |request: u32| Test::Masked { arg: 1, mask: !0, value: request };
-    when(&REFUSED_IOCTLS.map(request), EPERM, Action::Allow)
+    let refused = REFUSED_IOCTLS.map(request).map(|test| (test, EPERM));
+    let decided = SET_FLAGS.map(request).map(|test| (test, Action::Notify));
+    Rule { tests: refused.into_iter().chain(decided).collect(), otherwise: Action::Allow }
 }
+
+/// `FS_IOC_SETFLAGS` of `linux/fs.h`, with the int and with the long of x86-64: what chattr(1) sets, through a descriptor that is
+/// open only for reading.
+const SET_FLAGS: [u32; 2] = [0x4004_6602, 0x4008_6602];
 
 /// `F_SETOWN_EX` of `asm-generic/fcntl.h`.
 const F_SETOWN_EX: u32 = 15;

@@ -19,6 +19,7 @@ pub struct Inherited {
     pub(super) mask: sys::SignalSet,
     sigpipe_ignored: bool,
     sigchld_ignored: bool,
+    sigxfsz_ignored: bool,
 }
 
 /// A descriptor that is not handed on.
@@ -49,6 +50,9 @@ impl Inherited {
     /// opened before, without close-on-exec, count as inherited.
     #[must_use]
     pub fn capture() -> Self {
+        let sigxfsz_ignored = sys::is_ignored(libc::SIGXFSZ);
+        // A limit on the length of files (`ulimit -f`) must not end the monitor: what it cannot write is an error.
+        sys::set_disposition(libc::SIGXFSZ, true);
         let streams = [0, 1, 2].into_iter().filter_map(Withheld::of);
         let mut descriptors = sys::inheritable(&open_descriptors());
         let withheld: Vec<Withheld> =
@@ -60,6 +64,7 @@ impl Inherited {
             mask: sys::SignalSet::of(&[]).block(),
             sigpipe_ignored: sys::sigpipe_was_ignored(),
             sigchld_ignored: sys::is_ignored(libc::SIGCHLD),
+            sigxfsz_ignored,
         }
     }
 
@@ -73,6 +78,7 @@ impl Inherited {
     pub(super) fn restore_signals(&self) {
         sys::set_disposition(libc::SIGPIPE, self.sigpipe_ignored);
         sys::set_disposition(libc::SIGCHLD, self.sigchld_ignored);
+        sys::set_disposition(libc::SIGXFSZ, self.sigxfsz_ignored);
         self.mask.install();
     }
 

@@ -5,7 +5,7 @@ use super::{
     lineage::{Processes, is_gone, subject_of, watch},
 };
 use crate::{
-    caller::{Identity, identity, read_text},
+    caller::{Identity, identity, path_of, read_text},
     gate::{Answer, Asker, Outcome},
     manager::Request,
     sys::thread,
@@ -150,8 +150,21 @@ fn group_of(asker: Asker<'_>, pid: u32) -> Option<u32> {
 fn behind_pidfd(asker: Asker<'_>, fd: i32) -> Result<u32> {
     let text = read_text(&asker.gate.view, &format!("{}/fdinfo/{fd}", asker.caller.call.tid));
     let text = text.map_err(|_| Errno::BADF)?;
-    let line = text.lines().find_map(|line| line.strip_prefix("NSpid:")).ok_or(Errno::BADF)?;
+    let Some(line) = text.lines().find_map(|line| line.strip_prefix("NSpid:")) else {
+        return behind_directory(asker, fd);
+    };
     line.split_whitespace().last().and_then(|pid| pid.parse().ok()).ok_or(Errno::SRCH)
+}
+
+/// The process behind a descriptor of its directory in `/proc`, which counts as one of it.
+fn behind_directory(asker: Asker<'_>, fd: i32) -> Result<u32> {
+    let directory = asker.caller.file(fd)?;
+    if !asker.gate.view.is_proc(directory.as_fd())? {
+        return Err(Errno::BADF);
+    }
+    let path = path_of(&asker.gate.view, &directory)?;
+    let name = path.strip_prefix("/proc").map_err(|_| Errno::BADF)?;
+    name.to_str().and_then(|name| name.parse().ok()).ok_or(Errno::BADF)
 }
 
 fn of_signal(signal: i32) -> AccessVector {

@@ -11,7 +11,7 @@ use avc::Hint;
 use flask::{Class, perm};
 use rustix::io::{Errno, Result};
 use std::{
-    ffi::{OsStr, OsString},
+    ffi::OsStr,
     os::fd::{AsFd as _, OwnedFd},
     path::PathBuf,
 };
@@ -21,6 +21,9 @@ const COMM: &str = "comm";
 
 /// Files by which a process says of itself what it may also say by other calls, or what concerns nobody else.
 pub(crate) const OWN: [&str; 3] = [COMM, "coredump_filter", "oom_score_adj"];
+
+/// The file that is a process's memory.
+pub(crate) const MEM: &str = "mem";
 
 /// Files that show what a process is, not what it holds.
 const HARMLESS: &[&str] = &[
@@ -78,14 +81,15 @@ pub(crate) fn allow(asker: Asker<'_>, found: &Found) -> Result<Option<LookedInto
     Ok(looks_into)
 }
 
-/// Whether a walk found one of the files [`OWN`] of `asker`'s process, such as the name of a thread: it changes that by
-/// prctl(2) as well, and the kernel lets nobody else.
-pub(crate) fn is_own_file(asker: Asker<'_>, found: &Found, object: &OwnedFd) -> Result<bool> {
-    let is_own = |(_, name): &(OwnedFd, OsString)| OWN.iter().any(|own| name == own);
-    if !found.entry.as_ref().is_some_and(is_own)
-        || found.process.is_some()
-        || !asker.gate.view.is_proc(object.as_fd())?
-    {
+/// Whether a walk found a file of `/proc/PID` about which only the process is asked: one of [`OWN`] of `asker`'s process, such as
+/// the name of a thread, which it changes by prctl(2) as well, and the kernel lets nobody else; or the memory of a process that
+/// `asker` may trace, which [`allow`] has asked, and that is its own otherwise. Debuggers write there.
+pub(crate) fn is_for_process(asker: Asker<'_>, found: &Found, object: &OwnedFd) -> Result<bool> {
+    let name = found.entry.as_ref().map(|(_, name)| name.as_os_str());
+    let is_own =
+        found.process.is_none() && name.is_some_and(|name| OWN.iter().any(|it| name == *it));
+    let is_memory = name.is_some_and(|name| name == MEM);
+    if !(is_own || is_memory) || !asker.gate.view.is_proc(object.as_fd())? {
         return Ok(false);
     }
     let path = path_of(&asker.gate.view, object)?;

@@ -7,6 +7,8 @@ pub(super) const CASES: &[Case] = cases![
     files_without_a_name_heed_the_mask,
     memory_files_can_be_opened_again,
     memory_files_are_made_as_asked,
+    openat2_heeds_its_limits,
+    attributes_of_file_systems_are_set,
     every_kind_of_open_gives_the_same_result,
     descriptors_lead_to_their_files,
     unlinked_and_replaced_files_stay_open,
@@ -58,6 +60,49 @@ for flags in [0, 1, 2, 3]:
 for name in [b'x' * 249, b'x' * 250, b'x' * 5000]: say(lambda: make(name, 1) and 0, len(name))
 say(lambda: make(b'm', 1 << 20)); say(lambda: make(None, 0))",
     );
+}
+
+/// As runc, systemd, and the standard libraries of Go and Rust open files: with limits on the way.
+fn openat2_heeds_its_limits(stage: &Stage) {
+    python(
+        stage,
+        "import ctypes, struct
+c = ctypes.CDLL(None, use_errno=True)
+def openat2(path, flags=0, mode=0, resolve=0, at=-100, size=24, more=b''):
+    how = struct.pack('QQQ', flags, mode, resolve) + more
+    fd = c.syscall(437, at, path.encode(), how, size)
+    if fd < 0: raise OSError(ctypes.get_errno(), '')
+    return fd
+what = kind
+os.mkdir('work'); os.chdir('work')
+os.mkdir('d'); open('d/f', 'w').write('f'); open('top', 'w').write('top'); os.symlink('f', 'd/l'); os.symlink('../top', 'd/out'); os.symlink('/f', 'd/root'); os.symlink('new', 'd/dangling'); os.symlink('/etc/hostname', 'd/abs'); os.symlink('loop', 'd/loop'); os.symlink('/abs-new', 'd/absdangling')
+d = os.open('d', os.O_RDONLY); C = os.O_CREAT | os.O_WRONLY
+for resolve in [0, 1, 2, 4, 8, 16, 24, 64, 12, 20]:
+    for path in ['f', './f', 'l', 'out', '../top', 'root', '/f', '/etc/hostname', 'abs', 'missing', 'missing/x', '', '.', '..', 'f/', 'f/x', 'loop', '/proc/self/fd', '/proc/self/status', '/proc/self/cwd']:
+        for flags in [0, os.O_NOFOLLOW, os.O_DIRECTORY, os.O_PATH, os.O_PATH | os.O_DIRECTORY]:
+            say(lambda: what(openat2(path, flags, 0, resolve, d)), path, flags, resolve)
+    for path in ['made', 'l', 'dangling', 'f/', 'out', '../made', '/made', 'missing/made', 'absdangling']:
+        if path == '/made' and resolve & 16 == 0 and resolve & 8 == 0: continue
+        if path == 'absdangling' and resolve & 24 == 0 and resolve & 4 == 0: continue
+        for flags in [C, C | os.O_EXCL, C | os.O_NOFOLLOW]:
+            say(lambda: what(openat2(path, flags, 0o640, resolve, d)), path, flags, resolve)
+            for made in ['d/made', 'd/new', 'made', 'd/abs-new']:
+                if os.path.lexists(made): print('  made', made, oct(os.stat(made).st_mode)); os.unlink(made)
+p = os.open('/proc/self', os.O_RDONLY)
+for resolve in [0, 2, 4, 8, 12, 16]: say(lambda: what(openat2('status', 0, 0, resolve, p)), resolve); say(lambda: what(openat2('task/../status', 0, 0, resolve, p)) and 0, resolve) if resolve in (0, 2, 4) else 0
+say(lambda: what(openat2('.', os.O_TMPFILE | os.O_RDWR, 0o600, 8, d)))
+for size, more in [(0, b''), (23, b''), (32, b'\\0' * 8), (32, b'\\1' * 8), (5000, b'\\0' * 5000)]: say(lambda: what(openat2('f', 0, 0, 8, d, size, more)), size)
+say(lambda: what(openat2('f', 0, 0o600, 0, d))); say(lambda: what(openat2('f', 1 << 31, 0, 0, d))); say(lambda: what(openat2('f', 1 << 40, 0, 0, d))); say(lambda: what(openat2('f', os.O_CREAT, 1 << 20, 0, d)))
+say(lambda: c.syscall(437, d, None, struct.pack('QQQ', 0, 0, 0), 24) or 0); say(lambda: os.get_inheritable(openat2('f', os.O_CLOEXEC, 0, 8, d))); say(lambda: os.get_inheritable(openat2('f', 0, 0, 8, d)))",
+    );
+}
+
+fn attributes_of_file_systems_are_set(stage: &Stage) {
+    stage
+        .same(
+            "touch f; chattr +d f && lsattr f | cut -c 1-22; chattr -d f && lsattr f | cut -c 1-22",
+        )
+        .check();
 }
 
 fn every_kind_of_open_gives_the_same_result(stage: &Stage) {

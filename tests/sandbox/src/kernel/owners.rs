@@ -6,8 +6,11 @@ use crate::{
     stage::{Stage, bash},
 };
 
-pub(super) const CASES: &[Case] =
-    cases![root_works_in_a_directory_of_another_owner, a_capability_that_would_help_is_named];
+pub(super) const CASES: &[Case] = cases![
+    root_works_in_a_directory_of_another_owner,
+    a_capability_that_would_help_is_named,
+    files_are_not_given_to_others,
+];
 
 /// Nobody of the machine; whoever runs a case is not.
 const ANOTHER: &str = "65534";
@@ -53,4 +56,21 @@ fn a_capability_that_would_help_is_named(stage: &Stage) {
     }
     let ran = run(stage.dewar(stage.call(), &bash("touch mine; test -w d || exit 0")), b"");
     assert!(!ran.err().contains("capabilities"), "{}", ran.err());
+}
+
+/// Root may natively.
+fn files_are_not_given_to_others(stage: &Stage) {
+    if stage.variant.is_root() {
+        return;
+    }
+    stage
+        .same(
+            "touch f; for id in 0 1 12345 65534 4000000000; do chown $id f; chgrp $id f; chown -h $id f; done
+             python3 -c \"import os
+for id in [0, 1, 12345, 65534]:
+    for call in [lambda: os.chown('f', id, -1), lambda: os.chown('f', -1, id), lambda: os.fchown(os.open('f', 0), id, id)]:
+        try: call(); print(id, 'given')
+        except OSError as error: print(id, error.errno)\"",
+        )
+        .check();
 }

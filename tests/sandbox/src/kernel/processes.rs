@@ -13,6 +13,8 @@ pub(super) const CASES: &[Case] = cases![
     scheduling_and_limits_change,
     a_process_reads_its_childs_memory,
     local_sockets_connect_inside,
+    a_debugger_writes_to_memory,
+    signals_reach_processes_by_their_directory,
     orphans_are_still_of_the_sandbox,
     descendants_have_their_ancestors_domain,
     orphans_of_the_killed_have_their_domain,
@@ -175,6 +177,38 @@ END"#,
         // Without a PID namespace, ps asks about everybody.
         .does_without(&["process "])
         .check();
+}
+
+/// By the file of `/proc`, as gdb does, which can change what ptrace(2) would have to be asked for word by word.
+fn a_debugger_writes_to_memory(stage: &Stage) {
+    python(
+        stage,
+        "import ctypes
+buffer = ctypes.create_string_buffer(b'before'); at = ctypes.addressof(buffer)
+fd = os.open('/proc/self/mem', os.O_RDWR); os.pwrite(fd, b'after!', at); print(buffer.value)
+pid = os.fork()
+if pid == 0:
+    import time
+    while buffer.value != b'traced': time.sleep(0.01)
+    os._exit(7)
+fd = os.open(f'/proc/{pid}/mem', os.O_RDWR); os.pwrite(fd, b'traced', at); print(os.waitpid(pid, 0)[1] >> 8)
+say(lambda: os.open('/proc/self/mem', os.O_RDONLY) and 0)",
+    );
+}
+
+fn signals_reach_processes_by_their_directory(stage: &Stage) {
+    python(
+        stage,
+        "import ctypes, time
+c = ctypes.CDLL(None, use_errno=True)
+def send(fd, signal):
+    if c.syscall(424, fd, signal, None, 0) < 0: raise OSError(ctypes.get_errno(), '')
+pid = os.fork()
+if pid == 0: time.sleep(60)
+for path in [f'/proc/{pid}', f'/proc/{pid}/task', '/proc', '.']:
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY); say(lambda: send(fd, 0), path == f'/proc/{pid}')
+send(os.open(f'/proc/{pid}', os.O_RDONLY), 15); print(os.waitpid(pid, 0)[1])",
+    );
 }
 
 fn local_sockets_connect_inside(stage: &Stage) {

@@ -1,0 +1,229 @@
+//! openat2: an open whose arguments lie in memory, with limits on the way to the file. They are copied, the open is decided, and
+//! made on the program's behalf with the same limits.
+
+use super::{object::Seen, open::Open};
+use crate::{
+    gate::Asker,
+    resolve::{Found, Name, look_within, walk_without_magic},
+};
+use flask::{Class, perm};
+use rustix::{
+    fs::{Mode, OFlags, ResolveFlags, readlinkat},
+    io::{Errno, Result},
+};
+use std::{
+    ffi::OsStr,
+    os::{
+        fd::{AsFd, AsRawFd, OwnedFd},
+        unix::ffi::OsStrExt,
+    },
+    path::{Component, Path},
+};
+
+/// `struct open_how` of `linux/openat2.h`: flags, mode, limits.
+const HOW_BYTES: usize = 24;
+/// What later versions of the structure may take at most: a page.
+const MOST_BYTES: u64 = 4096;
+/// `__O_TMPFILE` of `asm-generic/fcntl.h`.
+const TMPFILE: i32 = libc::O_TMPFILE & !libc::O_DIRECTORY;
+/// `VALID_OPEN_FLAGS` of `linux/fcntl.h`; `O_LARGEFILE` is 0 to programs of 64 bits, and a number to the kernel.
+const KNOWN: i32 = libc::O_ACCMODE
+    | libc::O_CREAT
+    | libc::O_EXCL
+    | libc::O_NOCTTY
+    | libc::O_TRUNC
+    | libc::O_APPEND
+    | libc::O_NONBLOCK
+    | libc::O_SYNC
+    | libc::O_DSYNC
+    | libc::O_ASYNC
+    | libc::O_DIRECT
+    | 0o100_000
+    | libc::O_DIRECTORY
+    | libc::O_NOFOLLOW
+    | libc::O_NOATIME
+    | libc::O_CLOEXEC
+    | libc::O_PATH
+    | TMPFILE;
+/// `RESOLVE_*` of `linux/openat2.h`.
+const KNOWN_LIMITS: u64 = 0x3f;
+/// The flags that make sense beside `O_PATH`.
+const OF_HANDLES: i32 = libc::O_PATH | libc::O_DIRECTORY | libc::O_NOFOLLOW | libc::O_CLOEXEC;
+/// As the kernel has it for a walk.
+const MOST_LINKS: usize = 40;
+
+/// The arguments, copied and checked as the kernel does.
+pub(super) fn arguments(asker: Asker<'_>) -> Result<Open> {
+    let args = &asker.caller.call.args;
+    let size = args[3];
+    if size < HOW_BYTES as u64 {
+        return Err(Errno::INVAL);
+    }
+    if size > MOST_BYTES {
+        return Err(Errno::TOOBIG);
+    }
+    let how = asker.caller.buffer(args[2], size as usize)?;
+    let (known, newer) = how.split_at(HOW_BYTES);
+    if newer.iter().any(|byte| *byte != 0) {
+        return Err(Errno::TOOBIG);
+    }
+    let word = |n: usize| u64::from_ne_bytes(known[8 * n..][..8].try_into().unwrap_or_default());
+    let (flags, mode, limits) = checked(word(0), word(1), word(2))?;
+    Ok(Open { dirfd: asker.caller.int(0), path: asker.caller.path(1)?, flags, mode, limits })
+}
+
+fn checked(flags: u64, mode: u64, limits: u64) -> Result<(OFlags, Mode, ResolveFlags)> {
+    let bits = i32::try_from(flags).map_err(|_| Errno::INVAL)?;
+    let limits = ResolveFlags::from_bits_retain(limits);
+    let makes = bits & (libc::O_CREAT | TMPFILE) != 0;
+    let writes = matches!(bits & libc::O_ACCMODE, libc::O_WRONLY | libc::O_RDWR);
+    let invalid = bits & !KNOWN != 0
+        || limits.bits() & !KNOWN_LIMITS != 0
+        || mode & !0o7777 != 0
+        || (!makes && mode != 0)
+        || limits.contains(ResolveFlags::BENEATH | ResolveFlags::IN_ROOT)
+        || (bits & libc::O_PATH != 0 && bits & !OF_HANDLES != 0)
+        || (bits & TMPFILE != 0 && (bits & libc::O_DIRECTORY == 0 || !writes))
+        || (bits & TMPFILE == 0 && bits & libc::O_CREAT != 0 && bits & libc::O_DIRECTORY != 0);
+    if invalid {
+        return Err(Errno::INVAL);
+    }
+    if limits.contains(ResolveFlags::CACHED) && (makes || bits & libc::O_TRUNC != 0) {
+        return Err(Errno::AGAIN);
+    }
+    let flags = OFlags::from_bits_retain(bits.cast_unsigned());
+    // Not to wait for a disk is the monitor's affair from here on.
+    let limits = limits.difference(ResolveFlags::CACHED);
+    Ok((flags, Mode::from_bits_retain(mode as u32), limits))
+}
+
+/// What the path of `open` leads to within its limits.
+pub(super) fn find(asker: Asker<'_>, open: &Open) -> Result<Found> {
+    let mut path = open.path.clone();
+    if open.creates() && path.as_os_str().as_bytes().ends_with(b"/") {
+        return Err(Errno::ISDIR);
+    }
+    for _ in 0..MOST_LINKS {
+        let name = Name { path: &path, ..open.name() };
+        match look_within(asker.caller, name, open.limits) {
+            Ok(object) if !asker.gate.view.is_proc(object.as_fd())? => return Ok(existing(object)),
+            // What would be found there is the monitor's, or nothing.
+            Ok(_) => return find_own(asker, open),
+            Err(Errno::NOENT) if !open.creates() => return find_own(asker, open),
+            Err(Errno::NOENT) => {}
+            Err(error) => return Err(error),
+        }
+        let (parent, last) = split(&path).ok_or(Errno::NOENT)?;
+        let directory = Name { path: parent, follow: true, ..name };
+        let directory = look_within(asker.caller, directory, open.limits)?;
+        match readlinkat(&directory, last, Vec::new()) {
+            // A link to what does not exist: that is what is made.
+            Ok(target) if open.follows() => {
+                path = parent.join(OsStr::from_bytes(target.as_bytes()));
+            }
+            Ok(_) => return Err(Errno::LOOP),
+            Err(_) => {
+                let entry = Some((directory, last.to_owned()));
+                return Ok(Found { entry, object: None, process: None, wants_dir: false });
+            }
+        }
+    }
+    Err(Errno::LOOP)
+}
+
+/// What a program gets that asks openat2 for a handle (`O_PATH`). The kernel hands over no handles, so it gets a descriptor that is
+/// open for reading, which serves as one, where that may be; else the call does not exist, and programs use openat.
+pub(super) fn handle(asker: Asker<'_>, object: &OwnedFd, flags: OFlags) -> Result<OwnedFd> {
+    let seen = Seen::of(asker, object.as_fd())?;
+    if flags.contains(OFlags::DIRECTORY) && seen.class != Class::Dir {
+        return Err(Errno::NOTDIR);
+    }
+    if !matches!(seen.class, Class::File | Class::Dir) {
+        return Err(Errno::NOSYS);
+    }
+    seen.allow(asker, perm::file::READ | perm::file::OPEN, object)?;
+    let number = object.as_raw_fd().to_string();
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+    let opened = rustix::fs::openat(&asker.gate.view.own_fds, number, flags, Mode::empty());
+    opened.map_err(|_| Errno::NOSYS)
+}
+
+fn existing(object: OwnedFd) -> Found {
+    Found { entry: None, object: Some(object), process: None, wants_dir: false }
+}
+
+/// The directory that a path leads to but for its last name, and that name.
+fn split(path: &Path) -> Option<(&Path, &OsStr)> {
+    let last = path.file_name()?;
+    // `file_name` overlooks what ends so.
+    if !path.as_os_str().as_bytes().ends_with(last.as_bytes()) {
+        return None;
+    }
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    Some((parent.unwrap_or(Path::new(".")), last))
+}
+
+/// What lies in `/proc`, which is another thing to each process. There, limits that say where the way may lead are heeded by
+/// refusing to go up.
+fn find_own(asker: Asker<'_>, open: &Open) -> Result<Found> {
+    let confined = ResolveFlags::BENEATH | ResolveFlags::IN_ROOT | ResolveFlags::NO_XDEV;
+    let is_plain = |part: Component<'_>| matches!(part, Component::Normal(_) | Component::CurDir);
+    if open.limits.intersects(confined) {
+        let base = asker.caller.base(open.dirfd)?;
+        if !asker.gate.view.is_proc(base.as_fd())? {
+            return Err(Errno::NOENT);
+        }
+        if !open.path.components().all(is_plain) {
+            return Err(Errno::XDEV);
+        }
+    }
+    let found = walk_without_magic(asker.caller, open.name())?;
+    let Some(object) = &found.object else { return Ok(found) };
+    if asker.gate.view.is_proc(object.as_fd())? { Ok(found) } else { Err(Errno::XDEV) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags_are_checked_as_the_kernel_does() {
+        let (creat, path, directory) = (libc::O_CREAT, libc::O_PATH, libc::O_DIRECTORY);
+        for (flags, mode, limits, want) in [
+            (0, 0, 0, Ok(())),
+            (creat, 0o644, 8, Ok(())),
+            (0, 0o644, 0, Err(Errno::INVAL)),
+            (creat, 0o10_000, 0, Err(Errno::INVAL)),
+            (1 << 30, 0, 0, Err(Errno::INVAL)),
+            (path | creat, 0, 0, Err(Errno::INVAL)),
+            (path | directory, 0, 0, Ok(())),
+            (TMPFILE, 0, 0, Err(Errno::INVAL)),
+            (libc::O_TMPFILE, 0, 0, Err(Errno::INVAL)),
+            (libc::O_TMPFILE | libc::O_RDWR, 0o600, 0, Ok(())),
+            (0, 0, 0x18, Err(Errno::INVAL)),
+            (0, 0, 0x100, Err(Errno::INVAL)),
+            (0, 0, 0x20, Ok(())),
+            (creat, 0, 0x20, Err(Errno::AGAIN)),
+        ] {
+            let found = checked(flags as u64, mode, limits).map(drop);
+            assert_eq!(found, want, "{flags:#o} {mode:#o} {limits:#x}");
+        }
+        assert_eq!(checked(1 << 32, 0, 0).map(drop), Err(Errno::INVAL));
+    }
+
+    #[test]
+    fn a_path_that_ends_in_no_name_is_not_split() {
+        for (path, want) in [
+            ("a/b", Some(("a", "b"))),
+            ("b", Some((".", "b"))),
+            ("/b", Some(("/", "b"))),
+            ("a/..", None),
+            ("a/", None),
+            ("a/.", None),
+        ] {
+            let found = split(Path::new(path));
+            let want = want.map(|(parent, last)| (Path::new(parent), OsStr::new(last)));
+            assert_eq!(found, want, "{path}");
+        }
+    }
+}
