@@ -14,7 +14,7 @@ build:
 
 # Without plugins, which need compilers that take minutes to build.
 demo:
-	scripts/setup
+	scripts/setup demo
 	$(CARGO) build --release --locked -p dewar -p dewar-bench
 	scripts/demo $(RELEASE)/dewar
 
@@ -26,6 +26,7 @@ test:
 	DEWAR_BIN=$(abspath $(TARGET)/debug/dewar) env --default-signal $(CARGO) test --workspace --locked
 
 check:
+	scripts/check-programs
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --workspace --no-deps --locked --document-private-items
