@@ -7,7 +7,7 @@ use crate::{
 };
 use clap::Args;
 use monitor::{Record, visible};
-use std::fmt::Write as _;
+use std::{fmt::Write as _, path::Path};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -145,10 +145,45 @@ fn in_profile(record: &Record) -> Option<String> {
         }
         _ => return None,
     };
+    if let Some((directory, name)) = new_entry(record).filter(|(directory, _)| is_wide(directory)) {
+        return made_by_pattern(directory, name);
+    }
     let object = new_entry(record).map_or(&*record.object, |(directory, _)| directory);
     let is_path = list.starts_with("files.") || object.starts_with("unix:");
     let object = if is_path { literal(object) } else { object.to_owned() };
     (!object.is_empty()).then(|| entry(list, &object))
+}
+
+/// Whether a directory holds much more than one program's files: nobody should grant writing all of it for one new name.
+fn is_wide(directory: &str) -> bool {
+    let path = Path::new(directory);
+    let is_home = std::env::home_dir().is_some_and(|home| home.starts_with(path));
+    let homes = Path::new("/home");
+    is_home || path == homes || path.parent().is_none_or(|parent| parent == homes)
+}
+
+/// The right to make files with names like `name`, where its end is another each time, and to put one in the place of
+/// what it is named after: programs write so what must never be half written.
+fn made_by_pattern(directory: &str, name: &str) -> Option<String> {
+    let is_random = |part: &str| {
+        part.len() >= 4
+            && part.chars().all(char::is_alphanumeric)
+            && part.contains(|c: char| c.is_ascii_digit() || c.is_ascii_uppercase())
+    };
+    let start = name.trim_end_matches(|c: char| c != '.' && c != '-');
+    let (stem, last) = name.split_at(start.len());
+    if stem.len() < 2 || !is_random(last) {
+        return None;
+    }
+    let mut kept = stem.trim_end_matches(['.', '-']);
+    while let Some((before, last)) = kept.rsplit_once('.').filter(|(_, last)| is_random(last)) {
+        kept = if last.is_empty() { break } else { before };
+    }
+    let whole = kept.strip_suffix(".tmp").unwrap_or(kept);
+    let at = |name: &str| literal(&format!("{}/{name}", directory.trim_end_matches('/')));
+    let separator = &name[kept.len()..=kept.len()];
+    let names = serde_json::json!([at(whole), at(&format!("{kept}{separator}")) + "*"]);
+    Some(format!("files.write = {names}"))
 }
 
 /// A line of a profile. A string of JSON is one of TOML, once no control character is left in it.
@@ -186,7 +221,13 @@ mod tests {
             ("file", &["execute"], "/opt/x", "files.exec = [\"/opt/x\"]"),
             ("dir", &["add_name"], "/etc/x", "files.write = [\"/etc\"]"),
             ("dir", &["add_name"], "/etc/x", "make `x` yourself, and files.write = [\"/etc/x\"]"),
-            ("dir", &["add_name"], "/x", "files.write = [\"/\"]"),
+            ("dir", &["add_name"], "/x", "make `x` yourself, and files.write = [\"/x\"]"),
+            (
+                "dir",
+                &["add_name"],
+                "/home/me/.claude.json.tmp.4711.aB3d9",
+                r#"files.write = ["/home/me/.claude.json","/home/me/.claude.json.tmp.*"]"#,
+            ),
             ("dir", &["add_name"], "/tmp/", "files.write = [\"/tmp\"]"),
             ("dir", &["read", "open"], "/home/me", "files.list = [\"/home/me\"]"),
             (
@@ -202,6 +243,17 @@ mod tests {
             let text = tell(&RunRecord { denials, ..RunRecord::default() }).unwrap();
             assert!(text.contains(want), "{text}");
             assert!(text.contains("3 times") && text.contains("build.toml:4"), "{text}");
+        }
+    }
+
+    #[test]
+    fn nobody_is_told_to_let_all_of_a_home_be_written() {
+        for object in ["/home/me/.profile", "/home/me/x.tmp.8xQ2", "/root-like", "/home/new"] {
+            let denials = vec![denial("dir", &["add_name"], object)];
+            let text = tell(&RunRecord { denials, ..RunRecord::default() }).unwrap();
+            for wide in ["[\"/home/me\"]", "[\"/home\"]", "[\"/\"]"] {
+                assert!(!text.contains(wide), "{text}");
+            }
         }
     }
 

@@ -21,4 +21,4 @@ mod network;
 mod path;
 
 pub use network::Networks;
-pub use path::{BadRule, PathRules, Tree, literal, stem_dir};
+pub use path::{BadRule, PathRules, Tree, depth, literal, stem_dir};

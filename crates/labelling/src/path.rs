@@ -77,6 +77,25 @@ pub fn stem_dir(regex: &str) -> PathBuf {
     PathBuf::from(&stem[..=stem.rfind('/').unwrap_or(0)])
 }
 
+/// How many levels below [`stem_dir`] the outermost files lie that a rule matches, if they all lie on one.
+pub fn depth(regex: &str) -> Option<usize> {
+    let outermost = regex.strip_suffix("(/.*)?").unwrap_or(regex);
+    let (mut slashes, mut in_set) = (0_usize, false);
+    let mut chars = outermost.chars().peekable();
+    while let Some(c) = chars.next() {
+        match c {
+            '\\' => drop(chars.next()),
+            '[' => in_set = true,
+            ']' => in_set = false,
+            // It may stand for slashes as well, or for parts that there need not be.
+            '.' | '(' | '|' if !in_set => return None,
+            '/' if !in_set => slashes += 1,
+            _ => {}
+        }
+    }
+    slashes.checked_sub(stem_dir(regex).components().count() - 1)
+}
+
 /// The labelling rules, made for looking up paths.
 #[derive(Debug)]
 pub struct PathRules {
@@ -288,6 +307,20 @@ mod tests {
         assert_eq!(stem_dir(r"/home/u/[^/]*_history"), Path::new("/home/u/"));
         assert_eq!(stem_dir(r"/home/u/x*"), Path::new("/home/u/"));
         assert_eq!(stem_dir(r"/home/\.u/x[ab]"), Path::new("/home/.u/"));
+    }
+
+    #[test]
+    fn the_depth_of_a_rule_is_known_unless_it_stands_for_any() {
+        for (regex, want) in [
+            (r"/home/u/\.foo[^/]*", Some(1)),
+            (r"/home/u/data/[^/]+(/.*)?", Some(1)),
+            (r"/home/u/[^/]*/x[a-c]/\.y", Some(3)),
+            (r"/home/u/(.*/)?key", None),
+            (r"/home/u/.*", None),
+            (r"/home/u/x", Some(1)),
+        ] {
+            assert_eq!(depth(regex), want, "{regex}");
+        }
     }
 
     #[test]

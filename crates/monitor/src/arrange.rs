@@ -35,14 +35,27 @@ pub(crate) struct Arrangement {
     covered: HashSet<usize>,
     /// The view's `keep`, for looking up.
     keep: HashSet<PathBuf>,
+    /// Directories of the view's `keep` with something hidden in them.
+    opened: Vec<PathBuf>,
+    /// Not even the existence of what is hidden may show.
+    strict: bool,
 }
 
 impl Arrangement {
     /// For a sandbox with a mount namespace.
-    pub(crate) fn with_mounts(plan: &Plan, rules: &PathRules, private_tmp: bool) -> Self {
-        let (absent, keep) = (absent(plan), keep(plan));
+    pub(crate) fn with_mounts(
+        plan: &Plan,
+        rules: &PathRules,
+        (private_tmp, strict): (bool, bool),
+    ) -> Self {
+        let absent = absent(plan);
+        let (mut keep, opened) = (keep(plan), opened(plan, &absent));
+        keep.extend(keep_patterns(plan, rules, &absent));
+        keep.extend(opened.iter().cloned());
         let mut this = Self {
             keep: keep.iter().cloned().collect(),
+            opened,
+            strict,
             view: View { private_tmp, absent, keep, ..View::default() },
             ..Self::default()
         };
@@ -107,11 +120,15 @@ impl Arrangement {
         if self.leaves_out(&place.tree.path) {
             return;
         }
-        // What does not exist says so by itself.
-        self.looks |=
-            place.hidden && files(place).is_none_or(|files| files.iter().any(|file| exists(file)));
         let content = AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::ReadDir;
-        if place.any.intersects(content) || !around.intersects(content) {
+        let is_granted_around = around.intersects(content);
+        let path = &place.tree.path;
+        let is_opened = place.hidden && self.opened.iter().any(|top| path.starts_with(top));
+        // What does not exist says so by itself.
+        self.looks |= place.hidden
+            && (is_granted_around || self.strict || !is_opened)
+            && files(place).is_none_or(|files| files.iter().any(|file| exists(file)));
+        if place.any.intersects(content) || !(is_granted_around || is_opened) {
             return;
         }
         if let Some(files) = files(place) {
@@ -173,12 +190,47 @@ fn keep(plan: &Plan) -> Vec<PathBuf> {
     paths.filter(|path| !PRIVATE.iter().any(|private| path == Path::new(private))).collect()
 }
 
+/// Whether some place or pattern hides something in a directory.
+fn hides_in(plan: &Plan, directory: &Path) -> bool {
+    let mut all = plan.places.iter().chain(&plan.patterns).filter(|place| place.hidden);
+    all.any(|hidden| hidden.tree.path.starts_with(directory))
+}
+
+/// Granted patterns whose files lie in what is left out.
+fn left_out<'a>(plan: &'a Plan, absent: &'a [PathBuf]) -> impl Iterator<Item = &'a Place> {
+    let granted = plan.patterns.iter().filter(|pattern| !pattern.any.is_empty());
+    granted.filter(move |pattern| {
+        let path = &pattern.tree.path;
+        absent.iter().any(|top| path.starts_with(top))
+            && plan.innermost(path).is_none_or(|place| place.any.is_empty())
+    })
+}
+
+/// Directories that stay, though something is hidden in them, as a pattern lets files be made there: what is hidden is
+/// covered instead.
+fn opened(plan: &Plan, absent: &[PathBuf]) -> Vec<PathBuf> {
+    let makes = |pattern: &&Place| pattern.any.contains(AccessFs::MakeReg);
+    let directories = left_out(plan, absent).filter(makes).map(|pattern| &pattern.tree.path);
+    directories.filter(|path| hides_in(plan, path)).cloned().collect()
+}
+
+/// What stays for the sake of granted patterns where their surroundings are left out: the directory that a pattern's
+/// files lie in, so that they can be made there, too; or the files that exist, where something is hidden in it.
+fn keep_patterns(plan: &Plan, rules: &PathRules, absent: &[PathBuf]) -> Vec<PathBuf> {
+    let kept = left_out(plan, absent).flat_map(|pattern| match &pattern.only {
+        Some(path) => vec![path.clone()],
+        None if hides_in(plan, &pattern.tree.path) => matches(rules, pattern).unwrap_or_default(),
+        None => vec![pattern.tree.path.clone()],
+    });
+    kept.collect()
+}
+
 /// The existing files that a pattern names; `None` when there were too many to look at.
 fn matches(rules: &PathRules, pattern: &Place) -> Option<Vec<PathBuf>> {
-    let mut todo = vec![pattern.tree.path.clone()];
+    let mut todo = vec![(pattern.tree.path.clone(), 1)];
     let mut found = Vec::new();
     let mut looked_at = 0;
-    while let Some(directory) = todo.pop() {
+    while let Some((directory, depth)) = todo.pop() {
         // What cannot be listed cannot be opened by the sandbox either: it has no more rights than this process.
         let Ok(entries) = std::fs::read_dir(&directory) else { continue };
         for entry in entries.flatten() {
@@ -190,8 +242,8 @@ fn matches(rules: &PathRules, pattern: &Place) -> Option<Vec<PathBuf>> {
             let kind = FileType::from_raw_mode(kind_mode(kind));
             if rules.rule(&entry.path(), file_kind(kind)) == Some(pattern.rule) {
                 found.push(entry.path());
-            } else if kind == FileType::Directory {
-                todo.push(entry.path());
+            } else if kind == FileType::Directory && pattern.depth.is_none_or(|most| depth < most) {
+                todo.push((entry.path(), depth + 1));
             }
         }
     }

@@ -26,6 +26,8 @@ pub(crate) struct Place {
     pub(crate) kind: FileKind,
     /// The one path that the rule is about.
     pub(crate) only: Option<PathBuf>,
+    /// How many levels below `tree` the files of a pattern lie, if they all lie on one.
+    pub(crate) depth: Option<usize>,
     pub(crate) tree: Tree,
     /// What some domain may do.
     pub(crate) any: Rights,
@@ -141,9 +143,10 @@ impl Plan {
             let is_pattern = tree.as_ref().is_none_or(|tree| !tree.deep);
             let (kind, only) = (rule.kind, tree.as_ref().filter(|tree| !tree.deep));
             let only = only.map(|tree| tree.path.clone());
+            let depth = labelling::depth(&rule.path);
             let tree = tree.unwrap_or_else(|| Tree { path: stem_dir(&rule.path), deep: true });
             let place = place(server, actors, tree, sid)?;
-            let place = Place { rule: index, is_pattern, kind, only, ..place };
+            let place = Place { rule: index, is_pattern, kind, only, depth, ..place };
             if is_pattern { patterns.push(place) } else { places.push(place) }
         }
         places.sort_by_key(|place: &Place| place.tree.path.components().count());
@@ -235,6 +238,7 @@ impl Plan {
         if !self.unruled.is_empty() {
             return withheld;
         }
+        self.withhold_patterns(files, &mut withheld);
         loop {
             let nested = self.places.iter().chain(&self.patterns).filter(|place| {
                 let around = self.surroundings(place).map_or(Rights::empty(), |outer| outer.any);
@@ -253,6 +257,23 @@ impl Plan {
                 withheld.extend(files[place.rule].sid);
             }
             self.look_around();
+        }
+    }
+
+    /// The same for patterns that grant more than is granted around them: to name their files to the kernel is to name
+    /// all that lie there.
+    fn withhold_patterns(&mut self, files: &[FileRule], withheld: &mut Vec<Sid>) {
+        for index in 0..self.patterns.len() {
+            let pattern = &self.patterns[index];
+            let around = self.innermost(&pattern.tree.path).map_or(Rights::empty(), |it| it.any);
+            let opens = READS | WRITES;
+            let executes = pattern.any.contains(AccessFs::Execute);
+            if executes || around.contains(pattern.any & opens) {
+                continue;
+            }
+            withheld.extend(files[pattern.rule].sid);
+            let pattern = &mut self.patterns[index];
+            pattern.any &= !opens | around;
         }
     }
 
@@ -413,6 +434,7 @@ fn place(
         is_pattern: false,
         kind: FileKind::Any,
         only: None,
+        depth: None,
         tree,
         any,
         all,

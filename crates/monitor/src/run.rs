@@ -287,7 +287,7 @@ fn prepare(job: &Job, server: &dyn SecurityServer) -> Result<Prepared, RunError>
     })?;
     let (plan, first) = (&policy.plan, &policy.first);
     let arrangement = if job.namespaces.mount {
-        Arrangement::with_mounts(plan, &policy.rules, job.private_tmp)
+        Arrangement::with_mounts(plan, &policy.rules, (job.private_tmp, job.strict))
     } else {
         Arrangement::without_mounts(plan, job.strict)
     };

@@ -3,7 +3,7 @@
 use super::{
     attribute::lends_ids,
     beyond::{Attempt, New},
-    entry::{allow_entry, allow_new, reserved_label},
+    entry::{allow_entry, allow_new, allow_removal, reserved_label},
     object::Seen,
     open::with_umask,
 };
@@ -158,16 +158,15 @@ impl Change<'_> {
         if !directory && entry.wants_dir && seen.class != Class::Dir {
             return Err(Errno::NOTDIR);
         }
-        self.leave_directory(&entry)?;
+        self.leave_directory(&entry, &seen)?;
         seen.allow(self.asker, removal(seen.class), object)?;
         let flags = if directory { AtFlags::REMOVEDIR } else { AtFlags::empty() };
         rustix::fs::unlinkat(&entry.parent, &entry.name, flags)?;
         Ok(Answer::Return(0))
     }
 
-    fn leave_directory(&self, entry: &Entry) -> Result<()> {
-        let parent = Seen::of(self.asker, entry.parent.as_fd())?;
-        parent.allow(self.asker, perm::dir::SEARCH | perm::dir::REMOVE_NAME, &entry.parent)
+    fn leave_directory(&self, entry: &Entry, object: &Seen) -> Result<()> {
+        allow_removal(self.asker, &entry.parent, &entry.name, object.status.kind)
     }
 
     fn link(&self, from: (i32, usize), to: (i32, usize), flags: i32) -> Outcome {
@@ -221,7 +220,7 @@ impl Change<'_> {
         requested: AccessVector,
         fd: &OwnedFd,
     ) -> Result<()> {
-        allow_entry(self.asker, &entry.parent, &entry.name)?;
+        allow_entry(self.asker, &entry.parent, &entry.name, object.status.kind)?;
         object.allow(self.asker, requested, fd)?;
         let reserved = reserved_label(self.asker, &entry.parent, &entry.name, object.status.kind)?;
         match reserved {
@@ -250,7 +249,7 @@ impl Change<'_> {
             return Err(Errno::NOTDIR);
         }
         self.keep_labels(&source, &target)?;
-        self.leave_directory(&source)?;
+        self.leave_directory(&source, &seen)?;
         let moved = self.moves_between(&source, &target, &seen)?;
         self.enter_directory(&target, &seen, perm::file::RENAME | moved, object)?;
         if let Some(replaced) = &target.object {
@@ -301,7 +300,7 @@ impl Change<'_> {
             return Err(Errno::EXIST);
         }
         let seen = Seen::of(self.asker, replaced.as_fd())?;
-        self.leave_directory(target)?;
+        self.leave_directory(target, &seen)?;
         if flags.contains(RenameFlags::EXCHANGE) {
             let moved = self.moves_between(target, source, &seen)?;
             return self.enter_directory(source, &seen, perm::file::RENAME | moved, replaced);

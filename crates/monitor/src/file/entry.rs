@@ -22,7 +22,7 @@ pub(crate) fn allow_new(
     kind: FileType,
     requested: AccessVector,
 ) -> Result<Sid> {
-    let directory = allow_entry(asker, parent, name)?;
+    let directory = allow_entry(asker, parent, name, kind)?;
     let class = class_of(kind);
     let sid = match reserved_label(asker, parent, name, kind)? {
         Some(sid) => sid,
@@ -40,13 +40,61 @@ pub(crate) fn allow_new(
 
 /// Whether `asker` may put an entry `name` into `parent`; the directory, seen. A denial is recorded with the entry's
 /// path.
-pub(super) fn allow_entry(asker: Asker<'_>, parent: &OwnedFd, name: &OsStr) -> Result<Seen> {
+pub(super) fn allow_entry(
+    asker: Asker<'_>,
+    parent: &OwnedFd,
+    name: &OsStr,
+    kind: FileType,
+) -> Result<Seen> {
     let directory = Seen::of(asker, parent.as_fd())?;
+    if !grants(asker, &directory, ADDS) && owns_name(asker, parent, name, kind)? {
+        return Ok(directory);
+    }
     let Seen { label, class, .. } = &directory;
     let target = Target { tsid: label.sid, tclass: *class, hint: &label.hint };
-    let adds = perm::dir::ADD_NAME | perm::dir::SEARCH;
-    target.allow(asker, adds, &|| entry_path(asker, parent, name))?;
+    target.allow(asker, ADDS, &|| entry_path(asker, parent, name))?;
     Ok(directory)
+}
+
+/// Whether `asker` may take the entry `name`, an object of `kind`, out of `parent`.
+pub(super) fn allow_removal(
+    asker: Asker<'_>,
+    parent: &OwnedFd,
+    name: &OsStr,
+    kind: FileType,
+) -> Result<()> {
+    let directory = Seen::of(asker, parent.as_fd())?;
+    let removes = perm::dir::SEARCH | perm::dir::REMOVE_NAME;
+    if !grants(asker, &directory, removes) && owns_name(asker, parent, name, kind)? {
+        return Ok(());
+    }
+    directory.allow(asker, removes, parent)
+}
+
+const ADDS: AccessVector = AccessVector(perm::dir::ADD_NAME.0 | perm::dir::SEARCH.0);
+
+/// Whether `asker` may put any entry into `parent`.
+pub(super) fn adds(asker: Asker<'_>, parent: &OwnedFd) -> Result<bool> {
+    Ok(grants(asker, &Seen::of(asker, parent.as_fd())?, ADDS))
+}
+
+fn grants(asker: Asker<'_>, directory: &Seen, requested: AccessVector) -> bool {
+    let Seen { label, class, .. } = directory;
+    let question = Question { ssid: asker.ssid, tsid: label.sid, tclass: *class };
+    asker.gate.files.grants(question, requested, &label.hint)
+}
+
+/// Whether a rule reserves `name` in `parent` for files that `asker` may make and remove: to grant that is to grant this
+/// one entry, whatever holds for the others.
+fn owns_name(asker: Asker<'_>, parent: &OwnedFd, name: &OsStr, kind: FileType) -> Result<bool> {
+    let Some(tsid) = reserved_label(asker, parent, name, kind)? else { return Ok(false) };
+    let tclass = class_of(kind);
+    let changes = match kind {
+        FileType::Directory => perm::dir::CREATE | perm::dir::RMDIR,
+        _ => perm::file::CREATE | perm::file::UNLINK,
+    };
+    let question = Question { ssid: asker.ssid, tsid, tclass };
+    Ok(asker.gate.files.grants(question, changes, &Hint::default()))
 }
 
 fn entry_path(asker: Asker<'_>, parent: &OwnedFd, name: &OsStr) -> String {

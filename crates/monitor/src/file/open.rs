@@ -3,7 +3,7 @@
 use super::{
     attribute::lends_ids,
     beyond::{Attempt, New},
-    entry::allow_new,
+    entry::{adds, allow_new},
     known::Known,
     limited,
     object::{Seen, class_of},
@@ -166,7 +166,10 @@ impl Open {
         paths.remember_directory(asker.caller);
         match found {
             Ok(Found { object: None, entry: Some((parent, name)), .. }) if self.creates() => {
-                self.allow_new(asker, &parent, &name)?;
+                let label = self.allow_new(asker, &parent, &name)?;
+                if self.is_withheld(asker, label, Class::File) || !adds(asker, &parent)? {
+                    return self.make(asker);
+                }
             }
             found => match found.and_then(Found::existing) {
                 // A pipe, a socket or memory, by a magic link: its process holds it already.
@@ -242,13 +245,13 @@ impl Open {
         if Seen::of(asker, parent.as_fd())?.class != Class::Dir {
             return Err(Errno::NOTDIR);
         }
-        self.allow_new(asker, parent, OsStr::new(""))
+        self.allow_new(asker, parent, OsStr::new("")).map(drop)
     }
 
     /// Whether a file `name` may be made in `parent`; its label.
-    fn allow_new(&self, asker: Asker<'_>, parent: &OwnedFd, name: &OsStr) -> Result<()> {
+    fn allow_new(&self, asker: Asker<'_>, parent: &OwnedFd, name: &OsStr) -> Result<Sid> {
         let requested = perm::file::CREATE | self.requested(Class::File);
-        allow_new(asker, parent, name, FileType::RegularFile, requested).map(drop)
+        allow_new(asker, parent, name, FileType::RegularFile, requested)
     }
 
     /// Opens on the program's behalf.

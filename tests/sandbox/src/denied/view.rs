@@ -17,6 +17,8 @@ pub(super) const CASES: &[Case] = cases![
     a_run_tells_which_layers_keep_no_record,
     what_is_hidden_shows_no_content_where_there_is_no_view,
     a_build_without_namespaces_takes_no_more_decisions,
+    patterns_below_the_home_grant_what_they_match,
+    a_file_is_replaced_atomically_where_a_pattern_lets_it_be_made,
 ];
 
 const PROFILE: &str = "extends = 'workspace'
@@ -173,4 +175,53 @@ fn a_build_without_namespaces_takes_no_more_decisions(stage: &Stage) {
     };
     let (with, without) = (decisions(true), decisions(false));
     assert!(without * 10 <= with * 11, "{without} decisions without namespaces, {with} with them");
+}
+
+fn patterns_below_the_home_grant_what_they_match(stage: &Stage) {
+    stage.prepare(
+        "cd ..; mkdir -p data/deep tree/deep; for f in data/a data/deep/b tree/a tree/deep/b .foo1 .foorc .bar; do echo $f > $f; done",
+    );
+    let profile = stage.profile(
+        "extends = 'workspace'\n[files]\nread = ['${home}/data/*', '${home}/.foo*']\nwrite = ['${home}/tree/**']",
+    );
+    let script = "cd; cat data/a .foo1 .foorc tree/a tree/deep/b; echo new > tree/new; cat tree/new; rm tree/a; \
+        cat data/deep/b 2> /dev/null || echo no; cat .bar 2> /dev/null || echo no; cat .ssh/id_ed25519 2> /dev/null || echo no; \
+        (echo x > data/new) 2> /dev/null || echo no; (echo x > .foo2) 2> /dev/null || echo no; ls tree/deep";
+    for fast in [false, true] {
+        stage.prepare("cd ..; echo tree/a > tree/a; rm -f tree/new");
+        let call = crate::dewar::Call { profile: Some(&profile), fast, ..stage.call() };
+        let ran = run(stage.dewar(call, &bash(script)), b"");
+        let want = "data/a\n.foo1\n.foorc\ntree/a\ntree/deep/b\nnew\nno\nno\nno\nno\nno\nb\n";
+        assert_eq!(ran.out(), want, "fast: {fast}\n{}", ran.err());
+    }
+}
+
+/// Nothing else is made there, and what is hidden stays hidden.
+fn a_file_is_replaced_atomically_where_a_pattern_lets_it_be_made(stage: &Stage) {
+    let profile = stage.profile(
+        "extends = 'workspace'\n[files]\nwrite = ['${home}/.tool.json', '${home}/.tool.json.tmp.*']",
+    );
+    let program = "import os
+h = os.path.expanduser('~/'); target = h + '.tool.json'
+for n in range(3):
+    new = target + '.tmp.%d' % n
+    open(new, 'w').write('content %d' % n); os.rename(new, target); print(open(target).read())
+open(target + '.tmp.x', 'w').close(); os.unlink(target + '.tmp.x')
+open('mine', 'w').close()
+for use in [lambda: open(h + '.other', 'w'), lambda: os.rename('mine', h + '.zshenv'), lambda: os.link('mine', h + '.zshenv'), lambda: os.mkdir(h + 'd'), lambda: os.symlink('x', h + '.profile2'),
+            lambda: open(h + '.ssh/id_ed25519'), lambda: open(h + '.ssh/new', 'w'), lambda: os.rename(target, h + '.zshenv'), lambda: os.listdir(h), lambda: open(h + '.secret')]:
+    try: use(); print('got through')
+    except OSError: pass";
+    let words = ["python3".into(), "-c".into(), program.into()];
+    for fast in [false, true] {
+        stage.prepare("cd ..; echo before > .tool.json; echo secret > .secret; rm -f work/mine");
+        let call = crate::dewar::Call { profile: Some(&profile), fast, ..stage.call() };
+        let ran = run(stage.dewar(call, &words), b"");
+        assert_eq!(ran.out(), "content 0\ncontent 1\ncontent 2\n", "fast: {fast}\n{}", ran.err());
+        let content = std::fs::read_to_string(stage.home().join(".tool.json")).expect("the file");
+        assert_eq!(content, "content 2");
+        for name in [".other", ".zshenv", "d", ".profile2", ".ssh/new", ".tool.json.tmp.x"] {
+            assert!(!stage.home().join(name).exists(), "{name} was made");
+        }
+    }
 }
