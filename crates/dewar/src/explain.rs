@@ -154,7 +154,8 @@ fn in_profile(record: &Record) -> Option<String> {
     (!object.is_empty()).then(|| entry(list, &object))
 }
 
-/// Whether a directory holds much more than one program's files: nobody should grant writing all of it for one new name.
+/// Whether a directory holds much more than one program's files: nobody should grant writing all of
+/// it for one new name.
 fn is_wide(directory: &str) -> bool {
     let path = Path::new(directory);
     let is_home = std::env::home_dir().is_some_and(|home| home.starts_with(path));
@@ -162,8 +163,8 @@ fn is_wide(directory: &str) -> bool {
     is_home || path == homes || path.parent().is_none_or(|parent| parent == homes)
 }
 
-/// The right to make files with names like `name`, where its end is another each time, and to put one in the place of
-/// what it is named after: programs write so what must never be half written.
+/// The right to make files with names like `name`, where its end is another each time, and to put
+/// one in the place of what it is named after: programs write so what must never be half written.
 fn made_by_pattern(directory: &str, name: &str) -> Option<String> {
     let is_random = |part: &str| {
         part.len() >= 4

@@ -77,7 +77,8 @@ pub fn stem_dir(regex: &str) -> PathBuf {
     PathBuf::from(&stem[..=stem.rfind('/').unwrap_or(0)])
 }
 
-/// How many levels below [`stem_dir`] the outermost files lie that a rule matches, if they all lie on one.
+/// How many levels below [`stem_dir`] the outermost files lie that a rule matches, if they all lie
+/// on one.
 pub fn depth(regex: &str) -> Option<usize> {
     let outermost = regex.strip_suffix("(/.*)?").unwrap_or(regex);
     let (mut slashes, mut in_set) = (0_usize, false);

@@ -206,16 +206,17 @@ fn left_out<'a>(plan: &'a Plan, absent: &'a [PathBuf]) -> impl Iterator<Item = &
     })
 }
 
-/// Directories that stay, though something is hidden in them, as a pattern lets files be made there: what is hidden is
-/// covered instead.
+/// Directories that stay, though something is hidden in them, as a pattern lets files be made
+/// there: what is hidden is covered instead.
 fn opened(plan: &Plan, absent: &[PathBuf]) -> Vec<PathBuf> {
     let makes = |pattern: &&Place| pattern.any.contains(AccessFs::MakeReg);
     let directories = left_out(plan, absent).filter(makes).map(|pattern| &pattern.tree.path);
     directories.filter(|path| hides_in(plan, path)).cloned().collect()
 }
 
-/// What stays for the sake of granted patterns where their surroundings are left out: the directory that a pattern's
-/// files lie in, so that they can be made there, too; or the files that exist, where something is hidden in it.
+/// What stays for the sake of granted patterns where their surroundings are left out: the directory
+/// that a pattern's files lie in, so that they can be made there, too; or the files that exist,
+/// where something is hidden in it.
 fn keep_patterns(plan: &Plan, rules: &PathRules, absent: &[PathBuf]) -> Vec<PathBuf> {
     let kept = left_out(plan, absent).flat_map(|pattern| match &pattern.only {
         Some(path) => vec![path.clone()],

@@ -84,8 +84,8 @@ fn grants(asker: Asker<'_>, directory: &Seen, requested: AccessVector) -> bool {
     asker.gate.files.grants(question, requested, &label.hint)
 }
 
-/// Whether a rule reserves `name` in `parent` for files that `asker` may make and remove: to grant that is to grant this
-/// one entry, whatever holds for the others.
+/// Whether a rule reserves `name` in `parent` for files that `asker` may make and remove: to grant
+/// that is to grant this one entry, whatever holds for the others.
 fn owns_name(asker: Asker<'_>, parent: &OwnedFd, name: &OsStr, kind: FileType) -> Result<bool> {
     let Some(tsid) = reserved_label(asker, parent, name, kind)? else { return Ok(false) };
     let tclass = class_of(kind);

@@ -34,6 +34,14 @@ pub(crate) enum Known {
 }
 
 impl Known {
+    /// Whether it is an object with a label and of a class of that kind.
+    pub(crate) fn is(&self, kind: impl FnOnce(Sid, Class) -> bool) -> bool {
+        match self {
+            Self::Object { label, class, .. } => kind(label.sid, *class),
+            Self::Missing => false,
+        }
+    }
+
     /// Whether `asker` may use `requested` of the object's class on it. What does not exist is no question.
     pub(crate) fn allow(
         &self,

@@ -229,10 +229,7 @@ impl Open {
     fn known(&self, asker: Asker<'_>) -> Option<Arc<Known>> {
         let makes = self.creates() || self.is_temporary();
         let known = if makes { None } else { asker.gate.paths.get(self.name()) };
-        known.filter(|known| match **known {
-            Known::Object { ref label, class, .. } => !self.is_withheld(asker, label.sid, class),
-            Known::Missing => true,
-        })
+        known.filter(|known| !known.is(|sid, class| self.is_withheld(asker, sid, class)))
     }
 
     /// Whether the envelope refuses this open of what has a label, though policy may not.
