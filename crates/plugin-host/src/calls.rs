@@ -7,7 +7,7 @@ use crate::{
     plugin::Plugin,
 };
 use avc::Hint;
-use flask::{AccessVector, Class, Question, perm, perm::plugin};
+use flask::{AccessVector, Class, Question, Seqno, perm, perm::plugin};
 use std::{
     borrow::Cow,
     io,
@@ -93,6 +93,11 @@ impl Calls {
     pub(crate) fn new(plugin: Arc<Plugin>) -> Self {
         let (own, handles) = (Leave::new(plugin.sid, &plugin), Handles::default());
         Self { plugin, own, handles, deadline: None, logged: 0 }
+    }
+
+    /// The newest policy state that was heard of.
+    pub(crate) fn policy(&self) -> Seqno {
+        self.plugin.gate.avc.current()
     }
 
     /// A call begins. Whether the plugin may see the request.

@@ -23,7 +23,7 @@ use std::{
     thread,
     time::Duration,
 };
-use wasmtime::{Config, Engine, Linker, Module};
+use wasmtime::{Config, Engine, Linker, MemoryCreator, Module};
 
 /// Instances that may exist at a time, of all plugins of one engine together.
 const INSTANCES: usize = 128;
@@ -81,14 +81,17 @@ impl Code {
 /// An engine and the host functions for it.
 struct Isolation {
     engine: Engine,
+    slots: Arc<Slots>,
     linker: Linker<Running>,
 }
 
 impl Isolation {
     fn new(foreign: bool) -> wasmtime::Result<Self> {
+        let slots = Arc::new(Slots::new(INSTANCES));
+        let memories: Arc<dyn MemoryCreator> = slots.clone();
         let mut config = Config::new();
         config
-            .with_host_memory(Arc::new(Slots::new(INSTANCES)))
+            .with_host_memory(memories)
             // A slot stays where it is, and has no image mapped to it.
             .memory_may_move(false)
             .memory_init_cow(false)
@@ -103,7 +106,7 @@ impl Isolation {
         let engine = Engine::new(&config)?;
         let mut linker = Linker::new(&engine);
         imports::link(&mut linker)?;
-        Ok(Self { engine, linker })
+        Ok(Self { engine, slots, linker })
     }
 }
 
@@ -270,7 +273,7 @@ fn link(
         }
     }
     loaded.code_bytes = module.functions().map(|function| function.len).sum();
-    let code = IsolatedCode::new(&isolation.linker, module, foreign);
+    let code = IsolatedCode::new(&isolation.linker, &isolation.slots, module, foreign);
     Ok((Code::Isolated(code.map_err(|what| interface(spec, what))?), loaded))
 }
 

@@ -75,6 +75,7 @@ impl PluginHost {
         if plugins.contains_key(spec.name) {
             return Err(LoadError::Name(format!("there is already a plugin `{}`", spec.name)));
         }
+        shared.newest.store(version.number, Relaxed);
         let version = ArcSwap::from_pointee(version);
         plugins.insert(spec.name.to_owned(), Arc::new(Entry { version, shared }));
         Ok(loaded)
@@ -97,7 +98,9 @@ impl PluginHost {
             let why = format!("`{}` has another label: unload it first", spec.name);
             return Err(LoadError::Name(why));
         }
+        let number = version.number;
         entry.version.store(Arc::new(version));
+        entry.shared.newest.store(number, Relaxed);
         Ok(loaded)
     }
 

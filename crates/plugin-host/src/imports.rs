@@ -1,8 +1,11 @@
 //! The host functions as WebAssembly imports.
 
-use crate::calls::{Bytes, Calls, EINVAL};
+use crate::{
+    calls::{Bytes, Calls, EINVAL},
+    sys::Image,
+};
 use ecode::wasm::{DEWAR, HOST};
-use std::borrow::Cow;
+use std::{borrow::Cow, sync::Arc};
 use wasmtime::{Caller, Extern, Linker, Memory, StoreLimits};
 
 /// What an isolated instance's store holds.
@@ -10,6 +13,8 @@ pub(crate) struct Running {
     pub(crate) calls: Calls,
     pub(crate) memory: Option<Memory>,
     pub(crate) limits: StoreLimits,
+    /// The request, where it is an image, and its address.
+    pub(crate) view: Option<(u64, Arc<Image>)>,
 }
 
 type Called<'c> = Caller<'c, Running>;
@@ -81,21 +86,33 @@ fn parts<'c>(caller: &'c mut Called<'_>) -> wasmtime::Result<(Linear<'c>, &'c mu
         },
     };
     let (data, running) = memory.data_and_store_mut(caller);
-    Ok((Linear(data), &mut running.calls))
+    let view = running.view.as_ref();
+    Ok((Linear { data, view }, &mut running.calls))
 }
 
 /// The memory of an isolated plugin.
-pub(crate) struct Linear<'m>(&'m mut [u8]);
+pub(crate) struct Linear<'m> {
+    data: &'m mut [u8],
+    view: Option<&'m (u64, Arc<Image>)>,
+}
 
 impl Bytes for Linear<'_> {
     fn read(&self, at: u64, len: usize) -> Option<Cow<'_, [u8]>> {
-        let at = usize::try_from(at).ok()?;
-        self.0.get(at..at.checked_add(len)?).map(Cow::Borrowed)
+        match self.view {
+            Some((start, image)) if at >= *start => part(image.bytes(), at - start, len),
+            _ => part(self.data, at, len),
+        }
+        .map(Cow::Borrowed)
     }
 
     fn write(&mut self, at: u64, bytes: &[u8]) -> bool {
         let place = usize::try_from(at).ok().and_then(|at| Some(at..at.checked_add(bytes.len())?));
-        let place = place.and_then(|place| self.0.get_mut(place));
+        let place = place.and_then(|place| self.data.get_mut(place));
         place.map(|place| place.copy_from_slice(bytes)).is_some()
     }
+}
+
+fn part(bytes: &[u8], at: u64, len: usize) -> Option<&[u8]> {
+    let at = usize::try_from(at).ok()?;
+    bytes.get(at..at.checked_add(len)?)
 }

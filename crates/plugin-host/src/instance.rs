@@ -1,7 +1,8 @@
 //! A running instance of a plugin, wherever it runs.
 
-use crate::{isolated::Isolated, kernel::Kernel, native::Native};
+use crate::{isolated::Isolated, kernel::Kernel, native::Native, sys::Image};
 use ecode::CallError;
+use std::sync::Arc;
 
 /// Why a call gave no reply.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -64,6 +65,27 @@ impl Instance {
                 Ok(())
             }
             Self::Kernel(kernel) => kernel.fill(request),
+        }
+    }
+
+    /// Has the plugin find `image` as its request, where it lies if the target can do that.
+    pub(crate) fn view(&mut self, image: &Arc<Image>) -> Result<(), CallFailure> {
+        match self {
+            Self::Isolated(isolated) => isolated.view(image),
+            Self::Native(native) => {
+                native.view(image);
+                Ok(())
+            }
+            Self::Kernel(kernel) => kernel.fill(image.bytes()),
+        }
+    }
+
+    /// `head` and a reply in one piece, where the target has room in front of replies.
+    pub(crate) fn reply_behind(&mut self, head: &[u8], len: usize) -> Option<&[u8]> {
+        match self {
+            Self::Isolated(isolated) => isolated.reply_behind(head, len),
+            Self::Native(native) => native.reply_behind(head, len),
+            Self::Kernel(_) => None,
         }
     }
 

@@ -6,6 +6,8 @@ use crate::{
     imports::Running,
     instance::{CallFailure, reply_length},
     plugin::Plugin,
+    sys::{Image, Slots},
+    views::Views,
 };
 use std::sync::Arc;
 use wasmtime::{
@@ -17,6 +19,9 @@ use wasmtime::{
 const PAGE: usize = 1 << 16;
 /// Entries that a plugin's tables may have.
 const TABLE_ELEMENTS: usize = 10_000;
+
+/// Bytes in front of a reply for what goes out before it.
+pub(crate) const HEAD_ROOM: usize = 1024;
 
 /// `(in, in_len, out, out_room)`
 type Args = (i32, i64, i32, i64);
@@ -30,12 +35,14 @@ pub(crate) struct IsolatedCode {
     heap_base: Option<ModuleExport>,
     /// It does not count its own turns: the engine's epoch interrupts it.
     foreign: bool,
+    slots: Arc<Slots>,
 }
 
 impl IsolatedCode {
     /// Links `module`; on failure, what does not fit.
     pub(crate) fn new(
         linker: &Linker<Running>,
+        slots: &Arc<Slots>,
         module: &Module,
         foreign: bool,
     ) -> Result<Self, String> {
@@ -45,9 +52,10 @@ impl IsolatedCode {
             found.ok_or_else(|| format!("it does not export `{name}`"))
         };
         let (memory, handle) = (export("memory")?, export("handle")?);
-        // Whatever another compiler's allocator may think is its own, it does not think so of pages that the host adds.
+        // Whatever another compiler's allocator may think is its own, it does not think so of pages
+        // that the host adds.
         let heap_base = if foreign { None } else { module.get_export_index("__heap_base") };
-        Ok(Self { pre, memory, handle, heap_base, foreign })
+        Ok(Self { pre, memory, handle, heap_base, foreign, slots: Arc::clone(slots) })
     }
 }
 
@@ -55,13 +63,17 @@ pub(crate) struct Isolated {
     store: Store<Running>,
     memory: Memory,
     handle: TypedFunc<Args, i64>,
-    /// What of its memory the host uses for requests and replies: nothing of the plugin's lies there.
+    /// What of its memory the host uses for requests and replies: nothing of the plugin's lies
+    /// there.
     buffers: std::ops::Range<usize>,
     request: std::ops::Range<usize>,
     /// What `handle` is called with, if the plugin may see the request.
     args: Args,
     reply_at: usize,
     reply_room: usize,
+    /// Images that lie in its memory; `None` for a module whose compiler may move bytes by
+    /// instructions that know nothing of them.
+    views: Option<Views>,
 }
 
 impl Isolated {
@@ -75,7 +87,7 @@ impl Isolated {
             .tables(1)
             .build();
         let calls = Calls::new(Arc::clone(plugin));
-        let running = Running { calls, memory: None, limits };
+        let running = Running { calls, memory: None, limits, view: None };
         let mut store = Store::new(code.pre.module().engine(), running);
         store.limiter(|running| &mut running.limits);
         if code.foreign {
@@ -84,7 +96,8 @@ impl Isolated {
                 Ok(UpdateDeadline::Continue(1))
             });
             store.set_epoch_deadline(1);
-            // Its start function, if it has one, has the time of one call. Nothing of a request is there.
+            // Its start function, if it has one, has the time of one call. Nothing of a request is
+            // there.
             let _ = store.data_mut().calls.begin();
         }
         let instance = code.pre.instantiate(&mut store);
@@ -104,22 +117,44 @@ impl Isolated {
         let base = base.map_or(size, |base| base as u32 as usize).min(size);
         let (buffers, request) = (base..size, base..base);
         let args = (addr(base), 0, addr(base), 0);
-        Ok(Self { store, memory, handle, buffers, request, args, reply_at: base, reply_room: 0 })
+        let views = (!code.foreign)
+            .then(|| Views::new(&code.slots, memory.data_ptr(&store).expose_provenance()));
+        let (reply_at, reply_room) = (base, 0);
+        Ok(Self { store, memory, handle, buffers, request, args, reply_at, reply_room, views })
     }
 
     /// Puts `request` where the plugin will find it, and makes room for its reply.
     pub(crate) fn fill(&mut self, request: &[u8]) -> Result<(), CallFailure> {
         let limits = self.store.data().calls.plugin.limits;
         let wanted = limits.output_bytes.min(i32::MAX as usize);
-        let need = 32_usize.saturating_add(request.len());
+        let need = (32 + HEAD_ROOM).saturating_add(request.len());
         self.reach(need.saturating_add(wanted), need)?;
         let start = self.buffers.start.next_multiple_of(16);
         self.request = start..start + request.len();
-        self.reply_at = self.request.end.next_multiple_of(16);
+        self.reply_at = (self.request.end + HEAD_ROOM).next_multiple_of(16);
+        self.store.data_mut().view = None;
         self.reply_room = self.buffers.end.saturating_sub(self.reply_at).min(wanted);
         self.args =
             (addr(start), request.len() as i64, addr(self.reply_at), self.reply_room as i64);
         self.memory.data_mut(&mut self.store)[self.request.clone()].copy_from_slice(request);
+        Ok(())
+    }
+
+    /// Has the plugin find `image` as its request, where it lies if that is possible.
+    pub(crate) fn view(&mut self, image: &Arc<Image>) -> Result<(), CallFailure> {
+        let seqno = self.calls().policy();
+        let at = self.views.as_mut().and_then(|views| views.show(image, seqno));
+        let Some(at) = at else { return self.fill(image.bytes()) };
+        let wanted = self.store.data().calls.plugin.limits.output_bytes.min(i32::MAX as usize);
+        let need = 64 + HEAD_ROOM;
+        self.reach(need.saturating_add(wanted), need)?;
+        let start = self.buffers.start;
+        self.request = start..start;
+        self.reply_at = (start + HEAD_ROOM).next_multiple_of(64);
+        self.reply_room = self.buffers.end.saturating_sub(self.reply_at).min(wanted);
+        let len = image.bytes().len() as i64;
+        self.args = (at as i32, len, addr(self.reply_at), self.reply_room as i64);
+        self.store.data_mut().view = Some((u64::from(at), Arc::clone(image)));
         Ok(())
     }
 
@@ -144,8 +179,8 @@ impl Isolated {
         Ok(())
     }
 
-    /// Runs the plugin on the request that is there; the length of its reply. After an error the instance is not
-    /// used again.
+    /// Runs the plugin on the request that is there; the length of its reply. After an error the
+    /// instance is not used again.
     #[inline]
     pub(crate) fn run(&mut self) -> Result<usize, CallFailure> {
         let returned = if self.calls().begin() {
@@ -167,7 +202,12 @@ impl Isolated {
     #[cold]
     fn call_blind(&mut self) -> wasmtime::Result<i64> {
         self.memory.data_mut(&mut self.store)[self.request.clone()].fill(0);
-        let (request, _, reply, room) = self.args;
+        self.store.data_mut().view = None;
+        if let Some(views) = &mut self.views {
+            views.hide().map_err(|error| wasmtime::Error::msg(error.to_string()))?;
+        }
+        let (_, _, reply, room) = self.args;
+        let request = addr(self.request.start);
         self.handle.call(&mut self.store, (request, i64::from(EACCES), reply, room))
     }
 
@@ -192,6 +232,19 @@ impl Isolated {
     pub(crate) fn reply(&self, len: usize) -> &[u8] {
         let data = self.memory.data(&self.store);
         data.get(self.reply_at..self.reply_at + len).unwrap_or_default()
+    }
+
+    /// `head`, and the first `len` bytes of the reply, in one piece; `None` if there is no room for
+    /// it.
+    pub(crate) fn reply_behind(&mut self, head: &[u8], len: usize) -> Option<&[u8]> {
+        if head.len() > HEAD_ROOM || len > self.reply_room {
+            return None;
+        }
+        let from = self.reply_at.checked_sub(head.len()).filter(|at| *at >= self.request.end)?;
+        let end = self.reply_at + len;
+        let place = self.memory.data_mut(&mut self.store).get_mut(from..end)?;
+        place[..head.len()].copy_from_slice(head);
+        Some(place)
     }
 }
 

@@ -66,6 +66,7 @@ mod spec;
 mod state;
 mod sys;
 mod target;
+mod views;
 
 pub use cache::{Cache, CacheError, CachedCode};
 pub use calls::{
@@ -80,4 +81,5 @@ pub use plugin::{PluginInfo, PluginStats};
 pub use policy::{HOST_CONTEXT, PLUGIN_CONTEXT, base_policy};
 pub use session::Session;
 pub use spec::{LoadError, PluginSpec, Source};
+pub use sys::Image;
 pub use target::Target;

@@ -3,8 +3,9 @@
 use crate::{
     calls::Calls,
     instance::{CallFailure, reply_length},
+    isolated::HEAD_ROOM,
     plugin::Plugin,
-    sys::{self, Trusted},
+    sys::{self, Image, Trusted},
 };
 use ecode::{Address, NativeCode, NativeEntry, NativeInstance};
 use std::sync::Arc;
@@ -16,6 +17,9 @@ pub(crate) struct Native {
     instance: NativeInstance<Calls>,
     handle: Handle,
     request: Vec<u8>,
+    /// The request, where it is an image.
+    view: Option<Arc<Image>>,
+    /// With room in front for what goes out before the reply.
     reply: Vec<u8>,
 }
 
@@ -28,13 +32,25 @@ impl Native {
         let instance = sys::instantiate(code, trusted, Calls::new(Arc::clone(plugin)));
         let handle = instance.entry("handle");
         let handle = handle.map_err(|error| CallFailure::Fault(error.to_string()))?;
-        Ok(Self { instance, handle, request: Vec::new(), reply: Vec::new() })
+        Ok(Self { instance, handle, request: Vec::new(), view: None, reply: Vec::new() })
     }
 
     pub(crate) fn fill(&mut self, request: &[u8]) {
         self.request.clear();
         self.request.extend_from_slice(request);
-        let room = self.calls().plugin.limits.output_bytes;
+        self.view = None;
+        self.make_room();
+    }
+
+    /// Has the plugin find `image` as its request. It is trusted not to write there: the process
+    /// would end.
+    pub(crate) fn view(&mut self, image: &Arc<Image>) {
+        self.view = Some(Arc::clone(image));
+        self.make_room();
+    }
+
+    fn make_room(&mut self) {
+        let room = self.calls().plugin.limits.output_bytes + HEAD_ROOM;
         if self.reply.len() != room {
             // Pages that the system has zeroed are touched only where the plugin writes.
             self.reply = vec![0; room];
@@ -44,18 +60,23 @@ impl Native {
     pub(crate) fn run(&mut self) -> Result<usize, CallFailure> {
         let may_read = self.calls().begin();
         let in_len = if may_read {
-            self.request.len() as i64
+            self.view.as_ref().map_or(self.request.len(), |image| image.bytes().len()) as i64
         } else {
+            self.view = None;
             self.request.fill(0);
             i64::from(crate::EACCES)
         };
         let at = |buffer: &mut Vec<u8>| Address(buffer.as_mut_ptr() as u64);
-        let (request, reply) = (at(&mut self.request), at(&mut self.reply));
-        let args = (request, in_len, reply, self.reply.len() as i64);
+        let request = match &self.view {
+            Some(image) => Address(image.bytes().as_ptr() as u64),
+            None => at(&mut self.request),
+        };
+        let (reply, room) = (at(&mut self.reply).0 + HEAD_ROOM as u64, self.room());
+        let args = (request, in_len, Address(reply), room as i64);
         let length = self.instance.enter(&self.handle, args);
         let length = length.map_err(|error| self.calls().failure(error));
         let may_write = self.calls().end();
-        let reply = reply_length(length?, self.reply.len())?;
+        let reply = reply_length(length?, room)?;
         Ok(if may_write { reply } else { 0 })
     }
 
@@ -69,6 +90,19 @@ impl Native {
     }
 
     pub(crate) fn reply(&self, len: usize) -> &[u8] {
-        self.reply.get(..len).unwrap_or_default()
+        self.reply.get(HEAD_ROOM..HEAD_ROOM + len).unwrap_or_default()
+    }
+
+    fn room(&self) -> usize {
+        self.reply.len().saturating_sub(HEAD_ROOM)
+    }
+
+    /// `head`, and the first `len` bytes of the reply, in one piece; `None` if there is no room for
+    /// it.
+    pub(crate) fn reply_behind(&mut self, head: &[u8], len: usize) -> Option<&[u8]> {
+        let from = HEAD_ROOM.checked_sub(head.len())?;
+        let place = self.reply.get_mut(from..HEAD_ROOM + len)?;
+        place[..head.len()].copy_from_slice(head);
+        Some(place)
     }
 }

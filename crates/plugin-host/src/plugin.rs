@@ -44,6 +44,8 @@ pub(crate) struct Shared {
     pub(crate) counters: Counters,
     /// It was unloaded: whoever still holds it does not call it any more.
     pub(crate) gone: AtomicBool,
+    /// The number of the newest version.
+    pub(crate) newest: AtomicU64,
     log: Mutex<VecDeque<String>>,
 }
 

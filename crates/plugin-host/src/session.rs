@@ -4,6 +4,7 @@ use crate::{
     instance::{CallFailure, Instance},
     leave::Leave,
     plugin::{Shared, Version},
+    sys::Image,
 };
 use flask::{Sid, perm::plugin};
 use std::{
@@ -11,8 +12,9 @@ use std::{
     time::Instant,
 };
 
-/// An instance of one version of a plugin, for calls in a row by one caller. Requests are put into the plugin's
-/// memory once, and replies are read where they lie. Every call is checked as any other.
+/// An instance of one version of a plugin, for calls in a row by one caller. Requests are put into
+/// the plugin's memory once, and replies are read where they lie. Every call is checked as any
+/// other.
 ///
 /// It stays on its version when the plugin is replaced, and ends when the plugin is unloaded.
 pub struct Session {
@@ -43,11 +45,23 @@ impl Session {
         self.instance()?.fill(request)
     }
 
+    /// Has the plugin find `image` as its request, for all calls until the next: isolated and
+    /// native code without a copy, except modules of WebAssembly from elsewhere. The plugin cannot
+    /// change it.
+    ///
+    /// # Errors
+    ///
+    /// [`CallFailure::NoRoom`] when it does not fit.
+    pub fn view(&mut self, image: &Arc<Image>) -> Result<(), CallFailure> {
+        self.instance()?.view(image)
+    }
+
     /// Calls the plugin on the request that is in its memory; the length of its reply.
     ///
     /// # Errors
     ///
-    /// [`CallFailure`]. After a fault the session goes on with a fresh instance, which holds no request.
+    /// [`CallFailure`]. After a fault the session goes on with a fresh instance, which holds no
+    /// request.
     #[inline]
     pub fn run(&mut self) -> Result<usize, CallFailure> {
         if self.shared.gone.load(Relaxed)
@@ -90,6 +104,37 @@ impl Session {
     #[must_use]
     pub fn reply(&mut self, len: usize) -> &[u8] {
         self.instance.as_mut().map_or(&[], |instance| instance.reply(len))
+    }
+
+    /// `head`, and behind it the first `len` bytes of the last reply, in one piece, so that one
+    /// call to the system sends both. `None` where that is not possible: when `head` exceeds 1 KiB,
+    /// or the plugin runs in the kernel.
+    pub fn reply_behind(&mut self, head: &[u8], len: usize) -> Option<&[u8]> {
+        self.instance.as_mut()?.reply_behind(head, len)
+    }
+
+    /// Whether this is still the plugin's newest version, and the plugin is loaded.
+    #[must_use]
+    #[inline]
+    pub fn is_current(&self) -> bool {
+        !self.shared.gone.load(Relaxed) && self.shared.newest.load(Relaxed) == self.version.number
+    }
+
+    /// The version that it stays on.
+    #[must_use]
+    pub fn version(&self) -> u64 {
+        self.version.number
+    }
+
+    /// Counts what was done since the last time in the host's statistics, as the session's end
+    /// does; of the time since then, `busy` was spent in calls.
+    pub fn settle(&mut self, busy: std::time::Duration) {
+        self.host.settle();
+        if let Some(instance) = &mut self.instance {
+            instance.settle();
+        }
+        self.shared.counters.count(self.calls, self.faults, busy);
+        (self.calls, self.faults, self.begun) = (0, 0, Instant::now());
     }
 
     #[cold]

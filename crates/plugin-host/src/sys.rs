@@ -2,9 +2,11 @@
 
 #![allow(unsafe_code)]
 
+mod image;
 mod slots;
 
-pub(crate) use slots::Slots;
+pub use image::Image;
+pub(crate) use slots::{Slots, VIEW_BYTES};
 
 use crate::cache::Authentic;
 use ecode::{Host, NativeCode, NativeInstance};

@@ -1,17 +1,22 @@
 //! Where the memories of isolated plugins lie: slots of address space, used again and again.
 //!
 //! ```text
-//!  guard │ open │ closed │ guard
-//!        base   open     reserved
+//!  guard │ open │ closed │ views │ closed │ guard
+//!        base   open     VIEW_START        reserved
 //! ```
 //!
-//! Only what is open can be read and written. wasmtime's own pool does more for each instance, and zeroes a part of
-//! every memory that few plugins touch.
+//! Only what is open can be read and written. In the middle, far behind what a memory can ever
+//! have, images can be put that a plugin sees and cannot change: for wasmtime they lie outside of
+//! the memory, so nothing of ours refers to them. wasmtime's own pool does more for each instance,
+//! and zeroes a part of every memory that few plugins touch.
+
+mod views;
 
 use rustix::mm::{
     Advice, MapFlags, MprotectFlags, ProtFlags, madvise, mmap_anonymous, mprotect, munmap,
 };
 use std::{
+    collections::HashMap,
     io, ptr,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
@@ -19,6 +24,11 @@ use wasmtime::{LinearMemory, MemoryCreator, MemoryType};
 
 /// Bytes of a page of the system, on x86-64.
 const PAGE: usize = 4096;
+
+/// Where images lie, from the base on, and how many bytes of them there may be. Addresses there are
+/// positive to a plugin that takes them for signed.
+const VIEW_START: usize = 1 << 30;
+pub(crate) const VIEW_BYTES: usize = 128 << 20;
 
 /// Slots of one engine, at most so many at a time.
 pub(crate) struct Slots(Arc<Shared>);
@@ -34,13 +44,16 @@ struct State {
     free: Vec<Slot>,
     /// How many are in use, or about to be.
     live: usize,
+    /// Those in use in which images can be shown, by their bases; whether there were any.
+    viewed: HashMap<usize, bool>,
 }
 
 /// Address space that nobody else has.
 struct Slot {
     layout: Layout,
     base: usize,
-    /// Bytes from `base` on, in whole pages, that can be read and written; no others of the slot can, unless it is torn.
+    /// Bytes from `base` on, in whole pages, that can be read and written; no others of the slot
+    /// can, unless it is torn.
     open: usize,
     /// A change of access has failed, perhaps after a part of it: the slot is not used again.
     torn: bool,
@@ -79,7 +92,8 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts one more in use, up to [`Shared::give_back`]: a clean slot of this layout, or the right to make one.
+    /// Counts one more in use, up to [`Shared::give_back`]: a clean slot of this layout, or the
+    /// right to make one.
     fn lease(&self, layout: Layout) -> Result<Option<Slot>, String> {
         let mut state = self.state();
         if state.live >= self.most {
@@ -102,13 +116,20 @@ impl Shared {
         state.live -= 1;
         state.free.extend(slot);
     }
+
+    /// Nothing is shown to the memory at `base` any more; whether it is so.
+    fn end_views(&self, base: usize) -> bool {
+        let viewed = self.state().viewed.remove(&base);
+        viewed != Some(true) || views::close(base).is_ok()
+    }
 }
 
 impl Slot {
     fn new(layout: Layout) -> io::Result<Self> {
         let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
         let (place, access) = (ptr::null_mut(), ProtFlags::empty());
-        // SAFETY: without `FIXED` the kernel chooses a place where nothing lies, so no memory that is in use changes.
+        // SAFETY: without `FIXED` the kernel chooses a place where nothing lies, so no memory that
+        // is in use changes.
         let start = unsafe { mmap_anonymous(place, layout.bytes(), access, flags) }?;
         let base = start.expose_provenance() + layout.guard;
         Ok(Self { layout, base, open: 0, torn: false })
@@ -116,7 +137,7 @@ impl Slot {
 
     /// Opens exactly the first `size` bytes, up to the end of their last page.
     fn open(&mut self, size: usize) -> io::Result<()> {
-        if size > self.layout.reserved || self.torn {
+        if size > self.layout.reserved.min(VIEW_START) || self.torn {
             return Err(io::ErrorKind::OutOfMemory.into());
         }
         let size = size.next_multiple_of(PAGE);
@@ -127,10 +148,11 @@ impl Slot {
         };
         if from != to {
             let place = ptr::without_provenance_mut(self.base + from);
-            // SAFETY: `to` is at most `reserved`: `size` was compared with it, which is in whole pages, and `open` was
-            // such a `size` before. So the range is the slot's own, between its guards, and nothing but a plugin's
-            // memory can be in it. Access is only added to memory in use (`grow_to` asks for no less than there is);
-            // it is taken away by `new_memory` alone, from a slot that no memory has, so no reference leads there.
+            // SAFETY: `to` is at most `reserved`: `size` was compared with it, which is in whole
+            // pages, and `open` was such a `size` before. So the range is the slot's own, between
+            // its guards, and nothing but a plugin's memory can be in it. Access is only added to
+            // memory in use (`grow_to` asks for no less than there is); it is taken away by
+            // `new_memory` alone, from a slot that no memory has, so no reference leads there.
             let changed = unsafe { mprotect(place, to - from, access) };
             self.torn = changed.is_err();
             changed?;
@@ -142,9 +164,9 @@ impl Slot {
     /// The slot with zeros in all that is open; `None` if that cannot be had.
     fn clean(self) -> Option<Self> {
         let place = ptr::without_provenance_mut(self.base);
-        // SAFETY: the range is the slot's own, and no memory has the slot any more: it was taken out of its `Linear`,
-        // and is not free yet. So no reference leads there. The mapping is private and of no file: its pages are
-        // forgotten, and read as zeros from now on.
+        // SAFETY: the range is the slot's own, and no memory has the slot any more: it was taken
+        // out of its `Linear`, and is not free yet. So no reference leads there. The mapping is
+        // private and of no file: its pages are forgotten, and read as zeros from now on.
         let cleaned = unsafe { madvise(place, self.open, Advice::LinuxDontNeed) };
         (cleaned.is_ok() && !self.torn).then_some(self)
     }
@@ -153,9 +175,9 @@ impl Slot {
 impl Drop for Slot {
     fn drop(&mut self) {
         let start = ptr::without_provenance_mut(self.base - self.layout.guard);
-        // SAFETY: this is the whole of what `Slot::new` has mapped, and nothing else. A slot is dropped by who owns it:
-        // no memory does (`Linear` gives it up only when wasmtime drops it), so no reference leads there. Should it
-        // fail, address space is lost.
+        // SAFETY: this is the whole of what `Slot::new` has mapped, and nothing else. A slot is
+        // dropped by who owns it: no memory does (`Linear` gives it up only when wasmtime drops
+        // it), so no reference leads there. Should it fail, address space is lost.
         let _ = unsafe { munmap(start, self.layout.bytes()) };
     }
 }
@@ -168,10 +190,11 @@ struct Linear {
     shared: Arc<Shared>,
 }
 
-// SAFETY: what is asked for is given. Of `reserved` bytes from the base on, `size` can be accessed, and these are zeros:
-// a slot is fresh, or was cleaned in all that had been open. `guard` bytes on either side never can: `Slot::open` is the
-// only one to give access, and stays within `reserved`. The base never moves. No two memories have one slot: it is moved
-// from the one owner to the next, out of `free` and into it under the lock.
+// SAFETY: what is asked for is given. Of `reserved` bytes from the base on, `size` can be accessed,
+// and these are zeros: a slot is fresh, or was cleaned in all that had been open. `guard` bytes on
+// either side never can: `Slot::open` is the only one to give access, and stays within `reserved`.
+// The base never moves. No two memories have one slot: it is moved from the one owner to the next,
+// out of `free` and into it under the lock.
 unsafe impl MemoryCreator for Slots {
     fn new_memory(
         &self,
@@ -189,6 +212,9 @@ unsafe impl MemoryCreator for Slots {
         };
         match slot.and_then(|mut slot| slot.open(minimum).map(|()| slot)) {
             Ok(slot) => {
+                if slot.layout.reserved >= VIEW_START + VIEW_BYTES {
+                    self.0.state().viewed.insert(slot.base, false);
+                }
                 let (slot, shared) = (Some(slot), Arc::clone(&self.0));
                 Ok(Box::new(Linear { slot, size: minimum, shared }))
             }
@@ -200,7 +226,8 @@ unsafe impl MemoryCreator for Slots {
     }
 }
 
-// SAFETY: as above. The bytes from `size` to the end of its page are open, too; they are nobody else's.
+// SAFETY: as above. The bytes from `size` to the end of its page are open, too; they are nobody
+// else's.
 unsafe impl LinearMemory for Linear {
     fn byte_size(&self) -> usize {
         self.size
@@ -224,7 +251,8 @@ unsafe impl LinearMemory for Linear {
 
 impl Drop for Linear {
     fn drop(&mut self) {
-        let slot = self.slot.take().and_then(Slot::clean);
+        let slot = self.slot.take().filter(|slot| self.shared.end_views(slot.base));
+        let slot = slot.and_then(Slot::clean);
         self.shared.give_back(slot);
     }
 }
