@@ -4,7 +4,7 @@ CARGO ?= cargo
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 RELEASE := $(TARGET)/release
 # `dewar` runs untrusted code; the others lie beside it, and have what it does not link: databases, compilers, plots.
-PROGRAMS := dewar dewar-bench dewar-daemon dewar-plugin
+PROGRAMS := dewar dewar-bench dewar-daemon dewar-plugin dewar-serve
 export RUST_BACKTRACE ?= 0
 
 .PHONY: demo test check fuzz build bench install clean

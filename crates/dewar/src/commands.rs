@@ -5,7 +5,7 @@ use crate::{
     man::ManArgs, policy::PolicyArgs, ps::PsArgs, revoke::RevokeArgs, run::RunArgs, top::TopArgs,
 };
 use clap::{Parser, Subcommand};
-use cli::args::{AuditArgs, BenchArgs, DaemonArgs, PluginArgs};
+use cli::args::{AuditArgs, BenchArgs, DaemonArgs, PluginArgs, ServeArgs};
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -47,6 +47,7 @@ pub(crate) enum Command {
     Audit(AuditArgs),
     Policy(PolicyArgs),
     Plugin(PluginArgs),
+    Serve(ServeArgs),
     Daemon(DaemonArgs),
     Doctor(DoctorArgs),
     Bench(BenchArgs),

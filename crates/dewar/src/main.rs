@@ -58,5 +58,6 @@ fn dispatch(command: Command, inherited: Inherited) -> anyhow::Result<()> {
         }
         Command::Bench(_) => Err(program::become_helper("dewar-bench")),
         Command::Plugin(_) => Err(program::become_helper("dewar-plugin")),
+        Command::Serve(_) => Err(program::become_helper("dewar-serve")),
     }
 }

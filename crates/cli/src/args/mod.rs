@@ -7,5 +7,8 @@ pub mod audit;
 pub mod bench;
 pub mod daemon;
 pub mod plugin;
+pub mod serve;
 
-pub use self::{audit::AuditArgs, bench::BenchArgs, daemon::DaemonArgs, plugin::PluginArgs};
+pub use self::{
+    audit::AuditArgs, bench::BenchArgs, daemon::DaemonArgs, plugin::PluginArgs, serve::ServeArgs,
+};

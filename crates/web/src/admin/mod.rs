@@ -1,0 +1,214 @@
+//! Administration: HTTP on a unix socket for who owns it, and a page and metrics that change
+//! nothing for others.
+
+mod metrics;
+mod routes;
+mod status;
+
+use crate::{
+    http::head::{self, Head, Length, MAX_FIELDS, MAX_HEAD},
+    serve::unix_listener,
+    server::{ServerError, Shared},
+};
+use httparse::EMPTY_HEADER;
+use rustix::{net::sockopt, process::getuid};
+use std::{
+    fs::{Permissions, set_permissions},
+    io::{self, Read, Write},
+    net::{IpAddr, SocketAddr, TcpListener},
+    os::{fd::AsFd, unix::fs::PermissionsExt},
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
+    thread::{self, JoinHandle},
+    time::Duration,
+};
+
+/// Bytes of what is sent: plugins.
+const MAX_BODY: u64 = 16 << 20;
+/// Connections at a time.
+const MAX_OPEN: usize = 16;
+const TIME: Duration = Duration::from_secs(5);
+/// How often it looks whether the server ends.
+const TURN: Duration = Duration::from_millis(100);
+
+/// What was started.
+#[derive(Default)]
+pub(crate) struct Admin {
+    pub(crate) threads: Vec<JoinHandle<()>>,
+    pub(crate) socket: Option<PathBuf>,
+    pub(crate) status: Option<SocketAddr>,
+}
+
+/// Who may do what by a socket.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Access {
+    /// Everything, for the server's own user and root.
+    Owner,
+    /// Looking.
+    Anybody,
+}
+
+/// What is answered.
+struct Reply {
+    status: u16,
+    media: &'static str,
+    body: String,
+}
+
+impl Reply {
+    fn text(status: u16, body: impl Into<String>) -> Self {
+        Self { status, media: "text/plain; charset=utf-8", body: body.into() }
+    }
+
+    fn json(value: &serde_json::Value) -> Self {
+        Self { status: 200, media: "application/json", body: format!("{value:#}\n") }
+    }
+}
+
+pub(crate) fn start(shared: &Arc<Shared>) -> Result<Admin, ServerError> {
+    let (site, mut admin) = (shared.site.load_full(), Admin::default());
+    if let Some(path) = &site.config.admin {
+        let path = site.config.path(path);
+        let cannot = |error| {
+            ServerError::system(format!("cannot be administered at `{}`", path.display()), error)
+        };
+        let listener = unix_listener(&path).map_err(cannot)?;
+        set_permissions(&path, Permissions::from_mode(0o600)).map_err(cannot)?;
+        admin.socket = Some(path.clone());
+        let accept = move || listener.accept().map(|(stream, _)| stream);
+        admin.threads.push(serve(shared, Access::Owner, accept).map_err(cannot)?);
+    }
+    if let Some(address) = &site.config.status {
+        let cannot =
+            |error| ServerError::system(format!("cannot show the status at `{address}`"), error);
+        let listener = TcpListener::bind(address).map_err(cannot)?;
+        listener.set_nonblocking(true).map_err(cannot)?;
+        admin.status = listener.local_addr().ok();
+        let accept = move || listener.accept().map(|(stream, _)| stream);
+        admin.threads.push(serve(shared, Access::Anybody, accept).map_err(cannot)?);
+    }
+    Ok(admin)
+}
+
+/// A connection of either kind.
+trait Stream: Read + Write + AsFd + Send + 'static {
+    /// Blocks, but not for ever.
+    fn set_up(&self) -> io::Result<()>;
+}
+
+impl Stream for std::os::unix::net::UnixStream {
+    fn set_up(&self) -> io::Result<()> {
+        self.set_nonblocking(false)?;
+        self.set_read_timeout(Some(TIME))?;
+        self.set_write_timeout(Some(TIME))
+    }
+}
+
+impl Stream for std::net::TcpStream {
+    fn set_up(&self) -> io::Result<()> {
+        self.set_nonblocking(false)?;
+        self.set_read_timeout(Some(TIME))?;
+        self.set_write_timeout(Some(TIME))
+    }
+}
+
+fn serve<S: Stream>(
+    shared: &Arc<Shared>,
+    access: Access,
+    accept: impl Fn() -> io::Result<S> + Send + 'static,
+) -> io::Result<JoinHandle<()>> {
+    let (shared, open) = (Arc::clone(shared), Arc::new(AtomicUsize::new(0)));
+    thread::Builder::new().name("web admin".to_owned()).spawn(move || {
+        while !shared.ends() {
+            match accept() {
+                Ok(stream) if open.load(Relaxed) < MAX_OPEN => {
+                    open.fetch_add(1, Relaxed);
+                    let (shared, own) = (Arc::clone(&shared), Arc::clone(&open));
+                    let connection = thread::Builder::new().spawn(move || {
+                        // A client that goes away is no business of ours.
+                        let _ = connection(&shared, access, stream);
+                        own.fetch_sub(1, Relaxed);
+                    });
+                    if connection.is_err() {
+                        open.fetch_sub(1, Relaxed);
+                    }
+                }
+                Ok(_) => {}
+                Err(_) => thread::sleep(TURN),
+            }
+        }
+    })
+}
+
+fn connection(shared: &Shared, access: Access, mut stream: impl Stream) -> io::Result<()> {
+    stream.set_up()?;
+    if access == Access::Owner {
+        let peer = sockopt::socket_peercred(&stream)?;
+        if peer.uid != getuid() && !peer.uid.is_root() {
+            return answer(&mut stream, &Reply::text(403, "only the server's own user and root\n"));
+        }
+    }
+    let mut input = Vec::new();
+    let reply = loop {
+        let mut room = [EMPTY_HEADER; MAX_FIELDS];
+        match head::parse(&input, &mut room) {
+            Err(refusal) => break Reply::text(refusal.status, format!("{}\n", refusal.why)),
+            Ok(Some(head)) => {
+                let (len, body) = (head.len, head.body);
+                let body = match body {
+                    Length::Known(length) if length <= MAX_BODY => length as usize,
+                    _ => break Reply::text(413, "too long, or of no known length\n"),
+                };
+                if input.len() >= len + body {
+                    break reply(shared, access, &head, &input[len..len + body]);
+                }
+            }
+            Ok(None) if input.len() > MAX_HEAD => break Reply::text(431, "too long\n"),
+            Ok(None) => {}
+        }
+        let mut piece = [0; 16 << 10];
+        match stream.read(&mut piece)? {
+            0 => return Ok(()),
+            count => input.extend_from_slice(&piece[..count]),
+        }
+    };
+    answer(&mut stream, &reply)
+}
+
+fn reply(shared: &Shared, access: Access, head: &Head<'_, '_>, body: &[u8]) -> Reply {
+    let host = head::field(head.fields, "host").unwrap_or_default();
+    if access == Access::Anybody && !is_plain_host(host) {
+        // Another site's page must not read this one by a name that leads here.
+        return Reply::text(403, "ask by address, or as localhost\n");
+    }
+    match head.method {
+        "GET" => routes::get(shared, head.target),
+        _ if access == Access::Anybody => Reply::text(405, "this only shows\n"),
+        method => routes::change(shared, method, head.target, body),
+    }
+}
+
+fn is_plain_host(host: &[u8]) -> bool {
+    let Ok(host) = std::str::from_utf8(host) else { return false };
+    let name = match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
+        _ => host,
+    };
+    let name = name.trim_start_matches('[').trim_end_matches(']');
+    name.eq_ignore_ascii_case("localhost") || name.parse::<IpAddr>().is_ok()
+}
+
+fn answer(stream: &mut impl Write, reply: &Reply) -> io::Result<()> {
+    let Reply { status, media, body } = reply;
+    let reason = crate::http::reason(*status);
+    let text = format!(
+        "HTTP/1.1 {status} {reason}\r\nContent-Type: {media}\r\nContent-Length: {}\r\nCache-Control: no-store\r\n\
+         X-Content-Type-Options: nosniff\r\nContent-Security-Policy: default-src 'self' 'unsafe-inline'\r\n\
+         Connection: close\r\n\r\n{body}",
+        body.len()
+    );
+    stream.write_all(text.as_bytes())
+}

@@ -1,0 +1,104 @@
+//! What administration can be asked for.
+
+use super::{Reply, metrics, status};
+use crate::{config::PluginConfig, plugins::PluginError, server::Shared};
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+
+pub(super) fn get(shared: &Shared, target: &str) -> Reply {
+    match target.split('?').next().unwrap_or_default() {
+        "/" => {
+            Reply { status: 200, media: "text/html; charset=utf-8", body: status::PAGE.to_owned() }
+        }
+        "/metrics" => Reply {
+            status: 200,
+            media: "text/plain; version=0.0.4; charset=utf-8",
+            body: metrics::text(shared),
+        },
+        "/status" => Reply::json(&status::json(shared)),
+        "/plugins" => Reply::json(&json!(status::plugins(shared))),
+        path => match path.strip_prefix("/plugins/") {
+            Some(name) => match status::plugin(shared, name) {
+                Some(found) => Reply::json(&found),
+                None => Reply::text(404, format!("there is no plugin `{name}`\n")),
+            },
+            None => Reply::text(404, "there is nothing here\n"),
+        },
+    }
+}
+
+pub(super) fn change(shared: &Shared, method: &str, target: &str, body: &[u8]) -> Reply {
+    let (path, query) = target.split_once('?').unwrap_or((target, ""));
+    let Some(name) = path.strip_prefix("/plugins/") else {
+        return Reply::text(404, "there is nothing to change here\n");
+    };
+    let replace = match method {
+        "POST" => false,
+        "PUT" => true,
+        "DELETE" if shared.plugins.remove(name) => {
+            return Reply::text(200, format!("unloaded {name}\n"));
+        }
+        "DELETE" => return Reply::text(404, format!("there is no plugin `{name}`\n")),
+        _ => return Reply::text(405, "POST loads, PUT replaces, DELETE unloads\n"),
+    };
+    let before = shared.plugins.bindings();
+    let before = before.all.iter().find(|binding| binding.name == name).map(Arc::clone);
+    let config = match (&before, query.is_empty()) {
+        // Other code for the same.
+        (Some(before), true) if replace => Ok(before.config.clone()),
+        _ => config(query),
+    };
+    let put = config
+        .and_then(|config| shared.plugins.put(name, &config, body, Some(replace)).map_err(refused));
+    match put {
+        Ok(remarks) => {
+            let info = shared.plugins.host.list().into_iter().find(|info| info.name == name);
+            let version = info.map_or(0, |info| info.version);
+            let text = format!("{remarks}{name}: version {version} is in use\n");
+            Reply::text(if replace { 200 } else { 201 }, text)
+        }
+        Err(reply) => reply,
+    }
+}
+
+fn refused(error: PluginError) -> Reply {
+    let status = match &error {
+        PluginError::Name(_) => 409,
+        _ => 422,
+    };
+    let text = error.to_string();
+    Reply::text(status, format!("{}\n", text.trim_end()))
+}
+
+/// A plugin's configuration out of a query.
+fn config(query: &str) -> Result<PluginConfig, Reply> {
+    let mut fields = Map::new();
+    for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+        let (key, value) = pair.split_once('=').unwrap_or((pair, "true"));
+        let value = decoded(value).ok_or_else(|| Reply::text(400, "an escape is none\n"))?;
+        let value = match value.parse::<u64>() {
+            Ok(number) => json!(number),
+            Err(_) if value == "true" || value == "false" => json!(value == "true"),
+            Err(_) => json!(value),
+        };
+        fields.insert(key.to_owned(), value);
+    }
+    let config = serde_json::from_value(Value::Object(fields));
+    config.map_err(|error| Reply::text(400, format!("{error}\n")))
+}
+
+fn decoded(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((byte, after)) = rest.split_first() {
+        rest = after;
+        if *byte == b'%' {
+            let digits = std::str::from_utf8(rest.get(..2)?).ok()?;
+            bytes.push(u8::from_str_radix(digits, 16).ok()?);
+            rest = &rest[2..];
+        } else {
+            bytes.push(*byte);
+        }
+    }
+    String::from_utf8(bytes).ok()
+}

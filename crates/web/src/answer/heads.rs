@@ -1,0 +1,65 @@
+//! Plugins that see and change the heads of answers.
+
+use super::{Answer, Ask, Body, Failure, Responder, handler::head_of};
+use crate::{http::head::MAX_FIELDS, http::reason, plugins::Binding};
+use httparse::{EMPTY_HEADER, Status};
+use std::{io::Write as _, sync::Arc};
+
+impl Responder {
+    /// The answer, its fields as the plugins for heads make them, one after the other.
+    pub(super) fn with_heads(&mut self, ask: &Ask<'_>, answer: Answer) -> Result<Answer, Failure> {
+        let bindings = Arc::clone(&self.bindings);
+        if bindings.all.is_empty() {
+            return Ok(answer);
+        }
+        let media = self.media().unwrap_or_default();
+        for binding in bindings.by_head(ask.path(), &media) {
+            if let Err(failure) = self.rewrite(ask, &answer, binding) {
+                if let Body::Reply(lease, _) = answer.body {
+                    self.pool.give_back(lease);
+                }
+                return Err(failure);
+            }
+        }
+        Ok(answer)
+    }
+
+    /// The type of what is answered.
+    fn media(&self) -> Option<String> {
+        let line = self.fields.split(|byte| *byte == b'\n');
+        let line =
+            line.map(<[u8]>::trim_ascii).find_map(|line| line.strip_prefix(b"Content-Type: "));
+        let text = std::str::from_utf8(line?).ok()?;
+        Some(text.split(';').next().unwrap_or_default().to_owned())
+    }
+
+    fn rewrite(
+        &mut self,
+        ask: &Ask<'_>,
+        answer: &Answer,
+        binding: &Arc<Binding>,
+    ) -> Result<(), Failure> {
+        if !self.may_answer(ask, binding) {
+            binding.counters[self.index].denied.add(1);
+            return Err(Failure(403));
+        }
+        let mut request = Vec::with_capacity(1024);
+        head_of(ask, &mut request);
+        // Writing to a `Vec` does not fail.
+        let _ = write!(request, "\r\nHTTP/1.1 {} {}\r\n", answer.status, reason(answer.status));
+        request.extend_from_slice(&self.fields);
+        request.extend_from_slice(b"\r\n");
+        let mut reply = self.call(ask, binding, &request)?;
+        reply.extend_from_slice(b"\r\n\r\n");
+        let mut room = [EMPTY_HEADER; MAX_FIELDS];
+        let Ok(Status::Complete((_, fields))) = httparse::parse_headers(&reply, &mut room) else {
+            self.complain(ask, binding, "its reply is no list of header fields");
+            return Err(Failure(502));
+        };
+        self.fields.clear();
+        for field in fields {
+            self.field(field.name, field.value);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,169 @@
+//! Which file and which plugin a request is for.
+
+use super::{Answer, Ask, Body, Failure, Responder};
+use crate::{
+    clock::{now_ms, passed},
+    config::Kind,
+    files::{Found, Served},
+    http::path::{self, Target},
+    listing,
+    plugins::Binding,
+};
+use rustix::{fd::OwnedFd, io::Errno};
+use std::sync::Arc;
+
+/// Paths that one worker remembers.
+const MOST: usize = 2048;
+
+/// What a path was found to mean.
+#[derive(Clone)]
+pub(super) struct Known {
+    /// The plugin by its route.
+    pub(super) binding: Option<Arc<Binding>>,
+    pub(super) file: Arc<Served>,
+    /// Where it lies beneath ROOT.
+    pub(super) path: Arc<[u8]>,
+    /// Until when this holds.
+    until: u32,
+}
+
+/// Where a request leads.
+enum Place {
+    File(Known),
+    Answer(Answer),
+    Handler(Arc<Binding>),
+}
+
+impl Responder {
+    pub(super) fn answer(&mut self, ask: &Ask<'_>) -> Result<Answer, Failure> {
+        let path = ask.path();
+        let now = now_ms();
+        let known = self.known.get(path.as_bytes());
+        let place = match known.filter(|known| !passed(known.until, now)) {
+            Some(known) => Place::File(known.clone()),
+            None => self.resolve(path, now)?,
+        };
+        match place {
+            Place::Handler(binding) => self.handled(ask, &binding),
+            _ if ask.method == "OPTIONS" => {
+                self.fields.extend_from_slice(b"Allow: GET, HEAD, OPTIONS\r\n");
+                Ok(Answer::new(204, Body::Empty))
+            }
+            _ if !matches!(ask.method, "GET" | "HEAD") => Err(Failure(405)),
+            Place::File(known) => self.content(ask, &known),
+            Place::Answer(answer) => Ok(answer),
+        }
+    }
+
+    /// Whether a request's body is wanted: a handler's is.
+    pub(crate) fn wants_body(&self, target: &str) -> bool {
+        let path = target.split('?').next().unwrap_or_default();
+        let decoded = path::decode(path.as_bytes());
+        let decoded = decoded.ok().and_then(|target| String::from_utf8(target.path).ok());
+        decoded.is_some_and(|path| {
+            let binding = self.bindings.by_path(&format!("/{path}/"));
+            binding.is_some_and(|binding| binding.config.kind == Kind::Handler)
+        })
+    }
+
+    fn resolve(&mut self, raw: &str, now: u32) -> Result<Place, Failure> {
+        if raw == "*" {
+            return Ok(Place::Answer(Answer::new(404, Body::Empty)));
+        }
+        let target = path::decode(raw.as_bytes()).map_err(|refusal| Failure(refusal.status))?;
+        let slashed = String::from_utf8(target.path.clone()).ok().map(|path| format!("/{path}/"));
+        let binding = slashed.as_ref().and_then(|path| self.bindings.by_path(path)).cloned();
+        let mut at = target.path.as_slice();
+        if let Some(binding) = &binding {
+            if binding.config.kind == Kind::Handler {
+                return Ok(Place::Handler(Arc::clone(binding)));
+            }
+            let route = binding.config.route.as_deref().unwrap_or_default();
+            at = at.get(route.len() - 1..).unwrap_or_default();
+        }
+        let known = self.known.get(raw.as_bytes()).map(|known| Arc::clone(&known.file));
+        let files = &self.site.files;
+        match files.find(at, known.as_ref()) {
+            Ok(Found::File(_)) if target.is_dir => Err(Failure(404)),
+            Ok(Found::File(file)) => Ok(Place::File(self.learn(raw, now, (binding, file, at)))),
+            Ok(Found::Directory(fd)) if target.is_dir => {
+                self.directory(raw, now, (binding, fd, at))
+            }
+            Ok(Found::Directory(_)) => Ok(Place::Answer(self.moved(&target))),
+            Err(error) => {
+                self.known.remove(raw.as_bytes());
+                Err(status(error))
+            }
+        }
+    }
+
+    fn directory(
+        &mut self,
+        raw: &str,
+        now: u32,
+        (binding, fd, at): (Option<Arc<Binding>>, OwnedFd, &[u8]),
+    ) -> Result<Place, Failure> {
+        let site = Arc::clone(&self.site);
+        for name in &site.config.index {
+            let path = if at.is_empty() {
+                name.as_bytes().to_vec()
+            } else {
+                [at, b"/", name.as_bytes()].concat()
+            };
+            match site.files.find(&path, None) {
+                Ok(Found::File(file)) => {
+                    return Ok(Place::File(self.learn(raw, now, (binding, file, &path))));
+                }
+                Ok(Found::Directory(_)) | Err(Errno::NOENT | Errno::NOTDIR) => {}
+                Err(error) => return Err(status(error)),
+            }
+        }
+        if !site.config.list {
+            return Err(Failure(404));
+        }
+        let page = listing::page(fd, at).map_err(status)?;
+        self.fields.extend_from_slice(b"Content-Type: text/html; charset=utf-8\r\n");
+        Ok(Place::Answer(Answer::new(200, Body::Bytes(page.into()))))
+    }
+
+    /// A directory's name without the slash: relative links in its page would lead elsewhere.
+    fn moved(&mut self, target: &Target) -> Answer {
+        let location = format!("Location: /{}/\r\n", path::encode(&target.path));
+        self.fields.extend_from_slice(location.as_bytes());
+        Answer::new(301, Body::Empty)
+    }
+
+    fn learn(
+        &mut self,
+        raw: &str,
+        now: u32,
+        (binding, file, path): (Option<Arc<Binding>>, Arc<Served>, &[u8]),
+    ) -> Known {
+        if self.known.len() >= MOST {
+            // Any of them: which are asked for again, nobody knows.
+            let some: Vec<_> = self.known.keys().take(MOST / 8).cloned().collect();
+            some.iter().for_each(|key| drop(self.known.remove(key)));
+        }
+        let until = now.wrapping_add(self.site.config.revalidate_ms.min(3_600_000));
+        let known = Known { binding, file, path: path.into(), until };
+        self.known.insert(raw.as_bytes().into(), known.clone());
+        known
+    }
+
+    /// Forgets files, so that their images go.
+    #[cold]
+    pub(super) fn forget(&mut self) {
+        self.known.clear();
+        self.pool.clear();
+    }
+}
+
+pub(super) fn status(error: Errno) -> Failure {
+    Failure(match error {
+        Errno::NOENT | Errno::NOTDIR | Errno::NAMETOOLONG | Errno::INVAL | Errno::NXIO => 404,
+        // Outside of ROOT, too many links, or not ours to read.
+        Errno::ACCESS | Errno::PERM | Errno::XDEV | Errno::LOOP => 403,
+        Errno::MFILE | Errno::NFILE | Errno::NOMEM => 503,
+        _ => 500,
+    })
+}

@@ -1,0 +1,136 @@
+//! Content that a plugin makes of a file.
+
+use super::{Answer, Ask, Body, Failure, Responder, resolve::Known, resolve::status};
+use crate::{
+    http::{accept::quality, head::field},
+    plugins::Binding,
+    pool::Lease,
+};
+use plugin_host::CallFailure;
+use rustix::io::Errno;
+use std::{
+    io,
+    sync::{Arc, atomic::Ordering::Relaxed},
+    time::Instant,
+};
+
+impl Responder {
+    /// The plugin that transforms what this path leads to: that of the route, or one for this type
+    /// of content.
+    pub(super) fn transformer(&mut self, ask: &Ask<'_>, known: &Known) -> Option<Arc<Binding>> {
+        if let Some(binding) = &known.binding {
+            return Some(Arc::clone(binding));
+        }
+        let (media, bindings) = (known.file.essence(), Arc::clone(&self.bindings));
+        let candidates = bindings.by_media(media);
+        if candidates.iter().any(|binding| binding.config.negotiate) {
+            self.fields.extend_from_slice(b"Vary: Accept\r\n");
+        }
+        let accept = field(ask.fields, "accept");
+        let suits = |binding: &&Arc<Binding>| {
+            let gives = binding.config.gives.as_deref();
+            !binding.config.negotiate
+                || accept
+                    .zip(gives)
+                    .is_some_and(|(accept, gives)| quality(accept, gives) > quality(accept, media))
+        };
+        candidates.iter().find(suits).cloned()
+    }
+
+    pub(super) fn transformed(
+        &mut self,
+        ask: &Ask<'_>,
+        known: &Known,
+        binding: &Arc<Binding>,
+    ) -> Result<Answer, Failure> {
+        let (file, manager) = (&known.file, &self.shared.manager);
+        let may = self.may_answer(ask, binding)
+            && manager.may_read(binding.sid, file.sid, &binding.file_hint, &known.path);
+        if !may {
+            binding.counters[self.index].denied.add(1);
+            return Err(Failure(403));
+        }
+        let image = file.image().map_err(|error| not_read(&error))?;
+        let mut lease = self.lease(ask, binding)?;
+        let begun = Instant::now();
+        let ran = lease.session.view(image).and_then(|()| lease.session.run());
+        let len = self.ran(ask, binding, begun, ran)?;
+        let counters = &binding.counters[self.index];
+        counters.bytes_in.add(file.len);
+        counters.bytes_out.add(len as u64);
+        if self.shared.images.load(Relaxed) > self.site.config.limits.image_bytes {
+            self.forget();
+        }
+        if len == 0 {
+            // Nothing is no content. What there was before is not sent instead: the plugin may be
+            // there to keep it.
+            self.complain(ask, binding, "it replied nothing");
+            self.pool.give_back(lease);
+            return Err(Failure(502));
+        }
+        let media = binding.config.gives.as_deref().unwrap_or(&file.media);
+        self.fields.extend_from_slice(b"Content-Type: ");
+        self.fields.extend_from_slice(media.as_bytes());
+        self.fields.extend_from_slice(b"\r\n");
+        let plugin = Some(Arc::clone(binding));
+        Ok(Answer { plugin, ..Answer::new(200, Body::Reply(lease, len)) })
+    }
+
+    /// Whether a plugin may see this request and answer it.
+    pub(super) fn may_answer(&self, ask: &Ask<'_>, binding: &Binding) -> bool {
+        let hint = &binding.request_hint;
+        self.shared.manager.may_answer(binding.sid, ask.label, hint, ask.target.as_bytes())
+    }
+
+    /// An instance of a plugin.
+    pub(super) fn lease(
+        &mut self,
+        ask: &Ask<'_>,
+        binding: &Arc<Binding>,
+    ) -> Result<Lease, Failure> {
+        let lease = self.pool.take(&self.shared.plugins, binding);
+        lease.map_err(|failure| self.failed(ask, binding, &failure))
+    }
+
+    /// Counts a call; how long its reply is.
+    pub(super) fn ran(
+        &mut self,
+        ask: &Ask<'_>,
+        binding: &Arc<Binding>,
+        begun: Instant,
+        ran: Result<usize, CallFailure>,
+    ) -> Result<usize, Failure> {
+        let counters = &binding.counters[self.index];
+        counters.calls.add(1);
+        counters.nanos.add(begun.elapsed().as_nanos() as u64);
+        ran.map_err(|failure| {
+            counters.faults.add(1);
+            self.failed(ask, binding, &failure)
+        })
+    }
+
+    #[cold]
+    fn failed(&self, ask: &Ask<'_>, binding: &Binding, failure: &CallFailure) -> Failure {
+        self.complain(ask, binding, &failure.to_string());
+        Failure(match failure {
+            CallFailure::Denied => 403,
+            CallFailure::Unknown(_) | CallFailure::Quarantined | CallFailure::NoRoom(_) => 503,
+            CallFailure::Timeout => 504,
+            _ => 502,
+        })
+    }
+
+    #[cold]
+    pub(super) fn complain(&self, ask: &Ask<'_>, binding: &Binding, what: &str) {
+        let logged = self.shared.plugins.host.log(&binding.name);
+        let last = logged.last().map_or(String::new(), |line| format!("; its last words: {line}"));
+        let text =
+            format!("plugin {} on {} {}: {what}{last}", binding.name, ask.method, ask.target);
+        self.shared.report(&text);
+    }
+}
+
+#[cold]
+fn not_read(error: &io::Error) -> Failure {
+    error.raw_os_error().map_or(Failure(500), |code| status(Errno::from_raw_os_error(code)))
+}

@@ -1,0 +1,249 @@
+//! Files beneath ROOT, opened so that nothing leads out of it, and kept open for a while.
+
+use crate::{
+    clock,
+    compress::{self, WORTH},
+    config::Config,
+    http::accept::Coding,
+    manager::Manager,
+};
+use avc::Hint;
+use bytes::Bytes;
+use flask::Sid;
+use plugin_host::Image;
+use rustix::{
+    fs::{FileType, Mode, OFlags, ResolveFlags, Stat, fstat, open, openat2, readlink},
+    io::Errno,
+};
+use std::{
+    ffi::OsStr,
+    fs::File,
+    io,
+    os::{
+        fd::{AsRawFd, OwnedFd},
+        unix::{ffi::OsStrExt, fs::FileExt},
+    },
+    path::{Path, PathBuf},
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+/// Files up to this length are sent from memory: one call to the system instead of two.
+pub(crate) const SMALL: u64 = 32 << 10;
+
+/// The directory that is served.
+pub(crate) struct Root {
+    fd: OwnedFd,
+    pub(crate) path: PathBuf,
+}
+
+/// What a path leads to.
+pub(crate) enum Found {
+    File(Arc<Served>),
+    Directory(OwnedFd),
+}
+
+/// What tells one state of a file from another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Version {
+    device: u64,
+    inode: u64,
+    len: u64,
+    modified: (i64, i64),
+    changed: (i64, i64),
+}
+
+/// An open file, and what is known of it.
+pub(crate) struct Served {
+    pub(crate) file: File,
+    pub(crate) len: u64,
+    pub(crate) modified: SystemTime,
+    pub(crate) etag: String,
+    pub(crate) media: Arc<str>,
+    /// The header fields of every answer with it.
+    pub(crate) fields: Vec<u8>,
+    pub(crate) sid: Sid,
+    pub(crate) hint: Hint,
+    version: Version,
+    small: OnceLock<Option<Bytes>>,
+    gzip: OnceLock<Option<Bytes>>,
+    image: OnceLock<Arc<Image>>,
+    images: Arc<AtomicUsize>,
+}
+
+impl Root {
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
+        let path = path.canonicalize()?;
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let fd = open(&path, flags, Mode::empty())?;
+        Ok(Self { fd, path })
+    }
+
+    /// Opens what `path` leads to: a regular file or a directory, and never anything outside.
+    pub(crate) fn open_beneath(&self, path: &[u8]) -> rustix::io::Result<OwnedFd> {
+        let path = if path.is_empty() { b"." } else { path };
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
+        loop {
+            match openat2(&self.fd, OsStr::from_bytes(path), flags, Mode::empty(), resolve) {
+                // Somebody has renamed something on the way.
+                Err(Errno::AGAIN | Errno::INTR) => {}
+                opened => return opened,
+            }
+        }
+    }
+}
+
+/// Looks files up.
+pub(crate) struct Files {
+    pub(crate) root: Root,
+    manager: Arc<Manager>,
+    types: Vec<(String, Arc<str>)>,
+    images: Arc<AtomicUsize>,
+}
+
+impl Files {
+    pub(crate) fn new(
+        config: &Config,
+        manager: &Arc<Manager>,
+        images: &Arc<AtomicUsize>,
+    ) -> io::Result<Self> {
+        let root = Root::open(&config.path(&config.root))?;
+        let types = config.types.iter().map(|(end, media)| (end.clone(), media.as_str().into()));
+        let (manager, images) = (Arc::clone(manager), Arc::clone(images));
+        Ok(Self { root, manager, types: types.collect(), images })
+    }
+
+    /// What `path` leads to. `before`, if it is still the same, is given back.
+    pub(crate) fn find(
+        &self,
+        path: &[u8],
+        before: Option<&Arc<Served>>,
+    ) -> rustix::io::Result<Found> {
+        let fd = self.root.open_beneath(path)?;
+        let status = fstat(&fd)?;
+        match FileType::from_raw_mode(status.st_mode) {
+            FileType::Directory => Ok(Found::Directory(fd)),
+            FileType::RegularFile => {
+                let version = Version::of(&status);
+                if let Some(before) = before.filter(|before| before.version == version) {
+                    return Ok(Found::File(Arc::clone(before)));
+                }
+                Ok(Found::File(Arc::new(self.served(fd, path, version))))
+            }
+            // Devices, pipes and sockets are not content.
+            _ => Err(Errno::ACCESS),
+        }
+    }
+
+    fn served(&self, fd: OwnedFd, path: &[u8], version: Version) -> Served {
+        // The label is that of where the file really lies, after all symbolic links.
+        let lies = readlink(format!("/proc/self/fd/{}", fd.as_raw_fd()), Vec::new());
+        let lies = lies.map(|name| PathBuf::from(OsStr::from_bytes(name.as_bytes())));
+        let lies = lies.unwrap_or_else(|_| self.root.path.join(OsStr::from_bytes(path)));
+        let sid = self.manager.file(&lies);
+        let (seconds, nanos) = version.modified;
+        let modified = UNIX_EPOCH + Duration::from_secs(seconds.max(0) as u64);
+        let etag = format!("\"{:x}-{:x}-{:x}\"", version.len, seconds, nanos);
+        let media = self.media(path);
+        let fields = format!(
+            "Content-Type: {media}\r\nLast-Modified: {}\r\nETag: {etag}\r\nAccept-Ranges: bytes\r\n",
+            clock::http(modified)
+        );
+        Served {
+            file: File::from(fd),
+            len: version.len,
+            modified,
+            etag,
+            media,
+            fields: fields.into_bytes(),
+            sid,
+            hint: Hint::default(),
+            version,
+            small: OnceLock::new(),
+            gzip: OnceLock::new(),
+            image: OnceLock::new(),
+            images: Arc::clone(&self.images),
+        }
+    }
+
+    fn media(&self, path: &[u8]) -> Arc<str> {
+        let path = Path::new(OsStr::from_bytes(path));
+        let name = path.file_name().unwrap_or_default().as_bytes();
+        let own = self.types.iter().find(|(end, _)| name.ends_with(end.as_bytes()));
+        if let Some((_, media)) = own {
+            return Arc::clone(media);
+        }
+        let media = mime_guess::from_path(path).first_or_octet_stream();
+        match (media.type_(), media.get_param("charset")) {
+            (mime_guess::mime::TEXT, None) => format!("{media}; charset=utf-8").into(),
+            _ => media.essence_str().into(),
+        }
+    }
+}
+
+impl Version {
+    fn of(status: &Stat) -> Self {
+        Self {
+            device: status.st_dev,
+            inode: status.st_ino,
+            len: status.st_size.max(0) as u64,
+            modified: (status.st_mtime, status.st_mtime_nsec as i64),
+            changed: (status.st_ctime, status.st_ctime_nsec as i64),
+        }
+    }
+}
+
+impl Served {
+    /// The type without parameters.
+    pub(crate) fn essence(&self) -> &str {
+        self.media.split(';').next().unwrap_or_default()
+    }
+
+    /// The content of a small file.
+    pub(crate) fn small(&self) -> Option<&Bytes> {
+        let read = || (self.len <= SMALL).then(|| self.read()).flatten();
+        self.small.get_or_init(read).as_ref()
+    }
+
+    /// All of it, as it is now; `None` if it is shorter than it was.
+    fn read(&self) -> Option<Bytes> {
+        let mut bytes = vec![0; usize::try_from(self.len).ok()?];
+        self.file.read_exact_at(&mut bytes, 0).ok()?;
+        Some(bytes.into())
+    }
+
+    /// The content in gzip, if that pays.
+    pub(crate) fn gzip(&self) -> Option<&Bytes> {
+        let worth = WORTH.contains(&self.len) && compress::shrinks(self.essence());
+        let made = || worth.then(|| compress::gzip(&self.read()?).map(Bytes::from)).flatten();
+        self.gzip.get_or_init(made).as_ref()
+    }
+
+    /// The content as plugins see it.
+    pub(crate) fn image(&self) -> io::Result<&Arc<Image>> {
+        if let Some(image) = self.image.get() {
+            return Ok(image);
+        }
+        let len = usize::try_from(self.len).map_err(|_| io::ErrorKind::FileTooLarge)?;
+        let image = Arc::new(Image::of_file(&self.file, len)?);
+        self.images.fetch_add(len, Relaxed);
+        Ok(self.image.get_or_init(|| image))
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        if self.image.get().is_some() {
+            self.images.fetch_sub(self.len as usize, Relaxed);
+        }
+    }
+}
+
+/// The name of a file that was compressed beforehand.
+pub(crate) fn compressed(path: &[u8], coding: Coding) -> Vec<u8> {
+    [path, coding.suffix().as_bytes()].concat()
+}

@@ -1,0 +1,194 @@
+//! The access log: a line per request, in the common format with the service time and the plugin
+//! behind.
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::{
+    fs::{File, OpenOptions},
+    io::{self, Write as _},
+    net::IpAddr,
+    os::{fd::AsFd, unix::fs::OpenOptionsExt},
+    path::Path,
+    sync::Arc,
+};
+
+/// Lines are written when there are so many bytes of them, or once a second.
+const FULL: usize = 64 << 10;
+/// What of a target is logged.
+const MAX_TARGET: usize = 1024;
+
+/// Where lines go.
+#[derive(Clone)]
+pub(crate) struct LogFile(Arc<Out>);
+
+enum Out {
+    File(File),
+    Standard,
+}
+
+impl LogFile {
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
+        if path == Path::new("-") {
+            return Ok(Self(Arc::new(Out::Standard)));
+        }
+        let file = OpenOptions::new().append(true).create(true).mode(0o640).open(path)?;
+        Ok(Self(Arc::new(Out::File(file))))
+    }
+
+    /// Writes whole lines. A pipe that nobody empties loses them: requests do not wait for whoever
+    /// reads logs.
+    fn write(&self, lines: &[u8]) -> io::Result<()> {
+        match &*self.0 {
+            Out::File(file) => {
+                ready(file)?;
+                let mut file = file;
+                file.write_all(lines)
+            }
+            Out::Standard => {
+                ready(&io::stdout())?;
+                let mut out = io::stdout().lock();
+                out.write_all(lines)?;
+                out.flush()
+            }
+        }
+    }
+}
+
+fn ready(fd: &impl AsFd) -> io::Result<()> {
+    let mut fds = [PollFd::new(fd, PollFlags::OUT)];
+    let none = Timespec { tv_sec: 0, tv_nsec: 0 };
+    match poll(&mut fds, Some(&none))? {
+        0 => Err(io::ErrorKind::WouldBlock.into()),
+        _ => Ok(()),
+    }
+}
+
+/// One request, as the log has it.
+pub(crate) struct Line<'l> {
+    pub(crate) peer: Option<IpAddr>,
+    pub(crate) method: &'l str,
+    pub(crate) target: &'l str,
+    pub(crate) version: &'static str,
+    pub(crate) status: u16,
+    pub(crate) bytes: u64,
+    pub(crate) us: u64,
+    pub(crate) plugin: Option<&'l str>,
+}
+
+/// The lines of one worker.
+pub(crate) struct Log {
+    file: Option<LogFile>,
+    lines: Vec<u8>,
+    waiting: u64,
+}
+
+impl Log {
+    pub(crate) fn new(file: Option<LogFile>) -> Self {
+        Self { file, lines: Vec::new(), waiting: 0 }
+    }
+
+    /// Lines from now on go there.
+    pub(crate) fn turn_to(&mut self, file: Option<LogFile>) {
+        self.flush();
+        self.file = file;
+    }
+
+    /// Adds a line; how many were lost for it, because nobody takes them.
+    pub(crate) fn add(&mut self, date: &str, line: &Line<'_>) -> u64 {
+        if self.file.is_none() {
+            return 0;
+        }
+        let out = &mut self.lines;
+        match line.peer {
+            Some(peer) => drop(write!(out, "{peer}")),
+            None => out.extend_from_slice(b"unix:"),
+        }
+        out.extend_from_slice(b" - - [");
+        out.extend_from_slice(date.as_bytes());
+        out.extend_from_slice(b"] \"");
+        escape(out, line.method);
+        out.push(b' ');
+        escape(out, line.target);
+        out.push(b' ');
+        out.extend_from_slice(line.version.as_bytes());
+        out.extend_from_slice(b"\" ");
+        number(out, u64::from(line.status));
+        out.push(b' ');
+        number(out, line.bytes);
+        out.push(b' ');
+        number(out, line.us);
+        out.extend_from_slice(b"us ");
+        out.extend_from_slice(line.plugin.unwrap_or("-").as_bytes());
+        out.push(b'\n');
+        self.waiting += 1;
+        if self.lines.len() >= FULL { self.flush() } else { 0 }
+    }
+
+    /// Writes what waits; how many lines were lost.
+    pub(crate) fn flush(&mut self) -> u64 {
+        let Some(file) = self.file.as_ref().filter(|_| !self.lines.is_empty()) else { return 0 };
+        let written = file.write(&self.lines);
+        self.lines.clear();
+        let waited = std::mem::take(&mut self.waiting);
+        if written.is_err() { waited } else { 0 }
+    }
+}
+
+/// `text` without what could end its field, or steer a terminal.
+fn escape(out: &mut Vec<u8>, text: &str) {
+    let shown = text.as_bytes();
+    let shown = &shown[..shown.len().min(MAX_TARGET)];
+    if shown.iter().all(|byte| matches!(byte, 0x20..=0x7e) && !matches!(byte, b'"' | b'\\')) {
+        out.extend_from_slice(shown);
+        return;
+    }
+    for byte in shown {
+        match byte {
+            b'"' | b'\\' => out.extend_from_slice(&[b'\\', *byte]),
+            0x20..=0x7e => out.push(*byte),
+            byte => drop(write!(out, "\\x{byte:02x}")),
+        }
+    }
+}
+
+/// `value` in digits.
+pub(crate) fn number(out: &mut Vec<u8>, value: u64) {
+    let mut digits = [0_u8; 20];
+    let (mut at, mut rest) = (digits.len(), value);
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+        if rest == 0 {
+            break;
+        }
+    }
+    out.extend_from_slice(&digits[at..]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_has_one_line_whatever_the_client_writes() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("log");
+        let mut log = Log::new(Some(LogFile::open(&path).unwrap()));
+        let line = Line {
+            peer: "127.0.0.1".parse().ok(),
+            method: "GET",
+            target: "/a\"\u{1b}[2J\\\u{9b}",
+            version: "HTTP/1.1",
+            status: 200,
+            bytes: 1205,
+            us: 7,
+            plugin: Some("gray"),
+        };
+        assert_eq!(log.add("06/Nov/1994:08:49:37 +0000", &line), 0);
+        assert_eq!(log.flush(), 0);
+        let text = std::fs::read_to_string(&path).unwrap();
+        let want = "127.0.0.1 - - [06/Nov/1994:08:49:37 +0000] \"GET /a\\\"\\x1b[2J\\\\\\xc2\\x9b HTTP/1.1\" \
+                    200 1205 7us gray\n";
+        assert_eq!(text, want);
+    }
+}

@@ -1,0 +1,316 @@
+//! The plugins of a server: by name, with what they are for.
+
+use crate::{
+    config::{Config, ConfigError, Kind, PluginConfig},
+    counters::PluginCounters,
+    manager::{Manager, ManagerError},
+};
+use arc_swap::ArcSwap;
+use avc::Hint;
+use flask::{SecurityServer, Sid};
+use foldhash::HashMap;
+use plugin_host::{Cache, HOST_CONTEXT, LoadError, PLUGIN_CONTEXT, PluginHost, PluginSpec, Source};
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+};
+
+/// No plugin's file is larger.
+const MAX_FILE: u64 = 16 << 20;
+
+/// Why a plugin is not there as it was asked for. What was there before stays.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PluginError {
+    /// It is configured in a way that makes no sense.
+    #[error("{0}")]
+    Config(#[from] ConfigError),
+    /// Its label is none.
+    #[error("{0}")]
+    Label(#[from] ManagerError),
+    /// It does not compile, or the policy denies it.
+    #[error("{}", told(.0))]
+    Load(#[from] LoadError),
+    /// Its file cannot be read.
+    #[error("cannot read `{}`: {error}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// It is neither a text nor a module.
+    #[error("`{0}` is neither a text in UTF-8 nor a module in WebAssembly")]
+    Text(String),
+    /// There is no such plugin, or another that is for the same.
+    #[error("{0}")]
+    Name(String),
+}
+
+/// A plugin in use.
+pub(crate) struct Binding {
+    /// Its place in tables; never used again for another.
+    pub(crate) id: u32,
+    pub(crate) name: String,
+    pub(crate) config: PluginConfig,
+    pub(crate) sid: Sid,
+    /// Where the manager's answers about it and requests, and it and files, lie.
+    pub(crate) request_hint: Hint,
+    pub(crate) file_hint: Hint,
+    /// One for each worker.
+    pub(crate) counters: Box<[PluginCounters]>,
+}
+
+/// What plugins are for, made for looking up.
+#[derive(Default)]
+pub(crate) struct Bindings {
+    pub(crate) all: Vec<Arc<Binding>>,
+    routes: HashMap<Box<str>, Arc<Binding>>,
+    media: HashMap<Box<str>, Vec<Arc<Binding>>>,
+    /// For the heads of whatever lies beneath, by route; with an empty one for everything.
+    heads: Vec<Arc<Binding>>,
+    longest: usize,
+}
+
+impl Bindings {
+    fn new(all: Vec<Arc<Binding>>) -> Self {
+        let mut made = Self::default();
+        for binding in &all {
+            let config = &binding.config;
+            if config.kind == Kind::Headers {
+                made.heads.push(Arc::clone(binding));
+            } else if let Some(route) = &config.route {
+                made.longest = made.longest.max(route.len());
+                made.routes.insert(route.as_str().into(), Arc::clone(binding));
+            } else if let Some(media) = &config.media {
+                made.media.entry(media.as_str().into()).or_default().push(Arc::clone(binding));
+            }
+        }
+        made.all = all;
+        made
+    }
+
+    /// The plugin with the longest route that `path` begins with.
+    pub(crate) fn by_path(&self, path: &str) -> Option<&Arc<Binding>> {
+        if self.routes.is_empty() {
+            return None;
+        }
+        let ends = path.bytes().enumerate().take(self.longest).filter(|(_, byte)| *byte == b'/');
+        ends.filter_map(|(at, _)| self.routes.get(&path[..=at])).last()
+    }
+
+    /// The plugins for content of a type.
+    pub(crate) fn by_media(&self, media: &str) -> &[Arc<Binding>] {
+        self.media.get(media).map_or(&[], Vec::as_slice)
+    }
+
+    /// The plugins for the heads of answers to `path` of type `media`.
+    pub(crate) fn by_head<'b>(
+        &'b self,
+        path: &'b str,
+        media: &'b str,
+    ) -> impl Iterator<Item = &'b Arc<Binding>> {
+        self.heads.iter().filter(move |binding| {
+            let config = &binding.config;
+            config.route.as_ref().is_none_or(|route| path.starts_with(route.as_str()))
+                && config.media.as_ref().is_none_or(|wanted| wanted == media)
+        })
+    }
+}
+
+/// All plugins of a server, and the host that runs them.
+pub(crate) struct Plugins {
+    pub(crate) host: PluginHost,
+    manager: Arc<Manager>,
+    bindings: ArcSwap<Bindings>,
+    /// Changes with the bindings, so that workers notice.
+    generation: AtomicU64,
+    /// Held by whoever changes; the next id.
+    changes: Mutex<u32>,
+    workers: usize,
+}
+
+impl Plugins {
+    pub(crate) fn new(manager: &Arc<Manager>, workers: usize) -> Result<Self, PluginError> {
+        let server = Arc::clone(&manager.server) as Arc<dyn SecurityServer>;
+        let own = manager.sid(HOST_CONTEXT)?;
+        let cache =
+            Cache::user_path().and_then(|path| Cache::open(&path, Cache::DEFAULT_BYTES).ok());
+        let host = PluginHost::with_cache(server, own, cache)?;
+        let manager = Arc::clone(manager);
+        let (bindings, generation) = (ArcSwap::default(), AtomicU64::new(1));
+        let changes = Mutex::new(0);
+        Ok(Self { host, manager, bindings, generation, changes, workers: workers + 1 })
+    }
+
+    pub(crate) fn generation(&self) -> u64 {
+        self.generation.load(Relaxed)
+    }
+
+    pub(crate) fn bindings(&self) -> Arc<Bindings> {
+        self.bindings.load_full()
+    }
+
+    /// Loads a plugin, or replaces the one of this name; remarks about its text.
+    pub(crate) fn put(
+        &self,
+        name: &str,
+        config: &PluginConfig,
+        source: &[u8],
+        replace: Option<bool>,
+    ) -> Result<String, PluginError> {
+        let mut next = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
+        let bindings = self.bindings();
+        let before = bindings.all.iter().find(|binding| binding.name == name);
+        match (before, replace) {
+            (None, Some(true)) => {
+                return Err(PluginError::Name(format!("there is no plugin `{name}` to replace")));
+            }
+            (Some(_), Some(false)) => {
+                return Err(PluginError::Name(format!("there is already a plugin `{name}`")));
+            }
+            _ => config.check(name)?,
+        }
+        let rival = bindings.all.iter().find(|it| {
+            it.name != name
+                && config.kind != Kind::Headers
+                && it.config.kind != Kind::Headers
+                && config.route.is_some()
+                && it.config.route == config.route
+        });
+        if let Some(rival) = rival {
+            return Err(PluginError::Name(format!("`{}` has this route", rival.name)));
+        }
+        let context = config.label.as_deref().unwrap_or(PLUGIN_CONTEXT);
+        let text = Text::of(name, source)?;
+        let spec = PluginSpec {
+            target: config.target()?,
+            limits: config.limits(),
+            ..text.spec(name, context)
+        };
+        let sid = self.manager.sid(context)?;
+        let loaded =
+            if before.is_some() { self.host.replace(&spec)? } else { self.host.load(&spec)? };
+        if before.is_none_or(|before| before.config != *config) {
+            let id = *next;
+            *next += 1;
+            let counters = (0..self.workers).map(|_| PluginCounters::default()).collect();
+            let binding = Arc::new(Binding {
+                id,
+                name: name.to_owned(),
+                config: config.clone(),
+                sid,
+                request_hint: Hint::default(),
+                file_hint: Hint::default(),
+                counters,
+            });
+            let mut all: Vec<_> =
+                bindings.all.iter().filter(|it| it.name != name).cloned().collect();
+            all.push(binding);
+            self.install(all);
+        }
+        let remarks = loaded.remarks.into_iter().map(rendered);
+        Ok(remarks.chain(loaded.cache_warning).collect::<Vec<_>>().join("\n"))
+    }
+
+    /// Reads a plugin's file and puts it.
+    pub(crate) fn put_file(
+        &self,
+        name: &str,
+        config: &PluginConfig,
+        path: &Path,
+    ) -> Result<String, PluginError> {
+        let read = |error| PluginError::Read { path: path.to_owned(), error };
+        let size = fs::metadata(path).map_err(read)?.len();
+        if size > MAX_FILE {
+            return Err(read(io::ErrorKind::FileTooLarge.into()));
+        }
+        let mut source = fs::read(path).map_err(read)?;
+        if path.extension().is_some_and(|end| end == "wat") {
+            let module = wat::parse_bytes(&source).map(|module| module.into_owned());
+            source = module.map_err(|error| PluginError::Text(error.to_string()))?;
+        }
+        self.put(name, config, &source, None)
+    }
+
+    /// Makes the plugins those that `config` names; what went wrong with which. Those that were
+    /// loaded by hand stay.
+    pub(crate) fn follow(&self, config: &Config, before: Option<&Config>) -> Vec<String> {
+        let mut wrong = Vec::new();
+        for name in before.iter().flat_map(|before| before.plugins.keys()) {
+            if !config.plugins.contains_key(name) {
+                self.remove(name);
+            }
+        }
+        for (name, plugin) in &config.plugins {
+            match self.put_file(name, plugin, &config.path(&plugin.file)) {
+                Ok(_) => {}
+                Err(error) => wrong.push(error.to_string()),
+            }
+        }
+        wrong
+    }
+
+    /// Unloads a plugin; whether there was one. Requests that it is answering are answered.
+    pub(crate) fn remove(&self, name: &str) -> bool {
+        let _changing = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = self.bindings().all.iter().filter(|it| it.name != name).cloned().collect();
+        // First nobody calls it any more, then it goes.
+        self.install(all);
+        self.host.unload(name)
+    }
+
+    fn install(&self, all: Vec<Arc<Binding>>) {
+        self.bindings.store(Arc::new(Bindings::new(all)));
+        self.generation.fetch_add(1, Relaxed);
+    }
+}
+
+/// What a plugin is made of.
+enum Text<'s> {
+    Wasm(&'s [u8]),
+    ECode(&'s str),
+}
+
+impl<'s> Text<'s> {
+    fn of(name: &str, source: &'s [u8]) -> Result<Self, PluginError> {
+        if source.starts_with(b"\0asm") {
+            return Ok(Self::Wasm(source));
+        }
+        let text = std::str::from_utf8(source);
+        text.map(Self::ECode).map_err(|_| PluginError::Text(name.to_owned()))
+    }
+
+    fn spec(&self, name: &'s str, context: &'s str) -> PluginSpec<'s> {
+        let spec = PluginSpec::new(name, context, "");
+        let source = match *self {
+            Self::Wasm(module) => Source::Wasm(module),
+            Self::ECode(text) => Source::Text(text),
+        };
+        PluginSpec { source, ..spec }
+    }
+}
+
+/// An error as the compiler prints it.
+fn told(error: &LoadError) -> String {
+    match error {
+        LoadError::Text(errors) => {
+            errors.messages.iter().cloned().map(rendered).collect::<Vec<_>>().join("\n")
+        }
+        error => error.to_string(),
+    }
+}
+
+/// A message with the lines that it is about.
+fn rendered(message: impl miette::Diagnostic) -> String {
+    let plain = miette::GraphicalReportHandler::new_themed(miette::GraphicalTheme::none());
+    let mut text = String::new();
+    match plain.render_report(&mut text, &message) {
+        Ok(()) => text,
+        Err(_) => message.to_string(),
+    }
+}

@@ -1,0 +1,383 @@
+//! TLS and HTTP/2, by hyper, on a thread beside each worker.
+
+use super::{
+    Listener,
+    body::{Content, Waiting},
+    tls::Acceptor,
+};
+use crate::{
+    answer::{Answer, Ask, Body, Record, Responder},
+    http::head::MAX_FIELDS,
+    server::Shared,
+};
+use bytes::Bytes;
+use flask::Sid;
+use http_body_util::{BodyExt as _, Limited};
+use httparse::{EMPTY_HEADER, Header, Status};
+use hyper::{Request, Response, body::Incoming, rt::Executor, service::service_fn};
+use hyper_util::{
+    rt::{TokioIo, TokioTimer},
+    server::conn::auto::Builder,
+};
+use std::{
+    cell::{Cell, RefCell},
+    future::{Future, poll_fn},
+    io,
+    net::IpAddr,
+    os::fd::OwnedFd,
+    pin::{Pin, pin},
+    rc::Rc,
+    sync::{Arc, atomic::Ordering::Relaxed},
+    task::{Context, Poll},
+    thread::{self, JoinHandle},
+    time::{Duration, Instant},
+};
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    net::{TcpListener, TcpStream},
+    sync::mpsc::{Receiver, Sender, channel},
+    task::{LocalSet, spawn_local},
+    time::timeout,
+};
+
+/// Streams of one connection at a time.
+const STREAMS: u32 = 64;
+/// Bytes of answers that may wait, of one thread.
+const BUFFERED: usize = 128 << 20;
+/// How often this thread looks whether anything has changed.
+const TURN: Duration = Duration::from_millis(250);
+
+/// A connection that a worker has found to speak HTTP/2.
+pub(super) struct Handed {
+    pub(super) fd: OwnedFd,
+    /// What it has sent already.
+    pub(super) read: Vec<u8>,
+    pub(super) label: Sid,
+    pub(super) peer: Option<IpAddr>,
+}
+
+/// Where a worker hands connections over.
+#[derive(Clone)]
+pub(super) struct Handle(Sender<Handed>);
+
+impl Handle {
+    /// Without room the connection ends.
+    pub(super) fn hand(&self, handed: Handed) {
+        let _ = self.0.try_send(handed);
+    }
+}
+
+/// What the tasks of one thread share.
+struct Local {
+    shared: Arc<Shared>,
+    responder: RefCell<Responder>,
+    waiting: Rc<Cell<usize>>,
+    open: Cell<usize>,
+}
+
+/// Starts the thread.
+pub(super) fn start(
+    shared: &Arc<Shared>,
+    index: usize,
+    listeners: Vec<Listener>,
+) -> io::Result<(Handle, JoinHandle<()>)> {
+    let (sender, receiver) = channel(1024);
+    let shared = Arc::clone(shared);
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
+    let named = thread::Builder::new().name(format!("web h2 {index}"));
+    let thread = named.spawn(move || {
+        let responder = RefCell::new(Responder::new(&shared, index));
+        let (waiting, open) = (Rc::default(), Cell::new(0));
+        let local = Rc::new(Local { shared, responder, waiting, open });
+        LocalSet::new().block_on(&runtime, run(local, receiver, listeners));
+    })?;
+    Ok((Handle(sender), thread))
+}
+
+async fn run(local: Rc<Local>, mut handed: Receiver<Handed>, listeners: Vec<Listener>) {
+    let mut accepting = Vec::new();
+    for listener in listeners {
+        accepting.push(spawn_local(accept(Rc::clone(&local), listener)));
+    }
+    let mut over = false;
+    while !local.shared.ends() {
+        match timeout(TURN, handed.recv()).await {
+            Ok(Some(handed)) if local.shared.has_room() => {
+                drop(spawn_local(take_over(Rc::clone(&local), handed)));
+            }
+            Ok(None) => over = true,
+            _ => {}
+        }
+        if over {
+            tokio::time::sleep(TURN).await;
+        }
+        let mut responder = local.responder.borrow_mut();
+        responder.refresh();
+        responder.settle();
+    }
+    accepting.iter().for_each(tokio::task::JoinHandle::abort);
+    let grace = local.responder.borrow().site.config.limits.grace_ms;
+    let end = Instant::now() + Duration::from_millis(grace.into());
+    while local.open.get() > 0 && Instant::now() < end {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    local.responder.borrow_mut().settle();
+}
+
+async fn accept(local: Rc<Local>, listener: Listener) {
+    let (index, listener) = (listener.index, std::net::TcpListener::from(listener.fd));
+    let Ok(listener) = TcpListener::from_std(listener) else { return };
+    loop {
+        let Ok((stream, address)) = listener.accept().await else {
+            // Out of descriptors: those that wait have to wait.
+            tokio::time::sleep(TURN).await;
+            continue;
+        };
+        let Some(acceptor) = local.shared.tls.load().get(index) else { continue };
+        local.responder.borrow().counters().accepted.add(1);
+        if !local.shared.has_room() {
+            local.responder.borrow().counters().refused.add(1);
+            continue;
+        }
+        let label = local.responder.borrow().site.labels[usize::from(index)];
+        let own = Rc::clone(&local);
+        spawn_local(secured(own, acceptor, stream, (label, address.ip())));
+    }
+}
+
+/// Counts a connection for as long as it is open.
+struct Open(Rc<Local>);
+
+impl Open {
+    fn new(local: &Rc<Local>) -> Self {
+        local.open.set(local.open.get() + 1);
+        local.responder.borrow().counters().open.set(local.open.get() as u64);
+        Self(Rc::clone(local))
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.open.set(self.0.open.get() - 1);
+        self.0.shared.connections.fetch_sub(1, Relaxed);
+        if let Ok(responder) = self.0.responder.try_borrow() {
+            responder.counters().open.set(self.0.open.get() as u64);
+        }
+    }
+}
+
+async fn secured(
+    local: Rc<Local>,
+    acceptor: Acceptor,
+    stream: TcpStream,
+    (label, peer): (Sid, IpAddr),
+) {
+    let open = Open::new(&local);
+    let _ = stream.set_nodelay(true);
+    let time = local.responder.borrow().site.config.limits.request_ms;
+    let time = Duration::from_millis(time.into());
+    let Ok(Ok(stream)) = timeout(time, acceptor.tls.accept(stream)).await else {
+        local.responder.borrow().counters().timeouts.add(1);
+        return;
+    };
+    let label = acceptor.label(stream.get_ref().1).unwrap_or(label);
+    serve(&local, stream, (label, Some(peer))).await;
+    drop(open);
+}
+
+async fn take_over(local: Rc<Local>, handed: Handed) {
+    let open = Open::new(&local);
+    let Ok(stream) = TcpStream::from_std(handed.fd.into()) else { return };
+    let stream = Begun { read: handed.read, at: 0, stream };
+    serve(&local, stream, (handed.label, handed.peer)).await;
+    drop(open);
+}
+
+async fn serve<S>(local: &Rc<Local>, stream: S, (label, peer): (Sid, Option<IpAddr>))
+where
+    S: AsyncRead + AsyncWrite + Unpin + 'static,
+{
+    let limits = local.responder.borrow().site.config.limits;
+    let mut builder = Builder::new(Here);
+    let time = Duration::from_millis(limits.request_ms.into());
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(time)
+        .max_headers(MAX_FIELDS)
+        .max_buf_size(64 << 10);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(STREAMS)
+        .max_header_list_size(16 << 10)
+        .keep_alive_interval(Some(Duration::from_millis(limits.idle_ms.max(1000).into())))
+        .keep_alive_timeout(Duration::from_secs(10));
+    let own = Rc::clone(local);
+    let service = service_fn(move |request| answer(Rc::clone(&own), request, label, peer));
+    let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
+    let mut told = false;
+    let mut looking = pin!(tokio::time::sleep(TURN));
+    let _ = poll_fn(|context| {
+        if looking.as_mut().poll(context).is_ready() {
+            if local.shared.ends() && !told {
+                told = true;
+                connection.as_mut().graceful_shutdown();
+            }
+            looking.as_mut().reset(tokio::time::Instant::now() + TURN);
+            let _ = looking.as_mut().poll(context);
+        }
+        connection.as_mut().poll(context)
+    })
+    .await;
+}
+
+async fn answer(
+    local: Rc<Local>,
+    request: Request<Incoming>,
+    label: Sid,
+    peer: Option<IpAddr>,
+) -> Result<Response<Content>, io::Error> {
+    let begun = Instant::now();
+    let (parts, body) = request.into_parts();
+    let target = parts.uri.path_and_query().map_or("/", http::uri::PathAndQuery::as_str);
+    let limits = local.responder.borrow().site.config.limits;
+    let wanted = local.responder.borrow().wants_body(target);
+    let body = if wanted {
+        let time = Duration::from_millis(limits.request_ms.into());
+        match timeout(time, Limited::new(body, limits.body_bytes).collect()).await {
+            Ok(Ok(body)) => Ok(body.to_bytes()),
+            Ok(Err(_)) => Err(413),
+            Err(_) => Err(408),
+        }
+    } else {
+        Ok(Bytes::new())
+    };
+    let mut fields = Vec::with_capacity(parts.headers.len() + 1);
+    let authority = parts.uri.authority().map(http::uri::Authority::as_str);
+    if let Some(host) = authority.filter(|_| !parts.headers.contains_key("host")) {
+        fields.push(Header { name: "host", value: host.as_bytes() });
+    }
+    for (name, value) in &parts.headers {
+        fields.push(Header { name: name.as_str(), value: value.as_bytes() });
+    }
+    let version = if parts.version == http::Version::HTTP_2 { "HTTP/2.0" } else { "HTTP/1.1" };
+    let (body, refused) = match body {
+        Ok(body) => (body, None),
+        Err(status) => (Bytes::new(), Some(status)),
+    };
+    let method = parts.method.as_str();
+    let ask = Ask { method, target, fields: &fields, body: &body, label, peer, version };
+    let mut responder = local.responder.borrow_mut();
+    responder.refresh();
+    let crowded = local.waiting.get() > BUFFERED;
+    let answer = match refused.or(crowded.then_some(503)) {
+        Some(status) => responder.refusal(crate::http::head::refuse(status, "")),
+        None => responder.respond(&ask),
+    };
+    Ok(response(&local, &mut responder, &ask, (answer, begun)))
+}
+
+/// An answer, as hyper takes it.
+fn response(
+    local: &Local,
+    responder: &mut Responder,
+    ask: &Ask<'_>,
+    (answer, begun): (Answer, Instant),
+) -> Response<Content> {
+    let Answer { status, body, len, plugin } = answer;
+    let content = match body {
+        Body::Empty => Content::Bytes(None, Waiting::new(&local.waiting, 0)),
+        Body::Bytes(bytes) => {
+            // Files' content is there anyway; what plugins reply is not.
+            let own = if plugin.is_some() { bytes.len() } else { 0 };
+            Content::Bytes(Some(bytes), Waiting::new(&local.waiting, own))
+        }
+        Body::File(file, from, to) => Content::File(file, from, to),
+        Body::Reply(mut lease, len) => {
+            let bytes = Bytes::copy_from_slice(lease.session.reply(len));
+            responder.pool.give_back(lease);
+            let waiting = Waiting::new(&local.waiting, bytes.len());
+            Content::Bytes(Some(bytes), waiting)
+        }
+    };
+    let mut response = Response::new(content);
+    *response.status_mut() = http::StatusCode::from_u16(status).unwrap_or_default();
+    let headers = response.headers_mut();
+    headers.insert("server", http::HeaderValue::from_static("dewar"));
+    if ask.method == "HEAD" && status != 304 && status != 204 {
+        headers.insert("content-length", len.into());
+    }
+    let mut text = responder.fields.clone();
+    text.extend_from_slice(b"\r\n");
+    let mut room = [EMPTY_HEADER; MAX_FIELDS];
+    if let Ok(Status::Complete((_, fields))) = httparse::parse_headers(&text, &mut room) {
+        for field in fields {
+            let name = http::HeaderName::from_bytes(field.name.as_bytes());
+            let value = http::HeaderValue::from_bytes(field.value);
+            if let (Ok(name), Ok(value)) = (name, value) {
+                headers.append(name, value);
+            }
+        }
+    }
+    let bytes = if ask.method == "HEAD" { 0 } else { len };
+    let us = begun.elapsed().as_micros() as u64;
+    let plugin = plugin.as_ref().map(|binding| binding.name.as_str());
+    responder.done(ask, Record { status, bytes, us, plugin });
+    response
+}
+
+/// Runs hyper's tasks on this thread.
+#[derive(Clone, Copy)]
+struct Here;
+
+impl<F: Future + 'static> Executor<F> for Here {
+    fn execute(&self, future: F) {
+        spawn_local(async move {
+            future.await;
+        });
+    }
+}
+
+/// A connection of which something was read already.
+struct Begun {
+    read: Vec<u8>,
+    at: usize,
+    stream: TcpStream,
+}
+
+impl AsyncRead for Begun {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = &mut *self;
+        if this.at < this.read.len() {
+            let count = into.remaining().min(this.read.len() - this.at);
+            into.put_slice(&this.read[this.at..this.at + count]);
+            this.at += count;
+            return Poll::Ready(Ok(()));
+        }
+        Pin::new(&mut this.stream).poll_read(context, into)
+    }
+}
+
+impl AsyncWrite for Begun {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}

@@ -1,0 +1,306 @@
+//! A running server: what its threads share, and how it changes and ends.
+
+use crate::{
+    admin,
+    config::{Config, ConfigError, Listen},
+    counters::Counters,
+    files::Files,
+    log::LogFile,
+    manager::{self, CLIENT_CONTEXT, Manager, ManagerError},
+    plugins::{PluginError, Plugins},
+    serve::{self, Listeners, Wake, tls::Acceptors},
+};
+use arc_swap::ArcSwap;
+use flask::Sid;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use std::{
+    fs, io,
+    net::SocketAddr,
+    path::PathBuf,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed},
+    },
+    thread::JoinHandle,
+    time::Instant,
+};
+
+/// Why a server does not run, or not as it is told.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServerError {
+    /// What it is told makes no sense.
+    #[error("{0}")]
+    Config(#[from] ConfigError),
+    /// A plugin cannot be had.
+    #[error("{0}")]
+    Plugin(#[from] PluginError),
+    /// The policy cannot be had.
+    #[error("{0}")]
+    Manager(#[from] ManagerError),
+    /// The system refuses something.
+    #[error("{what}: {error}")]
+    System {
+        /// What was tried.
+        what: String,
+        /// What the system says.
+        error: io::Error,
+    },
+    /// A certificate or key is none.
+    #[error("{what}: {why}")]
+    Tls {
+        /// The file.
+        what: String,
+        /// Why not.
+        why: String,
+    },
+}
+
+impl ServerError {
+    pub(crate) fn system(what: impl Into<String>, error: impl Into<io::Error>) -> Self {
+        Self::System { what: what.into(), error: error.into() }
+    }
+}
+
+/// What is served, as it was configured last.
+pub(crate) struct Site {
+    pub(crate) config: Config,
+    pub(crate) files: Files,
+    pub(crate) log: Option<LogFile>,
+    /// The label of requests by their listener.
+    pub(crate) labels: Vec<Sid>,
+}
+
+/// What all threads of a server share.
+pub(crate) struct Shared {
+    pub(crate) site: ArcSwap<Site>,
+    generation: AtomicU64,
+    pub(crate) manager: Arc<Manager>,
+    pub(crate) plugins: Plugins,
+    pub(crate) tls: ArcSwap<Acceptors>,
+    /// One for each worker, and for each thread that speaks TLS and HTTP/2.
+    pub(crate) counters: Box<[Counters]>,
+    /// Bytes of files that are kept for plugins.
+    pub(crate) images: Arc<AtomicUsize>,
+    /// Connections at a time.
+    pub(crate) connections: AtomicUsize,
+    pub(crate) ending: AtomicBool,
+    pub(crate) begun: Instant,
+    /// What went wrong last.
+    complaints: Mutex<Vec<String>>,
+}
+
+impl Shared {
+    pub(crate) fn generation(&self) -> u64 {
+        self.generation.load(Relaxed)
+    }
+
+    /// Whether there is room for one more connection, which is then counted.
+    pub(crate) fn has_room(&self) -> bool {
+        let most = self.site.load().config.limits.connections;
+        let taken = self.connections.fetch_add(1, Relaxed) < most;
+        if !taken {
+            self.connections.fetch_sub(1, Relaxed);
+        }
+        taken
+    }
+
+    pub(crate) fn ends(&self) -> bool {
+        self.ending.load(Relaxed)
+    }
+
+    /// Says on standard error what went wrong, in one line, and keeps the last for the status page.
+    pub(crate) fn report(&self, text: &str) {
+        use std::io::Write as _;
+        let visible: String =
+            text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).take(2000).collect();
+        let _ = io::stderr().lock().write_all(format!("dewar serve: {visible}\n").as_bytes());
+        let mut kept = self.complaints.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.len() == 32 {
+            kept.remove(0);
+        }
+        kept.push(visible);
+    }
+
+    pub(crate) fn complaints(&self) -> Vec<String> {
+        self.complaints.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// A server that runs.
+pub struct Server {
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+    wakes: Vec<Wake>,
+    addresses: Vec<SocketAddr>,
+    status: Option<SocketAddr>,
+    sockets: Vec<PathBuf>,
+}
+
+impl Server {
+    /// Starts a server. When this returns, it listens.
+    ///
+    /// # Errors
+    ///
+    /// [`ServerError`]; nothing runs then.
+    pub fn start(mut config: Config) -> Result<Self, ServerError> {
+        raise_files();
+        if config.listen.is_empty() {
+            let address = "127.0.0.1:8080".to_owned();
+            config.listen.push(Listen { address, ..Listen::default() });
+        }
+        for (name, plugin) in &config.plugins {
+            plugin.check(name)?;
+        }
+        let workers = config.workers();
+        let root = config.path(&config.root);
+        let root = root.canonicalize().map_err(|error| {
+            ServerError::system(format!("cannot serve `{}`", root.display()), error)
+        })?;
+        let policy = security_server::Server::from_cil(&policy_files(&config, &root)?);
+        let server = Arc::new(policy.map_err(ManagerError::from)?);
+        let manager = Arc::new(Manager::new(server)?);
+        let plugins = Plugins::new(&manager, 2 * workers)?;
+        for (name, plugin) in &config.plugins {
+            plugins.put_file(name, plugin, &config.path(&plugin.file))?;
+        }
+        let images = Arc::new(AtomicUsize::new(0));
+        let site = site(config, &manager, &images)?;
+        let tls = ArcSwap::from_pointee(Acceptors::new(&site.config, &manager)?);
+        let listeners = Listeners::open(&site.config, workers)?;
+        let counters = (0..2 * workers).map(|_| Counters::default()).collect();
+        let shared = Arc::new(Shared {
+            site: ArcSwap::from_pointee(site),
+            generation: AtomicU64::new(1),
+            manager,
+            plugins,
+            tls,
+            counters,
+            images,
+            connections: AtomicUsize::new(0),
+            ending: AtomicBool::new(false),
+            begun: Instant::now(),
+            complaints: Mutex::default(),
+        });
+        Self::run(&shared, listeners, workers)
+    }
+
+    fn run(
+        shared: &Arc<Shared>,
+        listeners: Listeners,
+        workers: usize,
+    ) -> Result<Self, ServerError> {
+        let (addresses, mut sockets) = (listeners.addresses.clone(), listeners.sockets.clone());
+        let (mut threads, wakes) = serve::start(shared, listeners, workers)?;
+        let admin = admin::start(shared)?;
+        threads.extend(admin.threads);
+        sockets.extend(admin.socket);
+        let (shared, status) = (Arc::clone(shared), admin.status);
+        Ok(Self { shared, threads, wakes, addresses, status, sockets })
+    }
+
+    /// Where it listens by TCP, in the order of its configuration.
+    #[must_use]
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+
+    /// Where its status page is.
+    #[must_use]
+    pub fn status(&self) -> Option<SocketAddr> {
+        self.status
+    }
+
+    /// Follows a new configuration: everything but where it listens, how many threads it has, and
+    /// the sockets for administration. Requests under way are answered as before. What could not be
+    /// followed, in words.
+    ///
+    /// # Errors
+    ///
+    /// [`ServerError`]; the old configuration stays.
+    pub fn reload(&self, mut config: Config) -> Result<Vec<String>, ServerError> {
+        let shared = &self.shared;
+        let before = shared.site.load_full();
+        let mut left = Vec::new();
+        if config.listen != before.config.listen && !config.listen.is_empty() {
+            left.push("other addresses to listen at need a new start".to_owned());
+        }
+        config.listen.clone_from(&before.config.listen);
+        for (name, plugin) in &config.plugins {
+            plugin.check(name)?;
+        }
+        let root = config.path(&config.root);
+        let root = root.canonicalize().map_err(|error| {
+            ServerError::system(format!("cannot serve `{}`", root.display()), error)
+        })?;
+        let seqno = shared.manager.reload(&policy_files(&config, &root)?)?;
+        shared.plugins.host.reset(seqno);
+        let site = site(config, &shared.manager, &shared.images)?;
+        shared.tls.store(Arc::new(Acceptors::new(&site.config, &shared.manager)?));
+        left.extend(shared.plugins.follow(&site.config, Some(&before.config)));
+        shared.site.store(Arc::new(site));
+        shared.generation.fetch_add(1, Relaxed);
+        self.wakes.iter().for_each(Wake::wake);
+        Ok(left)
+    }
+
+    /// Ends the server: nothing new is taken, what is under way is answered within its time.
+    pub fn end(self) {
+        self.shared.ending.store(true, Relaxed);
+        self.wakes.iter().for_each(Wake::wake);
+        for thread in self.threads {
+            let _ = thread.join();
+        }
+        for socket in &self.sockets {
+            let _ = fs::remove_file(socket);
+        }
+    }
+}
+
+fn site(
+    config: Config,
+    manager: &Arc<Manager>,
+    images: &Arc<AtomicUsize>,
+) -> Result<Site, ServerError> {
+    let files = Files::new(&config, manager, images).map_err(|error| {
+        ServerError::system(format!("cannot serve `{}`", config.root.display()), error)
+    })?;
+    let log = config.access_log.as_ref().map(|path| {
+        let path = if path.as_os_str() == "-" { path.clone() } else { config.path(path) };
+        LogFile::open(&path).map_err(|error| {
+            ServerError::system(format!("cannot log to `{}`", path.display()), error)
+        })
+    });
+    let log = log.transpose()?;
+    let label = |listen: &Listen| manager.sid(listen.label.as_deref().unwrap_or(CLIENT_CONTEXT));
+    let labels = config.listen.iter().map(label).collect::<Result<_, _>>()?;
+    for context in config.listen.iter().flat_map(|it| it.users.values()) {
+        manager.sid(context)?;
+    }
+    Ok(Site { files, log, labels, config })
+}
+
+fn policy_files(
+    config: &Config,
+    root: &std::path::Path,
+) -> Result<Vec<(String, String)>, ServerError> {
+    let targets = config.plugins.values().map(crate::config::PluginConfig::target);
+    let mut targets = targets.collect::<Result<Vec<_>, _>>()?;
+    targets.sort_by_key(|target| target.name());
+    targets.dedup();
+    let mut files = vec![("web.cil".to_owned(), manager::policy(root, &targets))];
+    for path in config.policy.iter().map(|path| config.path(path)) {
+        let text = fs::read_to_string(&path);
+        let text = text.map_err(|error| ConfigError::Read { path: path.clone(), error })?;
+        files.push((path.display().to_string(), text));
+    }
+    Ok(files)
+}
+
+/// As many descriptors as this process may have.
+fn raise_files() {
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
+    // Without it there are fewer connections, and those beyond are refused.
+    let _ = setrlimit(Resource::Nofile, raised);
+}
