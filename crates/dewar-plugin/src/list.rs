@@ -6,6 +6,9 @@ use plugin_host::{Cache, CachedCode};
 use serde_json::json;
 
 pub(crate) fn run(args: &ListArgs) -> anyhow::Result<()> {
+    if let Some(server) = &args.server {
+        return crate::server::list(server);
+    }
     let path = args.cache.clone().or_else(Cache::user_path);
     let path = path.context("there is no home directory; name a cache by --cache")?;
     let cached = match path.try_exists() {

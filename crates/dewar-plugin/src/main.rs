@@ -7,6 +7,7 @@ mod host;
 mod list;
 mod measure;
 mod run;
+mod server;
 mod source;
 mod target;
 mod test;
@@ -43,6 +44,10 @@ fn carry_out(command: &plugin::Command) -> anyhow::Result<()> {
         plugin::Command::Run(args) => run::run(args),
         plugin::Command::Test(args) => test::run(args),
         plugin::Command::List(args) => list::run(args),
+        plugin::Command::Load(args) => server::load(args),
+        plugin::Command::Replace(args) => server::replace(args),
+        plugin::Command::Unload(args) => server::unload(args),
+        plugin::Command::Stats(args) => server::stats(args),
         plugin::Command::Disasm(args) => disasm::run(args),
     }
 }

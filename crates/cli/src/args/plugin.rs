@@ -19,6 +19,9 @@ Examples:
   dewar plugin build gray.e -o gray.wasm        check it, and write it as WebAssembly
   dewar plugin disasm gray.e                    the intermediate form that all targets share
   dewar plugin list                             machine code in the cache
+  dewar plugin load gray gray.e --route /gray/ --server web.sock
+                                                into a web server that runs; replace, unload,
+                                                stats and list take --server, too
 
 Exit status: 0; 1 if the plugin failed, was denied the call, or a case or a target gave another
 reply; 2 for mistakes in its text, with their places, or in the policy; 125 if Dewar itself
@@ -38,6 +41,10 @@ pub enum Command {
     Run(RunArgs),
     Test(TestArgs),
     List(ListArgs),
+    Load(LoadArgs),
+    Replace(ReplaceArgs),
+    Unload(UnloadArgs),
+    Stats(StatsArgs),
     Disasm(DisasmArgs),
 }
 
@@ -121,9 +128,91 @@ pub struct ListArgs {
     #[arg(long, value_name = "DIR")]
     pub cache: Option<PathBuf>,
 
+    /// Instead, the plugins of the server that is administered at this socket, as JSON
+    #[arg(long, value_name = "SOCKET", conflicts_with = "cache")]
+    pub server: Option<PathBuf>,
+
     /// Print JSON
     #[arg(long)]
     pub json: bool,
+}
+
+/// Which server.
+#[derive(Debug, Args)]
+pub struct ServerArgs {
+    /// The socket that the server is administered at (dewar serve --admin)
+    #[arg(long, value_name = "SOCKET")]
+    pub server: PathBuf,
+}
+
+/// Load a plugin into a web server that runs.
+#[derive(Debug, Args)]
+pub struct LoadArgs {
+    #[command(flatten)]
+    pub put: PutArgs,
+}
+
+/// Replace a plugin's code in a web server that runs. Requests under way finish on the old code.
+#[derive(Debug, Args)]
+pub struct ReplaceArgs {
+    #[command(flatten)]
+    pub put: PutArgs,
+}
+
+#[derive(Debug, Args)]
+pub struct PutArgs {
+    /// What it is called
+    pub name: String,
+
+    /// The plugin: a text in E-code, or a module (.wasm, .wat)
+    pub file: PathBuf,
+
+    #[command(flatten)]
+    pub server: ServerArgs,
+
+    /// What it does: transform, handler or headers
+    #[arg(long)]
+    pub kind: Option<String>,
+
+    /// For paths that begin so
+    #[arg(long, value_name = "PATH")]
+    pub route: Option<String>,
+
+    /// For content of this type
+    #[arg(long = "type", value_name = "TYPE")]
+    pub media: Option<String>,
+
+    /// The type of what it makes
+    #[arg(long, value_name = "TYPE")]
+    pub gives: Option<String>,
+
+    /// With --type: only for clients that prefer what it gives
+    #[arg(long)]
+    pub negotiate: bool,
+
+    /// Where it runs
+    #[arg(long)]
+    pub target: Option<String>,
+}
+
+/// Unload a plugin from a web server that runs.
+#[derive(Debug, Args)]
+pub struct UnloadArgs {
+    /// What it is called
+    pub name: String,
+
+    #[command(flatten)]
+    pub server: ServerArgs,
+}
+
+/// Show what a web server has done, or one of its plugins with what it logged, as JSON.
+#[derive(Debug, Args)]
+pub struct StatsArgs {
+    /// One plugin
+    pub name: Option<String>,
+
+    #[command(flatten)]
+    pub server: ServerArgs,
 }
 
 /// Show the intermediate form that all targets share.

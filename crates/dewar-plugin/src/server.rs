@@ -1,0 +1,109 @@
+//! `dewar plugin load|replace|unload|stats --server`: the plugins of a server that runs.
+
+use anyhow::Context as _;
+use cli::{
+    args::plugin::{LoadArgs, PutArgs, ReplaceArgs, ServerArgs, StatsArgs, UnloadArgs},
+    failure::{Failed, Usage},
+    output,
+};
+use flask::visible;
+use std::{
+    fs,
+    io::{Read as _, Write as _},
+    os::unix::net::UnixStream,
+    path::Path,
+    time::Duration,
+};
+
+/// A server compiles what it is given before it answers.
+const TIME: Duration = Duration::from_secs(60);
+
+pub(crate) fn load(args: &LoadArgs) -> anyhow::Result<()> {
+    put("POST", &args.put)
+}
+
+pub(crate) fn replace(args: &ReplaceArgs) -> anyhow::Result<()> {
+    put("PUT", &args.put)
+}
+
+fn put(method: &str, args: &PutArgs) -> anyhow::Result<()> {
+    let shown = args.file.display();
+    let wrong = |why: String| Usage(format!("{shown}: {why}"));
+    let mut source = fs::read(&args.file).map_err(|error| wrong(error.to_string()))?;
+    if args.file.extension().is_some_and(|end| end == "wat") {
+        source = wat::parse_bytes(&source).map_err(|error| wrong(error.to_string()))?.into_owned();
+    }
+    let negotiate = args.negotiate.then(|| "true".to_owned());
+    let fields = [
+        ("kind", &args.kind),
+        ("route", &args.route),
+        ("type", &args.media),
+        ("gives", &args.gives),
+        ("negotiate", &negotiate),
+        ("target", &args.target),
+    ];
+    let fields = fields
+        .iter()
+        .filter_map(|(key, value)| value.as_ref().map(|value| format!("{key}={}", escaped(value))));
+    let query = fields.collect::<Vec<_>>().join("&");
+    let target = format!("/plugins/{}?{query}", escaped(&args.name));
+    let target = target.trim_end_matches('?');
+    show(&args.server, method, target, &source)
+}
+
+pub(crate) fn unload(args: &UnloadArgs) -> anyhow::Result<()> {
+    show(&args.server, "DELETE", &format!("/plugins/{}", escaped(&args.name)), b"")
+}
+
+pub(crate) fn stats(args: &StatsArgs) -> anyhow::Result<()> {
+    let target = match &args.name {
+        Some(name) => format!("/plugins/{}", escaped(name)),
+        None => "/status".to_owned(),
+    };
+    show(&args.server, "GET", &target, b"")
+}
+
+/// Shows the plugins of a server.
+pub(crate) fn list(server: &Path) -> anyhow::Result<()> {
+    show(&ServerArgs { server: server.to_owned() }, "GET", "/plugins", b"")
+}
+
+/// Asks, and shows what is answered: on standard output, or as what was refused.
+fn show(args: &ServerArgs, method: &str, target: &str, body: &[u8]) -> anyhow::Result<()> {
+    let socket = args.server.display();
+    let (status, text) = ask(&args.server, method, target, body)
+        .with_context(|| format!("the server at {socket} does not answer"))?;
+    let shown: String = text.lines().map(|line| visible(line) + "\n").collect();
+    if (200..300).contains(&status) {
+        return Ok(output::print(shown.as_bytes())?);
+    }
+    let shown = shown.trim_end().to_owned();
+    Err(if status == 422 || status == 400 { Usage(shown).into() } else { Failed(shown).into() })
+}
+
+fn ask(socket: &Path, method: &str, target: &str, body: &[u8]) -> anyhow::Result<(u16, String)> {
+    let mut stream = UnixStream::connect(socket)?;
+    stream.set_read_timeout(Some(TIME))?;
+    let head = format!(
+        "{method} {target} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+        body.len()
+    );
+    stream.write_all(head.as_bytes())?;
+    stream.write_all(body)?;
+    let mut answer = Vec::new();
+    stream.take(64 << 20).read_to_end(&mut answer)?;
+    let answer = String::from_utf8_lossy(&answer);
+    let (head, text) = answer.split_once("\r\n\r\n").context("that is no answer")?;
+    let status = head.split(' ').nth(1).and_then(|status| status.parse().ok());
+    Ok((status.context("an answer without a status")?, text.to_owned()))
+}
+
+/// `text` as it can stand in a target.
+fn escaped(text: &str) -> String {
+    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~/".contains(byte);
+    text.bytes()
+        .map(
+            |byte| if plain(&byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") },
+        )
+        .collect()
+}
