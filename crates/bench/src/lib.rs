@@ -60,5 +60,6 @@ pub mod syscalls;
 pub mod table;
 pub mod turns;
 mod walk;
+pub mod web;
 pub mod worker;
 pub mod workload;
