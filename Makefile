@@ -39,6 +39,13 @@ fuzz:
 	scripts/setup cargo-fuzz
 	scripts/fuzz
 
+# What everything costs here, on one page: three quarters of an hour, on a machine that does nothing else. Interrupted, it
+# is continued. OLD=PROGRAM compares another `dewar` with this one.
+bench: build
+	scripts/setup bench
+	$(RELEASE)/dewar bench report -o report.html
+	$(if $(OLD),$(RELEASE)/dewar bench releases $(OLD) $(RELEASE)/dewar)
+
 install: build
 	install -d $(DESTDIR)/usr/local/bin
 	install -m 755 $(addprefix $(RELEASE)/,$(PROGRAMS)) $(DESTDIR)/usr/local/bin/

@@ -34,6 +34,11 @@ impl Interrupt {
         Ok(Self { happened, handlers })
     }
 
+    /// What becomes true when one of the signals comes.
+    pub(crate) fn flag(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.happened)
+    }
+
     /// Whether one of the signals has come.
     #[must_use]
     pub fn happened(&self) -> bool {

@@ -1,46 +1,47 @@
-//! What protection costs: the same work natively and under every configuration, in turn, with the spread.
+//! What protection costs: the same work natively and under every configuration, in turn, with intervals.
 //!
 //! ```text
-//!  Workload ─┐
-//!  Config… ──┼──▶ Comparison ──▶ runner ──▶ Report ──▶ table │ export
-//!  Medium… ──┘                   (rounds)    rows: median, spread, ratios
-//!                                            runs: every one of them
-//!  Worker ──────▶ Syscalls ────▶ runner ──▶ SyscallReport, with the floor of the same run
+//!  study::Conditions ──▶ Study ──▶ pairs::engine ──▶ Outcome ──▶ Sheet │ Figure ──▶ report
+//!    configs, medium       units and stations    │
+//!                                                └──▶ JSON lines, from which it is continued
 //! ```
 //!
-//! A [`workload::Workload`] is a command: the build of the [`sample`] application, the walk, the start of `true`,
-//! or any other. A [`config::Config`] is a way to run it: natively, under Dewar, under a [`peers`] tool. The runner
-//! interleaves all of them, ignores the first round, and keeps each run.
+//! A [`config::Config`] is a way to run something: natively, under Dewar, under a [`peers`] tool. A [`study::Study`] has the
+//! units of work and a station for each configuration; the engine in [`pairs`] alternates them.
 //!
 //! # Example
 //!
 //! ```
-//! use bench::{comparison::{Comparison, Medium}, config::{Config, Kind}, runner::Plan, table, workload::Workload};
+//! use bench::{
+//!     config::{Config, Kind}, interrupt::Interrupt, medium::Medium, pairs::Aim, sheet::Width,
+//!     study::Conditions, table::Style, worker::Worker,
+//! };
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let comparison = Comparison {
-//!     workload: Workload::start(),
+//! let conditions = Conditions {
 //!     configs: vec![Config::native(), Config::new("env", Kind::Peer, &["env"], "for scale")],
-//!     media: vec![Medium::memory()],
-//!     plan: Plan { rounds: 3, ..Plan::default() },
+//!     worker: Worker { program: "/proc/self/exe".into(), arguments: vec!["worker".into()] },
+//!     medium: Medium::memory(),
+//!     aim: Aim { most: Some(8), ..Aim::default() },
 //! };
-//! let report = comparison.run(&mut |_| {})?;
-//! println!("{}", table::comparison(&report, table::Style::Plain));
+//! let outcome = conditions.start()?.run(None, &Interrupt::notice()?, &mut |_| {})?;
+//! for sheet in outcome.sheets() {
+//!     println!("{}", sheet.draw(Style::Plain, Width::Narrow));
+//! }
 //! # Ok(())
 //! # }
 //! ```
 pub mod calls;
 pub mod classic;
-pub mod comparison;
 pub mod config;
-pub mod export;
 pub mod figure;
-mod floor;
 pub mod harden;
 pub mod holding;
 pub mod interrupt;
 pub mod kernels;
+pub mod layer;
 pub mod machine;
+pub mod medium;
 mod operation;
 pub mod pairs;
 pub mod peers;
@@ -50,16 +51,13 @@ pub mod progress;
 mod random;
 pub mod report;
 pub mod revocation;
-pub mod runner;
 pub mod sample;
 pub mod sheet;
 pub mod statistics;
 pub mod study;
 mod sys;
-pub mod syscalls;
 pub mod table;
 pub mod turns;
 mod walk;
 pub mod web;
 pub mod worker;
-pub mod workload;

@@ -1,84 +1,29 @@
 //! Single operations and what each takes, as seen by the program that performs them.
 
-use crate::{statistics::median_of, sys};
+use crate::sys;
 use rustix::{
     fs::{AtFlags, CWD, Mode, OFlags, openat, statat},
     net::{AddressFamily, SocketType, socket},
     process::{WaitOptions, waitpid},
 };
-use serde::{Deserialize, Serialize};
 use std::{
     fs, io,
     net::{TcpListener, TcpStream},
     os::unix::net::{UnixListener, UnixStream},
     path::{Path, PathBuf},
     process::Command,
-    time::{Duration, Instant},
 };
 
 /// A file that every system has and every sandbox lets read.
-pub(crate) const SYSTEM_FILE: &str = "/etc/passwd";
+const SYSTEM_FILE: &str = "/etc/passwd";
 
-/// The command that removes from a workspace what the operations leave there.
-pub(crate) const REMOVE: [&str; 5] = ["rm", "-f", FILE, NEW_FILE, SOCKET];
 const FILE: &str = "file";
 const NEW_FILE: &str = "new";
 const SOCKET: &str = "socket";
 
-pub(crate) const OPEN_SYSTEM: &str = "open+close, system file";
-pub(crate) const OPEN_TO_READ: &str = "open+close, workspace file, to read";
-pub(crate) const OPEN_TO_WRITE: &str = "open+close, workspace file, to write";
-
-/// How long one batch of an operation is to last, and how many there are.
-const BATCH: Duration = Duration::from_millis(20);
-const BATCHES: usize = 9;
-
-/// What one operation takes, or why it cannot be had.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Timing {
-    /// The operation.
-    pub(crate) name: String,
-    /// Median over batches, in nanoseconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) ns: Option<f64>,
-    /// The error of its first attempt.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) error: Option<String>,
-}
-
-impl Timing {
-    /// Tries `operation` once, then measures it.
-    pub(crate) fn of(name: &str, mut operation: impl FnMut() -> io::Result<()>) -> Self {
-        let measured = operation().and_then(|()| nanoseconds(&mut operation));
-        let (ns, error) = match measured {
-            Ok(ns) => (Some(ns), None),
-            Err(error) => (None, Some(error.to_string())),
-        };
-        Self { name: name.to_owned(), ns, error }
-    }
-}
-
-/// The median of some batches, each long enough for the clock.
-fn nanoseconds(operation: &mut dyn FnMut() -> io::Result<()>) -> io::Result<f64> {
-    let mut batch = |count: u32| -> io::Result<Duration> {
-        let begin = Instant::now();
-        (0..count).try_for_each(|_| operation())?;
-        Ok(begin.elapsed())
-    };
-    let mut count = 1;
-    loop {
-        let took = batch(count)?;
-        if took * 4 >= BATCH {
-            count = (f64::from(count) * BATCH.as_secs_f64() / took.as_secs_f64()).ceil() as u32;
-            break;
-        }
-        count *= 2;
-    }
-    let batches = (0..BATCHES)
-        .map(|_| Ok(batch(count)?.as_secs_f64() * 1e9 / f64::from(count)))
-        .collect::<io::Result<Vec<f64>>>()?;
-    Ok(median_of(&batches).unwrap_or_default())
-}
+const OPEN_SYSTEM: &str = "open+close, system file";
+const OPEN_TO_READ: &str = "open+close, workspace file, to read";
+const OPEN_TO_WRITE: &str = "open+close, workspace file, to write";
 
 /// Does something once.
 type Operation = Box<dyn FnMut() -> io::Result<()>>;
@@ -187,22 +132,12 @@ fn with<T: 'static>(
     })
 }
 
-/// Measures every operation, in the workspace where it needs one.
-///
-/// # Errors
-///
-/// When the workspace cannot be written. An operation that is refused is a timing that says so.
-pub(crate) fn measure_all(workspace: &Path) -> io::Result<Vec<Timing>> {
-    let Operations(all) = Operations::prepare(workspace)?;
-    Ok(all.into_iter().map(|(name, operation)| Timing::of(name, operation)).collect())
-}
-
-pub(crate) fn open(path: &Path, flags: OFlags) -> io::Result<()> {
+fn open(path: &Path, flags: OFlags) -> io::Result<()> {
     openat(CWD, path, flags | OFlags::CLOEXEC, Mode::RUSR | Mode::WUSR)?;
     Ok(())
 }
 
-pub(crate) fn stat(path: &Path) -> io::Result<()> {
+fn stat(path: &Path) -> io::Result<()> {
     statat(CWD, path, AtFlags::empty())?;
     Ok(())
 }
@@ -228,18 +163,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_operation_that_sleeps_is_seen_to_take_that_long() {
-        let timing = Timing::of("sleep", || {
-            std::thread::sleep(Duration::from_millis(1));
-            Ok(())
-        });
-        assert!(timing.ns.is_some_and(|ns| (1e6..1e7).contains(&ns)), "{timing:?}");
-    }
-
-    #[test]
-    fn an_operation_that_is_refused_says_why() {
-        let missing = Timing::of("open", || open(Path::new("/no/such/file"), OFlags::RDONLY));
-        assert_eq!(missing.ns, None);
-        assert!(missing.error.is_some_and(|why| why.contains("No such file")));
+    fn every_operation_can_be_performed_here_and_says_why_if_not() -> io::Result<()> {
+        let directory = tempfile::tempdir()?;
+        let mut operations = Operations::prepare(directory.path())?;
+        for name in NAMES {
+            let operation = operations.by_name(name).expect("it is known");
+            operation()?;
+            operation()?;
+        }
+        assert!(operations.by_name("no such operation").is_none());
+        std::fs::remove_file(directory.path().join(FILE))?;
+        let missing = operations.by_name(OPEN_TO_READ).expect("it is known")();
+        assert_eq!(missing.expect_err("it is gone").kind(), io::ErrorKind::NotFound);
+        Ok(())
     }
 }

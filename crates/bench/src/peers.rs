@@ -107,13 +107,18 @@ const PEERS: [Peer; 6] = [
 /// The peers that are installed here.
 #[must_use]
 pub fn found() -> Vec<Config> {
-    let path = env::var_os("PATH").unwrap_or_default();
-    let installed = |name: &str| env::split_paths(&path).any(|dir| is_program(&dir.join(name)));
     PEERS
         .iter()
-        .filter(|(name, ..)| installed(name))
+        .filter(|(name, ..)| is_installed(name))
         .map(|(name, prefix, description)| Config::new(name, Kind::Peer, prefix, description))
         .collect()
+}
+
+/// Whether a program of this name is found by `PATH`.
+#[must_use]
+pub fn is_installed(name: &str) -> bool {
+    let path = env::var_os("PATH").unwrap_or_default();
+    env::split_paths(&path).any(|dir| is_program(&dir.join(name)))
 }
 
 fn is_program(path: &Path) -> bool {

@@ -1,9 +1,6 @@
 //! What is being run, on the last line of the terminal.
 
-use crate::{
-    pairs::{engine::Standing, show::minutes},
-    runner::Progress,
-};
+use crate::pairs::{engine::Standing, show::minutes};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::{IsTerminal, Write, stderr};
 
@@ -42,19 +39,6 @@ impl Bar {
 impl Drop for Bar {
     fn drop(&mut self) {
         self.0.finish_and_clear();
-    }
-}
-
-/// A listener that shows progress on standard error if that is a terminal, and nothing otherwise.
-pub fn on_terminal() -> impl FnMut(Progress<'_>) {
-    let terminal = stderr().is_terminal();
-    move |progress| {
-        if terminal {
-            let Progress { round, rounds, name } = progress;
-            // Progress that cannot be shown is no reason to stop measuring.
-            let _ = write!(stderr(), "\r\x1b[Kround {round} of {rounds}: {name}");
-            let _ = stderr().flush();
-        }
     }
 }
 

@@ -1,11 +1,13 @@
 //! What taking a permission back costs, by what is held and by how many: the founding table of revocation.
 
 use crate::{
+    figure::{Curve, Drawing, Figure},
     holding::Holding,
     machine::Machine,
     plot::{self, Line, PlotError},
+    report::Section,
+    sheet::Sheet,
     statistics::Summary,
-    table::{self, Style},
 };
 use serde::{Deserialize, Serialize};
 
@@ -107,15 +109,56 @@ impl Report {
 
     /// The table for people.
     #[must_use]
-    pub fn table(&self, style: Style) -> String {
-        let headings =
-            ["held", "count", "stopped", "complete", "± MAD", "max", "each", "Flask on Fluke"];
-        let headings: Vec<String> = headings.map(str::to_owned).to_vec();
-        let rows = self.cells.iter().map(row).collect();
-        let mut text = format!(
-            "Revocation: from the new policy's being ready until nothing taken back can be used\n{}\n",
-            table::draw(style, &headings, rows)
+    pub fn sheet(&self) -> Sheet {
+        let mut sheet = Sheet::new(
+            "Revocation: from the new policy's being ready until nothing taken back can be used",
+            &[
+                ("held", 0, false),
+                ("count", 0, true),
+                ("stopped", 1, true),
+                ("complete", 0, true),
+                ("± MAD", 2, true),
+                ("max", 3, true),
+                ("each", 1, true),
+                ("Flask on Fluke", 4, true),
+            ],
         );
+        for cell in &self.cells {
+            sheet.push(row(cell).into_iter().map(Into::into).collect());
+        }
+        sheet.notes = self.notes();
+        sheet
+    }
+
+    /// The chapter of a report.
+    #[must_use]
+    pub fn section(&self) -> Section {
+        let most = self.cells.iter().map(|cell| cell.count).max().unwrap_or_default();
+        let said = Holding::ALL.into_iter().filter_map(|holding| {
+            let (_, took) =
+                self.points(holding).into_iter().find(|(count, _)| *count == most as f64)?;
+            Some(format!("{most} {holding} in {took:.1} ms"))
+        });
+        let headline = format!("Taken back: {}.", said.collect::<Vec<String>>().join("; "));
+        let mut section =
+            Section::new("revoke", "Taking permissions back", headline, vec![self.sheet()]);
+        section.machine = Some(self.machine.clone());
+        let curve =
+            |holding: Holding| Curve { name: holding.to_string(), points: self.points(holding) };
+        section.figures.push(Figure {
+            title: "How the time grows with what is held".to_owned(),
+            description: "Milliseconds until complete, by how many are held, on logarithmic axes."
+                .to_owned(),
+            drawing: Drawing::Growth {
+                axes: ["held", "ms until complete"].map(str::to_owned),
+                curves: Holding::ALL.into_iter().map(curve).collect(),
+            },
+        });
+        section
+    }
+
+    fn notes(&self) -> Vec<String> {
+        let mut text = String::new();
         for cell in &self.cells {
             if let Some(error) = &cell.error {
                 text += &format!("{} {}: {error}\n", cell.count, cell.holding);
@@ -150,7 +193,7 @@ impl Report {
             );
         }
         text += &format!("{} rounds; medians. {}\n", self.rounds, self.machine);
-        text
+        text.lines().map(str::to_owned).collect()
     }
 }
 

@@ -2,11 +2,11 @@
 
 use crate::{
     classic,
-    comparison::{ComparisonError, Medium},
     config::{Config, Kind},
     harden::Build,
     interrupt::Interrupt,
     machine::Machine,
+    medium::{Medium, WorkspaceError},
     operation,
     pairs::{
         Aim, Experiment, Language, Launch, Outcome, ProcessStation, Processor, Setting, Station,
@@ -29,6 +29,9 @@ const FILES: usize = 200;
 /// How long a unit of single operations shall last natively.
 const BATCH: Duration = Duration::from_millis(2);
 
+/// The same of the classic suite.
+const SUITE_BATCH: Duration = Duration::from_millis(5);
+
 /// An experiment with what performs it.
 pub struct Study {
     /// What is compared.
@@ -50,7 +53,7 @@ enum Hand {
 pub enum StudyError {
     /// A workspace could not be made or filled.
     #[error(transparent)]
-    Workspace(#[from] ComparisonError),
+    Workspace(#[from] WorkspaceError),
     /// Samples could not be kept.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -119,7 +122,7 @@ impl Conditions {
     ///
     /// [`StudyError::Workspace`].
     pub fn walk(&self) -> Result<Study, StudyError> {
-        let places = (0..walk::FILES / 12).step_by(FILES);
+        let places = (0..walk::FILES).step_by(FILES);
         let units = places.map(|from| Unit::Walk { from, count: FILES }).collect();
         let subject = Subject { name: "walk".to_owned(), units, operations: FILES as f64 };
         let what = ("walk", "open, fstat, read, close, access, stat of a file", "200 files");
@@ -162,6 +165,35 @@ impl Conditions {
         let here = std::env::current_dir()?;
         let mut study = self.anew(("command", &title, "the whole command"), command, undo)?;
         study.work_in(&here, self);
+        Ok(study)
+    }
+
+    /// Any command in the working directory, again and again in settings that stay.
+    ///
+    /// # Errors
+    ///
+    /// [`StudyError`].
+    pub fn layers(&self, command: &[String], undo: &[String]) -> Result<Study, StudyError> {
+        let here = std::env::current_dir()?;
+        let argv = command.to_vec();
+        let unit = Unit::Command { argv, remove: Vec::new(), before: undo.to_vec() };
+        let subject = Subject { name: "run".to_owned(), units: vec![unit], operations: 1.0 };
+        let title = format!("`{}`, layer by layer", command.join(" "));
+        let experiment = self.experiment("run", &title, "the whole command", vec![subject]);
+        let mut study = Study { experiment, hands: Vec::new(), _workspaces: Vec::new() };
+        // A sandbox may hide where this program lies, but not the workspace.
+        let inside = tempfile::Builder::new().prefix(".dewar-bench-").tempdir_in(&here)?;
+        self.worker.install(inside.path())?;
+        for config in &self.configs {
+            study.hands.push(Hand::Stays(Launch {
+                argv: config.command_line(&here, &self.worker.station(inside.path())),
+                env: config.env.clone(),
+                directory: here.clone(),
+                language: Language::Json,
+                processor: processor(config.kind),
+            }));
+        }
+        study._workspaces.push(inside);
         Ok(study)
     }
 
@@ -251,7 +283,7 @@ impl Conditions {
         let again = Config::new("native again", Kind::Native, &[], "the same once more");
         let configs = vec![Config::native(), again];
         let mut study = Self { configs, ..self.clone() }.walk()?;
-        "self".clone_into(&mut study.experiment.name);
+        study.experiment.name = study.experiment.name.replace("walk", "self");
         study.experiment.title =
             "native against native: a difference found here would be a fault".to_owned();
         Ok(study)
@@ -270,7 +302,7 @@ impl Conditions {
                 self.worker.install(place)?;
                 fill(place)
             })?;
-            let command = self.worker.station();
+            let command = self.worker.station(Path::new("."));
             hands.push(Hand::Stays(Launch {
                 argv: config.command_line(workspace.path(), &command),
                 env: config.env.clone(),
@@ -280,8 +312,11 @@ impl Conditions {
             }));
             workspaces.push(workspace);
         }
-        let experiment =
-            self.experiment(name, &format!("{title} ({})", self.medium.name), unit, subjects);
+        let title = format!("{title} ({})", self.medium.name);
+        let mut experiment = self.experiment(name, &title, unit, subjects);
+        if self.medium == Medium::memory() {
+            experiment.name += "-memory";
+        }
         Ok(Study { experiment, hands, _workspaces: workspaces })
     }
 
@@ -378,7 +413,7 @@ impl Study {
 impl Hand {
     fn station<'a>(&self, interrupt: &'a Interrupt) -> Box<dyn Station + 'a> {
         match self {
-            Self::Stays(launch) => Box::new(ProcessStation::new(launch.clone())),
+            Self::Stays(launch) => Box::new(ProcessStation::new(launch.clone(), interrupt)),
             Self::Anew { prefix, env, directory, cpu_known } => Box::new(WholeCommand {
                 prefix: prefix.clone(),
                 env: env.clone(),
@@ -402,7 +437,8 @@ fn calibrate(experiment: &mut Experiment, station: &mut dyn Station) -> Result<(
                 setting: experiment.settings[0].name.clone(),
                 source,
             };
-            *unit = engine::calibrate(station, unit, BATCH, timeout).map_err(reference)?;
+            let batch = if matches!(unit, Unit::Suite { .. }) { SUITE_BATCH } else { BATCH };
+            *unit = engine::calibrate(station, unit, batch, timeout).map_err(reference)?;
             subject.operations = unit.count();
         }
     }

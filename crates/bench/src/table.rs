@@ -1,9 +1,5 @@
 //! Tables for people: plain for a terminal, markdown for a document.
 
-use crate::{
-    comparison::{Figures, Report, Row},
-    statistics::Ratio,
-};
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 
 /// How a table is drawn.
@@ -40,71 +36,6 @@ pub fn draw(style: Style, headings: &[String], rows: Vec<Vec<String>>) -> String
     table.to_string()
 }
 
-/// The table of a comparison, with the workload above it and the machine below.
-#[must_use]
-pub fn comparison(report: &Report, style: Style) -> String {
-    let headings = [
-        "configuration",
-        "medium",
-        "median",
-        "± MAD",
-        "min",
-        "max",
-        "cpu",
-        "max RSS",
-        "vs native",
-        "95 %",
-        "vs base",
-        "cpu vs native",
-    ];
-    let headings: Vec<String> = headings.map(str::to_owned).to_vec();
-    let rows = report.rows.iter().map(row).collect();
-    let mut text = format!("{}\n{}\n", report.title, draw(style, &headings, rows));
-    for row in &report.rows {
-        if let Err(why) = &row.figures {
-            text += &format!("{}: {why}\n", row.name);
-        }
-    }
-    let rounds = report.plan.rounds;
-    text += &format!("{rounds} rounds in changing order after one that does not count; ");
-    text += &format!("{}\n", report.machine);
-    if report.runs.interrupted {
-        text += "interrupted: fewer rounds than planned\n";
-    }
-    text
-}
-
-fn row(row: &Row) -> Vec<String> {
-    let mut cells = vec![row.name.clone(), row.medium.clone().unwrap_or_default()];
-    match &row.figures {
-        Ok(figures) => cells.extend(figure_cells(figures)),
-        Err(_) => cells.push("failed".to_owned()),
-    }
-    cells
-}
-
-fn figure_cells(figures: &Figures) -> [String; 10] {
-    let time = figures.time_s;
-    let interval = |ratio: Ratio| format!("{} … {}", slowdown(ratio.low), slowdown(ratio.high));
-    [
-        seconds(time.median),
-        seconds(time.mad),
-        seconds(time.min),
-        seconds(time.max),
-        seconds(figures.cpu_s),
-        format!("{:.1} MiB", figures.max_rss_kib as f64 / 1024.0),
-        figures.vs_native.map_or_else(String::new, |ratio| slowdown(ratio.value)),
-        figures.vs_native.map_or_else(String::new, interval),
-        figures.vs_base.map_or_else(String::new, |ratio| slowdown(ratio.value)),
-        figures.cpu_vs_native.map_or_else(String::new, |ratio| slowdown(ratio.value)),
-    ]
-}
-
-/// A slowdown in percent, or as a factor where percent would mislead.
-fn slowdown(ratio: f64) -> String {
-    if ratio >= 2.0 { format!("{ratio:.2} ×") } else { format!("{:+.1} %", (ratio - 1.0) * 100.0) }
-}
-
 /// Nanoseconds in the unit that leaves few digits.
 #[must_use]
 pub fn nanoseconds(nanoseconds: f64) -> String {
@@ -138,15 +69,6 @@ mod tests {
             (0.0, "0 ns"),
         ] {
             assert_eq!(seconds(value), shown);
-        }
-    }
-
-    #[test]
-    fn a_ratio_is_a_percentage_below_two() {
-        for (ratio, shown) in
-            [(1.03, "+3.0 %"), (0.98, "-2.0 %"), (1.999, "+99.9 %"), (9.3, "9.30 ×")]
-        {
-            assert_eq!(slowdown(ratio), shown);
         }
     }
 

@@ -66,7 +66,7 @@ fn experiment(settings: &[(&str, Kind)], subjects: &[&str]) -> Experiment {
         unit: "a number".to_owned(),
         subjects: subjects.iter().map(subject).collect(),
         settings: settings.iter().map(setting).collect(),
-        aim: Aim { half_width: 0.01, budget_s: 60.0, least: 30, timeout_s: 10.0 },
+        aim: Aim { half_width: 0.01, budget_s: 60.0, least: 30, most: None, timeout_s: 10.0 },
         seed: 7,
         machine: Machine::here(),
         notes: Vec::new(),
@@ -174,20 +174,23 @@ fn after_ctrl_c_every_whole_round_is_kept() {
 }
 
 fn process(argv: &[&str], directory: &std::path::Path) -> Box<dyn Station> {
+    let interrupt = Interrupt::notice().expect("signals can be noticed");
     let test = env::current_exe().expect("a path");
     let program: PathBuf = test.ancestors().nth(2).expect("two up").join("examples/measure");
     let words = argv.iter().map(Into::into);
-    Box::new(ProcessStation::new(Launch {
+    let launch = Launch {
         argv: words.chain([program.into(), "worker".into(), "station".into()]).collect(),
         env: Vec::new(),
         directory: directory.to_owned(),
         language: Language::Json,
         processor: Processor::Own,
-    }))
+    };
+    Box::new(ProcessStation::new(launch, &interrupt))
 }
 
 #[test]
 fn stations_are_processes_that_stay_and_a_missing_one_is_named() {
+    let _alone = ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let directory = tempfile::tempdir().expect("a directory");
     let patience = Duration::from_secs(20);
     let mut station = process(&["env", "A=1"], directory.path());

@@ -1,11 +1,9 @@
 //! `dewar bench ipc` and `dewar bench decision`.
 
+use crate::show;
 use anyhow::Context as _;
-use bench::{
-    calls::{self, Subject},
-    table::Style,
-};
-use cli::{args::bench::CallArgs, output};
+use bench::calls::{self, Subject};
+use cli::args::bench::CallArgs;
 use std::io::{IsTerminal as _, stderr};
 
 /// Measures, and prints what was asked for.
@@ -18,5 +16,6 @@ pub(crate) fn run(subject: Subject, args: &CallArgs) -> anyhow::Result<()> {
             }
         });
     let report = report.context("cannot measure calls")?;
-    output::report(&args.show, &report, |markdown| report.table(Style::of(markdown)))
+    show::keep(&report.section(), &args.show)?;
+    show::sheets(&report.sheets(), &report, &args.show)
 }

@@ -2,8 +2,13 @@
 #![forbid(unsafe_code)]
 
 mod calls;
+mod layers;
 mod measure;
+mod releases;
+mod report;
+mod resolution;
 mod revoke;
+mod show;
 
 use bench::worker::Task;
 use clap::Parser;
@@ -22,6 +27,9 @@ enum Command {
         /// What to measure
         task: Task,
     },
+    /// Lay layers around a command
+    #[command(hide = true)]
+    Layer(layers::LayerArgs),
     /// Hold what is to be taken back
     #[command(hide = true)]
     Hold(revoke::HoldArgs),
@@ -35,17 +43,21 @@ fn main() -> ExitCode {
     let inherited = Inherited::capture();
     let done = match Command::try_parse() {
         Ok(command) => carry_out(command, inherited),
-        Err(help) if !help.use_stderr() => output::printed(help.print()),
+        Err(help) if !help.use_stderr() => {
+            output::printed(help.print()).map(|()| ExitCode::SUCCESS)
+        }
         Err(mistake) => mistake.exit(),
     };
-    done.map_or_else(failure::report, |()| ExitCode::SUCCESS)
+    done.unwrap_or_else(failure::report)
 }
 
-fn carry_out(command: Command, inherited: Inherited) -> anyhow::Result<()> {
+fn carry_out(command: Command, inherited: Inherited) -> anyhow::Result<ExitCode> {
     match command {
-        Command::Bench(args) => measure::run(args.what),
-        Command::Worker { task } => Ok(output::print((task.run()? + "\n").as_bytes())?),
-        Command::Hold(args) => revoke::hold(&args),
+        Command::Layer(args) => return layers::lay(&args),
+        Command::Bench(args) => measure::run(args.what)?,
+        Command::Worker { task } => task.run()?,
+        Command::Hold(args) => revoke::hold(&args)?,
         Command::RevokeOnce(args) => revoke::once(args, inherited)?.leave(),
     }
+    Ok(ExitCode::SUCCESS)
 }

@@ -1,38 +1,41 @@
 //! `dewar bench`: what protection costs here.
 
-use crate::{calls, revoke};
+use crate::{calls, layers, releases, report, resolution, revoke, show};
 use anyhow::Context as _;
 use bench::{
     calls::Subject,
-    comparison::{Comparison, Medium},
     config::{Config, Kind, WORKSPACE},
-    peers, progress,
-    runner::Plan,
+    harden::{Build, Compiler, stopped},
+    medium::Medium,
+    pairs::Aim,
+    peers,
+    report::Section,
     sample,
-    syscalls::Syscalls,
-    table::{self, Style},
+    study::Conditions,
     worker::Worker,
-    workload::Workload,
 };
 use cli::{
-    args::bench::{MeasureArgs, What},
-    output, program,
+    args::bench::{BuildArgs, HardenArgs, MeasureArgs, What},
+    program,
 };
-use std::{env, ffi::OsString};
+use std::{env, path::Path};
 
 /// Carries out `dewar bench`.
 pub(crate) fn run(what: What) -> anyhow::Result<()> {
     match what {
-        What::Build(build) => {
-            let workload = match build.command {
-                command if command.is_empty() => Workload::sample(build.jobs),
-                command => Workload::custom(command, build.undo.map_or_else(Vec::new, shell)),
-            };
-            compare(workload, &build.measure)
+        What::Build(args) => build(&args),
+        What::Run(args) => layers::run(&args),
+        What::Syscalls(args) => syscalls(&args),
+        What::Walk(args) => show::study(conditions(&args)?.walk()?, &args.show).map(drop),
+        What::Start(args) => show::study(conditions(&args)?.start()?, &args.show).map(drop),
+        What::Unix(args) => unix(&args),
+        What::Harden(args) => harden(&args),
+        What::Itself(args) => {
+            show::study(conditions(&args)?.against_itself()?, &args.show).map(drop)
         }
-        What::Syscalls(measure) => syscalls(&measure),
-        What::Walk(measure) => compare(Workload::walk(worker()?), &measure),
-        What::Start(measure) => compare(Workload::start(), &measure),
+        What::Resolution(args) => resolution::run(&args),
+        What::Releases(args) => releases::run(&args),
+        What::Report(args) => report::run(&args),
         What::Plugin(_) => Err(program::become_helper("dewar-plugin")),
         What::Ipc(args) => calls::run(Subject::Calls, &args),
         What::Decision(args) => calls::run(Subject::Decisions, &args),
@@ -42,25 +45,55 @@ pub(crate) fn run(what: What) -> anyhow::Result<()> {
     }
 }
 
-fn shell(command: OsString) -> Vec<OsString> {
-    vec!["sh".into(), "-c".into(), command]
+fn build(args: &BuildArgs) -> anyhow::Result<()> {
+    let conditions = conditions(&args.measure)?;
+    let study = if args.command.is_empty() {
+        conditions.build()?
+    } else {
+        let words: Vec<String> =
+            args.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+        let undo = args.undo.as_ref().map(|undo| undo.to_string_lossy().into_owned());
+        conditions.command(&words, &undo.map_or_else(Vec::new, |undo| shell(&undo)))?
+    };
+    show::study(study, &args.measure.show).map(drop)
 }
 
-fn worker() -> anyhow::Result<Worker> {
+/// The words by which a shell runs a line.
+pub(crate) fn shell(line: &str) -> Vec<String> {
+    ["sh", "-c", line].map(str::to_owned).to_vec()
+}
+
+/// The program of stations: this one.
+pub(crate) fn worker() -> anyhow::Result<Worker> {
     let program = env::current_exe().context("cannot tell which program this is")?;
     Ok(Worker { program, arguments: vec!["worker".into()] })
 }
 
-/// Dewar with these flags, on the workspace.
-fn dewar(name: &str, kind: Kind, flags: &[&str], description: &str) -> anyhow::Result<Config> {
-    let program = program::beside("dewar")?;
-    let program = program.to_str().context("the path of this program is not Unicode")?;
-    let prefix = [&[program, "run", "--workspace", WORKSPACE], flags, &["--"]].concat();
-    Ok(Config::new(name, kind, &prefix, description))
+/// The program `dewar` beside this one, with these flags, on the workspace.
+pub(crate) fn dewar(
+    name: &str,
+    kind: Kind,
+    flags: &[&str],
+    description: &str,
+) -> anyhow::Result<Config> {
+    dewar_at(&program::beside("dewar")?, name, kind, flags, description)
 }
 
-/// Native, and Dewar in every configuration that is worth a row.
-fn configs(measure: &MeasureArgs) -> anyhow::Result<Vec<Config>> {
+/// A program `dewar`, with these flags, on the workspace.
+pub(crate) fn dewar_at(
+    program: &Path,
+    name: &str,
+    kind: Kind,
+    flags: &[&str],
+    description: &str,
+) -> anyhow::Result<Config> {
+    let program = program.to_str().context("the path of `dewar` is not Unicode")?;
+    let prefix = [&[program, "run", "--no-daemon", "--workspace", WORKSPACE], flags, &["--"]];
+    Ok(Config::new(name, kind, &prefix.concat(), description))
+}
+
+/// Native, Dewar in every configuration that is worth a row, and the tools that are found here.
+fn configs(args: &MeasureArgs) -> anyhow::Result<Vec<Config>> {
     let all = ["--mode", "all"];
     let only = |manager| [&all[..], &["--enforce", manager]].concat();
     let mut configs = vec![
@@ -72,69 +105,97 @@ fn configs(measure: &MeasureArgs) -> anyhow::Result<Vec<Config>> {
         dewar("only processes", Kind::Dewar, &only("processes"), "the other object managers pass")?,
         dewar("only sockets", Kind::Dewar, &only("sockets"), "the other object managers pass")?,
     ];
-    if !measure.no_peers {
+    if !args.no_peers {
         configs.extend(peers::found());
     }
+    chosen(configs, &args.only)
+}
+
+/// Native and the settings that are asked for; all of them if none is.
+fn chosen(mut configs: Vec<Config>, only: &[String]) -> anyhow::Result<Vec<Config>> {
+    if let Some(wrong) = only.iter().find(|name| configs.iter().all(|it| it.name != **name)) {
+        let names: Vec<&str> = configs.iter().map(|it| it.name.as_str()).collect();
+        anyhow::bail!("there is no setting `{wrong}`; take one of: {}", names.join(", "));
+    }
+    configs.retain(|config| {
+        only.is_empty() || config.kind == Kind::Native || only.contains(&config.name)
+    });
     Ok(configs)
 }
 
-fn media(measure: &MeasureArgs) -> Vec<Medium> {
-    if measure.no_disk { vec![Medium::memory()] } else { vec![Medium::disk(), Medium::memory()] }
+/// When it is enough.
+pub(crate) fn aim(args: &MeasureArgs) -> Aim {
+    Aim {
+        half_width: args.within / 100.0,
+        budget_s: args.budget * 60.0,
+        most: args.rounds.map(|rounds| rounds as usize),
+        ..Aim::default()
+    }
 }
 
-fn plan(measure: &MeasureArgs) -> Plan {
-    Plan { rounds: measure.rounds as usize, ..Plan::default() }
+/// Where workspaces lie.
+pub(crate) fn medium(args: &MeasureArgs) -> Medium {
+    if args.no_disk { Medium::memory() } else { Medium::disk() }
 }
 
-fn compare(workload: Workload, measure: &MeasureArgs) -> anyhow::Result<()> {
-    let comparison = Comparison {
-        workload,
-        configs: configs(measure)?,
-        media: media(measure),
-        plan: plan(measure),
-    };
-    let report = comparison.run(&mut progress::on_terminal());
-    progress::clear();
-    let report = report?;
-    output::report(&measure.show, &report, |markdown| {
-        table::comparison(&report, Style::of(markdown))
-    })?;
-    anyhow::ensure!(report.rows.iter().any(|row| row.figures.is_ok()), "nothing could be measured");
-    Ok(())
+fn conditions(args: &MeasureArgs) -> anyhow::Result<Conditions> {
+    let (configs, worker) = (configs(args)?, worker()?);
+    Ok(Conditions { configs, worker, medium: medium(args), aim: aim(args) })
 }
 
 /// Profiles with a second domain: one that nobody enters, and one that what is measured enters, so that every process has
 /// a label of its own to be found.
 const DOMAINS: [(&str, &str, &str); 2] = [
-    (
-        "dewar, two domains",
-        "/usr/bin/other",
-        "as `dewar all`, in a policy with two domains, all in one",
-    ),
-    (
-        "dewar, labelled processes",
-        "${workspace}/worker",
-        "as `dewar all`, with processes in two domains",
-    ),
+    ("two domains", "/usr/bin/other", "as `dewar all`, in a policy with two domains, all in one"),
+    ("labelled", "${workspace}/worker", "as `dewar all`, with processes in two domains"),
 ];
 
-fn syscalls(measure: &MeasureArgs) -> anyhow::Result<()> {
+fn syscalls(args: &MeasureArgs) -> anyhow::Result<()> {
     let profiles = tempfile::tempdir()?;
-    let mut configs = configs(measure)?;
-    configs.retain(|config| config.kind != Kind::Peer);
-    for (name, program, what) in DOMAINS {
+    let mut conditions = conditions(args)?;
+    conditions.configs.retain(|config| !config.name.starts_with("only "));
+    for (name, program, what) in DOMAINS.iter().filter(|_| args.only.is_empty()) {
         let file = profiles.path().join(format!("{name}.toml"));
-        std::fs::write(
-            &file,
-            format!("extends = 'workspace'\n[domains.other]\nexec = ['{program}']\n"),
-        )?;
+        let text = format!("extends = 'workspace'\n[domains.other]\nexec = ['{program}']\n");
+        std::fs::write(&file, text)?;
         let profile = file.to_str().context("the temporary directory is not Unicode")?;
-        configs.push(dewar(name, Kind::Dewar, &["--mode", "all", "-p", profile], what)?);
+        let flags = ["--mode", "all", "-p", profile];
+        conditions.configs.push(dewar(name, Kind::Dewar, &flags, what)?);
     }
-    let benchmark =
-        Syscalls { configs, worker: worker()?, medium: Medium::memory(), plan: plan(measure) };
-    let report = benchmark.run(&mut progress::on_terminal());
-    progress::clear();
-    let report = report?;
-    output::report(&measure.show, &report, |markdown| report.table(Style::of(markdown)))
+    show::study(conditions.syscalls()?, &args.show).map(drop)
+}
+
+fn unix(args: &MeasureArgs) -> anyhow::Result<()> {
+    let mut conditions = conditions(args)?;
+    conditions.configs.retain(|config| !config.name.starts_with("only "));
+    let mut study = conditions.unix()?;
+    study.experiment.notes.push(match bench::peers::is_installed("ubench") {
+        true => "UnixBench is installed here; its own figures: `ubench`.".to_owned(),
+        false => "UnixBench is not installed here (Debian has no package of it): nothing was compared with it.".to_owned(),
+    });
+    show::study(study, &args.show).map(drop)
+}
+
+fn harden(args: &HardenArgs) -> anyhow::Result<()> {
+    let show = &args.measure.show;
+    let compilers = Compiler::found();
+    anyhow::ensure!(!compilers.is_empty(), "there is no C compiler here; install gcc or clang");
+    let directory = tempfile::tempdir()?;
+    let sheets = stopped(&compilers, directory.path(), &mut bench::progress::note)?;
+    bench::progress::clear();
+    let headline = "Each attack was tried for real on programs compiled with each protection; the price is in the chapter before.";
+    let section =
+        Section::new("attacks", "What protections by compilers stop", headline.to_owned(), sheets);
+    show::keep(&section, show)?;
+    show::sheets(&section.sheets, &section, show)?;
+    if args.attacks {
+        return Ok(());
+    }
+    let conditions = Conditions {
+        configs: vec![Config::native()],
+        worker: worker()?,
+        medium: Medium::memory(),
+        aim: aim(&args.measure),
+    };
+    show::study(conditions.harden(&Build::all(&compilers))?, show).map(drop)
 }

@@ -1,16 +1,13 @@
 //! `dewar bench revoke`.
 
+use crate::show;
 use anyhow::{Context as _, anyhow};
 use bench::{
     holding::{DONE, FILE, Holding, READY, may_open_many},
     revocation::{COUNTS, Report, Sample},
-    table::Style,
 };
 use clap::Args;
-use cli::{
-    args::bench::{MOST_HELD, RevokeArgs},
-    output,
-};
+use cli::args::bench::{MOST_HELD, RevokeArgs};
 use monitor::{
     ABI, Control, Enforce, Job, Manner, Mode,
     launch::{Inherited, Limits, Namespaces},
@@ -73,7 +70,8 @@ pub(crate) fn run(args: &RevokeArgs) -> anyhow::Result<()> {
     if terminal {
         eprint!("\r\x1b[K");
     }
-    output::report(&args.show, &report, |markdown| report.table(Style::of(markdown)))?;
+    show::keep(&report.section(), &args.show)?;
+    show::sheets(&[report.sheet()], &report, &args.show)?;
     if let Some(path) = &args.plot {
         std::fs::write(path, report.plot()?)
             .with_context(|| format!("cannot write `{}`", path.display()))?;

@@ -14,8 +14,11 @@ pub use placement::Placement;
 
 use crate::{
     machine::Machine,
+    pairs::show::slowdown,
+    report::Section,
+    sheet::Sheet,
     statistics::{Ratio, Summary},
-    table::{self, Style},
+    table,
 };
 use ipc::Transport;
 use measure::{Caller, in_turn};
@@ -192,23 +195,47 @@ fn cells_of(
 impl CallReport {
     /// The tables, one a placement, with the founding figures beside them.
     #[must_use]
-    pub fn table(&self, style: Style) -> String {
-        let mut text = String::new();
-        for placement in &self.placements {
-            let (client, server) = (placement.client_cpu, placement.server_cpu);
-            text += &format!("{}: client on CPU {client}, server on CPU {server}", placement.name);
-            text += if placement.loaded { ", a busy process on each\n" } else { "\n" };
-            text += &self.table_at(placement, style);
-            text += "\n";
+    pub fn sheets(&self) -> Vec<Sheet> {
+        let mut sheets: Vec<Sheet> = self.placements.iter().map(|it| self.sheet_at(it)).collect();
+        if let Some(last) = sheets.last_mut() {
+            if !self.peers {
+                last.notes.push(ABSENT.to_owned());
+            }
+            last.notes.push(format!("{} rounds; {}", self.rounds, self.machine));
         }
-        if !self.peers {
-            text += &format!("{ABSENT}\n");
-        }
-        text += &format!("{} rounds; {}\n", self.rounds, self.machine);
-        text
+        sheets
     }
 
-    fn table_at(&self, placement: &Placement, style: Style) -> String {
+    /// The chapter of a report.
+    #[must_use]
+    pub fn section(&self) -> Section {
+        let (name, title) = match self.subject {
+            Subject::Calls => ("ipc", "Calls between processes, and what checking them adds"),
+            Subject::Decisions => {
+                ("decision", "What a decision adds to a call, by where it is found")
+            }
+        };
+        let mut section = Section::new(name, title, self.headline(), self.sheets());
+        section.machine = Some(self.machine.clone());
+        section
+    }
+
+    /// What is added to the smallest message where the two ends share a processor, or wherever was measured first.
+    fn headline(&self) -> String {
+        let first = self.placements.first().map(|it| it.name.as_str()).unwrap_or_default();
+        let added = self.cells.iter().filter(|it| it.placement == first && it.bytes == SIZES[0]);
+        let said = added.filter_map(|cell| {
+            let ratio = cell.vs_base?;
+            Some(format!("{}, {}: {}", cell.way, cell.variant, slowdown(ratio.value)))
+        });
+        format!(
+            "Added to a call of {} bytes ({first}): {}.",
+            SIZES[0],
+            said.collect::<Vec<_>>().join("; ")
+        )
+    }
+
+    fn sheet_at(&self, placement: &Placement) -> Sheet {
         let here: Vec<&Cell> =
             self.cells.iter().filter(|cell| cell.placement == placement.name).collect();
         let variants: Vec<&str> = match self.subject {
@@ -217,9 +244,10 @@ impl CallReport {
                 ports::PLACES_OF_DECISION.iter().map(|variant| variant.name).collect()
             }
         };
-        let headings = ["way", "bytes"].into_iter().chain(variants.iter().copied());
-        let headings: Vec<String> = headings.chain(["vs floor"]).map(str::to_owned).collect();
-        let mut rows = Vec::new();
+        let mut columns = vec![("way", 0, false), ("bytes", 0, true)];
+        columns.extend(variants.iter().enumerate().map(|(rank, name)| (*name, rank as u8, true)));
+        columns.push(("vs floor", 9, true));
+        let mut sheet = Sheet::new(&self.title(placement), &columns);
         for first in here.iter().filter(|cell| [BASE, BARE].contains(&cell.variant)) {
             let is_floor = [SLEEPING_FLOOR, SPINNING_FLOOR].contains(&first.way.as_str());
             if is_floor && first.bytes != SIZES[0] {
@@ -233,10 +261,19 @@ impl CallReport {
                 row.push(here.iter().find(same).map_or_else(String::new, |cell| shown(cell)));
             }
             row.push(first.vs_floor.map_or_else(String::new, |r| format!("{:.2} ×", r.value)));
-            rows.push(row);
+            sheet.push(row.into_iter().map(Into::into).collect());
         }
-        rows.extend(self.founding());
-        table::draw(style, &headings, rows) + "\n"
+        for mut row in self.founding() {
+            row.push(String::new());
+            sheet.push(row.into_iter().map(Into::into).collect());
+        }
+        sheet
+    }
+
+    fn title(&self, placement: &Placement) -> String {
+        let (client, server) = (placement.client_cpu, placement.server_cpu);
+        let load = if placement.loaded { ", a busy process on each" } else { "" };
+        format!("{}: client on CPU {client}, server on CPU {server}{load}", placement.name)
     }
 
     fn founding(&self) -> Vec<Vec<String>> {

@@ -110,7 +110,11 @@ impl Rounds {
         if (0..self.subjects.len()).filter(left).all(|it| self.is_narrow(experiment, it)) {
             return Some(Stop::Narrow);
         }
-        (spent >= experiment.aim.budget_s).then_some(Stop::Budget)
+        let many = |subject: usize| {
+            experiment.aim.most.is_some_and(|most| self.subjects[subject].rounds >= most)
+        };
+        let all = (0..self.subjects.len()).filter(left).all(many);
+        (all || spent >= experiment.aim.budget_s).then_some(Stop::Budget)
     }
 
     fn is_narrow(&self, experiment: &Experiment, subject: usize) -> bool {
@@ -203,7 +207,9 @@ fn round(
         }
         match stations[setting].perform(asked, timeout) {
             Ok(took) => {
-                let warm = rounds.subjects[subject].warm.insert((setting, unit));
+                // Files that a monitor sees for the first time are another matter; compilations all begin alike.
+                let first = if matches!(asked, Unit::Walk { .. }) { unit } else { 0 };
+                let warm = rounds.subjects[subject].warm.insert((setting, first));
                 samples.push(Sample {
                     round: rounds.done,
                     subject,

@@ -90,13 +90,16 @@ pub struct Aim {
     pub budget_s: f64,
     /// Rounds of each subject before it may be enough.
     pub least: usize,
+    /// Rounds of each subject after which it is enough in any case; `None` for no such number.
+    #[serde(default)]
+    pub most: Option<usize>,
     /// Seconds that a single unit may take.
     pub timeout_s: f64,
 }
 
 impl Default for Aim {
     fn default() -> Self {
-        Self { half_width: 0.01, budget_s: 600.0, least: 30, timeout_s: 600.0 }
+        Self { half_width: 0.01, budget_s: 600.0, least: 30, most: None, timeout_s: 600.0 }
     }
 }
 
@@ -127,7 +130,7 @@ pub struct Sample {
 pub enum Stop {
     /// Every interval is narrow enough.
     Narrow,
-    /// The time is over.
+    /// The time is over, or there were as many rounds as were asked for.
     Budget,
     /// Somebody interrupted it, or it has not ended yet.
     Interrupted,

@@ -18,6 +18,10 @@ use std::{
     os::unix::process::CommandExt as _,
     path::PathBuf,
     process::{Child, ChildStdin, ChildStdout, Command, Stdio},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -60,6 +64,7 @@ pub enum Language {
 pub struct ProcessStation {
     launch: Launch,
     running: Option<Running>,
+    interrupted: Arc<AtomicBool>,
 }
 
 struct Running {
@@ -72,8 +77,8 @@ struct Running {
 impl ProcessStation {
     /// A station that is started in this way when it is first asked.
     #[must_use]
-    pub const fn new(launch: Launch) -> Self {
-        Self { launch, running: None }
+    pub fn new(launch: Launch, interrupt: &Interrupt) -> Self {
+        Self { launch, running: None, interrupted: interrupt.flag() }
     }
 
     fn start(launch: &Launch) -> Result<Running, StationError> {
@@ -112,7 +117,7 @@ impl Station for ProcessStation {
             (Language::Plain, Unit::Suite { name, times }) => format!("{name} {times}\n"),
             _ => serde_json::to_string(unit).map_err(io::Error::from)? + "\n",
         };
-        let answer = running.ask(&request, timeout)?;
+        let answer = running.ask(&request, timeout, &self.interrupted)?;
         let mut took = match self.launch.language {
             Language::Json => match serde_json::from_str(&answer).map_err(io::Error::from)? {
                 Answer::Took(took) => took,
@@ -145,14 +150,19 @@ fn plain(answer: &str) -> Result<Took, StationError> {
 }
 
 impl Running {
-    fn ask(&mut self, request: &str, timeout: Duration) -> Result<String, StationError> {
+    fn ask(
+        &mut self,
+        request: &str,
+        timeout: Duration,
+        interrupted: &AtomicBool,
+    ) -> Result<String, StationError> {
         let mut answer = String::new();
         let sent = match &mut self.requests {
             Some(requests) => requests.write_all(request.as_bytes()),
             None => Ok(()),
         };
         if sent.is_ok() {
-            self.wait(timeout)?;
+            self.wait(timeout, interrupted)?;
             self.answers.read_line(&mut answer)?;
         }
         if answer.ends_with('\n') {
@@ -163,21 +173,22 @@ impl Running {
         Err(StationError::Ended { said: last_words(&mut self.said) })
     }
 
-    /// Waits until it answers or ends. An interrupt comes to this process alone, and a wait that it ends goes on: the
-    /// unit is finished, unless it takes long.
-    fn wait(&self, timeout: Duration) -> Result<(), StationError> {
+    /// Waits until it answers or ends. After an interrupt the unit is finished, unless it takes long.
+    fn wait(&self, timeout: Duration, interrupted: &AtomicBool) -> Result<(), StationError> {
         const PATIENCE: Duration = Duration::from_secs(2);
         let begin = Instant::now();
-        let mut interrupted: Option<Instant> = None;
+        let mut since: Option<Instant> = None;
         loop {
             let mut polled = [PollFd::new(self.answers.get_ref(), PollFlags::IN)];
             match poll(&mut polled, Some(&Timespec { tv_sec: 0, tv_nsec: 200_000_000 })) {
-                Err(Errno::INTR) => interrupted = interrupted.or_else(|| Some(Instant::now())),
-                Ok(0) => {}
+                Err(Errno::INTR) | Ok(0) => {}
                 Ok(_) => return Ok(()),
                 Err(errno) => return Err(io::Error::from(errno).into()),
             }
-            if interrupted.is_some_and(|since| since.elapsed() > PATIENCE) {
+            if interrupted.load(Ordering::Relaxed) {
+                since = since.or_else(|| Some(Instant::now()));
+            }
+            if since.is_some_and(|since| since.elapsed() > PATIENCE) {
                 return Err(StationError::Interrupted);
             }
             if begin.elapsed() > timeout {

@@ -149,7 +149,7 @@ impl Outcome {
             Stop::Narrow => format!("ended after {after}: every interval is within ±{within}."),
             Stop::Budget => {
                 format!(
-                    "ended after {after}: the time was over before every interval was within ±{within}."
+                    "ended after {after}: the time or the rounds were over before every interval was within ±{within}."
                 )
             }
             Stop::Interrupted => format!("interrupted after {after}: what there was until then."),

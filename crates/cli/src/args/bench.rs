@@ -8,15 +8,24 @@ Examples:
   dewar bench build                         the sample application under every configuration
   dewar bench build --undo 'make clean' -- make
                                             a build of your own, in the working directory
-  dewar bench syscalls                      single system calls, and the least of mediation
+  dewar bench run -- ./my-tests             the price of Dewar for a command, layer by layer
+  dewar bench syscalls                      single system calls
   dewar bench walk; dewar bench start       a walk over a tree of files; the start of `true`
+  dewar bench unix                          the classic suite of system benchmarks
+  dewar bench harden                        protections by compilers: their price, what they stop
+  dewar bench self                          native against native: is there a difference?
+  dewar bench resolution                    where decisions were found, by object manager
+  dewar bench releases OLD NEW              two programs `dewar` compared
+  dewar bench report -o report.html         everything, on one page
   dewar bench plugin                        plugins: calls, kernels beside gcc, LuaJIT, CoD
   dewar bench ipc; dewar bench decision     calls between processes, and what checking them adds
   dewar bench revoke                        taking back what is open, mapped and connected
   dewar bench sample DIR                    write the sample application, to look at or to build
 
-Configurations are run in turn, in an order shuffled anew each round; the first round is not
-counted. Figures are medians; ratios compare runs of the same round.
+Small units of work go round between settings that live beside each other, in an order drawn
+anew each round. Figures are medians of the ratios within rounds, with 95 % intervals. It ends
+when every interval is narrow enough or the time is over, and says which; Ctrl-C ends it early
+without loss. With --keep, what was begun is continued.
 Exit status: 0, or 125 if nothing could be measured.";
 
 /// What `dewar bench revoke` holds at once, unless told otherwise.
@@ -34,10 +43,25 @@ pub struct BenchArgs {
 pub enum What {
     /// A build: native, interposed without decisions, under each mode, and under other tools found here
     Build(BuildArgs),
-    /// Single system calls: native, the bare notification, under Dewar
+    /// The price of Dewar for any command, layer by layer
+    Run(RunLayersArgs),
+    /// Single system calls: native and under Dewar
     Syscalls(MeasureArgs),
-    /// 48,000 times open, fstat, read, close, access, stat
+    /// Many files: open, fstat, read, close, access, stat
     Walk(MeasureArgs),
+    /// The classic suite: arithmetic, pipes, processes, copies, scripts, compiler
+    Unix(MeasureArgs),
+    /// Protections by compilers: what they cost, and which attacks they stop
+    Harden(HardenArgs),
+    /// Native against native: whether a difference is found that is none
+    #[command(name = "self")]
+    Itself(MeasureArgs),
+    /// Where decisions were found, by object manager: the founding table
+    Resolution(ResolutionArgs),
+    /// Two programs `dewar` compared
+    Releases(ReleasesArgs),
+    /// Everything that was measured, on one page; measures what is missing
+    Report(ReportArgs),
     /// The start and end of `true`
     Start(MeasureArgs),
     /// Plugins: single operations, and kernels on every target beside gcc and LuaJIT
@@ -75,20 +99,117 @@ pub struct BuildArgs {
 
 #[derive(Debug, Args)]
 pub struct MeasureArgs {
-    /// Measured rounds; one more comes first and is not counted
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
-    pub rounds: u32,
+    /// Ends when every interval is within so many percent to each side
+    #[arg(long, value_name = "PERCENT", default_value_t = 1.0)]
+    pub within: f64,
+
+    /// Ends after so many minutes in any case
+    #[arg(long, value_name = "MINUTES", default_value_t = 10.0)]
+    pub budget: f64,
+
+    /// Ends after so many rounds in any case
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub rounds: Option<u32>,
+
+    /// Only this setting beside native (may be repeated)
+    #[arg(long, value_name = "SETTING")]
+    pub only: Vec<String>,
 
     /// Only native, base and Dewar itself, without other tools
     #[arg(long)]
     pub no_peers: bool,
 
-    /// Only in memory, not on disk
+    /// In memory instead of on disk
     #[arg(long)]
     pub no_disk: bool,
 
     #[command(flatten)]
     pub show: ShowArgs,
+}
+
+/// Any command.
+#[derive(Debug, Args)]
+pub struct RunLayersArgs {
+    #[command(flatten)]
+    pub measure: MeasureArgs,
+
+    /// Undoes COMMAND before each run; run by the shell, natively, and not measured
+    #[arg(long, value_name = "SHELL-COMMAND")]
+    pub undo: Option<String>,
+
+    /// The profile
+    #[arg(short, long, value_name = "PROFILE", default_value = "workspace")]
+    pub profile: String,
+
+    /// The command and its arguments
+    #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
+    pub command: Vec<String>,
+}
+
+/// Protections by compilers.
+#[derive(Debug, Args)]
+pub struct HardenArgs {
+    #[command(flatten)]
+    pub measure: MeasureArgs,
+
+    /// Only the attacks, without the price
+    #[arg(long)]
+    pub attacks: bool,
+}
+
+/// Where decisions were found.
+#[derive(Debug, Args)]
+pub struct ResolutionArgs {
+    /// Rounds of `make` and `make clean`
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    pub rounds: u32,
+
+    #[command(flatten)]
+    pub show: ShowArgs,
+}
+
+/// Two programs.
+#[derive(Debug, Args)]
+pub struct ReleasesArgs {
+    #[command(flatten)]
+    pub measure: MeasureArgs,
+
+    /// Compare the decisions that a build asks for, and no time: the same on every machine
+    #[arg(long)]
+    pub count: bool,
+
+    /// The program `dewar` that the other is compared with
+    pub old: PathBuf,
+
+    /// The program `dewar` that is compared
+    pub new: PathBuf,
+}
+
+/// Everything on one page.
+#[derive(Debug, Args)]
+pub struct ReportArgs {
+    /// Where results are kept [default: dewar/bench in the state directory]
+    pub directory: Option<PathBuf>,
+
+    /// Write the page to FILE
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+
+    /// Print all tables as Markdown
+    #[arg(long)]
+    pub markdown: bool,
+
+    /// Print every column of every table
+    #[arg(long)]
+    pub wide: bool,
+
+    /// Measure nothing: show what is there
+    #[arg(long)]
+    pub as_is: bool,
+
+    /// Minutes for the whole of it; each experiment gets its share
+    #[arg(long, value_name = "MINUTES", default_value_t = 45.0)]
+    pub budget: f64,
 }
 
 /// Options of `dewar bench plugin`.
@@ -162,6 +283,14 @@ pub struct ShowArgs {
     /// Print tables as Markdown
     #[arg(long, conflicts_with = "json")]
     pub markdown: bool,
+
+    /// Print every column of the tables, not only those that fit into 80
+    #[arg(long)]
+    pub wide: bool,
+
+    /// Keep what a report needs in DIR, and continue what was begun there
+    #[arg(long, value_name = "DIR")]
+    pub keep: Option<PathBuf>,
 
     /// Print the results with every single run as JSON
     #[arg(long)]

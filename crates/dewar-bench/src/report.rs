@@ -1,0 +1,95 @@
+//! `dewar bench report`: everything on one page.
+
+use anyhow::Context as _;
+use bench::{report, sheet::Width, table::Style};
+use cli::{
+    args::bench::ReportArgs,
+    output::{self, tell},
+    program,
+};
+use std::{
+    env,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+/// What is measured: the file that it leaves, the words of the command, and its share of the time in percent; 0 for what
+/// takes its own.
+const STEPS: [(&str, &[&str], f64); 12] = [
+    ("self-memory.jsonl", &["self", "--no-disk"], 4.0),
+    ("build.jsonl", &["build"], 22.0),
+    ("build-memory.jsonl", &["build", "--no-disk", "--no-peers"], 12.0),
+    ("walk.jsonl", &["walk"], 7.0),
+    ("start.jsonl", &["start"], 7.0),
+    ("syscalls.jsonl", &["syscalls", "--no-peers", "--within", "3"], 10.0),
+    ("unix.jsonl", &["unix", "--no-peers", "--within", "3"], 13.0),
+    ("harden.jsonl", &["harden", "--within", "2"], 13.0),
+    ("resolution.json", &["resolution"], 0.0),
+    ("ipc.json", &["ipc"], 0.0),
+    ("decision.json", &["decision"], 0.0),
+    ("revoke.json", &["revoke", "--rounds", "3"], 0.0),
+];
+
+/// Measures what is missing, and shows all of it.
+pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<()> {
+    let directory = args.directory.clone().map_or_else(default_directory, Ok)?;
+    std::fs::create_dir_all(&directory)
+        .with_context(|| format!("cannot make `{}`", directory.display()))?;
+    if !args.as_is {
+        measure(&directory, args.budget)?;
+    }
+    let sections = report::collect(&directory)?;
+    if let Some(file) = &args.output {
+        std::fs::write(file, report::html(&sections))
+            .with_context(|| format!("cannot write `{}`", file.display()))?;
+        tell!("dewar: the report is in {}", file.display());
+    }
+    if args.markdown || args.output.is_none() {
+        let style = Style::of(args.markdown);
+        let width = if args.wide { Width::Wide } else { Width::Narrow };
+        output::print(report::draw(&sections, style, width).as_bytes())?;
+    }
+    Ok(())
+}
+
+fn default_directory() -> anyhow::Result<PathBuf> {
+    let state = env::var_os("XDG_STATE_HOME").map(PathBuf::from).filter(|it| it.is_absolute());
+    let home = || env::var_os("HOME").map(|home| Path::new(&home).join(".local/state"));
+    let state =
+        state.or_else(home).context("neither XDG_STATE_HOME nor HOME is set: name a directory")?;
+    Ok(state.join("dewar/bench"))
+}
+
+/// Each step by a process of its own. What has ended is not repeated, what was interrupted is continued; a step that fails
+/// does not keep the others from being measured.
+fn measure(directory: &Path, minutes: f64) -> anyhow::Result<()> {
+    let dewar = program::beside("dewar")?;
+    for (file, words, share) in STEPS {
+        if is_complete(&directory.join(file)) {
+            continue;
+        }
+        tell!("dewar: measuring: {}", words.join(" "));
+        let mut command = Command::new(&dewar);
+        command.arg("bench").args(words).arg("--keep").arg(directory);
+        if share > 0.0 {
+            command.args(["--budget", &format!("{:.2}", minutes * share / 100.0)]);
+        }
+        command.stdout(std::process::Stdio::null());
+        let status = command.status().context("cannot start `dewar`")?;
+        if !status.success() {
+            tell!(
+                "dewar: `dewar bench {}` ended with {status}; the report goes on without it",
+                words.join(" ")
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Whether a step needs no more: of samples, that they were not interrupted.
+fn is_complete(file: &Path) -> bool {
+    if file.extension().is_some_and(|it| it == "json") {
+        return file.is_file();
+    }
+    bench::pairs::read(file).is_ok_and(|kept| kept.stop != bench::pairs::Stop::Interrupted)
+}

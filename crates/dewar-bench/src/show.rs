@@ -1,0 +1,57 @@
+//! What becomes of results: tables on the terminal, JSON, and files for a report.
+
+use anyhow::Context as _;
+use bench::{
+    interrupt::Interrupt,
+    pairs::Outcome,
+    progress::Bar,
+    report::Section,
+    sheet::{Sheet, Width},
+    study::Study,
+    table::Style,
+};
+use cli::{args::bench::ShowArgs, output};
+use serde::Serialize;
+use std::path::PathBuf;
+
+/// Measures a study, keeps its samples, and prints its tables.
+pub(crate) fn study(study: Study, show: &ShowArgs) -> anyhow::Result<Outcome> {
+    let outcome = measure(study, show)?;
+    sheets(&outcome.sheets(), &outcome, show)?;
+    let measured = outcome.rows.iter().any(|row| row.setting > 0 && row.wall_s.is_some());
+    anyhow::ensure!(measured, "nothing could be measured");
+    Ok(outcome)
+}
+
+/// Measures a study and keeps its samples.
+pub(crate) fn measure(study: Study, show: &ShowArgs) -> anyhow::Result<Outcome> {
+    let name = study.experiment.name.clone();
+    let interrupt = Interrupt::notice()?;
+    let raw = kept(show, &format!("{name}.jsonl"))?;
+    let bar = Bar::new(&name);
+    Ok(study.run(raw.as_deref(), &interrupt, &mut |standing| bar.show(standing))?)
+}
+
+/// Prints tables as the arguments say, and `all` where JSON is asked for.
+pub(crate) fn sheets(all: &[Sheet], data: &impl Serialize, show: &ShowArgs) -> anyhow::Result<()> {
+    let width = if show.wide { Width::Wide } else { Width::Narrow };
+    output::report(show, data, |markdown| {
+        let drawn = all.iter().map(|sheet| sheet.draw(Style::of(markdown), width));
+        drawn.collect::<Vec<String>>().join("\n").trim_end().to_owned()
+    })
+}
+
+/// Keeps a section for a report, if that is asked for.
+pub(crate) fn keep(section: &Section, show: &ShowArgs) -> anyhow::Result<()> {
+    let Some(directory) = &show.keep else { return Ok(()) };
+    std::fs::create_dir_all(directory)
+        .and_then(|()| section.keep(directory))
+        .with_context(|| format!("cannot keep results in `{}`", directory.display()))
+}
+
+fn kept(show: &ShowArgs, name: &str) -> anyhow::Result<Option<PathBuf>> {
+    let Some(directory) = &show.keep else { return Ok(None) };
+    std::fs::create_dir_all(directory)
+        .with_context(|| format!("cannot keep samples in `{}`", directory.display()))?;
+    Ok(Some(directory.join(name)))
+}
