@@ -17,8 +17,10 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod names;
 mod network;
 mod path;
 
+pub use names::{NameRule, Names};
 pub use network::Networks;
 pub use path::{BadRule, PathRules, Tree, depth, literal, stem_dir};

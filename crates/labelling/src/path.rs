@@ -1,5 +1,6 @@
 //! Labels of paths.
 
+use crate::names::{NameRule, Names};
 use flask::{FileKind, FileRule, InitialSid, Sid};
 use regex::bytes::{RegexSet, RegexSetBuilder};
 use std::{
@@ -73,6 +74,9 @@ fn stem(regex: &str) -> String {
 
 /// The directory that everything which a rule can match lies in or below.
 pub fn stem_dir(regex: &str) -> PathBuf {
+    if let Some(base) = NameRule::base(regex) {
+        return top(base);
+    }
     let stem = stem(regex);
     PathBuf::from(&stem[..=stem.rfind('/').unwrap_or(0)])
 }
@@ -106,8 +110,21 @@ pub struct PathRules {
     patterns: RegexSet,
     pattern_rules: Vec<(usize, FileKind, usize)>,
     scopes: Vec<Scope>,
+    /// What refines a rule by names, by the index of the rule that it refines.
+    refined: HashMap<usize, Vec<Refinement>>,
     /// The labels by rule.
     sids: Vec<Option<Sid>>,
+}
+
+/// A [`NameRule`] of a policy.
+#[derive(Debug)]
+struct Refinement {
+    names: Names,
+    kind: FileKind,
+    deep: bool,
+    /// Names count below here.
+    top: PathBuf,
+    rule: usize,
 }
 
 impl PathRules {
@@ -116,8 +133,20 @@ impl PathRules {
         let mut trees: HashMap<PathBuf, Vec<_>> = HashMap::new();
         let mut sources = Vec::new();
         let mut pattern_rules = Vec::new();
+        let mut refined: HashMap<usize, Vec<Refinement>> = HashMap::new();
+        let bases = by_regex(rules);
+        let is_plain =
+            |rule: &&FileRule| literal(&rule.path).is_none() && !NameRule::is_one(&rule.path);
         for (index, rule) in rules.iter().enumerate() {
-            if let Some(tree) = literal(&rule.path) {
+            if let Some(refinement) = NameRule::parse(&rule.path) {
+                if let Some(base) = bases.get(refinement.base) {
+                    let top = top(refinement.base);
+                    let NameRule { names, deep, .. } = refinement;
+                    let kind = rule.kind;
+                    let one = Refinement { names, kind, deep, top, rule: index };
+                    refined.entry(*base).or_default().push(one);
+                }
+            } else if let Some(tree) = literal(&rule.path) {
                 trees.entry(tree.path.clone()).or_default().push((tree, rule.kind, index));
             } else {
                 sources.push(anchored(rule)?);
@@ -131,9 +160,8 @@ impl PathRules {
             .dot_matches_new_line(true)
             .build()
             .map_err(|source| BadRule { path: "all rules together".into(), source })?;
-        let unliteral = rules.iter().filter(|rule| literal(&rule.path).is_none());
-        let scopes = unliteral.map(|rule| Scope::of(&rule.path)).collect();
-        Ok(Self { trees, patterns, pattern_rules, scopes, sids })
+        let scopes = rules.iter().filter(is_plain).map(|rule| Scope::of(&rule.path)).collect();
+        Ok(Self { trees, patterns, pattern_rules, scopes, refined, sids })
     }
 
     /// The label of a path at first sight.
@@ -150,13 +178,39 @@ impl PathRules {
         };
         let below = |dir: &Path| self.trees.keys().any(|path| path != dir && path.starts_with(dir));
         inside(from) == inside(to)
+            && self.agree_on_names(from, to)
             && !below(from)
             && !below(to)
             && self.scopes.iter().all(|scope| scope.agrees(from, to))
     }
 
-    /// The rule for a path, by its index: that with the longest literal stem, and of those the last.
+    /// Whether names that count have the same ends below `from` and below `to`, which one rule is about.
+    fn agree_on_names(&self, from: &Path, to: &Path) -> bool {
+        let rule = |dir: &Path| self.unrefined(&dir.join("_"), FileKind::Any);
+        let refinements = |dir: &Path| rule(dir).and_then(|rule| self.refined.get(&rule));
+        let (old, new) = match (refinements(from), refinements(to)) {
+            (None, None) => return true,
+            (Some(old), Some(new)) if rule(from) == rule(to) => (old, new),
+            _ => return false,
+        };
+        old.iter().zip(new).all(|(old, new)| {
+            let [from, to] = [(old, from), (new, to)].map(|(it, path)| it.below_top(path));
+            old.names.begun(from) == new.names.begun(to)
+                && (!old.deep
+                    || old.names.find(from, true).is_some() == new.names.find(to, true).is_some())
+        })
+    }
+
+    /// The rule for a path, by its index: that with the longest literal stem, and of those the last; or the one that
+    /// refines it by a name.
     pub fn rule(&self, path: &Path, kind: FileKind) -> Option<usize> {
+        let rule = self.unrefined(path, kind)?;
+        let Some(refinements) = self.refined.get(&rule) else { return Some(rule) };
+        let by_name = refinements.iter().rev().find(|it| it.is_about(path, kind));
+        Some(by_name.map_or(rule, |it| it.rule))
+    }
+
+    fn unrefined(&self, path: &Path, kind: FileKind) -> Option<usize> {
         let tree = self.tree(path, kind);
         let matching = self.patterns.matches(path.as_os_str().as_bytes()).into_iter();
         let pattern = matching
@@ -176,6 +230,27 @@ impl PathRules {
             rules.next().map(|(_, _, index)| (ancestor.as_os_str().len(), *index))
         })
     }
+}
+
+impl Refinement {
+    fn is_about(&self, path: &Path, kind: FileKind) -> bool {
+        fits(self.kind, kind) && self.names.find(self.below_top(path), self.deep).is_some()
+    }
+
+    fn below_top<'a>(&self, path: &'a Path) -> &'a Path {
+        path.strip_prefix(&self.top).unwrap_or(path)
+    }
+}
+
+/// Rules by their regular expressions: of equal ones the last.
+fn by_regex(rules: &[FileRule]) -> HashMap<&str, usize> {
+    let any = rules.iter().enumerate().filter(|(_, rule)| rule.kind == FileKind::Any);
+    any.map(|(index, rule)| (rule.path.as_str(), index)).collect()
+}
+
+/// The path that a rule names as far as it names one: names in it are the rule's own.
+fn top(regex: &str) -> PathBuf {
+    literal(regex).map_or_else(|| stem_dir(regex), |tree| tree.path)
 }
 
 fn fits(rule: FileKind, kind: FileKind) -> bool {
@@ -321,6 +396,44 @@ mod tests {
             (r"/home/u/x", Some(1)),
         ] {
             assert_eq!(depth(regex), want, "{regex}");
+        }
+    }
+
+    #[test]
+    fn a_name_refines_the_rule_that_is_about_its_place() {
+        use FileKind::{Any, Dir, File, Symlink};
+        let rules = rules(&[
+            ("/ws(/.*)?", Any, 102),
+            ("/ws/secret(/.*)?", Any, 103),
+            (r"/ws/\.vscode/settings(/.*)?", Any, 104),
+            ("/ws/out[^/]*", Any, 105),
+            (r"(/ws(/.*)?){0}/(.*/)?(?i:\.git/config|\.vscode)(/.*)?", Any, 106),
+            (r"(/ws(/.*)?){0}/(.*/)?(?i:\.git)", Symlink, 107),
+            (r"(/ws/out[^/]*){0}/(.*/)?(?i:outside)(/.*)?", Any, 108),
+        ]);
+        for (path, kind, want) in [
+            ("/ws/a/.vscode/tasks.json", File, 106),
+            ("/ws/.VSCode", Dir, 106),
+            ("/ws/a/.git/config", File, 106),
+            ("/ws/a/.git", Dir, 102),
+            ("/ws/a/.git", Symlink, 107),
+            ("/ws/.vscode/settings", File, 104),
+            ("/ws/secret/.vscode/x", File, 103),
+            ("/ws/outline", File, 105),
+            ("/ws/OUTSIDE", File, 102),
+            ("/ws/outside", File, 108),
+        ] {
+            assert_eq!(rules.sid(Path::new(path), kind), sid(want), "{path} {kind:?}");
+        }
+        for (from, to, want) in [
+            ("/ws/a", "/ws/b", true),
+            ("/ws/a/.git", "/ws/b/.git", true),
+            ("/ws/a/git", "/ws/a/.git", false),
+            ("/ws/a/.git", "/ws/a/git", false),
+            ("/ws/a/.vscode/x", "/ws/a/x", false),
+            ("/ws/a", "/ws/.vscode", false),
+        ] {
+            assert_eq!(rules.agree(Path::new(from), Path::new(to)), want, "{from} {to}");
         }
     }
 

@@ -1,0 +1,221 @@
+//! Names that count at any depth and in any case: `.git/config`, `.vscode`, `*.code-workspace`.
+
+use std::{
+    borrow::Cow,
+    collections::HashMap,
+    path::{Component, Path},
+};
+
+/// A set of names of one or more components, for finding them in paths.
+///
+/// Names are compared as a file system that folds case would (ext4, f2fs and tmpfs with `casefold`): without case, and
+/// without characters that such a file system ignores.
+#[derive(Clone, Debug, Default)]
+pub struct Names {
+    /// The components of each name, folded. A `*` at the start of the last one stands for any characters.
+    names: Vec<Vec<String>>,
+    /// Names by their first component.
+    by_first: HashMap<String, Vec<usize>>,
+    /// Names that begin with a `*`.
+    by_ending: Vec<usize>,
+}
+
+impl Names {
+    /// The set of `names`, each as in a path.
+    pub fn new<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
+        let mut this = Self::default();
+        for name in names {
+            let parts: Vec<String> =
+                name.split('/').map(|part| folded(part.as_bytes()).into_owned()).collect();
+            let index = this.names.len();
+            if parts[0].starts_with('*') {
+                this.by_ending.push(index);
+            } else {
+                this.by_first.entry(parts[0].clone()).or_default().push(index);
+            }
+            this.names.push(parts);
+        }
+        this
+    }
+
+    /// Which name, by its index, stands somewhere in `path`: the innermost. Unless `deep`, it must end the path.
+    #[must_use]
+    pub fn find(&self, path: &Path, deep: bool) -> Option<usize> {
+        let parts: Vec<Cow<'_, str>> = components(path).map(folded).collect();
+        let ends = |at: usize, name: usize| deep || at + self.names[name].len() == parts.len();
+        let found = |at: usize| {
+            let mut names = self.starting(&parts[at]);
+            names.find(|name| ends(at, *name) && self.stands_at(*name, &parts[at..]))
+        };
+        (0..parts.len()).rev().find_map(found)
+    }
+
+    /// The names that may begin with a component.
+    fn starting<'a>(&'a self, part: &str) -> impl Iterator<Item = usize> + 'a {
+        let exact = self.by_first.get(part).into_iter().flatten();
+        exact.chain(&self.by_ending).copied()
+    }
+
+    fn stands_at(&self, name: usize, parts: &[Cow<'_, str>]) -> bool {
+        let name = &self.names[name];
+        name.len() <= parts.len() && name.iter().zip(parts).all(|(name, part)| is(name, part))
+    }
+
+    /// The beginnings of names that `path` ends in: a name, and how many of its components.
+    pub(crate) fn begun(&self, path: &Path) -> Vec<(usize, usize)> {
+        let parts: Vec<Cow<'_, str>> = components(path).map(folded).collect();
+        let mut begun = Vec::new();
+        for (index, name) in self.names.iter().enumerate() {
+            for count in 1..name.len().min(parts.len() + 1) {
+                let tail = &parts[parts.len() - count..];
+                if name.iter().zip(tail).all(|(name, part)| is(name, part)) {
+                    begun.push((index, count));
+                }
+            }
+        }
+        begun
+    }
+}
+
+/// Whether a component has a folded name.
+fn is(name: &str, part: &str) -> bool {
+    name.strip_prefix('*').map_or(name == part, |ending| part.ends_with(ending))
+}
+
+fn components(path: &Path) -> impl Iterator<Item = &[u8]> {
+    path.components().filter_map(|part| match part {
+        Component::Normal(name) => Some(name.as_encoded_bytes()),
+        _ => None,
+    })
+}
+
+/// A name without case and without what is ignored. Bytes that are no text stay apart from all names.
+fn folded(name: &[u8]) -> Cow<'_, str> {
+    let Ok(name) = std::str::from_utf8(name) else { return Cow::Borrowed("\u{fffd}") };
+    if name.bytes().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase()) {
+        return Cow::Borrowed(name);
+    }
+    let shown = name.chars().filter(|c| !is_ignored(*c));
+    // By way of upper case, as `ſ` is a lower-case letter that is the same as `s`.
+    shown.flat_map(char::to_uppercase).flat_map(char::to_lowercase).collect::<String>().into()
+}
+
+/// Unicode's `Default_Ignorable_Code_Point`, which the kernel leaves out of names that it compares without case.
+fn is_ignored(c: char) -> bool {
+    const RANGES: [(u32, u32); 17] = [
+        (0xad, 0xad),
+        (0x34f, 0x34f),
+        (0x61c, 0x61c),
+        (0x115f, 0x1160),
+        (0x17b4, 0x17b5),
+        (0x180b, 0x180f),
+        (0x200b, 0x200f),
+        (0x202a, 0x202e),
+        (0x2060, 0x206f),
+        (0x3164, 0x3164),
+        (0xfe00, 0xfe0f),
+        (0xfeff, 0xfeff),
+        (0xffa0, 0xffa0),
+        (0xfff0, 0xfff8),
+        (0x1bca0, 0x1bca3),
+        (0x1d173, 0x1d17a),
+        (0xe0000, 0xe0fff),
+    ];
+    RANGES.iter().any(|(low, high)| (*low..=*high).contains(&u32::from(c)))
+}
+
+/// A labelling rule that gives files another label because of their names: of those that the rule with the regular
+/// expression `base` labels, the ones with a name of `names`.
+///
+/// It is written `(BASE){0}/(.*/)?(?i:NAME|NAME)(/.*)?`, without the last group if it is not about what lies below.
+#[derive(Debug)]
+pub struct NameRule<'a> {
+    /// The regular expression of the rule that it refines.
+    pub base: &'a str,
+    /// The names.
+    pub names: Names,
+    /// It is also about what lies below.
+    pub deep: bool,
+}
+
+impl<'a> NameRule<'a> {
+    /// Reads a rule's regular expression; `None` if it is an ordinary one.
+    #[must_use]
+    pub fn parse(regex: &'a str) -> Option<Self> {
+        let (base, rest) = split(regex)?;
+        let (names, deep) = match rest.strip_suffix(")(/.*)?") {
+            Some(names) => (names, true),
+            None => (rest.strip_suffix(')')?, false),
+        };
+        let names: Vec<String> = names.split('|').map(unescaped).collect();
+        Some(Self { base, names: Names::new(names.iter().map(String::as_str)), deep })
+    }
+
+    /// Whether a rule's regular expression is of this kind.
+    #[must_use]
+    pub fn is_one(regex: &str) -> bool {
+        Self::base(regex).is_some()
+    }
+
+    /// The regular expression of the rule that it refines.
+    #[must_use]
+    pub fn base(regex: &str) -> Option<&str> {
+        split(regex).map(|(base, _)| base)
+    }
+}
+
+/// The base of such a rule, and what follows the beginning of its names.
+fn split(regex: &str) -> Option<(&str, &str)> {
+    let (base, rest) = regex.strip_prefix('(')?.split_once("){0}/(.*/)?(?i:")?;
+    rest.contains(')').then_some((base, rest))
+}
+
+fn unescaped(name: &str) -> String {
+    name.replace("[^/]*", "*").replace('\\', "")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_found_at_any_depth_and_in_any_case() {
+        let names = Names::new([".git/config", ".vscode", "*.code-workspace"]);
+        for (path, deep, want) in [
+            ("/w/.git/config", true, Some(0)),
+            ("/w/a/.GIT/Config", true, Some(0)),
+            ("/w/.g\u{200c}it/config", true, Some(0)),
+            ("/w/.v\u{17f}code/tasks.json", true, Some(1)),
+            ("/w/.vscode/tasks.json", false, None),
+            ("/w/.vscode", false, Some(1)),
+            ("/w/My.Code-Workspace", false, Some(2)),
+            ("/w/.git", true, None),
+            ("/w/config", true, None),
+            ("/w/x.git/config", true, None),
+            ("/w/.vscode2", true, None),
+        ] {
+            assert_eq!(names.find(Path::new(path), deep), want, "{path}");
+        }
+    }
+
+    #[test]
+    fn the_beginning_of_a_name_is_seen() {
+        let names = Names::new([".git/config", "a/b/c"]);
+        assert_eq!(names.begun(Path::new("/w/.Git")), [(0, 1)]);
+        assert_eq!(names.begun(Path::new("/w/a/b")), [(1, 2)]);
+        assert!(names.begun(Path::new("/w/config")).is_empty());
+    }
+
+    #[test]
+    fn a_rule_is_read_as_it_is_written() {
+        let rule = NameRule::parse(
+            r"(/w/a\.b(/.*)?){0}/(.*/)?(?i:\.git/config|[^/]*\.code-workspace)(/.*)?",
+        )
+        .unwrap();
+        assert_eq!(rule.base, r"/w/a\.b(/.*)?");
+        assert!(rule.deep);
+        assert_eq!(rule.names.find(Path::new("x/.git/config"), true), Some(0));
+        assert_eq!(rule.names.find(Path::new("x/y.code-workspace"), true), Some(1));
+        assert!(NameRule::parse(r"/w/(.*/)?\.env").is_none());
+    }
+}
