@@ -159,6 +159,7 @@ pub(crate) fn once(
         enforce: Enforce::ALL,
         strict: false,
         audit: Vec::new(),
+        watch: None,
         started: Some(Box::new(started)),
     };
     Ok(monitor::run(job, server)?.outcome)

@@ -2,7 +2,8 @@
 
 use crate::{
     completions::CompletionsArgs, doctor::DoctorArgs, explain::ExplainArgs, grant::GrantArgs,
-    man::ManArgs, policy::PolicyArgs, ps::PsArgs, revoke::RevokeArgs, run::RunArgs, top::TopArgs,
+    man::ManArgs, policy::PolicyArgs, ps::PsArgs, report::ReportArgs, revoke::RevokeArgs,
+    run::RunArgs, top::TopArgs,
 };
 use clap::{Parser, Subcommand};
 use cli::args::{AuditArgs, BenchArgs, DaemonArgs, PluginArgs, ServeArgs};
@@ -44,6 +45,7 @@ pub(crate) enum Command {
     Revoke(RevokeArgs),
     Grant(GrantArgs),
     Explain(ExplainArgs),
+    Report(ReportArgs),
     Audit(AuditArgs),
     Policy(PolicyArgs),
     Plugin(PluginArgs),

@@ -3,7 +3,7 @@
 use crate::{
     amend::literal,
     output, receipt,
-    run::{Denial, Journal, RunRecord, lacking},
+    run::{Denial, Journal, RunRecord, guarded, lacking},
 };
 use clap::Args;
 use monitor::{Record, visible};
@@ -93,9 +93,20 @@ fn tell_denial(text: &mut String, denial: &Denial) -> std::fmt::Result {
         // No line of a profile would help: amendments are stronger.
         return Ok(());
     }
+    if is_guarded(record) {
+        let (why, directory) = guarded(&record.object);
+        line("guard", &why)?;
+        return line("in a profile", &entry("files.unguarded", &literal(&directory)));
+    }
     line("would allow", record.would_allow.as_deref().unwrap_or_default())?;
     line("in a profile", &in_profile(record).unwrap_or_default())?;
     line("or", &made_first(record).unwrap_or_default())
+}
+
+/// Whether a guard is why: it gives names of its own types.
+fn is_guarded(record: &Record) -> bool {
+    let object = record.tcontext.split(':').nth(2).unwrap_or_default();
+    ["_guarded_t", "_pointer_t"].iter().any(|ending| object.ends_with(ending))
 }
 
 /// How to do without a right over a whole directory, which may be a home, for one new name in it.

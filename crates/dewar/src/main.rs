@@ -12,6 +12,7 @@ mod man;
 mod policy;
 mod ps;
 mod receipt;
+mod report;
 mod revoke;
 mod run;
 mod surroundings;
@@ -48,6 +49,7 @@ fn dispatch(command: Command, inherited: Inherited) -> anyhow::Result<()> {
         Command::Revoke(args) => revoke::run(&args),
         Command::Grant(args) => grant::run(&args),
         Command::Explain(args) => explain::run(&args),
+        Command::Report(args) => report::run(&args),
         Command::Policy(args) => policy::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Completions(args) => completions::run(&args),

@@ -7,7 +7,7 @@
 use crate::{
     audit::Audit,
     caller::{self, Caller, Identity},
-    file::{self, Beyond, KnownPaths},
+    file::{self, Beyond, Claims, KnownPaths, Plantings},
     label::Labels,
     lacking::Lacking,
     manager::Manager,
@@ -309,6 +309,10 @@ pub(crate) struct Gate {
     pub(crate) sockets: Manager,
     pub(crate) labels: Labels,
     pub(crate) paths: KnownPaths,
+    /// Names that make a directory a repository.
+    pub(crate) claims: Claims,
+    /// What a program outside may execute later.
+    pub(crate) plantings: Plantings,
     pub(crate) subjects: Processes,
     pub(crate) endpoints: socket::Endpoints,
     pub(crate) peers: socket::Peers,

@@ -1,5 +1,6 @@
 //! Labels of files: by rule at first sight, afterwards with the inode.
 
+use crate::file::known_as;
 use arc_swap::ArcSwap;
 use avc::Hint;
 use flask::{FileKind, InitialSid, Sid};
@@ -176,7 +177,8 @@ impl Labels {
         {
             return Ok(Arc::clone(label));
         }
-        let path = path()?;
+        // The rules know a repository by the name of its directory; Git does not.
+        let path = known_as(path()?);
         let label = if self.private.replaces(&path, status.device) {
             // No rule is about it.
             let sid = InitialSid::File.into();

@@ -37,6 +37,7 @@ mod waits;
 pub use arrange::PRIVATE;
 pub use audit::{Record, Trail};
 pub use avc::Stats;
+pub use file::{Planted, Watch, Why};
 pub use filter::Mode;
 pub use flask::visible;
 pub use landlock::ABI;

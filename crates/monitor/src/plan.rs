@@ -7,7 +7,7 @@ use flask::{
     AccessVector, Class, FileKind, FileRule, InitialSid, LabelError, LabelRules, Question,
     SecurityServer, Sid, Unreachable, perm,
 };
-use labelling::{Tree, literal, stem_dir};
+use labelling::{NameRule, Tree, literal, stem_dir};
 use landlock::{Access, AccessFs, BitFlags, make_bitflags};
 use std::{
     collections::HashMap,
@@ -68,6 +68,9 @@ pub(crate) const READS: Rights = make_bitflags!(AccessFs::{ReadFile | ReadDir});
 
 /// What opening for writing takes.
 pub(crate) const WRITES: Rights = make_bitflags!(AccessFs::{WriteFile | Truncate | MakeReg});
+
+/// What changes nothing.
+const KEPT: Rights = make_bitflags!(AccessFs::{ReadFile | ReadDir | Execute | IoctlDev});
 
 /// Rights on files, by class and permission. A right is granted when all of one row's permissions are.
 const FILE_RIGHTS: &[(AccessFs, AccessVector)] = &[
@@ -147,7 +150,12 @@ impl Plan {
             let only = only.map(|tree| tree.path.clone());
             let depth = labelling::depth(&rule.path);
             let tree = tree.unwrap_or_else(|| Tree { path: stem_dir(&rule.path), deep: true });
-            let place = place(server, actors, tree, sid)?;
+            let mut place = place(server, actors, tree, sid)?;
+            if NameRule::is_one(&rule.path) {
+                // Whether somebody changes these, and by which name, the monitor wants to know even where policy grants it.
+                place.any &= KEPT;
+                place.all &= KEPT;
+            }
             let place = Place { rule: index, is_pattern, kind, only, depth, ..place };
             if is_pattern { patterns.push(place) } else { places.push(place) }
         }

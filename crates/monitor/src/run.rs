@@ -4,7 +4,7 @@ use crate::{
     Mode,
     arrange::{Arrangement, PRIVATE},
     audit::{Audit, Record, Trail},
-    file::{Beyond, KnownPaths},
+    file::{Beyond, Claims, KnownPaths, Planted, Plantings, Watch},
     filter::{self, Traps},
     gate::{Bearing, Gate, View},
     label::{Labels, Private, Status},
@@ -85,6 +85,8 @@ pub struct Job {
     pub strict: bool,
     /// Where decisions are written.
     pub audit: Vec<Trail>,
+    /// What of what is made and changed is to be reported.
+    pub watch: Option<Watch>,
     /// Called once the command runs, with a hold on the sandbox. It may start threads and must return soon.
     pub started: Option<Box<dyn FnOnce(Control) + Send>>,
 }
@@ -137,6 +139,10 @@ pub struct Report {
     pub lacking: Vec<(&'static str, u64)>,
     /// Layers of this run that refuse without a record, and what.
     pub unrecorded: Vec<&'static str>,
+    /// What [`Job::watch`] asks for.
+    pub planted: Vec<Planted>,
+    /// How much more of it there was.
+    pub planted_more: u64,
     /// Why the trail of every decision lacks some, if it does.
     pub audit_failure: Option<std::io::Error>,
 }
@@ -177,8 +183,8 @@ struct Prepared {
 ///
 /// [`RunError`]; nothing was run then, and nothing is left running.
 pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError> {
-    let Job { enforce, audit, started: on_start, .. } = job;
-    let job = Job { audit: Vec::new(), started: None, ..job };
+    let Job { enforce, audit, watch, started: on_start, .. } = job;
+    let job = Job { audit: Vec::new(), watch: None, started: None, ..job };
     let prepared = prepare(&job, &*server)?;
     // From a user namespace on, this process may not open that any more.
     let refusal = refusal().map_err(system("open /proc/self/io"))?;
@@ -204,6 +210,8 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
         processes: Manager::new(Arc::clone(&server), enforce.processes),
         sockets: Manager::new(Arc::clone(&server), enforce.sockets),
         labels: Labels::new(rules).in_view(private(&prepared.spec.view)?),
+        claims: Claims::default(),
+        plantings: Plantings::new(watch),
         paths: KnownPaths::new(plan.domains.clone()),
         endpoints: Endpoints::new(&labels),
         peers: crate::socket::Peers::default(),
@@ -244,7 +252,18 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
     let unrecorded = unrecorded(prepared.traps, &gate.beyond, prepared.spec.capabilities);
     let decisions = gate.decisions();
     let lacking = gate.lacking.all();
-    Ok(Report { outcome, decisions, denials, dropped, lacking, unrecorded, audit_failure })
+    let (planted, planted_more) = gate.plantings.report();
+    Ok(Report {
+        outcome,
+        decisions,
+        denials,
+        dropped,
+        lacking,
+        unrecorded,
+        planted,
+        planted_more,
+        audit_failure,
+    })
 }
 
 /// Layers that refuse without a record, and what.

@@ -46,6 +46,8 @@ pub struct Compiled {
     pub hiding: Hiding,
     /// The policy, for a security server or `secilc`.
     pub cil: String,
+    /// Some domain is guarded: what happens to names that programs outside trust is told.
+    pub guarded: bool,
     /// Which environment variables pass.
     pub environment: Environment,
     /// How much the run may use.
@@ -118,6 +120,8 @@ pub struct PathRule {
     /// It is about what leads elsewhere alone: a link or a file at this path, where a directory would be if there were
     /// something in it.
     pub is_way: bool,
+    /// It is about names, at any depth and in any case, among the files of another rule.
+    pub by_name: bool,
     /// The type of these files.
     pub type_name: String,
     /// Rights for each of [`Compiled::domains`].
@@ -206,6 +210,7 @@ impl Compiled {
             mode: profile.mode.unwrap_or_default(),
             hiding: profile.hiding.unwrap_or_default(),
             cil: policy.cil,
+            guarded: profile.domains.iter().any(|domain| domain.guard.action().is_some()),
             environment: profile.environment,
             limits: profile.limits,
             domains,
@@ -260,9 +265,10 @@ fn path_rule(node: crate::policy::Node) -> PathRule {
         hidden: rights.hidden.is_some(),
     });
     PathRule {
-        regex: node.pattern.regex().to_owned(),
-        path: node.pattern.literal().map(PathBuf::from),
+        regex: node.regex().to_owned(),
+        path: node.pattern.literal().filter(|_| node.by_name.is_none()).map(PathBuf::from),
         is_way: node.is_way(),
+        by_name: node.by_name.is_some(),
         rights: rights.collect(),
         type_name: node.type_name,
     }

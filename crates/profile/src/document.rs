@@ -19,6 +19,9 @@ const KEYS: &[&str] = &[
     "files.readonly",
     "files.deny",
     "files.hide",
+    "files.guard",
+    "files.guard_action",
+    "files.unguarded",
     "network.connect",
     "network.bind",
     "network.netlink",
@@ -76,6 +79,9 @@ pub(crate) struct FileLists {
     pub(crate) readonly: Vec<Placed<String>>,
     pub(crate) deny: Vec<Placed<String>>,
     pub(crate) hide: Vec<Placed<String>>,
+    pub(crate) guard: Option<Placed<String>>,
+    pub(crate) guard_action: Option<Placed<String>>,
+    pub(crate) unguarded: Vec<Placed<String>>,
 }
 
 /// `[network]`.
@@ -176,6 +182,9 @@ fn read_files(files: &mut Section<'_, '_>) -> FileLists {
         readonly: files.strings("readonly"),
         deny: files.strings("deny"),
         hide: files.strings("hide"),
+        guard: files.string("guard"),
+        guard_action: files.string("guard_action"),
+        unguarded: files.strings("unguarded"),
     }
 }
 

@@ -39,7 +39,7 @@ fn entry(pattern: Pattern, list: List, place: Place) -> Entry {
 fn grants(own: &Entry, list: List, pattern: &Pattern) -> bool {
     let is_grant = match list {
         List::Readonly => own.list == List::Write,
-        _ => !own.list.restricts() && own.list != List::Names,
+        _ => !own.list.restricts() && !matches!(own.list, List::Names | List::Unguarded),
     };
     is_grant && !own.pattern.common(pattern).is_ok_and(|common| common.is_empty())
 }

@@ -41,6 +41,7 @@ mod document;
 mod documents;
 mod environment;
 mod error;
+mod guard;
 mod guarded;
 mod hosts;
 mod limits;
@@ -58,6 +59,7 @@ pub use compiled::{Compiled, Domain, EndpointRule, Hiding, Mode, PathRights, Pat
 pub use documents::Documents;
 pub use environment::Environment;
 pub use error::{Problem, ProfileError, ProfileErrors};
+pub use guard::{GuardLevel, GuardedName, host_trusted};
 pub use hosts::ResolvedHost;
 pub use limits::{Limits, size};
 pub use network::Host;

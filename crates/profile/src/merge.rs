@@ -4,6 +4,7 @@
 use crate::document::{Document, DomainLists, FileLists, NetworkLists};
 use crate::environment::Environment;
 use crate::error::{Problem, Reporter, closest};
+use crate::guard::Guard;
 use crate::guarded;
 use crate::limits::Limits;
 use crate::network::{self, Target};
@@ -31,6 +32,8 @@ pub(crate) struct Profile {
     pub(crate) limits: Limits,
     /// The base domain first.
     pub(crate) domains: Vec<Domain>,
+    /// The run's own directory for temporary files.
+    pub(crate) tmp: String,
 }
 
 /// A domain as its profile describes it.
@@ -48,6 +51,8 @@ pub(crate) struct Domain {
     pub(crate) entries: Entries,
     pub(crate) network: Vec<NetworkRule>,
     netlink: Option<Placed<Vec<String>>>,
+    /// What keeps names that programs outside trust.
+    pub(crate) guard: Guard,
 }
 
 impl Domain {
@@ -63,6 +68,7 @@ impl Domain {
             entries: Entries::default(),
             network: Vec::new(),
             netlink: None,
+            guard: Guard::default(),
         }
     }
 
@@ -101,7 +107,9 @@ pub(crate) fn merge(
     reporter: &mut Reporter,
 ) -> Profile {
     let mut merger = Merger { variables, reporter, layer: 0 };
-    let mut profile = Profile { domains: vec![Domain::new("main", None)], ..Profile::default() };
+    let tmp = variables.tmp.to_string_lossy().into_owned();
+    let domains = vec![Domain::new("main", None)];
+    let mut profile = Profile { domains, tmp, ..Profile::default() };
     for (layer, document) in documents.iter().enumerate() {
         merger.layer = layer;
         merger.add(&mut profile, document);
@@ -121,6 +129,9 @@ fn finish_domains(domains: &mut [Domain]) {
         let inherited = if domain.inherit { main.own.as_slice() } else { &[] };
         let own = std::mem::take(&mut domain.own);
         domain.entries = Entries::new(inherited.iter().cloned().chain(own).collect());
+        if domain.inherit {
+            domain.guard.inherit(&main.guard);
+        }
         if domain.netlink.is_none() {
             domain.netlink.clone_from(&main.netlink);
         }
@@ -177,6 +188,7 @@ impl Merger<'_> {
             }
         }
         self.add_files(domain, &lists.files, layer);
+        domain.guard.add(&lists.files, self.reporter);
         self.add_network(domain, &lists.network);
     }
 
@@ -187,6 +199,7 @@ impl Merger<'_> {
 
     fn add_files(&mut self, domain: &mut Domain, files: &FileLists, layer: usize) {
         let lists = [
+            (List::Unguarded, &files.unguarded),
             (List::Names, &files.list),
             (List::Read, &files.read),
             (List::Write, &files.write),

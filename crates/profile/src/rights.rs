@@ -9,6 +9,7 @@ use crate::source::Place;
 /// file, the greater has the last word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum List {
+    Unguarded,
     Names,
     Read,
     Write,
@@ -51,20 +52,29 @@ pub(crate) struct Rights {
     pub(crate) exec: Option<Place>,
     pub(crate) denied: Option<Place>,
     pub(crate) hidden: Option<Place>,
+    /// New files may be made, existing ones not be changed.
+    pub(crate) make: Option<Place>,
+    /// No guard is set here.
+    pub(crate) unguarded: Option<Place>,
 }
 
 impl Rights {
     fn apply(&mut self, list: List, place: Place) {
         let granted = |old: Self| Self { denied: None, hidden: None, ..old };
         match list {
+            List::Unguarded => self.unguarded = Some(place),
             List::Names => *self = Self { list: Some(place), ..granted(*self) },
             List::Read => *self = Self { read: Some(place), ..granted(*self) },
             List::Write => *self = Self { write: Some(place), ..granted(*self) },
             List::Exec => *self = Self { exec: Some(place), ..granted(*self) },
             List::Readonly => *self = Self { read: Some(place), write: None, ..granted(*self) },
-            List::Deny => *self = Self { denied: Some(place), ..Self::default() },
-            List::Hide => *self = Self { hidden: Some(place), ..Self::default() },
+            List::Deny => *self = Self { denied: Some(place), ..self.without_rights() },
+            List::Hide => *self = Self { hidden: Some(place), ..self.without_rights() },
         }
+    }
+
+    fn without_rights(self) -> Self {
+        Self { unguarded: self.unguarded, ..Self::default() }
     }
 
     /// What makes it readable: writing and executing imply it.

@@ -117,6 +117,52 @@ fn agent_reaches_its_hosts_and_cannot_plant_hooks() {
 }
 
 #[test]
+fn agent_guards_names_that_programs_outside_trust_at_any_depth() {
+    let agent = shipped_profile("agent");
+    let guarded = "extends = 'agent'\n[files]\nunguarded = ['${workspace}/vendor']\n\
+                   write = ['${workspace}/docs/.vscode']\n";
+    let own = compile(guarded).unwrap();
+    let report = compile("extends = 'agent'\nfiles.guard_action = 'report'\n").unwrap();
+    let none = compile("extends = 'agent'\nfiles.guard = 'none'\n").unwrap();
+    let rules = |compiled: &Compiled| {
+        let rule = |(index, rule): (usize, &profile::PathRule)| {
+            let sid = flask::Sid::new(index as u32 + 100);
+            flask::FileRule { path: rule.regex.clone(), kind: flask::FileKind::Any, sid }
+        };
+        let of_any_kind = |rule: &&profile::PathRule| {
+            !rule.is_way && !rule.regex.ends_with(')') || rule.regex.ends_with("(/.*)?")
+        };
+        let rules: Vec<_> =
+            compiled.paths.iter().enumerate().filter(|(_, r)| of_any_kind(r)).map(rule).collect();
+        labelling::PathRules::new(&rules).unwrap()
+    };
+    let writes = |compiled: &Compiled, path: &str| {
+        let sid = rules(compiled).sid(std::path::Path::new(path), flask::FileKind::File);
+        compiled.paths[sid.get() as usize - 100].rights[0].write
+    };
+    for (path, by_agent, by_own) in [
+        ("/home/me/work/src/main.c", true, true),
+        ("/home/me/work/a/.git/config", false, false),
+        ("/home/me/work/a/.Git/CONFIG", false, false),
+        ("/home/me/work/a/.git/index", true, true),
+        ("/home/me/work/a/AGENTS.md", false, false),
+        ("/home/me/work/node_modules/a/AGENTS.md", true, true),
+        ("/home/me/work/node_modules/a/.git/config", false, false),
+        ("/home/me/work/Makefile", true, true),
+        ("/home/me/work/vendor/a/.git/config", false, true),
+        ("/home/me/work/docs/.vscode/tasks.json", false, true),
+        ("/home/me/work/docs/.vscode/.idea/x", false, false),
+        ("/tmp/dewar/.vscode/x", true, true),
+    ] {
+        assert_eq!(writes(&agent, path), by_agent, "{path}");
+        assert_eq!(writes(&own, path), by_own, "{path}");
+        assert!(writes(&report, path) && writes(&none, path), "{path}");
+    }
+    assert!(agent.guarded && report.guarded && !none.guarded);
+    secilc(&own.cil).unwrap_or_else(|said| panic!("{said}"));
+}
+
+#[test]
 fn offline_has_no_socket_but_unix_pairs() {
     let offline = shipped_profile("offline");
     for class in ["tcp_socket", "udp_socket", "netlink_socket", "rawip_socket", "endpoint"] {
@@ -130,7 +176,7 @@ fn offline_has_no_socket_but_unix_pairs() {
 fn shipped_profiles_use_only_literal_paths_which_the_kernel_enforces_alone() {
     for (name, _) in shipped() {
         for rule in shipped_profile(name).paths {
-            assert!(rule.path.is_some(), "{name}: {}", rule.regex);
+            assert!(rule.path.is_some() || rule.by_name, "{name}: {}", rule.regex);
         }
     }
 }

@@ -11,6 +11,7 @@ mod domains;
 mod files;
 mod kernel;
 mod network;
+mod planting;
 mod processes;
 mod stage;
 mod terminals;
@@ -35,6 +36,7 @@ fn main() -> ExitCode {
         files::CASES,
         kernel::CASES,
         network::CASES,
+        planting::CASES,
         processes::CASES,
         terminals::CASES,
     ];

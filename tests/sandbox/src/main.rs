@@ -11,6 +11,7 @@ mod daemon;
 mod denied;
 mod dewar;
 mod fidelity;
+mod guard;
 mod identity;
 mod kernel;
 mod process;
@@ -53,6 +54,7 @@ fn main() -> ExitCode {
         kernel::CASES,
         denied::CASES,
         fidelity::CASES,
+        guard::CASES,
         terminal::CASES,
         changes::CASES,
         identity::CASES,

@@ -55,7 +55,12 @@ pub(super) fn summary(compiled: &Compiled) -> Result<String, std::fmt::Error> {
         writeln!(text, "\ndomain {}", domain.name)?;
         for rule in &compiled.paths {
             let path = rule.path.as_ref().map(|path| path.display().to_string());
-            let path = path.unwrap_or_else(|| format!("{} (regular expression)", rule.regex));
+            let path = match path {
+                Some(path) => path,
+                // What a guard says is the same for every profile.
+                None if rule.by_name => continue,
+                None => format!("{} (regular expression)", rule.regex),
+            };
             writeln!(text, "  {:8}{path}", rights(rule.rights[index]))?;
         }
         for (verb, rules) in [("connect", &domain.connect), ("bind", &domain.bind)] {

@@ -1,6 +1,6 @@
 //! The records of past runs, for `dewar explain`.
 
-use super::{RunRequest, owner::History, prepare::POLICY_NAME};
+use super::{RunRequest, owner::History, planted::PlantedRecord, prepare::POLICY_NAME};
 use crate::control::Change;
 use anyhow::{Context as _, anyhow};
 use monitor::{Record, Report, Stats};
@@ -46,6 +46,12 @@ pub(crate) struct RunRecord {
     pub(crate) unrecorded: Vec<String>,
     /// Changes of its policy.
     pub(crate) changes: Vec<Change>,
+    /// Whether the profile sets a guard, so that what follows was looked for.
+    pub(crate) guarded: bool,
+    /// What programs outside would execute because of it.
+    pub(crate) planted: Vec<PlantedRecord>,
+    /// How much more of that there was.
+    pub(crate) planted_more: u64,
 }
 
 /// How many decisions an object manager asked for, and where they were found.
@@ -100,6 +106,9 @@ impl RunRecord {
                 .collect(),
             unrecorded: report.unrecorded.iter().map(|&layer| layer.to_owned()).collect(),
             changes: history.changes.clone(),
+            guarded: false,
+            planted: Vec::new(),
+            planted_more: report.planted_more,
         }
     }
 
@@ -214,14 +223,28 @@ impl Journal {
 
     /// The last finished run.
     pub(crate) fn last() -> anyhow::Result<RunRecord> {
+        Self::find(None)
+    }
+
+    /// The last finished run of that number or name, or of all.
+    pub(crate) fn find(run: Option<&str>) -> anyhow::Result<RunRecord> {
         let directory = directory()?;
         for name in runs()?.into_iter().rev() {
             let mut text = String::new();
             File::open(directory.join(name))?.read_to_string(&mut text)?;
             // A run that goes on has an empty record, and one that was killed a broken one.
-            if let Ok(record) = serde_json::from_str(&text) {
+            let Ok(record) = serde_json::from_str::<RunRecord>(&text) else { continue };
+            let is_it = |name: &str| {
+                name == "last" || record.id == name || record.name.as_deref() == Some(name)
+            };
+            if run.is_none_or(is_it) {
                 return Ok(record);
             }
+        }
+        if let Some(run) = run {
+            return Err(anyhow!(
+                "no finished run is called `{run}`; `dewar report` tells of the last"
+            ));
         }
         Err(anyhow!("no run has been recorded yet; start one with `dewar run -- COMMAND`"))
     }

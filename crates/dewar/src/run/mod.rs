@@ -3,6 +3,7 @@
 mod args;
 mod journal;
 mod owner;
+mod planted;
 mod prepare;
 mod scratch;
 mod serving;
@@ -30,6 +31,7 @@ use owner::{Facts, Owner};
 pub(crate) use args::RunArgs;
 pub(crate) use journal::{Decisions, Denial, Journal, RunRecord};
 pub(crate) use owner::domain_of;
+pub(crate) use planted::{guarded, tell as tell_planted};
 pub(crate) use serving::UseDaemon;
 pub(crate) use summary::lacking;
 
@@ -112,6 +114,9 @@ pub(crate) fn run(request: &RunRequest, inherited: Inherited) -> anyhow::Result<
     serving.end();
     let names = (id.as_str(), profile.compiled.name.as_str());
     let record = RunRecord::new(request, names, &report, &owner.history());
+    let planted = planted::records(&report.planted, &record.denials);
+    let guarded = profile.compiled.guarded;
+    let record = RunRecord { planted, guarded, ..record };
     let kept = journal.and_then(|journal| journal.keep(&record));
     if report.outcome == Outcome::TimedOut {
         let limit =

@@ -219,6 +219,9 @@ pub(super) fn job(
         enforce: request.enforce,
         strict: is_strict(compiled),
         audit: request.audit.as_deref().map(audit).transpose()?.into_iter().collect(),
+        watch: compiled
+            .guarded
+            .then(|| super::planted::watch(&profile.variables, protection.namespaces.mount)),
         started: None,
     })
 }

@@ -1,6 +1,6 @@
 //! What `dewar run` says at the end, on standard error.
 
-use super::{RunRecord, RunRequest, journal::Decisions};
+use super::{RunRecord, RunRequest, journal::Decisions, planted};
 use crate::output::tell;
 use monitor::visible;
 
@@ -21,6 +21,9 @@ pub(super) fn print(request: &RunRequest, record: &RunRecord) {
         tell!("dewar: {line}");
     }
     if let Some(line) = closing(record) {
+        tell!("dewar: {line}");
+    }
+    for line in planted::tell(&record.planted, record.planted_more, false).lines() {
         tell!("dewar: {line}");
     }
 }

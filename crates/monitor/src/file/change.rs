@@ -3,7 +3,7 @@
 use super::{
     attribute::lends_ids,
     beyond::{Attempt, New},
-    entry::{allow_entry, allow_new, allow_removal, reserved_label},
+    entry::{allow_entry, allow_new, allow_removal, note_entry, reserved_label},
     object::Seen,
     open::with_umask,
 };
@@ -99,6 +99,7 @@ impl Change<'_> {
         if let Ok(fd) = handle(&entry.parent, &entry.name) {
             self.asker.gate.labels.created(&Status::of(fd.as_fd())?, sid);
         }
+        note_entry(self.asker, &entry.parent, &entry.name, true);
         Ok(Answer::Return(0))
     }
 
@@ -142,7 +143,13 @@ impl Change<'_> {
             if entry.wants_dir {
                 return Err(Errno::NOENT);
             }
-            rustix::fs::symlinkat(&target, &entry.parent, &entry.name)
+            rustix::fs::symlinkat(&target, &entry.parent, &entry.name)?;
+            let gate = self.asker.gate;
+            if gate.plantings.are_watched() {
+                let path = path_of(&gate.view, &entry.parent)?.join(&entry.name);
+                gate.plantings.note_link(&path, &target);
+            }
+            Ok(())
         })
     }
 
@@ -194,6 +201,7 @@ impl Change<'_> {
         let number = std::os::fd::AsRawFd::as_raw_fd(&object).to_string();
         let follow = AtFlags::SYMLINK_FOLLOW;
         rustix::fs::linkat(&view.own_fds, number, &entry.parent, &entry.name, follow)?;
+        note_entry(self.asker, &entry.parent, &entry.name, true);
         Ok(Answer::Return(0))
     }
 
@@ -235,6 +243,10 @@ impl Change<'_> {
 
     fn rename(&self, from: (i32, usize), to: (i32, usize), flags: u32) -> Outcome {
         let flags = RenameFlags::from_bits_retain(flags);
+        if flags.intersects(!(RenameFlags::NOREPLACE | RenameFlags::EXCHANGE)) {
+            // RENAME_WHITEOUT leaves a device behind. File systems that know none say the same.
+            return Err(Errno::INVAL);
+        }
         let path = self.asker.caller.path(from.1)?;
         let source = self.entry_of((from.0, &path), Errno::BUSY, New::No);
         let (source, target) = match (source, self.entry(to, Errno::BUSY)) {
@@ -262,7 +274,21 @@ impl Change<'_> {
             &target.name,
             flags,
         )?;
+        self.note_move(&source, &target);
         Ok(Answer::Return(0))
+    }
+
+    fn note_move(&self, source: &Entry, target: &Entry) {
+        let gate = self.asker.gate;
+        if !gate.plantings.are_watched() {
+            return;
+        }
+        let path =
+            |entry: &Entry| path_of(&gate.view, &entry.parent).map(|it| it.join(&entry.name));
+        if let (Ok(from), Ok(to)) = (path(source), path(target)) {
+            gate.plantings.moved(&from, &to, target.object.is_none());
+        }
+        note_entry(self.asker, &target.parent, &target.name, target.object.is_none());
     }
 
     /// Refuses to move a directory to where other rules hold for what is in it: most of that has not been seen, and

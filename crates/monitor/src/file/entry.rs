@@ -1,9 +1,12 @@
 //! A new entry in a directory: whether it may be made, and which label a new object gets there.
 
-use super::object::{Seen, Target, class_of};
+use super::{
+    object::{Seen, Target, class_of},
+    planted::Why,
+};
 use crate::{caller::path_of, gate::Asker, label::file_kind};
 use avc::Hint;
-use flask::{AccessVector, Question, Sid, perm};
+use flask::{AccessVector, Class, Question, Sid, perm};
 use rustix::{
     fs::FileType,
     io::{Errno, Result},
@@ -24,18 +27,45 @@ pub(crate) fn allow_new(
 ) -> Result<Sid> {
     let directory = allow_entry(asker, parent, name, kind)?;
     let class = class_of(kind);
-    let sid = match reserved_label(asker, parent, name, kind)? {
-        Some(sid) => sid,
-        None => {
-            let question = Question { ssid: asker.ssid, tsid: directory.label.sid, tclass: class };
-            let computed = asker.gate.server.compute_create(question, name.to_str());
-            computed.map_err(|_| Errno::ACCESS)?
-        }
+    let allow = |tsid, requested| {
+        let target = Target { tsid, tclass: class, hint: &Hint::default() };
+        target.allow(asker, requested, &|| entry_path(asker, parent, name))
     };
-    let hint = Hint::default();
-    let target = Target { tsid: sid, tclass: class, hint: &hint };
-    target.allow(asker, requested, &|| entry_path(asker, parent, name))?;
+    let reserved = reserved_label(asker, parent, name, kind)?;
+    if let Some(sid) = reserved
+        && !is_only_made(asker, sid, class)
+    {
+        allow(sid, requested)?;
+        return Ok(sid);
+    }
+    // What its maker may not change once it has the name's label is its maker's until then.
+    reserved.map_or(Ok(()), |sid| allow(sid, perm::file::CREATE))?;
+    let question = Question { ssid: asker.ssid, tsid: directory.label.sid, tclass: class };
+    let computed = asker.gate.server.compute_create(question, name.to_str());
+    let sid = computed.map_err(|_| Errno::ACCESS)?;
+    allow(sid, requested)?;
     Ok(sid)
+}
+
+/// Whether `asker` may make objects with a label, and not change them.
+fn is_only_made(asker: Asker<'_>, tsid: Sid, tclass: Class) -> bool {
+    let question = Question { ssid: asker.ssid, tsid, tclass };
+    let grants = |requested| asker.gate.files.grants(question, requested, &Hint::default());
+    grants(perm::file::CREATE) && !grants(perm::file::WRITE)
+}
+
+/// Notes, for the report at the end, what has been made or written at `name` in `parent`.
+pub(super) fn note_entry(asker: Asker<'_>, parent: &OwnedFd, name: &OsStr, is_new: bool) {
+    let gate = asker.gate;
+    if !gate.plantings.are_watched() || name.is_empty() {
+        return;
+    }
+    let Ok(directory) = path_of(&gate.view, parent) else { return };
+    let path = directory.join(name);
+    gate.plantings.note(&path, is_new);
+    if is_new && gate.claims.completes(parent, name).unwrap_or(true) {
+        gate.plantings.note_for(&path, Why::Repository);
+    }
 }
 
 /// Whether `asker` may put an entry `name` into `parent`; the directory, seen. A denial is recorded with the entry's
@@ -114,7 +144,13 @@ pub(super) fn reserved_label(
     }
     let directory = path_of(&asker.gate.view, parent)?;
     let labels = &asker.gate.labels;
-    let by_rule = labels.of_path(&directory.join(name), file_kind(kind));
+    let known_as = if asker.gate.claims.completes(parent, name)? {
+        // It would be part of a repository: what Git obeys there.
+        directory.join(".git/config")
+    } else {
+        directory.join(name)
+    };
+    let by_rule = labels.of_path(&known_as, file_kind(kind));
     let around = labels.of_path(&directory, flask::FileKind::Dir);
     Ok((by_rule != around).then_some(by_rule))
 }

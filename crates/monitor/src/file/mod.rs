@@ -11,6 +11,8 @@ mod look;
 mod memory;
 mod object;
 mod open;
+mod planted;
+mod repository;
 
 use crate::gate::{Answer, Asker, Outcome};
 use syscalls::Sysno;
@@ -20,6 +22,9 @@ pub(crate) use entry::allow_new;
 pub(crate) use known::KnownPaths;
 pub(crate) use object::{Seen, class_of};
 pub(crate) use open::with_umask;
+pub(crate) use planted::Plantings;
+pub use planted::{Planted, Watch, Why};
+pub(crate) use repository::{Claims, known_as};
 
 /// Answers the calls of this object manager; `None` for those of others.
 pub(crate) fn decide(asker: Asker<'_>) -> Option<Outcome> {

@@ -3,7 +3,7 @@
 use super::{
     attribute::lends_ids,
     beyond::{Attempt, New},
-    entry::{adds, allow_new},
+    entry::{adds, allow_new, note_entry},
     known::Known,
     limited,
     object::{Seen, class_of},
@@ -318,6 +318,9 @@ impl Open {
             self.allow_temporary(asker, object)?;
         } else if has_name(asker, object)? && !proc_files::is_for_process(asker, found, object)? {
             seen.allow(asker, self.requested(seen.class), object)?;
+            if self.writes() && asker.gate.plantings.are_watched() {
+                asker.gate.plantings.note(&seen.place(asker.gate, object)?, false);
+            }
         }
         // Else a pipe, a socket or memory without a name, reached through a descriptor that its process holds.
         self.reopen(asker, object, seen.status.kind)
@@ -379,6 +382,7 @@ impl Open {
         match opened {
             Ok(fd) => {
                 asker.gate.labels.created(&Status::of(fd.as_fd())?, sid);
+                note_entry(asker, parent, name, true);
                 Ok(Some(fd))
             }
             Err(Errno::EXIST) if !self.flags.contains(OFlags::EXCL) => Ok(None),

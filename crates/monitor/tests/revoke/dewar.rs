@@ -87,6 +87,7 @@ pub(crate) fn main(mut arguments: impl Iterator<Item = OsString>) -> ! {
             .map(|file| Trail { sink: Box::new(file), everything: true })
             .into_iter()
             .collect(),
+        watch: None,
         started: Some(Box::new(started)),
     };
     match monitor::run(job, server) {

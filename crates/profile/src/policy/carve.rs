@@ -226,6 +226,7 @@ fn to_nodes(
             taken: vec![Default::default(); domains],
             pattern: piece.pattern,
             kinds: super::files::ANY,
+            by_name: None,
             type_name,
             clauses,
         };

@@ -6,6 +6,7 @@ use crate::merge::Profile;
 use crate::network::Target;
 use crate::pattern::Pattern;
 use crate::rights::{Amended, Rights, Taken};
+use std::collections::HashSet;
 
 /// What a domain may do with everything that is not hidden from it: see that it exists, and walk through.
 const EXIST: PermissionSet = PermissionSet {
@@ -58,7 +59,10 @@ const EXEC: PermissionSet =
 const EXEC_ENTERING: PermissionSet =
     PermissionSet { name: "files_exec_entering", classes: &[("file", "execute")] };
 
-const SETS: [PermissionSet; 6] = [EXIST, LIST, READ, WRITE, EXEC, EXEC_ENTERING];
+/// What may be made, but not changed once it is there.
+const MAKE: PermissionSet = PermissionSet { name: "files_make", classes: &[("file", "create")] };
+
+const SETS: [PermissionSet; 7] = [EXIST, LIST, READ, WRITE, EXEC, EXEC_ENTERING, MAKE];
 
 /// Files of all kinds, as labelling rules name them; and those that lead elsewhere.
 pub(super) const ANY: &[&str] = &["any"];
@@ -77,11 +81,18 @@ pub(crate) struct Node {
     pub(crate) taken: Vec<Taken>,
     /// The pattern of the profile that these files belong to.
     pub(super) part_of: Pattern,
+    /// A regular expression in the place of the pattern's: of its files, those with certain names.
+    pub(crate) by_name: Option<String>,
     /// Indices of the amendments that are about all of these files; no other is about any of them.
     pub(super) clauses: Vec<usize>,
 }
 
 impl Node {
+    /// The regular expression of its labelling rule.
+    pub(crate) fn regex(&self) -> &str {
+        self.by_name.as_deref().unwrap_or_else(|| self.pattern.regex())
+    }
+
     pub(crate) fn is_way(&self) -> bool {
         self.kinds == WAYS
     }
@@ -124,6 +135,7 @@ pub(crate) fn nodes(profile: &Profile, out: &mut Writer) -> Vec<Node> {
         part_of: pattern.clone(),
         pattern: pattern.clone(),
         kinds: ANY,
+        by_name: None,
         clauses: Vec::new(),
     };
     patterns.into_iter().map(node).collect()
@@ -175,6 +187,7 @@ fn way(node: &Node, pattern: &Pattern, out: &mut Writer) -> Node {
         rights: node.rights.clone(),
         taken: node.taken.clone(),
         part_of: node.part_of.clone(),
+        by_name: None,
         clauses: node.clauses.clone(),
     }
 }
@@ -212,9 +225,12 @@ pub(crate) fn write(
     out.heading("files: what is granted together");
     SETS.into_iter().for_each(|set| out.define(set));
     out.heading("files: one type for each pattern");
+    let mut declared = HashSet::new();
     for node in nodes {
-        out.object_type(&node.type_name);
-        let regex = node.pattern.regex();
+        if declared.insert(node.type_name.as_str()) {
+            out.object_type(&node.type_name);
+        }
+        let regex = node.regex();
         for kind in node.kinds {
             out.line(format_args!("(filecon \"{regex}\" {kind} {})", object(&node.type_name)));
         }
@@ -225,7 +241,11 @@ pub(crate) fn write(
         if everything(clauses, index).is_none() {
             out.allow_set(None, &types[index], &visible(&types[index]), EXIST);
         }
+        let mut written = HashSet::new();
         for (node, enters) in nodes.iter().zip(&entered[index]) {
+            if !written.insert(node.type_name.as_str()) {
+                continue;
+            }
             write_rights(&types[index], node, &node.rights[index], *enters, out);
         }
     }
@@ -236,7 +256,9 @@ fn write_visible(index: usize, domain: &str, nodes: &[Node], out: &mut Writer) {
     let visible = visible(domain);
     out.line(format_args!("(typeattribute {visible})"));
     let shown = nodes.iter().filter(|node| node.rights[index].hidden.is_none());
-    let names: Vec<&str> = shown.map(|node| node.type_name.as_str()).collect();
+    let mut named = HashSet::new();
+    let names = shown.map(|node| node.type_name.as_str()).filter(|name| named.insert(*name));
+    let names: Vec<&str> = names.collect();
     out.line(format_args!("(typeattributeset {visible} (default_t {}))", names.join(" ")));
 }
 
@@ -247,9 +269,13 @@ pub(super) fn visible(domain: &str) -> String {
 
 fn write_rights(domain: &str, node: &Node, rights: &Rights, enters: bool, out: &mut Writer) {
     let exec = if enters { EXEC_ENTERING } else { EXEC };
-    for (place, set) in
-        [(rights.list, LIST), (rights.readable(), READ), (rights.write, WRITE), (rights.exec, exec)]
-    {
+    for (place, set) in [
+        (rights.list, LIST),
+        (rights.readable(), READ),
+        (rights.write, WRITE),
+        (rights.exec, exec),
+        (rights.make, MAKE),
+    ] {
         if place.is_some() {
             out.allow_set(place, domain, &node.type_name, set);
         }

@@ -5,6 +5,7 @@ mod base;
 mod carve;
 mod endpoints;
 mod files;
+mod guards;
 mod processes;
 mod sockets;
 mod standing;
@@ -55,6 +56,7 @@ pub(crate) fn write(
     nodes.iter_mut().for_each(|node| node.amend(clauses));
     let ways = files::ways(&nodes, &mut out);
     nodes.extend(ways);
+    nodes.extend(guards::guards(profile, &nodes, &mut out));
     let entries = processes::entries(profile, &nodes, reporter);
     let leads_out = processes::leads_out(profile, &nodes, &entries);
     files::write((profile, &types), &nodes, &leads_out, clauses, &mut out);

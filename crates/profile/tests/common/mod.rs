@@ -37,7 +37,7 @@ pub(crate) fn compile_source(source: &Source) -> Result<Compiled, ProfileErrors>
 pub(crate) fn rights(compiled: &Compiled, domain: &str, path: &str) -> PathRights {
     let index = compiled.domains.iter().position(|d| d.name == domain).unwrap();
     let matching =
-        compiled.paths.iter().rev().filter(|rule| !rule.is_way).find(|rule| {
+        compiled.paths.iter().rev().filter(|rule| !rule.is_way && !rule.by_name).find(|rule| {
             regex::Regex::new(&format!("^(?:{})$", rule.regex)).unwrap().is_match(path)
         });
     matching.map_or(PathRights::default(), |rule| rule.rights[index])

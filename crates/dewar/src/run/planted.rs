@@ -1,0 +1,254 @@
+//! What programs outside would execute because of a run: what is looked for, and what is told.
+
+use super::journal::Denial;
+use labelling::Names;
+use monitor::{Planted, Watch, Why, visible};
+use profile::{GuardLevel, GuardedName, Variables, host_trusted};
+use serde::{Deserialize, Serialize};
+use std::{
+    fmt::Write as _,
+    path::{Path, PathBuf},
+};
+
+/// Lines of the block at the end of a run; `dewar report` prints all.
+const MOST_LINES: usize = 12;
+
+/// Where programs lie that belong to the system: a link there is as good as its target.
+const SYSTEM: [&str; 10] =
+    ["/usr", "/bin", "/sbin", "/lib", "/lib64", "/opt", "/nix", "/gnu", "/proc", "/dev"];
+
+/// Something that a program outside would execute, or do the bidding of.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct PlantedRecord {
+    /// Where it lies.
+    pub(crate) path: String,
+    /// `new` or `changed`; `refused` for what was asked for and left out.
+    pub(crate) state: String,
+    /// `name`, `repository`, `path`, `link` or `setid`.
+    pub(crate) kind: String,
+    /// Who would execute it.
+    pub(crate) runs: String,
+    /// Only when somebody builds, tests or starts the project.
+    pub(crate) when_built: bool,
+}
+
+/// The names that count for everything below, and those that count alone, as a watch numbers them.
+fn trusted() -> (Vec<GuardedName>, Vec<GuardedName>) {
+    let is_tree = |name: &GuardedName| match name.level {
+        GuardLevel::Always | GuardLevel::Deny => true,
+        GuardLevel::Report => name.name.ends_with('/'),
+        GuardLevel::Make | GuardLevel::But => false,
+    };
+    host_trusted().filter(|name| name.level != GuardLevel::But).partition(is_tree)
+}
+
+fn names(of: &[GuardedName]) -> Names {
+    Names::new(of.iter().map(|name| name.name.trim_end_matches('/')))
+}
+
+/// What the monitor is to look for; `private` says whether directories for temporary files are the run's own.
+pub(super) fn watch(variables: &Variables, private: bool) -> Watch {
+    let shared = if private { &["/tmp", "/var/tmp", "/dev/shm"][..] } else { &[] };
+    let mut own: Vec<PathBuf> = shared.iter().map(PathBuf::from).collect();
+    own.extend([variables.tmp.clone(), "/proc".into()]);
+    let (trees, files) = trusted();
+    let searched = std::env::var_os("PATH").unwrap_or_default();
+    let searched = std::env::split_paths(&searched).filter(|path| path.is_absolute());
+    Watch {
+        trees: names(&trees),
+        files: names(&files),
+        path: searched.collect(),
+        inside: variables.workspace.clone(),
+        private: own,
+    }
+}
+
+/// What is left of `planted` now that the run has ended, and what was refused of the kind.
+pub(super) fn records(planted: &[Planted], denials: &[Denial]) -> Vec<PlantedRecord> {
+    let (trees, files) = trusted();
+    let left = planted.iter().filter_map(|planted| record(planted, &trees, &files));
+    let lends = |denial: &&Denial| denial.record.missing.iter().any(|name| name == "setid");
+    let refused = denials.iter().filter(lends).map(|denial| PlantedRecord {
+        path: denial.record.object.clone(),
+        state: "refused".into(),
+        kind: "setid".into(),
+        runs: "anybody, with the rights of its owner; the bits were left out".into(),
+        when_built: false,
+    });
+    let mut records: Vec<PlantedRecord> = left.chain(refused).collect();
+    records.sort_by(|a, b| (a.when_built, &a.path).cmp(&(b.when_built, &b.path)));
+    records
+}
+
+fn record(
+    planted: &Planted,
+    trees: &[GuardedName],
+    files: &[GuardedName],
+) -> Option<PlantedRecord> {
+    let found = std::fs::symlink_metadata(&planted.path).ok()?;
+    let by_name = |name: &GuardedName| {
+        let later = name.level == GuardLevel::Report || is_of_a_package(&planted.path);
+        ("name", name.runs.to_owned(), later)
+    };
+    let (kind, runs, when_built) = match planted.why {
+        // Git leaves examples there that it does not execute.
+        Why::Tree(_) if planted.path.extension().is_some_and(|it| it == "sample") => return None,
+        Why::Tree(index) => by_name(trees.get(index)?),
+        Why::File(index) => by_name(files.get(index)?),
+        Why::Repository if is_git(planted.path.parent()?) => return None,
+        Why::Repository => ("repository", "Git, in this directory".to_owned(), false),
+        Why::Path => ("path", "whoever calls it by its name: it is in PATH".to_owned(), false),
+        Why::Link => ("link", leads_to(&planted.path)?, false),
+    };
+    // A directory with something in it is told by that.
+    if found.is_dir() && planted.why != Why::Repository {
+        return None;
+    }
+    let state = if planted.is_new { "new" } else { "changed" };
+    Some(PlantedRecord {
+        path: planted.path.to_string_lossy().into_owned(),
+        state: state.into(),
+        kind: kind.into(),
+        runs,
+        when_built,
+    })
+}
+
+/// Whether a path lies in a directory of packages, where no editor or agent is started.
+fn is_of_a_package(path: &Path) -> bool {
+    let packages = host_trusted().filter(|name| name.level == GuardLevel::But);
+    Names::new(packages.map(|name| name.name)).find(path, true).is_some()
+}
+
+fn is_git(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name.eq_ignore_ascii_case(".git"))
+}
+
+/// Where a link leads, unless that is a part of the system.
+fn leads_to(link: &Path) -> Option<String> {
+    let target = std::fs::read_link(link).ok()?;
+    let target = link.parent().unwrap_or(Path::new("/")).join(target);
+    let is_system = SYSTEM.iter().any(|system| target.starts_with(system));
+    (!is_system).then(|| format!("whoever follows it: it leads to {}", target.display()))
+}
+
+/// The block for people; empty if there is nothing to tell. Without `all`, only as much as is read.
+pub(crate) fn tell(records: &[PlantedRecord], more: u64, all: bool) -> String {
+    let mut text = String::new();
+    let (later, now): (Vec<_>, Vec<_>) = records.iter().partition(|record| record.when_built);
+    let most = if all { usize::MAX } else { MOST_LINES };
+    if !now.is_empty() {
+        text.push_str("programs outside would execute, or do what it says, because of this run:\n");
+        now.iter().take(most).for_each(|record| line(&mut text, record));
+        if now.len() > most {
+            let _ = writeln!(text, "  and {} more; `dewar report` lists them", now.len() - most);
+        }
+    }
+    if !later.is_empty() && !all {
+        let paths: Vec<&str> = later.iter().map(|record| name(record)).collect();
+        let shown = paths.iter().take(4).copied().collect::<Vec<_>>().join(", ");
+        let rest = if paths.len() > 4 { ", …" } else { "" };
+        let _ = writeln!(
+            text,
+            "{} of what you execute by building, testing or starting it was made or changed ({}{rest}); `dewar report` lists it",
+            paths.len(),
+            visible(&shown),
+        );
+    } else if !later.is_empty() {
+        text.push_str("made or changed of what you execute by building, testing or starting it:\n");
+        later.iter().for_each(|record| line(&mut text, record));
+    }
+    if more > 0 {
+        let _ = writeln!(text, "{more} more were not kept");
+    }
+    text
+}
+
+fn name(record: &PlantedRecord) -> &str {
+    record.path.rsplit('/').next().unwrap_or_default()
+}
+
+fn line(text: &mut String, record: &PlantedRecord) {
+    // Writing to a `String` cannot fail.
+    let _ = writeln!(
+        text,
+        "  {:8}{}  ({})",
+        record.state,
+        visible(&record.path),
+        visible(&record.runs)
+    );
+}
+
+/// What a program outside would do with a path that a guard keeps, and what to write into a profile to let it be made.
+pub(crate) fn guarded(path: &str) -> (String, String) {
+    let (trees, files) = trusted();
+    let (in_trees, alone) = (names(&trees), names(&files));
+    let path = Path::new(path);
+    let mut above: Vec<&Path> = path.ancestors().collect();
+    above.reverse();
+    let in_tree = above.into_iter().find_map(|top| Some((top, in_trees.find(top, false)?)));
+    let by_tree = in_tree.map(|(top, index)| (top, trees[index]));
+    let by_name = || Some((path, files[alone.find(path, false)?]));
+    let Some((top, name)) = by_tree.or_else(by_name) else {
+        let directory = path.parent().unwrap_or(path);
+        let why = "a directory with `objects` and `refs` is a repository, and Git would obey this";
+        return (why.to_owned(), directory.display().to_string());
+    };
+    let repository = top.ancestors().find(|it| is_git(it)).and_then(Path::parent);
+    let why = format!("outside, it would be for {}", name.runs);
+    (why, repository.unwrap_or(top).display().to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refused_name_is_told_with_the_directory_to_name() {
+        for (path, want, why) in [
+            ("/w/sub/.git/hooks", "/w/sub", "Git"),
+            ("/w/sub/.git/config", "/w/sub", "Git"),
+            ("/w/a/.vscode/tasks.json", "/w/a/.vscode", "VS Code"),
+            ("/w/a/AGENTS.md", "/w/a/AGENTS.md", "agents"),
+            ("/w/bare/config", "/w/bare", "repository"),
+        ] {
+            let (said, directory) = guarded(path);
+            assert_eq!(directory, want, "{path}");
+            assert!(said.contains(why), "{path}: {said}");
+        }
+    }
+
+    #[test]
+    fn what_only_a_build_executes_is_told_shortly_and_listed_in_full() {
+        let record = |path: &str, when_built| PlantedRecord {
+            path: path.into(),
+            state: "new".into(),
+            runs: "make".into(),
+            when_built,
+            ..PlantedRecord::default()
+        };
+        let records = [record("/w/.vscode\u{1b}", false), record("/w/Makefile", true)];
+        let short = tell(&records, 0, false);
+        assert!(
+            short.contains("/w/.vscode\\u001b  (make)") && short.contains("(Makefile)"),
+            "{short}"
+        );
+        let long = tell(&records, 3, true);
+        assert!(long.contains("  new     /w/Makefile") && long.contains("3 more"), "{long}");
+        assert_eq!(tell(&[], 0, true), "");
+    }
+
+    #[test]
+    fn what_is_gone_at_the_end_is_not_told() {
+        let directory = tempfile::tempdir().unwrap();
+        let planted = |name: &str| Planted {
+            path: directory.path().join(name),
+            is_new: true,
+            why: Why::Path,
+        };
+        std::fs::write(directory.path().join("there"), "").unwrap();
+        let left = records(&[planted("there"), planted("gone")], &[]);
+        assert_eq!(left.iter().map(name).collect::<Vec<_>>(), ["there"]);
+    }
+}

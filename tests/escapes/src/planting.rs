@@ -1,0 +1,136 @@
+//! Attacks by what a trusted program outside reads later.
+
+use crate::{
+    Case, cases,
+    dewar::Call,
+    stage::{Stage, held},
+};
+use std::{path::Path, process::Command};
+
+pub(crate) const CASES: &[Case] = cases![
+    planting_a_repository,
+    planting_names_that_programs_outside_trust,
+    changing_names_that_programs_outside_trust,
+    leaving_a_device_behind,
+];
+
+/// Git in the stage's workspace, outside of any sandbox; what it says.
+fn git(stage: &Stage, directory: &Path, words: &[&str]) -> String {
+    let mut git = Command::new("git");
+    let quiet = ["-c", "user.name=u", "-c", "user.email=u@example.org"];
+    git.args(quiet).args(["-c", "init.defaultBranch=main"]).args(words);
+    let output = stage.like(git).current_dir(directory).output().expect("git");
+    String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned()
+}
+
+/// A workspace that is a repository, with a worktree and, in `there`, a repository without a working tree.
+fn repository(stage: &Stage) {
+    let work = stage.work();
+    stage.file("work/file", "content");
+    for words in [
+        &["init", "-q", "."][..],
+        &["add", "file"],
+        &["commit", "-q", "-m", "first"],
+        &["worktree", "add", "-q", "tree"],
+        &["init", "-q", "--bare", "there"],
+    ] {
+        git(stage, &work, words);
+    }
+    assert!(work.join(".git/worktrees/tree/commondir").exists(), "no worktree was made");
+}
+
+/// Every directory of the workspace, but those inside of a `.git`.
+fn directories(top: &Path) -> Vec<std::path::PathBuf> {
+    let mut found = vec![top.to_owned()];
+    let mut next = 0;
+    while next < found.len() {
+        for entry in std::fs::read_dir(&found[next]).into_iter().flatten().flatten() {
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) && entry.file_name() != ".git" {
+                found.push(entry.path());
+            }
+        }
+        next += 1;
+    }
+    found
+}
+
+fn planting_a_repository(stage: &Stage) {
+    for fast in [false, true] {
+        for entry in std::fs::read_dir(stage.work()).expect("the workspace").flatten() {
+            let path = entry.path();
+            let removed = if path.is_dir() {
+                std::fs::remove_dir_all(path)
+            } else {
+                std::fs::remove_file(path)
+            };
+            removed.expect("an empty workspace");
+        }
+        repository(stage);
+        let marker = stage.home().join("obeyed");
+        let command = format!("touch {}", marker.display());
+        let call = Call { fast, ..stage.call("agent") };
+        held(
+            &stage.command(call, "plant_repository", &[&command]).output().expect("start `dewar`"),
+        );
+        for directory in directories(&stage.work()) {
+            for words in [&["status"][..], &["log", "-p"], &["add", "."]] {
+                let said = git(stage, &directory, words);
+                assert!(!marker.exists(), "Git in {} obeyed: {said}", directory.display());
+            }
+        }
+        let kept = std::fs::read_to_string(stage.work().join("there/config")).expect("it is there");
+        assert!(!kept.contains("fsmonitor"), "{kept}");
+    }
+}
+
+fn planting_names_that_programs_outside_trust(stage: &Stage) {
+    let names = [
+        ".vscode",
+        "a/b/.vscode",
+        "a/.VSCode",
+        "a/.v\u{17f}code",
+        "a/.vs\u{200c}code",
+        ".mcp.json",
+        "a/CLAUDE.md",
+        "a/b/agents.md",
+        ".cursor",
+        "a/.envrc",
+        ".husky",
+        "a/.devcontainer",
+        ".gdbinit",
+        "a/b/.exrc",
+        ".nvim.lua",
+        "a/.npmrc",
+        ".yarnrc.yml",
+        "a/x.code-workspace",
+        ".claude",
+        ".gemini",
+        ".codex",
+        ".zed",
+        "a/.idea",
+    ];
+    stage.holds("agent", "plant_names", &names);
+    for name in names {
+        assert!(!stage.work().join(name).exists(), "{name} was made");
+    }
+}
+
+fn changing_names_that_programs_outside_trust(stage: &Stage) {
+    let files = ["work/a/.vscode/tasks.json", "work/sub/AGENTS.md", "work/a/.NPMRC"];
+    let files = files.map(|name| stage.file(name, "mine"));
+    let names = files.each_ref().map(|path| path.to_str().expect("UTF-8"));
+    stage.holds("agent", "change_files", &names);
+    for file in &files {
+        assert_eq!(
+            std::fs::read_to_string(file).expect("it is there"),
+            "mine",
+            "{}",
+            file.display()
+        );
+    }
+}
+
+fn leaving_a_device_behind(stage: &Stage) {
+    stage.holds("workspace", "whiteout", &[]);
+    assert!(!stage.work().join("moved-away").exists(), "something is there");
+}
