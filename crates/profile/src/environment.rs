@@ -2,9 +2,49 @@
 
 use crate::document::EnvironmentLists;
 use crate::error::{Problem, Reporter};
+use crate::secret;
 use crate::variables::Variables;
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+
+/// What becomes of a variable of outside, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It passes, by this pattern.
+    Passes(String),
+    /// The profile sets it.
+    Set,
+    /// It is kept out by this pattern.
+    Dropped(String),
+    /// It is kept out for what its value looks like.
+    Secret(String),
+    /// It is kept out, as no pattern names it.
+    Unnamed,
+    /// It is kept out, as its name is no text.
+    NotText,
+}
+
+impl Fate {
+    /// Whether a run sees a variable of that name.
+    #[must_use]
+    pub fn is_seen(&self) -> bool {
+        matches!(self, Self::Passes(_) | Self::Set)
+    }
+}
+
+impl fmt::Display for Fate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Passes(pattern) => write!(f, "env.pass `{pattern}`"),
+            Self::Set => write!(f, "env.set"),
+            Self::Dropped(pattern) => write!(f, "env.drop `{pattern}`"),
+            Self::Secret(kind) => write!(f, "its value looks like {kind}"),
+            Self::Unnamed => write!(f, "no pattern of env.pass names it"),
+            Self::NotText => write!(f, "its name is no text"),
+        }
+    }
+}
 
 /// Decides about environment variables by name. Nothing passes that no rule passes.
 ///
@@ -39,13 +79,34 @@ impl Environment {
         self.rules.push((pattern.to_owned(), false));
     }
 
-    /// Whether a variable of that name passes: as the most specific matching rule says (a name without globs,
-    /// then the most characters that are not globs); among equals, a rule that keeps it out.
+    /// Whether a variable of that name passes, whatever its value: as the most specific matching rule says (a name without
+    /// globs, then the most characters that are not globs); among equals, a rule that keeps it out. Case does not matter.
     #[must_use]
     pub fn passes(&self, name: &str) -> bool {
+        self.rule(name).is_some_and(|(_, pass)| *pass)
+    }
+
+    fn rule(&self, name: &str) -> Option<&(String, bool)> {
         let matching = self.rules.iter().filter(|(pattern, _)| matches(pattern, name));
-        let best = matching.max_by_key(|(pattern, pass)| (specificity(pattern), !pass));
-        best.is_some_and(|(_, pass)| *pass)
+        matching.max_by_key(|(pattern, pass)| (specificity(pattern), !pass))
+    }
+
+    /// What becomes of a variable. One that a rule names without globs passes whatever it holds.
+    #[must_use]
+    pub fn fate(&self, name: &OsStr, value: &OsStr) -> Fate {
+        let Some(name) = name.to_str() else { return Fate::NotText };
+        if self.set.contains_key(name) {
+            return Fate::Set;
+        }
+        match self.rule(name) {
+            None => Fate::Unnamed,
+            Some((pattern, false)) => Fate::Dropped(pattern.clone()),
+            Some((pattern, true)) if specificity(pattern).0 => Fate::Passes(pattern.clone()),
+            Some((pattern, true)) => match secret::kind(&value.to_string_lossy()) {
+                Some(kind) => Fate::Secret(kind),
+                None => Fate::Passes(pattern.clone()),
+            },
+        }
     }
 
     /// The variables of a run, given those outside. A name that is not Unicode never passes.
@@ -54,9 +115,10 @@ impl Environment {
         &self,
         outside: impl IntoIterator<Item = (OsString, OsString)>,
     ) -> BTreeMap<OsString, OsString> {
-        let passes = |name: &OsString| name.to_str().is_some_and(|name| self.passes(name));
-        let mut inside: BTreeMap<_, _> =
-            outside.into_iter().filter(|(name, _)| passes(name)).collect();
+        let passes = |(name, value): &(OsString, OsString)| {
+            matches!(self.fate(name, value), Fate::Passes(_))
+        };
+        let mut inside: BTreeMap<_, _> = outside.into_iter().filter(passes).collect();
         inside.extend(self.set.iter().map(|(name, value)| (name.into(), value.into())));
         inside
     }
@@ -109,7 +171,7 @@ fn specificity(pattern: &str) -> (bool, usize) {
     (globs == 0, pattern.chars().count() - globs)
 }
 
-/// `*` and `?` over bytes, falling back to the last star.
+/// `*` and `?` over bytes, without case, falling back to the last star.
 fn matches(pattern: &str, name: &str) -> bool {
     let (pattern, name) = (pattern.as_bytes(), name.as_bytes());
     let (mut i, mut j) = (0, 0);
@@ -120,7 +182,7 @@ fn matches(pattern: &str, name: &str) -> bool {
                 star = Some((i + 1, j));
                 i += 1;
             }
-            Some(p) if *p == b'?' || *p == name[j] => (i, j) = (i + 1, j + 1),
+            Some(p) if *p == b'?' || p.eq_ignore_ascii_case(&name[j]) => (i, j) = (i + 1, j + 1),
             _ => match star {
                 Some((after, from)) => {
                     star = Some((after, from + 1));
@@ -151,6 +213,23 @@ mod tests {
         {
             assert_eq!(environment.passes(name), want, "{name}");
         }
+    }
+
+    #[test]
+    fn case_and_values_that_look_like_secrets_do_not_help_them_in() {
+        let mut environment = Environment::default();
+        environment.pass("*");
+        environment.pass("HTTPS_PROXY");
+        environment.drop("*_TOKEN");
+        environment.set.insert("CI".into(), "1".into());
+        let fate = |name: &str, value: &str| environment.fate(name.as_ref(), value.as_ref());
+        let proxy = "http://me:hunter2@proxy:3128";
+        assert_eq!(fate("npm_token", "x"), Fate::Dropped("*_TOKEN".into()));
+        assert_eq!(fate("http_proxy", proxy), Fate::Secret("an address with a password".into()));
+        assert_eq!(fate("HTTPS_PROXY", proxy), Fate::Passes("HTTPS_PROXY".into()));
+        assert_eq!(fate("CI", "x"), Fate::Set);
+        assert_eq!(fate("PATH", "/bin"), Fate::Passes("*".into()));
+        assert_eq!(Environment::default().fate("A".as_ref(), "x".as_ref()), Fate::Unnamed);
     }
 
     #[test]

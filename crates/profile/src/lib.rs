@@ -51,13 +51,14 @@ mod network;
 mod pattern;
 mod policy;
 mod rights;
+mod secret;
 mod source;
 mod variables;
 
 pub use amendment::{AmendedObject, Amendment, AmendmentKind};
 pub use compiled::{Compiled, Domain, EndpointRule, Hiding, Mode, PathRights, PathRule};
 pub use documents::Documents;
-pub use environment::Environment;
+pub use environment::{Environment, Fate};
 pub use error::{Problem, ProfileError, ProfileErrors};
 pub use guard::{GuardLevel, GuardedName, host_trusted};
 pub use hosts::ResolvedHost;

@@ -46,6 +46,9 @@ fn workspace_opens_the_workspace_and_the_system_and_hides_secrets() {
         ("/home/me/.cargo/credentials.toml", "hidden"),
         ("/home/me/.ssh/id_ed25519", "hidden"),
         ("/home/me/.aws/credentials", "hidden"),
+        ("/home/me/.local/share/uv/tools/x", "rx"),
+        ("/home/me/.local/share/uv/credentials/credentials.toml", "hidden"),
+        ("/home/me/.bashrc", "hidden"),
         ("/home/me/.config/gh/hosts.yml", "hidden"),
         ("/home/me/.config/google-chrome-beta/Default/Cookies", "hidden"),
         ("/home/me/.bash_history", "hidden"),
@@ -76,6 +79,11 @@ fn variables_that_look_like_secrets_do_not_pass_and_harmless_ones_do() {
         ("DB_PASSWORD", false),
         ("SSH_AUTH_SOCK", false),
         ("MY_SECRET_THING", false),
+        ("npm_config__authtoken_TOKEN", false),
+        ("github_token", false),
+        ("GIT_CONFIG_VALUE_0", false),
+        ("GIT_CONFIG_PARAMETERS", false),
+        ("GIT_CONFIG_GLOBAL", true),
     ] {
         assert_eq!(workspace.environment.passes(name), want, "{name}");
     }

@@ -3,10 +3,10 @@
 #include <sys/ioctl.h>
 
 int main(int argc, char **argv) {
-    static const unsigned long requests[] = {TIOCSTI, 0x541c, 0x4b47, 0x4b49};
+    static const unsigned long requests[] = {TIOCSTI, 0x541c, 0x4b47, 0x4b49, TIOCEXCL};
     int own = open("/dev/tty", O_RDWR);
     char text[64] = "\002";
-    for (unsigned n = 0; n < 4; n++) {
+    for (unsigned n = 0; n < 5; n++) {
         for (int high = 0; high < 2; high++) {
             long request = requests[n] | (long)high << 32;
             must_fail("standard input", syscall(SYS_ioctl, 0, request, text));

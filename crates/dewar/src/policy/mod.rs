@@ -3,6 +3,7 @@
 mod check;
 mod decide;
 mod diff;
+mod env;
 mod export;
 mod history;
 mod load;
@@ -11,6 +12,8 @@ mod query;
 mod replace;
 mod set;
 mod show;
+
+pub(crate) use env::tell as tell_environment;
 
 use crate::output;
 use clap::{Args, Subcommand};
@@ -43,6 +46,7 @@ enum Action {
     Member(decide::LabelArgs),
     /// Ask which label an object is relabelled to.
     Change(decide::LabelArgs),
+    Env(env::EnvArgs),
     Diff(diff::DiffArgs),
     Export(export::ExportArgs),
     Set(set::SetArgs),
@@ -62,6 +66,7 @@ pub(crate) fn run(args: &PolicyArgs) -> anyhow::Result<()> {
         Action::Transition(args) => decide::label(args, TypeRuleKind::Transition),
         Action::Member(args) => decide::label(args, TypeRuleKind::Member),
         Action::Change(args) => decide::label(args, TypeRuleKind::Change),
+        Action::Env(args) => env::run(args),
         Action::Diff(args) => diff::run(args),
         Action::Export(args) => export::run(args),
         Action::Set(args) => set::run(args),

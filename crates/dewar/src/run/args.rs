@@ -82,6 +82,10 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "WHICH", default_value = "on", value_parser = enforce)]
     enforce: Enforce,
 
+    /// Say which environment variables the command sees, and which not, and why
+    #[arg(long)]
+    show_env: bool,
+
     /// Say what is set up, and how
     #[arg(short, long)]
     verbose: bool,
@@ -163,6 +167,7 @@ impl From<RunArgs> for RunRequest {
             without: args.without,
             enforce: args.enforce,
             json: args.json,
+            show_env: args.show_env,
             verbose: args.verbose,
             command: args.command,
         }

@@ -63,6 +63,8 @@ pub(crate) struct RunRequest {
     pub(crate) enforce: Enforce,
     /// Prints the summary as JSON.
     pub(crate) json: bool,
+    /// Says which environment variables pass.
+    pub(crate) show_env: bool,
     /// Says what is set up, and how.
     pub(crate) verbose: bool,
     /// The command and its arguments.

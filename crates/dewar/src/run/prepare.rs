@@ -5,7 +5,7 @@ use crate::{failure::Usage, output::tell, surroundings};
 use anyhow::{Context as _, bail};
 use monitor::launch::{Inherited, Limits, Namespaces};
 use monitor::layers::{Layers, Probe};
-use monitor::{ABI, Job, Mode, Trail};
+use monitor::{ABI, Job, Mode, Trail, visible};
 use profile::{Compiled, Documents, Source, Variables};
 use std::{ffi::OsString, fs::File, io::Write, path::Path, sync::Arc};
 
@@ -203,6 +203,7 @@ pub(super) fn job(
     });
     let environment: Vec<(OsString, OsString)> =
         compiled.environment.apply(std::env::vars_os()).into_iter().collect();
+    tell_environment(request, &compiled.environment);
     Ok(Job {
         command: request.command.clone(),
         environment,
@@ -224,6 +225,28 @@ pub(super) fn job(
             .then(|| super::planted::watch(&profile.variables, protection.namespaces.mount)),
         started: None,
     })
+}
+
+/// Says what becomes of variables, if that was asked for; and which are kept out for what they hold, as their names do not
+/// tell.
+fn tell_environment(request: &RunRequest, environment: &profile::Environment) {
+    if request.show_env {
+        for line in crate::policy::tell_environment(environment).lines() {
+            tell!("dewar: {line}");
+        }
+        return;
+    }
+    let secret = |(name, value): &(OsString, OsString)| {
+        matches!(environment.fate(name, value), profile::Fate::Secret(_))
+    };
+    let names = std::env::vars_os().filter(secret).map(|(name, _)| name);
+    let names: Vec<String> = names.map(|name| visible(&name.to_string_lossy())).collect();
+    if !names.is_empty() {
+        tell!(
+            "dewar: kept out for what they hold: {}; `dewar policy env` tells why, and `env.pass` lets them in by name",
+            names.join(", ")
+        );
+    }
 }
 
 fn limits(compiled: &Compiled) -> Limits {

@@ -102,8 +102,10 @@ fn prctl(traps: Traps) -> Rule {
 /// Typing into the terminal, or putting commands on its keys, would run commands outside, as its owner. The others
 /// change a file through a descriptor that is open only for reading, or have signals sent to whom the caller's memory
 /// names.
-const REFUSED_IOCTLS: [u32; 20] = [
+const REFUSED_IOCTLS: [u32; 21] = [
     libc::TIOCSTI as u32,
+    // The terminal would stay closed to its owner when the run has ended.
+    libc::TIOCEXCL as u32,
     0x541c,      // TIOCLINUX
     0x4b47,      // KDSKBENT
     0x4b49,      // KDSKBSENT
