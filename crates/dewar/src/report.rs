@@ -17,9 +17,10 @@ Exit status: 0, or 125 if there is no such run.";
 
 /// Tell what programs outside would execute because of a run.
 ///
-/// New or changed hooks, configuration, tasks and instructions, repositories, links that lead out of the workspace,
-/// set-user-ID bits that were asked for, programs in the directories of PATH; and what is executed when somebody builds
-/// or tests the project. Looked for where the profile sets `files.guard`, and told as it was when the run ended.
+/// New or changed hooks, configuration, tasks and instructions, repositories, links that lead out
+/// of the workspace, set-user-ID bits that were asked for, programs in the directories of PATH; and
+/// what is executed when somebody builds or tests the project. Looked for where the profile sets
+/// `files.guard`, and told as it was when the run ended.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ReportArgs {

@@ -8,11 +8,12 @@ use std::{
 
 /// A set of names of one or more components, for finding them in paths.
 ///
-/// Names are compared as a file system that folds case would (ext4, f2fs and tmpfs with `casefold`): without case, and
-/// without characters that such a file system ignores.
+/// Names are compared as a file system that folds case would (ext4, f2fs and tmpfs with
+/// `casefold`): without case, and without characters that such a file system ignores.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
-    /// The components of each name, folded. A `*` at the start of the last one stands for any characters.
+    /// The components of each name, folded. A `*` at the start of the last one stands for any
+    /// characters.
     names: Vec<Vec<String>>,
     /// Names by their first component.
     by_first: HashMap<String, Vec<usize>>,
@@ -38,7 +39,8 @@ impl Names {
         this
     }
 
-    /// Which name, by its index, stands somewhere in `path`: the innermost. Unless `deep`, it must end the path.
+    /// Which name, by its index, stands somewhere in `path`: the innermost. Unless `deep`, it must
+    /// end the path.
     #[must_use]
     pub fn find(&self, path: &Path, deep: bool) -> Option<usize> {
         let parts: Vec<Cow<'_, str>> = components(path).map(folded).collect();
@@ -89,7 +91,8 @@ fn components(path: &Path) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// A name without case and without what is ignored. Bytes that are no text stay apart from all names.
+/// A name without case and without what is ignored. Bytes that are no text stay apart from all
+/// names.
 fn folded(name: &[u8]) -> Cow<'_, str> {
     let Ok(name) = std::str::from_utf8(name) else { return Cow::Borrowed("\u{fffd}") };
     if name.bytes().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase()) {
@@ -100,7 +103,8 @@ fn folded(name: &[u8]) -> Cow<'_, str> {
     shown.flat_map(char::to_uppercase).flat_map(char::to_lowercase).collect::<String>().into()
 }
 
-/// Unicode's `Default_Ignorable_Code_Point`, which the kernel leaves out of names that it compares without case.
+/// Unicode's `Default_Ignorable_Code_Point`, which the kernel leaves out of names that it compares
+/// without case.
 fn is_ignored(c: char) -> bool {
     const RANGES: [(u32, u32); 17] = [
         (0xad, 0xad),
@@ -124,10 +128,11 @@ fn is_ignored(c: char) -> bool {
     RANGES.iter().any(|(low, high)| (*low..=*high).contains(&u32::from(c)))
 }
 
-/// A labelling rule that gives files another label because of their names: of those that the rule with the regular
-/// expression `base` labels, the ones with a name of `names`.
+/// A labelling rule that gives files another label because of their names: of those that the rule
+/// with the regular expression `base` labels, the ones with a name of `names`.
 ///
-/// It is written `(BASE){0}/(.*/)?(?i:NAME|NAME)(/.*)?`, without the last group if it is not about what lies below.
+/// It is written `(BASE){0}/(.*/)?(?i:NAME|NAME)(/.*)?`, without the last group if it is not about
+/// what lies below.
 #[derive(Debug)]
 pub struct NameRule<'a> {
     /// The regular expression of the rule that it refines.

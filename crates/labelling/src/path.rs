@@ -184,7 +184,8 @@ impl PathRules {
             && self.scopes.iter().all(|scope| scope.agrees(from, to))
     }
 
-    /// Whether names that count have the same ends below `from` and below `to`, which one rule is about.
+    /// Whether names that count have the same ends below `from` and below `to`, which one rule is
+    /// about.
     fn agree_on_names(&self, from: &Path, to: &Path) -> bool {
         let rule = |dir: &Path| self.unrefined(&dir.join("_"), FileKind::Any);
         let refinements = |dir: &Path| rule(dir).and_then(|rule| self.refined.get(&rule));
@@ -201,8 +202,8 @@ impl PathRules {
         })
     }
 
-    /// The rule for a path, by its index: that with the longest literal stem, and of those the last; or the one that
-    /// refines it by a name.
+    /// The rule for a path, by its index: that with the longest literal stem, and of those the
+    /// last; or the one that refines it by a name.
     pub fn rule(&self, path: &Path, kind: FileKind) -> Option<usize> {
         let rule = self.unrefined(path, kind)?;
         let Some(refinements) = self.refined.get(&rule) else { return Some(rule) };

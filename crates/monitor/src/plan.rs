@@ -152,7 +152,8 @@ impl Plan {
             let tree = tree.unwrap_or_else(|| Tree { path: stem_dir(&rule.path), deep: true });
             let mut place = place(server, actors, tree, sid)?;
             if NameRule::is_one(&rule.path) {
-                // Whether somebody changes these, and by which name, the monitor wants to know even where policy grants it.
+                // Whether somebody changes these, and by which name, the monitor wants to know even
+                // where policy grants it.
                 place.any &= KEPT;
                 place.all &= KEPT;
             }

@@ -79,8 +79,9 @@ impl Environment {
         self.rules.push((pattern.to_owned(), false));
     }
 
-    /// Whether a variable of that name passes, whatever its value: as the most specific matching rule says (a name without
-    /// globs, then the most characters that are not globs); among equals, a rule that keeps it out. Case does not matter.
+    /// Whether a variable of that name passes, whatever its value: as the most specific matching
+    /// rule says (a name without globs, then the most characters that are not globs); among equals,
+    /// a rule that keeps it out. Case does not matter.
     #[must_use]
     pub fn passes(&self, name: &str) -> bool {
         self.rule(name).is_some_and(|(_, pass)| *pass)

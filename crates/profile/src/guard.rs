@@ -24,7 +24,8 @@ pub enum GuardLevel {
 pub struct GuardedName {
     /// What a guard does about it.
     pub level: GuardLevel,
-    /// One or more components; a `*` at the start stands for any characters, a `/` at the end for everything below.
+    /// One or more components; a `*` at the start stands for any characters, a `/` at the end for
+    /// everything below.
     pub name: &'static str,
     /// Who executes it, or does what it says.
     pub runs: &'static str,

@@ -14,7 +14,8 @@ struct Format {
     regex: OnceLock<Option<Regex>>,
 }
 
-/// What kind of secret `value` is, if it looks like one: `an address with a password`, or the name of a token's format.
+/// What kind of secret `value` is, if it looks like one: `an address with a password`, or the name
+/// of a token's format.
 pub(crate) fn kind(value: &str) -> Option<String> {
     if has_password(value) {
         return Some("an address with a password".to_owned());

@@ -23,7 +23,8 @@ fn git(stage: &Stage, directory: &Path, words: &[&str]) -> String {
     String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned()
 }
 
-/// A workspace that is a repository, with a worktree and, in `there`, a repository without a working tree.
+/// A workspace that is a repository, with a worktree and, in `there`, a repository without a
+/// working tree.
 fn repository(stage: &Stage) {
     let work = stage.work();
     stage.file("work/file", "content");

@@ -1,4 +1,5 @@
-//! Ordinary work where names that programs outside trust are guarded, and the report of what is left.
+//! Ordinary work where names that programs outside trust are guarded, and the report of what is
+//! left.
 
 use crate::{
     Case, cases,

@@ -17,9 +17,9 @@ Exit status: 0, or 2 for a mistake in the profile.";
 
 /// Show which environment variables a run would see, and why.
 ///
-/// Values are not printed. A variable is kept out by its name (`env.drop`), because nothing names it, or because its
-/// value is an address with a password or has the format of a known token; a name without globs in `env.pass` lets it
-/// in whatever it holds.
+/// Values are not printed. A variable is kept out by its name (`env.drop`), because nothing names
+/// it, or because its value is an address with a password or has the format of a known token; a
+/// name without globs in `env.pass` lets it in whatever it holds.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct EnvArgs {

@@ -47,7 +47,8 @@ fn names(of: &[GuardedName]) -> Names {
     Names::new(of.iter().map(|name| name.name.trim_end_matches('/')))
 }
 
-/// What the monitor is to look for; `private` says whether directories for temporary files are the run's own.
+/// What the monitor is to look for; `private` says whether directories for temporary files are the
+/// run's own.
 pub(super) fn watch(variables: &Variables, private: bool) -> Watch {
     let shared = if private { &["/tmp", "/var/tmp", "/dev/shm"][..] } else { &[] };
     let mut own: Vec<PathBuf> = shared.iter().map(PathBuf::from).collect();
@@ -180,7 +181,8 @@ fn line(text: &mut String, record: &PlantedRecord) {
     );
 }
 
-/// What a program outside would do with a path that a guard keeps, and what to write into a profile to let it be made.
+/// What a program outside would do with a path that a guard keeps, and what to write into a profile
+/// to let it be made.
 pub(crate) fn guarded(path: &str) -> (String, String) {
     let (trees, files) = trusted();
     let (in_trees, alone) = (names(&trees), names(&files));

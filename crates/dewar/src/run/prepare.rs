@@ -227,8 +227,8 @@ pub(super) fn job(
     })
 }
 
-/// Says what becomes of variables, if that was asked for; and which are kept out for what they hold, as their names do not
-/// tell.
+/// Says what becomes of variables, if that was asked for; and which are kept out for what they
+/// hold, as their names do not tell.
 fn tell_environment(request: &RunRequest, environment: &profile::Environment) {
     if request.show_env {
         for line in crate::policy::tell_environment(environment).lines() {

@@ -1,4 +1,5 @@
-//! What a run leaves behind that a program outside may execute, or do the bidding of, because of where it lies.
+//! What a run leaves behind that a program outside may execute, or do the bidding of, because of
+//! where it lies.
 
 use crate::label::normal;
 use labelling::Names;
@@ -91,7 +92,8 @@ impl Plantings {
         }
     }
 
-    /// Notes that a link at `path` was made, if it leads out of the directory that the run is about.
+    /// Notes that a link at `path` was made, if it leads out of the directory that the run is
+    /// about.
     pub(crate) fn note_link(&self, path: &Path, target: &Path) {
         let Some(watch) = &self.watch else { return };
         let leads_to = normal(&path.parent().unwrap_or(path).join(target));
@@ -100,7 +102,8 @@ impl Plantings {
         }
     }
 
-    /// Notes that what was at `from` is at `to`, with everything below; whether it replaced nothing.
+    /// Notes that what was at `from` is at `to`, with everything below; whether it replaced
+    /// nothing.
     pub(crate) fn moved(&self, from: &Path, to: &Path, is_new: bool) {
         if !self.are_watched() {
             return;

@@ -1,5 +1,6 @@
-//! Directories that Git takes for a repository whatever they are called: those with `objects` and `refs`. Git executes what
-//! a `config` or `hooks` in one says, so both have the label that they would have in a `.git` there.
+//! Directories that Git takes for a repository whatever they are called: those with `objects` and
+//! `refs`. Git executes what a `config` or `hooks` in one says, so both have the label that they
+//! would have in a `.git` there.
 
 use crate::label::Status;
 use rustix::{
@@ -18,10 +19,12 @@ use std::{
 const PARTS: [&str; 2] = ["objects", "refs"];
 /// What Git obeys in one.
 const OBEYED: [&str; 2] = ["config", "hooks"];
-/// Names that are remembered from their decision on, so that two that are made at one time see each other.
+/// Names that are remembered from their decision on, so that two that are made at one time see each
+/// other.
 const MOST_CLAIMS: usize = 256;
 
-/// Names of [`PARTS`] and [`OBEYED`] that were decided, by their directory, whether they have been made yet or not.
+/// Names of [`PARTS`] and [`OBEYED`] that were decided, by their directory, whether they have been
+/// made yet or not.
 #[derive(Debug, Default)]
 pub(crate) struct Claims(Mutex<VecDeque<Claim>>);
 
@@ -32,7 +35,8 @@ struct Claim {
 }
 
 impl Claims {
-    /// Whether `directory` would be a repository with something that Git obeys, once `name` is in it.
+    /// Whether `directory` would be a repository with something that Git obeys, once `name` is in
+    /// it.
     pub(crate) fn completes(&self, directory: &OwnedFd, name: &OsStr) -> Result<bool> {
         let Some(name) = part(name) else { return Ok(false) };
         let status = Status::of(directory.as_fd())?;
@@ -69,8 +73,9 @@ fn exists(directory: impl AsFd, name: &str) -> bool {
     found.map_or_else(|error| error != rustix::io::Errno::NOENT, |_| true)
 }
 
-/// The path by which labelling rules know a file in a repository without a name: `x/config` as `x/.git/config`. Only
-/// looked at when the file is; what is made later is decided by [`Claims::completes`].
+/// The path by which labelling rules know a file in a repository without a name: `x/config` as
+/// `x/.git/config`. Only looked at when the file is; what is made later is decided by
+/// [`Claims::completes`].
 pub(crate) fn known_as(path: PathBuf) -> PathBuf {
     let is_obeyed = |name: &&OsStr| part(name).is_some_and(|part| OBEYED.contains(&part));
     let top = path.ancestors().find_map(|it| {

@@ -1,7 +1,8 @@
-//! Types for what programs outside trust by its name, among the files that a guarded domain may write.
+//! Types for what programs outside trust by its name, among the files that a guarded domain may
+//! write.
 //!
-//! Each rule that grants writing is refined by further ones, which give some names among its files another type. Of the
-//! rules that refine one, the later decides.
+//! Each rule that grants writing is refined by further ones, which give some names among its files
+//! another type. Of the rules that refine one, the later decides.
 
 use super::files::{ANY, Node};
 use super::writer::Writer;
