@@ -6,6 +6,7 @@ mod commands;
 mod completions;
 mod control;
 mod doctor;
+mod environment;
 mod explain;
 mod grant;
 mod man;

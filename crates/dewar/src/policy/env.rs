@@ -1,12 +1,13 @@
 //! `dewar policy env`.
 
 use super::profiles;
-use crate::output;
+use crate::{
+    environment::{fates, tell},
+    output,
+};
 use clap::Args;
-use monitor::visible;
-use profile::{Environment, Fate};
+use profile::Environment;
 use serde_json::json;
-use std::fmt::Write as _;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -40,36 +41,9 @@ pub(super) fn run(args: &EnvArgs) -> anyhow::Result<()> {
     Ok(output::print(text.as_bytes())?)
 }
 
-/// Every variable of here, and every one that the profile sets, by name.
-fn fates(environment: &Environment) -> Vec<(String, Fate)> {
-    let outside = std::env::vars_os();
-    let here = outside.map(|(name, value)| {
-        (name.to_string_lossy().into_owned(), environment.fate(&name, &value))
-    });
-    let set = environment.set.keys().map(|name| (name.clone(), Fate::Set));
-    let mut fates: Vec<(String, Fate)> = here.chain(set).collect();
-    fates.sort_by(|a, b| a.0.cmp(&b.0));
-    fates.dedup_by(|a, b| a.0 == b.0);
-    fates
-}
-
 fn in_json(environment: &Environment) -> serde_json::Result<String> {
     let rows = fates(environment).into_iter().map(
         |(name, fate)| json!({ "name": name, "passes": fate.is_seen(), "why": fate.to_string() }),
     );
     output::json(&rows.collect::<Vec<_>>())
-}
-
-/// What becomes of each variable, one a line.
-pub(crate) fn tell(environment: &Environment) -> String {
-    let fates = fates(environment);
-    let width = fates.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0).min(40);
-    let mut text = String::new();
-    for (name, fate) in fates {
-        let seen = if fate.is_seen() { "passes" } else { "kept out" };
-        // Writing to a `String` cannot fail.
-        let (name, fate) = (visible(&name), visible(&fate.to_string()));
-        let _ = writeln!(text, "{seen:9} {name:width$}  {fate}");
-    }
-    text
 }

@@ -13,8 +13,6 @@ mod replace;
 mod set;
 mod show;
 
-pub(crate) use env::tell as tell_environment;
-
 use crate::output;
 use clap::{Args, Subcommand};
 

@@ -231,7 +231,7 @@ pub(super) fn job(
 /// hold, as their names do not tell.
 fn tell_environment(request: &RunRequest, environment: &profile::Environment) {
     if request.show_env {
-        for line in crate::policy::tell_environment(environment).lines() {
+        for line in crate::environment::tell(environment).lines() {
             tell!("dewar: {line}");
         }
         return;
