@@ -54,7 +54,7 @@ fn main() -> ExitCode {
         kernel::CASES,
         denied::CASES,
         fidelity::CASES,
-        guard::CASES,
+        &[guard::CASES],
         terminal::CASES,
         changes::CASES,
         identity::CASES,
