@@ -20,7 +20,8 @@ the profile denies or hides stays so. What a running sandbox cannot be given, be
 kernel was told at its start: programs to execute, a kind of socket that no domain of it could
 make, a network if it has none, in mode `fast` files to read.
 
-Exit status: 0 if it is in force; 1 if nothing was changed; 2 for wrong use.";
+Exit status: 0 if it is in force; 1 if nothing was changed, or if the view of the run,
+which was made at its start, keeps part of it away; 2 for wrong use.";
 
 /// Give something to a run while it runs, or give it back.
 ///

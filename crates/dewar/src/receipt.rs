@@ -6,7 +6,7 @@ use crate::{
     output,
 };
 use anyhow::bail;
-use monitor::{Action, Held, Holder, Receipt, visible};
+use monitor::{Action, Held, Holder, OutOfReach, Receipt, visible};
 use std::{fmt::Write as _, time::Duration};
 
 /// The most holders that are told one by one to people.
@@ -24,6 +24,9 @@ pub(crate) fn print(change: &Change, json: bool) -> anyhow::Result<()> {
         Outcome::Failed(why) => bail!(Failed(format!("nothing was changed: {why}"))),
         Outcome::Receipt(receipt) if !receipt.complete => {
             bail!(Failed("not complete: something of it can still be used".into()))
+        }
+        Outcome::Receipt(receipt) if !receipt.out_of_reach.is_empty() => {
+            bail!(Failed("the policy gives it, but part of it stays out of the run's reach".into()))
         }
         Outcome::Receipt(_) => Ok(()),
     }
@@ -59,7 +62,12 @@ fn tell_receipt(text: &mut String, receipt: &Receipt) -> std::fmt::Result {
             writeln!(text, "   and {more} more: --json tells all")?;
         }
     }
-    let complete = if receipt.complete { "complete" } else { "NOT COMPLETE" };
+    tell_out_of_reach(text, receipt)?;
+    let complete = match (receipt.complete, receipt.out_of_reach.is_empty()) {
+        (true, true) => "complete",
+        (true, false) => "in force, NOT IN REACH,",
+        (false, _) => "NOT COMPLETE",
+    };
     let took = milliseconds(receipt.took);
     let (processes, threads) =
         (count(receipt.processes, "process"), count(receipt.threads, "thread"));
@@ -72,6 +80,14 @@ fn tell_receipt(text: &mut String, receipt: &Receipt) -> std::fmt::Result {
         "  {complete} after {took}: {held}; looked into {processes}, {threads}; policy state {}",
         receipt.seqno
     )
+}
+
+/// Says what policy gives in vain.
+pub(crate) fn tell_out_of_reach(text: &mut String, receipt: &Receipt) -> std::fmt::Result {
+    for OutOfReach { path, why } in &receipt.out_of_reach {
+        writeln!(text, "  OUT OF REACH {}: {}", visible(path), visible(why))?;
+    }
+    Ok(())
 }
 
 fn row(holder: &Holder) -> [String; 7] {

@@ -42,6 +42,8 @@ pub use filter::Mode;
 pub use flask::visible;
 pub use landlock::ABI;
 pub use process::Connector;
-pub use revoke::{Action, ApplyError, Control, Held, Holder, Manner, ProcessStatus, Receipt};
+pub use revoke::{
+    Action, ApplyError, Control, Held, Holder, Manner, OutOfReach, ProcessStatus, Receipt,
+};
 pub use run::{Enforce, Job, Report, RunError, run};
 pub use settled::{Conflict, admits};

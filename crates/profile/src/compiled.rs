@@ -58,6 +58,11 @@ pub struct Compiled {
     pub paths: Vec<PathRule>,
     /// The hosts of network rules with their addresses.
     pub hosts: Vec<ResolvedHost>,
+    /// Of the amendments, those that are enough: the others have been cancelled, or come to
+    /// nothing more. Without them the policy is the same, now and after any further amendment.
+    pub amendments: Vec<usize>,
+    /// The line of the profile that denies or hides all that the last amendment grants.
+    pub granted_in_vain: Option<String>,
     sources: Sources,
     origins: Vec<Option<Place>>,
     /// For each of `paths`, and each of `domains`, what denies or hides it.
@@ -191,13 +196,17 @@ impl Compiled {
         name: String,
         profile: Profile,
         hosts: Vec<ResolvedHost>,
-        (policy, clauses): (Policy, &[Clause]),
+        (policy, (clauses, amendments, count)): (Policy, (&[Clause], Vec<usize>, usize)),
         sources: Sources,
     ) -> Self {
         let taken_everything =
             (0..profile.domains.len()).map(|domain| everything(clauses, domain)).collect();
         let domains = profile.domains.iter().zip(policy.types);
         let domains = domains.map(|(domain, name)| summary(domain, name, &hosts)).collect();
+        let is_last = amendments.last().is_some_and(|last| last + 1 == count);
+        let in_vain = policy.in_vain.filter(|_| is_last);
+        let granted_in_vain = in_vain.and_then(|place| sources.origin(place));
+        let granted_in_vain = granted_in_vain.map(|origin| origin.to_string());
         let withheld = policy
             .nodes
             .iter()
@@ -216,6 +225,8 @@ impl Compiled {
             domains,
             paths: policy.nodes.into_iter().map(path_rule).collect(),
             hosts,
+            amendments,
+            granted_in_vain,
             sources,
             origins: policy.origins,
             withheld,

@@ -2,6 +2,7 @@
 
 use crate::amendment::{self, Amendment};
 use crate::chain;
+use crate::collapse;
 use crate::compiled::Compiled;
 use crate::document::{self, Document};
 use crate::error::{ProfileErrors, Reporter};
@@ -117,10 +118,17 @@ impl Documents {
         }
         let hosts = hosts::resolve(&profile, variables, resolver);
         let clauses = amendment::read(amendments, &profile, &hosts, variables, &mut reporter);
+        let enough = match clauses.len() == amendments.len() {
+            true => collapse::enough(&clauses, profile.domains.len()),
+            // Some are mistaken, which is said below.
+            false => (0..clauses.len()).collect(),
+        };
+        let clauses: Vec<_> = enough.iter().map(|at| clauses[*at].clone()).collect();
         let policy = policy::write(&self.name, &profile, &hosts, &clauses, &mut reporter);
         if reporter.has_errors() {
             return Err(reporter.into_errors(name()));
         }
-        Ok(Compiled::new(name(), profile, hosts, (policy, &clauses), reporter.sources))
+        let amended = (clauses.as_slice(), enough, amendments.len());
+        Ok(Compiled::new(name(), profile, hosts, (policy, amended), reporter.sources))
     }
 }

@@ -36,6 +36,7 @@
 
 mod amendment;
 mod chain;
+mod collapse;
 mod compiled;
 mod document;
 mod documents;

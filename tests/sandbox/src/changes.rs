@@ -1,5 +1,8 @@
 //! Policy that changes while a program runs: what it loses, keeps, and gets back.
 
+mod left;
+mod reach;
+
 use crate::{
     Case, cases,
     dewar::Call,
@@ -14,22 +17,24 @@ use std::{
 };
 
 /// The cases of this part.
-pub(crate) const CASES: &[&[Case]] = &[cases![
-    a_file_is_taken_from_a_loop_and_given_back,
-    a_descriptor_that_is_held_is_taken,
-    writing_is_taken_and_reading_stays,
-    a_domain_loses_what_others_keep,
-    a_host_is_taken_with_its_connections,
-    changes_at_once_are_made_one_after_another,
-    a_run_may_end_during_a_change,
-    what_cannot_be_done_changes_nothing,
-    another_profile_takes_over,
-    after_everything_was_taken_the_run_ends,
-    mode_fast_says_what_it_cannot_take,
-    a_run_is_found_by_id_and_name,
-    what_a_killed_run_has_left_is_removed,
-    the_temporary_directory_of_a_killed_run_is_removed,
-]];
+pub(crate) const CASES: &[&[Case]] = &[
+    left::CASES,
+    reach::CASES,
+    cases![
+        a_file_is_taken_from_a_loop_and_given_back,
+        a_descriptor_that_is_held_is_taken,
+        writing_is_taken_and_reading_stays,
+        a_domain_loses_what_others_keep,
+        a_host_is_taken_with_its_connections,
+        changes_at_once_are_made_one_after_another,
+        a_run_may_end_during_a_change,
+        what_cannot_be_done_changes_nothing,
+        another_profile_takes_over,
+        after_everything_was_taken_the_run_ends,
+        mode_fast_says_what_it_cannot_take,
+        a_run_is_found_by_id_and_name,
+    ],
+];
 
 /// A loop that notes each attempt in `log` until there is a file `stop`.
 const LOOP: &str = "while [ ! -e stop ]; do
@@ -392,45 +397,4 @@ fn a_run_is_found_by_id_and_name(stage: &Stage) {
     assert!(tables.wait().expect("it ends").success());
     drop(second);
     running.stop();
-}
-
-fn what_a_killed_run_has_left_is_removed(stage: &Stage) {
-    let mut running = Running::start(stage, stage.call(), "sleep 60");
-    let directory = stage.home().join("state/dewar/control");
-    let sockets = || std::fs::read_dir(&directory).expect("the directory of runs").count();
-    assert_eq!(sockets(), 1);
-    let mut child = running.child.take().expect("a child");
-    child.kill().expect("kill it");
-    child.wait().expect("wait for it");
-    assert_eq!((stage_says(stage, &["ps"]).out().as_str(), sockets()), ("nothing runs\n", 1));
-    let socket = std::fs::read_dir(&directory).expect("a directory").next().expect("a socket");
-    let path = socket.expect("a socket").path();
-    let old = std::process::Command::new("touch").args(["-d", "1 minute ago"]).arg(path).status();
-    assert!(old.expect("touch").success());
-    assert_eq!((stage_says(stage, &["ps"]).out().as_str(), sockets()), ("nothing runs\n", 0));
-}
-
-fn the_temporary_directory_of_a_killed_run_is_removed(stage: &Stage) {
-    let said = stage.work().join("said");
-    let mut running =
-        Running::start(stage, stage.call(), "echo $TMPDIR > said.new; mv said.new said; sleep 60");
-    until(|| said.exists().then_some(())).expect("the directory is said");
-    let mut child = running.child.take().expect("a child");
-    child.kill().expect("kill it");
-    child.wait().expect("wait for it");
-    let left = std::fs::read_to_string(said).expect("what was said");
-    let left = std::path::Path::new(left.trim());
-    if stage.variant.has_namespaces() {
-        assert_eq!(left, std::path::Path::new("/tmp"), "the view's own, which went with it");
-        return;
-    }
-    let runs = || {
-        let ran = run(stage.dewar(stage.call(), &bash("true")), b"");
-        assert!(ran.status.success(), "{}", ran.err());
-        left.exists()
-    };
-    assert!(runs(), "it may belong to a run that is about to lock it");
-    let old = std::process::Command::new("touch").args(["-d", "2 minutes ago"]).arg(left).status();
-    assert!(old.expect("touch").success());
-    assert!(!runs(), "{}", left.display());
 }

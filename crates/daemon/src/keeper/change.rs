@@ -157,10 +157,12 @@ impl Shared {
     }
 }
 
-/// A run that has applied a change may say itself that something could not be taken back.
+/// A run that has applied a change may say itself that something could not be taken back, or is
+/// given in vain.
 fn is_complete(member: &Acknowledged) -> bool {
     let receipt = serde_json::from_slice::<serde_json::Value>(&member.report).unwrap_or_default();
-    member.outcome != Outcome::Unreached && receipt["complete"] != false
+    let in_vain = receipt["out_of_reach"].as_array().is_some_and(|paths| !paths.is_empty());
+    member.outcome != Outcome::Unreached && receipt["complete"] != false && !in_vain
 }
 
 fn word(stage: Stage) -> &'static str {

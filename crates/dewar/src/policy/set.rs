@@ -8,6 +8,7 @@ use crate::{
 use anyhow::{Context as _, bail};
 use clap::Args;
 use daemon_client::{Administration, Changed, ClientError, Place, Target};
+use monitor::Receipt;
 use std::fmt::Write as _;
 
 const AFTER_HELP: &str = "\
@@ -22,6 +23,7 @@ kernel of a run was told at its start cannot change: then nothing is changed,
 and the run is named with what stands in the way.
 
 Exit status: 0 when the change is complete; 1 if a run could not be reached,
+or cannot reach what it was given, because its view keeps that away,
 or nothing was changed because a run cannot follow; 2 for wrong use; 125
 otherwise.";
 
@@ -93,6 +95,8 @@ fn tell(changed: &[Changed]) -> Result<String, std::fmt::Error> {
                 millis(member.after_us),
                 member.late
             )?;
+            let receipt = serde_json::from_str::<Receipt>(&member.report).unwrap_or_default();
+            crate::receipt::tell_out_of_reach(&mut text, &receipt)?;
         }
     }
     Ok(text)

@@ -98,9 +98,10 @@ impl<'a> Change<'a> {
         let mut ending = gate.settled.ending(&*gate.server, &policy, &taken)?;
         let KernelPolicy { plan, first, labels, rules, .. } = policy;
         let old = gate.bearing.load_full();
+        let out_of_reach = gate.settled.out_of_reach(&old.plan, &plan);
         let nothing = sealed_nothing()?;
         let changed = changed(&old.files, &labels.files);
-        let prepared = began.elapsed();
+        let told = Receipt { prepared: began.elapsed(), out_of_reach, ..Receipt::default() };
         let began = Instant::now();
         let same = plan.same_files(&old.plan) && first.same_files(&old.first);
         let still = |exact| if same { exact } else { Rights::empty() };
@@ -116,8 +117,7 @@ impl<'a> Change<'a> {
         gate.paths.forget();
         gate.reset(seqno);
         let all_names = relabel(gate, &changed);
-        let receipt =
-            Receipt { seqno: seqno.0, complete: all_names, prepared, ..Receipt::default() };
+        let receipt = Receipt { seqno: seqno.0, complete: all_names, ..told };
         let losing: Vec<Sid> =
             old.plan.domains.iter().copied().filter(|ssid| loses(gate, *ssid)).collect();
         if manner == Manner::End {

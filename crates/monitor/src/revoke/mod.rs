@@ -20,7 +20,7 @@ use crate::{
 };
 use flask::Unreachable;
 pub(crate) use pause::pause;
-pub use receipt::{Action, Held, Holder, Manner, Receipt};
+pub use receipt::{Action, Held, Holder, Manner, OutOfReach, Receipt};
 use rustix::{
     io::{Errno, Result as IoResult},
     net::{AddressFamily, Shutdown, SocketType, shutdown, sockopt},

@@ -111,4 +111,16 @@ pub struct Receipt {
     pub took: Duration,
     /// Who held what was taken back.
     pub holders: Vec<Holder>,
+    /// What the new policy gives and the view of the run keeps away: policy alone does not give it.
+    #[serde(default)]
+    pub out_of_reach: Vec<OutOfReach>,
+}
+
+/// Something that policy gives in vain.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OutOfReach {
+    /// Where it is.
+    pub path: String,
+    /// What keeps it away.
+    pub why: String,
 }

@@ -1,11 +1,17 @@
 //! What a policy grants and hides in the file system, as far as the kernel was told; and what the view keeps away.
 
+use super::Settled;
 use crate::{
+    arrange::PRIVATE,
     launch::View,
     plan::{Place, Plan, READS},
+    revoke::OutOfReach,
 };
 use serde::{Deserialize, Serialize};
-use std::path::{Path, PathBuf};
+use std::{
+    collections::HashSet,
+    path::{Path, PathBuf},
+};
 
 /// What the reachable domains may do below one path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,6 +44,18 @@ impl Grants {
             patterns: plan.patterns.iter().map(grant).collect(),
             rest: plan.unruled.bits(),
         }
+    }
+
+    /// What `now` grants more, by path.
+    fn gained<'a>(&self, now: &'a Self) -> impl Iterator<Item = &'a Path> {
+        let places = now.places.iter().filter(|it| it.rights & !self.rights(&it.path) != 0);
+        let known = |it: &Grant| {
+            let mut patterns = self.patterns.iter();
+            self.rights(&it.path) & it.rights == it.rights || patterns.any(|known| known == it)
+        };
+        let patterns = now.patterns.iter().filter(move |it| it.rights != 0 && !known(it));
+        let patterns: Vec<_> = patterns.map(|it| it.path.as_path()).collect();
+        places.map(|it| it.path.as_path()).collect::<Vec<_>>().into_iter().chain(patterns)
     }
 
     /// The literal place that `path` itself lies in.
@@ -77,15 +95,55 @@ impl Grants {
 pub(crate) struct Hidden {
     absent: Vec<PathBuf>,
     keep: Vec<PathBuf>,
+    covered: Vec<PathBuf>,
+    /// It has temporary directories of its own.
+    private: bool,
 }
 
 impl Hidden {
     pub(super) fn by(view: &View) -> Self {
-        Self { absent: view.absent.clone(), keep: view.keep.clone() }
+        Self {
+            absent: view.absent.clone(),
+            keep: view.keep.clone(),
+            covered: [&view.denied[..], &view.hollow].concat(),
+            private: view.private_tmp,
+        }
     }
 
     fn leaves_out(&self, path: &Path) -> bool {
         let is_below = |tops: &[PathBuf]| tops.iter().any(|top| path.starts_with(top));
         is_below(&self.absent) && !is_below(&self.keep)
+    }
+
+    /// Why nothing at `path`, outside, can be reached in the run; `None` if it can.
+    pub(crate) fn keeps_away(&self, path: &Path) -> Option<&'static str> {
+        let is_below = |tops: &[PathBuf]| tops.iter().any(|top| path.starts_with(top));
+        if self.leaves_out(path) {
+            return Some("it is not in the run's view, which was made when it started");
+        }
+        if is_below(&self.covered) {
+            return Some("it was covered when the run started");
+        }
+        let private = PRIVATE.iter().any(|top| path.starts_with(top));
+        if self.private && private && !is_below(&self.keep) {
+            return Some("the run has a temporary directory of its own there");
+        }
+        None
+    }
+}
+
+impl Settled {
+    /// What `now` grants more than `before`, and than at the start, while the view of the run keeps
+    /// it away.
+    pub(crate) fn out_of_reach(&self, before: &Plan, now: &Plan) -> Vec<OutOfReach> {
+        const MOST: usize = 16;
+        let (before, now) = (Grants::of(before), Grants::of(now));
+        let kept = |path: &Path| {
+            let why = self.view.keeps_away(path)?.to_owned();
+            Some(OutOfReach { path: path.to_string_lossy().into_owned(), why })
+        };
+        let new: HashSet<&Path> = self.grants.gained(&now).collect();
+        let gained = before.gained(&now).filter(|path| new.contains(path));
+        gained.filter_map(kept).take(MOST).collect()
     }
 }

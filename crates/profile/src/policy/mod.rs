@@ -11,12 +11,13 @@ mod sockets;
 mod standing;
 mod writer;
 
-use crate::amendment::Clause;
+use crate::amendment::{AmendmentKind, Clause, ClauseObject};
 use crate::error::Reporter;
 use crate::hosts::ResolvedHost;
 use crate::merge::Profile;
 use crate::source::Place;
 pub(crate) use files::Node;
+pub(crate) use standing::Standing;
 use writer::Writer;
 
 /// A policy, and what its writing found out.
@@ -30,6 +31,9 @@ pub(crate) struct Policy {
     pub(crate) nodes: Vec<Node>,
     /// Types of endpoints and abstract names that an amendment took: domain, type, and which.
     pub(crate) taken: Vec<(usize, String, Place)>,
+    /// The last amendment grants files that the profile denies or hides, and no others; where it
+    /// does.
+    pub(crate) in_vain: Option<Place>,
 }
 
 /// Writes the policy that `profile` stands for.
@@ -54,6 +58,7 @@ pub(crate) fn write(
             Vec::new()
         });
     nodes.iter_mut().for_each(|node| node.amend(clauses));
+    let in_vain = in_vain(&nodes, clauses);
     let ways = files::ways(&nodes, &mut out);
     nodes.extend(ways);
     nodes.extend(guards::guards(profile, &nodes, &mut out));
@@ -63,5 +68,23 @@ pub(crate) fn write(
     processes::write(profile, &types, &nodes, &entries, clauses, &mut out);
     let taken = sockets::write((profile, &types), &nodes, hosts, clauses, &mut out);
     let (cil, origins) = out.finish();
-    Policy { cil, origins, types, nodes, taken }
+    Policy { cil, origins, types, nodes, taken, in_vain }
+}
+
+/// What keeps all of the files away that the last clause grants.
+fn in_vain(nodes: &[Node], clauses: &[Clause]) -> Option<Place> {
+    let last = clauses.len().checked_sub(1)?;
+    let clause = &clauses[last];
+    if clause.kind != AmendmentKind::Grant || !matches!(clause.object, ClauseObject::Paths(..)) {
+        return None;
+    }
+    let mut why = None;
+    for node in nodes.iter().filter(|node| node.clauses.contains(&last)) {
+        for (domain, rights) in node.rights.iter().enumerate() {
+            if clause.is_about(domain) {
+                why = Some(rights.hidden.or(rights.denied)?);
+            }
+        }
+    }
+    why
 }

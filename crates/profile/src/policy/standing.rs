@@ -8,15 +8,15 @@ pub(super) type Taken = Vec<(usize, String, Place)>;
 
 /// What a domain has of something after its amendments: what grants it, and what took it.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Standing {
-    pub(super) granted: Option<Place>,
-    pub(super) taken: Option<Place>,
+pub(crate) struct Standing {
+    pub(crate) granted: Option<Place>,
+    pub(crate) taken: Option<Place>,
 }
 
 impl Standing {
     /// What the clauses of which `is_about` holds, in their order, make of what the profile grants. Unless they
     /// `may_give`, they only take and give back.
-    pub(super) fn new<'a>(
+    pub(crate) fn new<'a>(
         granted: Option<Place>,
         clauses: impl Iterator<Item = &'a Clause>,
         is_about: impl Fn(&ClauseObject) -> bool,

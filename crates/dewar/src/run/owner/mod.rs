@@ -66,8 +66,8 @@ struct State {
 #[derive(Clone)]
 struct Terms {
     basis: Arc<Basis>,
-    /// Never fewer than before.
-    amendments: Vec<Amendment>,
+    /// Those that are enough, in their order.
+    amendments: Arc<[Amendment]>,
 }
 
 /// A profile, and the addresses of the hosts that it names.
@@ -100,7 +100,7 @@ impl Owner {
         });
         let basis = Arc::new(Basis { documents, hosts: named.collect() });
         let policies = Policies::beginning_with(&basis);
-        let terms = Terms { basis, amendments: Vec::new() };
+        let terms = Terms { basis, amendments: Arc::default() };
         let state = State { terms, compiled, policies, changes: Vec::new() };
         let offline = state.compiled.domains.iter().all(profile::Domain::is_offline);
         Self { decider, facts, control: OnceLock::new(), offline, state: Mutex::new(state) }
@@ -127,8 +127,8 @@ impl Owner {
                 Err(TryLockError::WouldBlock) => return History::default(),
             };
             let variables = &self.facts.status.variables;
-            let State { policies, terms, changes, .. } = &*state;
-            return History::new(policies, &terms.amendments, variables, changes);
+            let State { policies, changes, .. } = &*state;
+            return History::new(policies, variables, changes);
         }
     }
 
@@ -154,11 +154,17 @@ impl Owner {
         }
         let mut state = self.state();
         // Before anything is swapped: a request that cannot be met is no change.
-        let prepared = terms(&state.terms).and_then(|terms| Ok((self.compile(&terms)?, terms)));
+        let prepared = terms(&state.terms).and_then(|terms| {
+            let is_new = !Arc::ptr_eq(&terms.amendments, &state.terms.amendments);
+            Ok((self.compile(&terms, is_new)?, terms))
+        });
         let ((compiled, policy), terms) = match prepared {
             Ok(prepared) => prepared,
             Err(why) => return Reply::Refused(why),
         };
+        // What has been cancelled, or came to nothing more, would make every later change dearer.
+        let amendments = compiled.amendments.iter().map(|at| terms.amendments[*at].clone());
+        let terms = Terms { amendments: amendments.collect(), ..terms };
         let outcome =
             match self.put_in_force(&mut state, control, (compiled, policy), terms, manner) {
                 Ok(receipt) => Outcome::Receipt(receipt),
@@ -173,9 +179,17 @@ impl Owner {
         Reply::Done(change)
     }
 
-    fn compile(&self, terms: &Terms) -> Result<(Arc<Compiled>, Prepared), String> {
+    /// Refuses a last amendment that gives nothing if it `is_new`: another profile may deny what
+    /// was given before.
+    fn compile(&self, terms: &Terms, is_new: bool) -> Result<(Arc<Compiled>, Prepared), String> {
         let compiled = terms.basis.compile(&self.facts.status.variables, &terms.amendments);
         let compiled = compiled.map_err(|errors| tell(&errors))?;
+        if let Some(line) = compiled.granted_in_vain.as_ref().filter(|_| is_new) {
+            return Err(format!(
+                "that would give nothing: the profile denies or hides it ({})",
+                visible(line)
+            ));
+        }
         // A mistake here is one of the compiler of profiles; the running policy stays.
         let policy = self.decider.compile(&compiled.cil);
         let policy = policy.map_err(|errors| format!("the new policy is unusable: {errors}"))?;
@@ -201,7 +215,7 @@ impl Owner {
         let receipt =
             control.apply(manner).map_err(|error| LoadError::Failed(error.to_string()))?;
         way_back.disarm();
-        state.policies.push(receipt.seqno, &terms.basis, terms.amendments.len());
+        state.policies.push(receipt.seqno, &terms.basis, &terms.amendments);
         (state.compiled, state.terms) = (compiled, terms);
         Ok(receipt)
     }
@@ -217,9 +231,8 @@ impl Owner {
         let what = amendment.to_string();
         let terms = |terms: &Terms| {
             self.check(&amendment, terms)?;
-            let mut terms = terms.clone();
-            terms.amendments.push(amendment);
-            Ok(terms)
+            let amendments = terms.amendments.iter().cloned().chain([amendment]).collect();
+            Ok(Terms { amendments, ..terms.clone() })
         };
         self.change(what, terms, manner)
     }
