@@ -12,7 +12,7 @@ use bytes::Bytes;
 use flask::Sid;
 use plugin_host::Image;
 use rustix::{
-    fs::{FileType, Mode, OFlags, ResolveFlags, Stat, fstat, open, openat2, readlink},
+    fs::{FileType, Mode, OFlags, ResolveFlags, Stat, fstat, open, openat, openat2, readlink},
     io::Errno,
 };
 use std::{
@@ -91,9 +91,31 @@ impl Root {
             match openat2(&self.fd, OsStr::from_bytes(path), flags, Mode::empty(), resolve) {
                 // Somebody has renamed something on the way.
                 Err(Errno::AGAIN | Errno::INTR) => {}
+                // In a sandbox of Dewar, and on old kernels, there is no such call.
+                Err(Errno::NOSYS) => return self.walk(path, flags),
                 opened => return opened,
             }
         }
+    }
+
+    /// The same, one name after the other, without following any link.
+    fn walk(&self, path: &[u8], flags: OFlags) -> rustix::io::Result<OwnedFd> {
+        let on_the_way = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let open_at = |at: &OwnedFd, name: &[u8], flags| {
+            openat(at, OsStr::from_bytes(name), flags | OFlags::NOFOLLOW, Mode::empty())
+        };
+        let (parents, name) = match path.iter().rposition(|byte| *byte == b'/') {
+            Some(at) => (&path[..at], &path[at + 1..]),
+            None => (&path[..0], path),
+        };
+        let mut at = None;
+        for part in parents.split(|byte| *byte == b'/').filter(|part| !part.is_empty()) {
+            if part == b".." {
+                return Err(Errno::XDEV);
+            }
+            at = Some(open_at(at.as_ref().unwrap_or(&self.fd), part, on_the_way)?);
+        }
+        open_at(at.as_ref().unwrap_or(&self.fd), name, flags)
     }
 }
 
