@@ -59,6 +59,7 @@ pub fn shipped() -> &'static [(&'static str, &'static str)] {
         ("agent", include_str!("../../../policy/profiles/agent.toml")),
         ("readonly", include_str!("../../../policy/profiles/readonly.toml")),
         ("offline", include_str!("../../../policy/profiles/offline.toml")),
+        ("open", include_str!("../../../policy/profiles/open.toml")),
     ]
 }
 
