@@ -60,6 +60,7 @@ pub fn shipped() -> &'static [(&'static str, &'static str)] {
         ("readonly", include_str!("../../../policy/profiles/readonly.toml")),
         ("offline", include_str!("../../../policy/profiles/offline.toml")),
         ("web", include_str!("../../../policy/profiles/web.toml")),
+        ("open", include_str!("../../../policy/profiles/open.toml")),
     ]
 }
 

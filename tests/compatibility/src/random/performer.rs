@@ -1,0 +1,193 @@
+//! Performs programs natively and under Dewar, and compares.
+
+use crate::{
+    program::{Program, write},
+    stage::Who,
+};
+use std::{
+    collections::BTreeMap,
+    io::Write as _,
+    os::unix::{fs::MetadataExt as _, process::CommandExt as _},
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+/// How Dewar mediates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// Everything is decided.
+    All,
+    /// Reading is left to the kernel.
+    Fast,
+}
+
+impl Way {
+    pub(crate) const ALL: [Self; 2] = [Self::All, Self::Fast];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::All => "all",
+            Self::Fast => "fast",
+        }
+    }
+}
+
+/// Who performs, with what, where.
+pub(crate) struct Performer {
+    pub(crate) program: PathBuf,
+    pub(crate) dewar: PathBuf,
+    pub(crate) work: PathBuf,
+    pub(crate) who: Who,
+    pub(crate) ids: Option<(u32, u32)>,
+}
+
+/// What each program printed, and what it left behind, in lines.
+type Results = BTreeMap<usize, Vec<String>>;
+
+impl Performer {
+    /// Which of `programs` do not have the same results both ways, and what differs first.
+    pub(crate) fn differing(&self, way: Way, programs: &[Program]) -> Vec<(usize, String)> {
+        let (native, dewar) = (self.perform(None, programs), self.perform(Some(way), programs));
+        let none = Vec::new();
+        let of = |results: &Results, n: usize| results.get(&n).unwrap_or(&none).clone();
+        let differs = |n: usize| Some((n, difference(&of(&native, n), &of(&dewar, n))?));
+        (0..programs.len()).filter_map(differs).collect()
+    }
+
+    /// A program beside its results.
+    pub(crate) fn show(&self, way: Way, program: &Program) -> String {
+        let programs = std::slice::from_ref(program);
+        let line = |results: &Results, n: usize| {
+            results
+                .get(&0)
+                .and_then(|lines| lines.get(n))
+                .cloned()
+                .unwrap_or_else(|| "(nothing)".into())
+        };
+        let (native, dewar) = (self.perform(None, programs), self.perform(Some(way), programs));
+        let length = [&native, &dewar].map(|results| results.get(&0).map_or(0, Vec::len));
+        let mut text = write(program, "%", 0);
+        for n in 0..length[0].max(length[1]) {
+            let (native, dewar) = (line(&native, n), line(&dewar, n));
+            if native != dewar {
+                text += &format!("  native {native}\n  dewar  {dewar}\n");
+            }
+        }
+        text
+    }
+
+    fn perform(&self, way: Option<Way>, programs: &[Program]) -> Results {
+        self.clear();
+        let directory = self.work.to_str().expect("UTF-8");
+        let input: String =
+            programs.iter().enumerate().map(|(n, program)| write(program, directory, n)).collect();
+        let mut command = self.command(way);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("start the performer");
+        let mut stdin = child.stdin.take().expect("its input");
+        let writer = std::thread::spawn(move || stdin.write_all(input.as_bytes()));
+        let output = child.wait_with_output().expect("wait for the performer");
+        let _ = writer.join().expect("write programs");
+        let mut results = Results::new();
+        let mut at = 0;
+        for line in String::from_utf8_lossy(&output.stdout).lines() {
+            if let Some(number) = line.strip_prefix("program ") {
+                at = number.parse().expect("a number");
+            }
+            results.entry(at).or_default().push(line.to_owned());
+        }
+        if !output.status.success() {
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            results.entry(at).or_default().push(format!("{}: {said}", output.status));
+        }
+        for (n, lines) in &mut results {
+            lines.extend(tree(&self.work.join(n.to_string())));
+        }
+        results
+    }
+
+    /// Removes what former programs have left.
+    fn clear(&self) {
+        for entry in std::fs::read_dir(&self.work).expect("list a directory") {
+            let path = entry.expect("an entry").path();
+            std::fs::remove_dir_all(path).expect("remove a directory");
+        }
+    }
+
+    fn command(&self, way: Option<Way>) -> Command {
+        let mut command = match way {
+            Some(way) => {
+                let mut command = Command::new(&self.dewar);
+                command
+                    .args(["run", "-p", "open", "--mode", way.name(), "--workspace"])
+                    .arg(&self.work);
+                if self.who == Who::Bare {
+                    command.args(["--without", "user"]);
+                }
+                command.arg("--");
+                command
+            }
+            // Nobody under Dewar has privileges, or gets any.
+            None => {
+                let mut command = Command::new("setpriv");
+                command.args(["--no-new-privs", "--inh-caps=-all", "--bounding-set=-all", "--"]);
+                command
+            }
+        };
+        if way.is_none() && self.who != Who::Root {
+            command = Command::new("setpriv");
+            command.args(["--no-new-privs", "--"]);
+        }
+        command.arg(&self.program).arg(&self.work).current_dir(&self.work);
+        command.env_clear().env("PATH", "/usr/bin:/bin").env("HOME", &self.work);
+        command.env("XDG_STATE_HOME", self.work.with_extension("state"));
+        if let Some((uid, gid)) = self.ids {
+            command.uid(uid).gid(gid);
+        }
+        command
+    }
+}
+
+/// What differs first, without the numbers of lines. A program without results differs.
+fn difference(native: &[String], dewar: &[String]) -> Option<String> {
+    if native.is_empty() {
+        return Some("nothing was performed".into());
+    }
+    let line = |lines: &[String], n: usize| match lines.get(n) {
+        Some(line) => line.split_once(' ').map_or(line.as_str(), |(_, rest)| rest).to_owned(),
+        None => "nothing".into(),
+    };
+    let n = (0..native.len().max(dewar.len())).find(|n| native.get(*n) != dewar.get(*n))?;
+    Some(format!("native {}, dewar {}", line(native, n), line(dewar, n)))
+}
+
+/// What lies in a directory: names, kinds, rights, sizes and contents, links, in order.
+fn tree(directory: &Path) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut todo = vec![directory.to_owned()];
+    while let Some(path) = todo.pop() {
+        let Ok(metadata) = std::fs::symlink_metadata(&path) else { continue };
+        let name = path.strip_prefix(directory).expect("a path below").display().to_string();
+        let mut line =
+            format!("file `{name}` {:o} {}:{}", metadata.mode(), metadata.uid(), metadata.gid());
+        if metadata.is_dir() {
+            let entries = std::fs::read_dir(&path).expect("read a directory");
+            let mut entries: Vec<PathBuf> =
+                entries.map(|entry| entry.expect("an entry").path()).collect();
+            entries.sort();
+            todo.extend(entries);
+        } else {
+            line += &format!(" links={}", metadata.nlink());
+        }
+        if metadata.is_symlink() {
+            line += &format!(" -> {}", std::fs::read_link(&path).expect("read a link").display());
+        } else if metadata.is_file() && !name.ends_with("/t") {
+            line += &format!(
+                " {:?}",
+                String::from_utf8_lossy(&std::fs::read(&path).expect("read a file"))
+            );
+        }
+        lines.push(line);
+    }
+    lines
+}
