@@ -7,7 +7,7 @@ RELEASE := $(TARGET)/release
 PROGRAMS := dewar dewar-bench dewar-daemon dewar-plugin dewar-serve
 export RUST_BACKTRACE ?= 0
 
-.PHONY: demo test check fuzz build bench install clean
+.PHONY: demo test check compatibility fuzz build bench install clean
 
 build:
 	$(CARGO) build --release --locked $(addprefix -p ,$(PROGRAMS))
@@ -32,6 +32,14 @@ check:
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --workspace --no-deps --locked --document-private-items
 	scripts/house
 	cargo deny --locked check --hide-inclusion-graph licenses bans sources
+
+# Whether programs can tell: random programs of system calls, natively and under profile `open`, as root, as an ordinary
+# user, and without namespaces, in both modes. DEWAR_RANDOM_PROGRAMS says how many (2,000 each).
+compatibility:
+	scripts/setup
+	$(CARGO) build --workspace --locked --bins --tests
+	DEWAR_BIN=$(abspath $(TARGET)/debug/dewar) env --default-signal \
+	    $(CARGO) test --workspace --locked --test random
 
 # Half a minute of each fuzz target (policies, profiles, messages, spools, ports, the cache of plugins), from the kept
 # corpus. Needs a nightly toolchain.

@@ -6,7 +6,7 @@ use std::fs;
 #[test]
 fn shipped_profiles_are_listed_with_what_they_are_for() {
     let said = dewar(&["policy", "list"]);
-    for name in ["workspace", "build", "agent", "readonly", "offline", "web"] {
+    for name in ["workspace", "build", "agent", "readonly", "offline", "web", "open"] {
         let line = said.out.lines().find(|line| line.starts_with(name)).expect(name);
         assert!(line.len() > name.len() + 10, "{line}");
     }
