@@ -11,7 +11,8 @@ use std::{
 
 /// A boolean that lets the command read a file of its workspace.
 const GATE: &str = "(boolean gate true) (type gated_t) (roletype object_r gated_t)
-    (booleanif gate (true (allow main_t gated_t (file (getattr read open)))))";
+    (allow main_t gated_t (file (getattr)))
+    (booleanif gate (true (allow main_t gated_t (file (read open)))))";
 
 /// A directory with a home, a workspace and room for the daemon.
 struct Stage {

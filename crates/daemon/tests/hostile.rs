@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Daemon, administration, keep, new_run, place, policy, role as started_as};
-use daemon::{ClientError, Filter, Journal, NewRun, Place, Policy, register};
+use daemon::{ClientError, Filter, Journal, NewRun, Place, Policy, UNKNOWN, register};
 use flask::{AccessVector, Class, Question, SecurityServer as _, perm};
 use ipc::{Call, Port, Transport};
 use std::{
@@ -56,7 +56,7 @@ fn a_spool_cut_short_loses_the_records_of_its_run_alone() {
     records.append(RECORD);
     administration(&place).flush().expect("the others' records are taken");
     good.end().expect("the others end");
-    assert_eq!((entries(&place, "good"), entries(&place, "bad")), (vec![0], vec![1]));
+    assert_eq!((entries(&place, "good"), entries(&place, "bad")), (vec![0], vec![UNKNOWN]));
     assert!(!place.state.join("spool/bad").exists());
     keeper.kill();
     let _keeper = Daemon::start(directory.path());
@@ -120,10 +120,10 @@ fn a_run_that_has_ended_changes_the_policy_of_no_other() {
     let mut evil = policy();
     evil.files[0].1.push_str("(allow app_t secret_t (file (read)))");
     let mut still_there = Port::connect(&place.socket(), Transport::Socket).unwrap();
-    still_there.call(b"D\x01\x08attacker").expect("it attaches");
+    still_there.call(b"D\x01\x08attacker\0").expect("it attaches");
     attacker.end().unwrap();
     let memory = server_port::sealed(&postcard::to_allocvec(&evil).unwrap()).unwrap();
-    let load = Call { body: b"D\x04", descriptors: &[memory.as_fd()], effective: None };
+    let load = Call { body: b"D\x04\0", descriptors: &[memory.as_fd()], effective: None };
     let answer = still_there.send(load).unwrap().body.to_vec();
     assert!(String::from_utf8_lossy(&answer).contains("the run has ended"), "{answer:?}");
     assert_eq!(allowed(&victim), AccessVector(0));

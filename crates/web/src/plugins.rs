@@ -100,7 +100,7 @@ impl Bindings {
             return None;
         }
         let ends = path.bytes().enumerate().take(self.longest).filter(|(_, byte)| *byte == b'/');
-        ends.filter_map(|(at, _)| self.routes.get(&path[..=at])).last()
+        ends.filter_map(|(at, _)| self.routes.get(&path[..=at])).next_back()
     }
 
     /// The plugins for content of a type.

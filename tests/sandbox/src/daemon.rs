@@ -198,7 +198,8 @@ fn a_run_that_is_stopped_is_frozen_and_killed_and_another_is_not_held_up(stage: 
         &cil,
         &format!(
             "(boolean gate true) (type gated_t) (roletype object_r gated_t)
-            (booleanif gate (true (allow main_t gated_t (file (getattr read open)))))
+            (allow main_t gated_t (file (getattr)))
+            (booleanif gate (true (allow main_t gated_t (file (read open)))))
             (filecon \"{path}\" any (dewar_u object_r gated_t ((s0) (s0))))"
         ),
     );

@@ -147,7 +147,7 @@ fn lines_that_differ(native: &str, dewar: &str) -> String {
 /// What the program said on standard error, without what Dewar adds at the end.
 fn own_words(ran: &Ran) -> String {
     let text = ran.err();
-    let lines = text.split_inclusive('\n').filter(|line| !line.starts_with("dewar: denied "));
+    let lines = text.split_inclusive('\n').filter(|line| !line.starts_with("dewar: "));
     lines.collect()
 }
 

@@ -44,7 +44,7 @@ impl Claims {
         let mut claims = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let has = |part: &&'static str| {
             *part == name
-                || claims.contains(&Claim { directory: key, name: *part })
+                || claims.contains(&Claim { directory: key, name: part })
                 || exists(directory, part)
         };
         if PARTS.iter().all(has) && OBEYED.iter().any(has) {
@@ -90,7 +90,7 @@ fn is_repository(directory: &Path) -> bool {
     let found = |part: &&str| {
         rustix::fs::statat(CWD, directory.join(part), AtFlags::SYMLINK_NOFOLLOW).is_ok()
     };
-    PARTS.iter().all(|part| found(&part))
+    PARTS.iter().all(found)
 }
 
 #[cfg(test)]

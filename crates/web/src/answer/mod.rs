@@ -154,10 +154,10 @@ impl Responder {
         self.fields.clear();
         let answered = self.answer(ask).and_then(|answer| self.with_heads(ask, answer));
         let mut answer = answered.unwrap_or_else(|Failure(status)| self.failure(status));
-        if ask.is_head() {
-            if let Body::Reply(lease, _) = std::mem::replace(&mut answer.body, Body::Empty) {
-                self.pool.give_back(lease);
-            }
+        if ask.is_head()
+            && let Body::Reply(lease, _) = std::mem::replace(&mut answer.body, Body::Empty)
+        {
+            self.pool.give_back(lease);
         }
         answer
     }

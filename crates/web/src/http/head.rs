@@ -133,10 +133,10 @@ impl Facts {
                         return Err(refuse(400, "the host is no host"));
                     }
                 }
-                14 if field.name.eq_ignore_ascii_case("content-length") => {
-                    if length.replace(digits(field.value)?).is_some() {
-                        return Err(refuse(400, "there are several lengths"));
-                    }
+                14 if field.name.eq_ignore_ascii_case("content-length")
+                    && length.replace(digits(field.value)?).is_some() =>
+                {
+                    return Err(refuse(400, "there are several lengths"));
                 }
                 17 if field.name.eq_ignore_ascii_case("transfer-encoding") => {
                     if chunked || !field.value.eq_ignore_ascii_case(b"chunked") || minor == 0 {

@@ -112,10 +112,10 @@ impl Out {
         let head = self.head.len();
         let at = usize::try_from(self.sent).unwrap_or(usize::MAX);
         // Behind the head, where the instance has room for it: one call for both.
-        if let Rest::Reply(lease, len) = &mut self.body {
-            if let Some(all) = lease.session.reply_behind(&self.head, *len) {
-                return send(fd, &all[at..], SendFlags::NOSIGNAL);
-            }
+        if let Rest::Reply(lease, len) = &mut self.body
+            && let Some(all) = lease.session.reply_behind(&self.head, *len)
+        {
+            return send(fd, &all[at..], SendFlags::NOSIGNAL);
         }
         if at < head {
             let more = if self.len > head as u64 { SendFlags::MORE } else { SendFlags::empty() };

@@ -345,10 +345,11 @@ impl Worker {
 
     /// What could not go at once is kept.
     fn keep(&mut self, conn: &mut Conn, mut out: Out) -> Next {
-        if out.holds_instance() && self.held >= HELD {
-            if let Some(lease) = out.detach() {
-                self.responder.pool.give_back(lease);
-            }
+        if out.holds_instance()
+            && self.held >= HELD
+            && let Some(lease) = out.detach()
+        {
+            self.responder.pool.give_back(lease);
         }
         self.held += usize::from(out.holds_instance());
         self.buffered += out.buffered();
