@@ -213,7 +213,7 @@ impl Plugins {
             all.push(binding);
             self.install(all);
         }
-        let remarks = loaded.remarks.into_iter().map(rendered);
+        let remarks = loaded.remarks.iter().map(rendered);
         Ok(remarks.chain(loaded.cache_warning).collect::<Vec<_>>().join("\n"))
     }
 
@@ -299,17 +299,17 @@ impl<'s> Text<'s> {
 fn told(error: &LoadError) -> String {
     match error {
         LoadError::Text(errors) => {
-            errors.messages.iter().cloned().map(rendered).collect::<Vec<_>>().join("\n")
+            errors.messages.iter().map(rendered).collect::<Vec<_>>().join("\n")
         }
         error => error.to_string(),
     }
 }
 
 /// A message with the lines that it is about.
-fn rendered(message: impl miette::Diagnostic) -> String {
+fn rendered(message: &(impl miette::Diagnostic + 'static)) -> String {
     let plain = miette::GraphicalReportHandler::new_themed(miette::GraphicalTheme::none());
     let mut text = String::new();
-    match plain.render_report(&mut text, &message) {
+    match plain.render_report(&mut text, message) {
         Ok(()) => text,
         Err(_) => message.to_string(),
     }

@@ -48,8 +48,9 @@ pub(super) fn change(shared: &Shared, method: &str, target: &str, body: &[u8]) -
         (Some(before), true) if replace => Ok(before.config.clone()),
         _ => config(query),
     };
-    let put = config
-        .and_then(|config| shared.plugins.put(name, &config, body, Some(replace)).map_err(refused));
+    let put = config.and_then(|config| {
+        shared.plugins.put(name, &config, body, Some(replace)).map_err(|error| refused(&error))
+    });
     match put {
         Ok(remarks) => {
             let info = shared.plugins.host.list().into_iter().find(|info| info.name == name);
@@ -61,8 +62,8 @@ pub(super) fn change(shared: &Shared, method: &str, target: &str, body: &[u8]) -
     }
 }
 
-fn refused(error: PluginError) -> Reply {
-    let status = match &error {
+fn refused(error: &PluginError) -> Reply {
+    let status = match error {
         PluginError::Name(_) => 409,
         _ => 422,
     };
