@@ -110,7 +110,7 @@ impl Attack {
         })
     }
 
-    /// Tries it on a program that was compiled by [`compile`].
+    /// Tries it on a program that was compiled for it.
     fn on(self, program: &Path) -> io::Result<End> {
         let mut ends = BTreeSet::new();
         for length in self.tries(program)? {
