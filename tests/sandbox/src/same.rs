@@ -144,10 +144,21 @@ fn lines_that_differ(native: &str, dewar: &str) -> String {
     differing.take(MOST).map(show).collect()
 }
 
+/// How lines begin that Dewar adds: what was denied, what root lacked, and what programs outside
+/// would execute.
+const OWN_WORDS: [&str; 4] = [
+    "dewar: denied ",
+    "dewar: the kernel refused root ",
+    "dewar: programs outside would execute",
+    "dewar:   ",
+];
+
 /// What the program said on standard error, without what Dewar adds at the end.
 fn own_words(ran: &Ran) -> String {
     let text = ran.err();
-    let lines = text.split_inclusive('\n').filter(|line| !line.starts_with("dewar: "));
+    let lines = text
+        .split_inclusive('\n')
+        .filter(|line| !OWN_WORDS.iter().any(|own| line.starts_with(own)));
     lines.collect()
 }
 
