@@ -18,8 +18,11 @@ mod memory;
 
 const RUN: &str = "fuzz";
 
-/// Where in the header the number of dropped records lies.
+/// Where in the header the number of dropped records lies, and behind it the same with every bit turned.
 const DROPPED: u64 = 16;
+
+/// A larger number of dropped records is damage.
+const MOST_DROPPED: u64 = 1 << 32;
 
 /// The longest line, as `spool.rs` has it.
 const MOST_LINE: usize = 1 << 20;
@@ -55,7 +58,11 @@ fuzz_target!(|bytes: &[u8]| {
     // The lines are the same, however many are taken at once.
     for most in [1 << 8, 64 << 10] {
         let entries = WORLD.with_borrow_mut(|world| spool.take(world, most));
-        spool.check(&entries);
+        if spool.damaged {
+            assert!(entries.is_empty(), "a damaged spool says nothing");
+        } else {
+            spool.check(&entries);
+        }
     }
 });
 
@@ -69,6 +76,8 @@ struct Spool {
     rest: u64,
     /// The last line is longer than a record may be.
     too_long: bool,
+    /// The number of dropped records is none.
+    damaged: bool,
 }
 
 /// A record that only this one place has.
@@ -88,6 +97,7 @@ impl Spool {
         let memory = memfd_create(c"fuzz", MemfdFlags::CLOEXEC).expect("memory");
         let (file, bytes) = (File::from(memory), lines.concat());
         file.write_all_at(&dropped.to_le_bytes(), DROPPED).expect("written");
+        file.write_all_at(&(!dropped).to_le_bytes(), DROPPED + 8).expect("written");
         file.write_all_at(&bytes, HEADER_BYTES).expect("written");
         let unfinished = lines.pop_if(|last| !last.ends_with(b"\n")).unwrap_or_default();
         // They take no room, and end in a line of their own, if there are any.
@@ -101,7 +111,7 @@ impl Spool {
                 rest = 0;
             }
         }
-        Self { file, lines, good, rest, too_long }
+        Self { file, lines, good, rest, too_long, damaged: dropped > MOST_DROPPED }
     }
 
     /// Takes it into the journal; returns what came to lie there.
@@ -113,9 +123,10 @@ impl Spool {
             let (read, held) = memory::most_held(|| reader.read(at, most));
             assert!(held < 2 * MOST_LINE, "{held} bytes for {most}");
             let Ok(batch) = read else {
-                assert!(self.too_long, "a spool is lost for nothing");
+                assert!(self.too_long || self.damaged, "a spool is lost for nothing");
                 break;
             };
+            assert!(!self.damaged, "damage is taken for a number");
             let (next, ended) = (batch.at, batch.bytes.is_empty());
             assert_eq!(next, at + batch.bytes.len() as u64);
             let batches = [(RUN.to_owned(), batch)];
