@@ -299,7 +299,7 @@ impl Shared {
         if self.registry().is_full(client.uid, bytes.len()) {
             return Err("this user has as many runs, or as large policies, as one may have".into());
         }
-        let stat = process::stat(client.pid).ok_or("the daemon does not see this process")?;
+        let started = process::started(client.pid).ok_or("the daemon does not see this process")?;
         let joining = self.host(client.uid, &bytes)?;
         let hosted = Arc::clone(&joining.0);
         let kept = SavedRun {
@@ -307,7 +307,7 @@ impl Shared {
             server: hosted.id,
             uid: client.uid,
             pid: client.pid,
-            started: stat.started,
+            started,
             command: new.command.clone(),
             profile: new.profile.clone(),
         };

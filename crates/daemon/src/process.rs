@@ -1,32 +1,19 @@
 //! Processes outside: whether one is still the same, and stopping, continuing and killing what descends from it.
 
+use proc::Proc;
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal},
 };
 use std::{
-    collections::{HashMap, HashSet},
-    fs, io,
+    collections::HashSet,
+    io,
     os::fd::{AsFd, OwnedFd},
 };
 
-/// What `/proc/PID/stat` says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Stat {
-    pub(crate) parent: u32,
-    /// When it began, in clock ticks since the machine did: with the PID, this names a process.
-    pub(crate) started: u64,
-}
-
-/// See [`Stat`]; `None` if there is no such process.
-pub(crate) fn stat(pid: u32) -> Option<Stat> {
-    parse(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
-}
-
-/// The name, in parentheses, may hold anything, parentheses too.
-fn parse(text: &str) -> Option<Stat> {
-    let fields: Vec<&str> = text.rsplit_once(')')?.1.split_whitespace().collect();
-    Some(Stat { parent: fields.get(1)?.parse().ok()?, started: fields.get(19)?.parse().ok()? })
+/// When a process began, in clock ticks since the machine did; `None` if there is no such process.
+pub(crate) fn started(pid: u32) -> Option<u64> {
+    Proc::open().and_then(|proc| proc.started(pid)).ok()
 }
 
 /// The process that began at `started` with this PID, if it still runs.
@@ -34,10 +21,7 @@ pub(crate) fn open(pid: u32, started: u64) -> io::Result<OwnedFd> {
     let number = i32::try_from(pid).ok().and_then(Pid::from_raw);
     let fd = pidfd_open(number.ok_or(io::ErrorKind::NotFound)?, PidfdFlags::empty())?;
     // The descriptor stands for one process, so what is true now stays true.
-    match stat(pid) {
-        Some(now) if now.started == started => Ok(fd),
-        _ => Err(io::ErrorKind::NotFound.into()),
-    }
+    if self::started(pid) == Some(started) { Ok(fd) } else { Err(io::ErrorKind::NotFound.into()) }
 }
 
 /// Whether the process has not ended.
@@ -64,7 +48,9 @@ pub(crate) fn kill_if_of(pidfd: &impl AsFd, pid: u32, uid: u32) {
 pub(crate) fn stop_descendants(of: u32, uid: u32) -> Vec<OwnedFd> {
     let (mut stopped, mut known) = (Vec::new(), HashSet::new());
     loop {
-        let new: Vec<_> = descendants(of).into_iter().filter(|it| !known.contains(it)).collect();
+        let all = Proc::open().map(|proc| proc.descendants(of)).unwrap_or_default();
+        let all = all.into_iter().map(|(pid, stat)| (pid, stat.started));
+        let new: Vec<_> = all.filter(|it| !known.contains(it)).collect();
         if new.is_empty() {
             return stopped;
         }
@@ -83,10 +69,8 @@ pub(crate) fn stop_descendants(of: u32, uid: u32) -> Vec<OwnedFd> {
 /// Whether `uid` may signal a process: its real, effective and saved user are all `uid`, or `uid` is root. The caller holds
 /// the process, so that the number is its own.
 fn is_of(pid: u32, uid: u32) -> bool {
-    let Ok(status) = fs::read_to_string(format!("/proc/{pid}/status")) else { return false };
-    let ids = status.lines().find_map(|line| line.strip_prefix("Uid:"));
-    let all = |ids: &str| ids.split_whitespace().all(|id| id.parse() == Ok(uid));
-    uid == 0 || ids.is_some_and(all)
+    let Ok(status) = Proc::open().and_then(|proc| proc.status(pid)) else { return false };
+    uid == 0 || status.users().is_some_and(|users| users.into_iter().all(|it| it == uid))
 }
 
 /// Lets processes go on.
@@ -96,46 +80,18 @@ pub(crate) fn go_on(stopped: &[OwnedFd]) {
     }
 }
 
-/// PID and beginning of each descendant.
-fn descendants(of: u32) -> Vec<(u32, u64)> {
-    let entries = fs::read_dir("/proc").into_iter().flatten().filter_map(Result::ok);
-    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    let all: HashMap<u32, Stat> = pids.filter_map(|pid| Some((pid, stat(pid)?))).collect();
-    let descends = |mut pid: u32| {
-        // Bounded, in case the numbers changed meanwhile.
-        for _ in 0..all.len() {
-            match all.get(&pid) {
-                Some(stat) if stat.parent == of => return true,
-                Some(stat) => pid = stat.parent,
-                None => return false,
-            }
-        }
-        false
-    };
-    all.iter().filter(|(pid, _)| descends(**pid)).map(|(pid, stat)| (*pid, stat.started)).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::process::{Child, Command};
 
     fn state(pid: u32) -> Option<char> {
-        let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        text.rsplit_once(") ")?.1.chars().next()
+        Some(Proc::open().ok()?.stat(pid).ok()?.state)
     }
 
     fn children(child: &Child) -> Vec<u32> {
-        let ours = descendants(child.id());
+        let ours = Proc::open().expect("/proc").descendants(child.id());
         ours.into_iter().map(|(pid, _)| pid).collect()
-    }
-
-    #[test]
-    fn a_name_with_parentheses_is_no_problem() {
-        let fields: Vec<String> = (4..=30).map(|n| n.to_string()).collect();
-        let text = format!("12 (a) b (c) S {}", fields.join(" "));
-        assert_eq!(parse(&text), Some(Stat { parent: 4, started: 22 }));
-        assert_eq!(parse("12 (a"), None);
     }
 
     #[test]
@@ -166,7 +122,7 @@ mod tests {
     #[test]
     fn another_process_with_the_same_number_is_not_opened() {
         let own = std::process::id();
-        let started = stat(own).unwrap().started;
+        let started = started(own).unwrap();
         assert!(open(own, started).is_ok_and(|fd| lives(&fd)));
         assert!(open(own, started + 1).is_err());
     }

@@ -8,6 +8,7 @@ use crate::{
 use flask::FileKind;
 use labelling::PathRules;
 use landlock::{AccessFs, BitFlags};
+use proc::Proc;
 use rustix::fs::{Access, FileType};
 use std::{
     collections::{BTreeSet, HashSet},
@@ -141,12 +142,17 @@ impl Arrangement {
     }
 }
 
+/// The path of this process's controlling terminal.
+fn own_terminal() -> Option<PathBuf> {
+    Proc::open().and_then(|proc| proc.stat(std::process::id())).ok()?.terminal_path()
+}
+
 /// The terminals that are open now, but for those that the command gets: who reads another one gets what is typed there.
 fn other_terminals() -> Vec<PathBuf> {
     let own: Vec<PathBuf> = ["/proc/self/fd/0", "/proc/self/fd/1", "/proc/self/fd/2"]
         .iter()
         .filter_map(|stream| std::fs::read_link(stream).ok())
-        .chain(crate::process::proc_files::own_terminal())
+        .chain(own_terminal())
         .collect();
     let Ok(entries) = std::fs::read_dir(TERMINALS) else { return Vec::new() };
     let is_number = |path: &PathBuf| {

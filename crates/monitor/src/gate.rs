@@ -6,7 +6,7 @@
 
 use crate::{
     audit::Audit,
-    caller::{self, Caller, Identity},
+    caller::Caller,
     file::{self, Beyond, Claims, KnownPaths, Plantings},
     label::Labels,
     lacking::Lacking,
@@ -25,12 +25,10 @@ use crate::{
 };
 use arc_swap::ArcSwap;
 use flask::SecurityServer;
-use rustix::{
-    fs::{Mode, OFlags},
-    io::{Errno, Result},
-};
+use proc::ProcessTree;
+use rustix::io::Errno;
 use std::{
-    os::fd::{BorrowedFd, OwnedFd},
+    os::fd::OwnedFd,
     panic::AssertUnwindSafe,
     sync::{
         Arc, Mutex,
@@ -40,222 +38,10 @@ use std::{
 };
 use syscalls::Sysno;
 
-/// `PROC_SUPER_MAGIC` of `linux/magic.h`.
-const PROC_MAGIC: i64 = 0x9fa0;
-/// The inode number of the root of every proc file system (`PROC_ROOT_INO`).
-const PROC_ROOT: u64 = 1;
 /// A call that takes longer hands the lead to another thread.
 const SLOW: Duration = Duration::from_millis(20);
-/// How often a process may lose its parent while its ancestors are looked at.
-const MOST_LOST: u32 = 16;
 /// Threads that slow calls can hold at once; beyond, calls wait.
 const MOST_LEADERS: u64 = 256;
-
-/// The monitor's eyes on the sandbox.
-#[derive(Debug)]
-pub(crate) struct View {
-    /// The proc file system that shows the monitor's PIDs.
-    pub(crate) proc: OwnedFd,
-    /// `/proc/self/fd` of the monitor, there.
-    pub(crate) own_fds: OwnedFd,
-    /// The sandbox's first process, which is ours.
-    init: u32,
-}
-
-impl View {
-    pub(crate) fn new(proc: OwnedFd, init: u32) -> Result<Self> {
-        let own_fds = rustix::fs::openat(
-            &proc,
-            "self/fd",
-            OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
-            Mode::empty(),
-        )?;
-        Ok(Self { proc, own_fds, init })
-    }
-
-    pub(crate) fn is_proc(&self, fd: BorrowedFd<'_>) -> Result<bool> {
-        Ok(rustix::fs::fstatfs(fd)?.f_type as i64 == PROC_MAGIC)
-    }
-
-    pub(crate) fn is_proc_root(&self, fd: BorrowedFd<'_>) -> Result<bool> {
-        Ok(self.is_proc(fd)? && rustix::fs::fstat(fd)?.st_ino == PROC_ROOT)
-    }
-
-    /// The monitor's PID of the process that the sandbox calls `inner`.
-    pub(crate) fn outer_pid(&self, inner: u32, asker: &Identity) -> Result<u32> {
-        if inner == asker.inner_pid {
-            return Ok(asker.pid);
-        }
-        if asker.inner_pid == asker.pid {
-            return Ok(inner);
-        }
-        // All of the sandbox share one PID namespace: none of them can make another.
-        let same = |it: &Identity| it.inner_pid == inner && self.is_inside(it.pid);
-        let pids = self.pids()?;
-        let mut processes = pids.iter().filter_map(|pid| caller::identity(self, *pid).ok());
-        match processes.find(same) {
-            Some(process) => Ok(process.pid),
-            None => self.process_of_thread(inner, &pids).ok_or(Errno::SRCH),
-        }
-    }
-
-    /// Whether `inner`, a PID that nothing in the sandbox has, can only mean a process outside: there is one, and the
-    /// sandbox has not come to that number. The kernel gives numbers out in order, and few processes newer than the
-    /// newest can have ended already.
-    pub(crate) fn is_outsider(&self, inner: u32) -> bool {
-        const ENDED: u32 = 256;
-        let inside = self.pids().unwrap_or_default().into_iter().filter(|pid| self.is_inside(*pid));
-        let numbers = inside.filter_map(|pid| Some(caller::identity(self, pid).ok()?.inner_pid));
-        inner > numbers.max().unwrap_or(0) + ENDED && caller::identity(self, inner).is_ok()
-    }
-
-    /// The process, among `pids`, with a thread that the sandbox calls `inner`.
-    fn process_of_thread(&self, inner: u32, pids: &[u32]) -> Option<u32> {
-        let has_thread = |pid: &&u32| {
-            let threads = self.numbers(&format!("{pid}/task")).unwrap_or_default();
-            let mut threads =
-                threads.into_iter().filter_map(|tid| caller::identity(self, tid).ok());
-            threads.any(|thread| thread.inner_tid == inner)
-        };
-        pids.iter().filter(|pid| self.is_inside(**pid)).find(has_thread).copied()
-    }
-
-    /// Every process that the monitor sees.
-    pub(crate) fn pids(&self) -> Result<Vec<u32>> {
-        self.numbers(".")
-    }
-
-    fn numbers(&self, directory: &str) -> Result<Vec<u32>> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let fd = rustix::fs::openat(&self.proc, directory, flags, Mode::empty())?;
-        let entries = rustix::fs::Dir::new(fd)?;
-        let number = |entry: rustix::fs::DirEntry| entry.file_name().to_str().ok()?.parse().ok();
-        Ok(entries.filter_map(|entry| number(entry.ok()?)).collect())
-    }
-
-    /// The processes of the sandbox: all that descend from its first, and those left to the monitor.
-    pub(crate) fn inside(&self) -> Result<Vec<u32>> {
-        let own = std::process::id();
-        let mut found = Vec::new();
-        let mut parents = vec![self.init, own];
-        while let Some(parent) = parents.pop() {
-            // Orphans come here and go: the kernel's list leaves others out when one ends while it is read.
-            let changes = parent == self.init || parent == own;
-            let Some(children) = self.children_twice(parent, changes)? else {
-                return Ok(self.pids()?.into_iter().filter(|pid| self.is_inside(*pid)).collect());
-            };
-            for child in children {
-                if child != self.init && !found.contains(&child) {
-                    found.push(child);
-                    parents.push(child);
-                }
-            }
-        }
-        Ok(found)
-    }
-
-    /// The children of a process; of one whose children change, when two looks agree.
-    fn children_twice(&self, pid: u32, changes: bool) -> Result<Option<Vec<u32>>> {
-        const MOST: u32 = 4;
-        let now = || none_if_gone(self.children(pid));
-        let mut children = now()?;
-        for _ in 0..MOST {
-            if !changes {
-                return Ok(Some(children));
-            }
-            let again = now()?;
-            if again == children {
-                return Ok(Some(children));
-            }
-            children = again;
-        }
-        Ok(None)
-    }
-
-    /// The threads of a process; none if it has ended.
-    pub(crate) fn threads(&self, pid: u32) -> Result<Vec<u32>> {
-        none_if_gone(self.numbers(&format!("{pid}/task")))
-    }
-
-    /// The children of a process, as far as they still run.
-    pub(crate) fn children(&self, pid: u32) -> Result<Vec<u32>> {
-        let of = |pid: &u32| caller::identity(self, *pid).map(|it| it.parent);
-        let list = |tid: &str| caller::read_text(self, &format!("{pid}/task/{tid}/children"));
-        match list(&pid.to_string()) {
-            // It has ended. The others are not looked at for that: there can be thousands.
-            Err(Errno::NOENT) if caller::identity(self, pid).is_err() => Err(Errno::NOENT),
-            // The kernel may be built without these files (CONFIG_PROC_CHILDREN).
-            Err(Errno::NOENT) => {
-                Ok(self.pids()?.into_iter().filter(|it| of(it) == Ok(pid)).collect())
-            }
-            Err(error) => Err(error),
-            Ok(first) => {
-                let mut text = first;
-                for tid in self.numbers(&format!("{pid}/task"))? {
-                    if tid != pid {
-                        text.push_str(&none_if_gone(list(&tid.to_string()))?);
-                    }
-                }
-                Ok(text.split_whitespace().filter_map(|pid| pid.parse().ok()).collect())
-            }
-        }
-    }
-
-    /// Whether a process belongs to the sandbox: it came from the command, and through its filter. Orphans go to its
-    /// first process, or to the monitor.
-    pub(crate) fn is_inside(&self, pid: u32) -> bool {
-        let mut at = pid;
-        let mut lost = 0;
-        while at > 1 && lost < MOST_LOST {
-            if at == self.init || at == std::process::id() {
-                return pid != at && pid != self.init;
-            }
-            match caller::identity(self, at) {
-                Ok(identity) => at = identity.parent,
-                Err(_) if at == pid => return false,
-                // A parent that has ended meanwhile has left its children to another.
-                Err(_) => (at, lost) = (pid, lost + 1),
-            }
-        }
-        false
-    }
-}
-
-impl View {
-    /// Whether a process certainly does not belong to the sandbox, nor is the monitor: its ancestors were followed to
-    /// the end without meeting either. Says no when in doubt.
-    pub(crate) fn is_outside(&self, pid: u32) -> bool {
-        (0..MOST_LOST).find_map(|_| self.ancestry_is_outside(pid)).unwrap_or(false)
-    }
-
-    /// `None` if an ancestor ended while it was looked at.
-    fn ancestry_is_outside(&self, pid: u32) -> Option<bool> {
-        let parent = |pid: u32| Some(caller::identity(self, pid).ok()?.parent);
-        let mut at = pid;
-        loop {
-            if at == self.init || at == std::process::id() {
-                return Some(false);
-            }
-            if at <= 1 {
-                return Some(true);
-            }
-            let next = parent(at)?;
-            // A parent that ended after it was named leaves its number to others, and its child to another parent.
-            if next > 1 && (parent(next).is_none() || parent(at) != Some(next)) {
-                return None;
-            }
-            at = next;
-        }
-    }
-}
-
-/// Of what has ended nothing is left to be found. What cannot be looked at for another reason is an error: it may be there.
-pub(crate) fn none_if_gone<T: Default>(found: Result<T>) -> Result<T> {
-    match found {
-        Err(Errno::NOENT | Errno::SRCH) => Ok(T::default()),
-        found => found,
-    }
-}
 
 /// How a trapped call ends.
 #[derive(Debug)]
@@ -302,7 +88,7 @@ impl Bearing {
 /// Everything that deciding a call takes.
 pub(crate) struct Gate {
     pub(crate) listener: Listener,
-    pub(crate) view: View,
+    pub(crate) view: ProcessTree,
     pub(crate) server: Arc<dyn SecurityServer>,
     pub(crate) files: Manager,
     pub(crate) processes: Manager,

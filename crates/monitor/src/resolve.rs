@@ -5,10 +5,8 @@
 //! followed only where the program may look, and what comes back is a descriptor, so nothing can be swapped
 //! between decision and use.
 
-use crate::{
-    caller::{Caller, Identity, path_of},
-    label::path_from,
-};
+use crate::{caller::Caller, label::path_from};
+use proc::{Identity, path_of};
 use rustix::{
     fs::{FileType, Mode, OFlags, ResolveFlags},
     io::{Errno, Result},

@@ -6,7 +6,7 @@ use crate::{
     audit::{Audit, Record, Trail},
     file::{Beyond, Claims, KnownPaths, Planted, Plantings, Watch},
     filter::{self, Traps},
-    gate::{Bearing, Gate, View},
+    gate::{Bearing, Gate},
     label::{Labels, Private, Status},
     lacking::Lacking,
     launch::{self, Envelope, Filter, Inherited, LaunchSpec, Limits, Namespaces, Outcome, Started},
@@ -199,7 +199,7 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
     let audit = Arc::new(Audit::new(Arc::clone(&server), audit));
     let Started { listener, command, mut sandbox, .. } = started;
     let init = sandbox.init_pid().as_raw_nonzero().get() as u32;
-    let view = View::new(proc, init).map_err(system("look at this process"))?;
+    let view = proc::ProcessTree::new(proc, init).map_err(system("look at this process"))?;
     let KernelPolicy { plan, first, labels, rules, .. } = prepared.policy;
     let subjects = Processes::new(&plan.domains, command.as_raw_nonzero().get() as u32, &view)
         .map_err(system("label the command (`ulimit -H -x` must be unlimited)"))?;

@@ -4,10 +4,10 @@
 //! told when it has a signal to handle, or is gone. Policy may change meanwhile.
 
 use crate::{
-    caller::read_text,
     gate::{Asker, Gate},
     sys::thread::Interruptible,
 };
+use proc::Signals;
 use rustix::io::{Errno, Result};
 use std::{
     collections::HashMap,
@@ -110,21 +110,15 @@ fn interruption(gate: &Gate, id: u64, tid: u32) -> Option<Errno> {
     if !gate.listener.is_valid(id) {
         return Some(Errno::SRCH);
     }
-    due(&read_text(&gate.view, &format!("{tid}/status")).ok()?)
+    due(gate.view.proc.status(tid).ok()?.signals()?)
 }
 
-/// What a call returns for the signals in `/proc/TID/status`. Those of the process may be for another of its threads:
-/// without a signal for this one, the kernel would hand [`RESTART`] through to the program.
-fn due(status: &str) -> Option<Errno> {
-    let field = |name: &str| {
-        let text = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(":\t"))?;
-        u64::from_str_radix(text, 16).ok()
-    };
-    let heard = !field("SigBlk")? & !field("SigIgn")?;
-    let (own, shared) = (field("SigPnd")? & heard, field("ShdPnd")? & heard);
-    match (own, shared, field("Threads")?) {
-        (0, 0, _) => None,
-        (0, _, 2..) => Some(Errno::INTR),
+/// What a call returns for the signals that wait. Those of the process may be for another of its threads: without a signal
+/// for this one, the kernel would hand [`RESTART`] through to the program.
+fn due(signals: Signals) -> Option<Errno> {
+    match (signals.own, signals.shared, signals.threads) {
+        (false, false, _) => None,
+        (false, true, 2..) => Some(Errno::INTR),
         _ => Some(Errno::from_raw_os_error(RESTART)),
     }
 }
@@ -135,23 +129,15 @@ mod tests {
 
     #[test]
     fn only_a_signal_that_is_heard_ends_a_wait() {
-        let status = |threads, own, shared, blocked, ignored| {
-            let line = |name, bits: u64| format!("{name}:\t{bits:016x}\n");
-            let sets =
-                [("SigPnd", own), ("ShdPnd", shared), ("SigBlk", blocked), ("SigIgn", ignored)];
-            let sets: String = sets.map(|(name, bits)| line(name, bits)).concat();
-            due(&format!("Name:\tcat\nThreads:\t{threads}\nSigQ:\t1/9\n{sets}"))
-        };
         let restart = Some(Errno::from_raw_os_error(RESTART));
-        for (threads, own, shared, blocked, ignored, want) in [
-            (1, 0, 0, 0, 0, None),
-            (1, 0, 0x2000, 0, 0, restart),
-            (1, 0, 0x2000, 0x2000, 0, None),
-            (1, 0x2000, 0, 0, 0x2000, None),
-            (2, 0, 0x2000, 0, 0, Some(Errno::INTR)),
-            (2, 0x2000, 0, 0, 0, restart),
+        for (threads, own, shared, want) in [
+            (1, false, false, None),
+            (1, false, true, restart),
+            (1, true, false, restart),
+            (2, false, true, Some(Errno::INTR)),
+            (2, true, false, restart),
         ] {
-            assert_eq!(status(threads, own, shared, blocked, ignored), want);
+            assert_eq!(due(Signals { own, shared, threads }), want);
         }
     }
 }

@@ -7,7 +7,6 @@ use super::{
     object::Seen,
 };
 use crate::{
-    caller::limit,
     gate::{Answer, Asker, Outcome},
     process::proc_files,
     resolve::{Name, walk},
@@ -222,7 +221,7 @@ fn cut(asker: Asker<'_>) -> Outcome {
 
 /// How long the caller may make a file (`RLIMIT_FSIZE`).
 fn longest(asker: Asker<'_>) -> Result<u64> {
-    limit(asker.caller.view, asker.caller.call.tid, "Max file size")
+    asker.caller.view.proc.limit(asker.caller.call.tid, "Max file size")
 }
 
 fn xattr_target(asker: Asker<'_>) -> Result<OwnedFd> {

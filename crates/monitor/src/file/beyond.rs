@@ -2,13 +2,13 @@
 
 use super::object::{Target, class_of};
 use crate::{
-    caller::path_of,
     gate::Asker,
     label::{Status, file_kind, normal, path_from},
     resolve::Name,
 };
 use avc::Hint;
 use flask::{AccessVector, Class, FileKind, Question, perm};
+use proc::path_of;
 use rustix::{
     fs::{Mode, OFlags, ResolveFlags},
     io::{Errno, Result},

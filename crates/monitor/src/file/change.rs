@@ -8,12 +8,12 @@ use super::{
     open::with_umask,
 };
 use crate::{
-    caller::path_of,
     gate::{Answer, Asker, Outcome},
     label::Status,
     resolve::{Found, Name, walk},
 };
 use flask::{AccessVector, Class, perm};
+use proc::path_of;
 use rustix::{
     fs::{AtFlags, FileType, Mode, OFlags, RenameFlags},
     io::{Errno, Result},

@@ -4,9 +4,10 @@ use super::{
     object::{Seen, Target, class_of},
     planted::Why,
 };
-use crate::{caller::path_of, gate::Asker, label::file_kind};
+use crate::{gate::Asker, label::file_kind};
 use avc::Hint;
 use flask::{AccessVector, Class, Question, Sid, perm};
+use proc::path_of;
 use rustix::{
     fs::FileType,
     io::{Errno, Result},

@@ -5,12 +5,10 @@
 //! program. So the memory is made as memory that cannot be executed as a program, unless policy lets every domain
 //! execute it. That costs the few programs which make any, not every exec.
 
-use crate::{
-    caller::path_of,
-    gate::{Answer, Asker, Outcome},
-};
+use crate::gate::{Answer, Asker, Outcome};
 use avc::Hint;
 use flask::{Class, FileKind, Question, perm};
+use proc::path_of;
 use rustix::{
     fs::{MemfdFlags, Mode, SealFlags, fcntl_add_seals, memfd_create},
     io::{Errno, Result},

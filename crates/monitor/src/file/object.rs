@@ -1,13 +1,13 @@
 //! A file as an object: its label, its class, and asking about it.
 
 use crate::{
-    caller::path_of,
     gate::{Asker, Gate},
     label::{Label, Status},
     manager::Request,
 };
 use avc::Hint;
 use flask::{AccessVector, Class, Question, Sid, perm};
+use proc::path_of;
 use rustix::{
     fs::FileType,
     io::{Errno, Result},

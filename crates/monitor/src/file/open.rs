@@ -9,7 +9,6 @@ use super::{
     object::{Seen, class_of},
 };
 use crate::{
-    caller::path_of,
     gate::{Answer, Asker, Outcome},
     label::Status,
     plan::Rights,
@@ -18,6 +17,7 @@ use crate::{
 };
 use flask::{AccessVector, Class, Question, Sid, perm};
 use landlock::AccessFs;
+use proc::path_of;
 use rustix::{
     fs::{FileType, Mode, OFlags, ResolveFlags},
     io::{Errno, Result},

@@ -1,5 +1,7 @@
 //! What Dewar got from whoever started it, and hands on to the command unchanged.
 
+use proc::Proc;
+use rustix::fs::OFlags;
 use std::os::fd::RawFd;
 
 use crate::sys::launch as sys;
@@ -110,10 +112,9 @@ fn is_place(fd: RawFd) -> bool {
     let Ok(metadata) = std::fs::metadata(format!("/proc/self/fd/{fd}")) else {
         return std::fs::symlink_metadata(format!("/proc/self/fd/{fd}")).is_ok();
     };
-    let text = std::fs::read_to_string(format!("/proc/self/fdinfo/{fd}")).unwrap_or_default();
-    let flags = text.lines().find_map(|line| line.strip_prefix("flags:"));
-    let flags = flags.and_then(|flags| i32::from_str_radix(flags.trim(), 8).ok());
-    metadata.is_dir() || flags.is_none_or(|flags| flags & libc::O_PATH != 0)
+    let info = Proc::open().and_then(|proc| proc.descriptor("self", fd));
+    let flags = info.ok().and_then(|info| info.flags());
+    metadata.is_dir() || flags.is_none_or(|flags| flags.contains(OFlags::PATH))
 }
 
 /// The open descriptors above the standard streams.

@@ -347,8 +347,7 @@ impl Sandbox {
     }
 
     fn is_stopped(&self) -> bool {
-        let stat = descendants::stat(self.proc(), self.command_pid.as_raw_pid());
-        stat.is_some_and(|stat| stat.state == b'T')
+        descendants::is_stopped(self.proc(), self.command_pid)
     }
 
     /// The capabilities that are needed once more, at the end.

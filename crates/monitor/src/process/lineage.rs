@@ -4,11 +4,11 @@
 
 use super::mark::Mark;
 use crate::{
-    caller,
-    gate::{Asker, Gate, View},
+    gate::{Asker, Gate},
     sys::notify::Notification,
 };
 use flask::{InitialSid, Sid};
+use proc::ProcessTree;
 use rustix::io::{Errno, Result};
 use std::{
     collections::{HashMap, HashSet},
@@ -80,12 +80,12 @@ const MOST_WATCHED: usize = 4096;
 
 impl Processes {
     /// For a run whose command is in the first of `domains`, and can reach the others. The command makes no calls yet.
-    pub(crate) fn new(domains: &[Sid], command: u32, view: &View) -> Result<Self> {
+    pub(crate) fn new(domains: &[Sid], command: u32, view: &ProcessTree) -> Result<Self> {
         let [first, _, ..] = *domains else {
             return Ok(Self::One(domains.first().copied().unwrap_or(InitialSid::Init.into())));
         };
         Mark { sid: first, entry: 0 }.put(command)?;
-        let filters = caller::filters(view, command)?;
+        let filters = view.proc.status(command)?.filters().ok_or(Errno::SRCH)?;
         let known = Mutex::new(Known { filters, ..Known::default() });
         let (alike, failed) = (AtomicBool::new(true), AtomicU32::default());
         Ok(Self::Many(Box::new(Lineage { first, alike, failed, known })))
@@ -140,18 +140,18 @@ pub(crate) fn subject_of(asker: Asker<'_>, pid: u32) -> Result<Sid> {
 /// again, and must not get the old answer.
 pub(super) fn tenure(gate: &Gate, pid: u32) -> Result<Tenure> {
     match &gate.subjects {
-        Processes::One(_) => Ok(Tenure { started: caller::started(&gate.view, pid)?, entered: 0 }),
+        Processes::One(_) => Ok(Tenure { started: gate.view.proc.started(pid)?, entered: 0 }),
         Processes::Many(lineage) => lineage.known().tenure(&gate.view, pid),
     }
 }
 
 impl Known {
     /// As long as this is held, no label changes.
-    fn tenure(&self, view: &View, pid: u32) -> Result<Tenure> {
-        let started = caller::started(view, pid)?;
+    fn tenure(&self, view: &ProcessTree, pid: u32) -> Result<Tenure> {
+        let started = view.proc.started(pid)?;
         let entered = Mark::of(view, pid)?.entry;
         // Else it was another process that had the number in between.
-        let is_same = caller::started(view, pid)? == started;
+        let is_same = view.proc.started(pid)? == started;
         if is_same { Ok(Tenure { started, entered }) } else { Err(Errno::SRCH) }
     }
 }
@@ -167,7 +167,7 @@ pub(super) fn has_stayed(gate: &Gate, pid: u32, before: Tenure) -> bool {
 /// label of `pid` is what it is from now on: [`enter`] refuses to change it.
 pub(super) fn watch(gate: &Gate, pid: u32) -> Result<()> {
     let Processes::Many(lineage) = &gate.subjects else { return Ok(()) };
-    let started = caller::started(&gate.view, pid)?;
+    let started = gate.view.proc.started(pid)?;
     let watched = &mut lineage.known().watched;
     if watched.len() >= MOST_WATCHED {
         forget_the_dead(gate, watched);
@@ -179,7 +179,7 @@ pub(super) fn watch(gate: &Gate, pid: u32) -> Result<()> {
 /// Leaves those of `processes`, each with the time of its start, that still live. That is in doubt only for want of means,
 /// and then they do.
 fn forget_the_dead(gate: &Gate, processes: &mut HashMap<u32, u64>) {
-    processes.retain(|pid, started| match caller::started(&gate.view, *pid) {
+    processes.retain(|pid, started| match gate.view.proc.started(*pid) {
         Ok(now) => now == *started,
         Err(error) => !is_gone(error),
     });
@@ -189,7 +189,7 @@ fn forget_the_dead(gate: &Gate, processes: &mut HashMap<u32, u64>) {
 /// there is none that it must not run. While it lives, none is entered.
 pub(super) fn may_execute_unseen(gate: &Gate, pid: u32) -> Result<bool> {
     let Processes::Many(lineage) = &gate.subjects else { return Ok(true) };
-    let started = caller::started(&gate.view, pid)?;
+    let started = gate.view.proc.started(pid)?;
     let mut known = lineage.known();
     if known.entries > 0 || !known.entering.is_empty() {
         return Ok(false);
@@ -247,9 +247,8 @@ impl Drop for Entering<'_> {
 pub(super) fn brings_nothing(gate: &Gate, tid: u32) -> Result<bool> {
     const CLEARED: u32 = 0x40_0000 | 0x20_0000 | 0x10_0000 | 0x4_0000;
     let Processes::Many(lineage) = &gate.subjects else { return Ok(true) };
-    let personality = caller::read_text(&gate.view, &format!("{tid}/personality"))?;
-    let personality = u32::from_str_radix(personality.trim(), 16).map_err(|_| Errno::PERM)?;
-    let filters = caller::filters(&gate.view, tid)?;
+    let personality = gate.view.proc.personality(tid)?;
+    let filters = gate.view.proc.status(tid)?.filters().ok_or(Errno::SRCH)?;
     Ok(filters == lineage.known().filters && personality & CLEARED == 0)
 }
 
@@ -259,7 +258,7 @@ pub(super) fn enter(gate: &Gate, pid: u32, sid: Sid) -> Result<()> {
     if gate.subjects.are_alike() {
         return Err(Errno::PERM);
     }
-    let started = caller::started(&gate.view, pid)?;
+    let started = gate.view.proc.started(pid)?;
     let mut known = lineage.known();
     if known.watched.get(&pid) == Some(&started) {
         return Err(Errno::PERM);

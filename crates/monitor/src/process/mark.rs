@@ -5,8 +5,9 @@
 //! it, so what the monitor has written there is true of a process and all that it has made, also when nobody else is left who
 //! could tell whose child it was.
 
-use crate::{caller, gate::View, sys::limit::file_locks};
+use crate::sys::limit::file_locks;
 use flask::Sid;
+use proc::ProcessTree;
 use rustix::{
     io::{Errno, Result},
     process::{Pid, Resource, Rlimit, prlimit},
@@ -22,10 +23,10 @@ pub(super) struct Mark {
 
 impl Mark {
     /// That of the process of a thread of the sandbox. As long as the number may be another's, so may the mark.
-    pub(super) fn of(view: &View, tid: u32) -> Result<Self> {
+    pub(super) fn of(view: &ProcessTree, tid: u32) -> Result<Self> {
         let limit = match file_locks(tid) {
             // It has changed its IDs; the text is for everybody.
-            Err(Errno::PERM) => caller::limit(view, tid, "Max file locks")?,
+            Err(Errno::PERM) => view.proc.limit(tid, "Max file locks")?,
             limit => limit?,
         };
         Self::from_limit(limit).ok_or(Errno::PERM)

@@ -10,7 +10,6 @@ pub(crate) mod proc_files;
 mod verify;
 
 use crate::{
-    caller,
     gate::{Asker, Gate, Outcome},
     revoke::ProcessStatus,
 };
@@ -28,9 +27,9 @@ pub(crate) use lineage::{Processes, label_of};
 
 /// Every process of the sandbox, with its label.
 pub(crate) fn all(gate: &Gate) -> Result<Vec<ProcessStatus>> {
-    let inside = gate.view.pids()?.into_iter().filter(|pid| gate.view.is_inside(*pid));
+    let inside = gate.view.proc.pids()?.into_iter().filter(|pid| gate.view.is_inside(*pid));
     let status = |pid: u32| {
-        let identity = caller::identity(&gate.view, pid).ok()?;
+        let identity = gate.view.proc.identity(pid).ok()?;
         let sid = label_of(gate, pid).ok()?;
         let context = gate.server.sid_to_context(sid).unwrap_or_default();
         Some(ProcessStatus { pid, parent: identity.parent, comm: identity.comm, context })
@@ -77,7 +76,8 @@ impl Asker<'_> {
         let identity = self.caller.identity()?;
         let own_groups = rustix::process::getgroups()?.into_iter().map(Gid::as_raw);
         let own_groups: BTreeSet<u32> = own_groups.collect();
-        let groups = caller::groups(self.caller.view, self.caller.call.tid)?;
+        let groups =
+            self.caller.view.proc.status(self.caller.call.tid)?.groups().ok_or(Errno::SRCH)?;
         let same = (identity.fsuid, identity.fsgid) == self.gate.ids && own_groups == groups;
         if same { Ok(()) } else { Err(Errno::PERM) }
     }

@@ -5,13 +5,13 @@ use super::{
     lineage::{Processes, is_gone, subject_of, watch},
 };
 use crate::{
-    caller::{Identity, identity, path_of, read_text},
     gate::{Answer, Asker, Outcome},
     manager::Request,
     sys::thread,
 };
 use avc::Hint;
 use flask::{AccessVector, Class, InitialSid, Sid, perm};
+use proc::{Identity, path_of};
 use rustix::{
     io::{Errno, Result},
     process::{Pid, PidfdFlags, pidfd_open},
@@ -77,7 +77,7 @@ fn allow_one(asker: Asker<'_>, own: &Identity, pid: u32, requested: AccessVector
     let tsid = subject_of(asker, outer)?;
     if tsid == InitialSid::Kernel.into() {
         // It may have ended before its label was found.
-        identity(&asker.gate.view, outer).map_err(|_| Errno::SRCH)?;
+        asker.gate.view.proc.identity(outer).map_err(|_| Errno::SRCH)?;
     }
     ask(asker, tsid, requested, &object)?;
     if requested == perm::process::PTRACE {
@@ -97,12 +97,12 @@ fn members(
 ) -> Result<Vec<(u32, OwnedFd)>> {
     let gate = asker.gate;
     let mut members = Vec::new();
-    for pid in gate.view.pids()? {
+    for pid in gate.view.proc.pids()? {
         // What is looked at from here on is the process that the descriptor stands for, or one that has ended. One that
         // cannot be looked at for another reason must not be left out: it would not be asked about.
         let number = Pid::from_raw(pid.cast_signed()).ok_or(Errno::SRCH)?;
         let found = pidfd_open(number, PidfdFlags::empty())
-            .and_then(|fd| Ok((fd, identity(&gate.view, pid)?)));
+            .and_then(|fd| Ok((fd, gate.view.proc.identity(pid)?)));
         let (fd, member) = match found {
             Err(error) if is_gone(error) => continue,
             found => found?,
@@ -139,21 +139,18 @@ fn send(asker: Asker<'_>, group: Option<u32>, signal: i32) -> Outcome {
     Ok(Answer::Return(0))
 }
 
-/// The process group of a process, as the sandbox numbers it: the last column of `NSpgid`.
+/// The process group of a process, as the sandbox numbers it.
 fn group_of(asker: Asker<'_>, pid: u32) -> Option<u32> {
-    let text = read_text(&asker.gate.view, &format!("{pid}/status")).ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("NSpgid:"))?;
-    line.split_whitespace().last()?.parse().ok()
+    asker.gate.view.proc.status(pid).ok()?.inner_group()
 }
 
 /// The process behind a PID descriptor of the caller, by its PID in the sandbox.
 fn behind_pidfd(asker: Asker<'_>, fd: i32) -> Result<u32> {
-    let text = read_text(&asker.gate.view, &format!("{}/fdinfo/{fd}", asker.caller.call.tid));
-    let text = text.map_err(|_| Errno::BADF)?;
-    let Some(line) = text.lines().find_map(|line| line.strip_prefix("NSpid:")) else {
-        return behind_directory(asker, fd);
-    };
-    line.split_whitespace().last().and_then(|pid| pid.parse().ok()).ok_or(Errno::SRCH)
+    let info = asker.gate.view.proc.descriptor(asker.caller.call.tid, fd);
+    match info.map_err(|_| Errno::BADF)?.process() {
+        Some(pid) => pid.ok_or(Errno::SRCH),
+        None => behind_directory(asker, fd),
+    }
 }
 
 /// The process behind a descriptor of its directory in `/proc`, which counts as one of it.

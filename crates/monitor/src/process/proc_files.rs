@@ -1,14 +1,10 @@
 //! The files of `/proc/PID`: they show a process, so the process is asked about, too.
 
 use super::lineage::{Processes, Tenure, has_stayed, subject_of, tenure, watch};
-use crate::{
-    caller::{path_of, read_text},
-    gate::Asker,
-    manager::Request,
-    resolve::Found,
-};
+use crate::{gate::Asker, manager::Request, resolve::Found};
 use avc::Hint;
 use flask::{Class, perm};
+use proc::path_of;
 use rustix::io::{Errno, Result};
 use std::{
     ffi::OsStr,
@@ -99,40 +95,6 @@ pub(crate) fn is_for_process(asker: Asker<'_>, found: &Found, object: &OwnedFd) 
 
 /// The path of the caller's controlling terminal.
 pub(crate) fn controlling_terminal(asker: Asker<'_>) -> Result<PathBuf> {
-    let text = read_text(&asker.gate.view, &format!("{}/stat", asker.caller.call.tid))?;
-    tty_number(&text).and_then(tty_path).ok_or(Errno::NXIO)
-}
-
-/// The path of the monitor's own controlling terminal.
-pub(crate) fn own_terminal() -> Option<PathBuf> {
-    tty_path(tty_number(&std::fs::read_to_string("/proc/self/stat").ok()?)?)
-}
-
-/// Field 7 of proc_pid_stat(5); the name in field 2 may hold anything, so fields are counted from its end.
-fn tty_number(stat: &str) -> Option<u64> {
-    let number: i32 = stat.rsplit_once(')')?.1.split_whitespace().nth(4)?.parse().ok()?;
-    Some(u64::from(number as u32)).filter(|number| *number != 0)
-}
-
-fn tty_path(number: u64) -> Option<PathBuf> {
-    let (major, minor) = (rustix::fs::major(number), rustix::fs::minor(number));
-    match major {
-        136..=143 => Some(format!("/dev/pts/{}", (major - 136) * 256 + minor).into()),
-        4 if minor < 64 => Some(format!("/dev/tty{minor}").into()),
-        4 => Some(format!("/dev/ttyS{}", minor - 64).into()),
-        _ => None,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_terminal_is_found_behind_any_process_name() {
-        let stat = "12 (a) b 34816 (x) S 1 12 12 34819 12 4194304 0";
-        let number = tty_number(stat).unwrap();
-        assert_eq!(tty_path(number), Some("/dev/pts/3".into()));
-        assert_eq!(tty_number("12 (a) S 1 12 12 0 -1 0"), None);
-    }
+    let stat = asker.gate.view.proc.stat(asker.caller.call.tid)?;
+    stat.terminal_path().ok_or(Errno::NXIO)
 }

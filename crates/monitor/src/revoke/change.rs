@@ -9,7 +9,6 @@ use super::{
     stop::{self, PAUSE, Stopped},
 };
 use crate::{
-    caller,
     gate::{Bearing, Gate},
     plan::Rights,
     process,
@@ -251,7 +250,7 @@ impl<'a> Change<'a> {
     /// Calls that were decided before and are still being made cannot be taken back: their processes end.
     fn end_calls(&mut self, stuck: &[u32]) {
         for tid in stuck {
-            let Ok(identity) = caller::identity(&self.gate.view, *tid) else { continue };
+            let Ok(identity) = self.gate.view.proc.identity(*tid) else { continue };
             let finding = Finding::vague(Held::Call, "a call that takes long");
             self.kill(identity.pid, &[finding], "it was decided before the change");
             self.stuck.push((identity.pid, *tid));
@@ -416,7 +415,7 @@ impl<'a> Change<'a> {
     }
 
     fn note(&mut self, pid: u32, finding: &Finding, action: Action, reason: &str) {
-        let name = || caller::identity(&self.gate.view, pid).map(|it| it.comm);
+        let name = || self.gate.view.proc.identity(pid).map(|it| it.comm);
         let comm = self.names.entry(pid).or_insert_with(|| name().unwrap_or_default()).clone();
         self.receipt.holders.push(Holder {
             pid,

@@ -2,13 +2,13 @@
 
 use super::{receipt::Held, stop::is_alive};
 use crate::{
-    caller::read_text,
     file::class_of,
     gate::Gate,
     label::{Label, Status},
     sys::thread::{same_descriptors, same_file},
 };
 use flask::{AccessVector, Class, Decision, Question, Sid, perm};
+use proc::{DescriptorInfo, Watch, named};
 use rustix::{
     fs::{AtFlags, FileType, Mode, OFlags},
     io::{Errno, Result},
@@ -16,12 +16,7 @@ use rustix::{
 use std::{
     cell::RefCell,
     collections::HashMap,
-    ffi::OsString,
-    os::{
-        fd::{AsFd, OwnedFd},
-        unix::ffi::{OsStrExt, OsStringExt},
-    },
-    path::{Path, PathBuf},
+    os::fd::{AsFd, OwnedFd},
 };
 
 /// What a descriptor of a file can be used for.
@@ -168,8 +163,9 @@ impl<'a> Comparison<'a> {
             }
             Held::Mapping(start, end) => Ok(overlaps(start, end)),
             Held::Watch(fd, number) => {
-                let watch = format!("inotify wd:{number:x} ");
-                Ok(self.info(who, fd)?.lines().any(|line| line.starts_with(&watch)))
+                let info = self.info(who, fd)?;
+                // One that cannot be read may be this one.
+                Ok(info.watches().any(|it| it.is_none_or(|it| it.number == number)))
             }
             Held::InFlight(_) | Held::Call | Held::Settled | Held::Unknown => Ok(false),
         };
@@ -179,7 +175,7 @@ impl<'a> Comparison<'a> {
     /// Of the threads of a process that have not ended, one for each table of descriptors.
     fn tables(&self, pid: u32) -> Result<Vec<u32>> {
         let mut tables: Vec<u32> = Vec::new();
-        for tid in self.gate.view.threads(pid)? {
+        for tid in self.gate.view.proc.threads(pid)? {
             let known = || tables.iter().any(|other| same_descriptors(*other, tid));
             if is_alive(self.gate, tid) && !known() {
                 tables.push(tid);
@@ -231,7 +227,7 @@ impl<'a> Comparison<'a> {
         let class = class_of(status.kind);
         let path = || {
             let link = rustix::fs::readlinkat(table, number.as_str(), Vec::new())?;
-            place(link.as_bytes()).ok_or(Errno::NOENT)
+            named(link.as_bytes()).ok_or(Errno::NOENT)
         };
         // What never had a name is no object of policy, and ends here with `ENOENT`.
         let label = self.gate.labels.of_file(status, path)?;
@@ -257,8 +253,8 @@ impl<'a> Comparison<'a> {
     fn watches(&self, who: Subject, fd: i32) -> Result<Vec<Finding>> {
         let info = self.info(who, fd)?;
         let mut findings = Vec::new();
-        for line in info.lines().filter(|line| line.starts_with("inotify ")) {
-            let watch = Watch::parse(line).ok_or(Errno::BADMSG)?;
+        for watch in info.watches() {
+            let watch = watch.ok_or(Errno::BADMSG)?;
             findings.extend(self.watch(who, fd, &watch));
         }
         Ok(findings)
@@ -279,51 +275,13 @@ impl<'a> Comparison<'a> {
         (!lost.is_empty()).then(|| Finding::new(held, object, Class::File, lost))
     }
 
-    pub(super) fn info(&self, who: Subject, fd: i32) -> Result<String> {
-        read_text(&self.gate.view, &format!("{}/task/{}/fdinfo/{fd}", who.pid, who.tid))
-    }
-}
-
-/// A watch, as `fdinfo` of an inotify descriptor tells it (proc_pid_fdinfo(5)): all numbers in hexadecimal.
-#[derive(Debug, PartialEq, Eq)]
-struct Watch {
-    number: i32,
-    inode: u64,
-    device: (u32, u32),
-}
-
-impl Watch {
-    fn parse(line: &str) -> Option<Self> {
-        let word = |name: &str| {
-            let mut words = line.strip_prefix("inotify ")?.split_whitespace();
-            let word = words.find_map(|word| word.strip_prefix(name)?.strip_prefix(':'))?;
-            u64::from_str_radix(word, 16).ok()
-        };
-        let device = u32::try_from(word("sdev")?).ok()?;
-        Some(Self {
-            number: i32::try_from(word("wd")?).ok()?,
-            inode: word("ino")?,
-            // `MKDEV` of `linux/kdev_t.h`.
-            device: (device >> 20, device & 0xf_ffff),
-        })
+    pub(super) fn info(&self, who: Subject, fd: i32) -> Result<DescriptorInfo> {
+        self.gate.view.proc.descriptor(format_args!("{}/task/{}", who.pid, who.tid), fd)
     }
 }
 
 fn granted(decision: Decision) -> AccessVector {
     if decision.permissive { AccessVector::ALL } else { decision.allowed }
-}
-
-/// Where a file lies, or lay when it was deleted; `None` for what never had a name: pipes, sockets, memory.
-pub(super) fn place(link: &[u8]) -> Option<PathBuf> {
-    const DELETED: &[u8] = b" (deleted)";
-    let path = Path::new(std::ffi::OsStr::from_bytes(link.strip_suffix(DELETED).unwrap_or(link)));
-    let memory = ["/memfd:", "/dev/zero", "/SYSV", "/anon_hugepage"];
-    let deleted = link.ends_with(DELETED);
-    let text = path.to_string_lossy();
-    if !path.is_absolute() || (deleted && memory.iter().any(|start| text.starts_with(start))) {
-        return None;
-    }
-    Some(PathBuf::from(OsString::from_vec(path.as_os_str().as_bytes().to_vec())))
 }
 
 impl Status {
@@ -332,26 +290,5 @@ impl Status {
         let mask = Self::MASK;
         let statx = rustix::fs::statx(directory, name, AtFlags::STATX_DONT_SYNC, mask)?;
         Ok(Self::from_statx(&statx))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_never_had_a_name_has_no_place() {
-        let place = |text: &str| place(text.as_bytes());
-        assert_eq!(place("/a/b (deleted)"), Some("/a/b".into()));
-        assert_eq!(place("/memfd:x (deleted)"), None);
-        assert_eq!(place("pipe:[1]"), None);
-    }
-
-    #[test]
-    fn numbers_of_watches_are_hexadecimal() {
-        let line = "inotify wd:1f ino:9e7e sdev:800013 mask:800afce ignored_mask:0 fhandle-bytes:8";
-        let watch = Watch { number: 31, inode: 0x9e7e, device: (8, 0x13) };
-        assert_eq!(Watch::parse(line), Some(watch));
-        assert_eq!(Watch::parse("inotify wd:x ino:1 sdev:1"), None);
     }
 }

@@ -2,7 +2,6 @@
 
 use super::stop::Stopped;
 use crate::{
-    caller,
     gate::Gate,
     sys::{
         memory,
@@ -195,10 +194,7 @@ pub(super) fn gadget(gate: &Gate, tid: u32, registers: &Registers) -> Result<u64
     if memory::read(tid, at, &mut code) == Ok(2) && code == SYSCALL {
         return Ok(at);
     }
-    let maps = caller::read_text(&gate.view, &format!("{tid}/maps"))?;
-    let vdso = maps.lines().find(|line| line.ends_with("[vdso]")).ok_or(Errno::NOEXEC)?;
-    let start = vdso.split('-').next().and_then(|start| u64::from_str_radix(start, 16).ok());
-    let start = start.ok_or(Errno::NOEXEC)?;
+    let start = proc::vdso(&gate.view.proc.maps(tid)?).ok_or(Errno::NOEXEC)?;
     let mut code = vec![0; 8192];
     let got = memory::read(tid, start, &mut code)?;
     let found = code[..got].windows(2).position(|two| two == SYSCALL);

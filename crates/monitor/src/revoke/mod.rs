@@ -11,7 +11,6 @@ mod receipt;
 mod relabel;
 mod sockets;
 mod stop;
-mod table;
 
 use crate::{
     gate::Gate,

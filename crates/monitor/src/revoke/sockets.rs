@@ -2,18 +2,17 @@
 
 use super::{
     flight,
-    held::{Comparison, Finding, Subject, USES, place},
+    held::{Comparison, Finding, Subject, USES},
     receipt::Held,
-    table,
 };
 use crate::{
-    caller::{path_of, read_text},
     file::class_of,
     label::Status,
     socket::{class_of as socket_class, endpoint_label, unix_label},
     sys::socket::{option, tcp_state, unsent},
 };
 use flask::{AccessVector, Class, InitialSid, perm};
+use proc::{named, path_of};
 use rustix::{
     fs::{FileType, OFlags},
     io::{Errno, Result},
@@ -154,7 +153,7 @@ impl Comparison<'_> {
         }
         // A table that changes while it is read can leave a line out.
         let inode = rustix::fs::fstat(socket)?.st_ino;
-        let look = || table::peer(&self.gate.view, who.tid, inode);
+        let look = || self.gate.view.proc.tcp_peer(who.tid, inode);
         let found = (0..LOOKS).find_map(|_| look().transpose());
         found.unwrap_or(Err(Errno::AGAIN)).map(Some)
     }
@@ -215,7 +214,7 @@ impl Comparison<'_> {
 
     /// Descriptors that somebody has sent and nobody has received: only the socket as a whole can be emptied.
     fn in_flight(&self, who: Subject, fd: i32, socket: &OwnedFd) -> Result<Option<Finding>> {
-        let count = in_flight(&self.info(who, fd)?);
+        let count = self.info(who, fd)?.in_flight();
         if count == Some(0) {
             return Ok(None);
         }
@@ -238,13 +237,12 @@ impl Comparison<'_> {
             return self.is_socket_lost(who, fd).unwrap_or(true);
         }
         if status.kind == FileType::Unknown {
-            let own = format!("self/fdinfo/{}", fd.as_raw_fd());
-            let info = read_text(&self.gate.view, &own);
-            return info.map_or(true, |info| info.lines().any(|line| line.starts_with("inotify ")));
+            let info = self.gate.view.proc.descriptor("self", fd.as_raw_fd());
+            return info.map_or(true, |info| info.watches().next().is_some());
         }
         let Ok(path) = path_of(&self.gate.view, fd) else { return true };
         // What never had a name is no object of policy.
-        let Some(path) = place(path.as_os_str().as_bytes()) else { return false };
+        let Some(path) = named(path.as_os_str().as_bytes()) else { return false };
         let Ok(label) = self.gate.labels.of_file(&status, || Ok(path)) else { return true };
         !(self.lost_file(who.ssid, &label, class_of(status.kind)) & USES).is_empty()
     }
@@ -254,8 +252,8 @@ impl Comparison<'_> {
         let number = |name| option(socket.as_fd(), name);
         let family = number(libc::SO_DOMAIN)?;
         let class = socket_class(family, number(libc::SO_TYPE)?, number(libc::SO_PROTOCOL)?);
-        let own = format!("self/fdinfo/{}", socket.as_raw_fd());
-        let holds = || read_text(&self.gate.view, &own).map(|info| in_flight(&info) != Some(0));
+        let own = || self.gate.view.proc.descriptor("self", socket.as_raw_fd());
+        let holds = || own().map(|info| info.in_flight() != Some(0));
         match family {
             libc::AF_INET | libc::AF_INET6 => {
                 self.internet(who, -1, class, socket).map(|found| found.is_some())
@@ -264,11 +262,6 @@ impl Comparison<'_> {
             _ => Ok(false),
         }
     }
-}
-
-/// How many descriptors are in flight to a socket, as its `fdinfo` says; old kernels do not.
-fn in_flight(info: &str) -> Option<usize> {
-    info.lines().find_map(|line| line.strip_prefix("scm_fds:")?.trim().parse().ok())
 }
 
 /// A duplicate of a descriptor, from the table that the subject uses.

@@ -1,13 +1,13 @@
 //! Stopping every thread of the sandbox for a moment.
 
 use crate::{
-    caller,
-    gate::{Gate, none_if_gone},
+    gate::Gate,
     sys::{
         ptrace::{self, Registers, State},
         thread::same_memory,
     },
 };
+use proc::none_if_gone;
 use rustix::io::{Errno, Result};
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -84,7 +84,7 @@ impl<'a> Stopped<'a> {
             if self.refused.contains(&pid) || self.left_alone.contains(&pid) {
                 continue;
             }
-            for tid in self.gate.view.threads(pid)? {
+            for tid in self.gate.view.proc.threads(pid)? {
                 if self.threads.contains_key(&tid) {
                     continue;
                 }
@@ -115,18 +115,14 @@ impl<'a> Stopped<'a> {
 
     fn waits_for_child(&self, tid: u32, pid: u32) -> bool {
         const VFORK: u64 = (libc::CLONE_VFORK | libc::CLONE_VM) as u64;
-        let text =
-            caller::read_text(&self.gate.view, &format!("{tid}/syscall")).unwrap_or_default();
-        let mut words = text.split_whitespace();
-        let number: Option<i32> = words.next().and_then(|word| word.parse().ok());
-        let flags = words.next().and_then(|word| u64::from_str_radix(word.get(2..)?, 16).ok());
-        let shares = number == Some(Sysno::vfork.id())
-            || number == Some(Sysno::clone.id()) && flags.is_some_and(|it| it & VFORK == VFORK);
+        let shares = self.gate.view.proc.syscall(tid).is_some_and(|(number, flags)| {
+            number == Sysno::vfork.id() || number == Sysno::clone.id() && flags & VFORK == VFORK
+        });
         shares
             && self.threads.values().any(|other| {
                 other.pid != pid
                     && other.signal.is_some()
-                    && caller::identity(&self.gate.view, other.pid).is_ok_and(|it| it.parent == pid)
+                    && self.gate.view.proc.identity(other.pid).is_ok_and(|it| it.parent == pid)
                     && same_memory(tid, other.pid)
             })
     }
@@ -143,13 +139,8 @@ impl<'a> Stopped<'a> {
 
     /// Whether a thread was seized at birth.
     fn is_ours(&self, tid: u32) -> bool {
-        let status = caller::read_text(&self.gate.view, &format!("{tid}/status"));
-        let own = rustix::thread::gettid().as_raw_pid().to_string();
-        let tracer = |text: &str| {
-            let mut fields = text.lines().filter_map(|line| line.strip_prefix("TracerPid:"));
-            fields.any(|tracer| tracer.trim() == own)
-        };
-        status.is_ok_and(|text| tracer(&text))
+        let own = rustix::thread::gettid().as_raw_pid().cast_unsigned();
+        self.gate.view.proc.status(tid).is_ok_and(|status| status.tracer() == Some(own))
     }
 
     fn wait_for_all(&mut self, patience: Duration) {
@@ -213,7 +204,7 @@ impl<'a> Stopped<'a> {
             thread.signal = signal;
         } else {
             // One that a thread was making when it was seized.
-            let pid = caller::identity(&self.gate.view, tid).map_or(tid, |it| it.pid);
+            let pid = self.gate.view.proc.identity(tid).map_or(tid, |it| it.pid);
             self.hold(pid, tid, signal);
         }
     }
@@ -325,7 +316,7 @@ fn let_go(tid: u32, signal: i32) {
 
 /// Whether a process has a thread that has not ended; yes when in doubt.
 pub(super) fn lives(gate: &Gate, pid: u32) -> bool {
-    let threads = gate.view.threads(pid);
+    let threads = gate.view.proc.threads(pid);
     threads.map_or(true, |tids| tids.into_iter().any(|tid| is_alive(gate, tid)))
 }
 
@@ -341,6 +332,5 @@ fn is_running(gate: &Gate, tid: u32) -> bool {
 
 /// The state of a thread as a letter: field 3 of proc_pid_stat(5). `None` if there is no such thread.
 fn state(gate: &Gate, tid: u32) -> Result<Option<char>> {
-    let stat = none_if_gone(caller::read_text(&gate.view, &format!("{tid}/stat")))?;
-    Ok(stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next()))
+    none_if_gone(gate.view.proc.stat(tid).map(|stat| Some(stat.state)))
 }

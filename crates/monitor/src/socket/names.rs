@@ -8,7 +8,6 @@ use super::{
     peers::Peer,
 };
 use crate::{
-    caller::path_of,
     file::{self, Seen},
     gate::{Asker, Gate},
     label::{Status, path_from},
@@ -22,6 +21,7 @@ use labelling::Networks;
 use landlock::{
     AccessFs, CompatLevel, Compatible, PathBeneath, Ruleset, RulesetAttr, RulesetCreatedAttr,
 };
+use proc::path_of;
 use rustix::{
     fs::{FileType, Mode, OFlags},
     io::{Errno, Result},

@@ -1,24 +1,35 @@
-//! The kernel's table of TCP sockets, which knows the peers of those that are still connecting (proc_net(5)).
+//! The kernel's table of TCP sockets, which knows the peers of those that are still connecting
+//! (proc_net(5)).
 
-use crate::{caller::read_text, gate::View};
+use crate::Proc;
 use rustix::io::{Errno, Result};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::{
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    os::fd::AsFd,
+};
 
-/// The peer of a socket, known by its inode number, in the network that thread `tid` is in; `None` if it has none.
-pub(super) fn peer(view: &View, tid: u32, inode: u64) -> Result<Option<SocketAddr>> {
-    for table in ["tcp", "tcp6"] {
-        let text = match read_text(view, &format!("{tid}/net/{table}")) {
-            // A kernel without IPv6.
-            Err(Errno::NOENT) if table == "tcp6" => continue,
-            text => text?,
-        };
-        let Some(peer) = text.lines().skip(1).find_map(|line| of_inode(line, inode)) else {
-            continue;
-        };
-        let peer = address(peer).ok_or(Errno::BADMSG)?;
-        return Ok((peer.port() != 0).then_some(peer));
+impl<Fd: AsFd> Proc<Fd> {
+    /// The peer of a TCP socket, known by its inode number, in the network that a thread is in;
+    /// `None` if it has none.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Proc::text`]; `EBADMSG` if the kernel's table cannot be understood.
+    pub fn tcp_peer(&self, tid: u32, inode: u64) -> Result<Option<SocketAddr>> {
+        for table in ["tcp", "tcp6"] {
+            let text = match self.text(&format!("{tid}/net/{table}")) {
+                // A kernel without IPv6.
+                Err(Errno::NOENT) if table == "tcp6" => continue,
+                text => text?,
+            };
+            let Some(peer) = text.lines().skip(1).find_map(|line| of_inode(line, inode)) else {
+                continue;
+            };
+            let peer = address(peer).ok_or(Errno::BADMSG)?;
+            return Ok((peer.port() != 0).then_some(peer));
+        }
+        Ok(None)
     }
-    Ok(None)
 }
 
 /// The remote address in a line, if it is about this inode.

@@ -1,0 +1,182 @@
+//! The processes of a sandbox, as its monitor sees them.
+
+use crate::{Identity, Proc, none_if_gone, processes::Care};
+use rustix::{
+    fs::{Mode, OFlags},
+    io::{Errno, Result},
+};
+use std::{
+    ffi::OsString,
+    os::{
+        fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd},
+        unix::ffi::OsStringExt,
+    },
+    path::PathBuf,
+};
+
+/// `PROC_SUPER_MAGIC` of `linux/magic.h`.
+const PROC_MAGIC: i64 = 0x9fa0;
+/// The inode number of the root of every proc file system (`PROC_ROOT_INO`).
+const PROC_ROOT: u64 = 1;
+
+/// The processes below one, of which the calling process is the parent.
+#[derive(Debug)]
+pub struct ProcessTree {
+    /// The proc file system that shows the caller's PIDs.
+    pub proc: Proc,
+    /// `/proc/self/fd` of the caller, there.
+    pub own_fds: OwnedFd,
+    /// The first process.
+    init: u32,
+}
+
+impl ProcessTree {
+    /// The processes below `init`, a child of the calling process.
+    ///
+    /// # Errors
+    ///
+    /// That of openat(2).
+    pub fn new(proc: OwnedFd, init: u32) -> Result<Self> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let own_fds = rustix::fs::openat(&proc, "self/fd", flags, Mode::empty())?;
+        Ok(Self { proc: Proc::new(proc), own_fds, init })
+    }
+
+    /// Whether a file lies in a proc file system.
+    ///
+    /// # Errors
+    ///
+    /// That of fstatfs(2).
+    pub fn is_proc(&self, fd: BorrowedFd<'_>) -> Result<bool> {
+        Ok(rustix::fs::fstatfs(fd)?.f_type as i64 == PROC_MAGIC)
+    }
+
+    /// Whether a file is the root of a proc file system.
+    ///
+    /// # Errors
+    ///
+    /// Those of fstatfs(2) and fstat(2).
+    pub fn is_proc_root(&self, fd: BorrowedFd<'_>) -> Result<bool> {
+        Ok(self.is_proc(fd)? && rustix::fs::fstat(fd)?.st_ino == PROC_ROOT)
+    }
+
+    /// The caller's PID of the process that the sandbox calls `inner`.
+    ///
+    /// # Errors
+    ///
+    /// `ESRCH` if there is none.
+    pub fn outer_pid(&self, inner: u32, asker: &Identity) -> Result<u32> {
+        if inner == asker.inner_pid {
+            return Ok(asker.pid);
+        }
+        if asker.inner_pid == asker.pid {
+            return Ok(inner);
+        }
+        // All of the sandbox share one PID namespace: none of them can make another.
+        let same = |it: &Identity| it.inner_pid == inner && self.is_inside(it.pid);
+        let pids = self.proc.pids()?;
+        let mut processes = pids.iter().filter_map(|pid| self.proc.identity(*pid).ok());
+        match processes.find(same) {
+            Some(process) => Ok(process.pid),
+            None => self.process_of_thread(inner, &pids).ok_or(Errno::SRCH),
+        }
+    }
+
+    /// The process, among `pids`, with a thread that the sandbox calls `inner`.
+    fn process_of_thread(&self, inner: u32, pids: &[u32]) -> Option<u32> {
+        let has_thread = |pid: &&u32| {
+            let threads = self.proc.threads(**pid).unwrap_or_default();
+            let mut threads = threads.into_iter().filter_map(|tid| self.proc.identity(tid).ok());
+            threads.any(|thread| thread.inner_tid == inner)
+        };
+        pids.iter().filter(|pid| self.is_inside(**pid)).find(has_thread).copied()
+    }
+
+    /// Whether `inner`, a PID that nothing in the sandbox has, can only mean a process outside:
+    /// there is one, and the sandbox has not come to that number. The kernel gives numbers out in
+    /// order, and few processes newer than the newest can have ended already.
+    #[must_use]
+    pub fn is_outsider(&self, inner: u32) -> bool {
+        const ENDED: u32 = 256;
+        let pids = self.proc.pids().unwrap_or_default();
+        let inside = pids.into_iter().filter(|pid| self.is_inside(*pid));
+        let numbers = inside.filter_map(|pid| Some(self.proc.identity(pid).ok()?.inner_pid));
+        inner > numbers.max().unwrap_or(0) + ENDED && self.proc.identity(inner).is_ok()
+    }
+
+    /// The processes of the sandbox: all that descend from its first, and those left to the caller.
+    ///
+    /// # Errors
+    ///
+    /// What keeps the caller from looking at one that has not ended.
+    pub fn inside(&self) -> Result<Vec<u32>> {
+        let own = std::process::id();
+        let mut found = Vec::new();
+        let mut parents = vec![self.init, own];
+        while let Some(parent) = parents.pop() {
+            // Orphans come here and go: the kernel's list leaves others out when one ends while it
+            // is read.
+            let changes = parent == self.init || parent == own;
+            let Some(children) = self.children_twice(parent, changes)? else {
+                let all = self.proc.pids()?;
+                return Ok(all.into_iter().filter(|pid| self.is_inside(*pid)).collect());
+            };
+            for child in children {
+                if child != self.init && !found.contains(&child) {
+                    found.push(child);
+                    parents.push(child);
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// The children of a process; of one whose children change, when two looks agree.
+    fn children_twice(&self, pid: u32, changes: bool) -> Result<Option<Vec<u32>>> {
+        const MOST: u32 = 4;
+        let now = || none_if_gone(self.proc.children(pid));
+        let mut children = now()?;
+        for _ in 0..MOST {
+            if !changes {
+                return Ok(Some(children));
+            }
+            let again = now()?;
+            if again == children {
+                return Ok(Some(children));
+            }
+            children = again;
+        }
+        Ok(None)
+    }
+
+    /// The caller, or the first process: one of them is an ancestor of every process in the
+    /// sandbox. Orphans go to the first process, or to the caller.
+    fn top_of(&self, pid: u32, care: Care) -> Result<Option<u32>> {
+        self.proc.ancestor(pid, care, |it| it == self.init || it == std::process::id())
+    }
+
+    /// Whether a process belongs to the sandbox: it came from the command, and through its filter.
+    #[must_use]
+    pub fn is_inside(&self, pid: u32) -> bool {
+        let top = self.top_of(pid, Care::Once);
+        matches!(top, Ok(Some(top)) if pid != top && pid != self.init)
+    }
+
+    /// Whether a process certainly does not belong to the sandbox, nor is the caller: its ancestors
+    /// were followed to the end without meeting either. Says no when in doubt.
+    #[must_use]
+    pub fn is_outside(&self, pid: u32) -> bool {
+        matches!(self.top_of(pid, Care::Twice), Ok(None))
+    }
+}
+
+/// Where `fd`, a descriptor of the caller's own, lies, as the kernel names it.
+///
+/// # Errors
+///
+/// That of readlinkat(2).
+pub fn path_of(tree: &ProcessTree, fd: impl AsFd) -> Result<PathBuf> {
+    let number = fd.as_fd().as_raw_fd().to_string();
+    let link = rustix::fs::readlinkat(&tree.own_fds, number, Vec::with_capacity(256))?;
+    Ok(OsString::from_vec(link.into_bytes()).into())
+}
