@@ -320,6 +320,7 @@ fn prepare(job: &Job, server: &dyn SecurityServer) -> Result<Prepared, RunError>
     let (exact, exact_for_first) = exact(job, (all, &inside), &shielded, leaves_cores);
     // Without decisions, the envelope is all that there is, for everybody.
     let inside = if job.enforce == Enforce::OFF { plan } else { &inside };
+    let (datagrams, listens) = policy.decided_sockets(job.namespaces.net);
     let traps = Traps {
         mode: job.mode,
         reads_exact: exact.contains(AccessFs::ReadFile | AccessFs::ReadDir) && withheld.is_empty(),
@@ -327,8 +328,8 @@ fn prepare(job: &Job, server: &dyn SecurityServer) -> Result<Prepared, RunError>
         looks: arrangement.looks,
         forks: policy.forks,
         lineage,
-        datagrams: policy.datagrams,
-        listens: policy.listens,
+        datagrams,
+        listens,
         // Nobody labels what is in it, so domains would meet there.
         private_ipc: job.namespaces.ipc && !lineage,
     };

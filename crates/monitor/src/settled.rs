@@ -28,10 +28,10 @@ pub(crate) struct KernelPolicy {
     pub(crate) rules: PathRules,
     /// Every domain may make processes.
     pub(crate) forks: bool,
-    /// Some domain may own sockets that send to any address.
-    pub(crate) datagrams: bool,
-    /// Some domain may own sockets that listening alone gives a port.
-    pub(crate) listens: bool,
+    /// The domains that may own sockets that send to any address, and of which classes.
+    datagrams: Owners,
+    /// The same of sockets that listening alone gives a port.
+    listens: Owners,
     /// The capabilities that every domain keeps: no exec takes one from a process. Bit n is capability n.
     pub(crate) capabilities: u64,
 }
@@ -41,6 +41,12 @@ const DATAGRAMS: [Class; 4] =
     [Class::UdpSocket, Class::UnixDgramSocket, Class::RawipSocket, Class::Socket];
 /// Sockets that the kernel binds to a port of its choice when they listen.
 const LISTENERS: [Class; 2] = [Class::TcpSocket, Class::Socket];
+
+/// Of them, those that reach nobody outside from a network of the run's own, so there the kernel does it unasked.
+const INTERNET: [Class; 3] = [Class::UdpSocket, Class::RawipSocket, Class::TcpSocket];
+
+/// Numbers of domains, and codes of the classes of sockets that they may own.
+type Owners = Vec<(u32, u16)>;
 
 /// Why a policy was not read.
 #[derive(Debug, thiserror::Error)]
@@ -58,8 +64,8 @@ impl KernelPolicy {
         let rules = PathRules::new(&labels.files)?;
         let plan = Plan::new(server, &labels)?;
         let first = plan.of_first(server, &labels)?;
-        let some = |classes: &[Class]| some_create(server, &plan.domains, classes);
-        let (datagrams, listens) = (some(&DATAGRAMS)?, some(&LISTENERS)?);
+        let owners = |classes: &[Class]| owners(server, &plan.domains, classes);
+        let (datagrams, listens) = (owners(&DATAGRAMS)?, owners(&LISTENERS)?);
         let mut forks = true;
         let mut capabilities = u64::MAX;
         for &domain in &plan.domains {
@@ -68,6 +74,14 @@ impl KernelPolicy {
             capabilities &= u64::from(server.compute_av(kept)?.allowed.0);
         }
         Ok(Self { plan, first, labels, rules, forks, datagrams, listens, capabilities })
+    }
+
+    /// Whether what sockets send to addresses of their choice, and whether listening is to be decided, in a network of
+    /// the run's own or in that of the machine.
+    pub(crate) fn decided_sockets(&self, own_network: bool) -> (bool, bool) {
+        let inside = |code: u16| own_network && INTERNET.iter().any(|class| *class as u16 == code);
+        let some = |owners: &Owners| owners.iter().any(|(_, code)| !inside(*code));
+        (some(&self.datagrams), some(&self.listens))
     }
 }
 
@@ -81,20 +95,21 @@ fn allowed(
     Ok(if decision.permissive { AccessVector::ALL } else { decision.allowed })
 }
 
-/// Whether some domain may own a socket of one of `classes`.
-fn some_create(
+/// Which domains may own sockets of which of `classes`.
+fn owners(
     server: &dyn SecurityServer,
     domains: &[Sid],
     classes: &[Class],
-) -> Result<bool, Unreachable> {
+) -> Result<Owners, Unreachable> {
+    let mut owners = Vec::new();
     for &domain in domains {
         for &class in classes {
             if allowed(server, domain, class)?.contains(perm::socket::CREATE) {
-                return Ok(true);
+                owners.push((domain.get(), class as u16));
             }
         }
     }
-    Ok(false)
+    Ok(owners)
 }
 
 /// A permission on a domain's own label that the kernel grants without asking anybody, for some filters.
@@ -105,7 +120,7 @@ struct Undecided {
     when: fn(&Traps) -> bool,
 }
 
-const UNDECIDED: [Undecided; 3] = [
+const UNDECIDED: [Undecided; 6] = [
     Undecided {
         name: "fork",
         class: Class::Process,
@@ -124,6 +139,25 @@ const UNDECIDED: [Undecided; 3] = [
         requested: perm::socket::LISTEN,
         when: |traps| !traps.listens,
     },
+    // Of the next, somebody has one only in a network of the run's own.
+    Undecided {
+        name: "tcp_socket listen",
+        class: Class::TcpSocket,
+        requested: perm::socket::LISTEN,
+        when: |traps| !traps.listens,
+    },
+    Undecided {
+        name: "udp_socket create",
+        class: Class::UdpSocket,
+        requested: perm::socket::CREATE,
+        when: |traps| !traps.datagrams,
+    },
+    Undecided {
+        name: "rawip_socket create",
+        class: Class::RawipSocket,
+        requested: perm::socket::CREATE,
+        when: |traps| !traps.datagrams,
+    },
 ];
 
 /// What holds in the kernel until the end of a run.
@@ -134,6 +168,9 @@ pub(crate) struct Settled {
     traps: Traps,
     /// What the kernel grants without asking: the number of a domain, and the row of [`UNDECIDED`].
     undecided: Vec<(u32, usize)>,
+    /// See [`KernelPolicy`].
+    datagrams: Owners,
+    listens: Owners,
     /// The capabilities that the first policy granted; and those that processes have, some whatever policy says.
     capabilities: u64,
     kept: u64,
@@ -222,6 +259,8 @@ impl Settled {
             domains: policy.plan.domains.iter().map(|domain| domain.get()).collect(),
             traps,
             undecided,
+            datagrams: policy.datagrams.clone(),
+            listens: policy.listens.clone(),
             capabilities: policy.capabilities,
             kept: spec.capabilities,
             grants: Grants::of(&policy.plan),
@@ -311,14 +350,15 @@ impl Settled {
 
     fn refuse_given(&self, now: &KernelPolicy) -> Result<(), Conflict> {
         let given = |what: &str| Err(Conflict::Given(what.into()));
-        if now.datagrams && !self.traps.datagrams {
+        let new = |now: &Owners, then: &Owners| now.iter().any(|owner| !then.contains(owner));
+        if !self.traps.datagrams && new(&now.datagrams, &self.datagrams) {
             return given(
-                "datagram sockets (udp_socket, unix_dgram_socket, rawip_socket): no domain could make one at its start, so what they send is not decided",
+                "datagram sockets (udp_socket, unix_dgram_socket, rawip_socket): who could make none at its start does not get them, as what they send is not decided",
             );
         }
-        if now.listens && !self.traps.listens {
+        if !self.traps.listens && new(&now.listens, &self.listens) {
             return given(
-                "TCP sockets (tcp_socket): no domain could make one at its start, so listening is not decided",
+                "TCP sockets (tcp_socket): who could make none at its start does not get them, as listening is not decided",
             );
         }
         let added = now.capabilities & !self.kept;

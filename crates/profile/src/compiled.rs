@@ -52,6 +52,8 @@ pub struct Compiled {
     pub environment: Environment,
     /// How much the run may use.
     pub limits: Limits,
+    /// Whether the run has a loopback of its own (a network namespace with nothing else); `None` if it asks for none.
+    pub private_loopback: Option<bool>,
     /// The domains; the first is `main`, in which a run starts.
     pub domains: Vec<Domain>,
     /// The file patterns of the policy in the order of its labelling rules.
@@ -86,9 +88,9 @@ pub struct Domain {
     pub capabilities: Vec<String>,
     /// Whether it may use some protocol of netlink, such as to ask for interfaces and routes.
     pub netlink: bool,
-    /// Endpoints that it may connect and send to.
+    /// Endpoints outside that it may connect and send to.
     pub connect: Vec<EndpointRule>,
-    /// Endpoints that it may bind to.
+    /// Endpoints, other than those of a loopback of the run's own, that it may bind to.
     pub bind: Vec<EndpointRule>,
     /// Whether it may connect to any unix socket by name.
     pub unix: bool,
@@ -202,7 +204,9 @@ impl Compiled {
         let taken_everything =
             (0..profile.domains.len()).map(|domain| everything(clauses, domain)).collect();
         let domains = profile.domains.iter().zip(policy.types);
-        let domains = domains.map(|(domain, name)| summary(domain, name, &hosts)).collect();
+        let outside = profile.private_loopback != Some(true);
+        let reached: &[ResolvedHost] = if outside { &hosts } else { &[] };
+        let domains = domains.map(|(domain, name)| summary(domain, name, reached)).collect();
         let is_last = amendments.last().is_some_and(|last| last + 1 == count);
         let in_vain = policy.in_vain.filter(|_| is_last);
         let granted_in_vain = in_vain.and_then(|place| sources.origin(place));
@@ -222,6 +226,7 @@ impl Compiled {
             guarded: profile.domains.iter().any(|domain| domain.guard.action().is_some()),
             environment: profile.environment,
             limits: profile.limits,
+            private_loopback: profile.private_loopback,
             domains,
             paths: policy.nodes.into_iter().map(path_rule).collect(),
             hosts,

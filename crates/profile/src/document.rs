@@ -25,6 +25,7 @@ const KEYS: &[&str] = &[
     "network.connect",
     "network.bind",
     "network.netlink",
+    "network.loopback",
     "network.inherit",
     "env.pass",
     "env.drop",
@@ -91,6 +92,7 @@ pub(crate) struct NetworkLists {
     pub(crate) bind: Vec<Placed<String>>,
     /// Names of protocols; `true` is [`ROUTE`], `false` none.
     pub(crate) netlink: Option<Placed<Vec<String>>>,
+    pub(crate) loopback: Option<Placed<String>>,
     pub(crate) inherit: Option<Placed<bool>>,
 }
 
@@ -193,6 +195,7 @@ fn read_network(network: &mut Section<'_, '_>, may_inherit: bool) -> NetworkList
         connect: network.strings("connect"),
         bind: network.strings("bind"),
         netlink: network.protocols("netlink"),
+        loopback: if may_inherit { network.string("loopback") } else { None },
         inherit: if may_inherit { network.boolean("inherit") } else { None },
     }
 }

@@ -21,6 +21,9 @@ pub struct Variables {
     pub user: String,
     /// `${nameserver}`: the hosts that answer name queries (network rules only).
     pub nameservers: Vec<IpAddr>,
+    /// A run without a network outside gets a network of its own, with nothing but loopback.
+    #[serde(default)]
+    pub private_network: bool,
     /// What Dewar keeps for itself, and denies to every run whatever its profile grants.
     pub kept: Vec<PathBuf>,
     /// What no run may change whatever its profile grants, beside the files that the profile is read from.

@@ -2,7 +2,7 @@
 
 use crate::{
     Case, cases,
-    stage::{Stage, held},
+    stage::{Stage, Variant, held},
 };
 use rustix::{
     io::FdFlags,
@@ -29,6 +29,7 @@ pub(crate) const CASES: &[Case] = cases![
     sending_to_an_address_of_no_family,
     setting_options_that_lead_elsewhere,
     asking_by_netlink,
+    reaching_servers_of_the_machine_on_loopback,
     sending_by_sockets_that_were_handed_in,
     sending_packets_in_the_name_of_the_monitor,
 ];
@@ -84,6 +85,24 @@ fn setting_options_that_lead_elsewhere(stage: &Stage) {
         let profile = one_datagram_port(stage, port, domains);
         stage.holds(&profile, "ways_around", &[&port.to_string()]);
     }
+}
+
+/// In a network of its own, the same ports are other ports.
+fn reaching_servers_of_the_machine_on_loopback(stage: &Stage) {
+    if stage.variant == Variant::Bare {
+        // It has no loopback, and no socket to try with.
+        return;
+    }
+    let listener = TcpListener::bind("127.0.0.1:0").expect("listen");
+    let receiver = UdpSocket::bind("127.0.0.1:0").expect("a receiver");
+    let ports = [listener.local_addr(), receiver.local_addr()];
+    let ports = ports.map(|address| address.expect("an address").port().to_string());
+    let profile = stage.profile("[network]\nloopback = \"private\"");
+    stage.holds(&profile, "loopback", &ports.each_ref().map(String::as_str));
+    listener.set_nonblocking(true).expect("not to wait");
+    assert!(listener.accept().is_err(), "the attack has connected");
+    receiver.set_nonblocking(true).expect("not to wait");
+    assert!(receiver.recv(&mut [0; 8]).is_err(), "the attack has sent something");
 }
 
 fn asking_by_netlink(stage: &Stage) {

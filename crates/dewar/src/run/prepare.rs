@@ -56,6 +56,8 @@ pub(super) fn profile(request: &RunRequest, probe: &Probe) -> anyhow::Result<Pro
     insist_on_workspace(request, &variables, has_view)?;
     let trail = request.audit.iter().filter(|file| file.as_path() != Path::new("-"));
     variables.fixed.extend(request.cil.iter().chain(trail).map(|file| surroundings::real(file)));
+    // Where mounts of its own can be made, so can a network. Whether it was is looked at before the start.
+    variables.private_network = has_view && !request.without.iter().any(|layer| layer == "net");
     warn_of_wide_workspace(&variables);
     let source = Source::from_argument(&request.profile);
     let (compiled, documents) =
@@ -85,6 +87,16 @@ pub(super) fn protection(
         bail!("the kernel changed its mind about mount namespaces; nothing was started");
     }
     let offline = profile.compiled.domains.iter().all(profile::Domain::is_offline);
+    match profile.compiled.private_loopback {
+        Some(true) if !(offline && namespaces.net) => bail!(
+            "the profile asks for a loopback of its own, and this machine makes no network namespaces; nothing was started. \
+             `--without net` starts without"
+        ),
+        Some(false) => tell!(
+            "dewar: no loopback: the profile asks for one of its own, and there is no network namespace"
+        ),
+        _ => {}
+    }
     let version = Some(layers.landlock_version()).filter(|version| *version > 0);
     let protection = Protection {
         namespaces: Namespaces { net: offline && namespaces.net, ..namespaces },

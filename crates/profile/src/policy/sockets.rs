@@ -57,7 +57,12 @@ pub(crate) fn write(
     };
     let datagrams = profile.domains.iter().flat_map(|domain| &domain.network);
     let datagrams = datagrams.map(|rule| (rule.place, &rule.target));
-    let datagrams = datagrams.filter(|(_, target)| is_datagram(target)).map(|it| it.0).next();
+    // In a network of its own, nothing is to be decided about datagrams to addresses.
+    let decides = |target: &Target| {
+        is_datagram(target)
+            && !(profile.private_loopback == Some(true) && matches!(target, Target::Ip(_)))
+    };
+    let datagrams = datagrams.filter(|(_, target)| decides(target)).map(|it| it.0).next();
     for (index, (domain, name)) in profile.domains.iter().zip(types).enumerate() {
         if everything(clauses, index).is_none() {
             let given = about(clauses, index).filter(|clause| clause.kind == AmendmentKind::Grant);

@@ -8,6 +8,7 @@ pub(super) const CASES: &[Case] = cases![
     descriptors_pass_between_processes,
     pairs_of_datagrams_keep_their_borders,
     options_of_sockets_are_set,
+    servers_are_reached_on_a_loopback_of_their_own,
 ];
 
 /// No rule for sockets, one for TCP, one for UDP, which has every send decided, and two domains.
@@ -154,4 +155,33 @@ for name in "IP_TOS IP_TTL IP_MULTICAST_TTL IP_MULTICAST_LOOP".split() + [8, 10,
 print("set")
 END"#;
     stage.same(script).profile(profile.to_str().expect("UTF-8")).check();
+}
+
+fn servers_are_reached_on_a_loopback_of_their_own(stage: &Stage) {
+    let profile = stage.home().join("profile.toml");
+    stage.file(&profile, "extends = 'workspace'\n[network]\nloopback = 'private'\n");
+    let script = r#"python3 - <<'END'
+import http.server, socket, socketserver, threading, urllib.request
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *_):
+        pass
+for kind, host in ((socket.AF_INET, ""), (socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1"), (socket.AF_INET6, "::")):
+    class Server(http.server.ThreadingHTTPServer):
+        address_family = kind
+    with Server((host, 0), Quiet) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        for name in ("127.0.0.1", "localhost") if kind == socket.AF_INET else ("[::1]",):
+            print(urllib.request.urlopen("http://%s:%d/" % (name, server.server_port)).status)
+        server.shutdown()
+one, other = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(2)]
+one.bind(("127.0.0.1", 0))
+other.sendto(b"datagram", one.getsockname())
+data, sender = one.recvfrom(99)
+one.sendmsg([data.upper()], [], 0, sender)
+print(other.recv(99))
+END
+node -e 'const http = require("http"); const s = http.createServer((_, r) => { r.end("node\n"); s.close() }).listen(0, () => http.get({ port: s.address().port, agent: false }, r => r.pipe(process.stdout)))'"#;
+    if stage.variant.has_namespaces() {
+        stage.same(script).profile(profile.to_str().expect("UTF-8")).check();
+    }
 }

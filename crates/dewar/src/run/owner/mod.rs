@@ -52,6 +52,8 @@ pub(super) struct Owner {
     control: OnceLock<Control>,
     /// No domain could reach an address when the run started.
     offline: bool,
+    /// Its network has nothing but loopback, where every port is granted.
+    own_loopback: bool,
     state: Mutex<State>,
 }
 
@@ -103,7 +105,9 @@ impl Owner {
         let terms = Terms { basis, amendments: Arc::default() };
         let state = State { terms, compiled, policies, changes: Vec::new() };
         let offline = state.compiled.domains.iter().all(profile::Domain::is_offline);
-        Self { decider, facts, control: OnceLock::new(), offline, state: Mutex::new(state) }
+        let own_loopback = state.compiled.private_loopback == Some(true);
+        let (control, state) = (OnceLock::new(), Mutex::new(state));
+        Self { decider, facts, control, offline, own_loopback, state }
     }
 
     /// The sandbox runs.

@@ -26,6 +26,10 @@ impl Owner {
                 Err("this run was started without a network: its domains can make no such socket, and it may have a network \
                      namespace of its own. Start it under a profile that names an endpoint".into())
             }
+            (AmendmentKind::Revoke, AmendedObject::Network { .. }) if self.own_loopback => {
+                Err("this run has a loopback of its own, and what is sent there is not decided. Its endpoints are nobody \
+                     outside; take everything (--all), or start it without `network.loopback`".into())
+            }
             (AmendmentKind::Grant, object) if *object != AmendedObject::All && everything_is_taken(terms) => {
                 Err("everything was revoked; `dewar grant --all` gives it back".into())
             }
