@@ -182,6 +182,8 @@ print(other.recv(99))
 END
 node -e 'const http = require("http"); const s = http.createServer((_, r) => { r.end("node\n"); s.close() }).listen(0, () => http.get({ port: s.address().port, agent: false }, r => r.pipe(process.stdout)))'"#;
     if stage.variant.has_namespaces() {
-        stage.same(script).profile(profile.to_str().expect("UTF-8")).check();
+        // Python asks the name servers for the name of the machine.
+        let same = stage.same(script).profile(profile.to_str().expect("UTF-8"));
+        same.does_without(&[":53"]).check();
     }
 }
