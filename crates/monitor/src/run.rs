@@ -320,7 +320,7 @@ fn prepare(job: &Job, server: &dyn SecurityServer) -> Result<Prepared, RunError>
     let (exact, exact_for_first) = exact(job, (all, &inside), &shielded, leaves_cores);
     // Without decisions, the envelope is all that there is, for everybody.
     let inside = if job.enforce == Enforce::OFF { plan } else { &inside };
-    let (datagrams, listens) = policy.decided_sockets(job.namespaces.net);
+    let (datagrams, listens) = policy.sockets.decided(job.namespaces.net);
     let traps = Traps {
         mode: job.mode,
         reads_exact: exact.contains(AccessFs::ReadFile | AccessFs::ReadDir) && withheld.is_empty(),
@@ -368,8 +368,7 @@ fn private(view: &launch::View) -> Result<Private, RunError> {
     Ok(private)
 }
 
-/// The rights for which the kernel refuses exactly what policy refuses: for every domain, and for the first one as long as
-/// every process is in that.
+/// What the kernel refuses just as policy does: for all domains; for the first while all are in it.
 fn exact(
     job: &Job,
     (plan, first): (&Plan, &Plan),

@@ -5,6 +5,7 @@
 //! kernel does by itself cannot be taken back by deciding, and what it does not let through cannot be given.
 
 mod files;
+mod sockets;
 
 use crate::{
     filter::Traps,
@@ -17,6 +18,7 @@ use flask::{AccessVector, Class, LabelRules, Question, SecurityServer, Sid, Unre
 use labelling::{BadRule, PathRules};
 use landlock::AccessFs;
 use serde::{Deserialize, Serialize};
+use sockets::Sockets;
 use std::path::PathBuf;
 
 /// A policy, as far as the kernel can be told of it.
@@ -28,25 +30,11 @@ pub(crate) struct KernelPolicy {
     pub(crate) rules: PathRules,
     /// Every domain may make processes.
     pub(crate) forks: bool,
-    /// The domains that may own sockets that send to any address, and of which classes.
-    datagrams: Owners,
-    /// The same of sockets that listening alone gives a port.
-    listens: Owners,
+    /// Who may own sockets that do something unasked.
+    pub(crate) sockets: Sockets,
     /// The capabilities that every domain keeps: no exec takes one from a process. Bit n is capability n.
     pub(crate) capabilities: u64,
 }
-
-/// Sockets that send to any address.
-const DATAGRAMS: [Class; 4] =
-    [Class::UdpSocket, Class::UnixDgramSocket, Class::RawipSocket, Class::Socket];
-/// Sockets that the kernel binds to a port of its choice when they listen.
-const LISTENERS: [Class; 2] = [Class::TcpSocket, Class::Socket];
-
-/// Of them, those that reach nobody outside from a network of the run's own, so there the kernel does it unasked.
-const INTERNET: [Class; 3] = [Class::UdpSocket, Class::RawipSocket, Class::TcpSocket];
-
-/// Numbers of domains, and codes of the classes of sockets that they may own.
-type Owners = Vec<(u32, u16)>;
 
 /// Why a policy was not read.
 #[derive(Debug, thiserror::Error)]
@@ -64,8 +52,7 @@ impl KernelPolicy {
         let rules = PathRules::new(&labels.files)?;
         let plan = Plan::new(server, &labels)?;
         let first = plan.of_first(server, &labels)?;
-        let owners = |classes: &[Class]| owners(server, &plan.domains, classes);
-        let (datagrams, listens) = (owners(&DATAGRAMS)?, owners(&LISTENERS)?);
+        let sockets = Sockets::new(server, &plan.domains)?;
         let mut forks = true;
         let mut capabilities = u64::MAX;
         for &domain in &plan.domains {
@@ -73,15 +60,7 @@ impl KernelPolicy {
             let kept = Question { ssid: domain, tsid: domain, tclass: Class::Capability };
             capabilities &= u64::from(server.compute_av(kept)?.allowed.0);
         }
-        Ok(Self { plan, first, labels, rules, forks, datagrams, listens, capabilities })
-    }
-
-    /// Whether what sockets send to addresses of their choice, and whether listening is to be decided, in a network of
-    /// the run's own or in that of the machine.
-    pub(crate) fn decided_sockets(&self, own_network: bool) -> (bool, bool) {
-        let inside = |code: u16| own_network && INTERNET.iter().any(|class| *class as u16 == code);
-        let some = |owners: &Owners| owners.iter().any(|(_, code)| !inside(*code));
-        (some(&self.datagrams), some(&self.listens))
+        Ok(Self { plan, first, labels, rules, forks, sockets, capabilities })
     }
 }
 
@@ -93,23 +72,6 @@ fn allowed(
 ) -> Result<AccessVector, Unreachable> {
     let decision = server.compute_av(Question { ssid: domain, tsid: domain, tclass })?;
     Ok(if decision.permissive { AccessVector::ALL } else { decision.allowed })
-}
-
-/// Which domains may own sockets of which of `classes`.
-fn owners(
-    server: &dyn SecurityServer,
-    domains: &[Sid],
-    classes: &[Class],
-) -> Result<Owners, Unreachable> {
-    let mut owners = Vec::new();
-    for &domain in domains {
-        for &class in classes {
-            if allowed(server, domain, class)?.contains(perm::socket::CREATE) {
-                owners.push((domain.get(), class as u16));
-            }
-        }
-    }
-    Ok(owners)
 }
 
 /// A permission on a domain's own label that the kernel grants without asking anybody, for some filters.
@@ -168,9 +130,7 @@ pub(crate) struct Settled {
     traps: Traps,
     /// What the kernel grants without asking: the number of a domain, and the row of [`UNDECIDED`].
     undecided: Vec<(u32, usize)>,
-    /// See [`KernelPolicy`].
-    datagrams: Owners,
-    listens: Owners,
+    sockets: Sockets,
     /// The capabilities that the first policy granted; and those that processes have, some whatever policy says.
     capabilities: u64,
     kept: u64,
@@ -259,8 +219,7 @@ impl Settled {
             domains: policy.plan.domains.iter().map(|domain| domain.get()).collect(),
             traps,
             undecided,
-            datagrams: policy.datagrams.clone(),
-            listens: policy.listens.clone(),
+            sockets: policy.sockets.clone(),
             capabilities: policy.capabilities,
             kept: spec.capabilities,
             grants: Grants::of(&policy.plan),
@@ -350,16 +309,8 @@ impl Settled {
 
     fn refuse_given(&self, now: &KernelPolicy) -> Result<(), Conflict> {
         let given = |what: &str| Err(Conflict::Given(what.into()));
-        let new = |now: &Owners, then: &Owners| now.iter().any(|owner| !then.contains(owner));
-        if !self.traps.datagrams && new(&now.datagrams, &self.datagrams) {
-            return given(
-                "datagram sockets (udp_socket, unix_dgram_socket, rawip_socket): who could make none at its start does not get them, as what they send is not decided",
-            );
-        }
-        if !self.traps.listens && new(&now.listens, &self.listens) {
-            return given(
-                "TCP sockets (tcp_socket): who could make none at its start does not get them, as listening is not decided",
-            );
+        if let Some(what) = self.sockets.undecided(&now.sockets, self.traps) {
+            return given(what);
         }
         let added = now.capabilities & !self.kept;
         let names = Class::Capability.permissions().iter().enumerate();

@@ -52,7 +52,7 @@ pub struct Compiled {
     pub environment: Environment,
     /// How much the run may use.
     pub limits: Limits,
-    /// Whether the run has a loopback of its own (a network namespace with nothing else); `None` if it asks for none.
+    /// Whether the run has a loopback of its own, and no other network; `None` if it asks for none.
     pub private_loopback: Option<bool>,
     /// The domains; the first is `main`, in which a run starts.
     pub domains: Vec<Domain>,

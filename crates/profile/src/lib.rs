@@ -46,6 +46,7 @@ mod guard;
 mod guarded;
 mod hosts;
 mod limits;
+mod loopback;
 mod merge;
 mod names;
 mod network;

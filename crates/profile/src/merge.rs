@@ -7,14 +7,14 @@ use crate::error::{Problem, Reporter, closest};
 use crate::guard::Guard;
 use crate::guarded;
 use crate::limits::Limits;
-use crate::network::{self, Endpoints, Host, Target};
+use crate::loopback;
+use crate::network::{self, Target};
 use crate::pattern::{self, Pattern};
 use crate::rights::{Entries, Entry, List};
 use crate::source::{Place, Placed};
 use crate::variables::Variables;
 use crate::{Hiding, Mode};
-use flask::{Class, Protocol};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use flask::Class;
 
 /// Added to the layer of what a domain says on top of the base domain.
 const DOMAIN_LAYER: usize = 1 << 16;
@@ -123,7 +123,7 @@ pub(crate) fn merge(
         documents.last().and_then(|d| d.description.as_ref()).map(|d| d.value.clone());
     merger.check_domains(&profile);
     if let Some(place) = profile.loopback {
-        merger.open_loopback(&mut profile, place);
+        loopback::open(&mut profile, place, variables.private_network, reporter);
     }
     guarded::guard(&mut profile.domains, variables, reporter);
     finish_domains(&mut profile.domains);
@@ -169,7 +169,7 @@ impl Merger<'_> {
             profile.loopback = None;
         }
         if let Some(loopback) = &network.loopback {
-            let private = self.reporter.take(parse_loopback(&loopback.value), loopback.place);
+            let private = self.reporter.take(loopback::parse(&loopback.value), loopback.place);
             profile.loopback = private.unwrap_or_default().then_some(loopback.place);
         }
         self.add_domain(&mut profile.domains[0], &document.main, self.layer);
@@ -262,26 +262,6 @@ impl Merger<'_> {
         }
     }
 
-    /// Lets every domain use the loopback of the run's own network, if it will have one.
-    fn open_loopback(&mut self, profile: &mut Profile, place: Place) {
-        let rules = profile.domains.iter().flat_map(|domain| &domain.network);
-        if rules.clone().any(|rule| matches!(rule.target, Target::Ip(_))) {
-            let help = "a run that reaches endpoints outside shares their network, and so the loopback of this machine. Write \
-                        `loopback = \"none\"`, or name the ports: `connect = [\"127.0.0.1:8000-8999\"]` and the same for `bind`";
-            let problem =
-                bad("private", "possible beside rules for hosts and ports", help.to_owned());
-            self.reporter.report(problem, Some(place));
-            return;
-        }
-        profile.private_loopback = Some(self.variables.private_network);
-        if !self.variables.private_network {
-            return;
-        }
-        for domain in &mut profile.domains {
-            domain.network.extend(loopback_rules(place));
-        }
-    }
-
     /// Reports domains that nothing enters, and names in `from` that no domain has.
     fn check_domains(&mut self, profile: &Profile) {
         let names: Vec<&str> = profile.domains.iter().map(|domain| domain.name.as_str()).collect();
@@ -321,44 +301,7 @@ impl Merger<'_> {
     }
 }
 
-/// Every port of this machine, to connect to, and to bind also at no address in particular.
-fn loopback_rules(place: Place) -> impl Iterator<Item = NetworkRule> {
-    let hosts: [(IpAddr, u8, bool); 4] = [
-        (Ipv4Addr::new(127, 0, 0, 0).into(), 8, true),
-        (Ipv6Addr::LOCALHOST.into(), 128, true),
-        (Ipv4Addr::UNSPECIFIED.into(), 32, false),
-        (Ipv6Addr::UNSPECIFIED.into(), 128, false),
-    ];
-    let of = move |(address, length, reached)| {
-        let directions: &[Direction] =
-            if reached { &[Direction::Connect, Direction::Bind] } else { &[Direction::Bind] };
-        let protocols = [Protocol::Tcp, Protocol::Udp];
-        protocols.into_iter().flat_map(move |protocol| {
-            directions.iter().map(move |direction| NetworkRule {
-                target: Target::Ip(Endpoints {
-                    host: Host::Network(address, length),
-                    protocol,
-                    low: 0,
-                    high: u16::MAX,
-                }),
-                direction: *direction,
-                place,
-            })
-        })
-    };
-    hosts.into_iter().flat_map(of)
-}
-
-/// Whether the run is to have a loopback of its own.
-fn parse_loopback(text: &str) -> Result<bool, Problem> {
-    match text {
-        "private" => Ok(true),
-        "none" => Ok(false),
-        _ => Err(bad(text, "a loopback", "write `private` or `none`".to_owned())),
-    }
-}
-
-fn bad(value: &str, expected: &'static str, help: String) -> Problem {
+pub(crate) fn bad(value: &str, expected: &'static str, help: String) -> Problem {
     Problem::BadValue { value: value.to_owned(), expected, help }
 }
 

@@ -56,7 +56,7 @@ pub(super) fn profile(request: &RunRequest, probe: &Probe) -> anyhow::Result<Pro
     insist_on_workspace(request, &variables, has_view)?;
     let trail = request.audit.iter().filter(|file| file.as_path() != Path::new("-"));
     variables.fixed.extend(request.cil.iter().chain(trail).map(|file| surroundings::real(file)));
-    // Where mounts of its own can be made, so can a network. Whether it was is looked at before the start.
+    // Where mounts can be made, so can a network. That it was is checked before the start.
     variables.private_network = has_view && !request.without.iter().any(|layer| layer == "net");
     warn_of_wide_workspace(&variables);
     let source = Source::from_argument(&request.profile);

@@ -12,6 +12,7 @@ pub(crate) fn variables() -> Variables {
         tmp: "/tmp/dewar".into(),
         user: "me".into(),
         nameservers: vec!["192.0.2.53".parse().unwrap()],
+        private_network: true,
         kept: vec!["/home/me/.cache/dewar".into(), "/home/me/{a}*/dewar".into()],
         fixed: vec!["/home/me/work/audit".into()],
     }

@@ -1,0 +1,64 @@
+//! A loopback of the run's own: what `network.loopback` stands for.
+
+use crate::error::{Problem, Reporter};
+use crate::merge::{Direction, NetworkRule, Profile, bad};
+use crate::network::{Endpoints, Host, Target};
+use crate::source::Place;
+use flask::Protocol;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+const SHARED: &str = "a run that reaches endpoints outside shares their network, and so the loopback of this machine. Write \
+                      `loopback = \"none\"`, or name the ports: `connect = [\"127.0.0.1:8000-8999\"]` and the same for `bind`";
+
+/// Lets every domain use the loopback of the run's own network, if it `gets` one.
+pub(crate) fn open(profile: &mut Profile, place: Place, gets: bool, reporter: &mut Reporter) {
+    let mut given = profile.domains.iter().flat_map(|domain| &domain.network);
+    if given.any(|rule| matches!(rule.target, Target::Ip(_))) {
+        let problem = bad("private", "possible beside rules for hosts and ports", SHARED.into());
+        reporter.report(problem, Some(place));
+        return;
+    }
+    profile.private_loopback = Some(gets);
+    if gets {
+        for domain in &mut profile.domains {
+            domain.network.extend(rules(place));
+        }
+    }
+}
+
+/// Every port of this machine, to connect to, and to bind also at no address in particular.
+fn rules(place: Place) -> impl Iterator<Item = NetworkRule> {
+    let hosts: [(IpAddr, u8, bool); 4] = [
+        (Ipv4Addr::new(127, 0, 0, 0).into(), 8, true),
+        (Ipv6Addr::LOCALHOST.into(), 128, true),
+        (Ipv4Addr::UNSPECIFIED.into(), 32, false),
+        (Ipv6Addr::UNSPECIFIED.into(), 128, false),
+    ];
+    let of = move |(address, length, reached)| {
+        let directions: &[Direction] =
+            if reached { &[Direction::Connect, Direction::Bind] } else { &[Direction::Bind] };
+        let protocols = [Protocol::Tcp, Protocol::Udp];
+        protocols.into_iter().flat_map(move |protocol| {
+            directions.iter().map(move |direction| NetworkRule {
+                target: Target::Ip(Endpoints {
+                    host: Host::Network(address, length),
+                    protocol,
+                    low: 0,
+                    high: u16::MAX,
+                }),
+                direction: *direction,
+                place,
+            })
+        })
+    };
+    hosts.into_iter().flat_map(of)
+}
+
+/// Whether the run is to have a loopback of its own.
+pub(crate) fn parse(text: &str) -> Result<bool, Problem> {
+    match text {
+        "private" => Ok(true),
+        "none" => Ok(false),
+        _ => Err(bad(text, "a loopback", "write `private` or `none`".to_owned())),
+    }
+}
