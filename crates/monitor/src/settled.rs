@@ -309,7 +309,8 @@ impl Settled {
 
     fn refuse_given(&self, now: &KernelPolicy) -> Result<(), Conflict> {
         let given = |what: &str| Err(Conflict::Given(what.into()));
-        if let Some(what) = self.sockets.undecided(&now.sockets, self.traps) {
+        let decided = (self.traps.datagrams, self.traps.listens);
+        if let Some(what) = self.sockets.undecided(&now.sockets, decided) {
             return given(what);
         }
         let added = now.capabilities & !self.kept;

@@ -245,3 +245,15 @@ fn no_profile_grants_dewar_s_own_files_or_what_the_run_depends_on() {
     assert_eq!(rights(&file.canonicalize().unwrap())[2], (true, false));
     assert_eq!(rights("/home/me".as_ref()), main_only((true, true)));
 }
+
+#[test]
+fn a_loopback_of_its_own_is_all_that_a_run_reaches() {
+    let own = good("[network]\nloopback = 'private'\n");
+    assert_eq!(own.private_loopback, Some(true));
+    assert!(own.domains[0].is_offline() && own.domains[0].bind.is_empty());
+    assert!(own.cil.contains("(udp_socket (create") && !own.cil.contains("unix_dgram_socket"));
+    let beside = compile("[network]\nloopback = 'private'\nconnect = ['127.0.0.1:9']\n");
+    assert!(beside.is_err(), "it would share the loopback of the machine");
+    assert!(compile("[network]\nloopback = 'mine'\n").is_err());
+    assert_eq!(good("[network]\nloopback = 'none'\n").private_loopback, None);
+}

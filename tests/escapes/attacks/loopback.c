@@ -1,4 +1,5 @@
-/* Reaches servers of the machine on loopback: connects, sends, and takes the port's place. Arguments: a port of TCP, one of UDP. */
+/* Reaches servers of the machine on loopback: connects, sends, and takes the port's place. Arguments: a port of TCP, one of UDP;
+ * a third if no socket is to be had at all. */
 #include "attack.h"
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -7,6 +8,12 @@ int main(int argc, char **argv) {
     static const char *names[] = {"127.0.0.1", "127.1.2.3", "0.0.0.0"};
     int s = socket(AF_INET, SOCK_STREAM, 0), own = socket(AF_INET, SOCK_STREAM, 0);
     struct sockaddr_in any = {.sin_family = AF_INET, .sin_port = htons(7)};
+    if (argc == 4) {
+        must_fail("a socket", s);
+        must_fail("another", own);
+        must_fail("datagrams", socket(AF_INET, SOCK_DGRAM, 0));
+        return 0;
+    }
     if (s < 0 || own < 0) {
         perror("no socket, so nothing was tried");
         return 1;

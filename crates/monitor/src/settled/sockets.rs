@@ -1,7 +1,6 @@
 //! Sockets that do without a connect what is to be decided: sending, and taking a port.
 
 use super::allowed;
-use crate::filter::Traps;
 use flask::{Class, SecurityServer, Sid, Unreachable, perm};
 use serde::{Deserialize, Serialize};
 
@@ -47,17 +46,55 @@ impl Sockets {
         (some(&self.datagrams), some(&self.listens))
     }
 
-    /// What `now` gives to somebody who did not have it, and these traps leave undecided.
-    pub(super) fn undecided(&self, now: &Self, traps: Traps) -> Option<&'static str> {
+    /// What `now` gives to somebody who did not have it, if [`Self::decided`] was so at the start.
+    pub(super) fn undecided(
+        &self,
+        now: &Self,
+        (sends, listens): (bool, bool),
+    ) -> Option<&'static str> {
         let new = |now: &Owners, then: &Owners| now.iter().any(|owner| !then.contains(owner));
-        if !traps.datagrams && new(&now.datagrams, &self.datagrams) {
+        if !sends && new(&now.datagrams, &self.datagrams) {
             return Some(
                 "datagram sockets (udp_socket, unix_dgram_socket, rawip_socket): who could make none at its start \
                  gets none, as what they send is not decided",
             );
         }
-        (!traps.listens && new(&now.listens, &self.listens)).then_some(
+        (!listens && new(&now.listens, &self.listens)).then_some(
             "TCP sockets (tcp_socket): who could make none at its start gets none, as listening is not decided",
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sockets(domains: &[u32]) -> Sockets {
+        let of = |class: Class| domains.iter().map(|domain| (*domain, class as u16)).collect();
+        Sockets { datagrams: of(Class::UdpSocket), listens: of(Class::TcpSocket) }
+    }
+
+    #[test]
+    fn on_a_loopback_of_ones_own_only_those_who_had_them_have_sockets() {
+        let decided = sockets(&[1]).decided(true);
+        assert_eq!(decided, (false, false));
+        assert_eq!(sockets(&[1]).undecided(&sockets(&[1]), decided), None);
+        assert_eq!(sockets(&[1]).undecided(&sockets(&[]), decided), None);
+        assert!(sockets(&[1]).undecided(&sockets(&[1, 2]), decided).is_some());
+    }
+
+    #[test]
+    fn in_the_network_of_the_machine_everything_is_decided() {
+        let decided = sockets(&[1]).decided(false);
+        assert_eq!(decided, (true, true));
+        assert_eq!(sockets(&[1]).undecided(&sockets(&[1, 2]), decided), None);
+        assert_eq!(sockets(&[]).decided(false), (false, false));
+    }
+
+    #[test]
+    fn datagrams_to_names_are_decided_everywhere() {
+        let class = Class::UnixDgramSocket as u16;
+        let local = Sockets { datagrams: vec![(1, class)], listens: vec![] };
+        assert_eq!(local.decided(true), (true, false));
     }
 }
