@@ -157,6 +157,7 @@ pub(crate) fn once(
         hosts: None,
         keep: 0,
         enforce: Enforce::ALL,
+        own_loopback: false,
         strict: false,
         audit: Vec::new(),
         watch: None,

@@ -14,7 +14,7 @@ use std::{
 /// The variables of a run on `workspace` (default: the working directory) with temporary files in `tmp`.
 pub(crate) fn variables(workspace: Option<&Path>, tmp: PathBuf) -> anyhow::Result<Variables> {
     Ok(Variables {
-        private_network: false,
+        private_network: true,
         workspace: directory(workspace.unwrap_or(Path::new(".")))?,
         home: home()?,
         tmp,

@@ -79,6 +79,9 @@ pub struct Job {
     /// Capabilities that the run keeps beside those that policy grants every domain, as far as the caller has them: bit n is
     /// capability n. Policy decides on every file as without them.
     pub keep: u64,
+    /// Policy grants everybody all of the loopback of the run's own network, which is all that there is: what is sent and
+    /// bound there is not decided.
+    pub own_loopback: bool,
     /// Which object managers decide.
     pub enforce: Enforce,
     /// Where no view can leave it out, what is hidden does not even show that it exists.
@@ -320,7 +323,7 @@ fn prepare(job: &Job, server: &dyn SecurityServer) -> Result<Prepared, RunError>
     let (exact, exact_for_first) = exact(job, (all, &inside), &shielded, leaves_cores);
     // Without decisions, the envelope is all that there is, for everybody.
     let inside = if job.enforce == Enforce::OFF { plan } else { &inside };
-    let (datagrams, listens) = policy.sockets.decided(job.namespaces.net);
+    let (datagrams, listens) = policy.sockets.decided(job.own_loopback && job.namespaces.net);
     let traps = Traps {
         mode: job.mode,
         reads_exact: exact.contains(AccessFs::ReadFile | AccessFs::ReadDir) && withheld.is_empty(),

@@ -12,8 +12,7 @@ const SHARED: &str = "a run that reaches endpoints outside shares their network,
 
 /// Lets every domain use the loopback of the run's own network, if it `gets` one.
 pub(crate) fn open(profile: &mut Profile, place: Place, gets: bool, reporter: &mut Reporter) {
-    let mut given = profile.domains.iter().flat_map(|domain| &domain.network);
-    if given.any(|rule| matches!(rule.target, Target::Ip(_))) {
+    if reaches_outside(profile) {
         let problem = bad("private", "possible beside rules for hosts and ports", SHARED.into());
         reporter.report(problem, Some(place));
         return;
@@ -24,6 +23,12 @@ pub(crate) fn open(profile: &mut Profile, place: Place, gets: bool, reporter: &m
             domain.network.extend(rules(place));
         }
     }
+}
+
+/// Whether some rule is about hosts and ports.
+pub(crate) fn reaches_outside(profile: &Profile) -> bool {
+    let mut given = profile.domains.iter().flat_map(|domain| &domain.network);
+    given.any(|rule| matches!(rule.target, Target::Ip(_)))
 }
 
 /// Every port of this machine, to connect to, and to bind also at no address in particular.

@@ -184,6 +184,10 @@ impl Merger<'_> {
             });
             self.add_domain(&mut profile.domains[index], lists, self.layer + DOMAIN_LAYER);
         }
+        // What is extended gives way: who reaches endpoints outside shares their network.
+        if document.main.network.loopback.is_none() && loopback::reaches_outside(profile) {
+            profile.loopback = None;
+        }
     }
 
     fn add_domain(&mut self, domain: &mut Domain, lists: &DomainLists, layer: usize) {

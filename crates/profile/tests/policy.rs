@@ -251,9 +251,16 @@ fn a_loopback_of_its_own_is_all_that_a_run_reaches() {
     let own = good("[network]\nloopback = 'private'\n");
     assert_eq!(own.private_loopback, Some(true));
     assert!(own.domains[0].is_offline() && own.domains[0].bind.is_empty());
-    assert!(own.cil.contains("(udp_socket (create") && !own.cil.contains("unix_dgram_socket"));
+    assert!(
+        own.cil.contains("(udp_socket (create") && !own.cil.contains("self (unix_dgram_socket")
+    );
     let beside = compile("[network]\nloopback = 'private'\nconnect = ['127.0.0.1:9']\n");
     assert!(beside.is_err(), "it would share the loopback of the machine");
     assert!(compile("[network]\nloopback = 'mine'\n").is_err());
     assert_eq!(good("[network]\nloopback = 'none'\n").private_loopback, None);
+    let extends =
+        |text: &str| good(&format!("extends = 'workspace'\n[network]\n{text}\n")).private_loopback;
+    assert_eq!(extends(""), Some(true));
+    assert_eq!(extends("connect = ['192.0.2.1:9']"), None, "it shares the network that it reaches");
+    assert_eq!(extends("inherit = false"), None);
 }

@@ -290,7 +290,9 @@ fn a_run_may_end_during_a_change(stage: &Stage) {
 
 fn what_cannot_be_done_changes_nothing(stage: &Stage) {
     data(stage);
-    let running = Running::trying(stage, stage.call(), "cat data");
+    let offline = stage.without_loopback();
+    let call = Call { profile: Some(&offline), ..stage.call() };
+    let running = Running::trying(stage, call, "cat data");
     for (arguments, code, part) in [
         (&["revoke", "nobody", "--all"][..], 2, "no run is called `nobody`"),
         (&["revoke", "--file", "/a["], 1, "a `[` is not closed"),

@@ -100,7 +100,8 @@ impl Loop {
         let script = format!(
             "while [ ! -e stop ]; do if cat gated >/dev/null 2>&1; then echo yes; else echo no; fi; sleep 0.02; done > log.{name}"
         );
-        let call = Call { daemon: true, ..stage.call() };
+        let offline = stage.without_loopback();
+        let call = Call { daemon: true, profile: Some(&offline), ..stage.call() };
         let mut words = stage.under_dewar(call, &bash(&script));
         let options = ["--name", name, "--cil", cil.to_str().expect("UTF-8")];
         words.splice(2..2, options.map(Into::into));

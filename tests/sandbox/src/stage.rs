@@ -116,6 +116,11 @@ impl Stage {
         path.to_string_lossy().into_owned()
     }
 
+    /// The default profile without a loopback of the run's own: every use of sockets is decided.
+    pub(crate) fn without_loopback(&self) -> String {
+        self.profile("extends = 'workspace'\nnetwork.loopback = 'none'\n")
+    }
+
     /// A command in the workspace, as the user of the case. `words` start with the program.
     pub(crate) fn command(&self, words: &[OsString]) -> Command {
         let mut command = Command::new(&words[0]);

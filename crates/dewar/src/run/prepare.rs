@@ -92,7 +92,7 @@ pub(super) fn protection(
             "the profile asks for a loopback of its own, and this machine makes no network namespaces; nothing was started. \
              `--without net` starts without"
         ),
-        Some(false) => tell!(
+        Some(false) if request.verbose => tell!(
             "dewar: no loopback: the profile asks for one of its own, and there is no network namespace"
         ),
         _ => {}
@@ -229,6 +229,8 @@ pub(super) fn job(
         private_tmp: protection.namespaces.mount,
         hosts: hosts(compiled, protection.namespaces),
         keep: profile.kept_capabilities(),
+        // Rules of the caller's own can tell endpoints apart.
+        own_loopback: compiled.private_loopback == Some(true) && request.cil.is_empty(),
         enforce: request.enforce,
         strict: is_strict(compiled),
         audit: request.audit.as_deref().map(audit).transpose()?.into_iter().collect(),

@@ -82,6 +82,7 @@ pub(crate) fn main(mut arguments: impl Iterator<Item = OsString>) -> ! {
         hosts: None,
         keep: 0,
         enforce: Enforce::ALL,
+        own_loopback: false,
         strict: false,
         audit: audit
             .map(|file| Trail { sink: Box::new(file), everything: true })
