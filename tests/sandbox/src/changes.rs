@@ -29,6 +29,7 @@ pub(crate) const CASES: &[&[Case]] = &[
         changes_at_once_are_made_one_after_another,
         a_run_may_end_during_a_change,
         what_cannot_be_done_changes_nothing,
+        a_run_with_a_loopback_of_its_own_gets_no_profile_that_connects_outside,
         another_profile_takes_over,
         after_everything_was_taken_the_run_ends,
         mode_fast_says_what_it_cannot_take,
@@ -313,6 +314,19 @@ fn what_cannot_be_done_changes_nothing(stage: &Stage) {
     let domains = profile(stage, "[domains.tac]\nexec = [\"/usr/bin/tac\"]\n");
     refused(stage, &["policy", "load", &domains], 1, "another domain");
     assert_eq!(running.attempt(), "yes");
+    running.stop();
+}
+
+fn a_run_with_a_loopback_of_its_own_gets_no_profile_that_connects_outside(stage: &Stage) {
+    data(stage);
+    let running = Running::trying(stage, stage.call(), "cat data");
+    assert_eq!(running.attempt(), "yes");
+    let connects = profile(stage, "network.connect = [\"192.0.2.1:443\"]\n");
+    let loads = ["policy", "load", "last", &connects];
+    let settled = stage.variant.has_namespaces();
+    let part = if settled { "network of its own" } else { "given while it runs: TCP sockets" };
+    refused(stage, &loads, 1, part);
+    refused(stage, &["grant", "--net", "192.0.2.1:443"], 1, "started without a network");
     running.stop();
 }
 

@@ -194,6 +194,10 @@ impl Owner {
                 visible(line)
             ));
         }
+        if self.own_loopback && compiled.private_loopback != Some(true) {
+            return Err("this run has a network of its own, with a loopback and nothing else, where nothing is decided: a \
+                        profile for it has `network.loopback = \"private\"`. Start it anew under that profile".into());
+        }
         // A mistake here is one of the compiler of profiles; the running policy stays.
         let policy = self.decider.compile(&compiled.cil);
         let policy = policy.map_err(|errors| format!("the new policy is unusable: {errors}"))?;
