@@ -18,7 +18,7 @@ mod memory;
 
 const RUN: &str = "fuzz";
 
-/// Where in the header the number of dropped records lies, and behind it the same with every bit turned.
+/// Where in the header the number of dropped records lies; behind it, with every bit turned.
 const DROPPED: u64 = 16;
 
 /// A larger number of dropped records is damage.

@@ -79,8 +79,7 @@ pub struct Job {
     /// Capabilities that the run keeps beside those that policy grants every domain, as far as the caller has them: bit n is
     /// capability n. Policy decides on every file as without them.
     pub keep: u64,
-    /// Policy grants everybody all of the loopback of the run's own network, which is all that there is: what is sent and
-    /// bound there is not decided.
+    /// Its network is its own, and policy grants everybody all of it: nothing is decided there.
     pub own_loopback: bool,
     /// Which object managers decide.
     pub enforce: Enforce,

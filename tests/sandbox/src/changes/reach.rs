@@ -9,6 +9,7 @@ pub(super) const CASES: &[Case] = cases![
     a_grant_of_what_the_profile_hides_is_refused,
     a_profile_may_deny_what_was_granted_before,
     what_is_given_back_is_in_reach_as_before,
+    a_run_with_a_loopback_of_its_own_gets_no_profile_that_connects_outside,
 ];
 
 /// A file in the home that no rule is about, and how to try to read it.
@@ -77,5 +78,19 @@ fn what_is_given_back_is_in_reach_as_before(stage: &Stage) {
     let receipt = done(stage, &["grant", "--file", "${tmp}"]);
     assert!(!receipt.contains("OUT OF REACH"), "{receipt}");
     assert_eq!(running.attempt(), "yes");
+    running.stop();
+}
+
+fn a_run_with_a_loopback_of_its_own_gets_no_profile_that_connects_outside(stage: &Stage) {
+    stage.file(&stage.work().join("data"), "");
+    let running = Running::trying(stage, stage.call(), "cat data");
+    assert_eq!(running.attempt(), "yes");
+    let connects = profile(stage, "network.connect = [\"192.0.2.1:443\"]\n");
+    let loads = ["policy", "load", "last", &connects];
+    let settled = stage.variant.has_namespaces();
+    let part = if settled { "network of its own" } else { "given while it runs: TCP sockets" };
+    refused(stage, &loads, 1, part);
+    refused(stage, &["grant", "--net", "192.0.2.1:443"], 1, "started without a network");
+    refused(stage, &["grant", "--all"], 1, "nothing was revoked");
     running.stop();
 }
