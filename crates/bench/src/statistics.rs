@@ -44,6 +44,14 @@ impl Summary {
             max: *sorted.last()?,
         })
     }
+
+    /// About a 95 % confidence interval of the median, from the quartiles: the notches of McGill,
+    /// Tukey and Larsen, "Variations of Box Plots", 1978.
+    #[must_use]
+    pub fn interval(&self) -> (f64, f64) {
+        let half = 1.57 * (self.upper_quartile - self.lower_quartile) / (self.count as f64).sqrt();
+        ((self.median - half).max(self.min), (self.median + half).min(self.max))
+    }
 }
 
 /// The median of `numbers`; `None` of none, or if one is not a number.
@@ -119,6 +127,8 @@ mod tests {
             max: 100.0,
         };
         assert_eq!(summary, Some(want));
+        let (low, high) = want.interval();
+        assert!(low < 5.0 && high > 5.0 && low >= 2.0 && high < 9.0, "{low} … {high}");
         assert_eq!(median_of(&[4.0, 1.0, 2.0, 3.0]), Some(2.5));
     }
 

@@ -9,6 +9,7 @@ mod report;
 mod resolution;
 mod revoke;
 mod show;
+mod web;
 
 use bench::worker::Task;
 use clap::Parser;

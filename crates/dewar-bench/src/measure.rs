@@ -1,6 +1,6 @@
 //! `dewar bench`: what protection costs here.
 
-use crate::{calls, layers, releases, report, resolution, revoke, show};
+use crate::{calls, layers, releases, report, resolution, revoke, show, web};
 use anyhow::Context as _;
 use bench::{
     calls::Subject,
@@ -40,6 +40,7 @@ pub(crate) fn run(what: What) -> anyhow::Result<()> {
         What::Ipc(args) => calls::run(Subject::Calls, &args),
         What::Decision(args) => calls::run(Subject::Decisions, &args),
         What::Revoke(args) => revoke::run(&args),
+        What::Web(args) => web::run(&args),
         What::Sample { directory } => sample::write(&directory)
             .with_context(|| format!("cannot write the sample to `{}`", directory.display())),
     }

@@ -1,6 +1,7 @@
 //! Figures as data, drawn as SVG: bars relative to 1 with intervals, growth, steps of a price, cumulative distributions.
 
 mod bars;
+mod dots;
 mod lines;
 mod theme;
 
@@ -26,6 +27,13 @@ pub enum Drawing {
     Bars(Vec<Bar>),
     /// The same, each from where the one before ends.
     Waterfall(Vec<Bar>),
+    /// Amounts with their intervals, as dots over a logarithmic axis.
+    Dots {
+        /// Name of the axis.
+        axis: String,
+        /// The amounts.
+        amounts: Vec<Bar>,
+    },
     /// What grows: both axes are logarithmic.
     Growth {
         /// Names of the horizontal and of the vertical axis.
@@ -42,14 +50,14 @@ pub enum Drawing {
     },
 }
 
-/// A ratio.
+/// A ratio, or an amount.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Bar {
     /// What the bars of a group have in common; bars of a group lie together.
     pub group: String,
     /// Its own name; bars of one name have one colour.
     pub name: String,
-    /// The ratio.
+    /// The ratio, or the amount.
     pub value: f64,
     /// Lower end of its interval.
     pub low: f64,
@@ -76,6 +84,7 @@ impl Figure {
         let drawn = match &self.drawing {
             Drawing::Bars(bars) => bars::bars(bars, false),
             Drawing::Waterfall(steps) => bars::bars(steps, true),
+            Drawing::Dots { axis, amounts } => dots::dots(axis, amounts),
             Drawing::Growth { axes, curves } => lines::growth([&axes[0], &axes[1]], curves),
             Drawing::Cumulative { axis, curves } => lines::cumulative(axis, curves),
         }?;
@@ -112,6 +121,9 @@ mod tests {
         let axes = ["n", "ms"].map(str::to_owned);
         svg(Drawing::Growth { axes, curves: vec![curve.clone()] });
         svg(Drawing::Cumulative { axis: "seconds".to_owned(), curves: vec![curve] });
+        let amounts = vec![bar("one", 12_345.0), bar("two", 40.0)];
+        let drawn = svg(Drawing::Dots { axis: "µs".to_owned(), amounts });
+        assert!(drawn.contains("12,345") && drawn.contains("two"), "{drawn}");
         svg(Drawing::Waterfall(vec![bar("one", 1.01), bar("two", 1.03), bar("three", 0.9)]));
         let nothing = Figure {
             title: String::new(),

@@ -20,6 +20,8 @@ Examples:
   dewar bench plugin                        plugins: calls, kernels beside gcc, LuaJIT, CoD
   dewar bench ipc; dewar bench decision     calls between processes, and what checking them adds
   dewar bench revoke                        taking back what is open, mapped and connected
+  dewar bench web --plot DIR                web servers that turn images gray: Dewar's, Apache, nginx
+  dewar bench web --growth                  the same by connections, plugins and rules
   dewar bench sample DIR                    write the sample application, to look at or to build
 
 Small units of work go round between settings that live beside each other, in an order drawn
@@ -72,6 +74,8 @@ pub enum What {
     Decision(CallArgs),
     /// What taking back descriptors, mappings and connections costs, by their number
     Revoke(RevokeArgs),
+    /// Web servers that turn images gray: Dewar's with a plugin, Apache and nginx with C
+    Web(WebArgs),
     /// Write the sample application into a directory
     Sample {
         /// Where to; it is created if it does not exist
@@ -275,6 +279,41 @@ pub struct RevokeArgs {
     /// Also draw how the time grows, to FILE, as SVG
     #[arg(long, value_name = "FILE")]
     pub plot: Option<PathBuf>,
+}
+
+/// Which web servers to measure, for how long, and what to print.
+#[derive(Debug, Args)]
+pub struct WebArgs {
+    /// Only this server beside nginx -O3 native (may be repeated)
+    #[arg(long, value_name = "SERVER", conflicts_with = "growth")]
+    pub only: Vec<String>,
+
+    /// How processor time grows with connections, plugins and rules, of Dewar's server alone
+    #[arg(long)]
+    pub growth: bool,
+
+    /// First install Apache and nginx by apt-get, as root on Debian
+    #[arg(long)]
+    pub install: bool,
+
+    /// Ends when every interval is within so many percent to each side
+    #[arg(long, value_name = "PERCENT", default_value_t = 1.0)]
+    pub within: f64,
+
+    /// Ends after so many minutes in any case
+    #[arg(long, value_name = "MINUTES", default_value_t = 10.0)]
+    pub budget: f64,
+
+    /// Ends after so many rounds of each image in any case; with --growth, 15 by default
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub rounds: Option<u32>,
+
+    /// Draw the figures into DIR, as SVG
+    #[arg(long, value_name = "DIR")]
+    pub plot: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub show: ShowArgs,
 }
 
 /// How a report is printed, and where else it is kept.

@@ -1,0 +1,94 @@
+//! `dewar bench web`.
+
+use crate::show;
+use anyhow::Context as _;
+use bench::{
+    figure::Figure,
+    interrupt::Interrupt,
+    pairs::Aim,
+    progress::{self, Bar},
+    web::{self, GrowthReport, Programs},
+};
+use cli::{args::bench::WebArgs, program};
+use std::{fs, path::Path};
+
+/// Measures, and prints what was asked for.
+pub(crate) fn run(args: &WebArgs) -> anyhow::Result<()> {
+    if args.install {
+        progress::note("installing Apache and nginx");
+        web::install()?;
+        progress::clear();
+    }
+    let programs =
+        Programs { serve: program::beside("dewar-serve")?, dewar: program::beside("dewar").ok() };
+    let scratch = tempfile::tempdir().context("cannot make a directory")?;
+    // Servers that change to another user must reach their files.
+    let permissions = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    fs::set_permissions(scratch.path(), permissions).context("cannot share a directory")?;
+    if args.growth {
+        growth(args, &programs, scratch.path())
+    } else {
+        servers(args, &programs, scratch.path())
+    }
+}
+
+fn servers(args: &WebArgs, programs: &Programs, scratch: &Path) -> anyhow::Result<()> {
+    let wanted = |name: &str| args.only.is_empty() || args.only.iter().any(|it| it == name);
+    let found = web::found(programs, scratch, &wanted, &mut progress::note)?;
+    progress::clear();
+    for (name, why) in &found.missing {
+        eprintln!("dewar bench: {name} is left out: {why}");
+    }
+    if !found.missing.is_empty() && !args.install {
+        eprintln!("dewar bench: as root, --install installs what is missing from Debian");
+    }
+    anyhow::ensure!(!found.servers.is_empty(), "no server could be started");
+    let aim = Aim {
+        half_width: args.within / 100.0,
+        budget_s: args.budget * 60.0,
+        most: args.rounds.map(|rounds| rounds as usize),
+        ..Aim::default()
+    };
+    let raw = match &args.show.keep {
+        Some(directory) => {
+            fs::create_dir_all(directory)
+                .with_context(|| format!("cannot keep samples in `{}`", directory.display()))?;
+            Some(directory.join("web.jsonl"))
+        }
+        None => None,
+    };
+    let (interrupt, bar) = (Interrupt::notice()?, Bar::new("web"));
+    let shown = &mut |standing: bench::pairs::engine::Standing<'_>| bar.show(standing);
+    let report = web::measure(&found, aim, raw.as_deref(), (&interrupt, shown))?;
+    drop(bar);
+    anyhow::ensure!(!report.is_empty(), "nothing could be measured");
+    show::sheets(&report.sheets(), &report, &args.show)?;
+    plot(args, &report.figures())
+}
+
+fn growth(args: &WebArgs, programs: &Programs, scratch: &Path) -> anyhow::Result<()> {
+    let interrupt = Interrupt::notice()?;
+    let rounds = args.rounds.unwrap_or(15) as usize;
+    let shown = (&interrupt, &mut progress::note as &mut dyn FnMut(&str));
+    let report = GrowthReport::measure(programs, scratch, rounds, shown)?;
+    progress::clear();
+    show::sheets(&[report.sheet()], &report, &args.show)?;
+    plot(args, &[("growth".to_owned(), report.figure())])
+}
+
+/// Draws figures into the directory that is asked for.
+fn plot(args: &WebArgs, figures: &[(String, Figure)]) -> anyhow::Result<()> {
+    let Some(directory) = &args.plot else { return Ok(()) };
+    fs::create_dir_all(directory)
+        .with_context(|| format!("cannot draw into `{}`", directory.display()))?;
+    for (name, figure) in figures {
+        let path = directory.join(format!("web-{name}.svg"));
+        let drawn = match figure.svg(name) {
+            Ok(drawn) => drawn,
+            Err(bench::plot::PlotError::Empty) => continue,
+            Err(error) => return Err(error.into()),
+        };
+        fs::write(&path, drawn).with_context(|| format!("cannot write `{}`", path.display()))?;
+    }
+    Ok(())
+}
