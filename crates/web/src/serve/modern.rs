@@ -12,7 +12,7 @@ use crate::{
 };
 use bytes::Bytes;
 use flask::Sid;
-use http_body_util::{BodyExt as _, Limited};
+use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use httparse::{EMPTY_HEADER, Header, Status};
 use hyper::{Request, Response, body::Incoming, rt::Executor, service::service_fn};
 use hyper_util::{
@@ -244,14 +244,20 @@ async fn answer(
     let target = parts.uri.path_and_query().map_or("/", http::uri::PathAndQuery::as_str);
     let limits = local.responder.borrow().site.config.limits;
     let wanted = local.responder.borrow().wants_body(target);
+    let time = Duration::from_millis(limits.request_ms.into());
     let body = if wanted {
-        let time = Duration::from_millis(limits.request_ms.into());
         match timeout(time, Limited::new(body, limits.body_bytes).collect()).await {
             Ok(Ok(body)) => Ok(body.to_bytes()),
-            Ok(Err(_)) => Err(413),
+            Ok(Err(error)) if error.is::<LengthLimitError>() => Err(413),
+            // It is not what its head says: hyper ends the stream, or the connection.
+            Ok(Err(error)) => return Err(io::Error::other(error)),
             Err(_) => Err(408),
         }
     } else {
+        if parts.version == http::Version::HTTP_2 {
+            let passed = timeout(time, pass_over(body, limits.body_bytes)).await;
+            passed.unwrap_or(Ok(())).map_err(io::Error::other)?;
+        }
         Ok(Bytes::new())
     };
     let mut fields = Vec::with_capacity(parts.headers.len() + 1);
@@ -277,6 +283,19 @@ async fn answer(
         None => responder.respond(&ask),
     };
     Ok(response(&local, &mut responder, &ask, (answer, begun)))
+}
+
+/// Waits for the end of a body that nobody wants, or until it is longer than bodies may be: a
+/// request is answered only if all of it is one.
+async fn pass_over(mut body: Incoming, most: usize) -> Result<(), hyper::Error> {
+    let mut passed = 0;
+    while let Some(frame) = body.frame().await {
+        passed += frame?.data_ref().map_or(0, Bytes::len);
+        if passed > most {
+            break;
+        }
+    }
+    Ok(())
 }
 
 /// An answer, as hyper takes it.
