@@ -14,7 +14,7 @@ mod web;
 use bench::worker::Task;
 use clap::Parser;
 use cli::{args::BenchArgs, failure, output};
-use monitor::launch::Inherited;
+use confine::launch::Inherited;
 use std::process::ExitCode;
 
 /// The part of the command line that this program carries out, and what it calls itself by.

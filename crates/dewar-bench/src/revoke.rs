@@ -8,11 +8,12 @@ use bench::{
 };
 use clap::Args;
 use cli::args::bench::{MOST_HELD, RevokeArgs};
-use monitor::{
-    ABI, Control, Enforce, Job, Manner, Mode,
+use confine::{
+    ABI, Mode, Request,
     launch::{Inherited, Limits, Namespaces},
     layers::Layers,
 };
+use monitor::{Control, Enforce, Job, Manner};
 use profile::{Compiled, Source, Variables};
 use security_server::{Server, cil, policy::Policy};
 use std::{
@@ -118,7 +119,7 @@ fn in_sandbox(holding: Holding, count: usize, port: u16) -> anyhow::Result<Sampl
 pub(crate) fn once(
     args: OnceArgs,
     inherited: Inherited,
-) -> anyhow::Result<monitor::launch::Outcome> {
+) -> anyhow::Result<confine::launch::Outcome> {
     let OnceArgs { directory, port, command } = args;
     let connect = format!("[network]\nconnect = ['127.0.0.1:{port}']\n");
     let before = compile(&directory, &connect)?;
@@ -143,7 +144,7 @@ pub(crate) fn once(
         });
     };
     let layers = Layers::probe();
-    let job = Job {
+    let request = Request {
         command,
         environment: std::env::vars_os().collect(),
         cwd: directory,
@@ -156,9 +157,12 @@ pub(crate) fn once(
         private_tmp: false,
         hosts: None,
         keep: 0,
-        enforce: Enforce::ALL,
         own_loopback: false,
         strict: false,
+    };
+    let job = Job {
+        request,
+        enforce: Enforce::ALL,
         audit: Vec::new(),
         watch: None,
         started: Some(Box::new(started)),

@@ -68,7 +68,7 @@ fn settings(args: &DaemonArgs) -> anyhow::Result<Settings> {
         ));
     }
     let admits: Admits = |settled, proposed, kills| {
-        monitor::admits(settled, proposed, kills).map_err(|why| why.to_string())
+        confine::admits(settled, proposed, kills).map_err(|why| why.to_string())
     };
     Ok(Settings { patience, journal_bytes: args.journal_size << 20, admits })
 }

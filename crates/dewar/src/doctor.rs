@@ -2,7 +2,7 @@
 
 use crate::{output, surroundings};
 use clap::Args;
-use monitor::layers::{Layer, Layers};
+use confine::layers::{Layer, Layers};
 use std::fmt::Write as _;
 
 const EXAMPLES: &str = "\

@@ -25,7 +25,7 @@ use cli::{
     failure, output, program,
 };
 use commands::{Command, Dewar};
-use monitor::launch::Inherited;
+use confine::launch::Inherited;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {

@@ -6,7 +6,8 @@ use crate::{
     output,
 };
 use anyhow::bail;
-use monitor::{Action, Held, Holder, OutOfReach, Receipt, visible};
+use confine::OutOfReach;
+use monitor::{Action, Held, Holder, Receipt, visible};
 use std::{fmt::Write as _, time::Duration};
 
 /// The most holders that are told one by one to people.

@@ -2,8 +2,8 @@
 
 use crate::failure::Usage;
 use anyhow::{Context as _, bail};
+use confine::layers::Layers;
 use daemon_client::Place;
-use monitor::layers::Layers;
 use profile::Variables;
 use std::{
     io,

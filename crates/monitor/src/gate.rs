@@ -12,10 +12,8 @@ use crate::{
     lacking::Lacking,
     manager::Manager,
     passage::Passage,
-    plan::{Plan, Rights},
     process::{self, Processes},
     revoke::Lingering,
-    settled::Settled,
     socket,
     sys::{
         notify::{Listener, Notification},
@@ -24,6 +22,7 @@ use crate::{
     waits::Waits,
 };
 use arc_swap::ArcSwap;
+use confine::{Exactness, Plan, Rights, Settled};
 use flask::SecurityServer;
 use proc::ProcessTree;
 use rustix::io::Errno;
@@ -67,12 +66,8 @@ pub(crate) struct Bearing {
     pub(crate) plan: Plan,
     /// The same for the first domain alone, which the envelope is made for.
     pub(crate) first: Plan,
-    /// Rights that the envelope refuses exactly where policy does.
-    pub(crate) exact: Rights,
-    /// The same as long as every process is in the first domain.
-    pub(crate) exact_for_first: Rights,
-    /// Labels of files that the envelope lets nobody read, as it could not tell them from others that are refused.
-    pub(crate) withheld: Vec<flask::Sid>,
+    /// Where the kernel refuses exactly what policy refuses.
+    pub(crate) exactness: Exactness,
     /// The labelling rules.
     pub(crate) files: Vec<flask::FileRule>,
 }
@@ -81,7 +76,7 @@ impl Bearing {
     /// Whether the envelope does not let the program itself read what has this label, though policy may.
     pub(crate) fn opens(&self, label: flask::Sid, class: flask::Class) -> bool {
         (class == flask::Class::Dir && self.first.listed.contains(&label))
-            || self.withheld.contains(&label)
+            || self.exactness.withheld.contains(&label)
     }
 }
 
@@ -227,7 +222,8 @@ impl Gate {
     /// Rights that the kernel refuses exactly where policy does: the program may make such calls itself.
     pub(crate) fn exact(&self) -> Rights {
         let bearing = self.bearing.load();
-        if self.subjects.are_alike() { bearing.exact_for_first } else { bearing.exact }
+        let exactness = &bearing.exactness;
+        if self.subjects.are_alike() { exactness.first } else { exactness.all }
     }
 
     /// Handles a call, unless it is kept for the end of a change of policy.

@@ -1,6 +1,8 @@
 //! Labels of files: by rule at first sight, afterwards with the inode.
 
 use crate::file::known_as;
+pub(crate) use confine::file_kind;
+
 use arc_swap::ArcSwap;
 use avc::Hint;
 use flask::{FileKind, InitialSid, Sid};
@@ -287,20 +289,6 @@ impl Labels {
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Inode, Arc<Label>, RandomState>> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// The kind of file as labelling rules name it.
-pub(crate) fn file_kind(kind: FileType) -> FileKind {
-    match kind {
-        FileType::RegularFile => FileKind::File,
-        FileType::Directory => FileKind::Dir,
-        FileType::CharacterDevice => FileKind::Char,
-        FileType::BlockDevice => FileKind::Block,
-        FileType::Fifo => FileKind::Pipe,
-        FileType::Socket => FileKind::Socket,
-        FileType::Symlink => FileKind::Symlink,
-        FileType::Unknown => FileKind::Any,
     }
 }
 

@@ -1,4 +1,4 @@
-//! The monitor: Dewar's Linux side.
+//! The monitor: what decides while a command runs.
 //!
 //! ```text
 //!  policy ──▶ plan ──▶ arrangement (what the view leaves out) ──▶ envelope (Landlock) + filter (seccomp)
@@ -11,39 +11,26 @@
 //! [`run`](run::run) does all of it for one command. It knows no policy: it asks a [`flask::SecurityServer`].
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
-mod arrange;
 mod audit;
-mod bpf;
 mod caller;
 mod file;
-mod filter;
 mod gate;
 mod label;
 mod lacking;
-pub mod launch;
-pub mod layers;
 mod manager;
 mod passage;
-mod plan;
 mod process;
 mod resolve;
 mod revoke;
 mod run;
-mod settled;
 mod socket;
 mod sys;
 mod waits;
 
-pub use arrange::PRIVATE;
 pub use audit::{Record, Trail};
 pub use avc::Stats;
 pub use file::{Planted, Watch, Why};
-pub use filter::Mode;
 pub use flask::visible;
-pub use landlock::ABI;
 pub use process::Connector;
-pub use revoke::{
-    Action, ApplyError, Control, Held, Holder, Manner, OutOfReach, ProcessStatus, Receipt,
-};
+pub use revoke::{Action, ApplyError, Control, Held, Holder, Manner, ProcessStatus, Receipt};
 pub use run::{Enforce, Job, Report, RunError, run};
-pub use settled::{Conflict, admits};

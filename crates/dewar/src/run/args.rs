@@ -2,7 +2,8 @@
 
 use super::{RunRequest, UseDaemon};
 use clap::{Args, ValueEnum};
-use monitor::{Enforce, Mode};
+use confine::Mode;
+use monitor::Enforce;
 use std::{ffi::OsString, path::PathBuf};
 
 const AFTER_HELP: &str = "\

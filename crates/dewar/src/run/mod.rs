@@ -15,9 +15,10 @@ use crate::{
     output::tell,
 };
 use anyhow::bail;
-use monitor::launch::{Inherited, Outcome};
-use monitor::layers::Probe;
-use monitor::{Enforce, Mode};
+use confine::Mode;
+use confine::launch::{Inherited, Outcome};
+use confine::layers::Probe;
+use monitor::Enforce;
 use serving::Serving;
 use std::{
     ffi::OsString,
@@ -82,7 +83,7 @@ pub(crate) fn run(request: &RunRequest, inherited: Inherited) -> anyhow::Result<
     let (serving, trail) = Serving::begin(request, &profile, &id)?;
     let protection = prepare::protection(request, &profile, probe)?;
     let journal = Journal::open();
-    for monitor::launch::Withheld { fd, why } in inherited.withheld() {
+    for confine::launch::Withheld { fd, why } in inherited.withheld() {
         tell!("dewar: descriptor {fd} is not handed on: {why}");
     }
     let mut job = prepare::job(request, &profile, &protection, inherited)?;

@@ -3,9 +3,10 @@
 use super::{RunRequest, scratch::Scratch};
 use crate::{failure::Usage, output::tell, surroundings};
 use anyhow::{Context as _, bail};
-use monitor::launch::{Inherited, Limits, Namespaces};
-use monitor::layers::{Layers, Probe};
-use monitor::{ABI, Job, Mode, Trail, visible};
+use confine::launch::{Inherited, Limits, Namespaces};
+use confine::layers::{Layers, Probe};
+use confine::{ABI, Mode, Request};
+use monitor::{Job, Trail, visible};
 use profile::{Compiled, Documents, Source, Variables};
 use std::{ffi::OsString, fs::File, io::Write, path::Path, sync::Arc};
 
@@ -162,7 +163,7 @@ fn insist_on_workspace(
                 .into()
         ));
     }
-    if has_view && monitor::PRIVATE.iter().any(|private| workspace == Path::new(private)) {
+    if has_view && confine::PRIVATE.iter().any(|private| workspace == Path::new(private)) {
         bail!(Usage(format!(
             "`{0}` cannot be the workspace: each run has a `{0}` of its own, which is empty and goes with it. Make a directory \
              in it and start there, or name another by --workspace",
@@ -216,7 +217,7 @@ pub(super) fn job(
     let environment: Vec<(OsString, OsString)> =
         compiled.environment.apply(std::env::vars_os()).into_iter().collect();
     tell_environment(request, &compiled.environment);
-    Ok(Job {
+    let confined = Request {
         command: request.command.clone(),
         environment,
         cwd: std::env::current_dir().context("cannot tell the working directory")?,
@@ -231,8 +232,11 @@ pub(super) fn job(
         keep: profile.kept_capabilities(),
         // Rules of the caller's own can tell endpoints apart.
         own_loopback: compiled.private_loopback == Some(true) && request.cil.is_empty(),
-        enforce: request.enforce,
         strict: is_strict(compiled),
+    };
+    Ok(Job {
+        request: confined,
+        enforce: request.enforce,
         audit: request.audit.as_deref().map(audit).transpose()?.into_iter().collect(),
         watch: compiled
             .guarded

@@ -91,8 +91,8 @@ pub(super) enum LoadError {
     Failed(String),
 }
 
-impl From<monitor::Conflict> for LoadError {
-    fn from(conflict: monitor::Conflict) -> Self {
+impl From<confine::Conflict> for LoadError {
+    fn from(conflict: confine::Conflict) -> Self {
         Self::Refused(conflict.to_string())
     }
 }

@@ -38,7 +38,7 @@ pub(crate) struct Beyond {
 
 impl Beyond {
     /// Of the calling process, before it enters `view`.
-    pub(crate) fn before(view: &crate::launch::View) -> Result<Self> {
+    pub(crate) fn before(view: &confine::launch::View) -> Result<Self> {
         if view.is_plain() {
             return Ok(Self::default());
         }

@@ -11,10 +11,10 @@ use super::{
 use crate::{
     gate::{Answer, Asker, Outcome},
     label::Status,
-    plan::Rights,
     process::{Processes, proc_files},
     resolve::{Found, Name, look, sight, walk},
 };
+use confine::Rights;
 use flask::{AccessVector, Class, Question, Sid, perm};
 use landlock::AccessFs;
 use proc::path_of;
@@ -205,7 +205,7 @@ impl Open {
 
     /// Whether the envelope refuses this open in `/proc`, though policy may not: see [`Plan::of_first`].
     ///
-    /// [`Plan::of_first`]: crate::plan::Plan::of_first
+    /// [`Plan::of_first`]: confine::Plan::of_first
     fn is_made_in_proc(&self, asker: Asker<'_>) -> bool {
         matches!(asker.gate.subjects, Processes::Many(_)) && !self.flags.contains(OFlags::PATH)
     }

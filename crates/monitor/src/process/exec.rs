@@ -5,10 +5,10 @@ use crate::{
     file::{Attempt, New, Seen},
     gate::{Answer, Asker, Outcome},
     manager::Request,
-    plan::{computed, entered},
     resolve::{Name, look, walk},
 };
 use avc::Hint;
+use confine::{computed, entered};
 use flask::{Class, Sid, perm};
 use landlock::AccessFs;
 use rustix::{

@@ -87,7 +87,7 @@ pub(super) fn stay(asker: Asker<'_>, seen: &Seen) -> Outcome {
         let seen = Seen::of(asker, executed.as_fd())?;
         seen.allow(asker, perm::file::EXECUTE | perm::file::EXECUTE_NO_TRANS, &executed)
     });
-    let is_exact = asker.gate.bearing.load().exact_for_first.contains(AccessFs::Execute);
+    let is_exact = asker.gate.bearing.load().exactness.first.contains(AccessFs::Execute);
     match stayed {
         // Traced already: a debugger is at work.
         Err(Errno::PERM)

@@ -10,12 +10,11 @@ use super::{
 };
 use crate::{
     gate::{Bearing, Gate},
-    plan::Rights,
     process,
-    settled::{KernelPolicy, refuse_taken},
     socket::{Endpoints, endpoint_label},
     sys::{memory::sealed_nothing, thread::same_descriptors},
 };
+use confine::{Exactness, KernelPolicy, Rights, refuse_taken};
 use flask::{Class, Sid};
 use rustix::{
     io::{Errno, Result},
@@ -93,7 +92,7 @@ impl<'a> Change<'a> {
     ) -> std::result::Result<Self, ApplyError> {
         let policy = KernelPolicy::new(&*gate.server)?;
         let taken = gate.settled.compare(&*gate.server, &policy)?;
-        refuse_taken(&taken, manner)?;
+        refuse_taken(&taken, manner.kills())?;
         let mut ending = gate.settled.ending(&*gate.server, &policy, &taken)?;
         let KernelPolicy { plan, first, labels, rules, .. } = policy;
         let old = gate.bearing.load_full();
@@ -104,14 +103,15 @@ impl<'a> Change<'a> {
         let began = Instant::now();
         let same = plan.same_files(&old.plan) && first.same_files(&old.first);
         let still = |exact| if same { exact } else { Rights::empty() };
-        let (exact, exact_for_first) = (still(old.exact), still(old.exact_for_first));
+        let Exactness { all, first: for_first, ref withheld } = old.exactness;
+        let exactness =
+            Exactness { all: still(all), first: still(for_first), withheld: withheld.clone() };
         let seqno = gate.server.seqno()?;
         let stuck = gate.passage.close(SLOW_CALL);
         gate.labels.change(rules);
         gate.endpoints.change(&labels);
         let files = labels.files;
-        let withheld = old.withheld.clone();
-        let now = Bearing { plan, first, exact, exact_for_first, withheld, files };
+        let now = Bearing { plan, first, exactness, files };
         gate.bearing.store(Arc::new(now));
         gate.paths.forget();
         gate.reset(seqno);

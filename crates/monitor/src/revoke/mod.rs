@@ -12,14 +12,11 @@ mod relabel;
 mod sockets;
 mod stop;
 
-use crate::{
-    gate::Gate,
-    settled::{Conflict, ReadError},
-    sys::socket::disconnect,
-};
-use flask::Unreachable;
+use crate::{gate::Gate, sys::socket::disconnect};
+use confine::{Conflict, ReadError};
+use flask::{SecurityServer, Unreachable};
 pub(crate) use pause::pause;
-pub use receipt::{Action, Held, Holder, Manner, OutOfReach, Receipt};
+pub use receipt::{Action, Held, Holder, Manner, Receipt};
 use rustix::{
     io::{Errno, Result as IoResult},
     net::{AddressFamily, Shutdown, SocketType, shutdown, sockopt},
@@ -161,6 +158,24 @@ impl Control {
     #[must_use]
     pub fn denials(&self) -> (Vec<crate::Record>, u64) {
         self.0.audit.denials()
+    }
+}
+
+impl Control {
+    /// What holds in the kernel until the end of the run, for [`confine::admits`].
+    #[must_use]
+    pub fn settled(&self) -> Vec<u8> {
+        // Into memory, of strings and numbers: that cannot fail.
+        serde_json::to_vec(&self.0.settled).unwrap_or_default()
+    }
+
+    /// Whether the policy of `server`, which is not yet that of the run, can hold here.
+    ///
+    /// # Errors
+    ///
+    /// [`Conflict`]: why not.
+    pub fn admits(&self, server: &dyn SecurityServer, manner: Manner) -> Result<(), Conflict> {
+        if self.0.off { Ok(()) } else { self.0.settled.admits(server, manner.kills()) }
     }
 }
 

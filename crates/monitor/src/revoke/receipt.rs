@@ -1,5 +1,6 @@
 //! What became of a change of policy: who held what, and what was done about it.
 
+use confine::OutOfReach;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -114,13 +115,4 @@ pub struct Receipt {
     /// What the new policy gives and the view of the run keeps away: policy alone does not give it.
     #[serde(default)]
     pub out_of_reach: Vec<OutOfReach>,
-}
-
-/// Something that policy gives in vain.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct OutOfReach {
-    /// Where it is.
-    pub path: String,
-    /// What keeps it away.
-    pub why: String,
 }

@@ -1,7 +1,6 @@
 //! The system calls that no safe library offers. All unsafe code of this crate lies in this folder.
 
 pub(crate) mod clock;
-pub(crate) mod launch;
 pub(crate) mod limit;
 pub(crate) mod memory;
 pub(crate) mod notify;

@@ -1,7 +1,8 @@
 //! The small Dewar that the tests start.
 
-use monitor::launch::{Inherited, Namespaces};
-use monitor::{ABI, Control, Enforce, Job, Manner, Mode, Trail, layers::Layers};
+use confine::launch::{Inherited, Namespaces};
+use confine::{ABI, Mode, Request, layers::Layers};
+use monitor::{Control, Enforce, Job, Manner, Trail};
 use profile::{AmendedObject, Amendment, AmendmentKind, Compiled, Documents, Source, Variables};
 use security_server::Server;
 use serde_json::{Value, json};
@@ -68,22 +69,25 @@ pub(crate) fn main(mut arguments: impl Iterator<Item = OsString>) -> ! {
     };
     let layers = Layers::probe();
     let offline = before.domains.iter().all(profile::Domain::is_offline);
-    let job = Job {
+    let request = Request {
         command: arguments.collect(),
         environment: before.environment.apply(std::env::vars_os()).into_iter().collect(),
         cwd: directory,
         inherited,
         mode: if before.mode == profile::Mode::Fast { Mode::Fast } else { Mode::All },
-        limits: monitor::launch::Limits::default(),
+        limits: confine::launch::Limits::default(),
         namespaces: layers.namespaces(Namespaces::all(offline)),
         landlock: Some(ABI::from(layers.landlock_version().cast_signed())),
         wait_killable: layers.has("wait-killable"),
         private_tmp: false,
         hosts: None,
         keep: 0,
-        enforce: Enforce::ALL,
         own_loopback: false,
         strict: false,
+    };
+    let job = Job {
+        request,
+        enforce: Enforce::ALL,
         audit: audit
             .map(|file| Trail { sink: Box::new(file), everything: true })
             .into_iter()
@@ -155,7 +159,7 @@ impl Booleans {
         proposed.set_booleans(&set).expect("booleans");
         // As the daemon asks: by what the run has told it.
         let kills = manner == Manner::Kill;
-        if let Err(why) = monitor::admits(&control.settled(), &proposed, kills) {
+        if let Err(why) = confine::admits(&control.settled(), &proposed, kills) {
             return json!({ "error": why.to_string() });
         }
         server.set_booleans(&set).expect("booleans");

@@ -9,9 +9,9 @@ mod network;
 mod reach;
 mod settled;
 mod stage;
-#[path = "../common/trials.rs"]
+#[path = "../../../confine/tests/common/trials.rs"]
 mod trials;
-#[path = "../common/user.rs"]
+#[path = "../../../confine/tests/common/user.rs"]
 mod user;
 
 use std::process::ExitCode;

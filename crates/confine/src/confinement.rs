@@ -1,0 +1,279 @@
+//! What is laid down around a command before its first instruction: computed from a policy, in one
+//! place.
+
+use crate::{
+    arrange::Arrangement,
+    bpf::TooLong,
+    filter::{self, Mode, Traps},
+    launch::{
+        self, EnterError, Entered, Envelope, Filter, Inherited, LaunchSpec, Limits, Namespaces,
+        StartError, Started, View,
+    },
+    plan::{Place, Plan, READS, Rights, WRITES},
+    policy::{KernelPolicy, ReadError},
+    settled::Settled,
+};
+use flask::{SecurityServer, Sid, Unreachable};
+use landlock::{ABI, Access, AccessFs};
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+};
+
+/// What to confine, and by which means.
+pub struct Request {
+    /// The command: a name to be looked for along `PATH`, or a path, and its arguments.
+    pub command: Vec<OsString>,
+    /// Its whole environment.
+    pub environment: Vec<(OsString, OsString)>,
+    /// Its working directory.
+    pub cwd: PathBuf,
+    /// What passes through from Dewar's caller.
+    pub inherited: Inherited,
+    /// How much is put before the object managers.
+    pub mode: Mode,
+    /// How much it may use.
+    pub limits: Limits,
+    /// The namespaces to create.
+    pub namespaces: Namespaces,
+    /// The Landlock ABI to rely on; `None` for no envelope.
+    pub landlock: Option<ABI>,
+    /// No signal but a deadly one interrupts a decided call; the kernel knows how since Linux 5.19.
+    pub wait_killable: bool,
+    /// Empty directories of its own at `/tmp`, `/var/tmp` and `/dev/shm`; needs a mount namespace.
+    pub private_tmp: bool,
+    /// What `/etc/hosts` holds; needs a mount namespace.
+    pub hosts: Option<String>,
+    /// Capabilities that the run keeps beside those that policy grants every domain, as far as the
+    /// caller has them: bit n is capability n. Policy decides on every file as without them.
+    pub keep: u64,
+    /// Its network is its own, and policy grants everybody all of it: nothing is decided there.
+    pub own_loopback: bool,
+    /// Where no view can leave it out, what is hidden does not even show that it exists.
+    pub strict: bool,
+}
+
+/// Where the kernel refuses exactly what policy refuses.
+#[derive(Clone, Debug)]
+pub struct Exactness {
+    /// The rights for which it does so for every domain.
+    pub all: Rights,
+    /// The same as long as every process is in the first domain.
+    pub first: Rights,
+    /// Labels of files that the envelope lets nobody read, as it could not tell them from others
+    /// that are refused.
+    pub withheld: Vec<Sid>,
+}
+
+/// Why nothing can be laid down.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConfineError {
+    /// The policy was not read.
+    #[error(transparent)]
+    Policy(#[from] ReadError),
+    /// The security server does not answer.
+    #[error(transparent)]
+    Server(#[from] Unreachable),
+    /// The policy asks for more than a filter can hold.
+    #[error(transparent)]
+    Filter(#[from] TooLong),
+}
+
+/// All that the kernel is told before the command runs: view, namespaces, limits, envelope, filter.
+pub struct Confinement {
+    /// The policy that it follows from.
+    pub policy: KernelPolicy,
+    /// Where the kernel refuses exactly what policy refuses.
+    pub exactness: Exactness,
+    /// What holds until the end of the run. Every change of policy is compared with it.
+    pub settled: Settled,
+    spec: LaunchSpec,
+    program: Vec<libc::sock_filter>,
+    wait_killable: bool,
+}
+
+/// Rights that the program exercises itself where they are exact; all else is done on its behalf.
+const CONTINUED: [AccessFs; 6] = [
+    AccessFs::ReadFile,
+    AccessFs::ReadDir,
+    AccessFs::WriteFile,
+    AccessFs::Truncate,
+    AccessFs::MakeReg,
+    AccessFs::IoctlDev,
+];
+
+/// CAP_SYS_RESOURCE: with it a process can have cores again.
+const RAISES_LIMITS: u64 = 1 << 24;
+
+impl Confinement {
+    /// Computes it from the policy of `server`. Unless something `decides` what comes to the
+    /// monitor, the envelope is all that there is, for everybody.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfineError`]: why not.
+    pub fn new(
+        request: &Request,
+        decides: bool,
+        server: &dyn SecurityServer,
+    ) -> Result<Self, ConfineError> {
+        let policy = KernelPolicy::new(server)?;
+        let (plan, first) = (&policy.plan, &policy.first);
+        let arrangement = if request.namespaces.mount {
+            Arrangement::with_mounts(plan, &policy.rules, (request.private_tmp, request.strict))
+        } else {
+            Arrangement::without_mounts(plan, request.strict)
+        };
+        let capabilities = policy.capabilities | request.keep;
+        let leaves_cores = capabilities & RAISES_LIMITS != 0;
+        let lineage = plan.domains.len() > 1;
+        let shielded = |place: &Place| arrangement.shielded(place);
+        let mut inside = first.clone();
+        let withheld = inside.withhold_reads(&policy.labels.files, &shielded);
+        let all = if lineage { plan } else { &inside };
+        let exactness = exactness(request, (all, &inside), &shielded, leaves_cores);
+        let exactness = Exactness { withheld, ..exactness };
+        let traps = traps(request, &policy, &arrangement, &exactness);
+        let inside = if decides { &inside } else { plan };
+        let used = done_by_program(decides, exactness.first);
+        let spec = LaunchSpec {
+            command: request.command.clone(),
+            environment: request.environment.clone(),
+            cwd: request.cwd.clone(),
+            inherited: request.inherited.clone(),
+            namespaces: request.namespaces,
+            view: View {
+                private_bytes: request.limits.memory_bytes.filter(|_| arrangement.view.private_tmp),
+                hosts: request.hosts.clone(),
+                ..arrangement.view
+            },
+            envelope: request.landlock.map(|abi| envelope(abi, inside, used)),
+            capabilities,
+            // The kernel writes a core with the rights of all domains, for its owner to read.
+            limits: Limits { core_bytes: lineage.then_some(0), ..request.limits.clone() },
+        };
+        let settled = Settled::new(&policy, server, traps, &spec)?;
+        let program = filter::compile(traps)?;
+        let wait_killable = request.wait_killable;
+        Ok(Self { policy, exactness, settled, spec, program, wait_killable })
+    }
+
+    /// What exists in the file system.
+    #[must_use]
+    pub fn view(&self) -> &View {
+        &self.spec.view
+    }
+
+    /// The capabilities that the command keeps: bit n is capability n.
+    #[must_use]
+    pub fn capabilities(&self) -> u64 {
+        self.spec.capabilities
+    }
+
+    /// Enters the view, with the calling process, which has a single thread and becomes the
+    /// monitor.
+    ///
+    /// # Errors
+    ///
+    /// [`EnterError`]: why not.
+    pub fn enter(&self) -> Result<Entered, EnterError> {
+        launch::enter_view(&self.spec)
+    }
+
+    /// Starts the sandbox, with the command ready to be executed.
+    ///
+    /// # Errors
+    ///
+    /// [`StartError`]: why not. Nothing is left running then.
+    pub fn start(&self, entered: &Entered) -> Result<Started, StartError> {
+        let killable = libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
+        let flags = if self.wait_killable { killable } else { 0 };
+        launch::start(&self.spec, entered, &Filter { program: &self.program, flags })
+    }
+}
+
+/// What the filter must know.
+fn traps(
+    request: &Request,
+    policy: &KernelPolicy,
+    arrangement: &Arrangement,
+    exactness: &Exactness,
+) -> Traps {
+    let lineage = policy.plan.domains.len() > 1;
+    let reads = exactness.all.contains(AccessFs::ReadFile | AccessFs::ReadDir);
+    let own_network = request.own_loopback && request.namespaces.net;
+    let (datagrams, listens) = policy.sockets.decided(own_network);
+    Traps {
+        mode: request.mode,
+        reads_exact: reads && exactness.withheld.is_empty(),
+        lists: !policy.first.listed.is_empty(),
+        looks: arrangement.looks,
+        forks: policy.forks,
+        lineage,
+        datagrams,
+        listens,
+        // Nobody labels what is in it, so domains would meet there.
+        private_ipc: request.namespaces.ipc && !lineage,
+    }
+}
+
+/// The rights for which the kernel refuses exactly what policy refuses: for every domain, and for
+/// the first one as long as every process is in that.
+fn exactness(
+    request: &Request,
+    (plan, first): (&Plan, &Plan),
+    shielded: &dyn Fn(&Place) -> Rights,
+    leaves_cores: bool,
+) -> Exactness {
+    let handled = request.landlock.map_or(Rights::empty(), AccessFs::from_all);
+    let of = |plan: &Plan| plan.exact(shielded) & handled;
+    if plan.domains.len() == 1 {
+        let exact = of(plan);
+        return Exactness { all: exact, first: exact, withheld: Vec::new() };
+    }
+    // The kernel lets everybody in the envelope follow the links of `/proc/PID`, also to pipes and
+    // memory, which lie in no directory that a grant could speak of; policy lets only those who may
+    // trace the process.
+    let for_all = of(plan) & !(READS | WRITES | AccessFs::Execute);
+    let mut for_first = of(first);
+    let around_proc =
+        first.innermost(Path::new("/proc")).map_or(Rights::empty(), |place| place.any);
+    for rights in [READS, WRITES] {
+        if around_proc.intersects(rights) {
+            for_first &= !rights;
+        }
+    }
+    if leaves_cores {
+        // The envelope lies around all domains. With a right to write in it, a process of another
+        // one that dies of a signal would leave its memory, a core file, where the first domain can
+        // read it.
+        for_first &= !WRITES;
+    }
+    Exactness { all: for_all, first: for_first, withheld: Vec::new() }
+}
+
+/// The rights that the program exercises itself.
+fn done_by_program(decides: bool, exact: Rights) -> Rights {
+    if !decides {
+        // Nothing is done on its behalf.
+        return AccessFs::from_all(ABI::V5);
+    }
+    let continued: Rights = CONTINUED.into_iter().collect();
+    (exact & continued) | AccessFs::Execute | AccessFs::IoctlDev
+}
+
+fn envelope(abi: ABI, plan: &Plan, used: Rights) -> Envelope {
+    let handled_fs = AccessFs::from_all(abi);
+    let used = used & handled_fs;
+    Envelope {
+        handled_fs,
+        rules: plan.envelope(used),
+        // Every connect and bind is made on the program's behalf, so the program itself needs no
+        // port.
+        tcp_bind: (abi >= ABI::V4).then(Vec::new),
+        tcp_connect: (abi >= ABI::V4).then(Vec::new),
+        scope_abstract_unix: abi >= ABI::V6,
+        scope_signal: abi >= ABI::V6,
+    }
+}

@@ -1,0 +1,219 @@
+//! System calls whose treatment depends on their arguments, or on more than one trait of the
+//! policy.
+
+use super::{Traps, options::options};
+use crate::bpf::{Action, Rule, Test};
+use syscalls::Sysno;
+
+pub(super) const EPERM: Action = Action::Errno(libc::EPERM as u16);
+/// What programs take for an older kernel, and do without. With several domains, a PID descriptor
+/// may stand for another process by the time that the kernel looks, and a process would take a
+/// Landlock domain of its own into the next one.
+const NOT_HERE: Action = Action::Errno(libc::ENOSYS as u16);
+/// Every `CLONE_NEW*` flag of clone(2) and unshare(2); `CLONE_NEWTIME` collides with clone's signal
+/// mask and is only unshare's.
+const NEW_NAMESPACES: u32 = 0x7e02_0000;
+
+/// The rules of these calls.
+pub(super) fn special(traps: Traps) -> Vec<(Sysno, Rule)> {
+    use Action::{Allow, Errno, Notify};
+    // A trapped call ends by `EINTR` when a signal comes before the monitor has received it. No
+    // program expects that of a fork, so forks that all may make run: the kernel hands the label
+    // on.
+    let births = if traps.forks { Allow } else { Notify };
+    let sends = if traps.datagrams { Notify } else { Allow };
+    let listens = if traps.listens { Notify } else { Allow };
+    vec![
+        (Sysno::open, opens(traps, 1)),
+        (Sysno::openat, opens(traps, 2)),
+        (Sysno::fork, births.into()),
+        (Sysno::vfork, births.into()),
+        (Sysno::clone, clones(births)),
+        (Sysno::unshare, when(&[none_of(0, NEW_NAMESPACES | 0x80)], Allow, EPERM)),
+        (Sysno::prctl, prctl(traps)),
+        (Sysno::ioctl, ioctl()),
+        (Sysno::fcntl, fcntl()),
+        // It tells an address in another process.
+        (Sysno::get_robust_list, when(&[none_of(0, !0)], Allow, EPERM)),
+        (Sysno::pidfd_send_signal, if traps.lineage { NOT_HERE } else { Notify }.into()),
+        (Sysno::landlock_create_ruleset, if traps.lineage { NOT_HERE } else { Allow }.into()),
+        (Sysno::landlock_restrict_self, if traps.lineage { EPERM } else { Allow }.into()),
+        (Sysno::socket, sockets(traps)),
+        (Sysno::socketpair, sockets(traps)),
+        (Sysno::listen, listens.into()),
+        (
+            Sysno::sendto,
+            Rule { tests: vec![fast_open(3), (Test::Null { arg: 4 }, Allow)], otherwise: sends },
+        ),
+        (Sysno::sendmsg, Rule { tests: vec![fast_open(2)], otherwise: sends }),
+        (Sysno::sendmmsg, Rule { tests: vec![fast_open(3)], otherwise: sends }),
+        (Sysno::setsockopt, options()),
+        (Sysno::prlimit64, limits(traps)),
+        (Sysno::setrlimit, when(marks(traps, 0).as_slice(), EPERM, Allow)),
+        (Sysno::sched_setparam, tunes()),
+        (Sysno::sched_setscheduler, tunes()),
+        (Sysno::sched_setattr, tunes()),
+        (Sysno::sched_setaffinity, tunes()),
+        (Sysno::memfd_create, memory()),
+        // Its flags lie in memory; libc falls back to clone.
+        (Sysno::clone3, Errno(libc::ENOSYS as u16).into()),
+    ]
+}
+
+/// open and openat, whose flags are argument `arg`.
+fn opens(traps: Traps, arg: u8) -> Rule {
+    let mut allowed = Vec::new();
+    if !traps.looks {
+        // A descriptor that can only be looked at: every use that grants something is an open of
+        // its own.
+        allowed.push(Test::Masked { arg, mask: libc::O_PATH as u32, value: libc::O_PATH as u32 });
+    }
+    if traps.reads_pass() {
+        let tmpfile = libc::O_TMPFILE & !libc::O_DIRECTORY;
+        let writes = libc::O_ACCMODE | libc::O_CREAT | libc::O_TRUNC | tmpfile;
+        let lists = if traps.lists { libc::O_DIRECTORY } else { 0 };
+        allowed.push(none_of(arg, (writes | lists) as u32));
+    }
+    when(&allowed, Action::Allow, Action::Notify)
+}
+
+/// A thread shares its process's label; another process is a birth. `CLONE_PARENT` would hide whose
+/// child it is.
+fn clones(births: Action) -> Rule {
+    let flag = |flag: libc::c_int| Test::Masked { arg: 0, mask: flag as u32, value: flag as u32 };
+    let mut tests: Vec<(Test, Action)> = (0..32)
+        .map(|bit| 1u32 << bit)
+        .filter(|bit| NEW_NAMESPACES & bit != 0)
+        .map(|bit| (Test::Masked { arg: 0, mask: bit, value: bit }, EPERM))
+        .collect();
+    tests.push((flag(libc::CLONE_THREAD), Action::Allow));
+    tests.push((flag(libc::CLONE_PARENT), EPERM));
+    Rule { tests, otherwise: births }
+}
+
+fn prctl(traps: Traps) -> Rule {
+    let option = |option: libc::c_int| Test::Masked { arg: 0, mask: !0, value: option as u32 };
+    // The monitor reads the arguments of calls from the caller's memory, so a process stays
+    // dumpable; it is told that it is not, since nobody but the monitor and its own domain can
+    // look.
+    let mut tests =
+        vec![(option(libc::PR_SET_MM), EPERM), (option(libc::PR_SET_DUMPABLE), Action::Errno(0))];
+    if traps.lineage {
+        // An orphan must go to init, never to a process of another domain.
+        tests.push((option(libc::PR_SET_CHILD_SUBREAPER), EPERM));
+    }
+    Rule { tests, otherwise: Action::Allow }
+}
+
+/// Typing into the terminal, or putting commands on its keys, would run commands outside, as its
+/// owner. The others change a file through a descriptor that is open only for reading, or have
+/// signals sent to whom the caller's memory names.
+const REFUSED_IOCTLS: [u32; 21] = [
+    libc::TIOCSTI as u32,
+    // The terminal would stay closed to its owner when the run has ended.
+    libc::TIOCEXCL as u32,
+    0x541c,      // TIOCLINUX
+    0x4b47,      // KDSKBENT
+    0x4b49,      // KDSKBSENT
+    0x401c_5820, // FS_IOC_FSSETXATTR
+    0x4080_6685, // FS_IOC_ENABLE_VERITY
+    0x4008_7602, // FS_IOC_SETVERSION
+    0x4004_6604, // EXT4_IOC_SETVERSION, with the long of x86-64 below
+    0x4008_6604,
+    0x6609,      // EXT4_IOC_MIGRATE
+    0x4004_7211, // FAT_IOCTL_SET_ATTRIBUTES
+    0x800c_6613, // FS_IOC_SET_ENCRYPTION_POLICY
+    0x5000_9401, // BTRFS_IOC_SNAP_CREATE: all of a subvolume under other names, as other inodes
+    0x5000_9417, // BTRFS_IOC_SNAP_CREATE_V2
+    0x5000_940e, // BTRFS_IOC_SUBVOL_CREATE
+    0x5000_9418, // BTRFS_IOC_SUBVOL_CREATE_V2
+    0x5000_940f, // BTRFS_IOC_SNAP_DESTROY
+    0x5000_943f, // BTRFS_IOC_SNAP_DESTROY_V2
+    0x8901,      // FIOSETOWN
+    0x8902,      // SIOCSPGRP
+];
+
+fn ioctl() -> Rule {
+    let request = |request: u32| Test::Masked { arg: 1, mask: !0, value: request };
+    let refused = REFUSED_IOCTLS.map(request).map(|test| (test, EPERM));
+    let decided = SET_FLAGS.map(request).map(|test| (test, Action::Notify));
+    Rule { tests: refused.into_iter().chain(decided).collect(), otherwise: Action::Allow }
+}
+
+/// `FS_IOC_SETFLAGS` of `linux/fs.h`, with the int and with the long of x86-64: what chattr(1)
+/// sets, through a descriptor that is open only for reading.
+const SET_FLAGS: [u32; 2] = [0x4004_6602, 0x4008_6602];
+
+/// `F_SETOWN_EX` of `asm-generic/fcntl.h`.
+const F_SETOWN_EX: u32 = 15;
+
+/// Who owns a descriptor gets the signals that its user chooses. `F_SETOWN_EX` names the owner in
+/// memory.
+fn fcntl() -> Rule {
+    let command = |command: u32| Test::Masked { arg: 1, mask: !0, value: command };
+    let tests =
+        vec![(command(libc::F_SETOWN as u32), Action::Notify), (command(F_SETOWN_EX), EPERM)];
+    Rule { tests, otherwise: Action::Allow }
+}
+
+/// A process's own scheduling is its own affair: the PID, argument 0, is 0.
+fn tunes() -> Rule {
+    when(&[none_of(0, !0)], Action::Allow, Action::Notify)
+}
+
+/// `MFD_NOEXEC_SEAL` of `linux/memfd.h`, known since Linux 6.3.
+const MFD_NOEXEC_SEAL: u32 = 8;
+
+/// Memory that can never be executed as a program grants nothing. A kernel that does not know the
+/// flag refuses it.
+fn memory() -> Rule {
+    let sealed = Test::Masked { arg: 1, mask: MFD_NOEXEC_SEAL, value: MFD_NOEXEC_SEAL };
+    when(&[sealed], Action::Allow, Action::Notify)
+}
+
+/// So are its limits, which setrlimit(2) changes, too, but for the one that is the mark of its
+/// label; without new limits, argument 2, the call only looks.
+fn limits(traps: Traps) -> Rule {
+    let mut tests = vec![(Test::Null { arg: 2 }, Action::Allow)];
+    tests.extend(marks(traps, 1).map(|it| (it, EPERM)));
+    tests.push((none_of(0, !0), Action::Allow));
+    Rule { tests, otherwise: Action::Notify }
+}
+
+/// Whether argument `arg` names the limit that bears the mark of a label, where labels differ.
+fn marks(traps: Traps, arg: u8) -> Option<Test> {
+    traps.lineage.then_some(Test::Masked { arg, mask: !0, value: libc::RLIMIT_LOCKS })
+}
+
+/// Local sockets run when they can send only to whom they are connected; the connect is decided.
+fn sockets(traps: Traps) -> Rule {
+    let mut tests = Vec::new();
+    if !traps.datagrams {
+        // SOCK_DGRAM and SOCK_RAW (an alias of it here) send to any name.
+        for kind in [libc::SOCK_DGRAM, libc::SOCK_RAW] {
+            tests.push((Test::Masked { arg: 1, mask: 0xf, value: kind as u32 }, Action::Notify));
+        }
+    }
+    tests.push((Test::Masked { arg: 0, mask: !0, value: libc::AF_UNIX as u32 }, Action::Allow));
+    Rule { tests, otherwise: Action::Notify }
+}
+
+/// TCP Fast Open connects where no connect is seen; the flags of a send are argument `arg`.
+fn fast_open(arg: u8) -> (Test, Action) {
+    let flag = libc::MSG_FASTOPEN as u32;
+    (Test::Masked { arg, mask: flag, value: flag }, Action::Errno(libc::EOPNOTSUPP as u16))
+}
+
+/// Whether an option of a socket, arguments 1 and 2, has this level and a name from `low` to
+/// `high`.
+pub(super) fn pair(level: i32, low: u32, high: u32) -> Test {
+    Test::Within { arg: 1, value: level as u32, of: 2, low, high }
+}
+
+fn none_of(arg: u8, mask: u32) -> Test {
+    Test::Masked { arg, mask, value: 0 }
+}
+
+fn when(tests: &[Test], action: Action, otherwise: Action) -> Rule {
+    Rule { tests: tests.iter().map(|test| (*test, action)).collect(), otherwise }
+}

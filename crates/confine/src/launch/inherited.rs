@@ -1,0 +1,129 @@
+//! What Dewar got from whoever started it, and hands on to the command unchanged.
+
+use proc::Proc;
+use rustix::fs::OFlags;
+use std::os::fd::RawFd;
+
+use crate::sys;
+
+/// Signal mask, `SIGPIPE` disposition and open descriptors as the caller of Dewar left them.
+///
+/// As with a plain exec, every descriptor that the caller left open passes through to the
+/// command, but for directories and descriptors that are only a place (`O_PATH`): they lie in the
+/// file system as it is outside, and would lead around what the view covers. None that Dewar opens
+/// itself does. Nor do sockets that can still choose a peer: where nothing else can send to an
+/// address, sending is not decided.
+#[derive(Clone)]
+pub struct Inherited {
+    descriptors: Vec<RawFd>,
+    /// Those that are not handed on.
+    withheld: Vec<Withheld>,
+    pub(super) mask: sys::SignalSet,
+    sigpipe_ignored: bool,
+    sigchld_ignored: bool,
+    sigxfsz_ignored: bool,
+}
+
+/// A descriptor that is not handed on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Withheld {
+    /// Its number.
+    pub fd: RawFd,
+    /// What would be wrong with it, as the rest of a sentence about it.
+    pub why: &'static str,
+}
+
+impl Withheld {
+    /// What keeps `fd` from being handed on, if anything does.
+    fn of(fd: RawFd) -> Option<Self> {
+        let why = if is_place(fd) {
+            "it is of a directory, or only of a place, and would lead around the profile"
+        } else if sys::is_open_socket(fd) {
+            "it is of a socket that is not a stream with a peer, and would lead to others than the profile names"
+        } else {
+            return None;
+        };
+        Some(Self { fd, why })
+    }
+}
+
+impl Inherited {
+    /// Notes the present state. Call it first thing in `main`: descriptors that the program
+    /// opened before, without close-on-exec, count as inherited.
+    #[must_use]
+    pub fn capture() -> Self {
+        let sigxfsz_ignored = sys::is_ignored(libc::SIGXFSZ);
+        // A limit on the length of files (`ulimit -f`) must not end the monitor: what it cannot
+        // write is an error.
+        sys::set_disposition(libc::SIGXFSZ, true);
+        let streams = [0, 1, 2].into_iter().filter_map(Withheld::of);
+        let mut descriptors = sys::inheritable(&open_descriptors());
+        let withheld: Vec<Withheld> =
+            streams.chain(descriptors.iter().copied().filter_map(Withheld::of)).collect();
+        descriptors.retain(|fd| withheld.iter().all(|it| it.fd != *fd));
+        Self {
+            descriptors,
+            withheld,
+            mask: sys::SignalSet::of(&[]).block(),
+            sigpipe_ignored: sys::sigpipe_was_ignored(),
+            sigchld_ignored: sys::is_ignored(libc::SIGCHLD),
+            sigxfsz_ignored,
+        }
+    }
+
+    /// The descriptors that are left open and not handed on. A standard stream among them is
+    /// `/dev/null` to the command.
+    #[must_use]
+    pub fn withheld(&self) -> &[Withheld] {
+        &self.withheld
+    }
+
+    /// Gives signals back as they were; everything else survives an exec by itself.
+    pub(super) fn restore_signals(&self) {
+        sys::set_disposition(libc::SIGPIPE, self.sigpipe_ignored);
+        sys::set_disposition(libc::SIGCHLD, self.sigchld_ignored);
+        sys::set_disposition(libc::SIGXFSZ, self.sigxfsz_ignored);
+        self.mask.install();
+    }
+
+    /// Lets nothing but the inherited descriptors survive the exec.
+    pub(super) fn pass_descriptors(&self) -> Result<(), rustix::io::Errno> {
+        // INVARIANT: a number that was inherited, closed since and used again for something of
+        // ours is close-on-exec by now, so that `inheritable` leaves it out.
+        let streams = self.withheld.iter().map(|it| it.fd);
+        let streams: Vec<RawFd> = streams.filter(|fd| *fd <= 2).collect();
+        if !streams.is_empty() {
+            sys::silence(&streams)?;
+        }
+        for fd in (0..3).chain(self.descriptors.iter().copied()) {
+            sys::receive_no_descriptors(fd);
+        }
+        sys::pass_only(&sys::inheritable(&self.descriptors))
+    }
+
+    /// Closes this process's copies of the inherited descriptors, and silences the standard
+    /// input and output, so that pipes end when the command ends or closes them.
+    pub(super) fn let_go(&self) -> Result<(), rustix::io::Errno> {
+        sys::close_inherited(&self.descriptors);
+        sys::silence(&[0, 1])
+    }
+}
+
+/// Whether a descriptor is of a directory, or only of a place; yes when in doubt about one that is
+/// open.
+fn is_place(fd: RawFd) -> bool {
+    let Ok(metadata) = std::fs::metadata(format!("/proc/self/fd/{fd}")) else {
+        return std::fs::symlink_metadata(format!("/proc/self/fd/{fd}")).is_ok();
+    };
+    let info = Proc::open().and_then(|proc| proc.descriptor("self", fd));
+    let flags = info.ok().and_then(|info| info.flags());
+    metadata.is_dir() || flags.is_none_or(|flags| flags.contains(OFlags::PATH))
+}
+
+/// The open descriptors above the standard streams.
+fn open_descriptors() -> Vec<RawFd> {
+    let Ok(entries) = std::fs::read_dir("/proc/self/fd") else { return Vec::new() };
+    let number =
+        |entry: std::io::Result<std::fs::DirEntry>| entry.ok()?.file_name().to_str()?.parse().ok();
+    entries.filter_map(number).filter(|&fd: &RawFd| fd > 2).collect()
+}

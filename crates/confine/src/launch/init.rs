@@ -1,0 +1,218 @@
+//! Init: the first process of the sandbox. It makes what only a member of the new namespaces can
+//! make, creates the command's process, buries orphans, and tells the monitor how the command
+//! fares. When it ends, the whole sandbox ends; and it ends with the monitor.
+
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::path::Path;
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+use rustix::mount::{MountAttrFlags, OpenTreeFlags, open_tree};
+use rustix::process::{
+    Pid, Signal, WaitOptions, WaitStatus, getpid, set_child_subreaper,
+    set_parent_process_death_signal, wait,
+};
+use rustix::thread::{CapabilitySet, UnshareFlags, set_no_new_privs};
+
+use super::command::become_command;
+use super::exec::Program;
+use super::limits::ByCgroup;
+use super::mounts::{attach, make_read_only, new_mount};
+use super::wire::{Doing, Report, Wire};
+use super::{Filter, LaunchSpec, capabilities, descendants};
+use crate::sys;
+
+/// Everything that init and the command need to know.
+pub(super) struct Order<'a> {
+    pub(super) spec: &'a LaunchSpec,
+    pub(super) filter: &'a Filter<'a>,
+    pub(super) program: &'a Program,
+    /// The `/proc` of the monitor's pid namespace.
+    pub(super) proc: BorrowedFd<'a>,
+    pub(super) by_cgroup: ByCgroup,
+    /// Where to write "0" to join the cgroup that holds the limits.
+    pub(super) cgroup: &'a [std::os::fd::OwnedFd],
+}
+
+type Failure = (Doing, Errno);
+
+/// Settings of the kernel that root can write without any capability, as the files are its own.
+const KERNEL_SETTINGS: [&str; 5] =
+    ["/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/sys"];
+
+/// Where the sandbox could raise its own limits, or leave them.
+const LIMIT_SETTINGS: [&str; 1] = ["/sys/fs/cgroup"];
+
+/// Becomes init. Runs in the process made for it; never returns.
+pub(super) fn become_init(order: &Order<'_>, reports: &Wire, hand_over: Wire) -> ! {
+    let failed = |(doing, errno): Failure| -> ! {
+        let _ = reports.send(Report::Failed(doing, errno));
+        sys::exit_now(1)
+    };
+    if let Err(failure) = prepare(order) {
+        failed(failure);
+    }
+    let command = match sys::fork(order.proc) {
+        Ok(None) => become_command(order, &hand_over),
+        Ok(Some(command)) => command,
+        Err(errno) => failed((Doing::Fork, errno)),
+    };
+    drop(hand_over);
+    let Err(failure) = stand_by(order, reports, command);
+    failed(failure)
+}
+
+/// Sets up the new namespaces, and gives up every power that was needed for it.
+fn prepare(order: &Order<'_>) -> Result<(), Failure> {
+    let at = |doing: Doing| move |errno: Errno| (doing, errno);
+    let namespaces = order.spec.namespaces;
+    // A name is only for those who look at a list of processes.
+    let _ = rustix::thread::set_name(c"dewar-init");
+    sys::SignalSet::of(&Vec::from_iter(1..=64)).block();
+    join_cgroup(order.cgroup).map_err(at(Doing::JoinCgroup))?;
+    if namespaces.cgroup {
+        sys::unshare(order.proc, UnshareFlags::NEWCGROUP).map_err(at(Doing::CgroupNamespace))?;
+    }
+    if namespaces.net {
+        sys::bring_up_loopback().map_err(at(Doing::Loopback))?;
+    }
+    if namespaces.pid {
+        mount_proc().map_err(at(Doing::MountProc))?;
+        deny_in_proc(&order.spec.view.denied).map_err(at(Doing::MountProc))?;
+    } else {
+        set_child_subreaper(Some(getpid())).map_err(at(Doing::Prepare))?;
+    }
+    if namespaces.mount {
+        fix_settings(namespaces.user, !order.cgroup.is_empty()).map_err(at(Doing::FixSettings))?;
+    }
+    if namespaces.ipc && namespaces.mount {
+        renew_message_queues();
+    }
+    set_no_new_privs(true).map_err(at(Doing::Capabilities))?;
+    let keep = CapabilitySet::from_bits_retain(order.spec.capabilities);
+    capabilities::reduce(keep).map_err(at(Doing::Capabilities))?;
+    if namespaces.pid {
+        // After the capabilities, as a change of them can clear it. Without a pid namespace init
+        // must outlive the monitor for a moment, to kill what would be left.
+        set_parent_process_death_signal(Some(Signal::KILL)).map_err(at(Doing::Prepare))?;
+    }
+    Ok(())
+}
+
+fn join_cgroup(entries: &[std::os::fd::OwnedFd]) -> Result<(), Errno> {
+    entries.iter().try_for_each(|entry| rustix::io::write(entry, b"0").map(drop))
+}
+
+/// Covers `/proc` with one that shows the new pid namespace.
+pub(super) fn mount_proc() -> Result<(), Errno> {
+    let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID
+        | MountAttrFlags::MOUNT_ATTR_NODEV
+        | MountAttrFlags::MOUNT_ATTR_NOEXEC;
+    let proc = new_mount("proc", &[], attributes)?;
+    attach(&proc, rustix::fs::CWD, Path::new("/proc"))
+}
+
+/// Makes read-only what belongs to the user of the sandbox but not into its hands.
+fn fix_settings(user_namespace: bool, limited: bool) -> Result<(), Errno> {
+    let settings: &[&str] = match (user_namespace, limited) {
+        (false, _) => &KERNEL_SETTINGS,
+        (true, true) => &LIMIT_SETTINGS,
+        (true, false) => &[],
+    };
+    let existing = settings.iter().map(Path::new).filter(|path| path.exists());
+    existing.into_iter().try_for_each(make_read_only)
+}
+
+/// Covers denied files of the new `/proc` by the null device: the view was built over the old one.
+fn deny_in_proc(denied: &[std::path::PathBuf]) -> Result<(), Errno> {
+    let inside = denied.iter().filter(|path| path.starts_with("/proc") && path.is_file());
+    inside.into_iter().try_for_each(|path| {
+        let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
+        let null = open_tree(rustix::fs::CWD, "/dev/null", flags)?;
+        attach(&null, rustix::fs::CWD, path)
+    })
+}
+
+/// Shows the message queues of the new IPC namespace, where any are shown. If that fails those
+/// of the outside stay visible by name, but the files are not the namespace's and the envelope
+/// rules them.
+fn renew_message_queues() {
+    let place = Path::new("/dev/mqueue");
+    if place.is_dir() {
+        let queues = new_mount("mqueue", &[], MountAttrFlags::MOUNT_ATTR_NOSUID);
+        let _ = queues.and_then(|queues| attach(&queues, rustix::fs::CWD, place));
+    }
+}
+
+/// Waits for children and for the end of the monitor, and ends with either.
+fn stand_by(
+    order: &Order<'_>,
+    reports: &Wire,
+    command: Pid,
+) -> Result<std::convert::Infallible, Failure> {
+    let at = |errno| (Doing::Prepare, errno);
+    capabilities::reduce(CapabilitySet::empty()).map_err(|errno| (Doing::Capabilities, errno))?;
+    let children = sys::SignalFd::new(&sys::SignalSet::of(&[libc::SIGCHLD])).map_err(at)?;
+    sys::silence(&[0, 1, 2]).map_err(at)?;
+    let mut keep = vec![reports.as_fd().as_raw_fd(), children.as_fd().as_raw_fd()];
+    if !order.spec.namespaces.pid {
+        // Where the kernel ends the sandbox, init needs no view of the processes outside.
+        keep.push(order.proc.as_raw_fd());
+    }
+    sys::close_all_but(&keep);
+    let mut stopped = false;
+    loop {
+        let mut events = [
+            PollFd::new(&children, PollFlags::IN),
+            PollFd::from_borrowed_fd(reports.as_fd(), PollFlags::IN),
+        ];
+        // An interruption is as good as an event: everything is looked at again.
+        let _ = poll(&mut events, None);
+        let asked = !events[1].revents().is_empty();
+        while children.next().is_some() {}
+        // What asks is the monitor, or its end.
+        let monitor_gone = asked && reports.wait().is_err();
+        if bury(reports, command, &mut stopped) || monitor_gone {
+            end(order);
+        }
+        if asked {
+            let _ = reports.send(Report::Current { stopped });
+        }
+    }
+}
+
+/// Collects children that changed, and reports on the command; whether that one has ended.
+fn bury(reports: &Wire, command: Pid, stopped: &mut bool) -> bool {
+    let changes = WaitOptions::NOHANG | WaitOptions::UNTRACED | WaitOptions::CONTINUED;
+    let mut ended = false;
+    while let Ok(Some((pid, status))) = wait(changes) {
+        if pid != command {
+            continue;
+        }
+        let report = report_of(status);
+        *stopped = matches!(report, Some(Report::Stopped(_)));
+        ended |= report.is_some() && !*stopped;
+        if let Some(report) = report {
+            // If the monitor is gone, the next poll says so.
+            let _ = reports.send(report);
+        }
+    }
+    ended
+}
+
+/// What to tell the monitor; `None` when the command was continued.
+fn report_of(status: WaitStatus) -> Option<Report> {
+    let exited = status.exit_status().map(Report::Exited);
+    let killed = || status.terminating_signal().map(Report::Killed);
+    let stopped = || status.stopping_signal().map(Report::Stopped);
+    exited.or_else(killed).or_else(stopped)
+}
+
+/// Ends the sandbox: the kernel kills all members of a pid namespace whose init ends; without
+/// one, init does it.
+fn end(order: &Order<'_>) -> ! {
+    if !order.spec.namespaces.pid {
+        descendants::kill_all(order.proc);
+    }
+    sys::exit_now(0)
+}

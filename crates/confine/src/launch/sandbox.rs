@@ -1,0 +1,369 @@
+//! A running sandbox, as the monitor sees it: waiting for the command, forwarding signals to it,
+//! stopping and continuing with it, ending it.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::process::{
+    Pid, Signal, getpgid, getpgrp, getpid, kill_process, kill_process_group, pidfd_send_signal,
+};
+use rustix::thread::CapabilitySet;
+
+use super::capabilities::with_raised;
+use super::cgroup::Cgroup;
+use super::descendants;
+use super::inherited::Inherited;
+use super::limits::Limits;
+use super::outcome::Outcome;
+use super::stop::Stop;
+use super::terminal::Terminal;
+use super::wire::{Report, Wire};
+use crate::sys::{SignalFd, SignalSet, Signalled};
+
+/// The signals that a program may want to handle and that someone may send to Dewar meaning the
+/// command. They are received as events while the sandbox runs.
+pub(super) const WATCHED: [i32; 11] = [
+    libc::SIGHUP,
+    libc::SIGINT,
+    libc::SIGQUIT,
+    libc::SIGTERM,
+    libc::SIGUSR1,
+    libc::SIGUSR2,
+    libc::SIGALRM,
+    libc::SIGTSTP,
+    libc::SIGTTIN,
+    libc::SIGTTOU,
+    libc::SIGCONT,
+];
+
+/// A sandbox whose command is ready to be executed, or runs.
+///
+/// Dropping it ends everything in it.
+pub struct Sandbox {
+    pub(super) proc: OwnedFd,
+    pub(super) init: OwnedFd,
+    pub(super) init_pid: Pid,
+    pub(super) command: OwnedFd,
+    pub(super) command_pid: Pid,
+    pub(super) reports: Wire,
+    pub(super) hand_over: Option<Wire>,
+    pub(super) released: bool,
+    pub(super) signals: SignalFd,
+    pub(super) terminal: Terminal,
+    pub(super) inherited: Inherited,
+    pub(super) limits: Limits,
+    pub(super) cgroup: Option<Cgroup>,
+    pub(super) pid_namespace: bool,
+    pub(super) stop: Stop,
+    pub(super) ended: bool,
+}
+
+/// Why waiting failed. The sandbox is ended.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot wait for the command: {0}")]
+pub struct WaitError(#[from] Errno);
+
+/// What the time limit has come to.
+enum Clock {
+    Unlimited,
+    Running(Instant),
+    Grace(Instant),
+    Over,
+}
+
+impl Sandbox {
+    /// Lets the command be executed. Call it when notifications are answered: the exec may be the
+    /// first one.
+    ///
+    /// # Errors
+    ///
+    /// The number of the failed call; the command's process is gone then.
+    pub fn release(&mut self) -> Result<(), Errno> {
+        match &self.hand_over {
+            Some(hand_over) if !self.released => {
+                self.released = true;
+                hand_over.nudge()
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Closes the monitor's copies of what the command inherited: descriptors above the standard
+    /// streams, standard input and output (both become `/dev/null`). Pipes then end when the
+    /// command ends or closes them, as if Dewar were not there.
+    ///
+    /// # Errors
+    ///
+    /// When `/dev/null` cannot be opened.
+    pub fn let_go_of_streams(&self) -> Result<(), Errno> {
+        self.inherited.let_go()
+    }
+
+    /// The first process of the sandbox, in the monitor's pid namespace.
+    #[must_use]
+    pub fn init_pid(&self) -> Pid {
+        self.init_pid
+    }
+
+    /// Waits until the command has ended and nothing of the sandbox is left.
+    ///
+    /// Meanwhile signals sent to Dewar alone go to the command, Dewar stops when the command
+    /// stops and continues it when continued, and the time limit runs. Call it on the thread that
+    /// called [`start`](super::start()); it [`release`](Self::release)s the command first.
+    ///
+    /// # Errors
+    ///
+    /// [`WaitError`], after ending the sandbox.
+    pub fn wait(&mut self) -> Result<Outcome, WaitError> {
+        // A command that is gone already shows below.
+        let _ = self.release();
+        let outcome = self.follow();
+        if outcome.is_err() {
+            self.kill();
+        }
+        self.collect();
+        Ok(outcome?)
+    }
+
+    /// Kills everything in the sandbox at once.
+    pub fn kill(&mut self) {
+        self.reports.shut();
+        if self.pid_namespace {
+            // Already gone is as good.
+            let _ =
+                with_raised(CapabilitySet::KILL, || pidfd_send_signal(&self.init, Signal::KILL));
+        }
+    }
+
+    fn follow(&mut self) -> Result<Outcome, Errno> {
+        let mut clock = match self.limits.time {
+            Some(time) => Clock::Running(Instant::now() + time),
+            None => Clock::Unlimited,
+        };
+        let mut not_executed = None;
+        loop {
+            self.tick(&mut clock);
+            let [reported, handed_over, signalled, gone] = self.poll(&clock)?;
+            if handed_over {
+                not_executed = not_executed.or(self.exec_failure()?);
+            }
+            if signalled {
+                while let Some(signal) = self.signals.next() {
+                    self.on_signal(signal);
+                }
+            }
+            if !reported && !gone {
+                continue;
+            }
+            if let Some(outcome) = self.on_report()? {
+                return Ok(match (clock, not_executed) {
+                    (Clock::Grace(_) | Clock::Over, _) => Outcome::TimedOut,
+                    (_, Some(errno)) => Outcome::NotExecuted(errno),
+                    _ => outcome,
+                });
+            }
+        }
+    }
+
+    /// Waits for something to happen: a report, the end of the hand-over, a signal, init's end.
+    fn poll(&self, clock: &Clock) -> Result<[bool; 4], Errno> {
+        let timeout = match clock {
+            Clock::Unlimited | Clock::Over => None,
+            Clock::Running(end) | Clock::Grace(end) => {
+                Some(end.saturating_duration_since(Instant::now()) + Duration::from_millis(1))
+            }
+        };
+        let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
+        let hand_over = self.hand_over.as_ref().map_or(self.reports.as_fd(), AsFd::as_fd);
+        let mut events = [
+            PollFd::from_borrowed_fd(self.reports.as_fd(), PollFlags::IN),
+            PollFd::from_borrowed_fd(hand_over, PollFlags::IN),
+            PollFd::from_borrowed_fd(self.signals.as_fd(), PollFlags::IN),
+            PollFd::new(&self.init, PollFlags::IN),
+        ];
+        match poll(&mut events, timeout.as_ref()) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno),
+        }
+        let mut happened = events.map(|event| !event.revents().is_empty());
+        happened[1] &= self.hand_over.is_some();
+        Ok(happened)
+    }
+
+    /// What the command's process says last: why it was not executed, or nothing, if it was.
+    fn exec_failure(&mut self) -> Result<Option<Errno>, Errno> {
+        let Some(hand_over) = self.hand_over.take() else { return Ok(None) };
+        let last = hand_over.receive()?.map(|received| received.report);
+        Ok(match last {
+            Some(Report::Failed(_, errno)) => Some(errno),
+            _ => None,
+        })
+    }
+
+    /// Acts on init's next report; the outcome if the command has ended.
+    fn on_report(&mut self) -> Result<Option<Outcome>, Errno> {
+        Ok(match self.reports.receive()?.map(|received| received.report) {
+            Some(Report::Exited(status)) => Some(Outcome::Exited(status)),
+            Some(Report::Killed(signal)) => Some(Outcome::Killed(signal)),
+            Some(Report::Stopped(signal)) => {
+                self.on_stop(signal);
+                None
+            }
+            Some(Report::Current { stopped }) => {
+                if self.stop.on_answer(stopped) {
+                    self.resume();
+                }
+                None
+            }
+            Some(Report::Ready(_) | Report::Failed(..)) => None,
+            // Init was killed, and everything with it.
+            None => Some(Outcome::Killed(libc::SIGKILL)),
+        })
+    }
+
+    /// Enforces the time limit.
+    fn tick(&mut self, clock: &mut Clock) {
+        let now = Instant::now();
+        match *clock {
+            Clock::Running(end) if now >= end => {
+                self.signal(Signal::TERM);
+                self.signal(Signal::CONT);
+                *clock = Clock::Grace(now + self.limits.grace());
+            }
+            Clock::Grace(end) if now >= end => {
+                self.kill();
+                *clock = Clock::Over;
+            }
+            _ => {}
+        }
+    }
+
+    /// Signals the command's process.
+    fn signal(&self, signal: Signal) {
+        // If it is gone, its end is reported next.
+        let _ = with_raised(CapabilitySet::KILL, || pidfd_send_signal(&self.command, signal));
+    }
+
+    /// Passes on what arrived before there was a process of the command: then a key pressed reached
+    /// only Dewar.
+    pub(super) fn pass_on_early_signals(&mut self) {
+        while let Some(Signalled { signal, .. }) = self.signals.next() {
+            if let Some(signal) = Signal::from_named_raw(signal) {
+                self.signal(signal);
+            }
+        }
+    }
+
+    /// Passes a signal on if it was meant for the command and did not reach it anyway.
+    ///
+    /// What the kernel generates (keys, the end of the terminal) goes to the whole foreground
+    /// group, and what the sandbox sends to its group reaches Dewar too: neither is passed on. A
+    /// signal that someone else sends to the whole group reaches the command twice; better that
+    /// than never.
+    fn on_signal(&mut self, signalled: Signalled) {
+        if signalled.signal == libc::SIGCONT {
+            // If init is gone, that is reported next.
+            if self.stop.stopped && self.reports.nudge().is_ok() {
+                self.stop.asked += 1;
+            }
+            return;
+        }
+        let reached = match signalled.sender {
+            Some(sender) => descendants::is_inside(self.proc(), sender, self.init_pid),
+            // A command that leads a group of its own does not hear that the terminal is gone if
+            // Dewar's group was stopped with it.
+            None => signalled.signal != libc::SIGHUP || self.own_group().is_none(),
+        };
+        if let (false, Some(signal)) = (reached, Signal::from_named_raw(signalled.signal)) {
+            self.signal(signal);
+        }
+    }
+
+    /// Stops as the command has stopped, so that the shell outside sees the job stopped.
+    fn on_stop(&mut self, signal: i32) {
+        self.stop.on_stop();
+        let wants_terminal = matches!(signal, libc::SIGTTIN | libc::SIGTTOU);
+        if let (true, Some(group)) = (wants_terminal, self.own_group())
+            && self.terminal.hand_to(group)
+        {
+            // It stopped only because Dewar's group has the terminal in its place.
+            self.stop.stopped = false;
+            self.resume();
+            return;
+        }
+        if self.is_stopped() {
+            stop_by(signal);
+        }
+    }
+
+    /// Continues the command, with the terminal if Dewar got it back and the command leads a
+    /// group of its own.
+    fn resume(&self) {
+        match self.own_group() {
+            Some(group) => {
+                self.terminal.hand_to(group);
+                // A group that is gone is as good.
+                let _ =
+                    with_raised(CapabilitySet::KILL, || kill_process_group(group, Signal::CONT));
+            }
+            None => self.signal(Signal::CONT),
+        }
+    }
+
+    /// The command's process group, if it is not Dewar's.
+    fn own_group(&self) -> Option<Pid> {
+        getpgid(Some(self.command_pid)).ok().filter(|group| *group != getpgrp())
+    }
+
+    fn is_stopped(&self) -> bool {
+        descendants::is_stopped(self.proc(), self.command_pid)
+    }
+
+    /// The capabilities that are needed once more, at the end.
+    pub(super) fn reserve(&self) -> CapabilitySet {
+        // Root's own cgroup may be a directory that nobody may write to.
+        let remove = self.cgroup.as_ref().map(|_| CapabilitySet::DAC_OVERRIDE);
+        remove.unwrap_or(CapabilitySet::empty())
+    }
+
+    fn proc(&self) -> BorrowedFd<'_> {
+        self.proc.as_fd()
+    }
+
+    /// Waits for init's end, after which nothing of the sandbox is left, and cleans up.
+    fn collect(&mut self) {
+        if std::mem::replace(&mut self.ended, true) {
+            return;
+        }
+        descendants::await_end(self.init.as_fd());
+        if !self.pid_namespace {
+            // Only if init was killed is there anything left.
+            descendants::kill_all(self.proc());
+        }
+        self.terminal.take_back();
+        let reserve = self.reserve();
+        if let Some(cgroup) = self.cgroup.take() {
+            with_raised(reserve, || drop(cgroup));
+        }
+    }
+}
+
+impl Drop for Sandbox {
+    fn drop(&mut self) {
+        if !self.ended {
+            self.kill();
+            self.collect();
+        }
+    }
+}
+
+/// Stops this process by `signal`; comes back when it is continued.
+fn stop_by(signal: i32) {
+    let Some(named) = Signal::from_named_raw(signal) else { return };
+    if kill_process(getpid(), named).is_ok() {
+        SignalSet::of(&[signal]).unblock();
+        SignalSet::of(&[signal]).block();
+    }
+}

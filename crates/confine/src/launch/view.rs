@@ -1,0 +1,217 @@
+//! The view: which part of the file system exists for the sandbox (and for the monitor, which
+//! shares it, so that a path means the same to both).
+
+use std::collections::{BTreeMap, HashMap};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::Mode;
+
+use super::mounts::{Mounts, ViewError};
+
+/// What is covered, hidden and put back in the file system.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct View {
+    /// Gives the sandbox empty directories of its own at `/tmp`, `/var/tmp` and `/dev/shm`.
+    pub private_tmp: bool,
+    /// Bytes that each of them takes at most; by default half of the machine's memory. What the
+    /// monitor makes there counts for no cgroup of the sandbox.
+    pub private_bytes: Option<u64>,
+    /// Directories whose content does not exist in the sandbox, save for `keep`.
+    pub absent: Vec<PathBuf>,
+    /// Paths below an absent directory or below `/tmp` that stay as they are. Missing ones are
+    /// left out. A path that is also absent or private stays: what is granted wins.
+    pub keep: Vec<PathBuf>,
+    /// Existing files and directories that nobody can open: covered by an empty one without
+    /// any permission. Missing ones are left out.
+    pub denied: Vec<PathBuf>,
+    /// Existing files and directories that nobody can open, and in which nothing exists: covered by
+    /// an empty one that says so of every name below it. Missing ones are left out.
+    pub hollow: Vec<PathBuf>,
+    /// Paths below which nothing can be changed. Missing ones are left out.
+    pub read_only: Vec<PathBuf>,
+    /// What `/etc/hosts` holds, if it exists.
+    pub hosts: Option<String>,
+}
+
+/// The mode of a directory that can be walked into and not listed.
+const SEARCHED: u32 = 0o111;
+
+/// What happens at one path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Place {
+    /// An empty directory for everyone.
+    Private,
+    /// A read-only directory with nothing but mount points.
+    Absent,
+    /// The original, put back.
+    Keep,
+    /// A symbolic link, made again.
+    Link(OsString),
+}
+
+impl Place {
+    /// Whether it takes away what is below.
+    fn covers(&self) -> bool {
+        matches!(self, Self::Private | Self::Absent)
+    }
+}
+
+/// One step of building the view.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Step {
+    pub(super) path: PathBuf,
+    pub(super) place: Place,
+    /// The covered directory that this place lies in, if it is not in the original file system.
+    pub(super) host: Option<PathBuf>,
+}
+
+impl View {
+    /// Whether nothing is to be done, so that no mount namespace is needed.
+    #[must_use]
+    pub fn is_plain(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Builds the view in the mount namespace of the calling process.
+    pub(super) fn build(&self) -> Result<(), ViewError> {
+        let steps = arrange(self.places());
+        let mut mounts = Mounts::open(&steps, self.private_bytes)?;
+        if !self.denied.is_empty() || !self.hollow.is_empty() || self.hosts.is_some() {
+            mounts.prepare_voids(self.hosts.as_deref())?;
+        }
+        for step in &steps {
+            mounts.put(step, &steps)?;
+        }
+        for path in existing(&self.denied) {
+            mounts.deny(&path, Mode::empty())?;
+        }
+        for path in existing(&self.hollow) {
+            mounts.deny(&path, Mode::from_raw_mode(SEARCHED))?;
+        }
+        for path in existing(&self.read_only) {
+            mounts.make_read_only(&path)?;
+        }
+        if self.hosts.is_some() {
+            for path in existing(&[PathBuf::from("/etc/hosts")]) {
+                mounts.replace_hosts(&path)?;
+            }
+        }
+        mounts.finish()
+    }
+
+    /// What is asked at which path, with symbolic links on the way resolved.
+    fn places(&self) -> BTreeMap<PathBuf, Place> {
+        let private = ["/tmp", "/var/tmp", "/dev/shm"].map(PathBuf::from);
+        let private = if self.private_tmp { &private[..] } else { &[] };
+        let mut places = BTreeMap::new();
+        places.extend(directories(private).map(|path| (path, Place::Private)));
+        places.extend(directories(&self.absent).map(|path| (path, Place::Absent)));
+        let mut parents = HashMap::new();
+        places.extend(self.keep.iter().filter_map(|path| kept(path, &mut parents)));
+        places
+    }
+}
+
+/// Those of `paths` that exist, with symbolic links resolved.
+fn existing(paths: &[PathBuf]) -> impl Iterator<Item = PathBuf> {
+    paths.iter().filter_map(|path| path.canonicalize().ok())
+}
+
+fn directories(paths: &[PathBuf]) -> impl Iterator<Item = PathBuf> {
+    existing(paths).filter(|path| path.is_dir())
+}
+
+/// A kept path with the links on the way to it resolved, and what it is. Many have one of few
+/// `parents`.
+fn kept<'a>(
+    path: &'a Path,
+    parents: &mut HashMap<&'a Path, Option<PathBuf>>,
+) -> Option<(PathBuf, Place)> {
+    let real = match (path.parent(), path.file_name()) {
+        (Some(parent), Some(name)) => {
+            parents.entry(parent).or_insert_with(|| parent.canonicalize().ok()).as_ref()?.join(name)
+        }
+        _ => path.canonicalize().ok()?,
+    };
+    let metadata = real.symlink_metadata().ok()?;
+    let place = if metadata.is_symlink() {
+        Place::Link(real.read_link().ok()?.into_os_string())
+    } else {
+        Place::Keep
+    };
+    Some((real, place))
+}
+
+/// The steps that make `places` so, parents first, without those that change nothing.
+fn arrange(places: BTreeMap<PathBuf, Place>) -> Vec<Step> {
+    let mut steps: Vec<Step> = Vec::new();
+    // A PathBuf orders by components, so that a directory comes before what is below it.
+    for (path, place) in places {
+        let above = steps.iter().rev().find(|step| path.starts_with(&step.path));
+        let covered = above.filter(|step| step.place.covers());
+        let needed = match place {
+            Place::Keep | Place::Link(_) => covered.is_some(),
+            Place::Absent => covered.is_none(),
+            Place::Private => covered.is_none_or(|step| step.place == Place::Absent),
+        };
+        if needed {
+            let host = covered.map(|step| step.path.clone());
+            steps.push(Step { path, place, host });
+        }
+    }
+    steps
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn arranged(places: &[(&str, Place)]) -> Vec<(String, Place, Option<String>)> {
+        let text = |path: &Path| path.display().to_string();
+        let places = places.iter().map(|(path, place)| (PathBuf::from(path), place.clone()));
+        let steps = arrange(places.collect());
+        steps.into_iter().map(|s| (text(&s.path), s.place, s.host.map(|h| text(&h)))).collect()
+    }
+
+    fn step(path: &str, place: Place, host: Option<&str>) -> (String, Place, Option<String>) {
+        (path.into(), place, host.map(Into::into))
+    }
+
+    #[test]
+    fn what_is_kept_is_put_back_into_the_nearest_cover() {
+        let got = arranged(&[
+            ("/home/u", Place::Absent),
+            ("/home/u/app", Place::Keep),
+            ("/home/u/app/secret", Place::Absent),
+            ("/home/u/app/secret/not", Place::Keep),
+        ]);
+        let want = [
+            step("/home/u", Place::Absent, None),
+            step("/home/u/app", Place::Keep, Some("/home/u")),
+            step("/home/u/app/secret", Place::Absent, None),
+            step("/home/u/app/secret/not", Place::Keep, Some("/home/u/app/secret")),
+        ];
+        assert_eq!(got, want);
+    }
+
+    #[test]
+    fn what_changes_nothing_is_not_done() {
+        let got = arranged(&[
+            ("/home", Place::Absent),
+            ("/home/u", Place::Absent),
+            ("/home/u/app", Place::Keep),
+            ("/home/u/app/src", Place::Keep),
+            ("/usr", Place::Keep),
+        ]);
+        let want =
+            [step("/home", Place::Absent, None), step("/home/u/app", Place::Keep, Some("/home"))];
+        assert_eq!(got, want);
+    }
+
+    #[test]
+    fn a_name_that_only_begins_alike_is_not_below() {
+        let got = arranged(&[("/home/u", Place::Absent), ("/home/user2", Place::Keep)]);
+        assert_eq!(got, [step("/home/u", Place::Absent, None)]);
+    }
+}

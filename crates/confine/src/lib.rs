@@ -1,0 +1,50 @@
+//! What is laid down around a command before its first instruction, computed from a policy.
+//!
+//! ```text
+//!  policy ─▶ KernelPolicy (plan, labelling rules, what every domain may)
+//!               │
+//!               ▼
+//!  Request ─▶ Confinement::new ─▶ arrangement ─▶ view (mounts)
+//!               │                 exactness ───▶ envelope (Landlock)
+//!               │                 traps ───────▶ filter (seccomp)
+//!               ├── enter ─▶ start ─▶ launch: namespaces, cgroup, limits ─▶ command, listener
+//!               ▼
+//!            Settled: what holds in the kernel until the end of the run
+//! ```
+//!
+//! This crate knows nothing of calls: who decides them (`monitor`) receives a listener and
+//! [`Settled`]. It knows no policy either: it asks a [`flask::SecurityServer`].
+//!
+//! # Example
+//!
+//! Whether a policy can hold in a run that goes on:
+//!
+//! ```no_run
+//! # fn ask(settled: &[u8], server: &dyn flask::SecurityServer) {
+//! match confine::admits(settled, server, false) {
+//!     Ok(()) => println!("it can"),
+//!     Err(why) => println!("{why}"),
+//! }
+//! # }
+//! ```
+#![cfg(all(target_os = "linux", target_arch = "x86_64"))]
+
+mod arrange;
+mod bpf;
+mod confinement;
+mod filter;
+pub mod launch;
+pub mod layers;
+mod plan;
+mod policy;
+mod settled;
+mod sys;
+
+pub use arrange::{PRIVATE, file_kind};
+pub use bpf::TooLong;
+pub use confinement::{ConfineError, Confinement, Exactness, Request};
+pub use filter::Mode;
+pub use landlock::ABI;
+pub use plan::{Place, Plan, READS, Rights, WRITES, computed, entered};
+pub use policy::{KernelPolicy, ReadError};
+pub use settled::{Conflict, OutOfReach, Settled, Uncovered, admits, refuse_taken};

@@ -1,0 +1,365 @@
+//! What a policy means for the kernel: the domains that a run can reach, the envelope around them,
+//! and where that envelope is exact.
+
+mod domains;
+mod withhold;
+
+pub(crate) use domains::file_types;
+pub use domains::{computed, entered};
+use domains::{moves, reachable, relabels, runs};
+
+use flask::{
+    AccessVector, Class, FileKind, InitialSid, LabelRules, Question, SecurityServer, Sid,
+    Unreachable, perm,
+};
+use labelling::{NameRule, Tree, literal, stem_dir};
+use landlock::{Access, AccessFs, BitFlags, make_bitflags};
+use std::{
+    collections::HashMap,
+    path::{Path, PathBuf},
+};
+
+/// Rights in the words of Landlock.
+pub type Rights = BitFlags<AccessFs>;
+
+/// A subtree of the file system with one label, and what the reachable domains together may do
+/// there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Index of the labelling rule.
+    pub rule: usize,
+    /// The rule is a pattern, and `tree` only the directory that its files lie below.
+    pub is_pattern: bool,
+    /// The files that the rule is about.
+    pub kind: FileKind,
+    /// The one path that the rule is about.
+    pub only: Option<PathBuf>,
+    /// How many levels below `tree` the files of a pattern lie, if they all lie on one.
+    pub depth: Option<usize>,
+    /// The files that it is about.
+    pub tree: Tree,
+    /// What some domain may do.
+    pub any: Rights,
+    /// What every domain may do, on files of every class.
+    pub all: Rights,
+    /// What some domain may do in the place that surrounds this one, if it is literal.
+    pub around: Rights,
+    /// Some domain must not even know that it exists.
+    pub hidden: bool,
+}
+
+/// What follows from the policy alone.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The domain of the command; then every other that an exec can lead to.
+    pub domains: Vec<Sid>,
+    /// Literal places, outermost first.
+    pub places: Vec<Place>,
+    /// Where in `places` a path stands.
+    by_path: HashMap<PathBuf, usize>,
+    /// Places known only by pattern, with the directory that they lie below.
+    pub patterns: Vec<Place>,
+    /// Labels of directories that can be listed, while nothing in them is granted. No envelope can
+    /// say so; the monitor opens them.
+    pub listed: Vec<Sid>,
+    /// Rights that some file without a rule has: no envelope can be exact for them.
+    pub unruled: Rights,
+    /// Some new file gets another label than its directory.
+    pub relabels: bool,
+    /// For some file that can be executed, policy computes another domain: whether it may be
+    /// entered or not.
+    pub moves: bool,
+}
+
+/// What opening for reading takes.
+pub const READS: Rights = make_bitflags!(AccessFs::{ReadFile | ReadDir});
+
+/// What opening for writing takes.
+pub const WRITES: Rights = make_bitflags!(AccessFs::{WriteFile | Truncate | MakeReg});
+
+/// What changes nothing.
+const KEPT: Rights = make_bitflags!(AccessFs::{ReadFile | ReadDir | Execute | IoctlDev});
+
+/// Rights on files, by class and permission. A right is granted when all of one row's permissions
+/// are.
+const FILE_RIGHTS: &[(AccessFs, AccessVector)] = &[
+    (AccessFs::ReadFile, AccessVector(perm::file::READ.0 | perm::file::OPEN.0)),
+    (AccessFs::WriteFile, AccessVector(perm::file::WRITE.0 | perm::file::OPEN.0)),
+    (AccessFs::Truncate, perm::file::WRITE),
+    (AccessFs::Execute, perm::file::EXECUTE),
+    (AccessFs::MakeReg, perm::file::CREATE),
+    (AccessFs::RemoveFile, perm::file::UNLINK),
+    (AccessFs::Refer, perm::file::LINK),
+];
+
+/// The classes of files.
+const CLASSES: [Class; 7] = [
+    Class::File,
+    Class::Dir,
+    Class::LnkFile,
+    Class::ChrFile,
+    Class::BlkFile,
+    Class::FifoFile,
+    Class::SockFile,
+];
+
+/// The file classes that [`FILE_RIGHTS`] must agree on before an envelope can be exact for them.
+const FILE_CLASSES: [Class; 3] = [Class::File, Class::ChrFile, Class::FifoFile];
+
+/// Rights on directories and what is made in them.
+const DIR_RIGHTS: &[(AccessFs, Class, AccessVector)] = &[
+    (AccessFs::ReadDir, Class::Dir, AccessVector(perm::dir::READ.0 | perm::dir::OPEN.0)),
+    (AccessFs::RemoveDir, Class::Dir, perm::dir::RMDIR),
+    (AccessFs::MakeDir, Class::Dir, perm::dir::CREATE),
+    (AccessFs::MakeSym, Class::LnkFile, perm::lnk_file::CREATE),
+    (AccessFs::MakeFifo, Class::FifoFile, perm::fifo_file::CREATE),
+    (AccessFs::MakeSock, Class::SockFile, perm::sock_file::CREATE),
+    (AccessFs::MakeChar, Class::ChrFile, perm::chr_file::CREATE),
+    (AccessFs::MakeBlock, Class::BlkFile, perm::blk_file::CREATE),
+];
+
+impl Plan {
+    /// Reads the policy through the security server.
+    pub(crate) fn new(
+        server: &dyn SecurityServer,
+        labels: &LabelRules,
+    ) -> Result<Self, Unreachable> {
+        let domains = reachable(server, &file_types(&labels.files))?;
+        Self::of(server, labels, Actors { own: &domains, others: &[] })
+    }
+
+    /// The same policy for the first domain alone; but what any domain may execute, the kernel
+    /// executes for all.
+    pub(crate) fn of_first(
+        &self,
+        server: &dyn SecurityServer,
+        labels: &LabelRules,
+    ) -> Result<Self, Unreachable> {
+        let (own, others) = self.domains.split_at(1);
+        if others.is_empty() {
+            return Ok(self.clone());
+        }
+        Self::of(server, labels, Actors { own, others })
+    }
+
+    fn of(
+        server: &dyn SecurityServer,
+        labels: &LabelRules,
+        actors: Actors<'_>,
+    ) -> Result<Self, Unreachable> {
+        let types = file_types(&labels.files);
+        let domains = actors.own.to_vec();
+        let mut places = Vec::new();
+        let mut patterns = Vec::new();
+        for (index, rule) in labels.files.iter().enumerate() {
+            let sid = rule.sid.unwrap_or_else(|| InitialSid::File.into());
+            let tree = literal(&rule.path);
+            // A grant to a directory alone is none that Landlock could express.
+            let is_pattern = tree.as_ref().is_none_or(|tree| !tree.deep);
+            let (kind, only) = (rule.kind, tree.as_ref().filter(|tree| !tree.deep));
+            let only = only.map(|tree| tree.path.clone());
+            let depth = labelling::depth(&rule.path);
+            let tree = tree.unwrap_or_else(|| Tree { path: stem_dir(&rule.path), deep: true });
+            let mut place = place(server, actors, tree, sid)?;
+            if NameRule::is_one(&rule.path) {
+                // Whether somebody changes these, and by which name, the monitor wants to know even
+                // where policy grants it.
+                place.any &= KEPT;
+                place.all &= KEPT;
+            }
+            let place = Place { rule: index, is_pattern, kind, only, depth, ..place };
+            if is_pattern { patterns.push(place) } else { places.push(place) }
+        }
+        places.sort_by_key(|place: &Place| place.tree.path.components().count());
+        let rest = Tree { path: "/".into(), deep: true };
+        let rest = place(server, actors, rest, InitialSid::File.into())?;
+        let relabels = relabels(server, &domains, &types);
+        let moves = relabels || moves(server, &domains, &types)?;
+        // Of several rules for one path the last decides.
+        let by_path = places.iter().enumerate();
+        let by_path = by_path.map(|(index, place)| (place.tree.path.clone(), index)).collect();
+        let (listed, unruled) = (Vec::new(), rest.any);
+        let mut plan =
+            Self { domains, places, by_path, patterns, listed, unruled, relabels, moves };
+        plan.look_around();
+        plan.set_listings_aside(labels);
+        Ok(plan)
+    }
+
+    /// Moves from `patterns` to `listed` what grants listing alone, where nothing is granted around
+    /// it.
+    fn set_listings_aside(&mut self, labels: &LabelRules) {
+        let patterns = std::mem::take(&mut self.patterns);
+        let stands_alone = |pattern: &Place| {
+            let around = self.innermost(&pattern.tree.path);
+            pattern.any == BitFlags::from(AccessFs::ReadDir)
+                && !pattern.hidden
+                && self.unruled.is_empty()
+                && around.is_none_or(|around| around.any.is_empty())
+        };
+        let (listed, rest): (Vec<Place>, _) = patterns.into_iter().partition(stands_alone);
+        self.listed = listed.iter().filter_map(|place| labels.files[place.rule].sid).collect();
+        self.patterns = rest;
+    }
+
+    /// Whether the kernel, told what follows from the one policy, also does what follows from the
+    /// other.
+    #[must_use]
+    pub fn same_files(&self, other: &Self) -> bool {
+        let same = (&self.domains, &self.places, &self.patterns, &self.listed)
+            == (&other.domains, &other.places, &other.patterns, &other.listed);
+        same && (self.unruled, self.relabels) == (other.unruled, other.relabels)
+    }
+
+    /// The literal place that `path` itself lies in.
+    pub(crate) fn innermost(&self, path: &Path) -> Option<&Place> {
+        let place = path.ancestors().find_map(|ancestor| self.by_path.get(ancestor));
+        place.map(|&index| &self.places[index])
+    }
+
+    /// Whether some domain may open something at or below `path`.
+    pub(crate) fn grants_in(&self, path: &Path) -> bool {
+        let mut below = self.places.iter().filter(|place| place.tree.path.starts_with(path));
+        let grants = |place: &Place| !place.any.is_empty();
+        !self.unruled.is_empty() || self.innermost(path).is_some_and(grants) || below.any(grants)
+    }
+
+    /// The rights that the kernel enforces exactly as policy decides them, once it grants `any`
+    /// below every place. `shielded` are the rights to a place that the kernel refuses for another
+    /// reason than the envelope.
+    pub(crate) fn exact(&self, shielded: &dyn Fn(&Place) -> Rights) -> Rights {
+        // What shields a place is asked of the file system, so only where it makes a difference.
+        let kept = |exact: Rights, refused: Rights, place: &Place| {
+            if refused.contains(exact) { exact } else { exact & (refused | shielded(place)) }
+        };
+        let mut exact = !self.unruled;
+        for place in &self.places {
+            exact &= place.all | !place.any;
+            exact = kept(exact, !place.around | place.any, place);
+        }
+        for pattern in &self.patterns {
+            let around =
+                self.innermost(&pattern.tree.path).map_or(Rights::empty(), |place| place.any);
+            exact &= pattern.all | !pattern.any;
+            // More than around it, the envelope could only grant to everything there.
+            exact &= !pattern.any | around;
+            exact = kept(exact, !around | pattern.any, pattern);
+        }
+        if self.relabels {
+            exact &= !BitFlags::from(AccessFs::MakeReg);
+        }
+        exact
+    }
+
+    /// What the envelope grants: each place with those rights of some domain that the program uses
+    /// itself.
+    pub(crate) fn envelope(&self, used: Rights) -> Vec<(PathBuf, Rights)> {
+        let places = self.places.iter().chain(&self.patterns);
+        let all = places.map(|place| (place.tree.path.clone(), granted(place.any, used)));
+        let rest = std::iter::once(("/".into(), granted(self.unruled, used)));
+        all.chain(rest).filter(|(_, rights)| !rights.is_empty()).collect()
+    }
+}
+
+/// Of the rights `any`, those that the program uses itself. The kernel reads what it executes on
+/// the program's behalf.
+fn granted(any: Rights, used: Rights) -> Rights {
+    let executes = (any & used).contains(AccessFs::Execute);
+    let read = if executes { AccessFs::ReadFile.into() } else { Rights::empty() };
+    any & (used | read)
+}
+
+/// Who uses files.
+#[derive(Clone, Copy)]
+struct Actors<'a> {
+    /// Domains whose processes make calls themselves.
+    own: &'a [Sid],
+    /// Domains for which the monitor makes them, but for execution.
+    others: &'a [Sid],
+}
+
+fn place(
+    server: &dyn SecurityServer,
+    actors: Actors<'_>,
+    tree: Tree,
+    sid: Sid,
+) -> Result<Place, Unreachable> {
+    let all = AccessFs::from_all(landlock::ABI::V5);
+    let (any, around) = (Rights::empty(), Rights::empty());
+    let mut place = Place {
+        rule: usize::MAX,
+        is_pattern: false,
+        kind: FileKind::Any,
+        only: None,
+        depth: None,
+        tree,
+        any,
+        all,
+        around,
+        hidden: false,
+    };
+    for &ssid in actors.own {
+        let (any, all, seen) = rights(server, ssid, sid)?;
+        place.any |= any;
+        place.all &= all;
+        place.hidden |= !seen;
+    }
+    for &ssid in actors.others {
+        let (any, _, _) = rights(server, ssid, sid)?;
+        if any.contains(AccessFs::Execute) {
+            place.any |= any & (AccessFs::Execute | AccessFs::ReadFile);
+        }
+    }
+    if !actors.others.is_empty() && place.tree.path.starts_with("/proc") {
+        // What is opened there shows, or changes, its process also when that is in another domain:
+        // the monitor has to know of it.
+        place.any &= !(READS | WRITES);
+    }
+    if Path::new("/dev").starts_with(&place.tree.path) {
+        // Devices with the file systems below all labels, which policy grants to nobody.
+        place.all &= !(AccessFs::ReadFile | AccessFs::WriteFile);
+    }
+    Ok(place)
+}
+
+/// What `ssid` may do on some class of file labelled `tsid`, on every class, and whether it may see
+/// it.
+fn rights(
+    server: &dyn SecurityServer,
+    ssid: Sid,
+    tsid: Sid,
+) -> Result<(Rights, Rights, bool), Unreachable> {
+    let mut answers = CLASSES.map(|tclass| (tclass, AccessVector::NONE));
+    for (tclass, allowed) in &mut answers {
+        let decision = server.compute_av(Question { ssid, tsid, tclass: *tclass })?;
+        *allowed = if decision.permissive { AccessVector::ALL } else { decision.allowed };
+    }
+    let allowed = |tclass| {
+        let mut answers = answers.iter();
+        answers.find(|(class, _)| *class == tclass).map_or(AccessVector::NONE, |answer| answer.1)
+    };
+    let (mut any, mut all) = (Rights::empty(), AccessFs::from_all(landlock::ABI::V5));
+    for class in FILE_CLASSES {
+        let allowed = allowed(class);
+        let executes = class == Class::File && allowed.contains(perm::file::EXECUTE);
+        let fails = executes && !runs(server, ssid, tsid)?;
+        for &(right, needed) in FILE_RIGHTS {
+            // Devices and FIFOs are not truncated, executed or made by what these rights stand for.
+            let applies =
+                class == Class::File || matches!(right, AccessFs::ReadFile | AccessFs::WriteFile);
+            if allowed.contains(needed) && !(fails && right == AccessFs::Execute) {
+                any |= right;
+            } else if applies {
+                all &= !BitFlags::from(right);
+            }
+        }
+    }
+    for &(right, class, needed) in DIR_RIGHTS {
+        if allowed(class).contains(needed) { any |= right } else { all &= !BitFlags::from(right) }
+    }
+    if any.intersects(AccessFs::ReadFile | AccessFs::WriteFile) {
+        any |= AccessFs::IoctlDev;
+    }
+    all &= any;
+    Ok((any, all, allowed(Class::File).contains(perm::file::GETATTR)))
+}
