@@ -3,14 +3,15 @@
 CARGO ?= cargo
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 RELEASE := $(TARGET)/release
+PREFIX ?= /usr/local
 # `dewar` runs untrusted code; the others lie beside it, and have what it does not link: databases, compilers, plots.
 PROGRAMS := dewar dewar-bench dewar-daemon dewar-plugin dewar-serve
 export RUST_BACKTRACE ?= 0
 
-.PHONY: demo test check compatibility fuzz build bench install clean
+.PHONY: demo test check compatibility fuzz build bench install uninstall deb clean
 
 build:
-	$(CARGO) build --release --locked $(addprefix -p ,$(PROGRAMS))
+	$(CARGO) build --release --locked $(addprefix -p ,$(PROGRAMS)) -p ipc-c
 
 # Without plugins, which need compilers that take minutes to build.
 demo:
@@ -54,9 +55,15 @@ bench: build
 	$(RELEASE)/dewar bench report -o report.html
 	$(if $(OLD),$(RELEASE)/dewar bench releases $(OLD) $(RELEASE)/dewar)
 
+# Programs, manual pages, completions, library and header, units, documents. DESTDIR for packages.
 install: build
-	install -d $(DESTDIR)/usr/local/bin
-	install -m 755 $(addprefix $(RELEASE)/,$(PROGRAMS)) $(DESTDIR)/usr/local/bin/
+	scripts/install $(RELEASE) $(PREFIX)
+
+uninstall:
+	scripts/install --remove $(RELEASE) $(PREFIX)
+
+deb: build
+	scripts/deb $(RELEASE)
 
 clean:
 	$(CARGO) clean

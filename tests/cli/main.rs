@@ -4,6 +4,7 @@
 mod daemon;
 mod help;
 mod input;
+mod install;
 mod plugin;
 mod policy;
 mod programs;
