@@ -71,14 +71,15 @@ pub fn compile(input: &Input<'_>) -> Result<Compiled, CompileErrors> {
 }
 
 fn build(sources: &[Source<'_>; 3], diags: &mut Diags) -> Option<ir::Module> {
-    let (mut module, floats) = check(sources, diags)?;
-    for func in &mut module.funcs {
-        let span = floats.get(&func.name).filter(|_| func.body.is_some());
-        func.float = span.map(|span| {
+    let (mut module, [floats, begins]) = check(sources, diags)?;
+    for func in module.funcs.iter_mut().filter(|func| func.body.is_some()) {
+        let place = |span: &Span| {
             let source = sources[span.file as usize];
             let (line, column) = diag::place(source.text, span.start as usize);
             ir::Place { file: source.name.to_owned(), line, column }
-        });
+        };
+        func.float = floats.get(&func.name).map(place);
+        func.begin = begins.get(&func.name).map(place);
     }
     Some(module)
 }
@@ -86,7 +87,7 @@ fn build(sources: &[Source<'_>; 3], diags: &mut Diags) -> Option<ir::Module> {
 fn check(
     sources: &[Source<'_>; 3],
     diags: &mut Diags,
-) -> Option<(ir::Module, HashMap<String, Span>)> {
+) -> Option<(ir::Module, [HashMap<String, Span>; 2])> {
     let mut types = TypeNames::default();
     let host = parse::unit(sources[0], 0, &mut types, diags);
     if parse::is_body(sources[1].text) {

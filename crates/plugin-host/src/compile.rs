@@ -19,6 +19,7 @@ use crate::{
 };
 use ecode::{Input, KernelCode, KernelOptions, NativeCode, Protection, ir, wasm::WasmOptions};
 use std::{
+    num::NonZeroUsize,
     sync::{Arc, OnceLock},
     thread,
     time::Duration,
@@ -97,7 +98,8 @@ impl Isolation {
             .memory_init_cow(false)
             .max_wasm_stack(CALL_STACK_BYTES)
             .epoch_interruption(foreign)
-            .wasm_backtrace_max_frames(None)
+            // The function that failed, by its name.
+            .wasm_backtrace_max_frames(NonZeroUsize::new(1))
             // The way to a look at the clock lies apart. Hints say no more than that.
             .wasm_branch_hinting(true)
             // For backtraces and debuggers only; they take room in the cache.

@@ -12,7 +12,7 @@ use crate::{
 use std::sync::Arc;
 use wasmtime::{
     Extern, InstancePre, Linker, Memory, Module, ModuleExport, Store, StoreLimitsBuilder, Trap,
-    TypedFunc, UpdateDeadline,
+    TypedFunc, UpdateDeadline, WasmBacktrace,
 };
 
 /// Bytes in a page of WebAssembly.
@@ -257,10 +257,34 @@ fn failure(error: &wasmtime::Error) -> CallFailure {
     if error.is::<Timeout>() {
         return CallFailure::Timeout;
     }
-    match error.downcast_ref::<Trap>() {
-        Some(trap) => CallFailure::Fault(trap.to_string()),
-        None => CallFailure::Fault(format!("{error:#}")),
-    }
+    let why = match error.downcast_ref::<Trap>() {
+        Some(Trap::MemoryOutOfBounds | Trap::HeapMisaligned) => {
+            "it used memory that is not its own"
+        }
+        Some(Trap::IntegerDivisionByZero) => "it divided by zero",
+        Some(Trap::IntegerOverflow | Trap::BadConversionToInteger) => {
+            "it made a number that has no room"
+        }
+        Some(Trap::StackOverflow) => "its stack is used up",
+        // E-code's own check of its frames, and what a text or a module declares so.
+        Some(Trap::UnreachableCodeReached) => {
+            "its stack is used up, or it reached a place that it declared impossible"
+        }
+        Some(Trap::IndirectCallToNull | Trap::BadSignature | Trap::TableOutOfBounds) => {
+            "it called an address that is no function of that type"
+        }
+        Some(_) => "it did what has no meaning",
+        None => return CallFailure::Fault(format!("{error:#}")),
+    };
+    CallFailure::Fault(format!("{why}{}", place(error)))
+}
+
+/// In which function that was, if its module says what functions are called.
+fn place(error: &wasmtime::Error) -> String {
+    let trace = error.downcast_ref::<WasmBacktrace>();
+    let name = trace.and_then(|trace| trace.frames().first()?.func_name());
+    // Another compiler's names are as long as it likes.
+    name.map_or(String::new(), |name| format!(" in {}", name.chars().take(200).collect::<String>()))
 }
 
 /// What keeps an instance from being made is its own start function, or the lack of room.

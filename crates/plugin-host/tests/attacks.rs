@@ -59,12 +59,8 @@ fn end(failure: &CallFailure) -> End {
     };
     let names = [
         ("not its own", End::Memory),
-        ("out of bounds memory", End::Memory),
         ("stack", End::Stack),
-        // What E-code's own check of its frames ends by.
-        ("unreachable", End::Stack),
-        ("divide", End::Division),
-        ("table", End::Function),
+        ("divided", End::Division),
         ("no function", End::Function),
         ("indirect call", End::Function),
     ];

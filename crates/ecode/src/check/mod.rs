@@ -64,6 +64,8 @@ pub(crate) struct Checker<'d> {
     blocks: usize,
     /// Where functions first compute with floating point, by name.
     floats: HashMap<String, Span>,
+    /// Where functions with a body begin.
+    begins: HashMap<String, Span>,
 }
 
 impl<'d> Checker<'d> {
@@ -80,15 +82,16 @@ impl<'d> Checker<'d> {
             static_bytes: 0,
             blocks: 0,
             floats: HashMap::new(),
+            begins: HashMap::new(),
         };
         checker.builtin_names();
         checker
     }
 
-    /// The module, and where its functions first compute with floating point.
-    pub(crate) fn finish(mut self) -> (ir::Module, HashMap<String, Span>) {
+    /// The module; where its functions first compute with floating point, and where they begin.
+    pub(crate) fn finish(mut self) -> (ir::Module, [HashMap<String, Span>; 2]) {
         self.drop_unused_imports();
-        (self.module, self.floats)
+        (self.module, [self.floats, self.begins])
     }
 
     /// Checks what stands outside of functions first, so that functions may use what is declared below them.
@@ -166,6 +169,9 @@ impl<'d> Checker<'d> {
             return Err(self.diags.error(declarator.span, "this is not a function"));
         };
         let is_static = spec.storage == Storage::Static;
+        if defines {
+            self.begins.entry(name.to_string()).or_insert(declarator.span);
+        }
         self.declare_function(&name, sig, is_static, defines, declarator.span)
     }
 
@@ -195,6 +201,7 @@ impl<'d> Checker<'d> {
             exported: !is_static,
             body: None,
             float: None,
+            begin: None,
         };
         self.module.funcs.push(func);
         self.funcs.push(FuncInfo { sig, is_static, defined: defines });

@@ -48,6 +48,8 @@ pub struct Func {
     pub body: Option<Body>,
     /// Where its text first computes with floating point, if it does.
     pub float: Option<Place>,
+    /// Where its text begins, if it has one.
+    pub begin: Option<Place>,
 }
 
 /// A place in source text.

@@ -18,7 +18,8 @@ pub(crate) use layout::Layout;
 use wasm_encoder::{
     BranchHints, CodeSection, ConstExpr, DataSection, ElementSection, Elements, EntityType,
     ExportKind, ExportSection, FunctionSection, GlobalSection, GlobalType, ImportSection,
-    MemorySection, MemoryType, RefType, TableSection, TableType, TypeSection, ValType,
+    MemorySection, MemoryType, NameMap, NameSection, RefType, TableSection, TableType, TypeSection,
+    ValType,
 };
 
 /// Turns of loops and calls between two looks at the clock, unless said otherwise.
@@ -92,6 +93,7 @@ pub fn emit(module: &Module, options: &WasmOptions) -> Result<Vec<u8>, EmitError
     out.section(&hints);
     out.section(&code);
     out.section(&unit.data());
+    out.section(&unit.names());
     Ok(out.finish())
 }
 
@@ -246,6 +248,25 @@ impl Unit<'_> {
         for (at, bytes) in self.layout.data(self.module) {
             section.active(0, &ConstExpr::i32_const(at as i32), bytes);
         }
+        section
+    }
+
+    /// What functions are called when they fail: their names, and where their text begins.
+    fn names(&self) -> NameSection {
+        let mut own: Vec<(u32, String)> = Vec::new();
+        for (func, number) in self.module.funcs.iter().zip(&self.numbers.functions) {
+            if let (Some(begin), Some(_)) = (&func.begin, &func.body) {
+                own.push((
+                    *number,
+                    format!("`{}`, which begins at line {}", func.name, begin.line),
+                ));
+            }
+        }
+        own.sort_unstable();
+        let mut names = NameMap::new();
+        own.iter().for_each(|(number, name)| names.append(*number, name));
+        let mut section = NameSection::new();
+        section.functions(&names);
         section
     }
 

@@ -111,7 +111,17 @@ impl Responder {
 
     #[cold]
     fn failed(&self, ask: &Ask<'_>, binding: &Binding, failure: &CallFailure) -> Failure {
-        self.complain(ask, binding, &failure.to_string());
+        let limits = binding.config.limits();
+        let limit = match failure {
+            CallFailure::Timeout => format!(" (time_ms = {})", limits.call_time.as_millis()),
+            CallFailure::BadReply(_) => format!(" (reply_bytes = {})", limits.output_bytes),
+            CallFailure::NoRoom(_) => format!(" (memory_bytes = {})", limits.memory_bytes),
+            CallFailure::Quarantined => {
+                format!(" (faults = {}): replace it, to have it called again", limits.faults)
+            }
+            _ => String::new(),
+        };
+        self.complain(ask, binding, &format!("{failure}{limit}"));
         Failure(match failure {
             CallFailure::Denied => 403,
             CallFailure::Unknown(_) | CallFailure::Quarantined | CallFailure::NoRoom(_) => 503,

@@ -2,7 +2,8 @@
 
 use crate::files::Served;
 use bytes::Bytes;
-use hyper::body::{Body, Frame, SizeHint};
+use http_body_util::BodyExt as _;
+use hyper::body::{Body, Frame, Incoming, SizeHint};
 use std::{
     cell::Cell,
     io,
@@ -74,4 +75,16 @@ impl Body for Content {
             Self::File(_, from, to) => to - from,
         })
     }
+}
+
+/// Waits for the end of a body that nobody wants, at most as long as bodies may be.
+pub(super) async fn pass_over(mut body: Incoming, most: usize) -> Result<(), hyper::Error> {
+    let mut passed = 0;
+    while let Some(frame) = body.frame().await {
+        passed += frame?.data_ref().map_or(0, Bytes::len);
+        if passed > most {
+            break;
+        }
+    }
+    Ok(())
 }

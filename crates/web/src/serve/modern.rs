@@ -2,7 +2,7 @@
 
 use super::{
     Listener,
-    body::{Content, Waiting},
+    body::{Content, Waiting, pass_over},
     tls::Acceptor,
 };
 use crate::{
@@ -254,9 +254,10 @@ async fn answer(
             Err(_) => Err(408),
         }
     } else {
-        if parts.version == http::Version::HTTP_2 {
-            let passed = timeout(time, pass_over(body, limits.body_bytes)).await;
-            passed.unwrap_or(Ok(())).map_err(io::Error::other)?;
+        if parts.version == http::Version::HTTP_2
+            && let Ok(passed) = timeout(time, pass_over(body, limits.body_bytes)).await
+        {
+            passed.map_err(io::Error::other)?;
         }
         Ok(Bytes::new())
     };
@@ -283,19 +284,6 @@ async fn answer(
         None => responder.respond(&ask),
     };
     Ok(response(&local, &mut responder, &ask, (answer, begun)))
-}
-
-/// Waits for the end of a body that nobody wants, or until it is longer than bodies may be: a
-/// request is answered only if all of it is one.
-async fn pass_over(mut body: Incoming, most: usize) -> Result<(), hyper::Error> {
-    let mut passed = 0;
-    while let Some(frame) = body.frame().await {
-        passed += frame?.data_ref().map_or(0, Bytes::len);
-        if passed > most {
-            break;
-        }
-    }
-    Ok(())
 }
 
 /// An answer, as hyper takes it.
