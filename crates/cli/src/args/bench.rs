@@ -20,7 +20,7 @@ Examples:
   dewar bench plugin                        plugins: calls, kernels beside gcc, LuaJIT, CoD
   dewar bench ipc; dewar bench decision     calls between processes, and what checking them adds
   dewar bench revoke                        taking back what is open, mapped and connected
-  dewar bench web --plot DIR                web servers that turn images gray: Dewar's, Apache, nginx
+  dewar bench web --plot DIR                web servers with plugins: Dewar's, Apache, nginx
   dewar bench web --growth                  the same by connections, plugins and rules
   dewar bench sample DIR                    write the sample application, to look at or to build
 
