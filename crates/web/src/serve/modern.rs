@@ -182,7 +182,9 @@ async fn secured(
         return;
     };
     let label = acceptor.label(stream.get_ref().1).unwrap_or(label);
-    serve(&local, stream, (label, Some(peer))).await;
+    // Who has agreed to HTTP/2 says nothing else.
+    let modern = stream.get_ref().1.alpn_protocol() == Some(b"h2");
+    serve(&local, stream, (label, Some(peer)), modern).await;
     drop(open);
 }
 
@@ -190,16 +192,17 @@ async fn take_over(local: Rc<Local>, handed: Handed) {
     let open = Open::new(&local);
     let Ok(stream) = TcpStream::from_std(handed.fd.into()) else { return };
     let stream = Begun { read: handed.read, at: 0, stream };
-    serve(&local, stream, (handed.label, handed.peer)).await;
+    serve(&local, stream, (handed.label, handed.peer), true).await;
     drop(open);
 }
 
-async fn serve<S>(local: &Rc<Local>, stream: S, (label, peer): (Sid, Option<IpAddr>))
+async fn serve<S>(local: &Rc<Local>, stream: S, (label, peer): (Sid, Option<IpAddr>), modern: bool)
 where
     S: AsyncRead + AsyncWrite + Unpin + 'static,
 {
     let limits = local.responder.borrow().site.config.limits;
-    let mut builder = Builder::new(Here);
+    let builder = Builder::new(Here);
+    let mut builder = if modern { builder.http2_only() } else { builder };
     let time = Duration::from_millis(limits.request_ms.into());
     builder
         .http1()
