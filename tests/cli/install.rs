@@ -19,7 +19,7 @@ fn done(command: &mut Command) -> String {
     text(&output.stdout)
 }
 
-/// A directory with what `make build` leaves in one: the programs, and the newest library that was built with the tests.
+/// A directory with what `make build` leaves in one: programs, and the library of the tests.
 fn built() -> TempDir {
     let directory = tempfile::tempdir().unwrap();
     for name in PROGRAMS {
