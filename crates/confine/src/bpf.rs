@@ -33,6 +33,8 @@ pub(crate) enum Test {
     Masked { arg: u8, mask: u32, value: u32 },
     /// All 64 bits are zero.
     Null { arg: u8 },
+    /// The low 32 bits of argument `arg`, from `low` to `high`.
+    Range { arg: u8, low: u32, high: u32 },
     /// Argument `arg` is `value`, and argument `of` from `low` to `high`; of both the low 32 bits.
     Within { arg: u8, value: u32, of: u8, low: u32, high: u32 },
 }
@@ -106,6 +108,11 @@ fn leaf(rule: &Rule, out: &mut Vec<sock_filter>) {
                 out.push(jump(libc::BPF_JEQ, 0, 0, 3));
                 out.push(load(low_word(arg) + 4));
                 out.push(jump(libc::BPF_JEQ, 0, 0, 1));
+            }
+            Test::Range { arg, low, high } => {
+                out.push(load(low_word(arg)));
+                out.push(jump(libc::BPF_JGE, low, 0, 2));
+                out.push(jump(libc::BPF_JGT, high, 1, 0));
             }
             Test::Within { arg, value, of, low, high } => {
                 out.push(load(low_word(arg)));
@@ -196,6 +203,7 @@ pub(crate) mod tests {
         let holds = |test: &Test| match *test {
             Test::Masked { arg, mask, value } => args[arg as usize] as u32 & mask == value,
             Test::Null { arg } => args[arg as usize] == 0,
+            Test::Range { arg, low, high } => (low..=high).contains(&(args[arg as usize] as u32)),
             Test::Within { arg, value, of, low, high } => {
                 args[arg as usize] as u32 == value
                     && (low..=high).contains(&(args[of as usize] as u32))
@@ -220,6 +228,7 @@ pub(crate) mod tests {
                 value: v & mask
             }),
             (0u8..6).prop_map(|arg| Test::Null { arg }),
+            (0u8..6, 0u32..4, 0u32..4).prop_map(|(arg, low, high)| Test::Range { arg, low, high }),
             (0u8..6, 0u32..4, 0u8..6, 0u32..4, 0u32..4)
                 .prop_map(|(arg, value, of, low, high)| Test::Within { arg, value, of, low, high }),
         ];

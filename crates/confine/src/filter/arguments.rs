@@ -7,8 +7,8 @@ use syscalls::Sysno;
 
 pub(super) const EPERM: Action = Action::Errno(libc::EPERM as u16);
 /// What programs take for an older kernel, and do without. With several domains, a PID descriptor
-/// may stand for another process by the time that the kernel looks, and a process would take a
-/// Landlock domain of its own into the next one.
+/// may stand for another process by the time that the kernel looks. Landlock rules of a process's
+/// own would not hold for the calls that the monitor makes in its place.
 const NOT_HERE: Action = Action::Errno(libc::ENOSYS as u16);
 /// Every `CLONE_NEW*` flag of clone(2) and unshare(2); `CLONE_NEWTIME` collides with clone's signal
 /// mask and is only unshare's.
@@ -36,8 +36,9 @@ pub(super) fn special(traps: Traps) -> Vec<(Sysno, Rule)> {
         // It tells an address in another process.
         (Sysno::get_robust_list, when(&[none_of(0, !0)], Allow, EPERM)),
         (Sysno::pidfd_send_signal, if traps.lineage { NOT_HERE } else { Notify }.into()),
-        (Sysno::landlock_create_ruleset, if traps.lineage { NOT_HERE } else { Allow }.into()),
-        (Sysno::landlock_restrict_self, if traps.lineage { EPERM } else { Allow }.into()),
+        (Sysno::landlock_create_ruleset, NOT_HERE.into()),
+        (Sysno::landlock_add_rule, NOT_HERE.into()),
+        (Sysno::landlock_restrict_self, NOT_HERE.into()),
         (Sysno::socket, sockets(traps)),
         (Sysno::socketpair, sockets(traps)),
         (Sysno::listen, listens.into()),
@@ -102,17 +103,42 @@ fn prctl(traps: Traps) -> Rule {
         // An orphan must go to init, never to a process of another domain.
         tests.push((option(libc::PR_SET_CHILD_SUBREAPER), EPERM));
     }
-    Rule { tests, otherwise: Action::Allow }
+    tests.extend(PRCTL.map(|(low, high)| (Test::Range { arg: 0, low, high }, Action::Allow)));
+    Rule { tests, otherwise: UNKNOWN }
 }
+
+/// First and last option of prctl(2), of Linux 6.18: they are about the caller itself, or about
+/// processes that it may trace. What a later kernel adds is not known until it was read.
+const PRCTL: [(u32, u32); 4] = [
+    // PR_SET_PDEATHSIG to PR_FUTEX_HASH
+    (1, 78),
+    // PR_SET_VMA, PR_GET_AUXV, PR_SET_PTRACER
+    (0x5356_4d41, 0x5356_4d41),
+    (0x4155_5856, 0x4155_5856),
+    (0x5961_6d61, 0x5961_6d61),
+];
+
+/// What the kernel says of a command or an option that it does not know.
+const UNKNOWN: Action = Action::Errno(libc::EINVAL as u16);
 
 /// Typing into the terminal, or putting commands on its keys, would run commands outside, as its
 /// owner. The others change a file through a descriptor that is open only for reading, or have
 /// signals sent to whom the caller's memory names.
-const REFUSED_IOCTLS: [u32; 21] = [
+const REFUSED_IOCTLS: [u32; 34] = [
     libc::TIOCSTI as u32,
     // The terminal would stay closed to its owner when the run has ended.
     libc::TIOCEXCL as u32,
+    // Line disciplines are loaded into the kernel, and have had many faults.
+    libc::TIOCSETD as u32,
     0x541c,      // TIOCLINUX
+    0x4b3a,      // KDSETMODE: this and the next would outlive the run on its owner's console
+    0x4b45,      // KDSKBMODE
+    0x4b51,      // KDSKBMUTE
+    0x4b4b,      // KDSKBDIACR
+    0x4bfb,      // KDSKBDIACRUC
+    0x4b4d,      // KDSETKEYCODE
+    0x5602,      // VT_SETMODE
+    0x5606,      // VT_ACTIVATE
     0x4b47,      // KDSKBENT
     0x4b49,      // KDSKBSENT
     0x401c_5820, // FS_IOC_FSSETXATTR
@@ -129,6 +155,10 @@ const REFUSED_IOCTLS: [u32; 21] = [
     0x5000_9418, // BTRFS_IOC_SUBVOL_CREATE_V2
     0x5000_940f, // BTRFS_IOC_SNAP_DESTROY
     0x5000_943f, // BTRFS_IOC_SNAP_DESTROY_V2
+    0x4008_941a, // BTRFS_IOC_SUBVOL_SETFLAGS
+    0xc0c8_9425, // BTRFS_IOC_SET_RECEIVED_SUBVOL
+    0xc050_6617, // FS_IOC_ADD_ENCRYPTION_KEY
+    0xc040_6618, // FS_IOC_REMOVE_ENCRYPTION_KEY: its owner's encrypted directories would be locked
     0x8901,      // FIOSETOWN
     0x8902,      // SIOCSPGRP
 ];
@@ -147,13 +177,28 @@ const SET_FLAGS: [u32; 2] = [0x4004_6602, 0x4008_6602];
 /// `F_SETOWN_EX` of `asm-generic/fcntl.h`.
 const F_SETOWN_EX: u32 = 15;
 
+/// First and last command of fcntl(2), of Linux 6.18: they are about descriptors that the caller
+/// has. Left out: leases and delegations, for which others who open the file would wait.
+const FCNTL: [(u32, u32); 5] = [
+    // F_DUPFD to F_SETLKW
+    (0, 7),
+    // F_GETLEASE to F_SET_FILE_RW_HINT
+    (1025, 1038),
+    // F_GETOWN to F_GETSIG, F_GETOWN_EX and F_GETOWNER_UIDS, F_OFD_GETLK to F_OFD_SETLKW
+    (9, 11),
+    (16, 17),
+    (36, 38),
+];
+
 /// Who owns a descriptor gets the signals that its user chooses. `F_SETOWN_EX` names the owner in
 /// memory.
 fn fcntl() -> Rule {
     let command = |command: u32| Test::Masked { arg: 1, mask: !0, value: command };
-    let tests =
-        vec![(command(libc::F_SETOWN as u32), Action::Notify), (command(F_SETOWN_EX), EPERM)];
-    Rule { tests, otherwise: Action::Allow }
+    let mut tests: Vec<_> =
+        FCNTL.map(|(low, high)| (Test::Range { arg: 1, low, high }, Action::Allow)).into();
+    tests.push((command(libc::F_SETOWN as u32), Action::Notify));
+    tests.push((command(F_SETOWN_EX), EPERM));
+    Rule { tests, otherwise: UNKNOWN }
 }
 
 /// A process's own scheduling is its own affair: the PID, argument 0, is 0.

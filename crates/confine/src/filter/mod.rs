@@ -332,12 +332,32 @@ mod tests {
     }
 
     #[test]
-    fn with_several_domains_nobody_signals_by_pidfd_or_takes_rules_along() {
-        for call in [Sysno::pidfd_send_signal, Sysno::landlock_create_ruleset] {
-            assert_eq!(ask(STRICT, call, &[]), errno(libc::ENOSYS));
-        }
+    fn with_several_domains_nobody_signals_by_pidfd() {
+        assert_eq!(ask(STRICT, Sysno::pidfd_send_signal, &[]), errno(libc::ENOSYS));
         assert_eq!(ask(LOOSE, Sysno::pidfd_send_signal, &[]), NOTIFY);
-        assert_eq!(ask(LOOSE, Sysno::landlock_create_ruleset, &[]), ALLOW);
+    }
+
+    #[test]
+    fn nobody_has_rules_of_landlock_that_the_monitor_would_not_follow() {
+        for call in [Sysno::landlock_create_ruleset, Sysno::landlock_restrict_self] {
+            for traps in [STRICT, LOOSE] {
+                assert_eq!(ask(traps, call, &[]), errno(libc::ENOSYS));
+            }
+        }
+    }
+
+    #[test]
+    fn commands_and_options_that_were_not_read_are_unknown() {
+        for (call, arg, known) in [(Sysno::fcntl, 1, 1030), (Sysno::prctl, 0, 38)] {
+            let mut args = [0; 2];
+            args[arg] = known;
+            assert_eq!(ask(LOOSE, call, &args), ALLOW, "{call}");
+            for unknown in [1024, 1040, 0x7fff_ffff] {
+                args[arg] = unknown;
+                assert_eq!(ask(LOOSE, call, &args), errno(libc::EINVAL), "{call} {unknown}");
+            }
+        }
+        assert_eq!(ask(LOOSE, Sysno::prctl, &[0x5356_4d41]), ALLOW);
     }
 
     #[test]
