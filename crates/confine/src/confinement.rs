@@ -213,6 +213,7 @@ fn traps(
         lineage,
         datagrams,
         listens,
+        one_id: request.namespaces.user,
         // Nobody labels what is in it, so domains would meet there.
         private_ipc: request.namespaces.ipc && !lineage,
     }

@@ -1,9 +1,9 @@
 //! The thread that waits in a trapped call: its memory, its directories, who it is.
 
-use crate::sys::{memory, notify::Notification};
+use crate::sys::{limit, memory, notify::Notification};
 use proc::{Identity, ProcessTree};
 use rustix::{
-    fs::{Mode, OFlags},
+    fs::{AtFlags, Mode, OFlags},
     io::{Errno, Result},
 };
 use std::{
@@ -120,6 +120,26 @@ impl<'a> Caller<'a> {
     /// The flags that descriptor `fd` of the caller was opened with.
     pub(crate) fn flags(&self, fd: i32) -> Result<OFlags> {
         self.view.proc.descriptor(self.call.tid, fd)?.flags().ok_or(Errno::BADF)
+    }
+
+    /// Whether its table of descriptors takes one more: `EMFILE` where not, which the kernel says before it looks for a file.
+    /// Another thread can fill the table before the descriptor is there.
+    pub(crate) fn has_room(&self) -> Result<()> {
+        let (tid, proc) = (self.call.tid, &self.view.proc);
+        let most = limit::open_files(tid).or_else(|_| proc.limit(tid, "Max open files"))?;
+        // Since Linux 6.2, the size is how many are open; before, 0.
+        let table = format!("{tid}/fd");
+        let open = rustix::fs::statat(proc, &table, AtFlags::empty())?.st_size as u64;
+        if (1..most).contains(&open) {
+            return Ok(());
+        }
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let table = rustix::fs::openat(proc, &table, flags, Mode::empty())?;
+        let number =
+            |entry: rustix::fs::DirEntry| entry.file_name().to_str().ok()?.parse::<u64>().ok();
+        let open = rustix::fs::Dir::new(table)?.filter_map(|entry| number(entry.ok()?));
+        let below = open.filter(|fd| *fd < most).count() as u64;
+        if below < most { Ok(()) } else { Err(Errno::MFILE) }
     }
 
     /// Who the caller is.

@@ -65,8 +65,8 @@ pub(crate) fn look_within(
     let open = |base: BorrowedFd<'_>| {
         rustix::fs::openat2(base, name.path, HANDLE | nofollow, Mode::empty(), limits)
     };
-    if name.path.is_absolute() && !limits.intersects(ResolveFlags::BENEATH | ResolveFlags::IN_ROOT)
-    {
+    // Which of these paths may not be absolute, the kernel says before it looks at the directory.
+    if name.path.is_absolute() && !limits.contains(ResolveFlags::IN_ROOT) {
         open(rustix::fs::CWD)
     } else {
         open(caller.base(name.dirfd)?.as_fd())
@@ -156,6 +156,10 @@ fn walk_noting(
         return Err(Errno::NOENT);
     }
     let at = if name.path.is_absolute() { root()? } else { caller.base(name.dirfd)? };
+    let is_cwd = name.dirfd == libc::AT_FDCWD || name.path.is_absolute();
+    if !is_cwd && !FileType::from_raw_mode(rustix::fs::fstat(&at)?.st_mode).is_dir() {
+        return Err(Errno::NOTDIR);
+    }
     let in_proc = if name.path.is_absolute() { None } else { trail_of(caller, at.as_fd())? };
     let mut walk = Walk { caller, at, todo: VecDeque::new(), links: 0, in_proc, magic, is_own };
     walk.push(name.path);

@@ -23,7 +23,14 @@ pub(super) fn special(traps: Traps) -> Vec<(Sysno, Rule)> {
     let births = if traps.forks { Allow } else { Notify };
     let sends = if traps.datagrams { Notify } else { Allow };
     let listens = if traps.listens { Notify } else { Allow };
+    let ids = if traps.one_id { Notify } else { Allow };
     vec![
+        (Sysno::setuid, ids.into()),
+        (Sysno::setgid, ids.into()),
+        (Sysno::setreuid, ids.into()),
+        (Sysno::setregid, ids.into()),
+        (Sysno::setresuid, ids.into()),
+        (Sysno::setresgid, ids.into()),
         (Sysno::open, opens(traps, 1)),
         (Sysno::openat, opens(traps, 2)),
         (Sysno::fork, births.into()),

@@ -46,6 +46,8 @@ pub(crate) struct Traps {
     pub(crate) datagrams: bool,
     /// Some domain may own sockets that listening alone gives a port.
     pub(crate) listens: bool,
+    /// The user namespace has no IDs but the program's own.
+    pub(crate) one_id: bool,
     /// System V and POSIX message queues, semaphores and shared memory are the sandbox's own.
     pub(crate) private_ipc: bool,
 }
@@ -96,6 +98,7 @@ mod tests {
         lineage: true,
         datagrams: true,
         listens: true,
+        one_id: true,
         private_ipc: false,
     };
     const LOOSE: Traps = Traps {
@@ -107,6 +110,7 @@ mod tests {
         lineage: false,
         datagrams: false,
         listens: false,
+        one_id: false,
         private_ipc: true,
     };
 

@@ -4,20 +4,25 @@
 use super::{
     beyond::{Attempt, New},
     memory::{is_program, stays_plain},
-    object::Seen,
+    object::{Seen, Target},
+    open::has_name,
 };
 use crate::{
     gate::{Answer, Asker, Outcome},
     process::proc_files,
     resolve::{Name, walk},
 };
-use flask::{AccessVector, perm};
+use avc::Hint;
+use flask::{AccessVector, Sid, perm};
 use rustix::{
-    fs::{AtFlags, Gid, IFlags, Mode, OFlags, Timespec, Timestamps, UTIME_NOW, Uid, XattrFlags},
+    fs::{
+        AtFlags, FileType, Gid, IFlags, Mode, OFlags, Stat, Timespec, Timestamps, UTIME_NOW, Uid,
+        XattrFlags,
+    },
     io::{Errno, Result},
 };
 use std::{
-    ffi::CString,
+    ffi::{CStr, CString},
     os::fd::{AsFd, AsRawFd, OwnedFd},
 };
 use syscalls::Sysno;
@@ -36,7 +41,7 @@ enum Which {
     },
     /// An open descriptor; `O_PATH` does not open.
     Open(usize),
-    /// Any descriptor.
+    /// Any descriptor, or the working directory.
     Descriptor(usize),
 }
 
@@ -55,8 +60,23 @@ pub(super) fn decide(asker: Asker<'_>) -> Outcome {
     }
 }
 
-/// The file of a call, decided: an `O_PATH` descriptor of it.
-fn target(asker: Asker<'_>, which: Which, requested: AccessVector) -> Result<OwnedFd> {
+/// Why the kernel refuses a call on what it found, whatever policy says.
+type Refusal<'a> = &'a dyn Fn(&Stat) -> Option<Errno>;
+
+/// Whether only its owner may do this to a file, and this is another's.
+fn of_another(asker: Asker<'_>, status: &Stat) -> bool {
+    let is_own = status.st_uid == rustix::process::geteuid().as_raw();
+    !is_own && !asker.has_capability(rustix::thread::CapabilitySet::FOWNER)
+}
+
+/// The file of a call, decided: an `O_PATH` descriptor of it. What the kernel would refuse is no question to policy, save
+/// whether the file may be seen.
+fn target(
+    asker: Asker<'_>,
+    which: Which,
+    requested: AccessVector,
+    refusal: Refusal<'_>,
+) -> Result<OwnedFd> {
     asker.same_ids()?;
     let object = match which {
         Which::Open(n) => {
@@ -67,7 +87,7 @@ fn target(asker: Asker<'_>, which: Which, requested: AccessVector) -> Result<Own
             }
             object
         }
-        Which::Descriptor(n) => asker.caller.file(asker.caller.int(n))?,
+        Which::Descriptor(n) => asker.caller.base(asker.caller.int(n))?,
         Which::Path { dirfd, n, follow } => {
             let path = asker.caller.path(n)?;
             let name = Name { dirfd, path: &path, follow };
@@ -77,7 +97,18 @@ fn target(asker: Asker<'_>, which: Which, requested: AccessVector) -> Result<Own
             found.existing().map_err(ended)?
         }
     };
-    Seen::of(asker, object.as_fd())?.allow(asker, requested, &object)?;
+    if !has_name(asker, &object)? {
+        // A pipe, a socket or memory: its process holds it, and no path leads to it.
+        return Ok(object);
+    }
+    let seen = Seen::of(asker, object.as_fd())?;
+    if !seen.grants(asker, requested)
+        && seen.grants(asker, perm::file::GETATTR)
+        && let Some(errno) = refusal(&rustix::fs::fstat(&object)?)
+    {
+        return Err(errno);
+    }
+    seen.allow(asker, requested, &object)?;
     Ok(object)
 }
 
@@ -113,13 +144,31 @@ fn change_mode(asker: Asker<'_>) -> Outcome {
         _ => (path_with_flags(asker, 3)?, 2),
     };
     let mode = Mode::from_bits_retain(asker.caller.call.args[n] as u32 & 0o7777);
-    let object = target(asker, which, perm::file::SETATTR)?;
+    let object = target(asker, which, perm::file::SETATTR, &|it| owners(asker, it))?;
     if is_program(mode) && stays_plain(asker, &object)? {
         return Err(Errno::PERM);
     }
     let mode = allowed_mode(asker, &object, mode)?;
     rustix::fs::chmodat(rustix::fs::CWD, own_name(&object), mode, AtFlags::empty())?;
     Ok(Answer::Return(0))
+}
+
+/// Why a call for the owner of a file alone fails.
+fn owners(asker: Asker<'_>, status: &Stat) -> Option<Errno> {
+    of_another(asker, status).then_some(Errno::PERM)
+}
+
+/// `mode` of a file that `asker` makes and that gets the label `sid`, without the bits that policy does not let it set: as
+/// with chmod, the call succeeds without them.
+pub(super) fn granted_mode(
+    asker: Asker<'_>,
+    sid: Sid,
+    mode: Mode,
+    object: &dyn Fn() -> String,
+) -> Mode {
+    let target = Target { tsid: sid, tclass: flask::Class::File, hint: &Hint::default() };
+    let granted = !lends_ids(mode) || target.allow(asker, perm::file::SETID, object).is_ok();
+    if granted { mode } else { mode - (Mode::SUID | Mode::SGID) }
 }
 
 /// `mode` without the bits that policy does not let `asker` set on this file. The call succeeds without them, as chmod(2)
@@ -150,7 +199,13 @@ fn change_owner(asker: Asker<'_>) -> Outcome {
     // An ID of -1 leaves the owner as it is.
     let id = |n: usize| Some(asker.caller.call.args[n] as u32).filter(|id| *id != u32::MAX);
     let (uid, gid) = (id(n).map(Uid::from_raw), id(n + 1).map(Gid::from_raw));
-    let object = target(asker, which, perm::file::SETATTR)?;
+    let refused = |status: &Stat| {
+        let other = uid.is_some_and(|uid| uid.as_raw() != status.st_uid);
+        let lacks = !asker.has_capability(rustix::thread::CapabilitySet::CHOWN);
+        let gives = other || (gid.is_some() && of_another(asker, status));
+        (lacks && gives).then_some(Errno::PERM)
+    };
+    let object = target(asker, which, perm::file::SETATTR, &refused)?;
     match rustix::fs::chownat(&object, "", uid, gid, AtFlags::EMPTY_PATH) {
         // In a user namespace that has no such ID. Outside there is one, and it may not be given the file.
         Err(Errno::INVAL) => return Err(Errno::PERM),
@@ -163,13 +218,20 @@ fn change_times(asker: Asker<'_>) -> Outcome {
     let args = &asker.caller.call.args;
     let (which, address) = match asker.number {
         Sysno::utime | Sysno::utimes => (path_at(0, true), args[1]),
+        Sysno::utimensat | Sysno::futimesat
+            if args[1] == 0 && asker.caller.int(0) == libc::AT_FDCWD =>
+        {
+            return Err(Errno::FAULT);
+        }
+        Sysno::utimensat if args[1] == 0 && asker.caller.int(3) != 0 => return Err(Errno::INVAL),
         Sysno::utimensat if args[1] == 0 => (Which::Open(0), args[2]),
         Sysno::utimensat => (path_with_flags(asker, 3)?, args[2]),
         _ if args[1] == 0 => (Which::Open(0), args[2]),
         _ => (Which::Path { dirfd: asker.caller.int(0), n: 1, follow: true }, args[2]),
     };
     let times = if address == 0 { now() } else { times(asker, address)? };
-    let object = target(asker, which, perm::file::SETATTR)?;
+    let refused = |status: &Stat| owners(asker, status).filter(|_| address != 0);
+    let object = target(asker, which, perm::file::SETATTR, &refused)?;
     rustix::fs::utimensat(rustix::fs::CWD, own_name(&object), &times, AtFlags::empty())?;
     Ok(Answer::Return(0))
 }
@@ -204,7 +266,13 @@ fn cut(asker: Asker<'_>) -> Outcome {
     if length > i64::MAX as u64 {
         return Err(Errno::INVAL);
     }
-    let object = target(asker, path_at(0, true), perm::file::WRITE | perm::file::OPEN)?;
+    let refused = |status: &Stat| match FileType::from_raw_mode(status.st_mode) {
+        FileType::RegularFile => None,
+        FileType::Directory => Some(Errno::ISDIR),
+        _ => Some(Errno::INVAL),
+    };
+    let requested = perm::file::WRITE | perm::file::OPEN;
+    let object = target(asker, path_at(0, true), requested, &refused)?;
     match Seen::of(asker, object.as_fd())?.class {
         flask::Class::File => {}
         flask::Class::Dir => return Err(Errno::ISDIR),
@@ -224,13 +292,21 @@ fn longest(asker: Asker<'_>) -> Result<u64> {
     asker.caller.view.proc.limit(asker.caller.call.tid, "Max file size")
 }
 
-fn xattr_target(asker: Asker<'_>) -> Result<OwnedFd> {
+fn xattr_target(asker: Asker<'_>, name: &CStr) -> Result<OwnedFd> {
     let which = match asker.number {
         Sysno::setxattr | Sysno::removexattr => path_at(0, true),
         Sysno::lsetxattr | Sysno::lremovexattr => path_at(0, false),
         _ => Which::Open(0),
     };
-    target(asker, which, perm::file::SETATTR)
+    let has = |prefix: &str| name.to_bytes().starts_with(prefix.as_bytes());
+    let refused = |status: &Stat| {
+        let kind = FileType::from_raw_mode(status.st_mode);
+        let plain = matches!(kind, FileType::RegularFile | FileType::Directory);
+        // Users' own attributes are for files and directories; others are the administrator's.
+        let refused = (has("user.") && !plain) || has("trusted.") || has("security.");
+        refused.then_some(Errno::PERM)
+    };
+    target(asker, which, perm::file::SETATTR, &refused)
 }
 
 fn xattr_name(asker: Asker<'_>) -> Result<CString> {
@@ -244,13 +320,16 @@ fn xattr_name(asker: Asker<'_>) -> Result<CString> {
 
 fn set_xattr(asker: Asker<'_>) -> Outcome {
     let args = &asker.caller.call.args;
+    let flags = XattrFlags::from_bits_retain(args[4] as u32);
+    if flags.intersects(!(XattrFlags::CREATE | XattrFlags::REPLACE)) {
+        return Err(Errno::INVAL);
+    }
+    let name = xattr_name(asker)?;
     if args[3] > XATTR_SIZE_MAX {
         return Err(Errno::TOOBIG);
     }
-    let name = xattr_name(asker)?;
     let value = asker.caller.buffer(args[2], args[3] as usize)?;
-    let flags = XattrFlags::from_bits_retain(args[4] as u32);
-    let object = xattr_target(asker)?;
+    let object = xattr_target(asker, &name)?;
     if name.to_bytes().starts_with(b"system.posix_acl_") && stays_plain(asker, &object)? {
         // A list of rights sets the mode as chmod(2) does.
         return Err(Errno::OPNOTSUPP);
@@ -272,7 +351,7 @@ fn set_flags(asker: Asker<'_>) -> Outcome {
 
 fn remove_xattr(asker: Asker<'_>) -> Outcome {
     let name = xattr_name(asker)?;
-    let object = xattr_target(asker)?;
+    let object = xattr_target(asker, &name)?;
     rustix::fs::removexattr(own_name(&object), name)?;
     Ok(Answer::Return(0))
 }

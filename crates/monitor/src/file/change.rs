@@ -1,21 +1,21 @@
 //! Calls that change what names exist: made on the program's behalf, by directory descriptor.
 
 use super::{
-    attribute::lends_ids,
+    attribute::granted_mode,
     beyond::{Attempt, New},
-    entry::{allow_entry, allow_new, allow_removal, note_entry, reserved_label},
+    entry::{allow_entry, allow_new, allow_removal, entry_path, note_entry, reserved_label},
     object::Seen,
     open::with_umask,
 };
 use crate::{
     gate::{Answer, Asker, Outcome},
     label::Status,
-    resolve::{Found, Name, walk},
+    resolve::{Found, Name, look, walk},
 };
-use flask::{AccessVector, Class, perm};
+use flask::{AccessVector, Class, Sid, perm};
 use proc::path_of;
 use rustix::{
-    fs::{AtFlags, FileType, Mode, OFlags, RenameFlags},
+    fs::{Access, AtFlags, FileType, Mode, OFlags, RenameFlags},
     io::{Errno, Result},
 };
 use std::{
@@ -64,6 +64,25 @@ struct Entry {
     wants_dir: bool,
 }
 
+/// What a path ends in: a name in a directory, or a directory by `.`, `..` or `/`.
+struct Place {
+    entry: Option<(OwnedFd, OsString)>,
+    object: Option<OwnedFd>,
+    wants_dir: bool,
+}
+
+impl Place {
+    fn into_entry(self) -> Option<Entry> {
+        let Self { entry, object, wants_dir } = self;
+        entry.map(|(parent, name)| Entry { parent, name, object, wants_dir })
+    }
+}
+
+/// The file system that a file lies in. The kernel compares mounts, of which the view has more than there are outside.
+fn file_system(fd: &OwnedFd) -> Result<(u32, u32)> {
+    Ok(Status::of(fd.as_fd())?.device)
+}
+
 impl Change<'_> {
     /// Walks to a name without following a link at its end. `root` is the errno for paths that end in no name.
     fn entry(&self, (dirfd, n): (i32, usize), root: Errno) -> Result<Entry> {
@@ -71,7 +90,12 @@ impl Change<'_> {
         self.entry_of((dirfd, &path), root, New::Entry)
     }
 
-    fn entry_of(&self, (dirfd, path): (i32, &Path), root: Errno, new: New) -> Result<Entry> {
+    fn entry_of(&self, place: (i32, &Path), root: Errno, new: New) -> Result<Entry> {
+        self.place_of(place, new)?.into_entry().ok_or(root)
+    }
+
+    /// Walks to what a path ends in, which may be no name.
+    fn place_of(&self, (dirfd, path): (i32, &Path), new: New) -> Result<Place> {
         let trimmed = without_slashes(path);
         let name = Name { dirfd, path: &trimmed, follow: false };
         let attempt = Attempt { name, requested: perm::file::UNLINK, new };
@@ -80,8 +104,7 @@ impl Change<'_> {
         if process.is_some() {
             return Err(Errno::ACCESS);
         }
-        let (parent, name) = entry.ok_or(root)?;
-        Ok(Entry { parent, name, object, wants_dir: trimmed.as_os_str() != path.as_os_str() })
+        Ok(Place { entry, object, wants_dir: trimmed.as_os_str() != path.as_os_str() })
     }
 
     /// Makes a new object and labels it.
@@ -89,13 +112,16 @@ impl Change<'_> {
         &self,
         entry: &Entry,
         kind: FileType,
-        make: impl FnOnce(&Entry) -> Result<()>,
+        make: impl FnOnce(&Entry, Sid) -> Result<()>,
     ) -> Outcome {
         if entry.object.is_some() {
             return Err(Errno::EXIST);
         }
+        if (entry.wants_dir && kind != FileType::Directory) || self.is_in_proc(&entry)? {
+            return Err(Errno::NOENT);
+        }
         let sid = allow_new(self.asker, &entry.parent, &entry.name, kind, perm::file::CREATE)?;
-        with_umask(self.asker, || make(entry))?;
+        with_umask(self.asker, || make(entry, sid))?;
         if let Ok(fd) = handle(&entry.parent, &entry.name) {
             self.asker.gate.labels.created(&Status::of(fd.as_fd())?, sid);
         }
@@ -107,7 +133,7 @@ impl Change<'_> {
         let place = at(self.asker, with_dirfd, 0);
         let mode = Mode::from_bits_retain(self.asker.caller.call.args[place.1 + 1] as u32 & 0o7777);
         let entry = self.entry(place, Errno::EXIST)?;
-        self.make(&entry, FileType::Directory, |entry| {
+        self.make(&entry, FileType::Directory, |entry, _| {
             rustix::fs::mkdirat(&entry.parent, &entry.name, mode)
         })
     }
@@ -124,25 +150,24 @@ impl Change<'_> {
             kind => kind,
         };
         let entry = self.entry(place, Errno::EXIST)?;
-        let no_slash = |entry: &Entry| if entry.wants_dir { Err(Errno::NOENT) } else { Ok(()) };
         let mode = Mode::from_bits_retain(raw_mode & 0o7777);
-        if lends_ids(mode) {
-            return Err(Errno::PERM);
-        }
         let device = args[place.1 + 2];
-        self.make(&entry, kind, |entry| {
-            no_slash(entry)?;
+        self.make(&entry, kind, |entry, sid| {
+            let object = || entry_path(self.asker, &entry.parent, &entry.name);
+            let is_file = kind == FileType::RegularFile;
+            // On what cannot be executed, the bits mean something else or nothing.
+            let mode = if is_file { granted_mode(self.asker, sid, mode, &object) } else { mode };
             rustix::fs::mknodat(&entry.parent, &entry.name, kind, mode, device)
         })
     }
 
     fn symlink(&self, dirfd: i32, n: usize) -> Outcome {
         let target = self.asker.caller.path(0)?;
+        if target.as_os_str().is_empty() {
+            return Err(Errno::NOENT);
+        }
         let entry = self.entry((dirfd, n), Errno::EXIST)?;
-        self.make(&entry, FileType::Symlink, |entry| {
-            if entry.wants_dir {
-                return Err(Errno::NOENT);
-            }
+        self.make(&entry, FileType::Symlink, |entry, _| {
             rustix::fs::symlinkat(&target, &entry.parent, &entry.name)?;
             let gate = self.asker.gate;
             if gate.plantings.are_watched() {
@@ -165,11 +190,38 @@ impl Change<'_> {
         if !directory && entry.wants_dir && seen.class != Class::Dir {
             return Err(Errno::NOTDIR);
         }
+        if self.is_own_descriptor(&entry)? {
+            return Err(if directory { Errno::NOTDIR } else { Errno::PERM });
+        }
+        let visible = || seen.grants(self.asker, perm::file::GETATTR);
+        if directory && seen.class != Class::Dir && visible() && self.changes(&entry) {
+            return Err(Errno::NOTDIR);
+        }
         self.leave_directory(&entry, &seen)?;
         seen.allow(self.asker, removal(seen.class), object)?;
         let flags = if directory { AtFlags::REMOVEDIR } else { AtFlags::empty() };
         rustix::fs::unlinkat(&entry.parent, &entry.name, flags)?;
         Ok(Answer::Return(0))
+    }
+
+    /// Whether an entry would lie in `/proc`, where nobody makes any.
+    fn is_in_proc(&self, entry: &Entry) -> Result<bool> {
+        self.asker.gate.view.is_proc(entry.parent.as_fd())
+    }
+
+    /// Whether an entry stands for a descriptor of the caller. The kernel lets the process itself write in that directory,
+    /// where nothing can be removed.
+    fn is_own_descriptor(&self, entry: &Entry) -> Result<bool> {
+        Ok(self.is_in_proc(entry)?
+            && path_of(&self.asker.gate.view, &entry.parent)?.ends_with("fd"))
+    }
+
+    /// Whether the kernel lets the caller change the names in a directory, which it looks at before what they name.
+    fn changes(&self, entry: &Entry) -> bool {
+        let number = std::os::fd::AsRawFd::as_raw_fd(&entry.parent).to_string();
+        let access = Access::WRITE_OK | Access::EXEC_OK;
+        let own_fds = &self.asker.gate.view.own_fds;
+        rustix::fs::accessat(own_fds, number, access, AtFlags::EACCESS).is_ok()
     }
 
     fn leave_directory(&self, entry: &Entry, object: &Seen) -> Result<()> {
@@ -186,13 +238,18 @@ impl Change<'_> {
         if entry.object.is_some() {
             return Err(Errno::EXIST);
         }
-        if entry.wants_dir {
+        if entry.wants_dir || self.is_in_proc(&entry)? {
             return Err(Errno::NOENT);
+        }
+        if seen.class != Class::Dir && file_system(&object)? != file_system(&entry.parent)? {
+            // Whether the object may be seen is policy's affair first.
+            seen.allow(self.asker, perm::file::GETATTR, &object)?;
+            return Err(Errno::XDEV);
         }
         if seen.class == Class::Dir {
             // Not a matter of policy: a directory has one name.
             seen.allow(self.asker, perm::file::GETATTR, &object)?;
-            return Err(Errno::PERM);
+            return Err(if self.changes(&entry) { Errno::PERM } else { Errno::ACCESS });
         }
         seen.allow(self.asker, perm::file::LINK, &object)?;
         self.enter_directory(&entry, &seen, AccessVector::NONE, &object)?;
@@ -243,21 +300,29 @@ impl Change<'_> {
 
     fn rename(&self, from: (i32, usize), to: (i32, usize), flags: u32) -> Outcome {
         let flags = RenameFlags::from_bits_retain(flags);
-        if flags.intersects(!(RenameFlags::NOREPLACE | RenameFlags::EXCHANGE)) {
-            // RENAME_WHITEOUT leaves a device behind. File systems that know none say the same.
-            return Err(Errno::INVAL);
-        }
-        let path = self.asker.caller.path(from.1)?;
-        let source = self.entry_of((from.0, &path), Errno::BUSY, New::No);
-        let (source, target) = match (source, self.entry(to, Errno::BUSY)) {
-            // Whether both directories exist comes before what is named in them.
-            (Err(Errno::BUSY), Err(error)) => return Err(error),
-            (source, target) => (source?, target?),
-        };
+        let (source, target) = self.both(from, to, flags)?;
         let object = source.object.as_ref().ok_or(Errno::NOENT)?;
         let seen = Seen::of(self.asker, object.as_fd())?;
+        let is_dir = |of: &OwnedFd| Status::of(of.as_fd()).map(|it| it.kind == FileType::Directory);
+        if flags.contains(RenameFlags::NOREPLACE) && target.object.is_some() {
+            return Err(Errno::EXIST);
+        }
+        if target.object.is_none() && self.is_in_proc(&target)? {
+            return Err(Errno::NOENT);
+        }
+        if self.is_own_descriptor(&source)? {
+            let same = source.name == target.name && self.is_own_descriptor(&target)?;
+            return if same { Ok(Answer::Return(0)) } else { Err(Errno::PERM) };
+        }
+        let exchanges = flags.contains(RenameFlags::EXCHANGE);
+        if exchanges {
+            let other = target.object.as_ref().ok_or(Errno::NOENT)?;
+            if target.wants_dir && !is_dir(other)? {
+                return Err(Errno::NOTDIR);
+            }
+        }
         let not_dir = seen.class != Class::Dir;
-        if not_dir && (source.wants_dir || target.wants_dir) {
+        if not_dir && (source.wants_dir || (target.wants_dir && !exchanges)) {
             return Err(Errno::NOTDIR);
         }
         self.keep_labels(&source, &target)?;
@@ -276,6 +341,46 @@ impl Change<'_> {
         )?;
         self.note_move(&source, &target);
         Ok(Answer::Return(0))
+    }
+
+    /// Both places of a rename, in the order in which the kernel looks at them (`do_renameat2` of `fs/namei.c`).
+    fn both(
+        &self,
+        from: (i32, usize),
+        to: (i32, usize),
+        flags: RenameFlags,
+    ) -> Result<(Entry, Entry)> {
+        let invalid = flags.contains(RenameFlags::NOREPLACE | RenameFlags::EXCHANGE);
+        if invalid || flags.intersects(!(RenameFlags::NOREPLACE | RenameFlags::EXCHANGE)) {
+            // RENAME_WHITEOUT leaves a device behind. File systems that know none say the same.
+            return Err(Errno::INVAL);
+        }
+        let old = self.asker.caller.path(from.1)?;
+        let new = self.asker.caller.path(to.1)?;
+        let source = self.place_of((from.0, &old), New::No)?;
+        let target = self.place_of((to.0, &new), New::Entry)?;
+        if self.file_system_of(&source, (from.0, &old))?
+            != self.file_system_of(&target, (to.0, &new))?
+        {
+            return Err(Errno::XDEV);
+        }
+        let source = source.into_entry().ok_or(Errno::BUSY)?;
+        let exclusive = flags.contains(RenameFlags::NOREPLACE);
+        let no_name = if exclusive { Errno::EXIST } else { Errno::BUSY };
+        Ok((source, target.into_entry().ok_or(no_name)?))
+    }
+
+    /// The file system that the last part of a path is looked up in.
+    fn file_system_of(&self, place: &Place, (dirfd, path): (i32, &Path)) -> Result<(u32, u32)> {
+        match (&place.entry, &place.object) {
+            (Some((parent, _)), _) => file_system(parent),
+            (None, Some(object)) if !path.ends_with("..") => file_system(object),
+            _ => {
+                let above = path.parent().filter(|above| !above.as_os_str().is_empty());
+                let name = Name { dirfd, path: above.unwrap_or(Path::new(".")), follow: true };
+                file_system(&look(self.asker.caller, name)?)
+            }
+        }
     }
 
     fn note_move(&self, source: &Entry, target: &Entry) {
@@ -322,9 +427,6 @@ impl Change<'_> {
         replaced: &OwnedFd,
         flags: RenameFlags,
     ) -> Result<()> {
-        if flags.contains(RenameFlags::NOREPLACE) {
-            return Err(Errno::EXIST);
-        }
         let seen = Seen::of(self.asker, replaced.as_fd())?;
         self.leave_directory(target, &seen)?;
         if flags.contains(RenameFlags::EXCHANGE) {

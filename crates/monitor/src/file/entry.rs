@@ -128,7 +128,7 @@ fn owns_name(asker: Asker<'_>, parent: &OwnedFd, name: &OsStr, kind: FileType) -
     Ok(asker.gate.files.grants(question, changes, &Hint::default()))
 }
 
-fn entry_path(asker: Asker<'_>, parent: &OwnedFd, name: &OsStr) -> String {
+pub(super) fn entry_path(asker: Asker<'_>, parent: &OwnedFd, name: &OsStr) -> String {
     let path = path_of(&asker.gate.view, parent).unwrap_or_default().join(name);
     path.to_string_lossy().into_owned()
 }

@@ -1,7 +1,10 @@
 //! openat2: an open whose arguments lie in memory, with limits on the way to the file. They are copied, the open is decided, and
 //! made on the program's behalf with the same limits.
 
-use super::{object::Seen, open::Open};
+use super::{
+    object::Seen,
+    open::{Open, check},
+};
 use crate::{
     gate::Asker,
     resolve::{Found, Name, look_within, walk_without_magic},
@@ -25,7 +28,7 @@ const HOW_BYTES: usize = 24;
 /// What later versions of the structure may take at most: a page.
 const MOST_BYTES: u64 = 4096;
 /// `__O_TMPFILE` of `asm-generic/fcntl.h`.
-const TMPFILE: i32 = libc::O_TMPFILE & !libc::O_DIRECTORY;
+pub(super) const TMPFILE: i32 = libc::O_TMPFILE & !libc::O_DIRECTORY;
 /// `VALID_OPEN_FLAGS` of `linux/fcntl.h`; `O_LARGEFILE` is 0 to programs of 64 bits, and a number to the kernel.
 const KNOWN: i32 = libc::O_ACCMODE
     | libc::O_CREAT
@@ -76,24 +79,20 @@ fn checked(flags: u64, mode: u64, limits: u64) -> Result<(OFlags, Mode, ResolveF
     let bits = i32::try_from(flags).map_err(|_| Errno::INVAL)?;
     let limits = ResolveFlags::from_bits_retain(limits);
     let makes = bits & (libc::O_CREAT | TMPFILE) != 0;
-    let writes = matches!(bits & libc::O_ACCMODE, libc::O_WRONLY | libc::O_RDWR);
+    let flags = OFlags::from_bits_retain(bits.cast_unsigned());
     let invalid = bits & !KNOWN != 0
         || limits.bits() & !KNOWN_LIMITS != 0
         || mode & !0o7777 != 0
         || (!makes && mode != 0)
         || limits.contains(ResolveFlags::BENEATH | ResolveFlags::IN_ROOT)
         || (bits & libc::O_PATH != 0 && bits & !OF_HANDLES != 0)
-        || (bits & TMPFILE != 0 && (bits & libc::O_DIRECTORY == 0 || !writes))
-        || (bits & TMPFILE == 0 && bits & libc::O_CREAT != 0 && bits & libc::O_DIRECTORY != 0);
+        || check(flags).is_err();
     if invalid {
         return Err(Errno::INVAL);
     }
     if limits.contains(ResolveFlags::CACHED) && (makes || bits & libc::O_TRUNC != 0) {
         return Err(Errno::AGAIN);
     }
-    let flags = OFlags::from_bits_retain(bits.cast_unsigned());
-    // Not to wait for a disk is the monitor's affair from here on.
-    let limits = limits.difference(ResolveFlags::CACHED);
     Ok((flags, Mode::from_bits_retain(mode as u32), limits))
 }
 
@@ -101,6 +100,10 @@ fn checked(flags: u64, mode: u64, limits: u64) -> Result<(OFlags, Mode, ResolveF
 pub(super) fn find(asker: Asker<'_>, open: &Open) -> Result<Found> {
     let mut path = open.path.clone();
     if open.creates() && path.as_os_str().as_bytes().ends_with(b"/") {
+        let parent = path.parent().unwrap_or(&path);
+        let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
+        let directory = Name { path: parent, follow: true, ..open.name() };
+        look_within(asker.caller, directory, open.limits)?;
         return Err(Errno::ISDIR);
     }
     for _ in 0..MOST_LINKS {

@@ -3,6 +3,7 @@
 use super::{
     beyond::{Attempt, New},
     object::Seen,
+    open::has_name,
 };
 use crate::{
     gate::{Answer, Asker, Outcome},
@@ -10,12 +11,16 @@ use crate::{
     resolve::{Found, Name, sight, walk},
 };
 use flask::{AccessVector, Class, perm};
+use proc::path_of;
 use rustix::{
     fs::inotify::{WatchFlags, add_watch},
     io::Errno,
 };
 use std::os::fd::{AsFd, AsRawFd as _};
 use syscalls::Sysno;
+
+/// `ALL_INOTIFY_BITS` of `linux/inotify.h`: a mask without any of them means nothing.
+const ALL_INOTIFY_BITS: u32 = 0xf700_efff;
 
 /// Where the path stands in the arguments, whether a link at its end is followed, and what is asked for.
 struct Look {
@@ -71,6 +76,15 @@ pub(super) fn decide(asker: Asker<'_>) -> Outcome {
 /// of everything in a directory that nothing grants.
 pub(super) fn watch(asker: Asker<'_>) -> Outcome {
     let mask = WatchFlags::from_bits_retain(asker.caller.call.args[2] as u32);
+    if mask.bits() & ALL_INOTIFY_BITS == 0
+        || mask.contains(WatchFlags::MASK_ADD | WatchFlags::MASK_CREATE)
+    {
+        return Err(Errno::INVAL);
+    }
+    let inotify = asker.duplicate(asker.caller.int(0))?;
+    if path_of(&asker.gate.view, &inotify)?.as_os_str() != "anon_inode:inotify" {
+        return Err(Errno::INVAL);
+    }
     let path = asker.caller.path(1)?;
     let follow = !mask.contains(WatchFlags::DONT_FOLLOW);
     let name = Name { dirfd: libc::AT_FDCWD, path: &path, follow };
@@ -82,8 +96,16 @@ pub(super) fn watch(asker: Asker<'_>) -> Outcome {
     let requested = perm::file::GETATTR | perm::file::WATCH;
     let attempt = Attempt { name, requested, new: New::No };
     let object = object.map_err(|errno| attempt.ended(asker, errno).errno)?;
-    Seen::of(asker, object.as_fd())?.allow(asker, requested, &object)?;
-    let inotify = asker.duplicate(asker.caller.int(0))?;
+    let seen = Seen::of(asker, object.as_fd())?;
+    if seen.class != Class::Dir
+        && mask.contains(WatchFlags::ONLYDIR)
+        && seen.grants(asker, perm::file::GETATTR)
+    {
+        return Err(Errno::NOTDIR);
+    }
+    if has_name(asker, &object)? {
+        seen.allow(asker, requested, &object)?;
+    }
     let name = object.as_raw_fd().to_string();
     let watch = add_watch(&inotify, name, mask.difference(WatchFlags::DONT_FOLLOW))?;
     Ok(Answer::Return(watch.into()))

@@ -45,6 +45,12 @@ impl Seen {
         self.place.clone().map_or_else(|| path_of(&gate.view, fd), Ok)
     }
 
+    /// Whether policy grants `requested` on this file, without a record: for choosing an errno, not for giving access.
+    pub(crate) fn grants(&self, asker: Asker<'_>, requested: AccessVector) -> bool {
+        let question = Question { ssid: asker.ssid, tsid: self.label.sid, tclass: self.class };
+        asker.gate.files.grants(question, requested, &self.label.hint)
+    }
+
     /// Whether `asker` may use `requested` on this file: `EACCES` when not, `ENOENT` when it must not even know
     /// of the file.
     pub(crate) fn allow(

@@ -1,9 +1,9 @@
 //! open, openat, openat2, creat.
 
 use super::{
-    attribute::lends_ids,
+    attribute::{granted_mode, lends_ids},
     beyond::{Attempt, New},
-    entry::{adds, allow_new, note_entry},
+    entry::{adds, allow_new, entry_path, note_entry},
     known::Known,
     limited,
     object::{Seen, class_of},
@@ -45,8 +45,10 @@ pub(super) struct Open {
 
 pub(super) fn decide(asker: Asker<'_>) -> Outcome {
     let open = arguments(asker)?;
-    if (open.creates() || open.is_temporary()) && lends_ids(open.mode) {
-        return Err(Errno::PERM);
+    let named = !open.path.as_os_str().is_empty();
+    if named && (open.creates() || open.is_temporary()) && lends_ids(open.mode) {
+        // Of a new file, the bits are left out that policy does not grant.
+        return open.make(asker);
     }
     if asker.number == Sysno::openat2 {
         // Flags, mode and limits lie in memory, for the program to change.
@@ -66,17 +68,26 @@ fn arguments(asker: Asker<'_>) -> Result<Open> {
     let caller = asker.caller;
     let flags = |n| OFlags::from_bits_retain(caller.int(n) as u32);
     let mode = |n| Mode::from_bits_retain(caller.call.args[n] as u32 & 0o7777);
-    let open =
-        |dirfd, path, flags, mode| Open { dirfd, path, flags, mode, limits: ResolveFlags::empty() };
-    Ok(match asker.number {
+    let (dirfd, n, flags, mode) = match asker.number {
         Sysno::openat2 => return limited::arguments(asker),
-        Sysno::open => open(libc::AT_FDCWD, caller.path(0)?, flags(1), mode(2)),
+        Sysno::open => (libc::AT_FDCWD, 0, flags(1), mode(2)),
         Sysno::creat => {
-            let flags = OFlags::CREATE | OFlags::WRONLY | OFlags::TRUNC;
-            open(libc::AT_FDCWD, caller.path(0)?, flags, mode(1))
+            (libc::AT_FDCWD, 0, OFlags::CREATE | OFlags::WRONLY | OFlags::TRUNC, mode(1))
         }
-        _ => open(caller.int(0), caller.path(1)?, flags(2), mode(3)),
-    })
+        _ => (caller.int(0), 1, flags(2), mode(3)),
+    };
+    check(flags)?;
+    Ok(Open { dirfd, path: caller.path(n)?, flags, mode, limits: ResolveFlags::empty() })
+}
+
+/// Whether the flags make sense, which the kernel looks at first (`build_open_flags` of `fs/open.c`).
+pub(super) fn check(flags: OFlags) -> Result<()> {
+    let creates = flags.contains(OFlags::CREATE);
+    let temporary = flags.bits() & limited::TMPFILE.cast_unsigned() != 0;
+    let writes = flags & OFlags::RWMODE != OFlags::RDONLY;
+    let invalid = (creates && flags.contains(OFlags::DIRECTORY))
+        || (temporary && !(flags.contains(OFlags::DIRECTORY) && writes));
+    if invalid && !flags.contains(OFlags::PATH) { Err(Errno::INVAL) } else { Ok(()) }
 }
 
 impl Open {
@@ -103,6 +114,14 @@ impl Open {
     fn writes(&self) -> bool {
         matches!(self.flags & OFlags::RWMODE, OFlags::WRONLY | OFlags::RDWR)
             || self.flags.intersects(OFlags::TRUNC)
+    }
+
+    /// Whether it would write to a directory, which nobody may, that may be seen.
+    fn writes_directory(&self, asker: Asker<'_>, seen: &Seen) -> bool {
+        let makes = self.creates() || self.is_temporary();
+        let is_plain = !self.flags.contains(OFlags::PATH) && !makes;
+        let writes = self.writes() && is_plain && seen.class == Class::Dir;
+        writes && seen.grants(asker, perm::file::GETATTR)
     }
 
     /// What the kernel would have to be exact about for the program to make this call itself.
@@ -177,9 +196,12 @@ impl Open {
                 Ok(fd) if self.is_made_in_proc(asker) && asker.gate.view.is_proc(fd.as_fd())? => {
                     return self.make(asker);
                 }
-                Ok(fd) if self.is_temporary() => self.allow_temporary(asker, &fd)?,
+                Ok(fd) if self.is_temporary() => drop(self.allow_temporary(asker, &fd)?),
                 Ok(fd) => {
                     let seen = Seen::of(asker, fd.as_fd())?;
+                    if self.writes_directory(asker, &seen) {
+                        return Err(Errno::ISDIR);
+                    }
                     seen.allow(asker, self.requested(seen.class), &fd)?;
                     if self.is_withheld(asker, seen.label.sid, seen.class) {
                         return self.make(asker);
@@ -238,11 +260,11 @@ impl Open {
     }
 
     /// Whether a file without a name may be made in `parent`.
-    fn allow_temporary(&self, asker: Asker<'_>, parent: &OwnedFd) -> Result<()> {
+    fn allow_temporary(&self, asker: Asker<'_>, parent: &OwnedFd) -> Result<Sid> {
         if Seen::of(asker, parent.as_fd())?.class != Class::Dir {
             return Err(Errno::NOTDIR);
         }
-        self.allow_new(asker, parent, OsStr::new("")).map(drop)
+        self.allow_new(asker, parent, OsStr::new(""))
     }
 
     /// Whether a file `name` may be made in `parent`; its label.
@@ -254,10 +276,20 @@ impl Open {
     /// Opens on the program's behalf.
     fn make(&self, asker: Asker<'_>) -> Outcome {
         asker.same_ids()?;
-        let only_directories = self.flags.contains(OFlags::CREATE | OFlags::DIRECTORY);
-        if only_directories && !self.flags.contains(OFlags::PATH) && !self.is_temporary() {
-            return Err(Errno::INVAL);
+        if self.path.as_os_str().is_empty() {
+            return Err(Errno::NOENT);
         }
+        let acts = self.creates() || self.is_temporary() || self.flags.contains(OFlags::TRUNC);
+        if acts && !self.flags.contains(OFlags::PATH) {
+            // Nothing is made or cut for a descriptor that cannot be delivered.
+            asker.caller.has_room()?;
+            return self.open_decided(asker);
+        }
+        // To look at the table each time would cost more than most opens: it only says which of two errors comes first.
+        self.open_decided(asker).or_else(|errno| asker.caller.has_room().and(Err(errno)))
+    }
+
+    fn open_decided(&self, asker: Asker<'_>) -> Outcome {
         let cloexec = self.flags.contains(OFlags::CLOEXEC);
         for _ in 0..MOST_TRIES {
             let found = self.find(asker);
@@ -308,14 +340,21 @@ impl Open {
         if self.creates() && seen.class == Class::Dir && !self.flags.contains(OFlags::PATH) {
             return Err(Errno::ISDIR);
         }
-        if seen.status.kind == FileType::Symlink && !self.flags.contains(OFlags::PATH) {
+        let wants_dir = found.wants_dir || self.flags.contains(OFlags::DIRECTORY);
+        let is_link = seen.status.kind == FileType::Symlink;
+        if is_link && !wants_dir && !self.flags.contains(OFlags::PATH) {
             return Err(Errno::LOOP);
         }
-        if found.wants_dir && seen.status.kind != FileType::Directory {
+        if wants_dir && seen.status.kind != FileType::Directory {
             return Err(Errno::NOTDIR);
         }
+        if self.writes_directory(asker, &seen) {
+            return Err(Errno::ISDIR);
+        }
         if self.is_temporary() {
-            self.allow_temporary(asker, object)?;
+            let sid = self.allow_temporary(asker, object)?;
+            let mode = granted_mode(asker, sid, self.mode, &|| "a file without a name".into());
+            return self.reopen(asker, object, seen.status.kind, mode);
         } else if has_name(asker, object)? && !proc_files::is_for_process(asker, found, object)? {
             seen.allow(asker, self.requested(seen.class), object)?;
             if self.writes() && asker.gate.plantings.are_watched() {
@@ -323,11 +362,17 @@ impl Open {
             }
         }
         // Else a pipe, a socket or memory without a name, reached through a descriptor that its process holds.
-        self.reopen(asker, object, seen.status.kind)
+        self.reopen(asker, object, seen.status.kind, Mode::empty())
     }
 
     /// Opens the very file that was decided, through the monitor's own descriptor of it.
-    fn reopen(&self, asker: Asker<'_>, object: &OwnedFd, kind: FileType) -> Result<OwnedFd> {
+    fn reopen(
+        &self,
+        asker: Asker<'_>,
+        object: &OwnedFd,
+        kind: FileType,
+        mode: Mode,
+    ) -> Result<OwnedFd> {
         let terminal = match kind {
             FileType::CharacterDevice => controlling_terminal(asker, object)?,
             _ => None,
@@ -340,7 +385,6 @@ impl Open {
         let flags =
             self.flags.difference(if self.is_temporary() { OFlags::NOFOLLOW } else { drop });
         let number = object.as_raw_fd().to_string();
-        let mode = if self.is_temporary() { self.mode } else { Mode::empty() };
         let flags = flags | OFlags::CLOEXEC | OFlags::NOCTTY;
         let open = || rustix::fs::openat(&asker.gate.view.own_fds, number.as_str(), flags, mode);
         if self.is_temporary() {
@@ -378,7 +422,9 @@ impl Open {
         let requested = perm::file::CREATE | self.requested(Class::File);
         let sid = allow_new(asker, parent, name, FileType::RegularFile, requested)?;
         let flags = self.flags | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NOCTTY;
-        let opened = with_umask(asker, || rustix::fs::openat(parent, name, flags, self.mode));
+        let object = || entry_path(asker, parent, name);
+        let mode = granted_mode(asker, sid, self.mode, &object);
+        let opened = with_umask(asker, || rustix::fs::openat(parent, name, flags, mode));
         match opened {
             Ok(fd) => {
                 asker.gate.labels.created(&Status::of(fd.as_fd())?, sid);
@@ -396,7 +442,7 @@ fn ends_in_slash(path: &std::path::Path) -> bool {
 }
 
 /// Whether a file lies, or lay, in a file system that a path leads to; a pipe, a socket or memory does not.
-fn has_name(asker: Asker<'_>, object: &OwnedFd) -> Result<bool> {
+pub(super) fn has_name(asker: Asker<'_>, object: &OwnedFd) -> Result<bool> {
     let path = path_of(&asker.gate.view, object)?;
     let memory = path.to_string_lossy().starts_with("/memfd:");
     Ok(path.is_absolute() && !(memory && rustix::fs::fstat(object)?.st_nlink == 0))

@@ -77,8 +77,12 @@ fn is_executable(asker: Asker<'_>, seen: &Seen, file: &OwnedFd) -> bool {
 }
 
 fn found(asker: Asker<'_>, dirfd: i32, path: &Path, flags: i32) -> Result<OwnedFd> {
+    if flags & !(libc::AT_EMPTY_PATH | libc::AT_SYMLINK_NOFOLLOW) != 0 {
+        // AT_EXECVE_CHECK, which only asks (Linux 6.14), is unknown as before.
+        return Err(Errno::INVAL);
+    }
     if path.as_os_str().is_empty() && flags & libc::AT_EMPTY_PATH != 0 {
-        return asker.caller.file(dirfd);
+        return asker.caller.base(dirfd);
     }
     let name = Name { dirfd, path, follow: flags & libc::AT_SYMLINK_NOFOLLOW == 0 };
     match look(asker.caller, name) {

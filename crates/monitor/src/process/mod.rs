@@ -10,10 +10,12 @@ pub(crate) mod proc_files;
 mod verify;
 
 use crate::{
-    gate::{Asker, Gate, Outcome},
+    gate::{Answer, Asker, Gate, Outcome},
     revoke::ProcessStatus,
+    sys::thread,
 };
 use rustix::{
+    fs::OFlags,
     io::{Errno, Result},
     process::{Gid, Pid, PidfdFlags, PidfdGetfdFlags},
     thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities},
@@ -52,16 +54,52 @@ pub(crate) fn decide(asker: Asker<'_>) -> Option<Outcome> {
         }
         prlimit64 | sched_setparam | sched_setscheduler | sched_setattr | sched_setaffinity
         | setpriority | ioprio_set => others::tune(asker),
+        setuid | setgid | setreuid | setregid | setresuid | setresgid => change_ids(asker),
         _ => return None,
     })
 }
 
+/// A change of IDs, where the user namespace has no other than the program's. Of another the kernel would say that it means
+/// nothing; outside it means somebody whom the program may not become.
+fn change_ids(asker: Asker<'_>) -> Outcome {
+    use Sysno::*;
+    let of_user = matches!(asker.number, setuid | setreuid | setresuid);
+    let own = if of_user { asker.gate.ids.0 } else { asker.gate.ids.1 };
+    let count = match asker.number {
+        setuid | setgid => 1,
+        setreuid | setregid => 2,
+        _ => 3,
+    };
+    let is_other = |id: i32| id != -1 && id.cast_unsigned() != own;
+    if (0..count).any(|n| is_other(asker.caller.int(n))) {
+        return Err(Errno::PERM);
+    }
+    // The IDs came in registers.
+    Ok(Answer::Continue)
+}
+
+/// `PIDFD_THREAD` of `linux/pidfd.h`, which is `O_EXCL`.
+const PIDFD_THREAD: PidfdFlags = PidfdFlags::from_bits_retain(OFlags::EXCL.bits());
+
 impl Asker<'_> {
-    /// A duplicate of descriptor `fd` of the calling process.
+    /// A duplicate of descriptor `fd` of the calling thread.
     pub(crate) fn duplicate(&self, fd: i32) -> Result<OwnedFd> {
-        let pid = self.caller.identity()?.pid;
-        let pid = Pid::from_raw(pid as i32).ok_or(Errno::SRCH)?;
-        let pidfd = rustix::process::pidfd_open(pid, PidfdFlags::empty())?;
+        let &proc::Identity { pid, inner_pid, inner_tid, .. } = self.caller.identity()?;
+        let number = |id: u32| Pid::from_raw(id.cast_signed()).ok_or(Errno::SRCH);
+        let tid = self.caller.call.tid;
+        let pidfd = if inner_pid == inner_tid {
+            rustix::process::pidfd_open(number(pid)?, PidfdFlags::empty())?
+        } else {
+            // A thread may have a table of its own (`CLOSE_RANGE_UNSHARE`).
+            match rustix::process::pidfd_open(number(tid)?, PIDFD_THREAD) {
+                // Before Linux 6.9 there are only descriptors of processes.
+                Err(Errno::INVAL) if thread::same_descriptors(tid, pid) => {
+                    rustix::process::pidfd_open(number(pid)?, PidfdFlags::empty())?
+                }
+                Err(Errno::INVAL) => return Err(Errno::BADF),
+                opened => opened?,
+            }
+        };
         let fd = rustix::process::pidfd_getfd(&pidfd, fd, PidfdGetfdFlags::empty())?;
         // Else the caller is dead, and the descriptor may be that of whoever got its PID.
         if self.gate.listener.is_valid(self.caller.call.id) { Ok(fd) } else { Err(Errno::SRCH) }
@@ -80,6 +118,12 @@ impl Asker<'_> {
             self.caller.view.proc.status(self.caller.call.tid)?.groups().ok_or(Errno::SRCH)?;
         let same = (identity.fsuid, identity.fsgid) == self.gate.ids && own_groups == groups;
         if same { Ok(()) } else { Err(Errno::PERM) }
+    }
+
+    /// Whether the caller has a capability in effect that a profile has granted.
+    pub(crate) fn has_capability(&self, capability: CapabilitySet) -> bool {
+        let has = |who: &proc::Identity| who.capabilities & capability.bits() != 0;
+        self.gate.capabilities & capability.bits() != 0 && self.caller.identity().is_ok_and(has)
     }
 
     /// Puts in effect, in this thread, those of the sandbox's capabilities that the caller has in effect.

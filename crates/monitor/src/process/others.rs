@@ -219,6 +219,7 @@ pub(super) fn signal(asker: Asker<'_>) -> Outcome {
 /// fcntl(2) with `F_SETOWN`: whoever owns a descriptor can be sent any signal, for as long as the descriptor lives.
 pub(super) fn own(asker: Asker<'_>) -> Outcome {
     let owner = asker.caller.int(2);
+    asker.caller.file(asker.caller.int(0))?;
     let many = matches!(asker.gate.subjects, Processes::Many(_));
     if owner != 0 && (many || (owner < 0 && !keeps_to_itself(asker))) {
         // An owner may enter another domain, and others may join its group.

@@ -118,7 +118,17 @@ fn send(
     control: &[u8],
     flags: i32,
 ) -> Result<usize> {
-    if socket.family == libc::AF_UNIX && socket_type(&socket.fd)? == SocketType::SEQPACKET {
+    let kind = socket_type(&socket.fd)?;
+    let is_unix = socket.family == libc::AF_UNIX;
+    let has_peer = || rustix::net::getpeername(&socket.fd).is_ok();
+    if is_unix && kind == SocketType::STREAM && address.is_some() {
+        // A stream has one peer: the kernel heeds no address.
+        return Err(if has_peer() { Errno::ISCONN } else { Errno::OPNOTSUPP });
+    }
+    if is_unix && kind == SocketType::SEQPACKET {
+        if !has_peer() {
+            return Err(Errno::NOTCONN);
+        }
         // Ports know a client by who sent the packet: it must not be the monitor. write and send still do.
         return Err(Errno::OPNOTSUPP);
     }

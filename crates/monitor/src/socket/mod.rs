@@ -20,7 +20,10 @@ use crate::{
 use address::Address;
 use avc::Hint;
 use flask::{AccessVector, Class, Sid, perm};
-use rustix::io::{Errno, Result};
+use rustix::{
+    io::{Errno, Result},
+    net::{SocketType, sockopt::socket_type},
+};
 use std::os::fd::{AsFd, OwnedFd};
 use syscalls::Sysno;
 
@@ -161,6 +164,10 @@ fn bind(asker: Asker<'_>) -> Outcome {
 /// A socket that has no port yet gets one here, so this is a bind to whatever the kernel chooses.
 fn listen(asker: Asker<'_>) -> Outcome {
     let socket = Socket::of(asker, asker.caller.int(0))?;
+    if !matches!(socket_type(&socket.fd)?, SocketType::STREAM | SocketType::SEQPACKET) {
+        // Nobody connects to it.
+        return Err(Errno::OPNOTSUPP);
+    }
     let object = || "a socket to listen at".to_owned();
     allow(asker, socket.class, asker.ssid, perm::socket::LISTEN, &object)?;
     names::listen(asker, &socket)?;

@@ -23,7 +23,7 @@ use landlock::{
 };
 use proc::path_of;
 use rustix::{
-    fs::{FileType, Mode, OFlags},
+    fs::{Access, AtFlags, FileType, Mode, OFlags},
     io::{Errno, Result},
     net::SocketAddrUnix,
 };
@@ -281,6 +281,8 @@ fn reach_file(
     if seen.status.kind != FileType::Socket {
         // Not a matter of policy: nobody listens there.
         seen.allow(asker, perm::file::GETATTR, &held)?;
+        let (own_fds, number) = (&asker.gate.view.own_fds, held.as_raw_fd().to_string());
+        rustix::fs::accessat(own_fds, number, Access::WRITE_OK, AtFlags::EACCESS)?;
         return Err(Errno::CONNREFUSED);
     }
     let owner = asker.gate.endpoints.own.file((seen.status.device, seen.status.number));

@@ -9,11 +9,23 @@ use rustix::io::{Errno, Result};
 ///
 /// `SRCH`, or `PERM` if its IDs are not those of this process.
 pub(crate) fn file_locks(tid: u32) -> Result<u64> {
+    soft(tid, libc::RLIMIT_LOCKS)
+}
+
+/// One more than the highest number that a descriptor of the process of a thread may get (`RLIMIT_NOFILE`).
+///
+/// # Errors
+///
+/// `SRCH`, or `PERM` if its IDs are not those of this process.
+pub(crate) fn open_files(tid: u32) -> Result<u64> {
+    soft(tid, libc::RLIMIT_NOFILE)
+}
+
+fn soft(tid: u32, resource: libc::__rlimit_resource_t) -> Result<u64> {
     let mut limit = libc::rlimit64 { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the call writes one `rlimit64`, which `limit` is; without a new limit it reads no memory.
-    let code = unsafe {
-        libc::prlimit64(tid.cast_signed(), libc::RLIMIT_LOCKS, std::ptr::null(), &raw mut limit)
-    };
+    let code =
+        unsafe { libc::prlimit64(tid.cast_signed(), resource, std::ptr::null(), &raw mut limit) };
     if code == 0 {
         return Ok(limit.rlim_cur);
     }

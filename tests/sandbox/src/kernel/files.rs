@@ -14,6 +14,8 @@ pub(super) const CASES: &[Case] = cases![
     unlinked_and_replaced_files_stay_open,
     inotify_reports_what_happens,
     shared_memory_is_shared,
+    a_full_table_of_descriptors_changes_no_file,
+    what_has_no_name_keeps_attributes,
 ];
 
 fn files_without_a_name_get_one(stage: &Stage) {
@@ -59,6 +61,36 @@ for flags in [0, 1, 2, 3]:
     say(lambda: fcntl.fcntl(fd, 1033, 2)); say(lambda: os.ftruncate(fd, 10)); print(fcntl.fcntl(fd, 1034) & 15)
 for name in [b'x' * 249, b'x' * 250, b'x' * 5000]: say(lambda: make(name, 1) and 0, len(name))
 say(lambda: make(b'm', 1 << 20)); say(lambda: make(None, 0))",
+    );
+}
+
+/// The kernel has a number for the file before it looks for it.
+fn a_full_table_of_descriptors_changes_no_file(stage: &Stage) {
+    python(
+        stage,
+        "import resource, ctypes
+c = ctypes.CDLL(None, use_errno=True)
+open('kept', 'w').write('kept'); resource.setrlimit(resource.RLIMIT_NOFILE, (16, 16)); spare = []
+try:
+    while True: spare.append(os.open('kept', os.O_RDONLY))
+except OSError as error: print(error.errno)
+how = __import__('struct').pack('QQQ', os.O_WRONLY | os.O_CREAT, 0o600, 0)
+for call in [lambda: os.open('kept', os.O_WRONLY | os.O_TRUNC), lambda: os.open('kept', os.O_RDWR | os.O_CREAT | os.O_TRUNC), lambda: os.open('new', os.O_WRONLY | os.O_CREAT, 0o600), lambda: os.open('set', os.O_WRONLY | os.O_CREAT, 0o4755), lambda: os.open('.', os.O_TMPFILE | os.O_RDWR), lambda: os.open('missing', os.O_RDONLY), lambda: os.open('missing/x', os.O_WRONLY | os.O_CREAT), lambda: os.open('', os.O_RDONLY), lambda: os.open('.', os.O_CREAT | os.O_DIRECTORY)]: say(call)
+print(c.syscall(437, -100, b'two', how, 24), ctypes.get_errno())
+os.close(spare.pop()); print(os.path.getsize('kept'), [name for name in ['new', 'set', 'two'] if os.path.lexists(name)]); say(lambda: os.open('kept', os.O_WRONLY | os.O_TRUNC) and 0); print(os.stat('kept').st_size)",
+    );
+}
+
+/// Pipes, sockets and memory: whoever holds one may do to it what the kernel lets.
+fn what_has_no_name_keeps_attributes(stage: &Stage) {
+    python(
+        stage,
+        "import socket
+pipe = os.pipe()[1]; sock = socket.socketpair()[0].detach(); memory = os.memfd_create('m', 0)
+for name, fd in [('pipe', pipe), ('socket', sock), ('memory', memory)]:
+    say(lambda: os.fchmod(fd, 0o640), name); print(oct(os.fstat(fd).st_mode)); say(lambda: os.fchown(fd, -1, -1), name); say(lambda: os.fchown(fd, os.getuid(), os.getgid()), name); say(lambda: os.utime(fd, (5, 6)), name); print(os.fstat(fd).st_mtime)
+    for attribute in ['user.a', 'user.', 'x']: say(lambda: os.setxattr(fd, attribute, b'v'), name, attribute); say(lambda: os.removexattr(fd, attribute), name, attribute)
+    say(lambda: os.chmod(f'/proc/self/fd/{fd}', 0o600), name); print(oct(os.fstat(fd).st_mode))",
     );
 }
 

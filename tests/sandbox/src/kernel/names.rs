@@ -10,6 +10,7 @@ pub(super) const CASES: &[Case] = cases![
     links_in_circles_end,
     every_way_to_change_names_gives_the_same_result,
     attributes_change_by_path_and_by_descriptor,
+    of_several_faults_the_same_one_is_named,
 ];
 
 fn names_need_not_be_text(stage: &Stage) {
@@ -27,6 +28,43 @@ fn long_names_fail_where_they_fail_natively(stage: &Stage) {
         "for n in [254, 255, 256, 4000]: say(lambda: open('n' * n, 'w').close(), n); say(lambda: os.mkdir('m' * n), n); say(lambda: os.stat('s' * n), n)
 for n in [4094, 4095, 4096, 5000]: say(lambda: kind(os.open('./' * (n // 2) + '.' * (n % 2), 0)), n); say(lambda: os.rename('/' * n, 'x'), n); say(lambda: os.symlink('t' * n, f's{n}'), n); say(lambda: os.execv('/' * n, ['x']), n)
 say(lambda: os.readlink('s4095').count('t')); say(lambda: open('s4095')); say(lambda: os.unlink('s4094'))",
+    );
+}
+
+/// The kernel looks at flags, descriptors, mounts, kinds and rights in an order of its own.
+fn of_several_faults_the_same_one_is_named(stage: &Stage) {
+    python(
+        stage,
+        "import ctypes, itertools
+c = ctypes.CDLL(None, use_errno=True)
+def call(number, *args):
+    result = c.syscall(number, *[a.encode() if isinstance(a, str) else a for a in args])
+    if result < 0: raise OSError(ctypes.get_errno(), '')
+    return 0
+os.mkdir('d'); open('d/f', 'w').write('f'); open('a', 'w').write('a'); os.mkdir('closed'); open('closed/f', 'w').close(); os.chmod('closed', 0o500); here = os.open('a', os.O_RDONLY); P = os.pipe()[0]; mine = f'/proc/self/fd/{P}'
+places = [(-100, 'a'), (-100, 'd/f'), (-100, 'd'), (-100, 'missing'), (-100, 'missing/'), (-100, 'a/'), (-100, '.'), (-100, '..'), (-100, ''), (600, 'a'), (here, 'x'), (here, '.'), (-100, 'closed/f'), (-100, 'closed/new'), (-100, mine), (-100, '/proc/self/fd/599')]
+root = os.geteuid() == 0 # Natively, nothing is closed to root.
+if root: places = [place for place in places if 'closed' not in place[1]]
+for (one, old), (other, new) in itertools.product(places, places):
+    for flags in [1, 2, 3, 8]: # Nothing is replaced, so that every pair finds the same.
+        if flags == 2 and {old, new} <= {'a', 'd/f', 'd', 'closed/f'}: continue
+        if flags == 1 and new in ('missing', 'missing/', 'closed/new'): continue
+        say(lambda: call(316, one, old, other, new, flags), one, old, other, new, flags)
+    if new not in ('missing', 'closed/new'): say(lambda: call(265, one, old, other, new, 0), one, old, other, new); say(lambda: call(265, one, old, other, new, 1), one, old)
+for at, path in places:
+    for number, *args in [(263, 0x200), (263, 1), (268, 0o755, 0x4000), (260, -1, -1, 1)]:
+        if path == '..' or (path == '.' and number == 268): continue
+        say(lambda: call(number, at, path, *args), number, at, path)
+    if path not in ('missing', 'missing/', 'closed/new'): say(lambda: call(258, at, path, 0o700), at, path); say(lambda: call(259, at, path, 0o100644, 0), at, path); say(lambda: call(259, at, path, 0o120644, 0), at, path); say(lambda: call(266, 'x', at, path), at, path); say(lambda: call(266, '', at, path), at, path)
+    if path not in ('d',): say(lambda: call(263, at, path, 0x200), at, path)
+    for flags in [0o200100, 0o20000000, 0o20200000, 0o200001]: say(lambda: call(257, at, path, flags, 0o600) and 0, at, path, flags)
+    say(lambda: call(280, at, path, None, 0x4000), at, path)
+for path in ['a', mine, '', 'missing', 'd']:
+    for mask in [0, 0x100, 0x1000000, 0x30000000 | 0x100]: say(lambda: call(254, c.inotify_init(), path, mask), path, mask)
+    say(lambda: call(254, here, path, 0x100), path); say(lambda: call(254, 600, path, 0), path)
+for number, *args in [(280, -100, None, None, 0), (280, here, None, None, 0x100), (268, -100, '', 0o700, 0), (452, -100, '', 0o700, 0x1000), (72, 600, 8, 1), (188, 'a', 'user.a', 'v', 1, 9), (188, 'a', '', 'v', 1, 0), (188, 'missing', 'x' * 300, 'v', 1, 0), (322, -100, '', None, None, 0x1000), (322, -100, 'a', None, None, 1)]: say(lambda: call(number, *args), number)
+for uid in [-1] if root else [4242, -1]: say(lambda: call(105, uid)); say(lambda: call(106, uid)); say(lambda: call(117, -1, uid, -1)); say(lambda: call(113, uid, -1)); say(lambda: call(119, -1, uid, -1))
+print(sorted(os.listdir('.')), os.path.getsize('a'))",
     );
 }
 
