@@ -39,7 +39,7 @@ check:
 compatibility:
 	scripts/setup
 	$(CARGO) build --workspace --locked --bins --tests
-	DEWAR_BIN=$(abspath $(TARGET)/debug/dewar) env --default-signal \
+	DEWAR_BIN=$(abspath $(TARGET)/debug/dewar) DEWAR_RANDOM_PROGRAMS=$${DEWAR_RANDOM_PROGRAMS:-2000} env --default-signal \
 	    $(CARGO) test --workspace --locked --test random
 
 # Half a minute of each fuzz target (policies, profiles, messages, spools, ports, the cache of plugins), from the kept

@@ -1,6 +1,7 @@
 //! Performs programs natively and under Dewar, and compares.
 
 use crate::{
+    known::{Difference, Known, known, without_set_ids},
     program::{Program, write},
     stage::Who,
 };
@@ -45,12 +46,19 @@ pub(crate) struct Performer {
 type Results = BTreeMap<usize, Vec<String>>;
 
 impl Performer {
-    /// Which of `programs` do not have the same results both ways, and what differs first.
-    pub(crate) fn differing(&self, way: Way, programs: &[Program]) -> Vec<(usize, String)> {
+    /// Which of `programs` do not have the same results both ways; in what first, unless that is known.
+    pub(crate) fn differing(
+        &self,
+        way: Way,
+        programs: &[Program],
+    ) -> Vec<(usize, Result<&'static Known, String>)> {
         let (native, dewar) = (self.perform(None, programs), self.perform(Some(way), programs));
         let none = Vec::new();
         let of = |results: &Results, n: usize| results.get(&n).unwrap_or(&none).clone();
-        let differs = |n: usize| Some((n, difference(&of(&native, n), &of(&dewar, n))?));
+        let differs = |n: usize| {
+            let text = write(&programs[n], "%", 0);
+            Some((n, difference(&text, &of(&native, n), &of(&dewar, n))?))
+        };
         (0..programs.len()).filter_map(differs).collect()
     }
 
@@ -94,14 +102,15 @@ impl Performer {
             if let Some(number) = line.strip_prefix("program ") {
                 at = number.parse().expect("a number");
             }
-            results.entry(at).or_default().push(line.to_owned());
+            results.entry(at).or_default().push(without_set_ids(line));
         }
         if !output.status.success() {
             let said = String::from_utf8_lossy(&output.stderr).into_owned();
             results.entry(at).or_default().push(format!("{}: {said}", output.status));
         }
         for (n, lines) in &mut results {
-            lines.extend(tree(&self.work.join(n.to_string())));
+            let left = tree(&self.work.join(n.to_string()));
+            lines.extend(left.iter().map(|line| without_set_ids(line)));
         }
         results
     }
@@ -148,17 +157,27 @@ impl Performer {
     }
 }
 
-/// What differs first, without the numbers of lines. A program without results differs.
-fn difference(native: &[String], dewar: &[String]) -> Option<String> {
+/// What differs first: as is known, or how. A program without results differs.
+fn difference(
+    text: &str,
+    native: &[String],
+    dewar: &[String],
+) -> Option<Result<&'static Known, String>> {
     if native.is_empty() {
-        return Some("nothing was performed".into());
+        return Some(Err("nothing was performed".into()));
     }
-    let line = |lines: &[String], n: usize| match lines.get(n) {
-        Some(line) => line.split_once(' ').map_or(line.as_str(), |(_, rest)| rest).to_owned(),
-        None => "nothing".into(),
-    };
     let n = (0..native.len().max(dewar.len())).find(|n| native.get(*n) != dewar.get(*n))?;
-    Some(format!("native {}, dewar {}", line(native, n), line(dewar, n)))
+    let line = |lines: &[String]| lines.get(n).map_or("nothing", String::as_str).to_owned();
+    let (native, dewar) = (line(native), line(dewar));
+    let at = native.split(' ').next().and_then(|number| number.parse::<usize>().ok());
+    let call = at.and_then(|at| text.lines().nth(at)).unwrap_or_default().to_owned();
+    let result = |line: &str| line.split_once(" = ").map_or(line, |(_, result)| result).to_owned();
+    let same_call = native.split(' ').take(2).eq(dewar.split(' ').take(2));
+    let found = Difference { call, native: result(&native), dewar: result(&dewar) };
+    Some(match known(&found) {
+        Some(known) if same_call => Ok(known),
+        _ => Err(format!("`{}`: native {}, dewar {}", found.call, found.native, found.dewar)),
+    })
 }
 
 /// What lies in a directory: names, kinds, rights, sizes and contents, links, in order.

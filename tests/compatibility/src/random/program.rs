@@ -224,11 +224,12 @@ fn by_descriptor(rng: &mut SmallRng) -> String {
         23 => format!("dup {a}"),
         24 => format!("dup2 {a} {}", one(rng, &[3, 4, 5, 6, 600])),
         25 => format!("dup3 {a} {} {}", one(rng, &[3, 4, 5, 6]), one(rng, &[0, 0o2_000_000, 1])),
-        26 => format!(
-            "fcntl {a} {} {}",
-            one(rng, &[1, 2, 3, 4, 0, 1030, 1034, 1033, 8, 9]),
-            one(rng, &[0, 1, 3, 5, 0o2000])
-        ),
+        26 => {
+            let command = one(rng, &[1, 2, 3, 4, 0, 1030, 1034, 1033, 8, 9]);
+            let argument = one(rng, &[0, 1, 3, 5, 0o2000]);
+            // An owner is a PID: which exist is no matter of the program.
+            format!("fcntl {a} {command} {}", if command == 8 { 0 } else { argument })
+        }
         27 => format!(
             "lock {a} {} {} {} {length}",
             one(rng, &[6, 37, 6]),

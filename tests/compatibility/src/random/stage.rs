@@ -1,6 +1,6 @@
 //! As whom programs run, and where.
 
-use crate::performer::Performer;
+use crate::performer::{Performer, Way};
 use anyhow::{Context as _, bail};
 use std::{
     fs::Permissions,
@@ -9,6 +9,48 @@ use std::{
     process::Command,
 };
 use tempfile::TempDir;
+
+/// Set once this process has devices of its own.
+const OWN_DEVICES: &str = "DEWAR_RANDOM_OWN_DEVICES";
+
+/// Gives the shell a `/dev` of its own, and becomes the command that follows. Its files belong to nobody, so that not even
+/// root's programs, which have no capabilities, can change them; that owner looks the same in every user namespace.
+const FURNISH_DEVICES: &str = r#"set -e
+new=$(mktemp -d)
+mount -t tmpfs -o mode=755 devices "$new"
+while read -r name major minor; do
+    mknod -m 666 "$new/$name" c "$major" "$minor"
+done <<END
+null 1 3
+zero 1 5
+full 1 7
+random 1 8
+urandom 1 9
+tty 5 0
+ptmx 5 2
+END
+ln -s /proc/self/fd "$new/fd"
+mkdir "$new/pts" "$new/shm"
+chown -h 65534:65534 "$new" "$new"/*
+mount --bind /dev/pts "$new/pts"
+mount -t tmpfs -o mode=1777 memory "$new/shm"
+mount --move "$new" /dev
+rmdir "$new"
+exec "$@"
+"#;
+
+/// Runs this program anew where `/dev` is its own: random programs of root would change the machine's. Returns once that
+/// is done.
+pub(crate) fn enter_own_devices() -> anyhow::Result<()> {
+    use std::os::unix::process::CommandExt as _;
+    if std::env::var_os(OWN_DEVICES).is_some() {
+        return Ok(());
+    }
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "--propagation", "private", "--", "sh", "-c", FURNISH_DEVICES, "sh"]);
+    command.arg(std::env::current_exe()?).args(std::env::args_os().skip(1)).env(OWN_DEVICES, "1");
+    Err(command.exec()).context("cannot start `unshare`")
+}
 
 /// The ordinary user that root runs tests as.
 const USER: &str = "dewar-test";
@@ -68,8 +110,8 @@ impl Stage {
     }
 
     /// Performs as `who`, in a directory of that user.
-    pub(crate) fn performer(&self, who: Who) -> Performer {
-        let work = self.directory.path().join(format!("work-{}", who.name()));
+    pub(crate) fn performer(&self, who: Who, way: Way) -> Performer {
+        let work = self.directory.path().join(format!("work-{}-{}", who.name(), way.name()));
         std::fs::create_dir_all(&work).expect("create a directory");
         let ids = (who != Who::Root).then_some(self.ids);
         if let Some((uid, gid)) = ids {

@@ -1,0 +1,157 @@
+//! In what a program under profile `open` still differs from itself outside, each with the reason. `docs/compatibility.md` is
+//! written from this list; a difference that is not in it fails the test.
+
+/// A difference that stays.
+pub(crate) struct Known {
+    /// The calls that it shows in.
+    pub(crate) calls: &'static [&'static str],
+    /// What the kernel says natively, and what the program is told under Dewar.
+    pub(crate) native: &'static str,
+    pub(crate) dewar: &'static str,
+    pub(crate) reason: &'static str,
+    is: fn(&Difference) -> bool,
+}
+
+/// The first line in which the results of a program differ.
+#[derive(Clone, Debug)]
+pub(crate) struct Difference {
+    /// The call as the program has it; empty for a file that was left.
+    pub(crate) call: String,
+    /// What it returned, without its name.
+    pub(crate) native: String,
+    pub(crate) dewar: String,
+}
+
+impl Difference {
+    /// Word `n` of the call as a number: 0 is the name.
+    fn number(&self, n: usize) -> i64 {
+        self.call.split(' ').nth(n).and_then(|word| word.parse().ok()).unwrap_or(-1)
+    }
+
+    fn name(&self) -> &str {
+        self.call.split(' ').next().unwrap_or_default()
+    }
+}
+
+/// The errno of a result.
+fn errno(result: &str) -> &str {
+    result.strip_prefix("-1 ").unwrap_or("")
+}
+
+fn is_success(result: &str) -> bool {
+    !result.starts_with("-1")
+}
+
+const SETS_ATTRIBUTES: &[&str] = &[
+    "chmod",
+    "fchmod",
+    "fchmodat2",
+    "chown",
+    "fchown",
+    "utimes",
+    "setxattr",
+    "fsetxattr",
+    "removexattr",
+];
+
+/// All that is left.
+pub(crate) const KNOWN: &[Known] = &[
+    Known {
+        calls: &["mknod"],
+        native: "a character device without a number",
+        dewar: "`EACCES`",
+        reason: "No profile grants to make a device. Without privileges, the kernel makes this one only, which overlay \
+                 file systems take for the absence of a file.",
+        is: |it| it.number(3) & 0o170_000 == 0o020_000 && errno(&it.dewar) == "EACCES",
+    },
+    Known {
+        calls: SETS_ATTRIBUTES,
+        native: "success, `EOPNOTSUPP` or `EPERM` on a device",
+        dewar: "`EACCES`",
+        reason: "No profile grants to change attributes of devices: they are the machine's.",
+        is: |it| {
+            let native =
+                is_success(&it.native) || matches!(errno(&it.native), "EOPNOTSUPP" | "EPERM");
+            errno(&it.dewar) == "EACCES" && native
+        },
+    },
+    Known {
+        calls: &["inotify"],
+        native: "a watch on a device, a FIFO or a socket",
+        dewar: "`EACCES`",
+        reason: "Only files and directories may be watched: a watch on a terminal tells when its user types.",
+        is: |it| is_success(&it.native) && errno(&it.dewar) == "EACCES",
+    },
+    Known {
+        calls: &["send_fd"],
+        native: "a packet of `SOCK_SEQPACKET` by sendmsg(2)",
+        dewar: "`EOPNOTSUPP`",
+        reason: "Where a profile grants datagrams, the monitor sends in the program's place, and a port would take the \
+                 monitor for the client. write(2) and send(2) work.",
+        is: |it| is_success(&it.native) && errno(&it.dewar) == "EOPNOTSUPP",
+    },
+    Known {
+        calls: &["fcntl"],
+        native: "`F_GETFL` with `O_NOFOLLOW`",
+        dewar: "without",
+        reason: "The monitor has opened the file that it decided about by its own descriptor of it. The flag says nothing \
+                 about an open file.",
+        is: |it| {
+            let flags = |text: &str| text.parse::<i64>().unwrap_or(0);
+            it.number(2) == 3 && flags(&it.native) - flags(&it.dewar) == 0o400_000
+        },
+    },
+    Known {
+        calls: &["linkat"],
+        native: "`ENOENT` with `AT_EMPTY_PATH`, by a descriptor that a parent has opened",
+        dewar: "what is wrong with the path, or success",
+        reason: "The kernel compares who has opened the descriptor with who calls, which nobody else can see.",
+        is: |it| it.number(5) & 0x1000 != 0 && errno(&it.native) == "ENOENT",
+    },
+];
+
+/// What is the same for everybody before results are compared: the set-ID bits of regular files in modes such as `104755`.
+/// `open` grants no domain to set them; the calls succeed without them.
+pub(crate) fn without_set_ids(line: &str) -> String {
+    let plain = |word: &str| match word.as_bytes() {
+        [b'1', b'0', bits @ b'2'..=b'7', _, _, _] if word.bytes().all(|it| it.is_ascii_digit()) => {
+            format!("10{}{}", (bits - b'0') & 1, &word[3..])
+        }
+        _ => word.to_owned(),
+    };
+    line.split(' ').map(plain).collect::<Vec<_>>().join(" ")
+}
+
+/// The entry of the list that a difference belongs to.
+pub(crate) fn known(difference: &Difference) -> Option<&'static Known> {
+    KNOWN.iter().find(|known| known.calls.contains(&difference.name()) && (known.is)(difference))
+}
+
+/// The page of documentation that says all of this.
+pub(crate) fn page() -> String {
+    let mut text = String::from(PREFACE);
+    for known in KNOWN {
+        let calls =
+            known.calls.iter().map(|call| format!("`{call}`")).collect::<Vec<_>>().join(", ");
+        text += &format!("| {calls} | {} | {} | {} |\n", known.native, known.dewar, known.reason);
+    }
+    text
+}
+
+const PREFACE: &str = "# What a program can tell
+
+Written from `tests/compatibility/src/random/known.rs` by the test `the_page_of_known_differences_is_the_list`; with
+`DEWAR_WRITE_PAGE=1` it writes this page.
+
+`make compatibility` runs random programs of file, process and socket calls natively and under profile `open`, as root, as an
+ordinary user and without namespaces, in both modes, and compares every result, errno for errno, and the files that are left.
+What follows is all that may differ; any other difference fails the test. Names are those of the calls in these
+programs (`fexec` is `execveat` of a descriptor, `send_fd` is `sendmsg` with one).
+
+Before results are compared, the set-user-ID and set-group-ID bits of regular files are left out: `open` grants nobody to set
+them, and calls that ask for them succeed without them (docs/profile.md). Programs read no clock, no inode number and no PID: a
+sandbox has PIDs of its own. Files of other users than the run's own belong to `nobody` where there is a user namespace.
+
+| call | natively | under Dewar | why |
+|---|---|---|---|
+";
