@@ -5,7 +5,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 RELEASE := $(TARGET)/release
 PREFIX ?= /usr/local
 # `dewar` runs untrusted code; the others lie beside it, and have what it does not link: databases, compilers, plots.
-PROGRAMS := dewar dewar-bench dewar-daemon dewar-plugin dewar-serve
+PROGRAMS := dewar dewar-bench dewar-daemon dewar-plugin dewar-selftest dewar-serve
 export RUST_BACKTRACE ?= 0
 
 .PHONY: demo test check compatibility fuzz build bench install uninstall deb clean

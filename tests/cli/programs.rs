@@ -28,6 +28,7 @@ fn a_program_that_is_missing_is_named_and_is_not_looked_for_by_path() {
         (&["bench", "plugin"], "dewar-plugin"),
         (&["daemon", "--runs"], "dewar-daemon"),
         (&["audit"], "dewar-daemon"),
+        (&["selftest", "list"], "dewar-selftest"),
     ] {
         fs::copy("/bin/true", elsewhere.path().join(program)).unwrap();
         let output = call(&dewar, elsewhere.path(), args);
@@ -77,6 +78,7 @@ fn programs_parse_the_same_words_as_dewar_and_call_themselves_so() {
         ("dewar-daemon", &["audit", "--help"][..]),
         ("dewar-daemon", &["daemon", "--help"]),
         ("dewar-bench", &["bench", "walk", "--help"]),
+        ("dewar-selftest", &["selftest", "--help"]),
         ("dewar-plugin", &["plugin", "run", "--help"]),
         ("dewar-plugin", &["bench", "plugin", "--help"]),
     ] {

@@ -6,7 +6,7 @@ use crate::{
     run::RunArgs, top::TopArgs,
 };
 use clap::{Parser, Subcommand};
-use cli::args::{AuditArgs, BenchArgs, DaemonArgs, PluginArgs, ServeArgs};
+use cli::args::{AuditArgs, BenchArgs, DaemonArgs, PluginArgs, SelftestArgs, ServeArgs};
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -16,6 +16,7 @@ Examples:
   dewar explain                        why something was denied, and what would allow it
   dewar policy show --cil workspace    the policy that a profile stands for
   dewar doctor                         what this machine can enforce
+  dewar selftest                       attacks it, and says what got through
 
 Exit status:
   that of the command, once it was started (128 + N if signal N killed it; 124 after its time
@@ -52,6 +53,7 @@ pub(crate) enum Command {
     Serve(ServeArgs),
     Daemon(DaemonArgs),
     Doctor(DoctorArgs),
+    Selftest(SelftestArgs),
     Bench(BenchArgs),
     Completions(CompletionsArgs),
     Man(ManArgs),

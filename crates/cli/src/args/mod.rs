@@ -7,8 +7,10 @@ pub mod audit;
 pub mod bench;
 pub mod daemon;
 pub mod plugin;
+pub mod selftest;
 pub mod serve;
 
 pub use self::{
-    audit::AuditArgs, bench::BenchArgs, daemon::DaemonArgs, plugin::PluginArgs, serve::ServeArgs,
+    audit::AuditArgs, bench::BenchArgs, daemon::DaemonArgs, plugin::PluginArgs,
+    selftest::SelftestArgs, serve::ServeArgs,
 };

@@ -53,6 +53,8 @@ pub(super) fn watch(variables: &Variables, private: bool) -> Watch {
     let shared = if private { &["/tmp", "/var/tmp", "/dev/shm"][..] } else { &[] };
     let mut own: Vec<PathBuf> = shared.iter().map(PathBuf::from).collect();
     own.extend([variables.tmp.clone(), "/proc".into()]);
+    // The workspace is never the run's own, wherever it lies.
+    own.retain(|private| !variables.workspace.starts_with(private));
     let (trees, files) = trusted();
     let searched = std::env::var_os("PATH").unwrap_or_default();
     let searched = std::env::split_paths(&searched).filter(|path| path.is_absolute());
@@ -239,6 +241,20 @@ mod tests {
         let long = tell(&records, 3, true);
         assert!(long.contains("  new     /w/Makefile") && long.contains("3 more"), "{long}");
         assert_eq!(tell(&[], 0, true), "");
+    }
+
+    #[test]
+    fn a_workspace_below_a_directory_for_temporary_files_is_watched() {
+        let of = |workspace: &str| Variables {
+            workspace: workspace.into(),
+            tmp: "/run/dewar".into(),
+            ..Variables::default()
+        };
+        let private = |workspace| watch(&of(workspace), true).private;
+        assert!(private("/home/me/work").contains(&"/tmp".into()));
+        for (workspace, place) in [("/tmp/work", "/tmp"), ("/var/tmp/a/b", "/var/tmp")] {
+            assert!(!private(workspace).contains(&place.into()), "{workspace}");
+        }
     }
 
     #[test]

@@ -1,0 +1,254 @@
+//! Walls: none, Dewar, and other tools with the options that their documents recommend.
+
+use crate::{case::Case, scene::ATTACK, stage::Stage};
+use std::{
+    env,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+/// What stands around an attack.
+#[derive(Clone, Debug)]
+pub enum Wall {
+    /// Nothing.
+    Off,
+    /// `dewar run`.
+    Dewar(Dewar),
+    /// Another tool.
+    Peer(&'static Peer),
+}
+
+/// How `dewar run` is called.
+#[derive(Clone, Debug)]
+pub struct Dewar {
+    /// The program.
+    pub program: PathBuf,
+    /// A profile's name, or an absolute path.
+    pub profile: String,
+    /// `all` or `fast`.
+    pub mode: &'static str,
+    /// Layers that this machine is to lack.
+    pub without: Vec<String>,
+}
+
+/// Another tool.
+#[derive(Debug)]
+pub struct Peer {
+    /// What it is called here.
+    pub name: &'static str,
+    /// What it is, and where its options come from.
+    pub description: &'static str,
+    prefix: &'static [&'static str],
+}
+
+/// Those that are known. `{workspace}` and `{home}` are put in.
+pub const PEERS: [Peer; 6] = [
+    Peer {
+        name: "bwrap",
+        description: "bubblewrap, as its demos/bubblewrap-shell.sh, with the workspace, without network, --new-session",
+        prefix: &[
+            "bwrap",
+            "--ro-bind",
+            "/usr",
+            "/usr",
+            "--ro-bind",
+            "/etc",
+            "/etc",
+            "--symlink",
+            "usr/lib",
+            "/lib",
+            "--symlink",
+            "usr/lib64",
+            "/lib64",
+            "--symlink",
+            "usr/bin",
+            "/bin",
+            "--symlink",
+            "usr/sbin",
+            "/sbin",
+            "--proc",
+            "/proc",
+            "--dev",
+            "/dev",
+            "--tmpfs",
+            "/tmp",
+            "--dir",
+            "/var",
+            "--bind",
+            "{workspace}",
+            "{workspace}",
+            "--chdir",
+            "{workspace}",
+            "--unshare-all",
+            "--die-with-parent",
+            "--new-session",
+            "--",
+        ],
+    },
+    Peer {
+        name: "bwrap-net",
+        description: "the same with --share-net, as the demo has it: what an agent needs to reach any host",
+        prefix: &[
+            "bwrap",
+            "--ro-bind",
+            "/usr",
+            "/usr",
+            "--ro-bind",
+            "/etc",
+            "/etc",
+            "--symlink",
+            "usr/lib",
+            "/lib",
+            "--symlink",
+            "usr/lib64",
+            "/lib64",
+            "--symlink",
+            "usr/bin",
+            "/bin",
+            "--symlink",
+            "usr/sbin",
+            "/sbin",
+            "--proc",
+            "/proc",
+            "--dev",
+            "/dev",
+            "--tmpfs",
+            "/tmp",
+            "--dir",
+            "/var",
+            "--bind",
+            "{workspace}",
+            "{workspace}",
+            "--chdir",
+            "{workspace}",
+            "--unshare-all",
+            "--share-net",
+            "--die-with-parent",
+            "--new-session",
+            "--",
+        ],
+    },
+    Peer {
+        name: "firejail",
+        description: "firejail's default profile, with the workspace in --whitelist and --read-write",
+        prefix: &[
+            "firejail",
+            "--quiet",
+            "--whitelist={workspace}",
+            "--read-write={workspace}",
+            "--",
+        ],
+    },
+    Peer {
+        name: "landrun",
+        description: "landrun: the system to read, the workspace to write, no TCP",
+        prefix: &[
+            "landrun",
+            "--rox",
+            "/usr,/bin,/lib,/lib64",
+            "--ro",
+            "/etc,/proc",
+            "--rw",
+            "/dev/null",
+            "--rwx",
+            "{workspace}",
+            "--env",
+            "PATH",
+            "--env",
+            "HOME",
+            "--",
+        ],
+    },
+    Peer {
+        name: "codex",
+        description: "codex's sandbox for Linux in its mode for agents (workspace-write)",
+        prefix: &["codex", "sandbox", "linux", "--full-auto", "--"],
+    },
+    Peer {
+        name: "srt",
+        description: "Anthropic's sandbox-runtime with its default settings",
+        prefix: &["srt", "--"],
+    },
+];
+
+impl Peer {
+    /// The peer of that name.
+    #[must_use]
+    pub fn find(name: &str) -> Option<&'static Self> {
+        PEERS.iter().find(|peer| peer.name == name)
+    }
+
+    /// Whether its program is found by `PATH`.
+    #[must_use]
+    pub fn is_installed(&self) -> bool {
+        let path = env::var_os("PATH").unwrap_or_default();
+        env::split_paths(&path).any(|place| is_program(&place.join(self.prefix[0])))
+    }
+}
+
+fn is_program(path: &Path) -> bool {
+    rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok() && path.is_file()
+}
+
+impl Wall {
+    /// What it is called in tables.
+    #[must_use]
+    pub fn name(&self) -> String {
+        match self {
+            Self::Off => "none".to_owned(),
+            Self::Dewar(dewar) => format!("dewar {}", dewar.mode),
+            Self::Peer(peer) => peer.name.to_owned(),
+        }
+    }
+
+    /// The command that runs an attack of that name behind this wall.
+    pub(crate) fn command(&self, stage: &Stage, attack: &str) -> std::io::Result<Command> {
+        let mut words: Vec<String> = Vec::new();
+        let text = |path: &Path| path.display().to_string();
+        match self {
+            Self::Off => {}
+            Self::Dewar(dewar) => {
+                words.push(text(&dewar.program));
+                words.extend(
+                    ["run", "--no-daemon", "--json", "--mode", dewar.mode].map(str::to_owned),
+                );
+                for layer in &dewar.without {
+                    words.extend(["--without".to_owned(), layer.clone()]);
+                }
+                if !dewar.without.is_empty() {
+                    words.push("--allow-degraded".to_owned());
+                }
+                words.extend(["-p".to_owned(), profile(dewar, stage)?]);
+                words.extend(["--workspace".to_owned(), text(&stage.workspace()), "--".to_owned()]);
+            }
+            Self::Peer(peer) => {
+                let (work, home) = (text(&stage.workspace()), text(stage.home()));
+                let put = |word: &&str| word.replace("{workspace}", &work).replace("{home}", &home);
+                words.extend(peer.prefix.iter().map(put));
+            }
+        }
+        words.extend([text(&stage.program()), ATTACK.to_owned(), attack.to_owned()]);
+        words.extend(stage.told.iter().map(|(key, value)| format!("{key}={value}")));
+        let mut command = Command::new(&words[0]);
+        command.args(&words[1..]);
+        Ok(command)
+    }
+
+    /// Why a case cannot be asked of this wall.
+    pub(crate) fn cannot(&self, _case: &Case, stage: &Stage) -> Option<&'static str> {
+        match self {
+            Self::Peer(_) => stage.only_dewar,
+            Self::Off | Self::Dewar(_) => None,
+        }
+    }
+}
+
+/// The profile that is asked for, or one that adds the case's rules to it.
+fn profile(dewar: &Dewar, stage: &Stage) -> std::io::Result<String> {
+    let text = match &stage.own_profile {
+        Some(text) => text.clone(),
+        None if stage.rules.is_empty() => return Ok(dewar.profile.clone()),
+        None => format!("extends = {:?}\n{}", dewar.profile, stage.rules),
+    };
+    Ok(stage.file("profile.toml", &text)?.display().to_string())
+}
