@@ -122,8 +122,9 @@ impl<'a> Caller<'a> {
         self.view.proc.descriptor(self.call.tid, fd)?.flags().ok_or(Errno::BADF)
     }
 
-    /// Whether its table of descriptors takes one more: `EMFILE` where not, which the kernel says before it looks for a file.
-    /// Another thread can fill the table before the descriptor is there.
+    /// Whether its table of descriptors takes one more: `EMFILE` where not, which the kernel says
+    /// before it looks for a file. Another thread can fill the table before the descriptor is
+    /// there.
     pub(crate) fn has_room(&self) -> Result<()> {
         let (tid, proc) = (self.call.tid, &self.view.proc);
         let most = limit::open_files(tid).or_else(|_| proc.limit(tid, "Max open files"))?;

@@ -69,8 +69,8 @@ fn of_another(asker: Asker<'_>, status: &Stat) -> bool {
     !is_own && !asker.has_capability(rustix::thread::CapabilitySet::FOWNER)
 }
 
-/// The file of a call, decided: an `O_PATH` descriptor of it. What the kernel would refuse is no question to policy, save
-/// whether the file may be seen.
+/// The file of a call, decided: an `O_PATH` descriptor of it. What the kernel would refuse is no
+/// question to policy, save whether the file may be seen.
 fn target(
     asker: Asker<'_>,
     which: Which,
@@ -158,8 +158,8 @@ fn owners(asker: Asker<'_>, status: &Stat) -> Option<Errno> {
     of_another(asker, status).then_some(Errno::PERM)
 }
 
-/// `mode` of a file that `asker` makes and that gets the label `sid`, without the bits that policy does not let it set: as
-/// with chmod, the call succeeds without them.
+/// `mode` of a file that `asker` makes and that gets the label `sid`, without the bits that policy
+/// does not let it set: as with chmod, the call succeeds without them.
 pub(super) fn granted_mode(
     asker: Asker<'_>,
     sid: Sid,

@@ -10,12 +10,12 @@ use super::{
 use crate::{
     gate::{Answer, Asker, Outcome},
     label::Status,
-    resolve::{Found, Name, look, walk},
+    resolve::{Found, Name, walk},
 };
 use flask::{AccessVector, Class, Sid, perm};
 use proc::path_of;
 use rustix::{
-    fs::{Access, AtFlags, FileType, Mode, OFlags, RenameFlags},
+    fs::{Access, AtFlags, FileType, Mode, OFlags},
     io::{Errno, Result},
 };
 use std::{
@@ -52,34 +52,35 @@ pub(super) fn decide(asker: Asker<'_>) -> Outcome {
     }
 }
 
-struct Change<'a> {
-    asker: Asker<'a>,
+pub(super) struct Change<'a> {
+    pub(super) asker: Asker<'a>,
 }
 
 /// A name in a directory, and what it names.
-struct Entry {
-    parent: OwnedFd,
-    name: OsString,
-    object: Option<OwnedFd>,
-    wants_dir: bool,
+pub(super) struct Entry {
+    pub(super) parent: OwnedFd,
+    pub(super) name: OsString,
+    pub(super) object: Option<OwnedFd>,
+    pub(super) wants_dir: bool,
 }
 
 /// What a path ends in: a name in a directory, or a directory by `.`, `..` or `/`.
-struct Place {
-    entry: Option<(OwnedFd, OsString)>,
-    object: Option<OwnedFd>,
+pub(super) struct Place {
+    pub(super) entry: Option<(OwnedFd, OsString)>,
+    pub(super) object: Option<OwnedFd>,
     wants_dir: bool,
 }
 
 impl Place {
-    fn into_entry(self) -> Option<Entry> {
+    pub(super) fn into_entry(self) -> Option<Entry> {
         let Self { entry, object, wants_dir } = self;
         entry.map(|(parent, name)| Entry { parent, name, object, wants_dir })
     }
 }
 
-/// The file system that a file lies in. The kernel compares mounts, of which the view has more than there are outside.
-fn file_system(fd: &OwnedFd) -> Result<(u32, u32)> {
+/// The file system that a file lies in. The kernel compares mounts, of which the view has more than
+/// there are outside.
+pub(super) fn file_system(fd: &OwnedFd) -> Result<(u32, u32)> {
     Ok(Status::of(fd.as_fd())?.device)
 }
 
@@ -95,7 +96,7 @@ impl Change<'_> {
     }
 
     /// Walks to what a path ends in, which may be no name.
-    fn place_of(&self, (dirfd, path): (i32, &Path), new: New) -> Result<Place> {
+    pub(super) fn place_of(&self, (dirfd, path): (i32, &Path), new: New) -> Result<Place> {
         let trimmed = without_slashes(path);
         let name = Name { dirfd, path: &trimmed, follow: false };
         let attempt = Attempt { name, requested: perm::file::UNLINK, new };
@@ -205,18 +206,19 @@ impl Change<'_> {
     }
 
     /// Whether an entry would lie in `/proc`, where nobody makes any.
-    fn is_in_proc(&self, entry: &Entry) -> Result<bool> {
+    pub(super) fn is_in_proc(&self, entry: &Entry) -> Result<bool> {
         self.asker.gate.view.is_proc(entry.parent.as_fd())
     }
 
-    /// Whether an entry stands for a descriptor of the caller. The kernel lets the process itself write in that directory,
-    /// where nothing can be removed.
-    fn is_own_descriptor(&self, entry: &Entry) -> Result<bool> {
+    /// Whether an entry stands for a descriptor of the caller. The kernel lets the process itself
+    /// write in that directory, where nothing can be removed.
+    pub(super) fn is_own_descriptor(&self, entry: &Entry) -> Result<bool> {
         Ok(self.is_in_proc(entry)?
             && path_of(&self.asker.gate.view, &entry.parent)?.ends_with("fd"))
     }
 
-    /// Whether the kernel lets the caller change the names in a directory, which it looks at before what they name.
+    /// Whether the kernel lets the caller change the names in a directory, which it looks at before
+    /// what they name.
     fn changes(&self, entry: &Entry) -> bool {
         let number = std::os::fd::AsRawFd::as_raw_fd(&entry.parent).to_string();
         let access = Access::WRITE_OK | Access::EXEC_OK;
@@ -224,7 +226,7 @@ impl Change<'_> {
         rustix::fs::accessat(own_fds, number, access, AtFlags::EACCESS).is_ok()
     }
 
-    fn leave_directory(&self, entry: &Entry, object: &Seen) -> Result<()> {
+    pub(super) fn leave_directory(&self, entry: &Entry, object: &Seen) -> Result<()> {
         allow_removal(self.asker, &entry.parent, &entry.name, object.status.kind)
     }
 
@@ -278,7 +280,7 @@ impl Change<'_> {
 
     /// Whether an existing object may get a name in another directory, where a more specific rule may reserve that
     /// name for another label.
-    fn enter_directory(
+    pub(super) fn enter_directory(
         &self,
         entry: &Entry,
         object: &Seen,
@@ -297,148 +299,10 @@ impl Change<'_> {
             None => Ok(()),
         }
     }
-
-    fn rename(&self, from: (i32, usize), to: (i32, usize), flags: u32) -> Outcome {
-        let flags = RenameFlags::from_bits_retain(flags);
-        let (source, target) = self.both(from, to, flags)?;
-        let object = source.object.as_ref().ok_or(Errno::NOENT)?;
-        let seen = Seen::of(self.asker, object.as_fd())?;
-        let is_dir = |of: &OwnedFd| Status::of(of.as_fd()).map(|it| it.kind == FileType::Directory);
-        if flags.contains(RenameFlags::NOREPLACE) && target.object.is_some() {
-            return Err(Errno::EXIST);
-        }
-        if target.object.is_none() && self.is_in_proc(&target)? {
-            return Err(Errno::NOENT);
-        }
-        if self.is_own_descriptor(&source)? {
-            let same = source.name == target.name && self.is_own_descriptor(&target)?;
-            return if same { Ok(Answer::Return(0)) } else { Err(Errno::PERM) };
-        }
-        let exchanges = flags.contains(RenameFlags::EXCHANGE);
-        if exchanges {
-            let other = target.object.as_ref().ok_or(Errno::NOENT)?;
-            if target.wants_dir && !is_dir(other)? {
-                return Err(Errno::NOTDIR);
-            }
-        }
-        let not_dir = seen.class != Class::Dir;
-        if not_dir && (source.wants_dir || (target.wants_dir && !exchanges)) {
-            return Err(Errno::NOTDIR);
-        }
-        self.keep_labels(&source, &target)?;
-        self.leave_directory(&source, &seen)?;
-        let moved = self.moves_between(&source, &target, &seen)?;
-        self.enter_directory(&target, &seen, perm::file::RENAME | moved, object)?;
-        if let Some(replaced) = &target.object {
-            self.replace(&source, &target, replaced, flags)?;
-        }
-        rustix::fs::renameat_with(
-            &source.parent,
-            &source.name,
-            &target.parent,
-            &target.name,
-            flags,
-        )?;
-        self.note_move(&source, &target);
-        Ok(Answer::Return(0))
-    }
-
-    /// Both places of a rename, in the order in which the kernel looks at them (`do_renameat2` of `fs/namei.c`).
-    fn both(
-        &self,
-        from: (i32, usize),
-        to: (i32, usize),
-        flags: RenameFlags,
-    ) -> Result<(Entry, Entry)> {
-        let invalid = flags.contains(RenameFlags::NOREPLACE | RenameFlags::EXCHANGE);
-        if invalid || flags.intersects(!(RenameFlags::NOREPLACE | RenameFlags::EXCHANGE)) {
-            // RENAME_WHITEOUT leaves a device behind. File systems that know none say the same.
-            return Err(Errno::INVAL);
-        }
-        let old = self.asker.caller.path(from.1)?;
-        let new = self.asker.caller.path(to.1)?;
-        let source = self.place_of((from.0, &old), New::No)?;
-        let target = self.place_of((to.0, &new), New::Entry)?;
-        if self.file_system_of(&source, (from.0, &old))?
-            != self.file_system_of(&target, (to.0, &new))?
-        {
-            return Err(Errno::XDEV);
-        }
-        let source = source.into_entry().ok_or(Errno::BUSY)?;
-        let exclusive = flags.contains(RenameFlags::NOREPLACE);
-        let no_name = if exclusive { Errno::EXIST } else { Errno::BUSY };
-        Ok((source, target.into_entry().ok_or(no_name)?))
-    }
-
-    /// The file system that the last part of a path is looked up in.
-    fn file_system_of(&self, place: &Place, (dirfd, path): (i32, &Path)) -> Result<(u32, u32)> {
-        match (&place.entry, &place.object) {
-            (Some((parent, _)), _) => file_system(parent),
-            (None, Some(object)) if !path.ends_with("..") => file_system(object),
-            _ => {
-                let above = path.parent().filter(|above| !above.as_os_str().is_empty());
-                let name = Name { dirfd, path: above.unwrap_or(Path::new(".")), follow: true };
-                file_system(&look(self.asker.caller, name)?)
-            }
-        }
-    }
-
-    fn note_move(&self, source: &Entry, target: &Entry) {
-        let gate = self.asker.gate;
-        if !gate.plantings.are_watched() {
-            return;
-        }
-        let path =
-            |entry: &Entry| path_of(&gate.view, &entry.parent).map(|it| it.join(&entry.name));
-        if let (Ok(from), Ok(to)) = (path(source), path(target)) {
-            gate.plantings.moved(&from, &to, target.object.is_none());
-        }
-        note_entry(self.asker, &target.parent, &target.name, target.object.is_none());
-    }
-
-    /// Refuses to move a directory to where other rules hold for what is in it: most of that has not been seen, and
-    /// would get its label there. As between file systems, so that programs copy it.
-    fn keep_labels(&self, source: &Entry, target: &Entry) -> Result<()> {
-        let is_directory = |entry: &Entry| {
-            let Some(object) = &entry.object else { return Ok(false) };
-            Status::of(object.as_fd()).map(|status| status.kind == FileType::Directory)
-        };
-        if !is_directory(source)? && !is_directory(target)? {
-            return Ok(());
-        }
-        let gate = self.asker.gate;
-        let path =
-            |entry: &Entry| path_of(&gate.view, &entry.parent).map(|path| path.join(&entry.name));
-        if gate.labels.agree(&path(source)?, &path(target)?) { Ok(()) } else { Err(Errno::XDEV) }
-    }
-
-    /// A directory that changes its parent needs one permission more.
-    fn moves_between(&self, source: &Entry, target: &Entry, seen: &Seen) -> Result<AccessVector> {
-        let (from, to) = (Status::of(source.parent.as_fd())?, Status::of(target.parent.as_fd())?);
-        let same = (from.device, from.number) == (to.device, to.number);
-        Ok(if seen.class == Class::Dir && !same { perm::dir::REPARENT } else { AccessVector::NONE })
-    }
-
-    /// The object that a rename removes, or swaps with `RENAME_EXCHANGE`.
-    fn replace(
-        &self,
-        source: &Entry,
-        target: &Entry,
-        replaced: &OwnedFd,
-        flags: RenameFlags,
-    ) -> Result<()> {
-        let seen = Seen::of(self.asker, replaced.as_fd())?;
-        self.leave_directory(target, &seen)?;
-        if flags.contains(RenameFlags::EXCHANGE) {
-            let moved = self.moves_between(target, source, &seen)?;
-            return self.enter_directory(source, &seen, perm::file::RENAME | moved, replaced);
-        }
-        seen.allow(self.asker, removal(seen.class), replaced)
-    }
 }
 
 /// What removing the last name of an object of a class asks for.
-fn removal(class: Class) -> AccessVector {
+pub(super) fn removal(class: Class) -> AccessVector {
     if class == Class::Dir { perm::dir::RMDIR } else { perm::file::UNLINK }
 }
 

@@ -12,6 +12,8 @@ mod memory;
 mod object;
 mod open;
 mod planted;
+mod rename;
+mod reopen;
 mod repository;
 
 use crate::gate::{Answer, Asker, Outcome};

@@ -45,7 +45,8 @@ impl Seen {
         self.place.clone().map_or_else(|| path_of(&gate.view, fd), Ok)
     }
 
-    /// Whether policy grants `requested` on this file, without a record: for choosing an errno, not for giving access.
+    /// Whether policy grants `requested` on this file, without a record: for choosing an errno, not
+    /// for giving access.
     pub(crate) fn grants(&self, asker: Asker<'_>, requested: AccessVector) -> bool {
         let question = Question { ssid: asker.ssid, tsid: self.label.sid, tclass: self.class };
         asker.gate.files.grants(question, requested, &self.label.hint)

@@ -24,7 +24,7 @@ use rustix::{
 };
 use std::{
     ffi::OsStr,
-    os::fd::{AsFd, AsRawFd, OwnedFd},
+    os::fd::{AsFd, OwnedFd},
     path::PathBuf,
     sync::Arc,
 };
@@ -80,7 +80,8 @@ fn arguments(asker: Asker<'_>) -> Result<Open> {
     Ok(Open { dirfd, path: caller.path(n)?, flags, mode, limits: ResolveFlags::empty() })
 }
 
-/// Whether the flags make sense, which the kernel looks at first (`build_open_flags` of `fs/open.c`).
+/// Whether the flags make sense, which the kernel looks at first (`build_open_flags` of
+/// `fs/open.c`).
 pub(super) fn check(flags: OFlags) -> Result<()> {
     let creates = flags.contains(OFlags::CREATE);
     let temporary = flags.bits() & limited::TMPFILE.cast_unsigned() != 0;
@@ -95,7 +96,7 @@ impl Open {
         self.flags.contains(OFlags::CREATE)
     }
 
-    fn is_temporary(&self) -> bool {
+    pub(super) fn is_temporary(&self) -> bool {
         self.flags.contains(OFlags::TMPFILE)
     }
 
@@ -143,7 +144,7 @@ impl Open {
     }
 
     /// What the open asks of an existing file.
-    fn requested(&self, class: Class) -> AccessVector {
+    pub(super) fn requested(&self, class: Class) -> AccessVector {
         if self.flags.contains(OFlags::PATH) {
             return perm::file::GETATTR;
         }
@@ -285,7 +286,8 @@ impl Open {
             asker.caller.has_room()?;
             return self.open_decided(asker);
         }
-        // To look at the table each time would cost more than most opens: it only says which of two errors comes first.
+        // To look at the table each time would cost more than most opens: it only says which of two
+        // errors comes first.
         self.open_decided(asker).or_else(|errno| asker.caller.has_room().and(Err(errno)))
     }
 
@@ -365,52 +367,6 @@ impl Open {
         self.reopen(asker, object, seen.status.kind, Mode::empty())
     }
 
-    /// Opens the very file that was decided, through the monitor's own descriptor of it.
-    fn reopen(
-        &self,
-        asker: Asker<'_>,
-        object: &OwnedFd,
-        kind: FileType,
-        mode: Mode,
-    ) -> Result<OwnedFd> {
-        let terminal = match kind {
-            FileType::CharacterDevice => controlling_terminal(asker, object)?,
-            _ => None,
-        };
-        let object = terminal.as_ref().unwrap_or(object);
-        if self.flags.contains(OFlags::PATH) {
-            return limited::handle(asker, object, self.flags);
-        }
-        let drop = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
-        let flags =
-            self.flags.difference(if self.is_temporary() { OFlags::NOFOLLOW } else { drop });
-        let number = object.as_raw_fd().to_string();
-        let flags = flags | OFlags::CLOEXEC | OFlags::NOCTTY;
-        let open = || rustix::fs::openat(&asker.gate.view.own_fds, number.as_str(), flags, mode);
-        if self.is_temporary() {
-            return with_umask(asker, open);
-        }
-        if kind == FileType::Fifo && !flags.intersects(OFlags::NONBLOCK | OFlags::RDWR) {
-            return self.wait_for_peer(asker, object, open);
-        }
-        open()
-    }
-
-    /// Opens a FIFO while policy may change, and is then decided again.
-    fn wait_for_peer(
-        &self,
-        asker: Asker<'_>,
-        fifo: &OwnedFd,
-        open: impl Fn() -> Result<OwnedFd>,
-    ) -> Result<OwnedFd> {
-        let (opened, changed) = asker.gate.waits.during(asker, open)?;
-        if changed {
-            let seen = Seen::of(asker, fifo.as_fd())?;
-            seen.allow(asker, self.requested(seen.class), fifo)?;
-        }
-        Ok(opened)
-    }
-
     /// Makes the file; `None` when somebody else made it meanwhile.
     fn new_file(&self, asker: Asker<'_>, found: &Found) -> Result<Option<OwnedFd>> {
         let (true, Some((parent, name))) = (self.creates(), &found.entry) else {
@@ -446,18 +402,6 @@ pub(super) fn has_name(asker: Asker<'_>, object: &OwnedFd) -> Result<bool> {
     let path = path_of(&asker.gate.view, object)?;
     let memory = path.to_string_lossy().starts_with("/memfd:");
     Ok(path.is_absolute() && !(memory && rustix::fs::fstat(object)?.st_nlink == 0))
-}
-
-/// `/dev/tty` means the caller's controlling terminal, not the monitor's: that terminal, if this device is it.
-fn controlling_terminal(asker: Asker<'_>, device: &OwnedFd) -> Result<Option<OwnedFd>> {
-    if rustix::fs::fstat(device)?.st_rdev != rustix::fs::makedev(5, 0) {
-        return Ok(None);
-    }
-    let path = proc_files::controlling_terminal(asker)?;
-    let fd = rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
-    let seen = Seen::of(asker, fd.as_fd())?;
-    seen.allow(asker, perm::file::OPEN | perm::file::READ, &fd)?;
-    Ok(Some(fd))
 }
 
 /// Runs `make` under the caller's file mode creation mask, which this thread has to itself.

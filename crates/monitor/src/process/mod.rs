@@ -59,8 +59,8 @@ pub(crate) fn decide(asker: Asker<'_>) -> Option<Outcome> {
     })
 }
 
-/// A change of IDs, where the user namespace has no other than the program's. Of another the kernel would say that it means
-/// nothing; outside it means somebody whom the program may not become.
+/// A change of IDs, where the user namespace has no other than the program's. Of another the kernel
+/// would say that it means nothing; outside it means somebody whom the program may not become.
 fn change_ids(asker: Asker<'_>) -> Outcome {
     use Sysno::*;
     let of_user = matches!(asker.number, setuid | setreuid | setresuid);

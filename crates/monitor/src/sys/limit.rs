@@ -12,7 +12,8 @@ pub(crate) fn file_locks(tid: u32) -> Result<u64> {
     soft(tid, libc::RLIMIT_LOCKS)
 }
 
-/// One more than the highest number that a descriptor of the process of a thread may get (`RLIMIT_NOFILE`).
+/// One more than the highest number that a descriptor of the process of a thread may get
+/// (`RLIMIT_NOFILE`).
 ///
 /// # Errors
 ///

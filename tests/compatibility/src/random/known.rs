@@ -1,5 +1,6 @@
-//! In what a program under profile `open` still differs from itself outside, each with the reason. `docs/compatibility.md` is
-//! written from this list; a difference that is not in it fails the test.
+//! In what a program under profile `open` still differs from itself outside, each with the reason.
+//! `docs/compatibility.md` is written from this list; a difference that is not in it fails the
+//! test.
 
 /// A difference that stays.
 pub(crate) struct Known {
@@ -110,8 +111,8 @@ pub(crate) const KNOWN: &[Known] = &[
     },
 ];
 
-/// What is the same for everybody before results are compared: the set-ID bits of regular files in modes such as `104755`.
-/// `open` grants no domain to set them; the calls succeed without them.
+/// What is the same for everybody before results are compared: the set-ID bits of regular files in
+/// modes such as `104755`. `open` grants no domain to set them; the calls succeed without them.
 pub(crate) fn without_set_ids(line: &str) -> String {
     let plain = |word: &str| match word.as_bytes() {
         [b'1', b'0', bits @ b'2'..=b'7', _, _, _] if word.bytes().all(|it| it.is_ascii_digit()) => {

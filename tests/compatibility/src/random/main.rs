@@ -1,8 +1,9 @@
 //! Random programs of system calls, natively and under profile `open`: the same answers, errno for errno, and
 //! the same files afterwards.
 //!
-//! `DEWAR_RANDOM_PROGRAMS` says how many (150 by default), `DEWAR_RANDOM_SEED` with which seed to start. A
-//! program that differs is made smaller before it is shown, unless the difference is in [`known::KNOWN`].
+//! `DEWAR_RANDOM_PROGRAMS` says how many (150 by default), `DEWAR_RANDOM_SEED` with which seed to
+//! start. A program that differs is made smaller before it is shown, unless the difference is in
+//! [`known::KNOWN`].
 
 mod known;
 mod performer;

@@ -245,6 +245,12 @@ static void execute(int at, const struct line *l) {
 	report_end(at, child);
 }
 
+/* Devices are shared with whoever runs beside this program. */
+static int is_device(int fd) {
+	struct stat status;
+	return !fstat(fd, &status) && S_ISCHR(status.st_mode);
+}
+
 static void file_call(int at, const struct line *l) {
 	char data[4096];
 	struct stat status;
@@ -333,6 +339,8 @@ static void file_call(int at, const struct line *l) {
 		answer(at, dup3(number(l, 1), number(l, 2), number(l, 3)));
 	else if (IS("fcntl"))
 		answer(at, fcntl(number(l, 1), number(l, 2), number(l, 3)));
+	else if ((IS("lock") || IS("flock")) && is_device(number(l, 1)))
+		say("%d %s of a device, which others lock\n", at, call);
 	else if (IS("lock")) {
 		struct flock lock = {.l_type = number(l, 3), .l_whence = SEEK_SET, .l_start = number(l, 4), .l_len = number(l, 5)};
 		answer(at, fcntl(number(l, 1), number(l, 2), &lock));

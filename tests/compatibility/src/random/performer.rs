@@ -46,7 +46,8 @@ pub(crate) struct Performer {
 type Results = BTreeMap<usize, Vec<String>>;
 
 impl Performer {
-    /// Which of `programs` do not have the same results both ways; in what first, unless that is known.
+    /// Which of `programs` do not have the same results both ways; in what first, unless that is
+    /// known.
     pub(crate) fn differing(
         &self,
         way: Way,

@@ -13,8 +13,9 @@ use tempfile::TempDir;
 /// Set once this process has devices of its own.
 const OWN_DEVICES: &str = "DEWAR_RANDOM_OWN_DEVICES";
 
-/// Gives the shell a `/dev` of its own, and becomes the command that follows. Its files belong to nobody, so that not even
-/// root's programs, which have no capabilities, can change them; that owner looks the same in every user namespace.
+/// Gives the shell a `/dev` of its own, and becomes the command that follows. Its files belong to
+/// nobody, so that not even root's programs, which have no capabilities, can change them; that
+/// owner looks the same in every user namespace.
 const FURNISH_DEVICES: &str = r#"set -e
 new=$(mktemp -d)
 mount -t tmpfs -o mode=755 devices "$new"
@@ -39,8 +40,8 @@ rmdir "$new"
 exec "$@"
 "#;
 
-/// Runs this program anew where `/dev` is its own: random programs of root would change the machine's. Returns once that
-/// is done.
+/// Runs this program anew where `/dev` is its own: random programs of root would change the
+/// machine's. Returns once that is done.
 pub(crate) fn enter_own_devices() -> anyhow::Result<()> {
     use std::os::unix::process::CommandExt as _;
     if std::env::var_os(OWN_DEVICES).is_some() {
