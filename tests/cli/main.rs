@@ -5,6 +5,7 @@ mod daemon;
 mod help;
 mod input;
 mod install;
+mod learn;
 mod plugin;
 mod policy;
 mod programs;

@@ -1,9 +1,9 @@
 //! The command line: subcommands, and what holds for all of them.
 
 use crate::{
-    completions::CompletionsArgs, doctor::DoctorArgs, explain::ExplainArgs, grant::GrantArgs,
-    man::ManArgs, policy::PolicyArgs, ps::PsArgs, report::ReportArgs, revoke::RevokeArgs,
-    run::RunArgs, top::TopArgs,
+    allow::AllowArgs, completions::CompletionsArgs, doctor::DoctorArgs, explain::ExplainArgs,
+    grant::GrantArgs, learn::LearnArgs, man::ManArgs, policy::PolicyArgs, ps::PsArgs,
+    report::ReportArgs, revoke::RevokeArgs, run::RunArgs, top::TopArgs,
 };
 use clap::{Parser, Subcommand};
 use cli::args::{AuditArgs, BenchArgs, DaemonArgs, PluginArgs, SelftestArgs, ServeArgs};
@@ -14,6 +14,8 @@ Examples:
   dewar run -p build.toml -- npm ci    the same under a profile of your own
   dewar revoke --net github.com        takes something back while it runs
   dewar explain                        why something was denied, and what would allow it
+  dewar allow 1 --write dewar.toml     allows it, in a profile of your own
+  dewar learn -- npm ci                writes a profile that fits a command
   dewar policy show --cil workspace    the policy that a profile stands for
   dewar doctor                         what this machine can enforce
   dewar selftest                       attacks it, and says what got through
@@ -46,6 +48,8 @@ pub(crate) enum Command {
     Revoke(RevokeArgs),
     Grant(GrantArgs),
     Explain(ExplainArgs),
+    Allow(AllowArgs),
+    Learn(LearnArgs),
     Report(ReportArgs),
     Audit(AuditArgs),
     Policy(PolicyArgs),

@@ -2,7 +2,9 @@
 
 use crate::{
     amend::literal,
-    output, receipt,
+    output,
+    proposal::{Proposal, is_guarded, of_file},
+    receipt,
     run::{Denial, Journal, RunRecord, guarded, lacking},
 };
 use clap::Args;
@@ -12,27 +14,77 @@ use std::{fmt::Write as _, path::Path};
 const EXAMPLES: &str = "\
 Examples:
   dewar run -- make; dewar explain
+  dewar explain ci                     a run by its name, or its number
+  dewar explain --toml                 the lines of a profile that would allow it
   dewar explain --json | jq '.denials[].object'
+
+`dewar allow N` allows what is numbered [N].
 
 Exit status: 0, or 125 if no run has been recorded.";
 
-/// Explain what the last run was denied.
+/// Explain what a run was denied.
 ///
 /// For each denial: who asked, for what, which rule of the profile or the absence of which rule decided, and what
 /// would allow it.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ExplainArgs {
+    /// The run: its number, or its name [default: the last]
+    run: Option<String>,
+
     /// Print the whole record of the run as JSON
     #[arg(long)]
     json: bool,
+
+    /// Print the lines of a profile that would allow it, each once
+    #[arg(long, conflicts_with = "json")]
+    toml: bool,
 }
 
 /// Carries out `dewar explain`.
 pub(crate) fn run(args: &ExplainArgs) -> anyhow::Result<()> {
-    let record = Journal::last()?;
-    let text = if args.json { output::json(&record)? } else { tell(&record)? };
+    let record = Journal::find(args.run.as_deref())?;
+    let text = match (args.json, args.toml) {
+        (true, _) => json(&record)?,
+        (_, true) => fragment(&record)?,
+        _ => tell(&record)?,
+    };
     Ok(output::print(text.as_bytes())?)
+}
+
+/// The record, with the lines that would allow what was denied.
+fn json(record: &RunRecord) -> anyhow::Result<String> {
+    let mut value = serde_json::to_value(record)?;
+    // A profile that is gone by now takes nothing from the record.
+    if let Ok(fitting) = of_file(record) {
+        let denials: Vec<&Denial> = record.denials.iter().collect();
+        if let Ok(proposal) = Proposal::of(&fitting, &denials, &[]) {
+            let lines: Vec<String> = proposal.lines.iter().map(learn::Line::alone).collect();
+            value["would_allow"] = serde_json::json!(lines);
+        }
+    }
+    Ok(output::json(&value)?)
+}
+
+/// The lines that would allow what was denied, as a profile that extends that of the run.
+fn fragment(record: &RunRecord) -> anyhow::Result<String> {
+    let fitting = of_file(record)?;
+    let denials: Vec<&Denial> = record.denials.iter().collect();
+    let proposal = Proposal::of(&fitting, &denials, &[])?;
+    let mut edit = learn::Edit::of("")?;
+    for line in &proposal.lines {
+        edit.add(line)?;
+    }
+    let mut text: String = edit.text();
+    for (denial, why) in &proposal.left {
+        let (comm, object) = (visible(&denial.record.comm), visible(&denial.record.object));
+        writeln!(text, "# not here: {comm}: {} {object}", denial.record.missing.join(" "))?;
+        writeln!(text, "#   {}", visible(why))?;
+    }
+    if record.denials.is_empty() {
+        text.push_str("# nothing was denied\n");
+    }
+    Ok(text)
 }
 
 /// The record, for people.
@@ -46,8 +98,8 @@ fn tell(record: &RunRecord) -> Result<String, std::fmt::Error> {
     for line in lacking(record) {
         writeln!(text, "{line}")?;
     }
-    for denial in &record.denials {
-        text.push('\n');
+    for (index, denial) in record.denials.iter().enumerate() {
+        write!(text, "\n[{}] ", index + 1)?;
         tell_denial(&mut text, denial)?;
     }
     if !record.changes.is_empty() {
@@ -103,12 +155,6 @@ fn tell_denial(text: &mut String, denial: &Denial) -> std::fmt::Result {
     line("or", &made_first(record).unwrap_or_default())
 }
 
-/// Whether a guard is why: it gives names of its own types.
-fn is_guarded(record: &Record) -> bool {
-    let object = record.tcontext.split(':').nth(2).unwrap_or_default();
-    ["_guarded_t", "_pointer_t"].iter().any(|ending| object.ends_with(ending))
-}
-
 /// How to do without a right over a whole directory, which may be a home, for one new name in it.
 fn made_first(record: &Record) -> Option<String> {
     // A temporary file has no name.
@@ -149,6 +195,9 @@ fn in_profile(record: &Record) -> Option<String> {
         }
         "endpoint" if wants(&["name_bind"]) => "network.bind",
         "endpoint" => "network.connect",
+        // What a name is looked up by. A host that a profile names is known without.
+        "udp_socket" => return Some(entry("network.connect", "${nameserver}:53/udp")),
+        "tcp_socket" => return Some("network.connect = [\"HOST:PORT\"]".to_owned()),
         "unix_stream_socket" if wants(&["connectto"]) => "network.connect",
         "unix_dgram_socket" if wants(&["sendto"]) => {
             let name = record.object.strip_prefix("unix:")?;

@@ -1,6 +1,7 @@
 //! The `dewar` command. See `dewar --help`.
 #![forbid(unsafe_code)]
 
+mod allow;
 mod amend;
 mod commands;
 mod completions;
@@ -8,9 +9,12 @@ mod control;
 mod doctor;
 mod environment;
 mod explain;
+mod fitting;
 mod grant;
+mod learn;
 mod man;
 mod policy;
+mod proposal;
 mod ps;
 mod receipt;
 mod report;
@@ -49,6 +53,8 @@ fn dispatch(command: Command, inherited: Inherited) -> anyhow::Result<()> {
         Command::Top(args) => top::run(&args),
         Command::Revoke(args) => revoke::run(&args),
         Command::Grant(args) => grant::run(&args),
+        Command::Learn(args) => std::process::exit(learn::run(&args)?),
+        Command::Allow(args) => allow::run(&args),
         Command::Explain(args) => explain::run(&args),
         Command::Report(args) => report::run(&args),
         Command::Policy(args) => policy::run(&args),

@@ -20,6 +20,8 @@ pub(crate) enum Request {
     Processes,
     /// What it has decided so far: [`Reply::Counters`].
     Counters,
+    /// What was denied so far: [`Reply::Denials`].
+    Denials,
     /// What was changed so far: [`Reply::History`].
     History,
     /// Which process made a connection, as [`runs::Question`]: [`Reply::Connector`].
@@ -47,6 +49,7 @@ pub(crate) enum Reply {
     Status(Status),
     Processes(Vec<ProcessStatus>),
     Counters(Counters),
+    Denials(Vec<crate::run::Denial>),
     History(Vec<Change>),
     Done(Change),
     /// Two descriptors come with it: see [`runs::Answer`].

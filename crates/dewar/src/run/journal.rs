@@ -31,6 +31,11 @@ pub(crate) struct RunRecord {
     pub(crate) command: Vec<String>,
     /// The profile.
     pub(crate) profile: String,
+    /// The profile as it was named, and the directory where that was.
+    pub(crate) argument: String,
+    pub(crate) directory: PathBuf,
+    /// What the variables of the profile stood for; what the run could not change is among them.
+    pub(crate) variables: Option<profile::Variables>,
     /// The exit status that a shell would show.
     pub(crate) status: i32,
     /// Decisions by object manager.
@@ -91,6 +96,9 @@ impl RunRecord {
                 .map(|word| word.to_string_lossy().into_owned())
                 .collect(),
             profile: profile.to_owned(),
+            argument: request.profile.clone(),
+            directory: std::env::current_dir().unwrap_or_default(),
+            variables: None,
             status: report.outcome.status(),
             decisions: report
                 .decisions
@@ -160,7 +168,7 @@ pub(super) fn decisions(name: &str, stats: Stats) -> Decisions {
     }
 }
 
-fn denial(history: &History, record: &Record) -> Denial {
+pub(super) fn denial(history: &History, record: &Record) -> Denial {
     let mut profile_rules = Vec::new();
     if let Some(compiled) = history.policy(record.seqno) {
         let lines = record.rules.iter().filter_map(|rule| policy_line(rule));
@@ -221,11 +229,6 @@ impl Journal {
         Ok(())
     }
 
-    /// The last finished run.
-    pub(crate) fn last() -> anyhow::Result<RunRecord> {
-        Self::find(None)
-    }
-
     /// The last finished run of that number or name, or of all.
     pub(crate) fn find(run: Option<&str>) -> anyhow::Result<RunRecord> {
         let directory = directory()?;
@@ -243,7 +246,7 @@ impl Journal {
         }
         if let Some(run) = run {
             return Err(anyhow!(
-                "no finished run is called `{run}`; `dewar report` tells of the last"
+                "no finished run is called `{run}`; without a name the last is meant"
             ));
         }
         Err(anyhow!("no run has been recorded yet; start one with `dewar run -- COMMAND`"))

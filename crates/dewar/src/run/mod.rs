@@ -119,7 +119,8 @@ pub(crate) fn run(request: &RunRequest, inherited: Inherited) -> anyhow::Result<
     let record = RunRecord::new(request, names, &report, &owner.history());
     let planted = planted::records(&report.planted, &record.denials);
     let guarded = profile.compiled.guarded;
-    let record = RunRecord { planted, guarded, ..record };
+    let variables = Some(profile.variables.clone());
+    let record = RunRecord { planted, guarded, variables, ..record };
     let kept = journal.and_then(|journal| journal.keep(&record));
     if report.outcome == Outcome::TimedOut {
         let limit =

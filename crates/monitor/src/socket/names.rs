@@ -132,7 +132,7 @@ pub(super) fn reach(
     address: &Address,
     usage: Use,
 ) -> Result<Target> {
-    let object = || address.to_string();
+    let object = || shown(socket, address);
     let peer = match socket.class {
         Class::UnixStreamSocket => perm::unix_stream_socket::CONNECTTO,
         Class::UnixDgramSocket => perm::unix_dgram_socket::SENDTO,
@@ -173,6 +173,14 @@ pub(super) fn reach(
         _ => return Err(Errno::AFNOSUPPORT),
     }
     Ok(Target::SAME)
+}
+
+/// An address as profiles name it: `/udp` behind it where it is one of datagrams.
+fn shown(socket: &Socket, address: &Address) -> String {
+    match (&address.kind, socket.class) {
+        (Kind::Ip(..), Class::UdpSocket) => format!("{address}/udp"),
+        _ => address.to_string(),
+    }
 }
 
 /// The label of the peer of a unix socket, before the last change of policy and now; by its name, if it was not connected
@@ -299,7 +307,7 @@ fn reach_file(
 
 /// Decides and makes a bind.
 pub(super) fn bind(asker: Asker<'_>, socket: &Socket, address: &Address) -> Result<()> {
-    let object = || address.to_string();
+    let object = || shown(socket, address);
     match &address.kind {
         Kind::Ip(ip, port) if is_ip(socket.family) => {
             let tsid = endpoint(asker, socket.class, *ip, *port)?;

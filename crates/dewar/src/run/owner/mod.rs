@@ -13,7 +13,10 @@ use super::{
     serving::{Decider, LoadError, Prepared},
 };
 use crate::control::{Change, Counters, Outcome, Reply, Request, Service, Status};
-use crate::run::journal::decisions;
+use crate::run::{
+    Denial,
+    journal::{decisions, denial},
+};
 pub(super) use history::History;
 use history::Policies;
 use monitor::{Control, Manner, Receipt, visible};
@@ -270,6 +273,12 @@ impl Owner {
         counters
     }
 
+    fn denials(&self) -> Vec<Denial> {
+        let denials = self.control.get().map(|control| control.denials().0).unwrap_or_default();
+        let history = self.history();
+        denials.iter().map(|record| denial(&history, record)).collect()
+    }
+
     fn status(&self) -> Status {
         let state = self.state();
         Status {
@@ -301,6 +310,7 @@ impl Service for Owner {
                 None => Reply::Processes(Vec::new()),
             },
             Request::Counters => Reply::Counters(self.counters()),
+            Request::Denials => Reply::Denials(self.denials()),
             Request::History => Reply::History(self.state().changes.clone()),
             // It is answered with descriptors.
             Request::Connector(_) => Reply::Refused("a question without its descriptors".into()),

@@ -1,0 +1,324 @@
+//! `dewar allow`: from denials of a run to a profile that grants them.
+
+use crate::{
+    control::{Reply, Request, Run, RunArg, odd},
+    failure::{Failed, Usage},
+    fitting::{Fitting, Target, file_of, undo},
+    output,
+    proposal::{Proposal, of_file},
+    receipt,
+    run::{Denial, Journal, RunRecord},
+};
+use anyhow::bail;
+use clap::Args;
+use learn::{Line, widening};
+use monitor::{Manner, visible};
+use profile::{AmendedObject, Amendment, AmendmentKind};
+use std::{fmt::Write as _, path::PathBuf, time::SystemTime};
+
+const EXAMPLES: &str = "\
+Examples:
+  dewar run -- npm ci; dewar explain          numbers what was denied
+  dewar allow 1 3 --write dewar.toml          allows two of it, in a profile
+  dewar allow --all --dry-run                 says what all of it would take
+  dewar allow ci ~/.config/foo/key.pem        a secret has to be named in full
+  dewar allow ci 2 --once                     gives it to the running `ci` alone
+  dewar allow --undo                          takes the last change of a profile back
+
+Without --write, the profile of the run is changed if it is a file; of a shipped one, the lines
+to add are printed. Comments and everything else in the file stay as they are.
+
+Exit status: 0; 1 if some of it cannot be allowed; 2 for wrong use, 125 if there is no such run.";
+
+/// Allow what a run was denied: change its profile, or a running sandbox.
+///
+/// Says first what else that grants: how many files are there already that it newly covers. What
+/// is secret, or looks like it, is left out unless it is named in full.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct AllowArgs {
+    /// The run [default: the last], then numbers of `dewar explain`, or objects in full
+    #[arg(value_name = "RUN|N|OBJECT")]
+    what: Vec<String>,
+
+    /// Everything that was denied
+    #[arg(long)]
+    all: bool,
+
+    /// The profile to change; made if it is not there
+    #[arg(short, long, value_name = "FILE")]
+    write: Option<PathBuf>,
+
+    /// Say what would be done, and change nothing
+    #[arg(short = 'n', long)]
+    dry_run: bool,
+
+    /// Give it to the running sandbox only
+    #[arg(long, conflicts_with_all = ["write", "dry_run"])]
+    once: bool,
+
+    /// Take the last change of a profile back: of --write FILE, or of all
+    #[arg(long, conflicts_with_all = ["what", "all", "once", "dry_run"])]
+    undo: bool,
+}
+
+/// What the arguments name.
+struct Wanted {
+    run: Option<String>,
+    numbers: Vec<usize>,
+    objects: Vec<String>,
+}
+
+/// Carries out `dewar allow`.
+pub(crate) fn run(args: &AllowArgs) -> anyhow::Result<()> {
+    if args.undo {
+        let (path, is_left) = undo(args.write.as_deref())?;
+        let done = if is_left { "is as it was" } else { "is gone, as it was before" };
+        return Ok(output::print(format!("{} {done}\n", path.display()).as_bytes())?);
+    }
+    let wanted = wanted(args)?;
+    let mut running = match args.once {
+        true => Some(Run::find(&RunArg { run: wanted.run.clone() })?),
+        false => None,
+    };
+    let record = match &mut running {
+        Some(run) => of_running(run)?,
+        None => Journal::find(wanted.run.as_deref())?,
+    };
+    let denials = chosen(args, &wanted, &record)?;
+    let target = target(args, &record)?;
+    let fitting = fitting(args, &record)?;
+    let named: Vec<PathBuf> = wanted.objects.iter().map(PathBuf::from).collect();
+    let proposal = Proposal::of(&fitting, &denials, &named)?;
+    let mut text = tell(&fitting, &proposal, &denials)?;
+    match running {
+        Some(run) => {
+            output::print(text.as_bytes())?;
+            give(run, &proposal)?;
+        }
+        None => {
+            change(args, (&record, target), &fitting, &proposal, &mut text)?;
+            output::print(text.as_bytes())?;
+        }
+    }
+    match proposal.left.len() {
+        0 => Ok(()),
+        1 => bail!(Failed("one of them was not allowed".into())),
+        many => bail!(Failed(format!("{many} of them were not allowed"))),
+    }
+}
+
+fn wanted(args: &AllowArgs) -> anyhow::Result<Wanted> {
+    let mut wanted = Wanted { run: None, numbers: Vec::new(), objects: Vec::new() };
+    for (index, word) in args.what.iter().enumerate() {
+        if let Some((low, high)) = range(word) {
+            wanted.numbers.extend(low..=high);
+        } else if word.starts_with('/') || word.contains(':') {
+            wanted.objects.push(word.trim_end_matches('/').to_owned());
+        } else if index == 0 {
+            wanted.run = Some(word.clone());
+        } else {
+            bail!(Usage(format!(
+                "`{word}` is neither the number of a denial nor a path from the root; the run comes first"
+            )));
+        }
+    }
+    if wanted.numbers.is_empty() && wanted.objects.is_empty() && !args.all {
+        bail!(Usage(
+            "which denials? Name their numbers, as `dewar explain` tells them, or --all".into()
+        ));
+    }
+    Ok(wanted)
+}
+
+/// `3`, or `2-5`.
+fn range(word: &str) -> Option<(usize, usize)> {
+    let number = |text: &str| text.parse().ok().filter(|number| (1..10_000).contains(number));
+    let (low, high) = word.split_once('-').unwrap_or((word, word));
+    Some((number(low)?, number(high)?))
+}
+
+/// The record of a run that goes on.
+fn of_running(run: &mut Run) -> anyhow::Result<RunRecord> {
+    let Reply::Denials(denials) = run.ask(Request::Denials)? else { bail!(odd()) };
+    let status = &run.status;
+    Ok(RunRecord {
+        id: status.id.clone(),
+        name: status.name.clone(),
+        command: status.command.clone(),
+        profile: status.profile.clone(),
+        argument: status.profile.trim_start_matches("profile ").to_owned(),
+        directory: std::env::current_dir()?,
+        variables: Some(status.variables.clone()),
+        denials,
+        ..RunRecord::default()
+    })
+}
+
+fn chosen<'a>(
+    args: &AllowArgs,
+    wanted: &Wanted,
+    record: &'a RunRecord,
+) -> anyhow::Result<Vec<&'a Denial>> {
+    let denials = &record.denials;
+    if denials.is_empty() {
+        bail!(Usage(format!("`{}` was denied nothing", visible(&record.command.join(" ")))));
+    }
+    if args.all {
+        return Ok(denials.iter().collect());
+    }
+    let mut chosen = Vec::new();
+    for number in &wanted.numbers {
+        let Some(denial) = denials.get(number - 1) else {
+            bail!(Usage(format!(
+                "there is no denial {number}: `{}` has {}, which `dewar explain` tells",
+                visible(&record.command.join(" ")),
+                denials.len()
+            )));
+        };
+        chosen.push(denial);
+    }
+    for object in &wanted.objects {
+        let before = chosen.len();
+        chosen.extend(denials.iter().filter(|denial| denial.record.object == *object));
+        if chosen.len() == before {
+            bail!(Usage(format!("the run was not denied `{}`", visible(object))));
+        }
+    }
+    Ok(chosen)
+}
+
+/// The file that would be changed, if one is; never one that the run could have written.
+fn target(args: &AllowArgs, record: &RunRecord) -> anyhow::Result<Option<Target>> {
+    let own = file_of(&record.argument, &record.directory);
+    let Some(file) = args.write.clone().or(own).filter(|_| !args.once) else { return Ok(None) };
+    let target = Target::find(&file)?;
+    // What the run could do is what its own profile says, not what it may have made of this file.
+    let own = of_file(record)?;
+    target.insist_on_distance(&own.judge(&[])?, &own.variables)?;
+    Ok(Some(target))
+}
+
+/// The profile that would be changed.
+fn fitting(args: &AllowArgs, record: &RunRecord) -> anyhow::Result<Fitting> {
+    let Some(variables) = record.variables.clone() else {
+        bail!(Usage("this run was recorded by an older Dewar; run the command again".into()));
+    };
+    if let Some(file) = args.write.as_ref().filter(|file| file.exists()) {
+        return Fitting::of_file(file, variables);
+    }
+    match file_of(&record.argument, &record.directory).filter(|_| args.write.is_none()) {
+        Some(file) => Fitting::of_file(&file, variables),
+        None => Fitting::extending(&record.argument, &record.directory, variables),
+    }
+}
+
+/// What the change is, and what else it grants.
+fn tell(fitting: &Fitting, proposal: &Proposal<'_>, denials: &[&Denial]) -> anyhow::Result<String> {
+    let mut text = String::new();
+    let old = fitting.judge(&[])?;
+    for line in &proposal.lines {
+        writeln!(text, "{}", visible(&line.alone()))?;
+        let new = fitting.judge(std::slice::from_ref(line))?;
+        let meant: Vec<PathBuf> =
+            denials.iter().map(|denial| PathBuf::from(&denial.record.object)).collect();
+        let also = widening(std::slice::from_ref(line), (&old, &new), &fitting.scope, &meant);
+        let files = match (also.files, also.more) {
+            (0, _) => continue,
+            (1, false) => "1 file that is".to_owned(),
+            (files, false) => format!("{files} files that are"),
+            (files, true) => format!("more than {files} files that are"),
+        };
+        let secret = match also.secrets.as_slice() {
+            [] => "none of them looks like a secret".to_owned(),
+            [first, ..] => {
+                format!("SECRET by its looks: {}", visible(&first.display().to_string()))
+            }
+        };
+        writeln!(text, "  also {files} there already; {secret}")?;
+    }
+    for (denial, why) in &proposal.left {
+        let record = &denial.record;
+        let (comm, object) = (visible(&record.comm), visible(&record.object));
+        writeln!(text, "not allowed: {comm}: {} {object}", record.missing.join(" "))?;
+        writeln!(text, "  {}", visible(why))?;
+    }
+    Ok(text)
+}
+
+/// Changes the profile, or says how to.
+fn change(
+    args: &AllowArgs,
+    (record, target): (&RunRecord, Option<Target>),
+    fitting: &Fitting,
+    proposal: &Proposal<'_>,
+    text: &mut String,
+) -> anyhow::Result<()> {
+    if proposal.lines.is_empty() {
+        if proposal.left.is_empty() {
+            text.push_str("the profile grants it already; nothing was changed\n");
+        }
+        return Ok(());
+    }
+    let Some(target) = target else {
+        let what = visible(&args.what.join(" ")) + if args.all { " --all" } else { "" };
+        writeln!(
+            text,
+            "`{}` is a shipped profile. To write one of your own that extends it:\n  dewar allow {} --write dewar.toml",
+            visible(&record.argument),
+            what.trim()
+        )?;
+        return Ok(());
+    };
+    if args.dry_run {
+        writeln!(text, "{} would be changed; nothing was", target.path.display())?;
+        return Ok(());
+    }
+    target.write(&fitting.with(&proposal.lines)?)?;
+    let file = target.path.display();
+    let (done, how) = match target.before {
+        Some(_) => ("changed", String::new()),
+        None => ("written", format!("; use it by `-p {file}`")),
+    };
+    writeln!(text, "{file} {done}{how}; `dewar allow --undo` takes it back")?;
+    Ok(())
+}
+
+/// Gives it to a running sandbox.
+fn give(mut run: Run, proposal: &Proposal<'_>) -> anyhow::Result<()> {
+    for line in &proposal.lines {
+        let Some(object) = amended(line, proposal) else {
+            bail!(Failed(format!(
+                "`{}` cannot be given to a running sandbox; --write puts it into a profile for the next",
+                visible(&line.alone())
+            )));
+        };
+        let amendment = Amendment {
+            when: SystemTime::now(),
+            kind: AmendmentKind::Grant,
+            domain: line.domain.clone(),
+            object,
+        };
+        let change = run.change(Request::Amend(amendment, Manner::Repair))?;
+        receipt::print(&change, false)?;
+    }
+    Ok(())
+}
+
+fn amended(line: &Line, proposal: &Proposal<'_>) -> Option<AmendedObject> {
+    let value = line.value.clone();
+    Some(match line.key.as_str() {
+        "files.read" => AmendedObject::Files(value),
+        "files.write" => AmendedObject::Write(value),
+        "files.exec" => AmendedObject::Exec(value),
+        "network.connect" => match value.strip_prefix("unix:") {
+            Some(name) if name.starts_with('@') => AmendedObject::Unix(name.to_owned()),
+            Some(path) => AmendedObject::Unix(path.to_owned()),
+            None if value.starts_with("unixgram:") => return None,
+            None => {
+                AmendedObject::Network { addresses: proposal.addresses(&value), endpoint: value }
+            }
+        },
+        _ => return None,
+    })
+}

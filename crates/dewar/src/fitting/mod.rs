@@ -1,0 +1,130 @@
+//! A profile that is being fitted: asked, with some lines added, what it would grant.
+
+mod target;
+
+pub(crate) use target::{Target, undo};
+
+use crate::surroundings;
+use anyhow::Context as _;
+use learn::{Edit, Judge, Line, Scope, Secrets};
+use profile::{Compiled, Source, Variables};
+use std::{
+    cell::RefCell,
+    collections::HashMap,
+    io,
+    net::IpAddr,
+    path::{Path, PathBuf},
+};
+
+/// A profile and the run that it is for.
+pub(crate) struct Fitting {
+    /// The text that lines are added to.
+    pub(crate) text: String,
+    /// What stands for its file in messages.
+    name: String,
+    /// Where relative names in it start.
+    directory: PathBuf,
+    pub(crate) variables: Variables,
+    pub(crate) scope: Scope,
+    hosts: RefCell<HashMap<String, Vec<IpAddr>>>,
+}
+
+/// The file that a profile's name stands for, if it is one.
+pub(crate) fn file_of(argument: &str, directory: &Path) -> Option<PathBuf> {
+    match Source::from_argument(argument) {
+        Source::File(path) => Some(directory.join(path)),
+        _ => None,
+    }
+}
+
+impl Fitting {
+    /// Of a profile that extends `argument`, as it was named in `directory`.
+    pub(crate) fn extending(
+        argument: &str,
+        directory: &Path,
+        variables: Variables,
+    ) -> anyhow::Result<Self> {
+        let base = file_of(argument, directory);
+        let base = base.map_or_else(|| argument.to_owned(), |path| path.display().to_string());
+        let mut edit = Edit::of("")?;
+        edit.set_extends(&base);
+        Self::of(edit.text(), "the new profile".into(), directory.to_owned(), variables)
+    }
+
+    /// Of the profile in a file.
+    pub(crate) fn of_file(path: &Path, variables: Variables) -> anyhow::Result<Self> {
+        let text = std::fs::read_to_string(path);
+        let text = text.with_context(|| format!("cannot read `{}`", path.display()))?;
+        let directory = path.parent().unwrap_or(Path::new("/")).to_owned();
+        Self::of(text, path.display().to_string(), directory, variables)
+    }
+
+    /// Of a profile that is no file yet.
+    pub(crate) fn of(
+        text: String,
+        name: String,
+        directory: PathBuf,
+        variables: Variables,
+    ) -> anyhow::Result<Self> {
+        let shipped = Source::Shipped("workspace".into());
+        let workspace = profile::load(&shipped, &variables, &mut |_| Ok(Vec::new()))?;
+        let scope = Scope {
+            workspace: variables.workspace.clone(),
+            home: variables.home.clone(),
+            tmp: variables.tmp.clone(),
+            secrets: Secrets::of(&workspace),
+        };
+        Ok(Self { text, name, directory, variables, scope, hosts: RefCell::default() })
+    }
+
+    /// Its text with `lines` added.
+    pub(crate) fn with(&self, lines: &[Line]) -> anyhow::Result<String> {
+        let mut edit = Edit::of(&self.text).with_context(|| self.name.clone())?;
+        for line in lines {
+            edit.add(line).with_context(|| self.name.clone())?;
+        }
+        Ok(edit.text())
+    }
+
+    /// What it stands for with `lines` added.
+    pub(crate) fn compile(&self, lines: &[Line]) -> anyhow::Result<Compiled> {
+        let (name, directory) = (self.name.clone(), self.directory.clone());
+        let source = Source::Text { name, text: self.with(lines)?, directory };
+        Ok(profile::load(&source, &self.variables, &mut |name| self.resolve(name))?)
+    }
+
+    /// A judge by it, with `lines` added.
+    pub(crate) fn judge(&self, lines: &[Line]) -> anyhow::Result<Judge> {
+        Ok(Judge::new(&self.compile(lines)?)?)
+    }
+
+    /// The addresses of a name, the same each time.
+    fn resolve(&self, name: &str) -> io::Result<Vec<IpAddr>> {
+        if let Some(known) = self.hosts.borrow().get(name) {
+            return Ok(known.clone());
+        }
+        let found = surroundings::resolve(name).unwrap_or_default();
+        self.hosts.borrow_mut().insert(name.to_owned(), found.clone());
+        Ok(found)
+    }
+
+    /// From now on, `name` has these addresses: those that a run knew it by.
+    pub(crate) fn know(&self, name: &str, addresses: Vec<IpAddr>) {
+        self.hosts.borrow_mut().insert(name.to_owned(), addresses);
+    }
+}
+
+/// What a run recorded, as far as a profile can speak about it.
+pub(crate) fn access(record: &monitor::Record) -> learn::Access {
+    learn::Access {
+        granted: record.granted,
+        comm: record.comm.clone(),
+        program: record.program.clone(),
+        call: record.call.clone(),
+        object: record.object.clone(),
+        scontext: record.scontext.clone(),
+        tcontext: record.tcontext.clone(),
+        tclass: record.tclass.clone(),
+        requested: record.requested.clone(),
+    }
+}

@@ -1,0 +1,167 @@
+//! The file that a profile is written to: whole or not at all, and with a way back.
+
+use crate::{failure::Usage, surroundings};
+use anyhow::{Context as _, bail};
+use profile::Variables;
+use serde::{Deserialize, Serialize};
+use std::{
+    fs::{self, DirBuilder, Permissions},
+    io::{ErrorKind, Write as _},
+    os::unix::fs::{DirBuilderExt as _, PermissionsExt as _},
+    path::{Path, PathBuf},
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+/// Changes that can be taken back.
+const MOST_CHANGES: usize = 100;
+
+/// A file for a profile.
+pub(crate) struct Target {
+    /// Without links.
+    pub(crate) path: PathBuf,
+    /// What it held when it was looked at; `None` if it was not there.
+    pub(crate) before: Option<String>,
+}
+
+/// A change that can be taken back.
+#[derive(Debug, Serialize, Deserialize)]
+struct Change {
+    path: PathBuf,
+    before: Option<String>,
+    after: String,
+}
+
+impl Target {
+    /// The file `path`.
+    pub(crate) fn find(path: &Path) -> anyhow::Result<Self> {
+        if !path.to_string_lossy().ends_with(".toml") {
+            bail!(Usage(format!(
+                "`{0}` does not end in `.toml`, so no run would take it for a profile: write `{0}.toml`",
+                path.display()
+            )));
+        }
+        let path = surroundings::real(path);
+        let before = match fs::read_to_string(&path) {
+            Ok(text) => Some(text),
+            Err(error) if error.kind() == ErrorKind::NotFound => None,
+            Err(error) => bail!(Usage(format!("cannot read `{}`: {error}", path.display()))),
+        };
+        Ok(Self { path, before })
+    }
+
+    /// Refuses a file that the run could have written itself: then it would say what the run wants.
+    pub(crate) fn insist_on_distance(
+        &self,
+        judge: &learn::Judge,
+        variables: &Variables,
+    ) -> anyhow::Result<()> {
+        let is_fixed = variables.fixed.iter().any(|fixed| *fixed == self.path);
+        let writable = judge.rights(&self.path, None).write;
+        if self.before.is_some() && writable && !is_fixed && !self.is_own_work()? {
+            bail!(Usage(format!(
+                "the run could have written `{}` itself, so what it says is not your word: look at it, move it out of reach of \
+                 the run, or remove it and write a new one",
+                self.path.display()
+            )));
+        }
+        Ok(())
+    }
+
+    /// Whether it holds what Dewar has written there last, by a record that no run can change.
+    fn is_own_work(&self) -> anyhow::Result<bool> {
+        let changes = names(&directory()?).into_iter().filter_map(|name| fs::read(name).ok());
+        let changes = changes.filter_map(|text| serde_json::from_slice::<Change>(&text).ok());
+        let last = changes.filter(|change| change.path == self.path).last();
+        Ok(last.is_some_and(|change| Some(change.after) == self.before))
+    }
+
+    /// Replaces what it holds, and remembers what that was.
+    pub(crate) fn write(&self, text: &str) -> anyhow::Result<()> {
+        let shown = self.path.display();
+        // Before the change: what cannot be taken back is not done.
+        let undo = remember(&Change {
+            path: self.path.clone(),
+            before: self.before.clone(),
+            after: text.to_owned(),
+        })?;
+        if let Err(error) = replace(&self.path, text, self.before.as_deref()) {
+            let _ = fs::remove_file(undo);
+            return Err(error).with_context(|| format!("cannot write `{shown}`"));
+        }
+        Ok(())
+    }
+}
+
+/// Puts `text` into the place of what `path` holds, which is still `before`.
+fn replace(path: &Path, text: &str, before: Option<&str>) -> anyhow::Result<()> {
+    let directory = path.parent().context("it has no directory")?;
+    let mut file =
+        tempfile::Builder::new().prefix(".dewar-").suffix(".toml").tempfile_in(directory)?;
+    file.write_all(text.as_bytes())?;
+    let mode = fs::metadata(path).map_or(0o644, |file| file.permissions().mode());
+    file.as_file().set_permissions(Permissions::from_mode(mode & 0o777))?;
+    file.as_file().sync_all()?;
+    let Some(before) = before else {
+        return Ok(file.persist_noclobber(path).map(drop)?);
+    };
+    if fs::read_to_string(path)? != before {
+        bail!("it was changed meanwhile; nothing was written");
+    }
+    Ok(file.persist(path).map(drop)?)
+}
+
+fn directory() -> anyhow::Result<PathBuf> {
+    Ok(runs::state_directory()?.join("dewar/changes"))
+}
+
+fn names(directory: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    let mut names: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+    names.sort();
+    names
+}
+
+fn remember(change: &Change) -> anyhow::Result<PathBuf> {
+    let directory = directory()?;
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(&directory);
+    made.with_context(|| format!("cannot create `{}`", directory.display()))?;
+    let known = names(&directory);
+    for old in known.iter().take((known.len() + 1).saturating_sub(MOST_CHANGES)) {
+        let _ = fs::remove_file(old);
+    }
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let path = directory.join(format!("{:020}-{}.json", now.as_nanos(), std::process::id()));
+    fs::write(&path, serde_json::to_vec(change)?)
+        .with_context(|| format!("cannot write `{}`", path.display()))?;
+    Ok(path)
+}
+
+/// Takes the last change back: of `file`, or of all. Returns the file, and whether it still exists.
+pub(crate) fn undo(file: Option<&Path>) -> anyhow::Result<(PathBuf, bool)> {
+    let wanted = file.map(surroundings::real);
+    for name in names(&directory()?).into_iter().rev() {
+        let Ok(change) = serde_json::from_slice::<Change>(&fs::read(&name)?) else { continue };
+        if wanted.as_ref().is_some_and(|wanted| *wanted != change.path) {
+            continue;
+        }
+        let shown = change.path.display();
+        if fs::read_to_string(&change.path).ok().as_deref() != Some(&change.after) {
+            bail!(Usage(format!(
+                "`{shown}` was changed since by somebody else; nothing was taken back"
+            )));
+        }
+        match &change.before {
+            Some(before) => replace(&change.path, before, Some(&change.after))
+                .with_context(|| format!("cannot write `{shown}`"))?,
+            None => {
+                fs::remove_file(&change.path).with_context(|| format!("cannot remove `{shown}`"))?
+            }
+        }
+        fs::remove_file(&name)?;
+        return Ok((change.path, change.before.is_some()));
+    }
+    bail!(Usage(match wanted {
+        Some(path) => format!("Dewar has made no change of `{}` that it knows", path.display()),
+        None => "Dewar has made no change of a profile that it knows".into(),
+    }))
+}

@@ -1,0 +1,105 @@
+//! Names of hosts that a command may want, so that its addresses can be told by name.
+
+use profile::Variables;
+use std::{collections::BTreeSet, path::Path};
+
+/// Hosts of the registries that tools ask unless they are told otherwise.
+const TOOLS: [(&[&str], &[&str]); 6] = [
+    (&["npm", "npx", "node", "pnpm", "yarn", "corepack"], &["registry.npmjs.org"]),
+    (&["cargo", "rustc", "rustup"], &["index.crates.io", "static.crates.io", "crates.io"]),
+    (
+        &["pip", "pip3", "uv", "pytest", "python", "python3"],
+        &["pypi.org", "files.pythonhosted.org"],
+    ),
+    (&["go", "gofmt"], &["proxy.golang.org", "sum.golang.org"]),
+    (
+        &["mvn", "gradle", "gradlew"],
+        &["repo.maven.apache.org", "repo1.maven.org", "plugins.gradle.org"],
+    ),
+    (&["git", "gh"], &["github.com"]),
+];
+
+/// The tool that a project's file belongs to.
+const PROJECTS: [(&str, &str); 7] = [
+    ("package.json", "npm"),
+    ("Cargo.toml", "cargo"),
+    ("pyproject.toml", "pip"),
+    ("requirements.txt", "pip"),
+    ("go.mod", "go"),
+    ("pom.xml", "mvn"),
+    ("build.gradle", "gradle"),
+];
+
+/// Where tools are told otherwise.
+const VARIABLES: [&str; 8] = [
+    "npm_config_registry",
+    "NPM_CONFIG_REGISTRY",
+    "PIP_INDEX_URL",
+    "PIP_EXTRA_INDEX_URL",
+    "UV_INDEX_URL",
+    "GOPROXY",
+    "HTTPS_PROXY",
+    "https_proxy",
+];
+
+/// Files with addresses of registries, in the project and in the home.
+const SETTINGS: [&str; 5] =
+    [".npmrc", ".cargo/config.toml", ".config/pip/pip.conf", "pip.conf", ".git/config"];
+
+/// The most that is read of one of them.
+const MOST_BYTES: u64 = 1 << 20;
+
+/// Names that `command` in `variables`' workspace may ask for, sorted.
+pub(super) fn candidates(command: &str, variables: &Variables) -> Vec<String> {
+    let words: BTreeSet<&str> =
+        command.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').collect();
+    let project = PROJECTS.iter().filter(|(file, _)| variables.workspace.join(file).exists());
+    let tools: BTreeSet<&str> = project.map(|(_, tool)| *tool).chain(words).collect();
+    let mut names: BTreeSet<String> = urls(command).collect();
+    for (programs, hosts) in TOOLS {
+        if programs.iter().any(|program| tools.contains(program)) {
+            names.extend(hosts.iter().map(|host| (*host).to_owned()));
+        }
+    }
+    for variable in VARIABLES {
+        names.extend(urls(&std::env::var(variable).unwrap_or_default()));
+    }
+    for place in [&variables.workspace, &variables.home] {
+        for file in SETTINGS {
+            names.extend(urls(&read(&place.join(file)).unwrap_or_default()));
+        }
+    }
+    names.into_iter().collect()
+}
+
+fn read(path: &Path) -> Option<String> {
+    use std::io::Read as _;
+    let mut text = String::new();
+    std::fs::File::open(path).ok()?.take(MOST_BYTES).read_to_string(&mut text).ok()?;
+    Some(text)
+}
+
+/// The names in the addresses `SCHEME://[USER@]NAME[:PORT]/…` of a text.
+fn urls(text: &str) -> impl Iterator<Item = String> + '_ {
+    text.match_indices("://").filter_map(|(at, mark)| {
+        let rest = &text[at + mark.len()..];
+        let end = rest.find(|c: char| "/?# \t\n\"'\\,;|<>()".contains(c)).unwrap_or(rest.len());
+        let host = rest[..end].rsplit('@').next()?.split(':').next()?.to_ascii_lowercase();
+        let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || ".-".contains(c);
+        let is_name = host.contains('.') && host.chars().all(plain) && host.len() < 254;
+        let has_letter = host.rsplit('.').next()?.starts_with(|c: char| c.is_ascii_lowercase());
+        (is_name && has_letter && !host.starts_with(['.', '-'])).then_some(host)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_are_found_in_addresses_and_never_passwords() {
+        let text = "registry=https://me:pass@npm.example.org:8443/x\nindex = \"sparse+https://crates.example.org/i/\" http://192.0.2.1/ http://localhost:1/ ssh://git@Git.Example.org/a";
+        let found: Vec<String> = urls(text).collect();
+        assert_eq!(found, ["npm.example.org", "crates.example.org", "git.example.org"]);
+    }
+}

@@ -1,0 +1,253 @@
+//! `dewar learn`: a profile for a command, from what the command does.
+
+mod floor;
+mod hosts;
+
+use crate::{
+    failure::Usage,
+    fitting::{Fitting, Target, file_of},
+    output::{self, tell},
+    surroundings,
+};
+use anyhow::{Context as _, bail};
+use clap::Args;
+use learn::{Access, Addresses, Line, Settled, settle};
+use monitor::visible;
+use profile::{Compiled, Host, Source, Variables};
+use signal_hook::consts::{SIGINT, SIGQUIT};
+use std::{
+    collections::BTreeMap,
+    ffi::OsString,
+    io::{BufRead as _, BufReader},
+    os::unix::process::ExitStatusExt as _,
+    path::{Path, PathBuf},
+    process::Command,
+    sync::Arc,
+};
+
+const AFTER_HELP: &str = "\
+Examples:
+  dewar learn -- npm ci                      writes dewar.toml
+  dewar run -p ./dewar.toml -- npm ci        runs under it
+  dewar learn --merge -- npm test            adds what that needs, keeps the rest
+  dewar learn -p agent -o - -- cargo fetch   above another profile; to standard output
+
+While it learns, the command may do nearly everything that you may, and reach every host: learn
+from what you would start without Dewar. What stays denied meanwhile: what the base profile
+hides or denies, files whose names say that they are secrets, changing the system, devices,
+abstract sockets, and names that programs outside trust (hooks, settings of editors). None
+of it is ever in the profile.
+
+Exit status: the command's; 2 for wrong use, 125 if Dewar failed to set up or to write.";
+
+/// Learn a profile: run a command with nearly everything allowed, and write what it needed.
+///
+/// Each line says who needed it. Names that are others in each run become patterns, and a
+/// directory that is one program's own is granted as a whole, if no secret lies in it. No line is
+/// there that the command could do without.
+#[derive(Debug, Args)]
+#[command(after_help = AFTER_HELP)]
+pub(crate) struct LearnArgs {
+    /// Where the profile goes; `-` for standard output
+    #[arg(short, long, value_name = "FILE", default_value = "dewar.toml")]
+    output: PathBuf,
+
+    /// Profile that the new one extends: the name of a shipped one, or a file
+    #[arg(short, long, value_name = "PROFILE", default_value = "workspace")]
+    profile: String,
+
+    /// The directory that `${workspace}` stands for [default: the working directory]
+    #[arg(short, long, value_name = "DIR")]
+    workspace: Option<PathBuf>,
+
+    /// Add to FILE if it is there: its entries and comments stay, and it says what it extends
+    #[arg(long, conflicts_with = "force")]
+    merge: bool,
+
+    /// Replace FILE if it is there; `dewar allow --undo` brings it back
+    #[arg(long)]
+    force: bool,
+
+    /// The command and its arguments
+    #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+/// Carries out `dewar learn`.
+pub(crate) fn run(args: &LearnArgs) -> anyhow::Result<i32> {
+    let variables = surroundings::variables(args.workspace.as_deref(), "/tmp".into())?;
+    let target = target(args)?;
+    let here = std::env::current_dir().context("cannot tell the working directory")?;
+    let fitting = fitting(args, target.as_ref(), &here, variables.clone())?;
+    let base = fitting.compile(&[])?;
+    let words = args.command.iter().map(|word| quoted(&word.to_string_lossy()));
+    let command = words.collect::<Vec<_>>().join(" ");
+    let place = tempfile::tempdir().context("cannot make a temporary directory")?;
+    let extends = match (&target, args.merge) {
+        (Some(Target { path, before: Some(_) }), true) => path.display().to_string(),
+        _ => file_of(&args.profile, &here)
+            .map_or_else(|| args.profile.clone(), |f| f.display().to_string()),
+    };
+    let output = target.as_ref().map_or(Path::new("/nonexistent"), |target| &target.path);
+    let (text, kept) =
+        floor::profile(&extends, (&base, &variables), &fitting.scope.secrets, output, &command)?;
+    let above = place.path().join("learn.toml");
+    std::fs::write(&above, text).context("cannot write the profile to learn under")?;
+    tell!(
+        "dewar: learning above {}: nearly everything is allowed{}",
+        visible(&extends),
+        match kept {
+            0 => String::new(),
+            kept => format!(", but {kept} files that look like secrets"),
+        }
+    );
+    let trail = place.path().join("trail");
+    let status = watch(args, &above, &trail)?;
+    if !trail.exists() {
+        // It was not started; why, it has said.
+        return Ok(status);
+    }
+    let accesses = read(&trail)?;
+    let compiled = profile::load(&Source::File(above), &variables, &mut surroundings::resolve)?;
+    let addresses = addresses(&compiled, &variables, &fitting);
+    let settled = settle(&accesses, &fitting.scope, &addresses, |lines| fitting.judge(lines))?;
+    let lines = addresses.with_all_names(settled.lines.clone());
+    let text = text_of(&fitting, &lines, &command)?;
+    tell_left(&settled, &accesses);
+    match &target {
+        Some(target) => {
+            target.write(&text)?;
+            tell_done(&lines, args, &command);
+        }
+        None => output::print(text.as_bytes())?,
+    }
+    Ok(status)
+}
+
+/// Runs the command under the profile `above`; the exit status that a shell would show. In a
+/// a process of its own: a monitor lives in the view of its sandbox, from where nothing can be written down.
+fn watch(args: &LearnArgs, above: &Path, trail: &Path) -> anyhow::Result<i32> {
+    // Whoever ends a server by Ctrl-C wants to have its profile.
+    for signal in [SIGINT, SIGQUIT] {
+        signal_hook::flag::register(signal, Arc::default()).context("cannot handle signals")?;
+    }
+    let program = std::env::current_exe().context("cannot find the program itself")?;
+    let mut run = Command::new(program);
+    run.args(["run", "--no-daemon", "--mode", "all", "--profile"]).arg(above);
+    run.arg("--audit").arg(trail);
+    if let Some(workspace) = &args.workspace {
+        run.arg("--workspace").arg(workspace);
+    }
+    let status = run.arg("--").args(&args.command).status().context("cannot start the run")?;
+    Ok(status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0)))
+}
+
+/// The file to write, looked at before the command could have had a hand in it.
+fn target(args: &LearnArgs) -> anyhow::Result<Option<Target>> {
+    if args.output == Path::new("-") {
+        return Ok(None);
+    }
+    let target = Target::find(&args.output)?;
+    if target.before.is_some() && !args.merge && !args.force {
+        bail!(Usage(format!(
+            "`{}` is there already: --merge adds to it, --force replaces it, -o names another",
+            args.output.display()
+        )));
+    }
+    Ok(Some(target))
+}
+
+/// The profile that lines are added to.
+fn fitting(
+    args: &LearnArgs,
+    target: Option<&Target>,
+    here: &Path,
+    variables: Variables,
+) -> anyhow::Result<Fitting> {
+    if let Some(Target { path, before: Some(_) }) = target.filter(|_| args.merge) {
+        return Fitting::of_file(path, variables);
+    }
+    Fitting::extending(&args.profile, here, variables)
+}
+
+/// What was asked for, and how often, each kind once.
+fn read(trail: &Path) -> anyhow::Result<BTreeMap<Access, u64>> {
+    let mut accesses = BTreeMap::new();
+    let file = std::fs::File::open(trail).context("the command left no trail to learn from")?;
+    for line in BufReader::new(file).lines() {
+        // A thread may have been renamed in between; who is the program.
+        let access: Access = serde_json::from_str(&line?).context("the trail is broken")?;
+        let access = Access { comm: String::new(), ..access };
+        *accesses.entry(access).or_default() += 1;
+    }
+    Ok(accesses)
+}
+
+/// The names that the run knew its addresses by.
+fn addresses(compiled: &Compiled, variables: &Variables, fitting: &Fitting) -> Addresses {
+    let mut names = Vec::new();
+    for host in &compiled.hosts {
+        if let Host::Name(name) = &host.host {
+            let ips: Vec<_> = host.networks.iter().map(|(ip, _)| *ip).collect();
+            names.extend(ips.iter().map(|ip| (*ip, name.clone())));
+            fitting.know(name, ips);
+        }
+    }
+    Addresses { names, nameservers: variables.nameservers.clone() }
+}
+
+/// The profile, with what it is at its top.
+fn text_of(fitting: &Fitting, lines: &[Line], command: &str) -> anyhow::Result<String> {
+    let text = fitting.with(lines)?;
+    if text.starts_with('#') {
+        return Ok(text);
+    }
+    Ok(format!("# What `{}` needs, learned by `dewar learn`.\n{text}", visible(command)))
+}
+
+/// What the profile does not grant, although it was asked for.
+fn tell_left(settled: &Settled, accesses: &BTreeMap<Access, u64>) {
+    let denied = accesses.keys().filter(|access| !access.granted);
+    let mut seen: Vec<String> = Vec::new();
+    // A directory that was made once is there now.
+    let is_made = |access: &&Access| access.granted && access.path().is_some_and(Path::is_dir);
+    for access in denied.chain(settled.left.iter().filter(|access| !is_made(access))) {
+        let line = format!(
+            "{} may not {} {}",
+            visible(access.who()),
+            access.requested.join(" "),
+            visible(&access.object)
+        );
+        if !seen.contains(&line) {
+            seen.push(line);
+        }
+    }
+    const MOST: usize = 8;
+    for line in seen.iter().take(MOST) {
+        tell!("dewar: stays denied: {line}");
+    }
+    if seen.len() > MOST {
+        tell!("dewar: and {} more, which `dewar explain` tells", seen.len() - MOST);
+    }
+}
+
+/// A word as a shell takes it for itself.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "/._-:@+,%=".contains(c);
+    match !word.is_empty() && word.chars().all(plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    }
+}
+
+fn tell_done(lines: &[Line], args: &LearnArgs, command: &str) {
+    let file = args.output.display().to_string();
+    let file = if file.contains('/') { file } else { format!("./{file}") };
+    let added = match lines.len() {
+        0 => format!("`{}` grants all that it needed; wrote", visible(&args.profile)),
+        1 => "learned 1 line, in".to_owned(),
+        many => format!("learned {many} lines, in"),
+    };
+    tell!("dewar: {added} {file}; read it, then");
+    tell!("  dewar run -p {file} -- {}", visible(command));
+}

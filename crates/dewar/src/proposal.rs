@@ -1,0 +1,176 @@
+//! The lines of a profile that would allow what a run was denied.
+
+use crate::{
+    amend::literal,
+    failure::Usage,
+    fitting::{Fitting, access, file_of},
+    run::{Denial, RunRecord, guarded},
+};
+use anyhow::bail;
+use learn::{Access, Addresses, Detail, Judge, Line, Need, Scope, Secrets, What, lines, needs};
+use monitor::Record;
+use profile::Host;
+use std::{
+    net::IpAddr,
+    path::{Path, PathBuf},
+};
+
+/// Lines, and what is not among them.
+pub(crate) struct Proposal<'a> {
+    pub(crate) lines: Vec<Line>,
+    /// What stays denied, and why.
+    pub(crate) left: Vec<(&'a Denial, String)>,
+    addresses: Addresses,
+}
+
+/// The profile of a run, as it was.
+pub(crate) fn of_file(record: &RunRecord) -> anyhow::Result<Fitting> {
+    let Some(variables) = record.variables.clone() else {
+        bail!(Usage("this run was recorded by an older Dewar; run the command again".into()));
+    };
+    match file_of(&record.argument, &record.directory) {
+        Some(file) => Fitting::of_file(&file, variables),
+        None => Fitting::extending(&record.argument, &record.directory, variables),
+    }
+}
+
+impl<'a> Proposal<'a> {
+    /// For `denials`, on top of a profile. Of secrets, those in `named` alone.
+    pub(crate) fn of(
+        fitting: &Fitting,
+        denials: &[&'a Denial],
+        named: &[PathBuf],
+    ) -> anyhow::Result<Self> {
+        let compiled = fitting.compile(&[])?;
+        let judge = Judge::new(&compiled)?;
+        let names = compiled.hosts.iter().filter_map(|host| match &host.host {
+            Host::Name(name) => Some(host.networks.iter().map(|(ip, _)| (*ip, name.clone()))),
+            _ => None,
+        });
+        let nameservers = fitting.variables.nameservers.clone();
+        let addresses = Addresses { names: names.flatten().collect(), nameservers };
+        let mut proposal = Self { lines: Vec::new(), left: Vec::new(), addresses };
+        let all: Vec<Access> = denials.iter().map(|denial| access(&denial.record)).collect();
+        for (denial, access) in denials.iter().zip(&all) {
+            match proposal.line(fitting, &judge, (denial, access), &all, named) {
+                Ok(line) => proposal.lines.extend(line),
+                Err(why) => proposal.left.push((denial, why)),
+            }
+        }
+        proposal.lines.sort();
+        proposal
+            .lines
+            .dedup_by(|a, b| (&a.domain, &a.key, &a.value) == (&b.domain, &b.key, &b.value));
+        // What the profile itself hides stays so whatever is added to the same file.
+        if let Ok(after) = fitting.judge(&proposal.lines) {
+            for (denial, access) in denials.iter().zip(&all) {
+                let is_left = proposal.left.iter().any(|(left, _)| std::ptr::eq(*left, *denial));
+                let is_new = access.wants("add_name") || access.tclass.ends_with("_socket");
+                if !is_left
+                    && !is_new
+                    && !after.missing(access).is_empty()
+                    && !is_guarded(&denial.record)
+                {
+                    let place = denial.profile_rules.first().cloned().unwrap_or_default();
+                    let why =
+                        format!("the profile itself keeps it back ({place}): change that line");
+                    proposal.left.push((denial, why));
+                }
+            }
+        }
+        Ok(proposal)
+    }
+
+    /// The addresses that an endpoint's name stands for.
+    pub(crate) fn addresses(&self, endpoint: &str) -> Vec<IpAddr> {
+        let named = self.addresses.names.iter();
+        let named = named.filter(|(_, name)| endpoint.starts_with(&format!("{name}:")));
+        named.map(|(ip, _)| *ip).collect()
+    }
+
+    fn line(
+        &self,
+        fitting: &Fitting,
+        judge: &Judge,
+        (denial, access): (&Denial, &Access),
+        all: &[Access],
+        named: &[PathBuf],
+    ) -> Result<Vec<Line>, String> {
+        let record = &denial.record;
+        if denial.profile_rules.iter().any(|rule| rule.starts_with("revoked by ")) {
+            return Err("it was revoked while it ran, and is granted by the profile".into());
+        }
+        let comment = format!("{}: allowed", access.who());
+        if is_guarded(record) {
+            let (why, directory) = guarded(&record.object);
+            if !named.iter().any(|path| path == Path::new(&record.object)) {
+                return Err(format!("{why}; to allow it, name it in full"));
+            }
+            let value = literal(&directory);
+            let key = "files.unguarded".to_owned();
+            return Ok(vec![Line { domain: None, key, value, comment }]);
+        }
+        if judge.missing(access).is_empty() {
+            return Ok(Vec::new());
+        }
+        let is_named = access.path().is_some_and(|path| named.iter().any(|named| named == path));
+        let scope = match is_named {
+            true => Scope { secrets: Secrets::none(), ..fitting.scope.clone() },
+            false => fitting.scope.clone(),
+        };
+        // Others of the same run tell whether a socket is for an address that is allowed, too.
+        let needs = needs(all.iter().map(|access| (access, 1)), judge);
+        let of_this = self::needs_of(access, judge);
+        let Some(need) = of_this else { return Err(unsayable(record)) };
+        let wanted = needs.into_iter().filter(|(other, _)| {
+            *other == need || matches!(need.what, What::Sockets(_)) && other.what.path().is_none()
+        });
+        let wanted = wanted.collect();
+        let (found, refused) = lines(&wanted, (&scope, Detail::Exact), &self.addresses);
+        if found.is_empty() && refused.contains(&need) && !matches!(need.what, What::Sockets(_)) {
+            return Err(refusal(&need, &scope));
+        }
+        if found.is_empty() {
+            return Err(
+                "name a host and its port, as in network.connect = [\"example.org:443\"]".into()
+            );
+        }
+        Ok(found.into_iter().map(|line| Line { comment: comment.clone(), ..line }).collect())
+    }
+}
+
+fn needs_of(access: &Access, judge: &Judge) -> Option<Need> {
+    learn::need(access, &judge.missing(access))
+}
+
+/// Why no line is proposed for something that a list could hold.
+fn refusal(need: &Need, scope: &Scope) -> String {
+    match need.what.path() {
+        Some(path) if scope.secrets.is_one(path) => {
+            format!(
+                "it is a secret, or looks like one; to allow it, name it in full: {}",
+                path.display()
+            )
+        }
+        Some(path) => format!(
+            "all of {} would be granted; name what is needed of it in a profile",
+            path.display()
+        ),
+        None => "no line of a profile can say it".into(),
+    }
+}
+
+fn unsayable(record: &Record) -> String {
+    match record.tclass.as_str() {
+        "process" => {
+            "no profile grants it: it is about a process outside, or of another domain".into()
+        }
+        class => format!("no profile grants that on a {class}"),
+    }
+}
+
+/// Whether a guard is why: it gives names of its own types.
+pub(crate) fn is_guarded(record: &Record) -> bool {
+    let object = record.tcontext.split(':').nth(2).unwrap_or_default();
+    ["_guarded_t", "_pointer_t"].iter().any(|ending| object.ends_with(ending))
+}

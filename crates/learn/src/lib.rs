@@ -1,0 +1,33 @@
+//! From decisions that were made to the lines of a profile that would grant them.
+//!
+//! ```text
+//!  decisions ──▶ Judge ──▶ Need ──▶ Line ──▶ settle ──▶ Edit
+//!  of a run      what a     files,    places     each line    the text of
+//!                profile    hosts     of a kind  needed,      a profile,
+//!                lacks                           none lacking comments kept
+//! ```
+//!
+//! [`Judge`] is the one reading of "does this profile grant that": the same labels and the same
+//! security server as in a run. [`Secrets`] is what no line ever covers unless a person names it.
+//! `dewar learn`, `dewar allow` and `dewar explain --toml` are made of these.
+#![forbid(unsafe_code)]
+
+mod access;
+mod edit;
+mod judge;
+mod line;
+mod need;
+mod place;
+mod secrets;
+mod settle;
+mod widening;
+
+pub use access::Access;
+pub use edit::{Edit, EditError};
+pub use judge::{Judge, JudgeError};
+pub use line::{Addresses, Line, lines};
+pub use need::{Need, What, need};
+pub use place::{Detail, Scope, literal};
+pub use secrets::Secrets;
+pub use settle::{Settled, needs, settle};
+pub use widening::{Widening, widening};

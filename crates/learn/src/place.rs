@@ -1,0 +1,331 @@
+//! Which pattern stands for a path: what changes from run to run becomes a glob, and what is one
+//! program's own directory is granted as that.
+
+use crate::Secrets;
+use std::path::{Component, Path, PathBuf};
+
+/// Where a run takes place, and what must stay out of every pattern.
+#[derive(Clone, Debug, Default)]
+pub struct Scope {
+    /// `${workspace}`.
+    pub workspace: PathBuf,
+    /// `${home}`.
+    pub home: PathBuf,
+    /// `${tmp}`.
+    pub tmp: PathBuf,
+    /// What no pattern covers.
+    pub secrets: Secrets,
+}
+
+/// How far a pattern may go beyond the path that was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Detail {
+    /// Not at all, but for names that are another in each run.
+    Exact,
+    /// To places of its kind: a program's own directory, its cache.
+    Kind,
+}
+
+/// Directories in which each program has one of its own.
+const SHELVES: [&str; 7] =
+    [".cache", ".config", ".local/share", ".local/state", ".local/lib", ".local", "Library/Caches"];
+
+/// Directories of tools, which are granted as they are.
+const OWN: [&str; 5] = ["go/pkg", "go/bin", ".cargo/registry", ".cargo/git", ".npm/_cacache"];
+
+/// Those of the machine's services.
+const SYSTEM_SHELVES: [&str; 4] = ["/var/cache", "/var/lib", "/var/log", "/run"];
+
+impl Scope {
+    /// The pattern for `path`, as text; `None` if it is a secret.
+    #[must_use]
+    pub fn pattern(&self, path: &Path, detail: Detail) -> Option<String> {
+        if self.secrets.is_one(path) {
+            return None;
+        }
+        if detail == Detail::Kind
+            && let Some(own) = self.own_directory(path)
+        {
+            return Some(self.text(&own));
+        }
+        Some(self.varied(path))
+    }
+
+    /// The program's own directory that `path` lies in, or the outermost one in it without secrets.
+    fn own_directory(&self, path: &Path) -> Option<PathBuf> {
+        let anchor = self.anchor(path)?;
+        let below = path.strip_prefix(&anchor).ok()?;
+        let mut at = anchor;
+        for part in below.components() {
+            if varied(&part.as_os_str().to_string_lossy()).is_some() {
+                // What follows has another name each time, so it needs a glob.
+                return self.secrets.below(&at).is_none().then_some(at);
+            }
+            if self.secrets.below(&at).is_none() {
+                return Some(at);
+            }
+            at.push(part);
+        }
+        // The file itself.
+        None
+    }
+
+    /// The directory that belongs to one program as a whole, if `path` is it or lies in one.
+    fn anchor(&self, path: &Path) -> Option<PathBuf> {
+        if self.is_shelf(path) {
+            return None;
+        }
+        if let Some(own) =
+            OWN.iter().map(|own| self.home.join(own)).find(|own| path.starts_with(own))
+        {
+            return Some(own);
+        }
+        for shelf in SHELVES.iter().map(|shelf| self.home.join(shelf)) {
+            if let Ok(below) = path.strip_prefix(&shelf) {
+                let own = shelf.join(below.components().next()?);
+                return Some(own).filter(|own| own != path || path.is_dir());
+            }
+        }
+        for shelf in SYSTEM_SHELVES.map(Path::new) {
+            if let Ok(below) = path.strip_prefix(shelf) {
+                return below.components().nth(1).map(|_| shelf.join(first(below)));
+            }
+        }
+        let below = path.strip_prefix(&self.home).ok()?;
+        let own = self.home.join(below.components().next()?);
+        let is_hidden = first(below).to_string_lossy().starts_with('.');
+        (is_hidden && (own != path || path.is_dir())).then_some(own)
+    }
+
+    /// Whether a directory holds those of many programs or people: never granted as a whole.
+    #[must_use]
+    pub fn is_wide(&self, directory: &Path) -> bool {
+        const TOPS: [&str; 12] = [
+            "/etc", "/usr", "/var", "/run", "/proc", "/sys", "/dev", "/opt", "/srv", "/mnt",
+            "/media", "/home",
+        ];
+        directory.components().count() < 3
+            || TOPS.iter().any(|top| directory == Path::new(top))
+            || directory.parent() == Some(Path::new("/home"))
+            || self.home.starts_with(directory)
+            || self.workspace.starts_with(directory)
+            || self.is_shelf(directory)
+            || directory.starts_with("/proc")
+            || directory.starts_with("/sys")
+    }
+
+    /// Whether programs have directories of their own in it: made once, and no program's need.
+    #[must_use]
+    pub fn is_shelf(&self, directory: &Path) -> bool {
+        SHELVES.iter().any(|shelf| directory == self.home.join(shelf))
+            || SYSTEM_SHELVES.iter().any(|shelf| directory == Path::new(shelf))
+    }
+
+    /// `path` with `${workspace}`, `${home}` and `${tmp}` for what they stand for, matching itself.
+    #[must_use]
+    pub fn text(&self, path: &Path) -> String {
+        self.spelled(path, literal)
+    }
+
+    /// The same, with `*` for what is another in each run.
+    fn varied(&self, path: &Path) -> String {
+        self.spelled(path, |part| varied(part).unwrap_or_else(|| literal(part)))
+    }
+
+    fn spelled(&self, path: &Path, spell: impl Fn(&str) -> String) -> String {
+        let variables =
+            [("${workspace}", &self.workspace), ("${tmp}", &self.tmp), ("${home}", &self.home)];
+        let known = variables.iter().filter(|(_, stands_for)| stands_for.components().count() > 1);
+        let inner = known
+            .filter(|(_, stands_for)| path.starts_with(stands_for))
+            .max_by_key(|(_, stands_for)| stands_for.components().count());
+        let (mut text, below) = match inner {
+            Some((name, stands_for)) => {
+                ((*name).to_owned(), path.strip_prefix(stands_for).unwrap_or(path))
+            }
+            None => (String::new(), path),
+        };
+        for part in below.components() {
+            if let Component::Normal(part) = part {
+                text.push('/');
+                text.push_str(&spell(&part.to_string_lossy()));
+            }
+        }
+        if text.is_empty() { "/".into() } else { text }
+    }
+}
+
+fn first(path: &Path) -> &Path {
+    path.components().next().map_or(path, |first| Path::new(first.as_os_str()))
+}
+
+/// The pattern for `text` and nothing else.
+#[must_use]
+pub fn literal(text: &str) -> String {
+    let mut pattern = String::with_capacity(text.len());
+    for c in text.chars() {
+        if r"\*?[{$".contains(c) {
+            pattern.push('\\');
+        }
+        pattern.push(c);
+    }
+    pattern
+}
+
+/// A component with `*` for numbers, dates, versions and random letters; `None` without any.
+fn varied(name: &str) -> Option<String> {
+    if name.bytes().all(|b| b.is_ascii_digit()) {
+        return Some("*".into());
+    }
+    let words: Vec<&str> = split(name);
+    let mut out = String::new();
+    let mut has_glob = false;
+    let mut at = 0;
+    while at < words.len() {
+        let run = numbers(&words[at..]);
+        // `*-*` is `*`: what lies between two that vary, varies.
+        let end = out.trim_end_matches(is_separator).len();
+        let follows = end < out.len() && out[..end].ends_with('*');
+        let is_random = is_random(words[at]) || follows && goes_on(words[at]);
+        if run > 1 || is_random || is_long_number(words[at]) {
+            at += run.max(1);
+            has_glob = true;
+            if follows {
+                out.truncate(end);
+            } else {
+                out.push('*');
+            }
+        } else {
+            out.push_str(&literal(words[at]));
+            at += 1;
+        }
+    }
+    has_glob.then_some(out)
+}
+
+fn is_separator(c: char) -> bool {
+    ".-_@+,=~:#".contains(c)
+}
+
+/// Words and single separators, in their order.
+fn split(name: &str) -> Vec<&str> {
+    let mut words = Vec::new();
+    let mut rest = name;
+    while let Some(first) = rest.chars().next() {
+        let end = match is_separator(first) {
+            true => first.len_utf8(),
+            false => rest.find(is_separator).unwrap_or(rest.len()),
+        };
+        words.push(&rest[..end]);
+        rest = &rest[end..];
+    }
+    words
+}
+
+/// How many words from here make up a version or a date: numbers with separators between them.
+fn numbers(words: &[&str]) -> usize {
+    let is_number = |word: &str| {
+        let digits = word.strip_prefix('v').unwrap_or(word);
+        !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit())
+    };
+    if !words.first().is_some_and(|word| is_number(word)) {
+        return 0;
+    }
+    let mut end = 1;
+    while words.len() > end + 1 && words[end].len() == 1 && is_number(words[end + 1]) {
+        end += 2;
+    }
+    end
+}
+
+fn is_long_number(word: &str) -> bool {
+    word.len() >= 4 && word.bytes().all(|b| b.is_ascii_digit())
+}
+
+/// Whether a word, behind one that varies, is a further part of a date or a UUID.
+fn goes_on(word: &str) -> bool {
+    let is_hex = word.bytes().all(|b| b.is_ascii_hexdigit());
+    word.starts_with(|c: char| c.is_ascii_digit()) || (word.len() == 4 && is_hex)
+}
+
+/// Whether nobody would choose such a word: a hash, a part of a UUID, letters of `mktemp`.
+fn is_random(word: &str) -> bool {
+    let is_plain = word.bytes().all(|b| b.is_ascii_alphanumeric());
+    let has = |wanted: fn(&u8) -> bool| word.bytes().filter(|b| wanted(b)).count();
+    let (digits, upper) = (has(u8::is_ascii_digit), has(u8::is_ascii_uppercase));
+    let lower = has(u8::is_ascii_lowercase);
+    let hex = word.bytes().all(|b| b.is_ascii_hexdigit());
+    let mixed = digits > 0 && upper > 0 && lower > 0;
+    is_plain
+        && ((word.len() >= 8 && hex && digits > 0 && digits < word.len())
+            || (word.len() >= 12 && digits > 1 && digits < word.len())
+            || (word.len() >= 5 && mixed)
+            || (word.len() >= 6 && upper > 1 && lower > 1 && !is_camel(word)))
+}
+
+/// `CamelCase`, as people name files.
+fn is_camel(word: &str) -> bool {
+    let changes = word.as_bytes().windows(2);
+    let ups = changes.filter(|two| two[0].is_ascii_lowercase() && two[1].is_ascii_uppercase());
+    ups.count() * 4 <= word.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_another_in_each_run_is_a_glob_and_names_are_not() {
+        for (name, want) in [
+            ("4711", Some("*")),
+            ("2026-11-22", Some("*")),
+            ("2026-11-22T16_41_52_635Z-debug-0.log", Some("*-debug-0.log")),
+            ("build-1.2.3.tar", Some("build-*.tar")),
+            ("node-v18.2.0", Some("node-*")),
+            (".claude.json.tmp.4711.aB3d9", Some(".claude.json.tmp.*")),
+            ("4ba70571-f6ee-48f0-ac9e-db5b038c858f", Some("*")),
+            ("tmp.Zq7xWp", Some("tmp.*")),
+            ("x86_64-unknown-linux-gnu", None),
+            ("python3.11", None),
+            ("README.md", None),
+            ("MyDocumentList.txt", None),
+            ("a*b", None),
+        ] {
+            let found = varied(name);
+            assert_eq!(found.as_deref(), want, "{name}");
+        }
+    }
+
+    fn scope() -> Scope {
+        Scope {
+            workspace: "/home/me/work".into(),
+            home: "/home/me".into(),
+            tmp: "/tmp".into(),
+            secrets: Secrets::default(),
+        }
+    }
+
+    #[test]
+    fn a_program_gets_its_own_directory_and_never_the_shelf_that_it_stands_on() {
+        let scope = scope();
+        let of = |path: &str| scope.pattern(Path::new(path), Detail::Kind).unwrap();
+        assert_eq!(of("/home/me/.cache/foo/a/b"), "${home}/.cache/foo");
+        assert_eq!(of("/home/me/.foo/x"), "${home}/.foo");
+        assert_eq!(of("/home/me/.local/share/foo/x"), "${home}/.local/share/foo");
+        assert_eq!(of("/home/me/notes.txt"), "${home}/notes.txt");
+        assert_eq!(of("/home/me/work/x"), "${workspace}/x");
+        assert_eq!(of("/proc/4711/oom_score_adj"), "/proc/*/oom_score_adj");
+        for wide in ["/home/me/.cache", "/home/me", "/home", "/etc", "/", "/srv", "/proc/7"] {
+            assert!(scope.is_wide(Path::new(wide)), "{wide}");
+        }
+    }
+
+    #[test]
+    fn exact_patterns_name_the_path_and_escape_what_it_holds() {
+        let scope = scope();
+        let of = |path: &str| scope.pattern(Path::new(path), Detail::Exact).unwrap();
+        assert_eq!(of("/home/me/.cache/foo/a"), "${home}/.cache/foo/a");
+        assert_eq!(of("/home/me/a*$b"), r"${home}/a\*\$b");
+        assert_eq!(of("/"), "/");
+    }
+}

@@ -1,0 +1,103 @@
+//! Which lines it takes: enough that nothing is lacking, and none that is not needed.
+
+use crate::{Access, Addresses, Detail, Judge, Line, Need, Scope, lines, need};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What came of it.
+#[derive(Clone, Debug, Default)]
+pub struct Settled {
+    /// The lines, in the order of a profile.
+    pub lines: Vec<Line>,
+    /// What no line grants: secrets, and what no profile can say.
+    pub left: Vec<Access>,
+}
+
+/// The lines that grant `accesses`, where `compile` makes a judge of the profile with some lines
+/// added. Removing any of them would leave something lacking.
+///
+/// # Errors
+///
+/// Those of `compile`.
+pub fn settle<E>(
+    accesses: &BTreeMap<Access, u64>,
+    scope: &Scope,
+    addresses: &Addresses,
+    mut compile: impl FnMut(&[Line]) -> Result<Judge, E>,
+) -> Result<Settled, E> {
+    let mut lines = Vec::new();
+    let mut judge = compile(&lines)?;
+    let wanted: Vec<(&Access, u64)> = accesses
+        .iter()
+        .filter(|(access, _)| {
+            !judge.missing(access).is_empty() && !is_made_once(access, accesses, scope)
+        })
+        .map(|(access, count)| (access, *count))
+        .collect();
+    // First by kinds of places; what that leaves, by name.
+    for detail in [Detail::Kind, Detail::Exact] {
+        let lacking = wanted.iter().filter(|(access, _)| !judge.missing(access).is_empty());
+        let needs = needs(lacking.copied(), &judge);
+        let (more, _) = self::lines(&needs, (scope, detail), addresses);
+        lines.extend(more);
+        lines.sort();
+        lines.dedup_by(|a, b| (&a.domain, &a.key, &a.value) == (&b.domain, &b.key, &b.value));
+        judge = compile(&lines)?;
+    }
+    let granted = wanted.iter().map(|(access, _)| *access);
+    let granted: Vec<&Access> = granted.filter(|a| judge.missing(a).is_empty()).collect();
+    let lines = minimal(lines, &granted, &mut compile)?;
+    let judge = compile(&lines)?;
+    let left = wanted.iter().filter(|(access, _)| !judge.missing(access).is_empty());
+    let left: BTreeSet<&Access> = left.map(|(access, _)| *access).collect();
+    Ok(Settled { lines, left: left.into_iter().cloned().collect() })
+}
+
+/// Whether it is about a directory in which programs have their own, made by the first that came:
+/// the next run finds it there.
+fn is_made_once(access: &Access, all: &BTreeMap<Access, u64>, scope: &Scope) -> bool {
+    let Some(path) = access.path().filter(|path| scope.is_shelf(path)) else { return false };
+    let makes = |other: &Access| {
+        other.tclass == "dir" && other.wants("create") && other.path() == Some(path)
+    };
+    !access.wants("read") || all.keys().any(makes)
+}
+
+/// What `accesses` need, with who needs it how often.
+#[must_use]
+pub fn needs<'a>(
+    accesses: impl Iterator<Item = (&'a Access, u64)>,
+    judge: &Judge,
+) -> BTreeMap<Need, BTreeMap<String, u64>> {
+    let mut needs: BTreeMap<Need, BTreeMap<String, u64>> = BTreeMap::new();
+    for (access, count) in accesses {
+        if let Some(need) = need(access, &judge.missing(access)) {
+            let who = needs.entry(need).or_default();
+            // What is made once is not made the next time, and a line says the same both times.
+            let is_made =
+                access.tclass == "dir" && (access.wants("add_name") || access.wants("create"));
+            if !is_made {
+                *who.entry(access.who().to_owned()).or_default() += count;
+            }
+        }
+    }
+    needs
+}
+
+/// `lines` without those that all of `granted` can do without: the longest are tried first, so
+/// that of two that cover the same the wider stays.
+fn minimal<E>(
+    mut lines: Vec<Line>,
+    granted: &[&Access],
+    compile: &mut impl FnMut(&[Line]) -> Result<Judge, E>,
+) -> Result<Vec<Line>, E> {
+    let mut order: Vec<Line> = lines.clone();
+    order.sort_by_key(|line| (std::cmp::Reverse(line.value.len()), line.clone()));
+    for line in order {
+        let without: Vec<Line> = lines.iter().filter(|kept| **kept != line).cloned().collect();
+        let judge = compile(&without)?;
+        if granted.iter().all(|access| judge.missing(access).is_empty()) {
+            lines = without;
+        }
+    }
+    Ok(lines)
+}

@@ -1,0 +1,216 @@
+//! From a denial, or from nothing, to a profile that fits: `explain --toml`, `allow`, `learn`.
+
+use assert_cmd::Command;
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+use tempfile::TempDir;
+
+/// A home with a project and secrets in it. Not below `/tmp`, of which each run has its own.
+struct Home {
+    directory: TempDir,
+}
+
+/// What a call came to.
+struct Said {
+    status: i32,
+    out: String,
+    err: String,
+}
+
+impl Home {
+    fn new() -> Self {
+        let home = Self { directory: TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap() };
+        for (path, text) in [
+            (".ssh/id_ed25519", "key"),
+            (".config/foo/settings", "colour"),
+            (".config/bar/api_token", "token"),
+            (".config/bar/settings", "size"),
+            ("my-passwords.txt", "secret"),
+            ("notes.txt", "notes"),
+            ("work/input", "input"),
+        ] {
+            let path = home.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        home
+    }
+
+    fn path(&self) -> PathBuf {
+        self.directory.path().canonicalize().unwrap()
+    }
+
+    fn work(&self) -> PathBuf {
+        self.path().join("work")
+    }
+
+    fn profile(&self) -> String {
+        fs::read_to_string(self.work().join("dewar.toml")).unwrap()
+    }
+
+    fn say(&self, args: &[&str]) -> Said {
+        let output = Command::new(test_support::dewar())
+            .args(args)
+            .current_dir(self.work())
+            .env("NO_COLOR", "1")
+            .env("HOME", self.path())
+            .env("XDG_STATE_HOME", self.path().join("state"))
+            .env("XDG_CACHE_HOME", self.path().join("cache"))
+            .output()
+            .unwrap();
+        Said {
+            status: output.status.code().unwrap(),
+            out: String::from_utf8(output.stdout).unwrap(),
+            err: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+
+    /// How many denials the last run recorded.
+    fn denials(&self) -> usize {
+        let said = self.say(&["explain", "--json"]);
+        let record: serde_json::Value = serde_json::from_str(&said.out).unwrap();
+        record["denials"].as_array().unwrap().len()
+    }
+}
+
+/// Uses files of all kinds, and a secret or two if it can.
+const BUSY: &str = "cat ~/.config/foo/settings ~/.config/bar/settings ~/notes.txt input; \
+    mkdir -p ~/.cache/busy/v1; echo x > ~/.cache/busy/v1/$$; echo x > ~/.busy.log; ls ~ >/dev/null";
+
+const CURIOUS: &str = "cat ~/.ssh/id_ed25519 ~/my-passwords.txt ~/.config/bar/api_token; true";
+
+#[test]
+fn a_learned_profile_denies_a_replay_nothing_and_has_no_line_too_many() {
+    let home = Home::new();
+    let said = home.say(&["learn", "--", "sh", "-c", BUSY]);
+    assert_eq!(said.status, 0, "{}", said.err);
+    let learned = home.profile();
+    let replay = home.say(&["run", "--no-daemon", "-p", "./dewar.toml", "--", "sh", "-c", BUSY]);
+    assert_eq!((replay.status, replay.err.as_str()), (0, ""), "{learned}");
+    assert_eq!(home.denials(), 0, "{learned}");
+
+    let said = home.say(&["learn", "-o", "again.toml", "--", "sh", "-c", BUSY]);
+    let again = fs::read_to_string(home.work().join("again.toml")).unwrap();
+    assert_eq!(again, learned, "{}", said.err);
+
+    let entries: Vec<&str> = learned.lines().filter(|line| line.starts_with("    \"")).collect();
+    assert!(entries.len() >= 4, "{learned}");
+    for entry in entries {
+        let less = learned.replace(&format!("{entry}\n"), "");
+        fs::write(home.work().join("less.toml"), less).unwrap();
+        home.say(&["run", "--no-daemon", "-p", "./less.toml", "--", "sh", "-c", BUSY]);
+        assert!(home.denials() > 0, "{entry} is not needed: {learned}");
+    }
+}
+
+#[test]
+fn what_is_secret_stays_denied_while_a_profile_is_learned_and_is_never_in_it() {
+    let home = Home::new();
+    let said = home.say(&["learn", "--", "sh", "-c", &format!("{BUSY}; {CURIOUS}")]);
+    for secret in ["secret", "token", "key"] {
+        assert!(!said.out.contains(secret), "{}", said.out);
+    }
+    let learned = home.profile();
+    for name in [".ssh", "passwords", "token", "\"${home}/.config/bar\"", "\"${home}\""] {
+        let granted = learned.lines().filter(|line| line.starts_with("    "));
+        let granted: Vec<&str> = granted.filter(|line| line.contains(name)).collect();
+        assert!(granted.is_empty() || granted[0].starts_with("    \"${home}\""), "{learned}");
+    }
+    assert!(said.err.contains("stays denied: cat may not"), "{}", said.err);
+}
+
+#[test]
+fn what_there_is_in_a_profile_stays_when_more_is_learned() {
+    let home = Home::new();
+    let mine = "# mine\nextends = \"workspace\"\n\n[files]\nread = [\n    \"${home}/notes.txt\",  # my notes\n]\n";
+    fs::write(home.work().join("dewar.toml"), mine).unwrap();
+    let said = home.say(&["learn", "--", "true"]);
+    assert_eq!(said.status, 2);
+    assert!(said.err.contains("--merge adds to it"), "{}", said.err);
+    let command = "cat ~/notes.txt ~/.config/foo/settings; echo mode > dewar.toml; true";
+    let said = home.say(&["learn", "--merge", "--", "sh", "-c", command]);
+    let merged = home.profile();
+    assert!(merged.starts_with(&mine[..mine.len() - 2]), "{merged}\n{}", said.err);
+    assert!(merged.contains("\"${home}/.config/foo\",  # "), "{merged}");
+    home.say(&["allow", "--undo"]);
+    assert_eq!(home.profile(), mine);
+}
+
+#[test]
+fn what_was_denied_is_allowed_by_its_number_and_taken_back() {
+    let home = Home::new();
+    home.say(&[
+        "run",
+        "--no-daemon",
+        "--",
+        "cat",
+        &home.path().join("notes.txt").display().to_string(),
+    ]);
+    let said = home.say(&["explain"]);
+    assert!(said.out.contains("[1] cat may not read open"), "{}", said.out);
+    let said = home.say(&["explain", "--toml"]);
+    assert!(said.out.starts_with("[files]\nread = [\n    \"${home}/notes.txt\","), "{}", said.out);
+    let said = home.say(&["allow", "1"]);
+    assert!(said.out.contains("files.read = [\"${home}/notes.txt\"]"), "{}", said.out);
+    assert!(said.out.contains("dewar allow 1 --write dewar.toml"), "{}", said.out);
+    let said = home.say(&["allow", "1", "--write", "dewar.toml"]);
+    assert_eq!(said.status, 0, "{}", said.err);
+    let notes = home.path().join("notes.txt").display().to_string();
+    let said = home.say(&["run", "--no-daemon", "-p", "./dewar.toml", "--", "cat", &notes]);
+    assert_eq!((said.out.as_str(), said.err.as_str()), ("notes", ""));
+    let said = home.say(&["allow", "--undo"]);
+    assert!(said.out.contains("is gone, as it was before"), "{}{}", said.out, said.err);
+    assert!(!home.work().join("dewar.toml").exists());
+    let said = home.say(&["allow", "--undo"]);
+    assert!(said.status == 2 && said.err.contains("no change"), "{}", said.err);
+}
+
+#[test]
+fn secrets_are_allowed_by_their_full_name_only() {
+    let home = Home::new();
+    let secrets = "cat ~/my-passwords.txt ~/.ssh/id_ed25519; cat ~/notes.txt";
+    home.say(&["run", "--no-daemon", "--", "sh", "-c", secrets]);
+    let said = home.say(&["allow", "--all", "--write", "dewar.toml"]);
+    assert_eq!(said.status, 1, "{}", said.err);
+    assert!(said.out.contains("to allow it, name it in full"), "{}", said.out);
+    let written = home.profile();
+    assert!(written.contains("notes.txt") && !written.contains("passwords"), "{written}");
+    let path = home.path().join("my-passwords.txt").display().to_string();
+    let said = home.say(&["allow", &path, "--write", "dewar.toml"]);
+    assert_eq!(said.status, 0, "{}{}", said.out, said.err);
+    assert!(home.profile().contains("\"${home}/my-passwords.txt\""));
+}
+
+#[test]
+fn a_file_that_the_run_could_have_written_is_not_believed() {
+    let home = Home::new();
+    let plant = "printf 'extends=\"open\"\\n' > mine.toml; cat ~/notes.txt";
+    home.say(&["run", "--no-daemon", "--", "sh", "-c", plant]);
+    let said = home.say(&["allow", "--all", "--write", "mine.toml"]);
+    assert!(said.status == 2 && said.err.contains("could have written"), "{}", said.err);
+}
+
+#[test]
+fn mistakes_in_what_to_allow_are_named() {
+    let home = Home::new();
+    let said = home.say(&["allow", "1"]);
+    assert!(said.err.contains("no run has been recorded yet"), "{}", said.err);
+    home.say(&["run", "--no-daemon", "--", "cat", "/root/x", "/etc/shadow"]);
+    for (args, part) in [
+        (&["allow"][..], "which denials?"),
+        (&["allow", "7"], "there is no denial 7"),
+        (&["allow", "1", "x"], "neither the number"),
+        (&["allow", "nosuch", "1"], "no finished run is called `nosuch`"),
+        (&["allow", "/no/such"], "was not denied"),
+        (&["allow", "1", "--once"], "nothing runs"),
+        (&["allow", "--undo", "1"], "cannot be used with"),
+        (&["allow", "--all", "--write", "x"], "does not end in `.toml`"),
+    ] {
+        let said = home.say(args);
+        assert!(said.err.contains(part) && said.status != 0, "{args:?}: {}", said.err);
+    }
+    let exists = |path: &str| Path::new(path).exists();
+    assert!(!exists("x") && !home.work().join("x").exists());
+}
