@@ -124,8 +124,8 @@ pub(crate) fn run(args: &LearnArgs) -> anyhow::Result<i32> {
     Ok(status)
 }
 
-/// Runs the command under the profile `above`; the exit status that a shell would show. In a
-/// a process of its own: a monitor lives in the view of its sandbox, from where nothing can be written down.
+/// Runs the command under the profile `above`; the exit status that a shell would show. It has a
+/// process of its own: a monitor lives in the view of its sandbox, and could write no profile.
 fn watch(args: &LearnArgs, above: &Path, trail: &Path) -> anyhow::Result<i32> {
     // Whoever ends a server by Ctrl-C wants to have its profile.
     for signal in [SIGINT, SIGQUIT] {
