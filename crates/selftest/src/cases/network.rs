@@ -207,7 +207,7 @@ pub(super) const CASES: &[Case] = &[
         name: "odd-families",
         severity: Severity::Medium,
         claim: "Gets sockets of families that hardly anybody uses, and few have read.",
-        source: "CVE-2017-6074 (DCCP), CVE-2017-2636 (N_HDLC): code that nobody needs",
+        source: "CVE-2017-6074 (DCCP): code that nobody needs",
         outside: |_| {
             // Crypto, Bluetooth, CAN, TIPC, XDP, QIPCRTR.
             let kinds = [libc::AF_ALG, 31, libc::AF_CAN, libc::AF_TIPC, libc::AF_XDP, 42];
