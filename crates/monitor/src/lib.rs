@@ -12,14 +12,20 @@
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
 mod audit;
+mod between;
+mod call;
 mod caller;
+mod exec;
 mod file;
 mod gate;
+mod handler;
 mod label;
 mod lacking;
+mod lead;
 mod manager;
-mod passage;
+mod policy;
 mod process;
+mod quiesce;
 mod resolve;
 mod revoke;
 mod run;
@@ -29,8 +35,9 @@ mod waits;
 
 pub use audit::{Record, Trail};
 pub use avc::Stats;
+pub use between::connection::Connector;
 pub use file::{Planted, Watch, Why};
 pub use flask::visible;
-pub use process::Connector;
-pub use revoke::{Action, ApplyError, Control, Held, Holder, Manner, ProcessStatus, Receipt};
+pub use process::ProcessStatus;
+pub use revoke::{Action, ApplyError, Control, Held, Holder, Manner, Receipt};
 pub use run::{Enforce, Job, Report, RunError, run};

@@ -2,15 +2,18 @@
 
 use crate::{
     audit::{Audit, Record, Trail},
-    file::{Beyond, Claims, KnownPaths, Planted, Plantings, Watch},
-    gate::{Bearing, Gate},
+    file::{Beyond, Claims, FileManager, KnownPaths, Planted, Plantings, Watch},
+    gate::{Gate, Revocation},
     label::{Labels, Private, Status},
     lacking::Lacking,
+    lead::Lead,
     manager::Manager,
-    passage::Passage,
-    process::Processes,
+    policy::PolicyState,
+    process::{ProcessManager, Processes},
+    quiesce::Quiesce,
     revoke::Control,
-    socket::Endpoints,
+    socket::{Endpoints, Peers, SocketManager},
+    waits::Waits,
 };
 use arc_swap::ArcSwap;
 use avc::Stats;
@@ -23,7 +26,10 @@ use rustix::{
     fs::{CWD, Mode as Permissions, OFlags},
     io::Errno,
 };
-use std::{os::fd::OwnedFd, sync::Arc};
+use std::{
+    os::fd::OwnedFd,
+    sync::{Arc, Mutex},
+};
 
 /// Which object managers decide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -139,33 +145,36 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
     let KernelPolicy { plan, first, labels, rules, .. } = policy;
     let subjects = Processes::new(&plan.domains, command.as_raw_nonzero().get() as u32, &view)
         .map_err(system("label the command (`ulimit -H -x` must be unlimited)"))?;
+    let avc = |decides| Manager::new(Arc::clone(&server), decides);
     let gate = Arc::new(Gate {
         listener: crate::sys::notify::Listener::new(listener),
         view,
-        files: Manager::new(Arc::clone(&server), enforce.files),
-        processes: Manager::new(Arc::clone(&server), enforce.processes),
-        sockets: Manager::new(Arc::clone(&server), enforce.sockets),
-        labels: Labels::new(rules).in_view(private),
-        claims: Claims::default(),
-        plantings: Plantings::new(watch),
-        paths: KnownPaths::new(plan.domains.clone()),
-        endpoints: Endpoints::new(&labels),
-        peers: crate::socket::Peers::default(),
-        bearing: ArcSwap::from_pointee(Bearing { plan, first, exactness, files: labels.files }),
+        files: FileManager {
+            avc: avc(enforce.files),
+            labels: Labels::new(rules).in_view(private),
+            claims: Claims::default(),
+            plantings: Plantings::new(watch),
+            paths: KnownPaths::new(plan.domains.clone()),
+            beyond,
+        },
+        processes: ProcessManager { avc: avc(enforce.processes), subjects },
+        sockets: SocketManager {
+            avc: avc(enforce.sockets),
+            endpoints: Endpoints::new(&labels),
+            peers: Peers::default(),
+        },
+        policy: ArcSwap::from_pointee(PolicyState { plan, first, exactness, files: labels.files }),
         settled,
-        passage: Passage::default(),
-        changing: std::sync::Mutex::default(),
-        refusal,
-        subjects,
+        quiesce: Quiesce::default(),
+        revocation: Revocation { changing: Mutex::default(), refusal },
         audit: Arc::clone(&audit),
-        beyond,
         ids: (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw()),
         capabilities,
         lacking: Lacking::new(capabilities),
         ids_change: capabilities & CHANGES_IDS != 0,
         off,
-        lead: crate::gate::Lead::default(),
-        waits: crate::waits::Waits::default(),
+        lead: Lead::default(),
+        waits: Waits::default(),
         server,
     });
     let serving = Arc::clone(&gate);
@@ -178,10 +187,10 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
     let outcome = sandbox.wait()?;
     let (denials, dropped) = audit.denials();
     let audit_failure = audit.failure();
-    let unrecorded = unrecorded(&gate.settled, &gate.beyond, capabilities);
+    let unrecorded = unrecorded(&gate.settled, &gate.files.beyond, capabilities);
     let decisions = gate.decisions();
     let lacking = gate.lacking.all();
-    let (planted, planted_more) = gate.plantings.report();
+    let (planted, planted_more) = gate.files.plantings.report();
     Ok(Report {
         outcome,
         decisions,

@@ -47,7 +47,7 @@ impl Waits {
         asker: Asker<'_>,
         make: impl Fn() -> Result<T>,
     ) -> Result<(T, bool)> {
-        asker.gate.passage.outside(asker.caller.call, || self.until_done(asker, make))
+        asker.gate.quiesce.outside(asker.caller.call, || self.until_done(asker, make))
     }
 
     fn until_done<T>(&self, asker: Asker<'_>, make: impl Fn() -> Result<T>) -> Result<T> {

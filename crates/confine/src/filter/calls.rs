@@ -1,4 +1,4 @@
-//! System calls by what they can reach, whatever their arguments.
+//! System calls that never come to the monitor: by what they can reach, whatever their arguments.
 
 use syscalls::Sysno;
 
@@ -46,19 +46,16 @@ pub(super) const RUNS: &[Sysno] = {
         shutdown,
         getsockname,
         getpeername,
-        setsockopt,
         getsockopt,
         exit,
         wait4,
         uname,
-        fcntl,
         flock,
         fsync,
         fdatasync,
         ftruncate,
         getdents,
         getcwd,
-        fchdir,
         umask,
         gettimeofday,
         getrlimit,
@@ -67,21 +64,15 @@ pub(super) const RUNS: &[Sysno] = {
         times,
         getuid,
         getgid,
-        setuid,
-        setgid,
         geteuid,
         getegid,
         setpgid,
         getppid,
         getpgrp,
         setsid,
-        setreuid,
-        setregid,
         getgroups,
         setgroups,
-        setresuid,
         getresuid,
-        setresgid,
         getresgid,
         getpgid,
         setfsuid,
@@ -255,80 +246,6 @@ pub(super) const REFUSED: &[Sysno] = {
     ]
 };
 
-/// Decided, but for some arguments: they reach a named object or another process, or change what
-/// exists.
-pub(super) const DECIDED: &[Sysno] = {
-    use Sysno::*;
-    &[
-        open,
-        openat,
-        openat2,
-        creat,
-        truncate,
-        rename,
-        renameat,
-        renameat2,
-        mkdir,
-        mkdirat,
-        rmdir,
-        link,
-        linkat,
-        unlink,
-        unlinkat,
-        symlink,
-        symlinkat,
-        mknod,
-        mknodat,
-        chmod,
-        fchmod,
-        fchmodat,
-        fchmodat2,
-        chown,
-        fchown,
-        lchown,
-        fchownat,
-        utime,
-        utimes,
-        futimesat,
-        utimensat,
-        setxattr,
-        lsetxattr,
-        fsetxattr,
-        setxattrat,
-        removexattr,
-        lremovexattr,
-        fremovexattr,
-        removexattrat,
-        execve,
-        execveat,
-        connect,
-        bind,
-        kill,
-        tkill,
-        tgkill,
-        rt_sigqueueinfo,
-        rt_tgsigqueueinfo,
-        pidfd_send_signal,
-        pidfd_open,
-        pidfd_getfd,
-        ptrace,
-        process_vm_readv,
-        process_vm_writev,
-        kcmp,
-        prlimit64,
-        sched_setparam,
-        sched_setscheduler,
-        sched_setattr,
-        sched_setaffinity,
-        setpriority,
-        ioprio_set,
-        file_setattr,
-        name_to_handle_at,
-        inotify_add_watch,
-        memfd_create,
-    ]
-};
-
 /// Objects named by number or name in one space for the whole IPC namespace, which nobody labels.
 pub(super) const IPC: &[Sysno] = {
     use Sysno::*;
@@ -351,30 +268,5 @@ pub(super) const IPC: &[Sysno] = {
         mq_timedreceive,
         mq_notify,
         mq_getsetattr,
-    ]
-};
-
-/// Calls that only look at a name: decided where something is hidden.
-pub(super) const LOOKS: &[Sysno] = {
-    use Sysno::*;
-    &[
-        stat,
-        lstat,
-        newfstatat,
-        statx,
-        access,
-        faccessat,
-        faccessat2,
-        readlink,
-        readlinkat,
-        chdir,
-        statfs,
-        getxattr,
-        lgetxattr,
-        getxattrat,
-        listxattr,
-        llistxattr,
-        listxattrat,
-        file_getattr,
     ]
 };

@@ -9,11 +9,14 @@
 
 mod arguments;
 mod calls;
+mod decided;
 mod options;
 
 use crate::bpf::{Action, Rule, TooLong, assemble};
 use arguments::{EPERM, special};
-use calls::{DECIDED, IPC, LOOKS, REFUSED, RUNS};
+use calls::{IPC, REFUSED, RUNS};
+use decided::LOOKS;
+pub use decided::{DECIDED, Handler, handler};
 use libc::sock_filter;
 use syscalls::Sysno;
 
@@ -71,12 +74,15 @@ pub(crate) fn compile(traps: Traps) -> Result<Vec<sock_filter>, TooLong> {
     let looks = if traps.looks { Action::Notify } else { Action::Allow };
     set(RUNS, &Action::Allow.into());
     set(REFUSED, &EPERM.into());
-    set(DECIDED, &Action::Notify.into());
-    set(LOOKS, &looks.into());
-    if !traps.reads_pass() {
-        // The monitor remembers working directories.
-        set(&[Sysno::chdir, Sysno::fchdir], &Action::Notify.into());
+    for (_, calls) in DECIDED {
+        set(calls, &Action::Notify.into());
     }
+    set(LOOKS, &looks.into());
+    // The monitor remembers working directories, unless reads are none of its business.
+    let (chdir, fchdir) =
+        if traps.reads_pass() { (looks, Action::Allow) } else { (Action::Notify, Action::Notify) };
+    set(&[Sysno::chdir], &chdir.into());
+    set(&[Sysno::fchdir], &fchdir.into());
     set(IPC, &if traps.private_ipc { Action::Allow } else { EPERM }.into());
     for (call, rule) in special(traps) {
         set(&[call], &rule);
@@ -130,8 +136,31 @@ mod tests {
     #[test]
     fn no_call_stands_in_two_lists() {
         let mut seen = std::collections::HashSet::new();
-        for call in [RUNS, REFUSED, DECIDED, LOOKS, IPC].concat() {
+        let decided = DECIDED.map(|(_, calls)| calls).concat();
+        for call in [RUNS, REFUSED, &decided, IPC].concat() {
             assert!(seen.insert(call), "{call}");
+        }
+    }
+
+    #[test]
+    fn every_call_that_can_be_trapped_has_somebody_who_decides_it() {
+        for traps in [STRICT, LOOSE] {
+            for call in Sysno::iter() {
+                // Arguments of which each rule has some that it traps.
+                let values =
+                    [0, 1, 15, 16, u64::from(u32::MAX), 0x4004_6602, libc::F_SETOWN as u64];
+                let trapped = values.iter().any(|first| {
+                    values
+                        .iter()
+                        .any(|second| ask(traps, call, &[*first, *second, 1, 0, 1, 0]) == NOTIFY)
+                });
+                assert!(!trapped || handler(call).is_some(), "{call}");
+            }
+        }
+        for (handler_of, calls) in DECIDED {
+            for call in calls {
+                assert_eq!(handler(*call), Some(handler_of), "{call}");
+            }
         }
     }
 

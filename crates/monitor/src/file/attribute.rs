@@ -8,8 +8,8 @@ use super::{
     open::has_name,
 };
 use crate::{
+    between::proc_files,
     gate::{Answer, Asker, Outcome},
-    process::proc_files,
     resolve::{Name, walk},
 };
 use avc::Hint;

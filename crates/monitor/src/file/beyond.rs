@@ -106,7 +106,7 @@ impl Attempt<'_> {
     /// outside of the view there is what was looked for, or it would have been made there. What does not exist anywhere is
     /// no denial, whatever policy would have said of it.
     pub(crate) fn ended(self, asker: Asker<'_>, errno: Errno) -> Ended {
-        let beyond = &asker.gate.beyond;
+        let beyond = &asker.gate.files.beyond;
         let ended = |errno, refused| Ended { errno, refused };
         let is_nameless = self.name.path.as_os_str().is_empty();
         if beyond.root.is_none() || is_nameless || !matches!(errno, Errno::NOENT | Errno::ACCESS) {
@@ -122,9 +122,10 @@ impl Attempt<'_> {
             // Whether something exists is no secret where it is denied but not hidden.
             return ended(if recorded { Errno::ACCESS } else { Errno::NOENT }, true);
         }
-        let tsid = asker.gate.labels.of_path(&path, FileKind::Any);
+        let tsid = asker.gate.files.labels.of_path(&path, FileKind::Any);
         let question = Question { ssid: asker.ssid, tsid, tclass: Class::File };
-        let exists = || asker.gate.files.grants(question, perm::file::GETATTR, &Hint::default());
+        let exists =
+            || asker.gate.files.avc.grants(question, perm::file::GETATTR, &Hint::default());
         let refused = beyond.leaves_out(&path) || !exists();
         if refused {
             self.record(asker, &path);
@@ -136,24 +137,24 @@ impl Attempt<'_> {
     fn record(self, asker: Asker<'_>, path: &Path) -> bool {
         let gate = asker.gate;
         let hint = Hint::default();
-        let label = |path: &Path, kind| gate.labels.of_path(path, kind);
+        let label = |path: &Path, kind| gate.files.labels.of_path(path, kind);
         let object = || path.to_string_lossy().into_owned();
         let refuse = |tsid, tclass, requested| {
             let _ = Target { tsid, tclass, hint: &hint }.allow(asker, requested, &object);
             true
         };
-        let existing = if self.new == New::Entry { None } else { gate.beyond.status(path) };
+        let existing = if self.new == New::Entry { None } else { gate.files.beyond.status(path) };
         if let Some(status) = existing {
             let (tclass, tsid) = (class_of(status.kind), label(path, file_kind(status.kind)));
             let question = Question { ssid: asker.ssid, tsid, tclass };
             // What is denied may be seen, by policy, but there is no way to it: the right to use it would make one.
-            let seen = gate.files.grants(question, self.requested, &hint);
+            let seen = gate.files.avc.grants(question, self.requested, &hint);
             let used = perm::file::READ | perm::file::OPEN;
             return refuse(tsid, tclass, if seen { used } else { self.requested });
         }
         match path
             .parent()
-            .filter(|parent| self.new != New::No && gate.beyond.status(parent).is_some())
+            .filter(|parent| self.new != New::No && gate.files.beyond.status(parent).is_some())
         {
             Some(parent) => {
                 let added = perm::dir::ADD_NAME | perm::dir::SEARCH;
@@ -173,7 +174,7 @@ impl Attempt<'_> {
             path_of(view, asker.caller.base(dirfd)?)?
         };
         let full = beyond_links(normal(&base.join(path)));
-        if errno == Errno::NOENT && !asker.gate.beyond.has_hollows {
+        if errno == Errno::NOENT && !asker.gate.files.beyond.has_hollows {
             return Ok(full);
         }
         // Links on the way may lead into what is covered.

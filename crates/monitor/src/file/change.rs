@@ -3,9 +3,10 @@
 use super::{
     attribute::granted_mode,
     beyond::{Attempt, New},
-    entry::{allow_entry, allow_new, allow_removal, entry_path, note_entry, reserved_label},
+    entry::{
+        allow_entry, allow_new, allow_removal, entry_path, note_entry, reserved_label, with_umask,
+    },
     object::Seen,
-    open::with_umask,
 };
 use crate::{
     gate::{Answer, Asker, Outcome},
@@ -124,7 +125,7 @@ impl Change<'_> {
         let sid = allow_new(self.asker, &entry.parent, &entry.name, kind, perm::file::CREATE)?;
         with_umask(self.asker, || make(entry, sid))?;
         if let Ok(fd) = handle(&entry.parent, &entry.name) {
-            self.asker.gate.labels.created(&Status::of(fd.as_fd())?, sid);
+            self.asker.gate.files.labels.created(&Status::of(fd.as_fd())?, sid);
         }
         note_entry(self.asker, &entry.parent, &entry.name, true);
         Ok(Answer::Return(0))
@@ -171,9 +172,9 @@ impl Change<'_> {
         self.make(&entry, FileType::Symlink, |entry, _| {
             rustix::fs::symlinkat(&target, &entry.parent, &entry.name)?;
             let gate = self.asker.gate;
-            if gate.plantings.are_watched() {
+            if gate.files.plantings.are_watched() {
                 let path = path_of(&gate.view, &entry.parent)?.join(&entry.name);
-                gate.plantings.note_link(&path, &target);
+                gate.files.plantings.note_link(&path, &target);
             }
             Ok(())
         })

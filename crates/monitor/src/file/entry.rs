@@ -51,21 +51,21 @@ pub(crate) fn allow_new(
 /// Whether `asker` may make objects with a label, and not change them.
 fn is_only_made(asker: Asker<'_>, tsid: Sid, tclass: Class) -> bool {
     let question = Question { ssid: asker.ssid, tsid, tclass };
-    let grants = |requested| asker.gate.files.grants(question, requested, &Hint::default());
+    let grants = |requested| asker.gate.files.avc.grants(question, requested, &Hint::default());
     grants(perm::file::CREATE) && !grants(perm::file::WRITE)
 }
 
 /// Notes, for the report at the end, what has been made or written at `name` in `parent`.
 pub(super) fn note_entry(asker: Asker<'_>, parent: &OwnedFd, name: &OsStr, is_new: bool) {
     let gate = asker.gate;
-    if !gate.plantings.are_watched() || name.is_empty() {
+    if !gate.files.plantings.are_watched() || name.is_empty() {
         return;
     }
     let Ok(directory) = path_of(&gate.view, parent) else { return };
     let path = directory.join(name);
-    gate.plantings.note(&path, is_new);
-    if is_new && gate.claims.completes(parent, name).unwrap_or(true) {
-        gate.plantings.note_for(&path, Why::Repository);
+    gate.files.plantings.note(&path, is_new);
+    if is_new && gate.files.claims.completes(parent, name).unwrap_or(true) {
+        gate.files.plantings.note_for(&path, Why::Repository);
     }
 }
 
@@ -112,7 +112,7 @@ pub(super) fn adds(asker: Asker<'_>, parent: &OwnedFd) -> Result<bool> {
 fn grants(asker: Asker<'_>, directory: &Seen, requested: AccessVector) -> bool {
     let Seen { label, class, .. } = directory;
     let question = Question { ssid: asker.ssid, tsid: label.sid, tclass: *class };
-    asker.gate.files.grants(question, requested, &label.hint)
+    asker.gate.files.avc.grants(question, requested, &label.hint)
 }
 
 /// Whether a rule reserves `name` in `parent` for files that `asker` may make and remove: to grant
@@ -125,7 +125,7 @@ fn owns_name(asker: Asker<'_>, parent: &OwnedFd, name: &OsStr, kind: FileType) -
         _ => perm::file::CREATE | perm::file::UNLINK,
     };
     let question = Question { ssid: asker.ssid, tsid, tclass };
-    Ok(asker.gate.files.grants(question, changes, &Hint::default()))
+    Ok(asker.gate.files.avc.grants(question, changes, &Hint::default()))
 }
 
 pub(super) fn entry_path(asker: Asker<'_>, parent: &OwnedFd, name: &OsStr) -> String {
@@ -144,8 +144,8 @@ pub(super) fn reserved_label(
         return Ok(None);
     }
     let directory = path_of(&asker.gate.view, parent)?;
-    let labels = &asker.gate.labels;
-    let known_as = if asker.gate.claims.completes(parent, name)? {
+    let labels = &asker.gate.files.labels;
+    let known_as = if asker.gate.files.claims.completes(parent, name)? {
         // It would be part of a repository: what Git obeys there.
         directory.join(".git/config")
     } else {
@@ -154,4 +154,10 @@ pub(super) fn reserved_label(
     let by_rule = labels.of_path(&known_as, file_kind(kind));
     let around = labels.of_path(&directory, flask::FileKind::Dir);
     Ok((by_rule != around).then_some(by_rule))
+}
+
+/// Runs `make` under the caller's file mode creation mask, which this thread has to itself.
+pub(crate) fn with_umask<T>(asker: Asker<'_>, make: impl FnOnce() -> Result<T>) -> Result<T> {
+    rustix::process::umask(rustix::fs::Mode::from_bits_retain(asker.caller.identity()?.umask));
+    make()
 }

@@ -168,7 +168,7 @@ impl KnownPaths {
             return known;
         }
         let keeps = |dir: &Path| {
-            let label = gate.labels.of_path(dir, FileKind::Dir);
+            let label = gate.files.labels.of_path(dir, FileKind::Dir);
             *lock(&self.keeping).entry(label).or_insert_with(|| self.keeps_entries(gate, label))
         };
         let is_fixed = dir.ancestors().all(keeps);

@@ -6,8 +6,8 @@ use super::{
     open::has_name,
 };
 use crate::{
+    between::proc_files,
     gate::{Answer, Asker, Outcome},
-    process::proc_files,
     resolve::{Found, Name, sight, walk},
 };
 use flask::{AccessVector, Class, perm};
@@ -43,7 +43,7 @@ pub(super) fn decide(asker: Asker<'_>) -> Outcome {
         Class::Dir if searches => what.requested | perm::dir::SEARCH,
         _ => what.requested,
     };
-    if let Some(known) = asker.gate.paths.get(name) {
+    if let Some(known) = asker.gate.files.paths.get(name) {
         known.allow(asker, requested)?;
         return Ok(Answer::Continue);
     }
@@ -52,7 +52,7 @@ pub(super) fn decide(asker: Asker<'_>) -> Outcome {
         Ok(fd) => {
             let seen = Seen::of(asker, fd.as_fd())?;
             if !is_own {
-                asker.gate.paths.found(asker.gate, name, &fd, &seen)?;
+                asker.gate.files.paths.found(asker.gate, name, &fd, &seen)?;
             }
             seen.allow(asker, requested(seen.class), fd)?;
         }
@@ -63,7 +63,7 @@ pub(super) fn decide(asker: Asker<'_>) -> Outcome {
                 return Err(ended.errno);
             }
             if errno == Errno::NOENT && !is_own && !ended.refused {
-                asker.gate.paths.missing(asker.gate, name);
+                asker.gate.files.paths.missing(asker.gate, name);
             }
         }
     }

@@ -48,13 +48,13 @@ pub(super) fn decide(asker: Asker<'_>) -> Outcome {
 /// Whether every domain may execute such memory.
 fn may_be_executed(asker: Asker<'_>) -> bool {
     let gate = asker.gate;
-    let tsid = gate.labels.of_path(Path::new(PREFIX), FileKind::File);
+    let tsid = gate.files.labels.of_path(Path::new(PREFIX), FileKind::File);
     let requested = perm::file::EXECUTE | perm::file::EXECUTE_NO_TRANS;
     let may = |&ssid| {
         let question = Question { ssid, tsid, tclass: Class::File };
-        gate.files.grants(question, requested, &Hint::default())
+        gate.files.avc.grants(question, requested, &Hint::default())
     };
-    gate.bearing.load().plan.domains.iter().all(may)
+    gate.policy.load().plan.domains.iter().all(may)
 }
 
 /// The memory, without the right to execute it and, where the kernel knows that seal (Linux 6.3), without the right to

@@ -35,6 +35,7 @@ impl Seen {
         let mut place = None;
         let label = asker
             .gate
+            .files
             .labels
             .of_file(&status, || Ok(place.insert(path_of(&asker.gate.view, fd)?).clone()))?;
         Ok(Self { status, label, class: class_of(status.kind), place })
@@ -49,7 +50,7 @@ impl Seen {
     /// for giving access.
     pub(crate) fn grants(&self, asker: Asker<'_>, requested: AccessVector) -> bool {
         let question = Question { ssid: asker.ssid, tsid: self.label.sid, tclass: self.class };
-        asker.gate.files.grants(question, requested, &self.label.hint)
+        asker.gate.files.avc.grants(question, requested, &self.label.hint)
     }
 
     /// Whether `asker` may use `requested` on this file: `EACCES` when not, `ENOENT` when it must not even know
@@ -85,11 +86,11 @@ impl Target<'_> {
     ) -> Result<()> {
         let Self { tsid, tclass, hint } = self;
         let request = Request { tsid, tclass, requested, hint, object };
-        if asker.gate.files.ask(asker, &request).is_ok() {
+        if asker.gate.files.avc.ask(asker, &request).is_ok() {
             return Ok(());
         }
         let question = Question { ssid: asker.ssid, tsid, tclass };
-        let visible = asker.gate.files.grants(question, perm::file::GETATTR, hint);
+        let visible = asker.gate.files.avc.grants(question, perm::file::GETATTR, hint);
         Err(if visible { Errno::ACCESS } else { Errno::NOENT })
     }
 }

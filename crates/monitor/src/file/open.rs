@@ -3,15 +3,16 @@
 use super::{
     attribute::{granted_mode, lends_ids},
     beyond::{Attempt, New},
-    entry::{adds, allow_new, entry_path, note_entry},
+    entry::{adds, allow_new, entry_path, note_entry, with_umask},
     known::Known,
     limited,
     object::{Seen, class_of},
 };
 use crate::{
+    between::proc_files,
     gate::{Answer, Asker, Outcome},
     label::Status,
-    process::{Processes, proc_files},
+    process::Processes,
     resolve::{Found, Name, look, sight, walk},
 };
 use confine::Rights;
@@ -174,7 +175,7 @@ impl Open {
     /// Sound because the envelope refuses exactly what policy refuses for these rights (see `Plan::exact`): other
     /// bytes in the path, or other links on the way, reach nothing that policy does not grant.
     fn leave_to_kernel(&self, asker: Asker<'_>) -> Outcome {
-        let paths = &asker.gate.paths;
+        let paths = &asker.gate.files.paths;
         if let Some(known) = self.known(asker) {
             known.allow(asker, |class| self.requested(class))?;
             return Ok(Answer::Continue);
@@ -230,7 +231,8 @@ impl Open {
     ///
     /// [`Plan::of_first`]: confine::Plan::of_first
     fn is_made_in_proc(&self, asker: Asker<'_>) -> bool {
-        matches!(asker.gate.subjects, Processes::Many(_)) && !self.flags.contains(OFlags::PATH)
+        matches!(asker.gate.processes.subjects, Processes::Many(_))
+            && !self.flags.contains(OFlags::PATH)
     }
 
     /// Whether a glance is enough: at an existing object with a label, all of which policy grants without a record.
@@ -240,24 +242,26 @@ impl Open {
         if self.creates() || self.is_temporary() || gate.audit.wants_everything() {
             return false;
         }
-        let Some(status) = gate.paths.glance(asker.caller, self.name()) else { return false };
-        let Ok(label) = gate.labels.of_file(&status, || Err(Errno::NODATA)) else { return false };
+        let Some(status) = gate.files.paths.glance(asker.caller, self.name()) else { return false };
+        let Ok(label) = gate.files.labels.of_file(&status, || Err(Errno::NODATA)) else {
+            return false;
+        };
         let tclass = class_of(status.kind);
         let question = Question { ssid: asker.ssid, tsid: label.sid, tclass };
         !self.is_withheld(asker, label.sid, tclass)
-            && gate.files.passes(question, self.requested(tclass), &label.hint)
+            && gate.files.avc.passes(question, self.requested(tclass), &label.hint)
     }
 
     /// What the path is known to lead to; nothing is made there.
     fn known(&self, asker: Asker<'_>) -> Option<Arc<Known>> {
         let makes = self.creates() || self.is_temporary();
-        let known = if makes { None } else { asker.gate.paths.get(self.name()) };
+        let known = if makes { None } else { asker.gate.files.paths.get(self.name()) };
         known.filter(|known| !known.is(|sid, class| self.is_withheld(asker, sid, class)))
     }
 
     /// Whether the envelope refuses this open of what has a label, though policy may not.
     fn is_withheld(&self, asker: Asker<'_>, label: Sid, class: Class) -> bool {
-        !self.flags.contains(OFlags::PATH) && asker.gate.bearing.load().opens(label, class)
+        !self.flags.contains(OFlags::PATH) && asker.gate.policy.load().opens(label, class)
     }
 
     /// Whether a file without a name may be made in `parent`.
@@ -359,8 +363,8 @@ impl Open {
             return self.reopen(asker, object, seen.status.kind, mode);
         } else if has_name(asker, object)? && !proc_files::is_for_process(asker, found, object)? {
             seen.allow(asker, self.requested(seen.class), object)?;
-            if self.writes() && asker.gate.plantings.are_watched() {
-                asker.gate.plantings.note(&seen.place(asker.gate, object)?, false);
+            if self.writes() && asker.gate.files.plantings.are_watched() {
+                asker.gate.files.plantings.note(&seen.place(asker.gate, object)?, false);
             }
         }
         // Else a pipe, a socket or memory without a name, reached through a descriptor that its process holds.
@@ -383,7 +387,7 @@ impl Open {
         let opened = with_umask(asker, || rustix::fs::openat(parent, name, flags, mode));
         match opened {
             Ok(fd) => {
-                asker.gate.labels.created(&Status::of(fd.as_fd())?, sid);
+                asker.gate.files.labels.created(&Status::of(fd.as_fd())?, sid);
                 note_entry(asker, parent, name, true);
                 Ok(Some(fd))
             }
@@ -402,10 +406,4 @@ pub(super) fn has_name(asker: Asker<'_>, object: &OwnedFd) -> Result<bool> {
     let path = path_of(&asker.gate.view, object)?;
     let memory = path.to_string_lossy().starts_with("/memfd:");
     Ok(path.is_absolute() && !(memory && rustix::fs::fstat(object)?.st_nlink == 0))
-}
-
-/// Runs `make` under the caller's file mode creation mask, which this thread has to itself.
-pub(crate) fn with_umask<T>(asker: Asker<'_>, make: impl FnOnce() -> Result<T>) -> Result<T> {
-    rustix::process::umask(Mode::from_bits_retain(asker.caller.identity()?.umask));
-    make()
 }

@@ -111,13 +111,13 @@ impl Change<'_> {
 
     fn note_move(&self, source: &Entry, target: &Entry) {
         let gate = self.asker.gate;
-        if !gate.plantings.are_watched() {
+        if !gate.files.plantings.are_watched() {
             return;
         }
         let path =
             |entry: &Entry| path_of(&gate.view, &entry.parent).map(|it| it.join(&entry.name));
         if let (Ok(from), Ok(to)) = (path(source), path(target)) {
-            gate.plantings.moved(&from, &to, target.object.is_none());
+            gate.files.plantings.moved(&from, &to, target.object.is_none());
         }
         note_entry(self.asker, &target.parent, &target.name, target.object.is_none());
     }
@@ -136,7 +136,11 @@ impl Change<'_> {
         let gate = self.asker.gate;
         let path =
             |entry: &Entry| path_of(&gate.view, &entry.parent).map(|path| path.join(&entry.name));
-        if gate.labels.agree(&path(source)?, &path(target)?) { Ok(()) } else { Err(Errno::XDEV) }
+        if gate.files.labels.agree(&path(source)?, &path(target)?) {
+            Ok(())
+        } else {
+            Err(Errno::XDEV)
+        }
     }
 
     /// A directory that changes its parent needs one permission more.

@@ -1,11 +1,7 @@
 //! Opening the very file that was decided.
 
-use super::{
-    limited,
-    object::Seen,
-    open::{Open, with_umask},
-};
-use crate::{gate::Asker, process::proc_files};
+use super::{entry::with_umask, limited, object::Seen, open::Open};
+use crate::{between::proc_files, gate::Asker};
 use flask::perm;
 use rustix::{
     fs::{FileType, Mode, OFlags},

@@ -3,16 +3,16 @@
 use super::lineage::Processes;
 use crate::{
     gate::{Answer, Asker, Outcome},
-    revoke::pause,
+    quiesce::pause,
 };
 use std::sync::atomic::Ordering;
 
 /// Before the first call that can make processes differ: `None` when they are told apart already. Else every thread of
 /// the sandbox is brought out of the kernel, so that none is still in a call which was let go on because they were alike,
 /// and the call is made anew.
-pub(super) fn tell_apart(asker: Asker<'_>) -> Option<Outcome> {
-    let Processes::Many(lineage) = &asker.gate.subjects else { return None };
-    if !asker.gate.subjects.are_alike() {
+pub(crate) fn tell_apart(asker: Asker<'_>) -> Option<Outcome> {
+    let Processes::Many(lineage) = &asker.gate.processes.subjects else { return None };
+    if !asker.gate.processes.subjects.are_alike() {
         return None;
     }
     let tid = asker.caller.call.tid;

@@ -34,14 +34,14 @@ pub(crate) struct Lineage {
     /// The domain of the command.
     first: Sid,
     /// No process has left the first domain, nor looks into another.
-    pub(super) alike: AtomicBool,
+    pub(crate) alike: AtomicBool,
     /// A thread for whose call they could not be told apart.
-    pub(super) failed: AtomicU32,
+    pub(crate) failed: AtomicU32,
     known: Mutex<Known>,
 }
 
 /// Who is told before a label changes.
-pub(super) type Tell = Box<dyn Fn() + Send + Sync>;
+pub(crate) type Tell = Box<dyn Fn() + Send + Sync>;
 
 /// What is known of processes.
 #[derive(Default)]
@@ -68,11 +68,11 @@ impl fmt::Debug for Known {
 
 /// For how long a process has had its label: another process, and another domain, have another tenure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Tenure {
+pub(crate) struct Tenure {
     /// When it started, in clock ticks since boot: together with the PID, that is who it is.
-    pub(super) started: u64,
+    pub(crate) started: u64,
     /// Which of the entries into a domain of this run gave it, or its ancestor, its label; 0 for the first domain.
-    pub(super) entered: u32,
+    pub(crate) entered: u32,
 }
 
 /// Watched processes that are kept before those that have ended are thrown away.
@@ -121,7 +121,7 @@ impl Lineage {
 
 /// The label of a process of the sandbox.
 pub(crate) fn label_of(gate: &Gate, pid: u32) -> Result<Sid> {
-    match &gate.subjects {
+    match &gate.processes.subjects {
         Processes::One(sid) => Ok(*sid),
         Processes::Many(_) => Ok(Mark::of(&gate.view, pid)?.sid),
     }
@@ -138,8 +138,8 @@ pub(crate) fn subject_of(asker: Asker<'_>, pid: u32) -> Result<Sid> {
 
 /// For how long a process of the sandbox has had its label. Not said in the middle of a change: who is told of that asks
 /// again, and must not get the old answer.
-pub(super) fn tenure(gate: &Gate, pid: u32) -> Result<Tenure> {
-    match &gate.subjects {
+pub(crate) fn tenure(gate: &Gate, pid: u32) -> Result<Tenure> {
+    match &gate.processes.subjects {
         Processes::One(_) => Ok(Tenure { started: gate.view.proc.started(pid)?, entered: 0 }),
         Processes::Many(lineage) => lineage.known().tenure(&gate.view, pid),
     }
@@ -157,16 +157,16 @@ impl Known {
 }
 
 /// Whether what has just been opened of a process belongs to the domain that it has had for `before`.
-pub(super) fn has_stayed(gate: &Gate, pid: u32, before: Tenure) -> bool {
-    let Processes::Many(lineage) = &gate.subjects else { return true };
+pub(crate) fn has_stayed(gate: &Gate, pid: u32, before: Tenure) -> bool {
+    let Processes::Many(lineage) = &gate.processes.subjects else { return true };
     let known = lineage.known();
     !known.entering.contains(&pid) && known.tenure(&gate.view, pid) == Ok(before)
 }
 
 /// Notes that another process has been let at the inside of `pid`. The kernel may take its time with the call, so the
 /// label of `pid` is what it is from now on: [`enter`] refuses to change it.
-pub(super) fn watch(gate: &Gate, pid: u32) -> Result<()> {
-    let Processes::Many(lineage) = &gate.subjects else { return Ok(()) };
+pub(crate) fn watch(gate: &Gate, pid: u32) -> Result<()> {
+    let Processes::Many(lineage) = &gate.processes.subjects else { return Ok(()) };
     let started = gate.view.proc.started(pid)?;
     let watched = &mut lineage.known().watched;
     if watched.len() >= MOST_WATCHED {
@@ -187,8 +187,8 @@ fn forget_the_dead(gate: &Gate, processes: &mut HashMap<u32, u64>) {
 
 /// Whether a process that another traces may execute a program which nobody looks at: as long as no domain has been entered,
 /// there is none that it must not run. While it lives, none is entered.
-pub(super) fn may_execute_unseen(gate: &Gate, pid: u32) -> Result<bool> {
-    let Processes::Many(lineage) = &gate.subjects else { return Ok(true) };
+pub(crate) fn may_execute_unseen(gate: &Gate, pid: u32) -> Result<bool> {
+    let Processes::Many(lineage) = &gate.processes.subjects else { return Ok(true) };
     let started = gate.view.proc.started(pid)?;
     let mut known = lineage.known();
     if known.entries > 0 || !known.entering.is_empty() {
@@ -199,19 +199,19 @@ pub(super) fn may_execute_unseen(gate: &Gate, pid: u32) -> Result<bool> {
 }
 
 /// Whether an error says that a process has ended.
-pub(super) fn is_gone(error: Errno) -> bool {
+pub(crate) fn is_gone(error: Errno) -> bool {
     matches!(error, Errno::NOENT | Errno::SRCH)
 }
 
 /// Has `tell` called before any label changes, if nobody is told yet.
-pub(super) fn on_new_label(gate: &Gate, tell: Tell) {
-    if let Processes::Many(lineage) = &gate.subjects {
+pub(crate) fn on_new_label(gate: &Gate, tell: Tell) {
+    if let Processes::Many(lineage) = &gate.processes.subjects {
         lineage.known().tell.get_or_insert(tell);
     }
 }
 
 /// A process executes a program that enters a domain, until this is dropped.
-pub(super) struct Entering<'a> {
+pub(crate) struct Entering<'a> {
     gate: &'a Gate,
     pid: u32,
 }
@@ -220,8 +220,8 @@ impl<'a> Entering<'a> {
     /// # Errors
     ///
     /// `AGAIN` while a traced process lives that has executed a program unseen: it may still be about to find that program.
-    pub(super) fn new(gate: &'a Gate, pid: u32) -> Result<Self> {
-        if let Processes::Many(lineage) = &gate.subjects {
+    pub(crate) fn new(gate: &'a Gate, pid: u32) -> Result<Self> {
+        if let Processes::Many(lineage) = &gate.processes.subjects {
             let known = &mut *lineage.known();
             forget_the_dead(gate, &mut known.unseen);
             if !known.unseen.is_empty() {
@@ -235,7 +235,7 @@ impl<'a> Entering<'a> {
 
 impl Drop for Entering<'_> {
     fn drop(&mut self) {
-        if let Processes::Many(lineage) = &self.gate.subjects {
+        if let Processes::Many(lineage) = &self.gate.processes.subjects {
             lineage.known().entering.remove(&self.pid);
         }
     }
@@ -244,18 +244,18 @@ impl Drop for Entering<'_> {
 /// Whether a thread takes nothing into another domain by which it could run code there: no seccomp filter of its own,
 /// which answers the system calls of the next program, and none of the personalities that the kernel takes away from
 /// a program with more rights (`PER_CLEAR_ON_SETID` of `linux/personality.h`).
-pub(super) fn brings_nothing(gate: &Gate, tid: u32) -> Result<bool> {
+pub(crate) fn brings_nothing(gate: &Gate, tid: u32) -> Result<bool> {
     const CLEARED: u32 = 0x40_0000 | 0x20_0000 | 0x10_0000 | 0x4_0000;
-    let Processes::Many(lineage) = &gate.subjects else { return Ok(true) };
+    let Processes::Many(lineage) = &gate.processes.subjects else { return Ok(true) };
     let personality = gate.view.proc.personality(tid)?;
     let filters = gate.view.proc.status(tid)?.filters().ok_or(Errno::SRCH)?;
     Ok(filters == lineage.known().filters && personality & CLEARED == 0)
 }
 
 /// Changes the label of a process that has just entered a domain. It is stopped, and alone.
-pub(super) fn enter(gate: &Gate, pid: u32, sid: Sid) -> Result<()> {
-    let Processes::Many(lineage) = &gate.subjects else { return Err(Errno::PERM) };
-    if gate.subjects.are_alike() {
+pub(crate) fn enter(gate: &Gate, pid: u32, sid: Sid) -> Result<()> {
+    let Processes::Many(lineage) = &gate.processes.subjects else { return Err(Errno::PERM) };
+    if gate.processes.subjects.are_alike() {
         return Err(Errno::PERM);
     }
     let started = gate.view.proc.started(pid)?;

@@ -1,17 +1,14 @@
 //! The process object manager: whose label a process has, and what one process may do to another.
 
 mod apart;
-mod connection;
-mod exec;
-mod lineage;
+pub(crate) mod lineage;
 mod mark;
 mod others;
-pub(crate) mod proc_files;
-mod verify;
 
 use crate::{
     gate::{Answer, Asker, Gate, Outcome},
-    revoke::ProcessStatus,
+    handler::decides,
+    manager::Manager,
     sys::thread,
 };
 use rustix::{
@@ -23,9 +20,27 @@ use rustix::{
 use std::{collections::BTreeSet, os::fd::OwnedFd};
 use syscalls::Sysno;
 
-pub use connection::Connector;
-pub(crate) use connection::{PREFIX, sign};
-pub(crate) use lineage::{Processes, label_of};
+pub(crate) use apart::tell_apart;
+pub(crate) use lineage::{Processes, label_of, on_new_label};
+
+/// The process object manager: its access vector cache, and whose label a process has.
+pub(crate) struct ProcessManager {
+    pub(crate) avc: Manager,
+    pub(crate) subjects: Processes,
+}
+
+/// A process of a sandbox.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct ProcessStatus {
+    /// In the monitor's PID namespace.
+    pub pid: u32,
+    /// Its parent, likewise.
+    pub parent: u32,
+    /// Its name.
+    pub comm: String,
+    /// Its security context.
+    pub context: String,
+}
 
 /// Every process of the sandbox, with its label.
 pub(crate) fn all(gate: &Gate) -> Result<Vec<ProcessStatus>> {
@@ -39,24 +54,18 @@ pub(crate) fn all(gate: &Gate) -> Result<Vec<ProcessStatus>> {
     Ok(inside.filter_map(status).collect())
 }
 
-/// Answers the calls of this object manager; `None` for those of others.
-pub(crate) fn decide(asker: Asker<'_>) -> Option<Outcome> {
-    use Sysno::*;
-    Some(match asker.number {
-        execve | execveat => exec::decide(asker),
-        fork | vfork | clone => others::fork(asker),
-        kill | tkill | tgkill | rt_sigqueueinfo | rt_tgsigqueueinfo | pidfd_send_signal
-        | pidfd_open => others::signal(asker),
-        // Of its commands, the one that comes through the gate says who gets signals.
-        fcntl => others::own(asker),
-        ptrace | process_vm_readv | process_vm_writev | pidfd_getfd | kcmp => {
-            others::inspect(asker)
-        }
-        prlimit64 | sched_setparam | sched_setscheduler | sched_setattr | sched_setaffinity
-        | setpriority | ioprio_set => others::tune(asker),
-        setuid | setgid | setreuid | setregid | setresuid | setresgid => change_ids(asker),
-        _ => return None,
-    })
+decides! { asker:
+    fork | vfork | clone => others::fork(asker),
+    kill | tkill | tgkill | rt_sigqueueinfo | rt_tgsigqueueinfo | pidfd_send_signal
+    | pidfd_open => others::signal(asker),
+    // Of its commands, the one that comes through the gate says who gets signals.
+    fcntl => others::own(asker),
+    ptrace | process_vm_readv | process_vm_writev | pidfd_getfd | kcmp => {
+        others::inspect(asker)
+    },
+    prlimit64 | sched_setparam | sched_setscheduler | sched_setattr | sched_setaffinity
+    | setpriority | ioprio_set => others::tune(asker),
+    setuid | setgid | setreuid | setregid | setresuid | setresgid => change_ids(asker),
 }
 
 /// A change of IDs, where the user namespace has no other than the program's. Of another the kernel

@@ -31,7 +31,7 @@ fn ask(
 ) -> Result<()> {
     let hint = Hint::default();
     let request = Request { tsid, tclass: Class::Process, requested, hint: &hint, object };
-    asker.gate.processes.ask(asker, &request).map_err(|_| Errno::PERM)
+    asker.gate.processes.avc.ask(asker, &request).map_err(|_| Errno::PERM)
 }
 
 pub(super) fn fork(asker: Asker<'_>) -> Outcome {
@@ -55,7 +55,9 @@ fn allow(asker: Asker<'_>, targets: &Targets, requested: AccessVector) -> Result
     let own = asker.caller.identity()?;
     match targets {
         Targets::One(pid) => allow_one(asker, own, *pid, requested),
-        Targets::Group(_) | Targets::All if matches!(asker.gate.subjects, Processes::One(_)) => {
+        Targets::Group(_) | Targets::All
+            if matches!(asker.gate.processes.subjects, Processes::One(_)) =>
+        {
             ask(asker, asker.ssid, requested, &|| "process group".to_owned())
         }
         Targets::Group(group) => members(asker, Some(*group), requested).map(drop),
@@ -186,7 +188,7 @@ fn targets(asker: Asker<'_>, pid: i32) -> Result<Targets> {
 /// Whether the kernel sends what is for a group, or for all, to processes of the caller's domain only.
 fn keeps_to_itself(asker: Asker<'_>) -> bool {
     let has_own_pids = |own: &Identity| own.pid != own.inner_pid;
-    matches!(asker.gate.subjects, Processes::One(_))
+    matches!(asker.gate.processes.subjects, Processes::One(_))
         && asker.caller.identity().is_ok_and(has_own_pids)
 }
 
@@ -220,7 +222,7 @@ pub(super) fn signal(asker: Asker<'_>) -> Outcome {
 pub(super) fn own(asker: Asker<'_>) -> Outcome {
     let owner = asker.caller.int(2);
     asker.caller.file(asker.caller.int(0))?;
-    let many = matches!(asker.gate.subjects, Processes::Many(_));
+    let many = matches!(asker.gate.processes.subjects, Processes::Many(_));
     if owner != 0 && (many || (owner < 0 && !keeps_to_itself(asker))) {
         // An owner may enter another domain, and others may join its group.
         return Err(Errno::PERM);
@@ -258,7 +260,7 @@ pub(super) fn inspect(asker: Asker<'_>) -> Outcome {
             allow(asker, &one(1)?, ptrace)?;
         }
         // The descriptor may stand for another process by the time that the kernel looks.
-        Sysno::pidfd_getfd if matches!(asker.gate.subjects, Processes::Many(_)) => {
+        Sysno::pidfd_getfd if matches!(asker.gate.processes.subjects, Processes::Many(_)) => {
             return Err(Errno::PERM);
         }
         Sysno::pidfd_getfd => allow(asker, &Targets::One(behind_pidfd(asker, int(0))?), ptrace)?,

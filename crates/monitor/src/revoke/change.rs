@@ -1,28 +1,31 @@
 //! A change of policy from its beginning to its receipt.
 
 use super::{
-    ApplyError, end_connection, flight,
-    held::{Comparison, Finding, Subject},
+    ApplyError,
+    held::{Comparison, Finding, Subject, loses},
     inject::{Call, Injector},
     receipt::{Action, Held, Holder, Manner, Receipt},
     relabel::{changed, relabel},
-    stop::{self, PAUSE, Stopped},
 };
 use crate::{
-    gate::{Bearing, Gate},
+    gate::Gate,
+    policy::PolicyState,
     process,
-    socket::{Endpoints, endpoint_label},
+    quiesce::{self, PAUSE, Stopped},
+    socket::{
+        Endpoints,
+        flight::{self, Ended},
+    },
     sys::{memory::sealed_nothing, thread::same_descriptors},
 };
 use confine::{Exactness, KernelPolicy, Rights, refuse_taken};
-use flask::{Class, Sid};
+use flask::Sid;
 use rustix::{
     io::{Errno, Result},
     process::{Pid, Signal},
 };
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
-    net::IpAddr,
+    collections::{BTreeMap, BTreeSet, HashMap},
     os::fd::{AsFd, OwnedFd},
     sync::{
         Arc,
@@ -80,7 +83,7 @@ struct Change<'a> {
     /// Domains whose processes end, for what the kernel would go on granting them.
     ending: Vec<(Sid, String)>,
     /// What held before, which takes its time to be dropped.
-    _old: Arc<Bearing>,
+    _old: Arc<PolicyState>,
 }
 
 impl<'a> Change<'a> {
@@ -95,7 +98,7 @@ impl<'a> Change<'a> {
         refuse_taken(&taken, manner.kills())?;
         let mut ending = gate.settled.ending(&*gate.server, &policy, &taken)?;
         let KernelPolicy { plan, first, labels, rules, .. } = policy;
-        let old = gate.bearing.load_full();
+        let old = gate.policy.load_full();
         let out_of_reach = gate.settled.out_of_reach(&old.plan, &plan);
         let nothing = sealed_nothing()?;
         let changed = changed(&old.files, &labels.files);
@@ -107,13 +110,13 @@ impl<'a> Change<'a> {
         let exactness =
             Exactness { all: still(all), first: still(for_first), withheld: withheld.clone() };
         let seqno = gate.server.seqno()?;
-        let stuck = gate.passage.close(SLOW_CALL);
-        gate.labels.change(rules);
-        gate.endpoints.change(&labels);
+        let stuck = gate.quiesce.close(SLOW_CALL);
+        gate.files.labels.change(rules);
+        gate.sockets.endpoints.change(&labels);
         let files = labels.files;
-        let now = Bearing { plan, first, exactness, files };
-        gate.bearing.store(Arc::new(now));
-        gate.paths.forget();
+        let now = PolicyState { plan, first, exactness, files };
+        gate.policy.store(Arc::new(now));
+        gate.files.paths.forget();
         gate.reset(seqno);
         let all_names = relabel(gate, &changed);
         let receipt = Receipt { seqno: seqno.0, complete: all_names, ..told };
@@ -186,7 +189,7 @@ impl<'a> Change<'a> {
         }
         self.kill(pid, &held, "another process traces it");
         let until = Instant::now() + LATE;
-        while stop::lives(self.gate, pid) {
+        while quiesce::lives(self.gate, pid) {
             if Instant::now() > until {
                 self.receipt.complete = false;
                 break;
@@ -219,7 +222,7 @@ impl<'a> Change<'a> {
             std::thread::sleep(PAUSE);
         }
         for (pid, tid) in std::mem::take(&mut self.stuck) {
-            if self.gate.passage.is_inside(tid) {
+            if self.gate.quiesce.is_inside(tid) {
                 let call = Finding::vague(Held::Call, "a call made on its behalf");
                 self.note(pid, &call, Action::Kept, "it is being made and cannot be stopped");
             }
@@ -299,7 +302,10 @@ impl<'a> Change<'a> {
         for finding in findings {
             let ended = finding.socket.as_ref().map(|socket| match finding.held {
                 Held::InFlight(_) => flight::empty(socket.as_fd()).map(|()| Action::ShutDown),
-                _ => end_connection(socket),
+                _ => flight::end_connection(socket).map(|ended| match ended {
+                    Ended::Reset => Action::Reset,
+                    Ended::ShutDown => Action::ShutDown,
+                }),
             });
             match ended {
                 Some(Ok(_)) | None if finding.by_call => rest.push(finding),
@@ -364,7 +370,8 @@ impl<'a> Change<'a> {
         for (finding, flags) in findings.iter().zip(flags) {
             let call = match (finding.held, &first, &nothing) {
                 (Held::Descriptor(fd) | Held::Connection(fd) | Held::Listener(fd), None, _) => {
-                    let result = injector.replace(self.gate.refusal.as_fd(), fd, flags != 0);
+                    let result =
+                        injector.replace(self.gate.revocation.refusal.as_fd(), fd, flags != 0);
                     first = Some((fd, result));
                     plans.push(Err(result.map(|()| Action::Replaced)));
                     continue;
@@ -451,21 +458,6 @@ impl<'a> Change<'a> {
 
 fn all(held: Vec<(Subject, Vec<Finding>)>) -> Vec<Finding> {
     held.into_iter().flat_map(|(_, findings)| findings).collect()
-}
-
-/// Whether a domain may do less than before to anything that policy names, or that it has asked for.
-fn loses(gate: &Gate, ssid: Sid) -> bool {
-    let bearing = gate.bearing.load();
-    let comparison = Comparison::new(gate);
-    let lost = |before, now, class| !comparison.lost(Some(ssid), (before, now), class).is_empty();
-    let files = bearing.files.iter().filter_map(|rule| rule.sid);
-    let named: HashSet<Sid> = files.chain(bearing.plan.domains.iter().copied()).collect();
-    let endpoint = |((class, ip, port), before): ((Class, IpAddr, u16), Sid)| {
-        let now = endpoint_label(gate, class, ip, port);
-        now.map_or(true, |now| lost(before, now, Class::Endpoint))
-    };
-    named.into_iter().any(|tsid| Class::all().any(|class| lost(tsid, tsid, class)))
-        || gate.endpoints.remembered().into_iter().any(endpoint)
 }
 
 fn send(pid: u32, signal: Signal) -> Result<()> {

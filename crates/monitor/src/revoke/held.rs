@@ -1,10 +1,11 @@
 //! What a process holds that policy does not grant any more.
 
-use super::{receipt::Held, stop::is_alive};
+use super::receipt::Held;
 use crate::{
     file::class_of,
     gate::Gate,
     label::{Label, Status},
+    quiesce::is_alive,
     sys::thread::{same_descriptors, same_file},
 };
 use flask::{AccessVector, Class, Decision, Question, Sid, perm};
@@ -91,8 +92,8 @@ impl<'a> Comparison<'a> {
         if let Some(lost) = self.lost.borrow().get(&key) {
             return *lost;
         }
-        let bearing = self.gate.bearing.load();
-        let ssids = ssid.as_ref().map_or(bearing.plan.domains.as_slice(), std::slice::from_ref);
+        let policy = self.gate.policy.load();
+        let ssids = ssid.as_ref().map_or(policy.plan.domains.as_slice(), std::slice::from_ref);
         let lost = ssids.iter().map(|ssid| self.lost_by(*ssid, (before, now), tclass));
         let lost = lost.fold(AccessVector::NONE, |all, lost| all | lost);
         self.lost.borrow_mut().insert(key, lost);
@@ -101,8 +102,8 @@ impl<'a> Comparison<'a> {
 
     /// What `ssid` may not do to an object that is labelled `now`.
     pub(super) fn denied(&self, ssid: Option<Sid>, now: Sid, tclass: Class) -> AccessVector {
-        let bearing = self.gate.bearing.load();
-        let ssids = ssid.as_ref().map_or(bearing.plan.domains.as_slice(), std::slice::from_ref);
+        let policy = self.gate.policy.load();
+        let ssids = ssid.as_ref().map_or(policy.plan.domains.as_slice(), std::slice::from_ref);
         let denied = |ssid: &Sid| AccessVector::ALL.missing_from(self.granted(*ssid, now, tclass));
         ssids.iter().map(denied).fold(AccessVector::NONE, |all, denied| all | denied)
     }
@@ -159,7 +160,7 @@ impl<'a> Comparison<'a> {
         };
         let held = |finding: &Finding| match finding.held {
             Held::Descriptor(fd) | Held::Connection(fd) | Held::Listener(fd) => {
-                Ok(!same_file(who.tid, fd, self.gate.refusal.as_fd()))
+                Ok(!same_file(who.tid, fd, self.gate.revocation.refusal.as_fd()))
             }
             Held::Mapping(start, end) => Ok(overlaps(start, end)),
             Held::Watch(fd, number) => {
@@ -230,7 +231,7 @@ impl<'a> Comparison<'a> {
             named(link.as_bytes()).ok_or(Errno::NOENT)
         };
         // What never had a name is no object of policy, and ends here with `ENOENT`.
-        let label = self.gate.labels.of_file(status, path)?;
+        let label = self.gate.files.labels.of_file(status, path)?;
         let lost = self.lost_file(who.ssid, &label, class);
         if (lost & USES).is_empty() {
             return Ok(None);
@@ -264,8 +265,8 @@ impl<'a> Comparison<'a> {
         let held = Held::Watch(fd, watch.number);
         let object =
             format!("inode {} of device {}:{}", watch.inode, watch.device.0, watch.device.1);
-        let labels = self.gate.labels.by_number(watch.device, watch.inode);
-        if labels.is_empty() && self.gate.labels.has_forgotten() {
+        let labels = self.gate.files.labels.by_number(watch.device, watch.inode);
+        if labels.is_empty() && self.gate.files.labels.has_forgotten() {
             return Some(Finding::vague(held, object));
         }
         let lost = labels.iter().flat_map(|label| {
@@ -278,6 +279,23 @@ impl<'a> Comparison<'a> {
     pub(super) fn info(&self, who: Subject, fd: i32) -> Result<DescriptorInfo> {
         self.gate.view.proc.descriptor(format_args!("{}/task/{}", who.pid, who.tid), fd)
     }
+}
+
+/// Whether a domain may do less than before to anything that policy names, or that it has
+/// asked for.
+pub(super) fn loses(gate: &Gate, ssid: Sid) -> bool {
+    let policy = gate.policy.load();
+    let comparison = Comparison::new(gate);
+    let lost = |before, now, class| !comparison.lost(Some(ssid), (before, now), class).is_empty();
+    let files = policy.files.iter().filter_map(|rule| rule.sid);
+    let named: std::collections::HashSet<Sid> =
+        files.chain(policy.plan.domains.iter().copied()).collect();
+    let endpoint = |((class, ip, port), before): ((Class, std::net::IpAddr, u16), Sid)| {
+        let now = crate::socket::endpoint_label(gate, class, ip, port);
+        now.map_or(true, |now| lost(before, now, Class::Endpoint))
+    };
+    named.into_iter().any(|tsid| Class::all().any(|class| lost(tsid, tsid, class)))
+        || gate.sockets.endpoints.remembered().into_iter().any(endpoint)
 }
 
 fn granted(decision: Decision) -> AccessVector {

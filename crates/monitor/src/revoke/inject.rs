@@ -1,8 +1,8 @@
 //! System calls made in the place of a stopped thread.
 
-use super::stop::Stopped;
 use crate::{
     gate::Gate,
+    quiesce::Stopped,
     sys::{
         memory,
         ptrace::{self, Registers, State},
@@ -17,8 +17,6 @@ use syscalls::Sysno;
 
 /// A call that gets no answer by then never will.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// The `syscall` instruction.
-const SYSCALL: [u8; 2] = [0x0f, 0x05];
 /// From so many calls on, they are made by code that the process is lent, not one by one.
 const MANY: usize = 16;
 const PAGE: usize = 4096;
@@ -107,10 +105,10 @@ impl<'a> Injector<'a> {
 
     /// Lets the thread run lent code, to the call at its end.
     fn run(&self, code: u64, table: u64, end: u64) -> Result<()> {
-        self.gate.passage.expect(self.tid);
+        self.gate.quiesce.expect(self.tid);
         self.registers.running(code, table, end).restore(self.tid)?;
         ptrace::go_on(self.tid)?;
-        let call = self.gate.passage.caught(PATIENCE).ok_or(Errno::TIMEDOUT)?;
+        let call = self.gate.quiesce.caught(PATIENCE).ok_or(Errno::TIMEDOUT)?;
         ptrace::interrupt(self.tid)?;
         self.gate.listener.send_result(call.id, Err(Errno::AGAIN))?;
         let until = Instant::now() + PATIENCE;
@@ -137,9 +135,9 @@ impl<'a> Injector<'a> {
 
     /// Makes a call that always comes to the monitor, and answers it.
     fn trapped(&self, answer: impl FnOnce(u64) -> Result<()>) -> Result<u64> {
-        self.gate.passage.expect(self.tid);
+        self.gate.quiesce.expect(self.tid);
         self.begin(Sysno::pidfd_open, [u64::MAX, u64::MAX, 0, 0, 0, 0])?;
-        let call = self.gate.passage.caught(PATIENCE).ok_or(Errno::TIMEDOUT)?;
+        let call = self.gate.quiesce.caught(PATIENCE).ok_or(Errno::TIMEDOUT)?;
         if let Err(error) = answer(call.id) {
             let _ = self.gate.listener.send_result(call.id, Err(error));
         }
@@ -184,19 +182,4 @@ fn is_fault(signal: i32) -> bool {
     let faults =
         [libc::SIGSYS, libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGTRAP];
     faults.contains(&signal)
-}
-
-/// Where in the memory of a stopped thread a `syscall` instruction lies: the one that it has just executed, or one of
-/// the kernel's own code page in it.
-pub(super) fn gadget(gate: &Gate, tid: u32, registers: &Registers) -> Result<u64> {
-    let at = registers.instruction_pointer().wrapping_sub(2);
-    let mut code = [0; 2];
-    if memory::read(tid, at, &mut code) == Ok(2) && code == SYSCALL {
-        return Ok(at);
-    }
-    let start = proc::vdso(&gate.view.proc.maps(tid)?).ok_or(Errno::NOEXEC)?;
-    let mut code = vec![0; 8192];
-    let got = memory::read(tid, start, &mut code)?;
-    let found = code[..got].windows(2).position(|two| two == SYSCALL);
-    found.map(|offset| start + offset as u64).ok_or(Errno::NOEXEC)
 }

@@ -45,7 +45,7 @@ impl Comparison<'_> {
     /// The labels that a mapped file can have; none for what never had a name. Only a privileged monitor may follow the
     /// kernel's own link to it; else it is found by its name, or by its number among those seen.
     fn labels_of_map(&self, who: Subject, map: &Mapping<'_>) -> Vec<Arc<Label>> {
-        let labels = &self.gate.labels;
+        let labels = &self.gate.files.labels;
         let Some(path) = named(&map.path_bytes()) else { return Vec::new() };
         let link = format!("{}/map_files/{:x}-{:x}", who.tid, map.start, map.end);
         let own = Status::at(&self.gate.view.proc, link.as_str());

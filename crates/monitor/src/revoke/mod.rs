@@ -1,35 +1,25 @@
-//! Changes of policy while a sandbox runs, and the permissions that have left the cache by then: open descriptors,
-//! mappings, connections, calls under way.
+//! Changes of policy while a sandbox runs, and the permissions that have left the cache by then:
+//! open descriptors, mappings, connections, calls under way.
 
 mod change;
-mod flight;
 mod held;
 mod inject;
 mod maps;
-mod pause;
 mod receipt;
 mod relabel;
 mod sockets;
-mod stop;
 
-use crate::{gate::Gate, sys::socket::disconnect};
+use crate::{
+    between::connection::{self, Connector},
+    gate::Gate,
+    process::{self, ProcessStatus},
+    quiesce::HoldThread,
+};
 use confine::{Conflict, ReadError};
 use flask::{SecurityServer, Unreachable};
-pub(crate) use pause::pause;
 pub use receipt::{Action, Held, Holder, Manner, Receipt};
-use rustix::{
-    io::{Errno, Result as IoResult},
-    net::{AddressFamily, Shutdown, SocketType, shutdown, sockopt},
-};
-use std::{
-    os::fd::{AsFd, OwnedFd},
-    sync::{
-        Arc, PoisonError,
-        atomic::{AtomicBool, Ordering},
-        mpsc,
-    },
-    thread::JoinHandle,
-};
+use rustix::io::Errno;
+use std::sync::{Arc, PoisonError, atomic::AtomicBool, mpsc};
 
 /// Why a change did not reach a run.
 #[derive(Debug, thiserror::Error)]
@@ -58,60 +48,30 @@ impl From<ReadError> for ApplyError {
     }
 }
 
-/// The thread of a change, which may still hold threads of the sandbox that could not be let go.
-#[derive(Debug)]
-pub(crate) struct Lingering {
-    thread: JoinHandle<()>,
-    end: Arc<AtomicBool>,
-}
-
-impl Lingering {
-    /// Lets them go: only the end of the thread that holds them does so.
-    fn end(self) {
-        self.end.store(true, Ordering::Release);
-        let _ = self.thread.join();
-    }
-}
-
 /// A hold on a running sandbox.
 #[derive(Clone)]
 pub struct Control(Arc<Gate>);
-
-/// A process of a sandbox.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct ProcessStatus {
-    /// In the monitor's PID namespace.
-    pub pid: u32,
-    /// Its parent, likewise.
-    pub parent: u32,
-    /// Its name.
-    pub comm: String,
-    /// Its security context.
-    pub context: String,
-}
 
 impl Control {
     pub(crate) fn new(gate: Arc<Gate>) -> Self {
         Self(gate)
     }
 
-    pub(crate) fn gate(&self) -> &Gate {
-        &self.0
-    }
-
-    /// Makes the policy that the security server has now hold here, for everything that is held already, too. Returns
-    /// when the change is complete, or when it is known that it will not be.
+    /// Makes the policy that the security server has now hold here, for everything that is held
+    /// already, too. Returns when the change is complete, or when it is known that it will not be.
     ///
-    /// Changes come one after another: whoever changes the policy calls this before the next change.
+    /// Changes come one after another: whoever changes the policy calls this before the next
+    /// change.
     ///
     /// # Errors
     ///
-    /// [`ApplyError`]; then the caller goes back to the policy before, and applies that, or ends the run.
+    /// [`ApplyError`]; then the caller goes back to the policy before, and applies that, or ends
+    /// the run.
     pub fn apply(&self, manner: Manner) -> Result<Receipt, ApplyError> {
         if self.0.off {
             return Ok(Receipt { complete: true, ..Receipt::default() });
         }
-        let mut last = self.0.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.0.revocation.changing.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(last) = last.take() {
             last.end();
         }
@@ -121,18 +81,20 @@ impl Control {
         let change = move || change::run(&gate, manner, &receipts, &ended);
         let thread = std::thread::Builder::new().name("change".into());
         let thread = thread.spawn(change).map_err(|_| Errno::AGAIN)?;
-        *last = Some(Lingering { thread, end });
+        *last = Some(HoldThread { thread, end });
         receipt.recv().unwrap_or(Err(ApplyError::System(Errno::CANCELED)))
     }
 
-    /// Whether opens for reading never come to the monitor (mode `fast`), so that policy cannot change about them.
+    /// Whether opens for reading never come to the monitor (mode `fast`), so that policy cannot
+    /// change about them.
     #[must_use]
     pub fn leaves_reads(&self) -> bool {
         self.0.settled.reads_pass()
     }
 
-    /// Whether a process, named in this PID namespace, certainly belongs neither to the sandbox nor is this one. Says
-    /// no when in doubt. The caller holds the process, so that its number is its own.
+    /// Whether a process, named in this PID namespace, certainly belongs neither to the sandbox nor
+    /// is this one. Says no when in doubt. The caller holds the process, so that its number is its
+    /// own.
     #[must_use]
     pub fn is_outside(&self, pid: u32) -> bool {
         self.0.view.is_outside(pid)
@@ -144,7 +106,20 @@ impl Control {
     ///
     /// What the kernel says when they cannot be listed.
     pub fn processes(&self) -> Result<Vec<ProcessStatus>, Errno> {
-        crate::process::all(&self.0)
+        process::all(&self.0)
+    }
+
+    /// The process of this sandbox that made the connection whose name, without the leading 0, is
+    /// `name`; `None` unless it still runs, in the domain in which it connected. The caller knows
+    /// from the kernel that this process, the monitor, connected that socket.
+    #[must_use]
+    pub fn connector(&self, name: &str) -> Option<Connector> {
+        connection::connector(&self.0, name).ok()
+    }
+
+    /// Calls `tell` before the label of any process changes. Only the first caller is told.
+    pub fn on_new_label(&self, tell: impl Fn() + Send + Sync + 'static) {
+        process::on_new_label(&self.0, Box::new(tell));
     }
 
     /// Decisions asked for so far, by object manager.
@@ -153,8 +128,8 @@ impl Control {
         self.0.decisions()
     }
 
-    /// What was denied so far, each kind once, the most frequent first; and how many kinds more there were than are
-    /// kept.
+    /// What was denied so far, each kind once, the most frequent first; and how many kinds more
+    /// there were than are kept.
     #[must_use]
     pub fn denials(&self) -> (Vec<crate::Record>, u64) {
         self.0.audit.denials()
@@ -177,20 +152,4 @@ impl Control {
     pub fn admits(&self, server: &dyn SecurityServer, manner: Manner) -> Result<(), Conflict> {
         if self.0.off { Ok(()) } else { self.0.settled.admits(server, manner.kills()) }
     }
-}
-
-/// Ends a connection; a stream of TCP by a reset.
-pub(crate) fn end_connection(socket: &OwnedFd) -> IoResult<Action> {
-    if sockopt::socket_domain(socket)? == AddressFamily::UNIX {
-        flight::empty(socket.as_fd())?;
-        return Ok(Action::ShutDown);
-    }
-    if sockopt::socket_type(socket)? == SocketType::STREAM {
-        disconnect(socket.as_fd())?;
-        return Ok(Action::Reset);
-    }
-    // Wakes whoever waits for a datagram.
-    let _ = shutdown(socket, Shutdown::Both);
-    disconnect(socket.as_fd())?;
-    Ok(Action::ShutDown)
 }

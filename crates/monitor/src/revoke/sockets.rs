@@ -1,14 +1,13 @@
 //! Sockets that a process holds, and what is on its way through them.
 
 use super::{
-    flight,
     held::{Comparison, Finding, Subject, USES},
     receipt::Held,
 };
 use crate::{
     file::class_of,
     label::Status,
-    socket::{class_of as socket_class, endpoint_label, unix_label},
+    socket::{class_of as socket_class, endpoint_label, flight, unix_label},
     sys::socket::{option, tcp_state, unsent},
 };
 use flask::{AccessVector, Class, InitialSid, perm};
@@ -137,7 +136,7 @@ impl Comparison<'_> {
             let lost = self.lost_endpoint(who, class, &[ip], port) & perm::endpoint::SENDTO;
             class == Class::UdpSocket && !lost.is_empty()
         };
-        let remembered = self.gate.endpoints.remembered();
+        let remembered = self.gate.sockets.endpoints.remembered();
         Ok(remembered.into_iter().any(|(key, _)| is_lost(key, key.2)))
     }
 
@@ -167,7 +166,7 @@ impl Comparison<'_> {
         };
         match self.lost_decided(who, class, ips, port) {
             Some(lost) => lost,
-            None if self.gate.endpoints.has_forgotten() => {
+            None if self.gate.sockets.endpoints.has_forgotten() => {
                 ips.iter().map(denied_at).fold(AccessVector::ALL, |all, denied| all & denied)
             }
             None => AccessVector::NONE,
@@ -183,7 +182,8 @@ impl Comparison<'_> {
         port: u16,
     ) -> Option<AccessVector> {
         let lost_at = |ip: &IpAddr| {
-            let before = self.gate.endpoints.label_before(class, ip.to_canonical(), port)?;
+            let before =
+                self.gate.sockets.endpoints.label_before(class, ip.to_canonical(), port)?;
             let now = endpoint_label(self.gate, class, ip.to_canonical(), port);
             let lost = |now| self.lost(who.ssid, (before, now), Class::Endpoint);
             Some(now.map_or(AccessVector::ALL, lost))
@@ -243,7 +243,7 @@ impl Comparison<'_> {
         let Ok(path) = path_of(&self.gate.view, fd) else { return true };
         // What never had a name is no object of policy.
         let Some(path) = named(path.as_os_str().as_bytes()) else { return false };
-        let Ok(label) = self.gate.labels.of_file(&status, || Ok(path)) else { return true };
+        let Ok(label) = self.gate.files.labels.of_file(&status, || Ok(path)) else { return true };
         !(self.lost_file(who.ssid, &label, class_of(status.kind)) & USES).is_empty()
     }
 

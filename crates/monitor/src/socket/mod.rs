@@ -3,6 +3,7 @@
 
 mod address;
 mod control;
+pub(crate) mod flight;
 mod message;
 mod names;
 mod options;
@@ -11,10 +12,10 @@ mod pair;
 mod peers;
 
 use crate::{
+    between::connection,
     gate::{Answer, Asker, Outcome},
-    manager::Request,
-    process,
-    revoke::end_connection,
+    handler::decides,
+    manager::{Manager, Request},
     sys,
 };
 use address::Address;
@@ -25,28 +26,29 @@ use rustix::{
     net::{SocketType, sockopt::socket_type},
 };
 use std::os::fd::{AsFd, OwnedFd};
-use syscalls::Sysno;
 
 use peers::Peer;
 
 pub(crate) use names::{Endpoints, endpoint_label, unix_label};
 pub(crate) use peers::Peers;
 
-/// Answers the calls of this object manager; `None` for those of others.
-pub(crate) fn decide(asker: Asker<'_>) -> Option<Outcome> {
-    let int = |n| asker.caller.int(n);
-    Some(match asker.number {
-        Sysno::socket => create(asker, class_of(int(0), int(1), int(2))),
-        Sysno::socketpair => pair::create(asker, class_of(int(0), int(1), int(2))),
-        Sysno::connect => connect(asker),
-        Sysno::bind => bind(asker),
-        Sysno::listen => listen(asker),
-        Sysno::sendto => message::sendto(asker),
-        Sysno::sendmsg => message::sendmsg(asker),
-        Sysno::sendmmsg => message::sendmmsg(asker),
-        Sysno::setsockopt => options::set(asker),
-        _ => return None,
-    })
+/// The socket object manager: its access vector cache, and what it knows of addresses.
+pub(crate) struct SocketManager {
+    pub(crate) avc: Manager,
+    pub(crate) endpoints: Endpoints,
+    pub(crate) peers: Peers,
+}
+
+decides! { asker:
+    socket => create(asker, class_of(asker.caller.int(0), asker.caller.int(1), asker.caller.int(2))),
+    socketpair => pair::create(asker, class_of(asker.caller.int(0), asker.caller.int(1), asker.caller.int(2))),
+    connect => connect(asker),
+    bind => bind(asker),
+    listen => listen(asker),
+    sendto => message::sendto(asker),
+    sendmsg => message::sendmsg(asker),
+    sendmmsg => message::sendmmsg(asker),
+    setsockopt => options::set(asker),
 }
 
 /// The class of a socket by its family, type and protocol.
@@ -97,7 +99,7 @@ fn allow(
 ) -> Result<()> {
     let hint = Hint::default();
     let request = Request { tsid, tclass, requested, hint: &hint, object };
-    Ok(asker.gate.sockets.ask(asker, &request)?)
+    Ok(asker.gate.sockets.avc.ask(asker, &request)?)
 }
 
 /// A duplicate of the caller's socket, and what it is.
@@ -138,16 +140,16 @@ fn connect(asker: Asker<'_>) -> Outcome {
     allow(asker, socket.class, asker.ssid, perm::socket::CONNECT, &|| address.to_string())?;
     let target = names::reach(asker, &socket, &address, names::Use::Connect)?;
     if let Some(peer) = &target.peer {
-        asker.gate.peers.note(&socket.fd, peer.clone())?;
+        asker.gate.sockets.peers.note(&socket.fd, peer.clone())?;
         if socket.class == Class::UnixStreamSocket && !matches!(peer, Peer::Inside(_)) {
-            process::sign(asker, &socket.fd)?;
+            connection::sign(asker, &socket.fd)?;
         }
     }
     let connect = || sys::socket::connect(socket.fd.as_fd(), target.bytes(&address));
     let ((), changed) = asker.gate.waits.during(asker, connect)?;
     if changed && let Err(error) = names::reach(asker, &socket, &address, names::Use::Connect) {
         // Policy took it back while the peer took its time.
-        let _ = end_connection(&socket.fd);
+        let _ = flight::end_connection(&socket.fd);
         return Err(error);
     }
     Ok(Answer::Return(0))

@@ -8,10 +8,10 @@ use super::{
     peers::Peer,
 };
 use crate::{
+    between::{connection::PREFIX, proc_files},
     file::{self, Seen},
     gate::{Asker, Gate},
     label::{Status, path_from},
-    process::{PREFIX, proc_files},
     resolve::{Found, Name, walk},
     sys,
 };
@@ -89,9 +89,9 @@ impl Endpoints {
 
     /// Labels what was decided as the policy in force does. What has no label any more is as good as forgotten.
     pub(crate) fn relabel(gate: &Gate) {
-        for ((class, ip, port), _) in gate.endpoints.remembered() {
+        for ((class, ip, port), _) in gate.sockets.endpoints.remembered() {
             let sid = endpoint_label(gate, class, ip, port);
-            let mut decided = gate.endpoints.decided();
+            let mut decided = gate.sockets.endpoints.decided();
             if let Ok(sid) = sid {
                 decided.labels.insert((class, ip, port), sid);
             } else {
@@ -158,7 +158,7 @@ pub(super) fn reach(
             return reach_file(asker, socket, path, peer);
         }
         Kind::Abstract(name) if socket.family == libc::AF_UNIX => {
-            let own = asker.gate.endpoints.own.abstract_name(asker.gate, name);
+            let own = asker.gate.sockets.endpoints.own.abstract_name(asker.gate, name);
             let tsid = own.as_ref().map(|own| own.owner);
             let tsid = tsid.unwrap_or_else(|| abstract_label(asker.gate, name).1);
             allow(asker, socket.class, tsid, peer, &object)?;
@@ -190,11 +190,11 @@ pub(crate) fn unix_label(
     socket: &OwnedFd,
     name: &SocketAddrUnix,
 ) -> Option<(Sid, Sid)> {
-    if let Ok(Some(label)) = gate.peers.label(gate, socket) {
+    if let Ok(Some(label)) = gate.sockets.peers.label(gate, socket) {
         return Some(label);
     }
     if let Some(name) = name.abstract_name() {
-        if let Some(Hold { owner, .. }) = gate.endpoints.own.abstract_name(gate, name) {
+        if let Some(Hold { owner, .. }) = gate.sockets.endpoints.own.abstract_name(gate, name) {
             return Some((owner, owner));
         }
         return Some(abstract_label(gate, name));
@@ -204,17 +204,17 @@ pub(crate) fn unix_label(
     let file = rustix::fs::open(path, flags, Mode::empty());
     let status = file.as_ref().ok().and_then(|file| Status::of(file.as_fd()).ok());
     if let Some(status) = status {
-        if let Some(owner) = gate.endpoints.own.file((status.device, status.number)) {
+        if let Some(owner) = gate.sockets.endpoints.own.file((status.device, status.number)) {
             return Some((owner, owner));
         }
-        if let Ok(label) = gate.labels.of_file(&status, || path_of(&gate.view, &file?)) {
+        if let Ok(label) = gate.files.labels.of_file(&status, || path_of(&gate.view, &file?)) {
             return Some((label.before(), label.sid));
         }
     }
     // Nobody else can be reached there any more. Of a relative name it is not known where it was.
     path.is_absolute().then(|| {
-        let before = gate.labels.of_path_before(path, FileKind::Socket);
-        (before, gate.labels.of_path(path, FileKind::Socket))
+        let before = gate.files.labels.of_path_before(path, FileKind::Socket);
+        (before, gate.files.labels.of_path(path, FileKind::Socket))
     })
 }
 
@@ -223,8 +223,8 @@ pub(crate) fn unix_label(
 pub(super) fn abstract_label(gate: &Gate, name: &[u8]) -> (Sid, Sid) {
     let rule = path_from(&[b"@", name].concat()).to_owned();
     let any = |sid| if sid == InitialSid::File.into() { InitialSid::AnySocket.into() } else { sid };
-    let before = gate.labels.of_path_before(&rule, FileKind::Socket);
-    (any(before), any(gate.labels.of_path(&rule, FileKind::Socket)))
+    let before = gate.files.labels.of_path_before(&rule, FileKind::Socket);
+    (any(before), any(gate.files.labels.of_path(&rule, FileKind::Socket)))
 }
 
 /// Whom the kernel reaches by an address: by none at all, this machine.
@@ -248,7 +248,7 @@ fn is_ip(family: i32) -> bool {
 /// The label of an address with a port, which is remembered.
 fn endpoint(asker: Asker<'_>, class: Class, ip: IpAddr, port: u16) -> Result<Sid> {
     let sid = endpoint_label(asker.gate, class, ip, port)?;
-    let mut decided = asker.gate.endpoints.decided();
+    let mut decided = asker.gate.sockets.endpoints.decided();
     if decided.labels.len() >= Endpoints::MOST_DECIDED {
         *decided = Decided { has_forgotten: true, ..Decided::default() };
     }
@@ -258,7 +258,7 @@ fn endpoint(asker: Asker<'_>, class: Class, ip: IpAddr, port: u16) -> Result<Sid
 
 /// The label of an address with a port.
 pub(crate) fn endpoint_label(gate: &Gate, class: Class, ip: IpAddr, port: u16) -> Result<Sid> {
-    let networks = gate.endpoints.networks.load();
+    let networks = gate.sockets.endpoints.networks.load();
     let question = Question {
         ssid: networks.node(ip),
         tsid: networks.port(protocol(class), port),
@@ -293,7 +293,7 @@ fn reach_file(
         rustix::fs::accessat(own_fds, number, Access::WRITE_OK, AtFlags::EACCESS)?;
         return Err(Errno::CONNREFUSED);
     }
-    let owner = asker.gate.endpoints.own.file((seen.status.device, seen.status.number));
+    let owner = asker.gate.sockets.endpoints.own.file((seen.status.device, seen.status.number));
     let tsid = owner.unwrap_or(seen.label.sid);
     allow(asker, socket.class, tsid, requested, &|| format!("unix:{}", path.display()))?;
     // This thread's working directory is the monitor's `/proc/self/fd`.
@@ -322,7 +322,7 @@ pub(super) fn bind(asker: Asker<'_>, socket: &Socket, address: &Address) -> Resu
             let known = Known::new(asker, &socket.fd, asker.caller.int(0))?;
             sys::socket::bind(socket.fd.as_fd(), &address.bytes)?;
             // Without a name given, the kernel has chosen one.
-            asker.gate.endpoints.own.add_abstract(abstract_name_of(&socket.fd)?, known);
+            asker.gate.sockets.endpoints.own.add_abstract(abstract_name_of(&socket.fd)?, known);
             return Ok(());
         }
         Kind::None | Kind::Other(_) if !is_ip(socket.family) => {}
@@ -338,7 +338,7 @@ pub(super) fn listen(asker: Asker<'_>, socket: &Socket) -> Result<()> {
     }
     let own = SocketAddr::try_from(rustix::net::getsockname(&socket.fd)?)?;
     let ip = own.ip().to_canonical();
-    let names = &asker.gate.endpoints;
+    let names = &asker.gate.sockets.endpoints;
     let asked = names.label_before(socket.class, ip, own.port()).is_some();
     // A port that the kernel has chosen was decided as 0.
     let port = if asked || names.has_forgotten() { own.port() } else { 0 };
@@ -364,8 +364,8 @@ fn bind_file(asker: Asker<'_>, socket: &Socket, path: &Path, address: &[u8]) -> 
     if status.kind != FileType::Socket || status.is_older_than(before) {
         return Ok(());
     }
-    asker.gate.labels.created(&status, sid);
-    asker.gate.endpoints.own.add_file((status.device, status.number), asker.ssid, made);
+    asker.gate.files.labels.created(&status, sid);
+    asker.gate.sockets.endpoints.own.add_file((status.device, status.number), asker.ssid, made);
     Ok(())
 }
 

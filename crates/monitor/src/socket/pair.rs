@@ -18,7 +18,8 @@ use std::os::fd::AsFd;
 pub(super) fn create(asker: Asker<'_>, class: Class) -> Outcome {
     let question = Question { ssid: asker.ssid, tsid: asker.ssid, tclass: class };
     let datagrams = class == Class::UnixDgramSocket;
-    if !datagrams || asker.gate.sockets.grants(question, perm::socket::CREATE, &Hint::default()) {
+    if !datagrams || asker.gate.sockets.avc.grants(question, perm::socket::CREATE, &Hint::default())
+    {
         return super::create(asker, class);
     }
     let packets = Class::UnixStreamSocket;

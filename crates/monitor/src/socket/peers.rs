@@ -57,7 +57,7 @@ impl Peers {
             Some(Peer::Inside(sid)) => Some((sid, sid)),
             Some(Peer::Abstract(name)) => Some(abstract_label(gate, &name)),
             Some(Peer::File { status, path }) => {
-                let label = gate.labels.of_file(&status, || Ok(path))?;
+                let label = gate.files.labels.of_file(&status, || Ok(path))?;
                 Some((label.before(), label.sid))
             }
         })

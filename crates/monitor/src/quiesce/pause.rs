@@ -11,12 +11,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// So long are calls that are made on the program's behalf waited for, and then the threads of the sandbox, which may be
-/// thousands, and making more.
+/// So long are calls that are made on the program's behalf waited for, and then the threads of the
+/// sandbox, which may be thousands, and making more.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Brings every thread of the sandbox out of the kernel, calls `then`, and lets them go on. The call in
-/// which `asker` waits, like others under way, is made anew or comes again: the answer to it is [`Answer::Again`](crate::gate::Answer::Again).
+/// Brings every thread of the sandbox out of the kernel, calls `then`, and lets them go on. The
+/// call in which `asker` waits, like others under way, is made anew or comes again: the answer to
+/// it is [`Answer::Again`](crate::gate::Answer::Again).
 ///
 /// # Errors
 ///
@@ -24,25 +25,26 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// cannot be interrupted. The call may have been begun anew by then.
 pub(crate) fn pause(asker: Asker<'_>, then: impl FnOnce() + Send) -> Result<()> {
     let (gate, call) = (asker.gate, *asker.caller.call);
-    gate.passage.leave(call.id);
-    let mut last = match gate.changing.try_lock() {
+    gate.quiesce.leave(call.id);
+    let mut last = match gate.revocation.changing.try_lock() {
         Ok(last) => last,
         Err(TryLockError::Poisoned(last)) => last.into_inner(),
         // Policy changes: then calls wait, and this one is decided again.
         Err(TryLockError::WouldBlock) => {
             std::thread::yield_now();
-            gate.passage.hold(call);
+            gate.quiesce.hold(call);
             return Ok(());
         }
     };
     if let Some(last) = last.take() {
         last.end();
     }
-    // The end of the thread that holds them lets those go on, too, which stop too late: parents by vfork(2).
+    // The end of the thread that holds them lets those go on, too, which stop too late: parents by
+    // vfork(2).
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().name("pause".into());
         let Ok(paused) = thread.spawn_scoped(scope, || hold_all(gate, call, then)) else {
-            gate.passage.hold(call);
+            gate.quiesce.hold(call);
             return Err(Errno::AGAIN);
         };
         paused.join().unwrap_or(Err(Errno::AGAIN))
@@ -50,16 +52,16 @@ pub(crate) fn pause(asker: Asker<'_>, then: impl FnOnce() + Send) -> Result<()> 
 }
 
 fn hold_all(gate: &Gate, call: Notification, then: impl FnOnce()) -> Result<()> {
-    let stuck = gate.passage.close(PATIENCE);
-    gate.passage.hold(call);
+    let stuck = gate.quiesce.close(PATIENCE);
+    gate.quiesce.hold(call);
     let mut stopped = Stopped::new(gate);
     let still = stuck.is_empty() && stopped.stop(Instant::now() + PATIENCE) == Ok(true);
     if still {
         then();
     }
-    // Before any call is decided again: an exec waits for the other threads of its process to end, which those that are
-    // held could not.
+    // Before any call is decided again: an exec waits for the other threads of its process to end,
+    // which those that are held could not.
     stopped.release(&stopped.processes().into_keys().collect());
-    gate.passage.open();
+    gate.quiesce.open();
     if still { Ok(()) } else { Err(Errno::AGAIN) }
 }

@@ -1,14 +1,25 @@
-//! The way through the gate: calls under way, and changes of policy, which wait until there are none.
+//! Quiescence: calls under way, and changes of policy, which wait until there are none; and a
+//! moment in which every thread of the sandbox stands still.
+
+mod pause;
+mod stop;
+
+pub(crate) use pause::pause;
+pub(crate) use stop::{PAUSE, Stopped, is_alive, lives};
 
 use crate::sys::notify::Notification;
 use std::{
-    sync::{Condvar, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Condvar, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread::JoinHandle,
     time::{Duration, Instant},
 };
 
 /// Who is on the way, and whether it is open.
 #[derive(Debug, Default)]
-pub(crate) struct Passage {
+pub(crate) struct Quiesce {
     inner: Mutex<Inner>,
     changed: Condvar,
 }
@@ -27,8 +38,9 @@ struct Inner {
     changes: u64,
 }
 
-impl Passage {
-    /// Lets a call in, unless it has to wait for the end of a change: then it is kept here, and `false`.
+impl Quiesce {
+    /// Lets a call in, unless it has to wait for the end of a change: then it is kept here, and
+    /// `false`.
     pub(crate) fn enter(&self, call: &Notification) -> bool {
         let mut inner = self.lock();
         if let Some((tid, caught @ None)) = &mut inner.awaited
@@ -58,8 +70,8 @@ impl Passage {
         }
     }
 
-    /// Runs `wait`, which may take as long as it likes, while a change may go on; with its result, whether there was
-    /// one. The call is on its way again afterwards, unless it has failed.
+    /// Runs `wait`, which may take as long as it likes, while a change may go on; with its result,
+    /// whether there was one. The call is on its way again afterwards, unless it has failed.
     pub(crate) fn outside<T, E>(
         &self,
         call: &Notification,
@@ -76,7 +88,8 @@ impl Passage {
         Ok((waited, inner.changes != before))
     }
 
-    /// Lets nobody in any more, and waits until nobody is inside; the threads of calls that take longer than that.
+    /// Lets nobody in any more, and waits until nobody is inside; the threads of calls that take
+    /// longer than that.
     pub(crate) fn close(&self, patience: Duration) -> Vec<u32> {
         let mut inner = self.lock();
         inner.closed = true;
@@ -114,7 +127,7 @@ impl Passage {
         self.lock().held.push(call);
     }
 
-    /// Sets a trap for the next call of `tid`; see [`Passage::caught`].
+    /// Sets a trap for the next call of `tid`; see [`Quiesce::caught`].
     pub(crate) fn expect(&self, tid: u32) {
         self.lock().awaited = Some((tid, None));
     }
@@ -127,7 +140,7 @@ impl Passage {
         inner.awaited.take()?.1
     }
 
-    /// Lets everybody in again; whether calls came meanwhile, see [`Passage::next_held`].
+    /// Lets everybody in again; whether calls came meanwhile, see [`Quiesce::next_held`].
     pub(crate) fn open(&self) -> bool {
         let mut inner = self.lock();
         inner.closed = false;
@@ -137,6 +150,21 @@ impl Passage {
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The thread of a change, which may still hold threads of the sandbox that could not be let go.
+#[derive(Debug)]
+pub(crate) struct HoldThread {
+    pub(crate) thread: JoinHandle<()>,
+    pub(crate) end: Arc<AtomicBool>,
+}
+
+impl HoldThread {
+    /// Lets them go: only the end of the thread that holds them does so.
+    pub(crate) fn end(self) {
+        self.end.store(true, Ordering::Release);
+        let _ = self.thread.join();
     }
 }
 
@@ -150,45 +178,45 @@ mod tests {
 
     #[test]
     fn a_change_waits_for_calls_inside_and_holds_those_that_come() {
-        let passage = Passage::default();
-        assert!(passage.enter(&call(1)));
-        assert_eq!(passage.close(Duration::from_millis(1)), [1]);
-        assert!(!passage.enter(&call(2)));
-        passage.leave(1);
-        assert_eq!(passage.close(Duration::from_secs(9)), [0_u32; 0]);
-        assert!(passage.next_held().is_none());
-        assert!(passage.open());
-        assert_eq!(passage.next_held().map(|it| it.id), Some(2));
-        assert!(passage.next_held().is_none());
-        assert!(passage.enter(&call(3)));
+        let quiesce = Quiesce::default();
+        assert!(quiesce.enter(&call(1)));
+        assert_eq!(quiesce.close(Duration::from_millis(1)), [1]);
+        assert!(!quiesce.enter(&call(2)));
+        quiesce.leave(1);
+        assert_eq!(quiesce.close(Duration::from_secs(9)), [0_u32; 0]);
+        assert!(quiesce.next_held().is_none());
+        assert!(quiesce.open());
+        assert_eq!(quiesce.next_held().map(|it| it.id), Some(2));
+        assert!(quiesce.next_held().is_none());
+        assert!(quiesce.enter(&call(3)));
     }
 
     #[test]
     fn who_waits_outside_hears_of_a_change() {
-        let passage = Passage::default();
-        assert!(passage.enter(&call(1)));
-        assert_eq!(passage.outside(&call(1), || Ok::<_, ()>(7)), Ok((7, false)));
+        let quiesce = Quiesce::default();
+        assert!(quiesce.enter(&call(1)));
+        assert_eq!(quiesce.outside(&call(1), || Ok::<_, ()>(7)), Ok((7, false)));
         let change = || {
-            assert_eq!(passage.close(Duration::from_secs(9)), [0_u32; 0]);
-            passage.open();
+            assert_eq!(quiesce.close(Duration::from_secs(9)), [0_u32; 0]);
+            quiesce.open();
             Ok::<_, ()>(7)
         };
-        assert_eq!(passage.outside(&call(1), change), Ok((7, true)));
-        assert_eq!(passage.close(Duration::from_millis(1)), [1]);
-        assert_eq!(passage.outside(&call(1), || Err::<(), _>(())), Err(()));
-        assert_eq!(passage.close(Duration::from_secs(9)), [0_u32; 0]);
+        assert_eq!(quiesce.outside(&call(1), change), Ok((7, true)));
+        assert_eq!(quiesce.close(Duration::from_millis(1)), [1]);
+        assert_eq!(quiesce.outside(&call(1), || Err::<(), _>(())), Err(()));
+        assert_eq!(quiesce.close(Duration::from_secs(9)), [0_u32; 0]);
     }
 
     #[test]
     fn an_expected_call_is_caught_though_it_is_closed() {
-        let passage = Passage::default();
-        let _ = passage.close(Duration::ZERO);
-        passage.expect(7);
-        assert!(!passage.enter(&call(8)));
-        assert!(!passage.enter(&call(7)));
-        assert_eq!(passage.caught(Duration::from_secs(9)).map(|it| it.id), Some(7));
-        assert_eq!(passage.held().len(), 1);
-        passage.expect(7);
-        assert!(passage.caught(Duration::from_millis(1)).is_none());
+        let quiesce = Quiesce::default();
+        let _ = quiesce.close(Duration::ZERO);
+        quiesce.expect(7);
+        assert!(!quiesce.enter(&call(8)));
+        assert!(!quiesce.enter(&call(7)));
+        assert_eq!(quiesce.caught(Duration::from_secs(9)).map(|it| it.id), Some(7));
+        assert_eq!(quiesce.held().len(), 1);
+        quiesce.expect(7);
+        assert!(quiesce.caught(Duration::from_millis(1)).is_none());
     }
 }

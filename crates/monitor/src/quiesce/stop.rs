@@ -3,6 +3,7 @@
 use crate::{
     gate::Gate,
     sys::{
+        memory,
         ptrace::{self, Registers, State},
         thread::same_memory,
     },
@@ -15,19 +16,24 @@ use std::{
 };
 use syscalls::Sysno;
 
-/// What makes the kernel make a call anew, whatever signal was due (`ERESTARTNOINTR` of `linux/errno.h`).
+/// What makes the kernel make a call anew, whatever signal was due (`ERESTARTNOINTR` of
+/// `linux/errno.h`).
 const RESTART: i32 = 513;
-/// A thread that has not stopped by then waits in the kernel for something else: the parent of a vfork, a slow disk.
+/// A thread that has not stopped by then waits in the kernel for something else: the parent of a
+/// vfork, a slow disk.
 const PATIENCE: Duration = Duration::from_millis(50);
 /// So often is looked without a pause: a thread that does not run stops within microseconds.
 const TURNS: u32 = 200;
 /// Between two looks at threads that do not stop at once.
-pub(super) const PAUSE: Duration = Duration::from_micros(50);
+pub(crate) const PAUSE: Duration = Duration::from_micros(50);
 /// So long is a thread waited for that was killed.
 const DYING: Duration = Duration::from_secs(1);
 
+/// The `syscall` instruction.
+const SYSCALL: [u8; 2] = [0x0f, 0x05];
+
 /// The threads of the sandbox, held by the calling thread. Dropped, they go on.
-pub(super) struct Stopped<'a> {
+pub(crate) struct Stopped<'a> {
     gate: &'a Gate,
     threads: HashMap<u32, Thread>,
     /// Processes that somebody else traces, and processes that may not be traced.
@@ -45,16 +51,17 @@ struct Thread {
 }
 
 impl<'a> Stopped<'a> {
-    pub(super) fn new(gate: &'a Gate) -> Self {
+    pub(crate) fn new(gate: &'a Gate) -> Self {
         let refused = BTreeSet::new();
         Self { gate, threads: HashMap::new(), refused, left_alone: BTreeSet::new() }
     }
 
-    /// Stops all threads of the sandbox. Whether they stand still, as far as they can be stopped; else something is to be
-    /// done about those that refuse it, or time is over.
-    pub(super) fn stop(&mut self, until: Instant) -> Result<bool> {
+    /// Stops all threads of the sandbox. Whether they stand still, as far as they can be stopped;
+    /// else something is to be done about those that refuse it, or time is over.
+    pub(crate) fn stop(&mut self, until: Instant) -> Result<bool> {
         loop {
-            // One that runs can make others; when none did before a look that found nobody new, the list is complete.
+            // One that runs can make others; when none did before a look that found nobody new, the
+            // list is complete.
             let waiting = self.is_waiting();
             if self.seize_new()? {
                 self.wait_for_all(PATIENCE);
@@ -71,7 +78,7 @@ impl<'a> Stopped<'a> {
     }
 
     /// The processes that cannot be stopped; they are not spoken of again.
-    pub(super) fn take_refused(&mut self) -> BTreeSet<u32> {
+    pub(crate) fn take_refused(&mut self) -> BTreeSet<u32> {
         let refused = std::mem::take(&mut self.refused);
         self.left_alone.extend(&refused);
         refused
@@ -107,8 +114,8 @@ impl<'a> Stopped<'a> {
         Ok(any)
     }
 
-    /// Whether somebody has not stopped who is to be waited for: not the parent by vfork(2) of a process that is held, as
-    /// it does nothing until that goes on.
+    /// Whether somebody has not stopped who is to be waited for: not the parent by vfork(2) of a
+    /// process that is held, as it does nothing until that goes on.
     fn is_waiting(&self) -> bool {
         self.late().any(|(tid, thread)| !self.waits_for_child(tid, thread.pid))
     }
@@ -128,7 +135,7 @@ impl<'a> Stopped<'a> {
     }
 
     /// The processes that are to be waited for.
-    pub(super) fn waited_for(&self) -> BTreeSet<u32> {
+    pub(crate) fn waited_for(&self) -> BTreeSet<u32> {
         let late = self.late().filter(|(tid, thread)| !self.waits_for_child(*tid, thread.pid));
         late.map(|(_, thread)| thread.pid).collect()
     }
@@ -160,21 +167,22 @@ impl<'a> Stopped<'a> {
     }
 
     /// Notes who has stopped, and who was born; whether somebody has not stopped.
-    pub(super) fn look(&mut self) -> bool {
-        for call in self.gate.passage.held() {
+    pub(crate) fn look(&mut self) -> bool {
+        for call in self.gate.quiesce.held() {
             // Not seized yet, it would see the errno: it comes back when it is.
             if self.threads.contains_key(&call.tid) {
                 let again = Err(Errno::from_raw_os_error(RESTART));
                 let _ = self.gate.listener.send_result(call.id, again);
             } else {
-                self.gate.passage.hold(call);
+                self.gate.quiesce.hold(call);
             }
         }
         self.gate.waits.repeat(|tid| self.threads.contains_key(&tid));
         while let Some((tid, state)) = ptrace::poll_any() {
             self.note(tid, state);
         }
-        // One that executes a program takes over the number of its process, and is not heard of under its own.
+        // One that executes a program takes over the number of its process, and is not heard of
+        // under its own.
         let late: Vec<(u32, u32)> = self.late().map(|(tid, thread)| (tid, thread.pid)).collect();
         for (tid, pid) in late {
             if let Some(state) = ptrace::poll(tid) {
@@ -195,7 +203,8 @@ impl<'a> Stopped<'a> {
             }
             State::Stopped { signal } => Some(signal),
             State::AtCall => Some(0),
-            // On its way to the program, before which it stops: if it is told so again, as every stop takes that back.
+            // On its way to the program, before which it stops: if it is told so again, as every
+            // stop takes that back.
             State::Forked => {
                 ptrace::interrupt(tid).and_then(|()| ptrace::go_on(tid)).map_or(Some(0), |()| None)
             }
@@ -216,12 +225,12 @@ impl<'a> Stopped<'a> {
     }
 
     /// How many threads are held.
-    pub(super) fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.threads.len()
     }
 
     /// The processes held, each with its threads that have stopped.
-    pub(super) fn processes(&self) -> BTreeMap<u32, Vec<u32>> {
+    pub(crate) fn processes(&self) -> BTreeMap<u32, Vec<u32>> {
         let mut processes: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
         for (tid, thread) in &self.threads {
             let threads = processes.entry(thread.pid).or_default();
@@ -232,8 +241,9 @@ impl<'a> Stopped<'a> {
         processes
     }
 
-    /// Makes ready to make calls in the place of a stopped thread; where a `syscall` instruction lies.
-    pub(super) fn borrow(&mut self, tid: u32) -> Result<(Registers, u64)> {
+    /// Makes ready to make calls in the place of a stopped thread; where a `syscall` instruction
+    /// lies.
+    pub(crate) fn borrow(&mut self, tid: u32) -> Result<(Registers, u64)> {
         let thread = self.threads.get_mut(&tid).ok_or(Errno::SRCH)?;
         let registers = match &thread.before {
             Some((registers, _)) => *registers,
@@ -244,11 +254,11 @@ impl<'a> Stopped<'a> {
                 registers
             }
         };
-        Ok((registers, super::inject::gadget(self.gate, tid, &registers)?))
+        Ok((registers, gadget(self.gate, tid, &registers)?))
     }
 
     /// Lets the threads of `pids` go on as if nothing had happened.
-    pub(super) fn release(&mut self, pids: &BTreeSet<u32>) {
+    pub(crate) fn release(&mut self, pids: &BTreeSet<u32>) {
         let mut tids: Vec<u32> = self.threads.keys().copied().collect();
         // Of a process that was killed, the first thread can be seen off only after all others.
         tids.sort_by_key(|tid| self.threads.get(tid).is_some_and(|thread| thread.pid == *tid));
@@ -267,13 +277,13 @@ impl<'a> Stopped<'a> {
     }
 
     /// Whether a thread of `pid` has not stopped.
-    pub(super) fn is_late(&self, pid: u32) -> bool {
+    pub(crate) fn is_late(&self, pid: u32) -> bool {
         self.late().any(|(_, thread)| thread.pid == pid)
     }
 }
 
-/// Puts back what was borrowed. The kernel decides by the registers whether the call that was interrupted is made anew,
-/// and does so only on the way from a stop of this kind.
+/// Puts back what was borrowed. The kernel decides by the registers whether the call that was
+/// interrupted is made anew, and does so only on the way from a stop of this kind.
 fn give_back(tid: u32, registers: &Registers, mask: u64, due: i32) {
     let restored = registers
         .restore(tid)
@@ -302,8 +312,8 @@ fn give_back(tid: u32, registers: &Registers, mask: u64, due: i32) {
     }
 }
 
-/// Lets a stopped thread go. One that was killed meanwhile is seen off instead: until its tracer has done so, its parent
-/// could not. What takes longer is done by the end of this thread.
+/// Lets a stopped thread go. One that was killed meanwhile is seen off instead: until its tracer
+/// has done so, its parent could not. What takes longer is done by the end of this thread.
 fn let_go(tid: u32, signal: i32) {
     let until = Instant::now() + DYING;
     while ptrace::let_go(tid, signal).is_err()
@@ -315,13 +325,13 @@ fn let_go(tid: u32, signal: i32) {
 }
 
 /// Whether a process has a thread that has not ended; yes when in doubt.
-pub(super) fn lives(gate: &Gate, pid: u32) -> bool {
+pub(crate) fn lives(gate: &Gate, pid: u32) -> bool {
     let threads = gate.view.proc.threads(pid);
     threads.map_or(true, |tids| tids.into_iter().any(|tid| is_alive(gate, tid)))
 }
 
 /// Whether a thread has not ended; yes when in doubt.
-pub(super) fn is_alive(gate: &Gate, tid: u32) -> bool {
+pub(crate) fn is_alive(gate: &Gate, tid: u32) -> bool {
     !matches!(state(gate, tid), Ok(None | Some('Z' | 'X')))
 }
 
@@ -330,7 +340,23 @@ fn is_running(gate: &Gate, tid: u32) -> bool {
     !matches!(state(gate, tid), Ok(None | Some('Z' | 'X' | 't' | 'T')))
 }
 
-/// The state of a thread as a letter: field 3 of proc_pid_stat(5). `None` if there is no such thread.
+/// The state of a thread as a letter: field 3 of proc_pid_stat(5). `None` if there is no such
+/// thread.
 fn state(gate: &Gate, tid: u32) -> Result<Option<char>> {
     none_if_gone(gate.view.proc.stat(tid).map(|stat| Some(stat.state)))
+}
+
+/// Where in the memory of a stopped thread a `syscall` instruction lies: the one that it has just
+/// executed, or one of the kernel's own code page in it.
+fn gadget(gate: &Gate, tid: u32, registers: &Registers) -> Result<u64> {
+    let at = registers.instruction_pointer().wrapping_sub(2);
+    let mut code = [0; 2];
+    if memory::read(tid, at, &mut code) == Ok(2) && code == SYSCALL {
+        return Ok(at);
+    }
+    let start = proc::vdso(&gate.view.proc.maps(tid)?).ok_or(Errno::NOEXEC)?;
+    let mut code = vec![0; 8192];
+    let got = memory::read(tid, start, &mut code)?;
+    let found = code[..got].windows(2).position(|two| two == SYSCALL);
+    found.map(|offset| start + offset as u64).ok_or(Errno::NOEXEC)
 }

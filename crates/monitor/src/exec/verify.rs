@@ -1,11 +1,11 @@
-//! An exec under supervision: the process is seized for this one call and checked where the new program has replaced
-//! the old one but has not run yet.
+//! An exec under supervision: the process is seized for this one call and checked where the new
+//! program has replaced the old one but has not run yet.
 
-use super::lineage;
 use crate::{
     file::Seen,
     gate::{Answer, Asker, Outcome},
     label::Status,
+    process::lineage,
     sys::{
         memory,
         ptrace::{self, Event, Seized},
@@ -22,7 +22,8 @@ use std::os::fd::{AsFd, OwnedFd};
 
 /// Executes `file`, decided as `seen`, and enters `domain`.
 pub(super) fn enter(asker: Asker<'_>, seen: &Seen, file: &OwnedFd, domain: Sid) -> Outcome {
-    // An interpreter opens its script by name, after the label has changed: nothing ties it to this file.
+    // An interpreter opens its script by name, after the label has changed: nothing ties it to this
+    // file.
     if is_script(asker, file)? {
         return Err(Errno::ACCESS);
     }
@@ -43,9 +44,10 @@ pub(super) fn enter(asker: Asker<'_>, seen: &Seen, file: &OwnedFd, domain: Sid) 
     })
 }
 
-/// Tells the new program that it runs with other rights than its caller (`AT_SECURE` of getauxval(3)), so that its
-/// loader takes no libraries from the caller's environment. The program's stack, as the kernel has just laid it out:
-/// the number of arguments, arguments, 0, environment, 0, auxiliary vector.
+/// Tells the new program that it runs with other rights than its caller (`AT_SECURE` of
+/// getauxval(3)), so that its loader takes no libraries from the caller's environment. The
+/// program's stack, as the kernel has just laid it out: the number of arguments, arguments, 0,
+/// environment, 0, auxiliary vector.
 fn make_secure(pid: u32) -> Result<()> {
     const MOST_WORDS: u64 = 1 << 20;
     let word = |at: u64| {
@@ -72,29 +74,31 @@ fn make_secure(pid: u32) -> Result<()> {
     Err(Errno::FAULT)
 }
 
-/// Executes the file decided as `seen` and keeps the domain, where the envelope alone would let other files be executed.
+/// Executes the file decided as `seen` and keeps the domain, where the envelope alone would let
+/// other files be executed.
 pub(super) fn stay(asker: Asker<'_>, seen: &Seen) -> Outcome {
     let stayed = supervised(asker, |pid| {
         let executed = executed(asker, pid)?;
         if is_same(&executed, seen)? {
             return Ok(());
         }
-        // An interpreter; or another file, to which the path has led since. What no path leads to was found through a
-        // process, about which nobody has asked.
+        // An interpreter; or another file, to which the path has led since. What no path leads to
+        // was found through a process, about which nobody has asked.
         if rustix::fs::fstat(&executed)?.st_nlink == 0 {
             return Err(Errno::ACCESS);
         }
         let seen = Seen::of(asker, executed.as_fd())?;
         seen.allow(asker, perm::file::EXECUTE | perm::file::EXECUTE_NO_TRANS, &executed)
     });
-    let is_exact = asker.gate.bearing.load().exactness.first.contains(AccessFs::Execute);
+    let is_exact = asker.gate.policy.load().exactness.first.contains(AccessFs::Execute);
     match stayed {
         // Traced already: a debugger is at work.
         Err(Errno::PERM)
             if is_exact
                 && lineage::may_execute_unseen(asker.gate, asker.caller.identity()?.pid)? =>
         {
-            // The envelope refuses to execute exactly what policy refuses the first domain, and there is no other.
+            // The envelope refuses to execute exactly what policy refuses the first domain, and
+            // there is no other.
             Ok(Answer::Continue)
         }
         stayed => stayed,
@@ -124,8 +128,8 @@ fn is_script(asker: Asker<'_>, file: &OwnedFd) -> Result<bool> {
     Ok(rustix::io::read(file, &mut start)? == 2 && start == *b"#!")
 }
 
-/// Lets the call run under ptrace and calls `check` at the exec stop. A process that fails the check is killed: it must
-/// not run a single instruction with a wrong label.
+/// Lets the call run under ptrace and calls `check` at the exec stop. A process that fails the
+/// check is killed: it must not run a single instruction with a wrong label.
 fn supervised(asker: Asker<'_>, check: impl FnOnce(u32) -> Result<()>) -> Outcome {
     let tid = asker.caller.call.tid;
     let pid = asker.caller.identity()?.pid;

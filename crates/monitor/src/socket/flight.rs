@@ -1,32 +1,57 @@
-//! Descriptors in flight: sent over a unix socket and not received yet.
+//! Ending connections; and descriptors in flight: sent over a unix socket and not received yet.
 
-use crate::sys::socket::{option, set_option};
+use crate::sys::socket::{disconnect, option, set_option};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     io::{Errno, IoSliceMut},
     net::{
-        RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, Shutdown, SocketFlags, accept_with,
-        recvmsg, shutdown,
+        AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, Shutdown, SocketFlags,
+        SocketType, accept_with, recvmsg, shutdown, sockopt,
     },
 };
 use std::{
     mem::MaybeUninit,
-    os::fd::{BorrowedFd, OwnedFd},
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
 };
 
 /// `SCM_MAX_FD` of `net/scm.h`: the most that travel with one message.
 const MOST: usize = 253;
 
+/// How a connection was ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ended {
+    /// By a reset.
+    Reset,
+    /// Shut down, with what was on its way thrown away.
+    ShutDown,
+}
+
+/// Ends a connection; a stream of TCP by a reset.
+pub(crate) fn end_connection(socket: &OwnedFd) -> rustix::io::Result<Ended> {
+    if sockopt::socket_domain(socket)? == AddressFamily::UNIX {
+        empty(socket.as_fd())?;
+        return Ok(Ended::ShutDown);
+    }
+    if sockopt::socket_type(socket)? == SocketType::STREAM {
+        disconnect(socket.as_fd())?;
+        return Ok(Ended::Reset);
+    }
+    // Wakes whoever waits for a datagram.
+    let _ = shutdown(socket, Shutdown::Both);
+    disconnect(socket.as_fd())?;
+    Ok(Ended::ShutDown)
+}
+
 /// Copies of what is in flight to a socket.
 #[derive(Debug, Default)]
-pub(super) struct Peeked {
-    pub(super) descriptors: Vec<OwnedFd>,
+pub(crate) struct Peeked {
+    pub(crate) descriptors: Vec<OwnedFd>,
     /// The whole queue was looked at.
-    pub(super) complete: bool,
+    pub(crate) complete: bool,
 }
 
 /// Looks through what a socket will receive, and leaves it there.
-pub(super) fn peek(socket: BorrowedFd<'_>) -> Peeked {
+pub(crate) fn peek(socket: BorrowedFd<'_>) -> Peeked {
     let mut peeked = Peeked::default();
     let Ok(offset) = option(socket, libc::SO_PEEK_OFF) else { return peeked };
     if set_option(socket, libc::SO_PEEK_OFF, 0).is_err() {
@@ -38,8 +63,9 @@ pub(super) fn peek(socket: BorrowedFd<'_>) -> Peeked {
     peeked
 }
 
-/// Ends a connection, and throws away what is on its way; of a socket that listens, the connections that wait for it.
-pub(super) fn empty(socket: BorrowedFd<'_>) -> rustix::io::Result<()> {
+/// Ends a connection, and throws away what is on its way; of a socket that listens, the connections
+/// that wait for it.
+pub(crate) fn empty(socket: BorrowedFd<'_>) -> rustix::io::Result<()> {
     if option(socket, libc::SO_ACCEPTCONN)? != 0 {
         return turn_away(socket);
     }

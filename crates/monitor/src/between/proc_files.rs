@@ -1,7 +1,11 @@
 //! The files of `/proc/PID`: they show a process, so the process is asked about, too.
 
-use super::lineage::{Processes, Tenure, has_stayed, subject_of, tenure, watch};
-use crate::{gate::Asker, manager::Request, resolve::Found};
+use crate::{
+    gate::Asker,
+    manager::Request,
+    process::lineage::{Processes, Tenure, has_stayed, subject_of, tenure, watch},
+    resolve::Found,
+};
 use avc::Hint;
 use flask::{Class, perm};
 use proc::path_of;
@@ -15,7 +19,8 @@ use std::{
 /// The file that holds a thread's name.
 const COMM: &str = "comm";
 
-/// Files by which a process says of itself what it may also say by other calls, or what concerns nobody else.
+/// Files by which a process says of itself what it may also say by other calls, or what concerns
+/// nobody else.
 pub(crate) const OWN: [&str; 3] = [COMM, "coredump_filter", "oom_score_adj"];
 
 /// The file that is a process's memory.
@@ -35,7 +40,8 @@ const HARMLESS: &[&str] = &[
     "limits",
 ];
 
-/// Files that show the memory that a process had when they were opened; all others show what it becomes.
+/// Files that show the memory that a process had when they were opened; all others show what it
+/// becomes.
 const OF_MEMORY: [&str; 7] = ["environ", "maps", "mem", "smaps", "smaps_rollup", "pagemap", "auxv"];
 
 /// Another process into which a file of `/proc` lets look, as it was when that was decided.
@@ -45,8 +51,8 @@ pub(crate) struct LookedInto {
 }
 
 impl LookedInto {
-    /// Once the file is open: whether the process has not begun to enter another domain since. The descriptor would show
-    /// what belongs to that.
+    /// Once the file is open: whether the process has not begun to enter another domain since. The
+    /// descriptor would show what belongs to that.
     pub(crate) fn has_stayed(&self, asker: Asker<'_>) -> Result<()> {
         let stayed = has_stayed(asker.gate, self.pid, self.tenure);
         if stayed { Ok(()) } else { Err(Errno::ACCESS) }
@@ -62,7 +68,7 @@ pub(crate) fn allow(asker: Asker<'_>, found: &Found) -> Result<Option<LookedInto
     let requested = if harmless { perm::process::GETATTR } else { perm::process::PTRACE };
     let identity = asker.caller.identity()?;
     let outer = asker.gate.view.outer_pid(pid, identity)?;
-    let many = matches!(asker.gate.subjects, Processes::Many(_));
+    let many = matches!(asker.gate.processes.subjects, Processes::Many(_));
     let looks_into = (many && !harmless && asker.gate.view.is_inside(outer))
         .then(|| Ok::<_, Errno>(LookedInto { pid: outer, tenure: tenure(asker.gate, outer)? }))
         .transpose()?;
@@ -70,16 +76,17 @@ pub(crate) fn allow(asker: Asker<'_>, found: &Found) -> Result<Option<LookedInto
     let object = || format!("process {pid}");
     let hint = Hint::default();
     let request = Request { tsid, tclass: Class::Process, requested, hint: &hint, object: &object };
-    asker.gate.processes.ask(asker, &request)?;
+    asker.gate.processes.avc.ask(asker, &request)?;
     if looks_into.is_some() && !name.is_some_and(|name| OF_MEMORY.iter().any(|it| name == *it)) {
         watch(asker.gate, outer)?;
     }
     Ok(looks_into)
 }
 
-/// Whether a walk found a file of `/proc/PID` about which only the process is asked: one of [`OWN`] of `asker`'s process, such as
-/// the name of a thread, which it changes by prctl(2) as well, and the kernel lets nobody else; or the memory of a process that
-/// `asker` may trace, which [`allow`] has asked, and that is its own otherwise. Debuggers write there.
+/// Whether a walk found a file of `/proc/PID` about which only the process is asked: one of [`OWN`]
+/// of `asker`'s process, such as the name of a thread, which it changes by prctl(2) as well, and
+/// the kernel lets nobody else; or the memory of a process that `asker` may trace, which [`allow`]
+/// has asked, and that is its own otherwise. Debuggers write there.
 pub(crate) fn is_for_process(asker: Asker<'_>, found: &Found, object: &OwnedFd) -> Result<bool> {
     let name = found.entry.as_ref().map(|(_, name)| name.as_os_str());
     let is_own =

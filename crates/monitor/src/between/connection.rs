@@ -1,20 +1,20 @@
 //! Who made a connection to a service outside, for whom the kernel names the monitor.
 //!
-//! The monitor connects a unix socket in the program's place, so `SO_PEERCRED` tells the service the monitor. Before it
-//! does, it binds the socket to an abstract name that says who asked for it:
+//! The monitor connects a unix socket in the program's place, so `SO_PEERCRED` tells the service
+//! the monitor. Before it does, it binds the socket to an abstract name that says who asked for it:
 //!
 //! ```text
 //!  dewar/MONITOR/PID.STARTED.ENTERED/NUMBER      all but the first in hexadecimal
 //! ```
 //!
-//! The service reads that name with getpeername(2), sees from `SO_PEERCRED` that it was the monitor who connected, and asks
-//! it. No process of the sandbox can bind such a name, nor connect a socket that bears another's. The answer is given
-//! only while the process is the one that it was when it connected: it runs, and has entered no other domain since.
+//! The service reads that name with getpeername(2), sees from `SO_PEERCRED` that it was the monitor
+//! who connected, and asks it. No process of the sandbox can bind such a name, nor connect a socket
+//! that bears another's. The answer is given only while the process is the one that it was when it
+//! connected: it runs, and has entered no other domain since.
 
-use super::lineage::{self, Tenure};
 use crate::{
     gate::{Asker, Gate},
-    revoke::Control,
+    process::lineage::{self, Tenure},
     sys,
 };
 use rustix::{
@@ -72,8 +72,9 @@ impl FromStr for Origin {
 ///
 /// # Errors
 ///
-/// `ACCESS` for a socket that is named after another process, or after this one before it entered its domain. A socket
-/// that the program has bound to a name of its own keeps that, and nobody vouches for it.
+/// `ACCESS` for a socket that is named after another process, or after this one before it entered
+/// its domain. A socket that the program has bound to a name of its own keeps that, and nobody
+/// vouches for it.
 pub(crate) fn sign(asker: Asker<'_>, socket: impl AsFd) -> Result<()> {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     let origin = Origin::of(asker.gate, asker.caller.identity()?.pid)?.to_string();
@@ -109,22 +110,8 @@ pub struct Connector {
     pub context: String,
 }
 
-impl Control {
-    /// The process of this sandbox that made the connection whose name, without the leading 0, is `name`; `None` unless it
-    /// still runs, in the domain in which it connected. The caller knows from the kernel that this process, the monitor,
-    /// connected that socket.
-    #[must_use]
-    pub fn connector(&self, name: &str) -> Option<Connector> {
-        connector(self.gate(), name).ok()
-    }
-
-    /// Calls `tell` before the label of any process changes. Only the first caller is told.
-    pub fn on_new_label(&self, tell: impl Fn() + Send + Sync + 'static) {
-        lineage::on_new_label(self.gate(), Box::new(tell));
-    }
-}
-
-fn connector(gate: &Gate, name: &str) -> Result<Connector> {
+/// Who made the connection of that name.
+pub(crate) fn connector(gate: &Gate, name: &str) -> Result<Connector> {
     let origin: Origin = name.parse()?;
     let pid = i32::try_from(origin.pid).ok().and_then(Pid::from_raw).ok_or(Errno::SRCH)?;
     let pidfd = pidfd_open(pid, PidfdFlags::empty())?;
@@ -132,7 +119,8 @@ fn connector(gate: &Gate, name: &str) -> Result<Connector> {
         return Err(Errno::SRCH);
     }
     let sid = lineage::label_of(gate, origin.pid)?;
-    // Last: the same process, with the same label, as when the descriptor was opened and the label looked up.
+    // Last: the same process, with the same label, as when the descriptor was opened and the label
+    // looked up.
     if Origin::of(gate, origin.pid)? != origin {
         return Err(Errno::SRCH);
     }

@@ -1,10 +1,13 @@
 //! execve and execveat: the only way to another label.
 
-use super::{apart::tell_apart, lineage::Processes, proc_files, verify};
+mod verify;
+
 use crate::{
+    between::proc_files,
     file::{Attempt, New, Seen},
     gate::{Answer, Asker, Outcome},
     manager::Request,
+    process::{Processes, tell_apart},
     resolve::{Name, look, walk},
 };
 use avc::Hint;
@@ -21,7 +24,11 @@ use std::{
 };
 use syscalls::Sysno;
 
-pub(super) fn decide(asker: Asker<'_>) -> Outcome {
+/// The calls that come here.
+pub(crate) const CALLS: &[Sysno] = &[Sysno::execve, Sysno::execveat];
+
+/// Decides them.
+pub(crate) fn decide(asker: Asker<'_>) -> Outcome {
     let (dirfd, n, flags) = match asker.number {
         Sysno::execveat => (asker.caller.int(0), 1, asker.caller.int(4)),
         _ => (libc::AT_FDCWD, 0, 0),
@@ -51,7 +58,7 @@ pub(super) fn decide(asker: Asker<'_>) -> Outcome {
             seen.allow(asker, perm::file::EXECUTE, &file)?;
             // Never in the caller's domain instead, whatever else policy grants.
             allow_entry(asker, &seen, domain, &path)?;
-            if matches!(asker.gate.subjects, Processes::One(_)) {
+            if matches!(asker.gate.processes.subjects, Processes::One(_)) {
                 // The run was started for one domain: its processes bear no marks.
                 return Err(Errno::ACCESS);
             }
@@ -98,7 +105,7 @@ fn found(asker: Asker<'_>, dirfd: i32, path: &Path, flags: i32) -> Result<OwnedF
 
 /// The domain that policy computes for this exec; `None` when it is the caller's own.
 fn new_domain(asker: Asker<'_>, seen: &Seen) -> Result<Option<Sid>> {
-    if !asker.gate.bearing.load().plan.moves {
+    if !asker.gate.policy.load().plan.moves {
         return Ok(None);
     }
     computed(&*asker.gate.server, asker.ssid, seen.label.sid).map_err(|_| Errno::ACCESS)
@@ -114,7 +121,7 @@ fn allow_entry(asker: Asker<'_>, seen: &Seen, domain: Sid, path: &Path) -> Resul
         hint: &hint,
         object: &object,
     };
-    asker.gate.processes.ask(asker, &transition)?;
+    asker.gate.processes.avc.ask(asker, &transition)?;
     let entering = Asker { ssid: domain, ..asker };
     let entrypoint = Request {
         tsid: seen.label.sid,
@@ -123,5 +130,5 @@ fn allow_entry(asker: Asker<'_>, seen: &Seen, domain: Sid, path: &Path) -> Resul
         hint: &hint,
         object: &object,
     };
-    Ok(asker.gate.processes.ask(entering, &entrypoint)?)
+    Ok(asker.gate.processes.avc.ask(entering, &entrypoint)?)
 }

@@ -1,0 +1,33 @@
+//! A trapped call: who makes it, and how it ends.
+
+use crate::{caller::Caller, gate::Gate};
+use rustix::io::Errno;
+use std::os::fd::OwnedFd;
+use syscalls::Sysno;
+
+/// A call with its subject.
+#[derive(Clone, Copy)]
+pub(crate) struct Asker<'a> {
+    pub(crate) gate: &'a Gate,
+    pub(crate) caller: Caller<'a>,
+    pub(crate) ssid: flask::Sid,
+    pub(crate) number: Sysno,
+}
+
+/// How a trapped call ends.
+#[derive(Debug)]
+pub(crate) enum Answer {
+    /// The program makes the call itself. Whoever gives this answer says why that is sound.
+    Continue,
+    /// The call has been made on the program's behalf, and returned this.
+    Return(i64),
+    /// The call has been made on the program's behalf, and opened this.
+    Open { fd: OwnedFd, cloexec: bool },
+    /// The call is answered by another thread.
+    Elsewhere,
+    /// The call has left the way through the gate already, and comes again.
+    Again,
+}
+
+/// What an object manager makes of a call: an answer, or the errno that the program sees.
+pub(crate) type Outcome = std::result::Result<Answer, Errno>;

@@ -1,0 +1,117 @@
+//! Who receives calls: one thread leads, and a watchdog makes another lead when a call takes long.
+
+use crate::{gate::Gate, sys::thread};
+use rustix::io::Errno;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+/// A call that takes longer hands the lead to another thread.
+const SLOW: Duration = Duration::from_millis(20);
+/// Threads that slow calls can hold at once; beyond, calls wait.
+const MOST_LEADERS: u64 = 256;
+
+/// Who leads, and what the leader is at.
+#[derive(Debug, Default)]
+pub(crate) struct Lead {
+    /// Grows with every change of leader.
+    term: AtomicU64,
+    /// The call that the leader handles; 0 when it waits.
+    at: AtomicU64,
+    /// Threads that lead or finish what they began as leader.
+    threads: AtomicU64,
+}
+
+impl Lead {
+    /// The leader is at this call.
+    pub(crate) fn begin(&self, id: u64) {
+        self.at.store(id, Ordering::Release);
+    }
+
+    /// The leader, if that is still who was at this call, waits for the next.
+    pub(crate) fn end(&self, id: u64) {
+        let _ = self.at.compare_exchange(id, 0, Ordering::AcqRel, Ordering::Relaxed);
+    }
+}
+
+impl Gate {
+    /// Serves until no process of the sandbox is left.
+    pub(crate) fn serve(self: Arc<Self>) {
+        self.listener.hand_over_on_one_cpu();
+        Self::new_leader(&self);
+        let mut last = 0;
+        while self.lead.threads.load(Ordering::Acquire) > 0 {
+            std::thread::sleep(SLOW);
+            self.waits.interrupt(&self);
+            let at = self.lead.at.load(Ordering::Acquire);
+            let slow = at != 0 && at == last;
+            if slow && self.lead.threads.load(Ordering::Acquire) < MOST_LEADERS {
+                Self::new_leader(&self);
+            }
+            last = at;
+        }
+    }
+
+    /// Lets calls in again after a change of policy, and has those made that came meanwhile: by a
+    /// leader, as any other.
+    pub(crate) fn reopen(gate: &Arc<Self>) {
+        if gate.quiesce.open() {
+            Self::new_leader(gate);
+        }
+    }
+
+    fn new_leader(gate: &Arc<Self>) {
+        let term = gate.lead.term.fetch_add(1, Ordering::AcqRel) + 1;
+        gate.lead.at.store(0, Ordering::Release);
+        gate.lead.threads.fetch_add(1, Ordering::AcqRel);
+        let leader = Arc::clone(gate);
+        let lead = move || {
+            leader.lead_through(term);
+            leader.lead.threads.fetch_sub(1, Ordering::AcqRel);
+        };
+        let thread = std::thread::Builder::new().name("gate".into()).stack_size(256 << 10);
+        if thread.spawn(lead).is_err() {
+            gate.lead.threads.fetch_sub(1, Ordering::AcqRel);
+        }
+    }
+
+    fn lead_through(&self, term: u64) {
+        // Working directory and file mode creation mask are this thread's own from here on.
+        let ready = thread::own_file_system_state().is_ok()
+            && rustix::process::fchdir(&self.view.own_fds).is_ok();
+        if !ready {
+            return;
+        }
+        while self.lead.term.load(Ordering::Acquire) == term {
+            if let Some(call) = self.quiesce.next_held() {
+                // It has waited for long: another thread may have the number of its caller by now.
+                if self.listener.is_valid(call.id) {
+                    self.admit(&call);
+                }
+                continue;
+            }
+            match self.listener.receive() {
+                Ok(Some(call)) => self.admit(&call),
+                Ok(None) => {}
+                Err(Errno::NOENT) if !self.is_deserted() => {}
+                Err(_) => return,
+            }
+        }
+        // Those that came while this thread held the sandbox still, and another took the lead.
+        while let Some(call) = self.quiesce.next_held() {
+            self.admit(&call);
+        }
+    }
+
+    /// Whether the last process of the sandbox is gone.
+    fn is_deserted(&self) -> bool {
+        use rustix::event::{PollFd, PollFlags, poll};
+        let mut fds = [PollFd::new(&self.listener, PollFlags::IN)];
+        let now = rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 };
+        poll(&mut fds, Some(&now)).is_err() || fds[0].revents().contains(PollFlags::HUP)
+    }
+}
