@@ -77,6 +77,13 @@ pub(crate) const KNOWN: &[Known] = &[
         },
     },
     Known {
+        calls: &["rename", "renameat2"],
+        native: "`EXDEV`, of what does not exist",
+        dewar: "`ENOENT`",
+        reason: "A view has more file systems than there are outside: that it does not exist is said first.",
+        is: |it| errno(&it.native) == "EXDEV" && errno(&it.dewar) == "ENOENT",
+    },
+    Known {
         calls: &["inotify"],
         native: "a watch on a device, a FIFO or a socket",
         dewar: "`EACCES`",

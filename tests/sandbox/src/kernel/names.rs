@@ -46,6 +46,8 @@ places = [(-100, 'a'), (-100, 'd/f'), (-100, 'd'), (-100, 'missing'), (-100, 'mi
 root = os.geteuid() == 0 # Natively, nothing is closed to root.
 if root: places = [place for place in places if 'closed' not in place[1]]
 for (one, old), (other, new) in itertools.product(places, places):
+    # Between file systems, of which a view has more, it is said first that something is not there.
+    if old in ('missing', 'missing/', 'closed/new', '/proc/self/fd/599') and ('/proc' in old) != ('/proc' in new): continue
     for flags in [1, 2, 3, 8]: # Nothing is replaced, so that every pair finds the same.
         if flags == 2 and {old, new} <= {'a', 'd/f', 'd', 'closed/f'}: continue
         if flags == 1 and new in ('missing', 'missing/', 'closed/new'): continue
