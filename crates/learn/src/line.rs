@@ -80,8 +80,10 @@ impl Addresses {
     /// only what its profile names, so each name that is asked for has to stand there.
     #[must_use]
     pub fn with_all_names(&self, lines: Vec<Line>) -> Vec<Line> {
-        let mut all = lines.clone();
-        for line in lines.iter().filter(|line| line.key == "network.connect") {
+        let mut all = lines;
+        let hosts: Vec<Line> =
+            all.iter().filter(|line| line.key == "network.connect").cloned().collect();
+        for line in &hosts {
             let Some((host, port)) = line.value.split_once(':') else { continue };
             let own = self.names.iter().filter(|(_, name)| name == host);
             let ips: Vec<IpAddr> = own.map(|(ip, _)| *ip).collect();

@@ -251,7 +251,7 @@ fn goes_on(word: &str) -> bool {
 /// Whether nobody would choose such a word: a hash, a part of a UUID, letters of `mktemp`.
 fn is_random(word: &str) -> bool {
     let is_plain = word.bytes().all(|b| b.is_ascii_alphanumeric());
-    let has = |wanted: fn(&u8) -> bool| word.bytes().filter(|b| wanted(b)).count();
+    let has = |wanted: fn(&u8) -> bool| word.bytes().filter(wanted).count();
     let (digits, upper) = (has(u8::is_ascii_digit), has(u8::is_ascii_uppercase));
     let lower = has(u8::is_ascii_lowercase);
     let hex = word.bytes().all(|b| b.is_ascii_hexdigit());

@@ -55,7 +55,7 @@ impl Target {
         judge: &learn::Judge,
         variables: &Variables,
     ) -> anyhow::Result<()> {
-        let is_fixed = variables.fixed.iter().any(|fixed| *fixed == self.path);
+        let is_fixed = variables.fixed.contains(&self.path);
         let writable = judge.rights(&self.path, None).write;
         if self.before.is_some() && writable && !is_fixed && !self.is_own_work()? {
             bail!(Usage(format!(
@@ -70,8 +70,8 @@ impl Target {
     /// Whether it holds what Dewar has written there last, by a record that no run can change.
     fn is_own_work(&self) -> anyhow::Result<bool> {
         let changes = names(&directory()?).into_iter().filter_map(|name| fs::read(name).ok());
-        let changes = changes.filter_map(|text| serde_json::from_slice::<Change>(&text).ok());
-        let last = changes.filter(|change| change.path == self.path).last();
+        let mut changes = changes.filter_map(|text| serde_json::from_slice::<Change>(&text).ok());
+        let last = changes.rfind(|change| change.path == self.path);
         Ok(last.is_some_and(|change| Some(change.after) == self.before))
     }
 
@@ -154,7 +154,8 @@ pub(crate) fn undo(file: Option<&Path>) -> anyhow::Result<(PathBuf, bool)> {
             Some(before) => replace(&change.path, before, Some(&change.after))
                 .with_context(|| format!("cannot write `{shown}`"))?,
             None => {
-                fs::remove_file(&change.path).with_context(|| format!("cannot remove `{shown}`"))?
+                fs::remove_file(&change.path)
+                    .with_context(|| format!("cannot remove `{shown}`"))?;
             }
         }
         fs::remove_file(&name)?;

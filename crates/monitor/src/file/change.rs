@@ -119,7 +119,7 @@ impl Change<'_> {
         if entry.object.is_some() {
             return Err(Errno::EXIST);
         }
-        if (entry.wants_dir && kind != FileType::Directory) || self.is_in_proc(&entry)? {
+        if (entry.wants_dir && kind != FileType::Directory) || self.is_in_proc(entry)? {
             return Err(Errno::NOENT);
         }
         let sid = allow_new(self.asker, &entry.parent, &entry.name, kind, perm::file::CREATE)?;
