@@ -41,7 +41,7 @@ pub(crate) fn close_inherited(descriptors: &[RawFd]) {
 
 /// Closes every descriptor of this process but the standard streams and `keep`.
 ///
-/// The caller must not use any other descriptor afterwards and must end with [`exit_now`], so
+/// The caller must not use any other descriptor afterwards and must end with `exit_now`, so
 /// that no destructor closes a number a second time.
 pub(crate) fn close_all_but(keep: &[RawFd]) {
     let mut keep: Vec<u32> = keep.iter().map(|fd| fd.cast_unsigned()).collect();
