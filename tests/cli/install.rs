@@ -9,7 +9,8 @@ use std::{
 use tempfile::TempDir;
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
-const PROGRAMS: &[&str] = &["dewar", "dewar-bench", "dewar-daemon", "dewar-plugin", "dewar-serve"];
+const PROGRAMS: &[&str] =
+    &["dewar", "dewar-bench", "dewar-daemon", "dewar-plugin", "dewar-selftest", "dewar-serve"];
 
 /// Runs a command; what it printed.
 fn done(command: &mut Command) -> String {
