@@ -2,8 +2,8 @@
 
 use crate::{
     allow::AllowArgs, completions::CompletionsArgs, doctor::DoctorArgs, explain::ExplainArgs,
-    grant::GrantArgs, learn::LearnArgs, man::ManArgs, policy::PolicyArgs, ps::PsArgs,
-    report::ReportArgs, revoke::RevokeArgs, run::RunArgs, top::TopArgs,
+    grant::GrantArgs, init::InitArgs, learn::LearnArgs, man::ManArgs, policy::PolicyArgs,
+    ps::PsArgs, report::ReportArgs, revoke::RevokeArgs, run::RunArgs, top::TopArgs,
 };
 use clap::{Parser, Subcommand};
 use cli::args::{AuditArgs, BenchArgs, DaemonArgs, PluginArgs, SelftestArgs, ServeArgs};
@@ -50,6 +50,7 @@ pub(crate) enum Command {
     Explain(ExplainArgs),
     Allow(AllowArgs),
     Learn(LearnArgs),
+    Init(InitArgs),
     Report(ReportArgs),
     Audit(AuditArgs),
     Policy(PolicyArgs),

@@ -11,6 +11,7 @@ mod environment;
 mod explain;
 mod fitting;
 mod grant;
+mod init;
 mod learn;
 mod man;
 mod policy;
@@ -54,6 +55,7 @@ fn dispatch(command: Command, inherited: Inherited) -> anyhow::Result<()> {
         Command::Revoke(args) => revoke::run(&args),
         Command::Grant(args) => grant::run(&args),
         Command::Learn(args) => std::process::exit(learn::run(&args)?),
+        Command::Init(args) => init::run(&args),
         Command::Allow(args) => allow::run(&args),
         Command::Explain(args) => explain::run(&args),
         Command::Report(args) => report::run(&args),

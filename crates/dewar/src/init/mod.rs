@@ -1,0 +1,30 @@
+//! `dewar init`: writes what makes a project, or a tool, use Dewar.
+
+mod agents;
+
+use crate::failure::Usage;
+use anyhow::bail;
+use clap::{Args, Subcommand};
+
+/// Set a project or a coding agent up to use Dewar.
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct InitArgs {
+    #[command(subcommand)]
+    tool: Option<Tool>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Tool {
+    Claude(agents::ClaudeArgs),
+    Codex(agents::CodexArgs),
+}
+
+/// Carries out `dewar init`.
+pub(crate) fn run(args: &InitArgs) -> anyhow::Result<()> {
+    match &args.tool {
+        Some(Tool::Claude(args)) => agents::claude(args),
+        Some(Tool::Codex(args)) => agents::codex(args),
+        None => bail!(Usage("name what is to be set up: `dewar init claude` or `codex`".into())),
+    }
+}
