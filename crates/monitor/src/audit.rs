@@ -1,6 +1,6 @@
 //! The audit trail: every denial, with its explanation, and on demand every decision.
 
-use crate::gate::Asker;
+use crate::caller::Caller;
 use avc::{Source, Verdict};
 use flask::{AccessVector, Explanation, Question, SecurityServer, visible};
 use serde::{Deserialize, Serialize};
@@ -10,6 +10,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
     time::{SystemTime, UNIX_EPOCH},
 };
+use syscalls::Sysno;
 
 /// One decision, for people and programs: a line of JSON.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -144,7 +145,7 @@ impl Audit {
         self.wants_everything
     }
 
-    pub(crate) fn record(&self, asker: Asker<'_>, access: &Access) {
+    pub(crate) fn record(&self, caller: Caller<'_>, call: Sysno, access: &Access) {
         let denied = access.verdict.is_none_or(|verdict| !verdict.missing.is_empty());
         let kept = denied && !access.quiet;
         let known = if kept { self.again(access) } else { None };
@@ -152,7 +153,7 @@ impl Audit {
             return;
         }
         let new = known.is_none();
-        let record = self.describe(asker, access, denied, known);
+        let record = self.describe(caller, call, access, denied, known);
         self.write(&record, kept);
         if kept && new {
             self.lock().keep(key(access), record);
@@ -203,13 +204,14 @@ impl Audit {
 
     fn describe(
         &self,
-        asker: Asker<'_>,
+        caller: Caller<'_>,
+        call: Sysno,
         access: &Access,
         denied: bool,
         known: Option<Explanation>,
     ) -> Record {
         let Access { question, requested, verdict, granted, .. } = *access;
-        let identity = asker.caller.identity().cloned().unwrap_or_default();
+        let identity = caller.identity().cloned().unwrap_or_default();
         let context = |sid| self.server.sid_to_context(sid).unwrap_or_default();
         let names =
             |vector: AccessVector| vector.names(question.tclass).map(str::to_owned).collect();
@@ -224,8 +226,8 @@ impl Audit {
             granted,
             pid: identity.pid,
             comm: identity.comm,
-            program: asker.caller.program().to_string_lossy().into_owned(),
-            call: asker.number.name().to_owned(),
+            program: caller.program().to_string_lossy().into_owned(),
+            call: call.name().to_owned(),
             object: access.object.clone(),
             scontext: context(question.ssid),
             tcontext: context(question.tsid),

@@ -1,33 +1,124 @@
-//! A trapped call: who makes it, and how it ends.
+//! A trapped call with its subject: what it asks for, and with whose rights it is made.
 
-use crate::{caller::Caller, gate::Gate};
-use rustix::io::Errno;
-use std::os::fd::OwnedFd;
+use crate::{
+    audit::Access,
+    caller::Caller,
+    lacking,
+    manager::{Denied, Manager, Request},
+    state::MonitorState,
+    sys::thread,
+};
+use flask::Question;
+use rustix::{
+    fs::OFlags,
+    io::{self, Errno},
+    process::{Gid, Pid, PidfdFlags, PidfdGetfdFlags},
+    thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities},
+};
+use std::{collections::BTreeSet, os::fd::OwnedFd};
 use syscalls::Sysno;
+
+pub(crate) use crate::answer::{Answer, Outcome};
 
 /// A call with its subject.
 #[derive(Clone, Copy)]
 pub(crate) struct Asker<'a> {
-    pub(crate) gate: &'a Gate,
+    pub(crate) state: &'a MonitorState,
     pub(crate) caller: Caller<'a>,
     pub(crate) ssid: flask::Sid,
     pub(crate) number: Sysno,
 }
 
-/// How a trapped call ends.
-#[derive(Debug)]
-pub(crate) enum Answer {
-    /// The program makes the call itself. Whoever gives this answer says why that is sound.
-    Continue,
-    /// The call has been made on the program's behalf, and returned this.
-    Return(i64),
-    /// The call has been made on the program's behalf, and opened this.
-    Open { fd: OwnedFd, cloexec: bool },
-    /// The call is answered by another thread.
-    Elsewhere,
-    /// The call has left the way through the gate already, and comes again.
-    Again,
-}
+/// `PIDFD_THREAD` of `linux/pidfd.h`, which is `O_EXCL`.
+const PIDFD_THREAD: PidfdFlags = PidfdFlags::from_bits_retain(OFlags::EXCL.bits());
 
-/// What an object manager makes of a call: an answer, or the errno that the program sees.
-pub(crate) type Outcome = std::result::Result<Answer, Errno>;
+impl Asker<'_> {
+    /// Asks whether the subject may; records what policy wants recorded. No answer is a denial.
+    pub(crate) fn ask(&self, manager: &Manager, request: &Request<'_>) -> Result<(), Denied> {
+        if !manager.decides {
+            return Ok(());
+        }
+        let &Request { tsid, tclass, requested, hint, object } = request;
+        let question = Question { ssid: self.ssid, tsid, tclass };
+        let verdict = manager.avc.has_perm(question, requested, hint).ok();
+        let granted = verdict.is_some_and(|verdict| verdict.granted());
+        let audit = verdict.is_none_or(|verdict| !verdict.audit.is_empty());
+        let trail = &self.state.audit;
+        if audit || trail.wants_everything() {
+            let object = object();
+            let access = Access { question, requested, verdict, granted, quiet: !audit, object };
+            trail.record(self.caller, self.number, &access);
+        }
+        if granted {
+            return Ok(());
+        }
+        lacking::note_denial();
+        Err(Denied)
+    }
+
+    /// Makes a call until it is done, or the caller has something else to do; with its result,
+    /// whether policy has changed since it was decided.
+    pub(crate) fn wait<T>(&self, make: impl Fn() -> io::Result<T>) -> io::Result<(T, bool)> {
+        let MonitorState { listener, quiesce, .. } = self.state;
+        let wait = || quiesce.waits.until_done(self.caller, listener, make);
+        quiesce.outside(self.caller.call, wait)
+    }
+
+    /// A duplicate of descriptor `fd` of the calling thread.
+    pub(crate) fn duplicate(&self, fd: i32) -> io::Result<OwnedFd> {
+        let &proc::Identity { pid, inner_pid, inner_tid, .. } = self.caller.identity()?;
+        let number = |id: u32| Pid::from_raw(id.cast_signed()).ok_or(Errno::SRCH);
+        let tid = self.caller.call.tid;
+        let pidfd = if inner_pid == inner_tid {
+            rustix::process::pidfd_open(number(pid)?, PidfdFlags::empty())?
+        } else {
+            // A thread may have a table of its own (`CLOSE_RANGE_UNSHARE`).
+            match rustix::process::pidfd_open(number(tid)?, PIDFD_THREAD) {
+                // Before Linux 6.9 there are only descriptors of processes.
+                Err(Errno::INVAL) if thread::same_descriptors(tid, pid) => {
+                    rustix::process::pidfd_open(number(pid)?, PidfdFlags::empty())?
+                }
+                Err(Errno::INVAL) => return Err(Errno::BADF),
+                opened => opened?,
+            }
+        };
+        let fd = rustix::process::pidfd_getfd(&pidfd, fd, PidfdGetfdFlags::empty())?;
+        // Else the caller is dead, and the descriptor may be that of whoever got its PID.
+        if self.state.listener.is_valid(self.caller.call.id) { Ok(fd) } else { Err(Errno::SRCH) }
+    }
+
+    /// Refuses to act on behalf of a process that has changed its IDs since it was launched: the
+    /// monitor has only its own to act with.
+    pub(crate) fn same_ids(&self) -> io::Result<()> {
+        if !self.state.privileges.ids_change {
+            return Ok(());
+        }
+        let identity = self.caller.identity()?;
+        let own_groups = rustix::process::getgroups()?.into_iter().map(Gid::as_raw);
+        let own_groups: BTreeSet<u32> = own_groups.collect();
+        let groups =
+            self.caller.view.proc.status(self.caller.call.tid)?.groups().ok_or(Errno::SRCH)?;
+        let same =
+            (identity.fsuid, identity.fsgid) == self.state.privileges.ids && own_groups == groups;
+        if same { Ok(()) } else { Err(Errno::PERM) }
+    }
+
+    /// Whether the caller has a capability in effect that a profile has granted.
+    pub(crate) fn has_capability(&self, capability: CapabilitySet) -> bool {
+        let has = |who: &proc::Identity| who.capabilities & capability.bits() != 0;
+        self.state.privileges.capabilities & capability.bits() != 0
+            && self.caller.identity().is_ok_and(has)
+    }
+
+    /// Puts in effect, in this thread, those of the sandbox's capabilities that the caller has in
+    /// effect.
+    pub(crate) fn take_capabilities(&self) -> io::Result<()> {
+        if self.state.privileges.capabilities == 0 {
+            return Ok(());
+        }
+        let sets = capabilities(None)?;
+        let wanted = self.caller.identity()?.capabilities & self.state.privileges.capabilities;
+        let effective = CapabilitySet::from_bits_retain(wanted) & sets.permitted;
+        set_capabilities(None, CapabilitySets { effective, ..sets })
+    }
+}

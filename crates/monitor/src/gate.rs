@@ -4,70 +4,33 @@
 //! how, the object managers.
 
 use crate::{
-    audit::Audit,
+    between::SocketFiles,
+    call::{Answer, Asker, Outcome},
     caller::Caller,
     exec,
-    file::{self, FileManager},
+    file::{self, FileAsker, FileManager},
     handler::are_known,
-    lacking::Lacking,
     lead::Lead,
-    policy::PolicyState,
-    process::{self, ProcessManager},
-    quiesce::{HoldThread, Quiesce},
-    socket::{self, SocketManager},
-    sys::notify::{Listener, Notification},
-    waits::Waits,
+    process,
+    socket::{self, SocketAsker, SocketManager},
+    state::MonitorState,
+    sys::notify::Notification,
 };
-use arc_swap::ArcSwap;
-use confine::{Handler, Rights, Settled};
-use flask::SecurityServer;
-use proc::ProcessTree;
+use confine::{Handler, Settled};
 use rustix::io::Errno;
-use std::{
-    os::fd::OwnedFd,
-    panic::AssertUnwindSafe,
-    sync::{Arc, Mutex},
-};
+use std::{os::fd::OwnedFd, panic::AssertUnwindSafe};
 use syscalls::Sysno;
 
-pub(crate) use crate::call::{Answer, Asker, Outcome};
-
-/// Everything that deciding a call takes.
+/// Receives calls; nobody below knows it.
 pub(crate) struct Gate {
-    pub(crate) listener: Listener,
-    /// The processes of the sandbox.
-    pub(crate) view: ProcessTree,
-    pub(crate) server: Arc<dyn SecurityServer>,
+    pub(crate) state: MonitorState,
     pub(crate) files: FileManager,
-    pub(crate) processes: ProcessManager,
     pub(crate) sockets: SocketManager,
-    pub(crate) audit: Arc<Audit>,
-    /// What the policy in force comes to on this machine.
-    pub(crate) policy: ArcSwap<PolicyState>,
     /// What the kernel was told at the start.
     pub(crate) settled: Settled,
-    /// The IDs that every on-behalf operation is done with: the program's, unless it changed them.
-    pub(crate) ids: (u32, u32),
-    /// Some domain has a capability that lets it change its IDs.
-    pub(crate) ids_change: bool,
-    /// What the kernel refuses root for want of a capability.
-    pub(crate) lacking: Lacking,
-    /// The capabilities that the sandbox may have: bit n is capability n.
-    pub(crate) capabilities: u64,
     /// Nothing is decided: the base that measurements compare with.
     pub(crate) off: bool,
     pub(crate) lead: Lead,
-    /// The way in, for calls and for changes of policy.
-    pub(crate) quiesce: Quiesce,
-    pub(crate) revocation: Revocation,
-    /// Calls on the program's behalf that wait for a peer.
-    pub(crate) waits: Waits,
-}
-
-/// What changes of policy have of the gate.
-pub(crate) struct Revocation {
-    /// The last change. Held by whoever makes one.
-    pub(crate) changing: Mutex<Option<HoldThread>>,
     /// What a descriptor is replaced by that policy has taken back.
     pub(crate) refusal: OwnedFd,
 }
@@ -82,32 +45,10 @@ const _: () = {
 };
 
 impl Gate {
-    /// Decisions asked for so far, by object manager.
-    pub(crate) fn decisions(&self) -> Vec<(&'static str, avc::Stats)> {
-        let (file, process, socket) = (&self.files.avc, &self.processes.avc, &self.sockets.avc);
-        let all = [("file", file), ("process", process), ("socket", socket)];
-        all.map(|(name, avc)| (name, avc.stats())).to_vec()
-    }
-
-    /// Rights that the kernel refuses exactly where policy does: the program may make such calls
-    /// itself.
-    pub(crate) fn exact(&self) -> Rights {
-        let policy = self.policy.load();
-        let exactness = &policy.exactness;
-        if self.processes.subjects.are_alike() { exactness.first } else { exactness.all }
-    }
-
     /// Handles a call, unless it is kept for the end of a change of policy.
     pub(crate) fn admit(&self, call: &Notification) {
-        if self.quiesce.enter(call) {
+        if self.state.quiesce.enter(call) {
             self.handle(call);
-        }
-    }
-
-    /// What was answered before `seqno` holds no longer.
-    pub(crate) fn reset(&self, seqno: flask::Seqno) {
-        for avc in [&self.files.avc, &self.processes.avc, &self.sockets.avc] {
-            avc.reset(seqno);
         }
     }
 
@@ -120,7 +61,7 @@ impl Gate {
         let comes_again = matches!(outcome, Ok(Answer::Again));
         self.answer(call, outcome);
         if !comes_again {
-            self.quiesce.leave(call.id);
+            self.state.quiesce.leave(call.id);
         }
         self.lead.end(id);
     }
@@ -128,20 +69,20 @@ impl Gate {
     /// Answers a call. Errors mean that the caller is gone, which is no concern of ours.
     pub(crate) fn answer(&self, call: &Notification, outcome: Outcome) {
         let _ = match outcome {
-            Ok(Answer::Continue) => self.listener.send_continue(call.id),
-            Ok(Answer::Return(value)) => self.listener.send_result(call.id, Ok(value)),
+            Ok(Answer::Continue) => self.state.listener.send_continue(call.id),
+            Ok(Answer::Return(value)) => self.state.listener.send_result(call.id, Ok(value)),
             Ok(Answer::Open { fd, cloexec }) => {
                 use std::os::fd::AsFd;
-                let sent = self.listener.send_fd(call.id, fd.as_fd(), cloexec);
+                let sent = self.state.listener.send_fd(call.id, fd.as_fd(), cloexec);
                 // The program's table of descriptors is full, or it is gone.
                 if let Err(error) = sent {
-                    self.listener.send_result(call.id, Err(error))
+                    self.state.listener.send_result(call.id, Err(error))
                 } else {
                     sent
                 }
             }
             Ok(Answer::Elsewhere | Answer::Again) => Ok(()),
-            Err(error) => self.listener.send_result(call.id, Err(error)),
+            Err(error) => self.state.listener.send_result(call.id, Err(error)),
         };
     }
 
@@ -150,21 +91,25 @@ impl Gate {
             // Soundness is not asked for: the whole run was started without decisions.
             return Ok(Answer::Continue);
         }
+        let state = &self.state;
         let (who, cwd) = (std::cell::OnceCell::new(), std::cell::OnceCell::new());
-        let caller = Caller { view: &self.view, call, who: &who, cwd: &cwd };
+        let caller = Caller { view: &state.view, call, who: &who, cwd: &cwd };
         let number = Sysno::new(call.nr as usize).ok_or(Errno::NOSYS)?;
-        let ssid = self.processes.subjects.sid(self, call)?;
-        let asker = Asker { gate: self, caller, ssid, number };
+        let ssid = state.subjects.sid(state, call)?;
+        let asker = Asker { state, caller, ssid, number };
         asker.take_capabilities()?;
-        self.lacking.watch(number, || Self::dispatch(asker))
+        state.privileges.lacking.watch(number, || self.dispatch(asker))
     }
 
-    fn dispatch(asker: Asker<'_>) -> Outcome {
+    fn dispatch(&self, asker: Asker<'_>) -> Outcome {
+        let (files, sockets) = (&self.files, &self.sockets);
         match confine::handler(asker.number) {
-            Some(Handler::File) => file::decide(asker),
+            Some(Handler::File) => file::decide(FileAsker { asker, files }),
             Some(Handler::Process) => process::decide(asker),
-            Some(Handler::Exec) => exec::decide(asker),
-            Some(Handler::Socket) => socket::decide(asker),
+            Some(Handler::Exec) => exec::decide(FileAsker { asker, files }),
+            Some(Handler::Socket) => {
+                socket::decide(SocketAsker { asker, sockets, files: SocketFiles::new(files) })
+            }
             None => Err(Errno::NOSYS),
         }
     }

@@ -7,12 +7,12 @@ use syscalls::{Sysno, SysnoSet};
 /// Defines `decide`, and `CALLS`, the calls that it knows. [`are_known`] compares them with the
 /// filter's table, when Dewar is built.
 macro_rules! decides {
-    ($asker:ident: $($($call:ident)|+ => $answer:expr),+ $(,)?) => {
+    ($asker:ident: $type:ty, $($($call:ident)|+ => $answer:expr),+ $(,)?) => {
         /// The calls that come here.
         pub(crate) const CALLS: &[::syscalls::Sysno] = &[$($(::syscalls::Sysno::$call),+),+];
 
         /// Decides them.
-        pub(crate) fn decide($asker: $crate::gate::Asker<'_>) -> $crate::gate::Outcome {
+        pub(crate) fn decide($asker: $type) -> $crate::call::Outcome {
             match $asker.number {
                 $($(::syscalls::Sysno::$call)|+ => $answer,)+
                 _ => Err(::rustix::io::Errno::NOSYS),

@@ -1,6 +1,6 @@
 //! Labels of files: by rule at first sight, afterwards with the inode.
 
-use crate::file::known_as;
+use crate::repository::known_as;
 pub(crate) use confine::file_kind;
 
 use arc_swap::ArcSwap;

@@ -4,7 +4,8 @@
 //! an open that the program makes itself is looked at beforehand.
 
 use crate::{
-    gate::{Asker, Outcome},
+    answer::Outcome,
+    caller::Caller,
     resolve::{Name, look},
 };
 use rustix::{
@@ -70,7 +71,7 @@ impl Lacking {
     }
 
     /// Notes an open for writing that is left to the program and that the kernel will refuse.
-    pub(crate) fn watch_open(&self, asker: Asker<'_>, name: Name<'_>) {
+    pub(crate) fn watch_open(&self, caller: Caller<'_>, name: Name<'_>) {
         if !self.is_root || self.holds(DAC_OVERRIDE) {
             return;
         }
@@ -79,10 +80,10 @@ impl Lacking {
                 parent if parent.as_os_str().is_empty() => Path::new("."),
                 parent => parent,
             };
-            look(asker.caller, Name { path, follow: true, ..name }).ok()
+            look(caller, Name { path, follow: true, ..name }).ok()
         };
-        let file = look(asker.caller, name).ok().or_else(directory);
-        let own_fds = &asker.gate.view.own_fds;
+        let file = look(caller, name).ok().or_else(directory);
+        let own_fds = &caller.view.own_fds;
         let refused = file.is_some_and(|file| {
             let number = file.as_raw_fd().to_string();
             accessat(own_fds, number, Access::WRITE_OK, AtFlags::EACCESS) == Err(Errno::ACCESS)

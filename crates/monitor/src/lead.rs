@@ -41,12 +41,12 @@ impl Lead {
 impl Gate {
     /// Serves until no process of the sandbox is left.
     pub(crate) fn serve(self: Arc<Self>) {
-        self.listener.hand_over_on_one_cpu();
+        self.state.listener.hand_over_on_one_cpu();
         Self::new_leader(&self);
         let mut last = 0;
         while self.lead.threads.load(Ordering::Acquire) > 0 {
             std::thread::sleep(SLOW);
-            self.waits.interrupt(&self);
+            self.state.quiesce.waits.interrupt(&self.state.listener, &self.state.view);
             let at = self.lead.at.load(Ordering::Acquire);
             let slow = at != 0 && at == last;
             if slow && self.lead.threads.load(Ordering::Acquire) < MOST_LEADERS {
@@ -59,7 +59,7 @@ impl Gate {
     /// Lets calls in again after a change of policy, and has those made that came meanwhile: by a
     /// leader, as any other.
     pub(crate) fn reopen(gate: &Arc<Self>) {
-        if gate.quiesce.open() {
+        if gate.state.quiesce.open() {
             Self::new_leader(gate);
         }
     }
@@ -82,19 +82,19 @@ impl Gate {
     fn lead_through(&self, term: u64) {
         // Working directory and file mode creation mask are this thread's own from here on.
         let ready = thread::own_file_system_state().is_ok()
-            && rustix::process::fchdir(&self.view.own_fds).is_ok();
+            && rustix::process::fchdir(&self.state.view.own_fds).is_ok();
         if !ready {
             return;
         }
         while self.lead.term.load(Ordering::Acquire) == term {
-            if let Some(call) = self.quiesce.next_held() {
+            if let Some(call) = self.state.quiesce.next_held() {
                 // It has waited for long: another thread may have the number of its caller by now.
-                if self.listener.is_valid(call.id) {
+                if self.state.listener.is_valid(call.id) {
                     self.admit(&call);
                 }
                 continue;
             }
-            match self.listener.receive() {
+            match self.state.listener.receive() {
                 Ok(Some(call)) => self.admit(&call),
                 Ok(None) => {}
                 Err(Errno::NOENT) if !self.is_deserted() => {}
@@ -102,7 +102,7 @@ impl Gate {
             }
         }
         // Those that came while this thread held the sandbox still, and another took the lead.
-        while let Some(call) = self.quiesce.next_held() {
+        while let Some(call) = self.state.quiesce.next_held() {
             self.admit(&call);
         }
     }
@@ -110,7 +110,7 @@ impl Gate {
     /// Whether the last process of the sandbox is gone.
     fn is_deserted(&self) -> bool {
         use rustix::event::{PollFd, PollFlags, poll};
-        let mut fds = [PollFd::new(&self.listener, PollFlags::IN)];
+        let mut fds = [PollFd::new(&self.state.listener, PollFlags::IN)];
         let now = rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 };
         poll(&mut fds, Some(&now)).is_err() || fds[0].revents().contains(PollFlags::HUP)
     }

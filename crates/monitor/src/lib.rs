@@ -11,6 +11,7 @@
 //! [`run`](run::run) does all of it for one command. It knows no policy: it asks a [`flask::SecurityServer`].
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
+mod answer;
 mod audit;
 mod between;
 mod call;
@@ -24,20 +25,25 @@ mod lacking;
 mod lead;
 mod manager;
 mod policy;
+mod privileges;
 mod process;
 mod quiesce;
+mod repository;
 mod resolve;
 mod revoke;
 mod run;
 mod socket;
+mod state;
+mod stop;
+mod subject;
 mod sys;
 mod waits;
 
 pub use audit::{Record, Trail};
 pub use avc::Stats;
-pub use between::connection::Connector;
 pub use file::{Planted, Watch, Why};
 pub use flask::visible;
 pub use process::ProcessStatus;
 pub use revoke::{Action, ApplyError, Control, Held, Holder, Manner, Receipt};
 pub use run::{Enforce, Job, Report, RunError, run};
+pub use subject::connection::Connector;

@@ -1,6 +1,7 @@
-//! An object manager's way to a decision: hint, cache, security server; and the record of what was decided.
+//! The cache of an object manager.
+//!
+//! [`Asker::ask`](crate::call::Asker::ask) asks it, and records what was decided.
 
-use crate::{audit::Access, gate::Asker, lacking};
 use avc::{Avc, Hint, Stats};
 use flask::{AccessVector, Class, Question, SecurityServer, Sid};
 use rustix::io::Errno;
@@ -8,9 +9,32 @@ use std::sync::Arc;
 
 /// One object manager: its cache, and whether it decides at all.
 pub(crate) struct Manager {
-    avc: Avc,
+    pub(crate) avc: Avc,
     /// A manager that passes everything is a row of the measurements.
-    decides: bool,
+    pub(crate) decides: bool,
+}
+
+/// The caches of the object managers. They lie below the managers: a question about a process may
+/// come from a file of `/proc`.
+pub(crate) struct Caches {
+    pub(crate) file: Manager,
+    pub(crate) process: Manager,
+    pub(crate) socket: Manager,
+}
+
+impl Caches {
+    /// Decisions asked for so far, by object manager.
+    pub(crate) fn stats(&self) -> Vec<(&'static str, Stats)> {
+        let all = [("file", &self.file), ("process", &self.process), ("socket", &self.socket)];
+        all.map(|(name, cache)| (name, cache.avc.stats())).to_vec()
+    }
+
+    /// What was answered before `seqno` holds no longer.
+    pub(crate) fn reset(&self, seqno: flask::Seqno) {
+        for cache in [&self.file, &self.process, &self.socket] {
+            cache.avc.reset(seqno);
+        }
+    }
 }
 
 /// What is asked for.
@@ -33,39 +57,6 @@ const ENTRIES: usize = 1024;
 impl Manager {
     pub(crate) fn new(server: Arc<dyn SecurityServer>, decides: bool) -> Self {
         Self { avc: Avc::with_capacity(server, ENTRIES), decides }
-    }
-
-    /// What was answered before `seqno` holds no longer.
-    pub(crate) fn reset(&self, seqno: flask::Seqno) {
-        self.avc.reset(seqno);
-    }
-
-    pub(crate) fn stats(&self) -> Stats {
-        self.avc.stats()
-    }
-
-    /// Asks whether `asker` may; records what policy wants recorded. No answer is a denial.
-    pub(crate) fn ask(&self, asker: Asker<'_>, request: &Request<'_>) -> Result<(), Denied> {
-        if !self.decides {
-            return Ok(());
-        }
-        let &Request { tsid, tclass, requested, hint, object } = request;
-        let question = Question { ssid: asker.ssid, tsid, tclass };
-        let verdict = self.avc.has_perm(question, requested, hint).ok();
-        let granted = verdict.is_some_and(|verdict| verdict.granted());
-        let audit = verdict.is_none_or(|verdict| !verdict.audit.is_empty());
-        let trail = &asker.gate.audit;
-        if audit || trail.wants_everything() {
-            trail.record(
-                asker,
-                &Access { question, requested, verdict, granted, quiet: !audit, object: object() },
-            );
-        }
-        if granted {
-            return Ok(());
-        }
-        lacking::note_denial();
-        Err(Denied)
     }
 }
 

@@ -2,18 +2,19 @@
 
 use crate::{
     audit::{Audit, Record, Trail},
-    file::{Beyond, Claims, FileManager, KnownPaths, Planted, Plantings, Watch},
-    gate::{Gate, Revocation},
+    file::{Beyond, FileManager, KnownPaths, Planted, Plantings, Watch},
+    gate::Gate,
     label::{Labels, Private, Status},
-    lacking::Lacking,
     lead::Lead,
-    manager::Manager,
+    manager::{Caches, Manager},
     policy::PolicyState,
-    process::{ProcessManager, Processes},
+    privileges::Privileges,
     quiesce::Quiesce,
+    repository::Claims,
     revoke::Control,
     socket::{Endpoints, Peers, SocketManager},
-    waits::Waits,
+    state::MonitorState,
+    subject::Processes,
 };
 use arc_swap::ArcSwap;
 use avc::Stats;
@@ -26,10 +27,7 @@ use rustix::{
     fs::{CWD, Mode as Permissions, OFlags},
     io::Errno,
 };
-use std::{
-    os::fd::OwnedFd,
-    sync::{Arc, Mutex},
-};
+use std::{os::fd::OwnedFd, sync::Arc};
 
 /// Which object managers decide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,9 +111,6 @@ pub struct Report {
     pub audit_failure: Option<std::io::Error>,
 }
 
-/// CAP_SETUID and CAP_SETGID: with them a process can stop being who it was launched as.
-const CHANGES_IDS: u64 = 1 << 7 | 1 << 6;
-
 /// Runs a command under the policy of `server`, and waits for its end.
 ///
 /// The calling process becomes the monitor and stays in the view; it must have a single thread, and should end
@@ -146,36 +141,36 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
     let subjects = Processes::new(&plan.domains, command.as_raw_nonzero().get() as u32, &view)
         .map_err(system("label the command (`ulimit -H -x` must be unlimited)"))?;
     let avc = |decides| Manager::new(Arc::clone(&server), decides);
+    let (paths, endpoints) = (KnownPaths::new(plan.domains.clone()), Endpoints::new(&labels));
+    let policy = PolicyState { plan, first, exactness, files: labels.files };
     let gate = Arc::new(Gate {
-        listener: crate::sys::notify::Listener::new(listener),
-        view,
-        files: FileManager {
-            avc: avc(enforce.files),
+        state: MonitorState {
+            listener: crate::sys::notify::Listener::new(listener),
+            view,
+            audit: Arc::clone(&audit),
             labels: Labels::new(rules).in_view(private),
+            subjects,
+            caches: Caches {
+                file: avc(enforce.files),
+                process: avc(enforce.processes),
+                socket: avc(enforce.sockets),
+            },
+            privileges: Privileges::new(capabilities),
+            quiesce: Quiesce::default(),
+            server,
+            policy: ArcSwap::from_pointee(policy),
+        },
+        files: FileManager {
             claims: Claims::default(),
             plantings: Plantings::new(watch),
-            paths: KnownPaths::new(plan.domains.clone()),
+            paths,
             beyond,
         },
-        processes: ProcessManager { avc: avc(enforce.processes), subjects },
-        sockets: SocketManager {
-            avc: avc(enforce.sockets),
-            endpoints: Endpoints::new(&labels),
-            peers: Peers::default(),
-        },
-        policy: ArcSwap::from_pointee(PolicyState { plan, first, exactness, files: labels.files }),
+        sockets: SocketManager { endpoints, peers: Peers::default() },
         settled,
-        quiesce: Quiesce::default(),
-        revocation: Revocation { changing: Mutex::default(), refusal },
-        audit: Arc::clone(&audit),
-        ids: (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw()),
-        capabilities,
-        lacking: Lacking::new(capabilities),
-        ids_change: capabilities & CHANGES_IDS != 0,
         off,
         lead: Lead::default(),
-        waits: Waits::default(),
-        server,
+        refusal,
     });
     let serving = Arc::clone(&gate);
     let thread = std::thread::Builder::new().name("watchdog".into()).stack_size(128 << 10);
@@ -188,8 +183,8 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
     let (denials, dropped) = audit.denials();
     let audit_failure = audit.failure();
     let unrecorded = unrecorded(&gate.settled, &gate.files.beyond, capabilities);
-    let decisions = gate.decisions();
-    let lacking = gate.lacking.all();
+    let decisions = gate.state.caches.stats();
+    let lacking = gate.state.privileges.lacking.all();
     let (planted, planted_more) = gate.files.plantings.report();
     Ok(Report {
         outcome,

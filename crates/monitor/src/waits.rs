@@ -4,10 +4,10 @@
 //! told when it has a signal to handle, or is gone. Policy may change meanwhile.
 
 use crate::{
-    gate::{Asker, Gate},
-    sys::thread::Interruptible,
+    caller::Caller,
+    sys::{notify::Listener, thread::Interruptible},
 };
-use proc::Signals;
+use proc::{ProcessTree, Signals};
 use rustix::io::{Errno, Result};
 use std::{
     collections::HashMap,
@@ -40,18 +40,14 @@ struct Wait {
 }
 
 impl Waits {
-    /// Makes a call until it is done, or its caller has something else to do; with its result, whether policy has changed
-    /// since it was decided.
-    pub(crate) fn during<T>(
+    /// Makes a call until it is done, or its caller has something else to do.
+    pub(crate) fn until_done<T>(
         &self,
-        asker: Asker<'_>,
+        caller: Caller<'_>,
+        listener: &Listener,
         make: impl Fn() -> Result<T>,
-    ) -> Result<(T, bool)> {
-        asker.gate.quiesce.outside(asker.caller.call, || self.until_done(asker, make))
-    }
-
-    fn until_done<T>(&self, asker: Asker<'_>, make: impl Fn() -> Result<T>) -> Result<T> {
-        let call = asker.caller.call;
+    ) -> Result<T> {
+        let call = caller.call;
         let wait = Wait { tid: call.tid, thread: Interruptible::current(), again: false };
         {
             let mut waits = self.lock();
@@ -67,7 +63,7 @@ impl Waits {
                     if again {
                         break Err(AGAIN);
                     }
-                    if let Some(errno) = interruption(asker.gate, call.id, call.tid) {
+                    if let Some(errno) = interruption(listener, caller.view, call.id, call.tid) {
                         break Err(errno);
                     }
                 }
@@ -87,13 +83,13 @@ impl Waits {
     }
 
     /// Ends the waits of callers that have something else to do. One that is about to begin ends the next time.
-    pub(crate) fn interrupt(&self, gate: &Gate) {
+    pub(crate) fn interrupt(&self, listener: &Listener, view: &ProcessTree) {
         let ids: Vec<u64> = self.lock().keys().copied().collect();
         for id in ids {
             // Held meanwhile: a thread that is done with this wait is interrupted in no other.
             let waits = self.lock();
             if let Some(wait) = waits.get(&id)
-                && interruption(gate, id, wait.tid).is_some()
+                && interruption(listener, view, id, wait.tid).is_some()
             {
                 wait.thread.interrupt();
             }
@@ -106,11 +102,11 @@ impl Waits {
 }
 
 /// Why a caller need not wait any longer: it is gone, or has a signal to handle.
-fn interruption(gate: &Gate, id: u64, tid: u32) -> Option<Errno> {
-    if !gate.listener.is_valid(id) {
+fn interruption(listener: &Listener, view: &ProcessTree, id: u64, tid: u32) -> Option<Errno> {
+    if !listener.is_valid(id) {
         return Some(Errno::SRCH);
     }
-    due(gate.view.proc.status(tid).ok()?.signals()?)
+    due(view.proc.status(tid).ok()?.signals()?)
 }
 
 /// What a call returns for the signals that wait. Those of the process may be for another of its threads: without a signal

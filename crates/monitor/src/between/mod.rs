@@ -1,7 +1,7 @@
 //! Where object managers meet: what belongs to two of them, so that neither knows the other.
 //!
-//! - files of `/proc` show processes: [`proc_files`];
-//! - a connection to a service outside is made by a process: [`connection`].
+//! A name of a unix socket can be a file: [`SocketFiles`].
 
-pub(crate) mod connection;
-pub(crate) mod proc_files;
+mod socket_file;
+
+pub(crate) use socket_file::SocketFiles;

@@ -3,12 +3,13 @@
 mod verify;
 
 use crate::{
-    between::proc_files,
-    file::{Attempt, New, Seen},
-    gate::{Answer, Asker, Outcome},
+    call::{Answer, Asker, Outcome},
+    file::{Attempt, FileAsker, New, Seen},
     manager::Request,
-    process::{Processes, tell_apart},
     resolve::{Name, look, walk},
+    stop::tell_apart,
+    subject::Processes,
+    subject::proc_files,
 };
 use avc::Hint;
 use confine::{computed, entered};
@@ -28,7 +29,7 @@ use syscalls::Sysno;
 pub(crate) const CALLS: &[Sysno] = &[Sysno::execve, Sysno::execveat];
 
 /// Decides them.
-pub(crate) fn decide(asker: Asker<'_>) -> Outcome {
+pub(crate) fn decide(asker: FileAsker<'_>) -> Outcome {
     let (dirfd, n, flags) = match asker.number {
         Sysno::execveat => (asker.caller.int(0), 1, asker.caller.int(4)),
         _ => (libc::AT_FDCWD, 0, 0),
@@ -42,48 +43,48 @@ pub(crate) fn decide(asker: Asker<'_>) -> Outcome {
             return Err(attempt.ended(asker, errno).errno);
         }
     };
-    let seen = Seen::of(asker, file.as_fd())?;
+    let seen = Seen::of(*asker, file.as_fd())?;
     if !is_executable(asker, &seen, &file) {
         // Not a matter of policy: it could not be executed without it either.
-        seen.allow(asker, perm::file::GETATTR, &file)?;
+        seen.allow(*asker, perm::file::GETATTR, &file)?;
         return Err(if seen.class == Class::LnkFile { Errno::LOOP } else { Errno::ACCESS });
     }
     match new_domain(asker, &seen)? {
         Some(domain) => {
             let sid = seen.label.sid;
-            let enters = entered(&*asker.gate.server, asker.ssid, sid) == Ok(Some(domain));
-            if enters && let Some(later) = tell_apart(asker) {
+            let enters = entered(&*asker.state.server, asker.ssid, sid) == Ok(Some(domain));
+            if enters && let Some(later) = tell_apart(*asker) {
                 return later;
             }
-            seen.allow(asker, perm::file::EXECUTE, &file)?;
+            seen.allow(*asker, perm::file::EXECUTE, &file)?;
             // Never in the caller's domain instead, whatever else policy grants.
             allow_entry(asker, &seen, domain, &path)?;
-            if matches!(asker.gate.processes.subjects, Processes::One(_)) {
+            if matches!(asker.state.subjects, Processes::One(_)) {
                 // The run was started for one domain: its processes bear no marks.
                 return Err(Errno::ACCESS);
             }
-            verify::enter(asker, &seen, &file, domain)
+            verify::enter(*asker, &seen, &file, domain)
         }
         None => {
-            seen.allow(asker, perm::file::EXECUTE | perm::file::EXECUTE_NO_TRANS, &file)?;
-            if asker.gate.exact().contains(AccessFs::Execute) {
+            seen.allow(*asker, perm::file::EXECUTE | perm::file::EXECUTE_NO_TRANS, &file)?;
+            if asker.state.exact().contains(AccessFs::Execute) {
                 // The envelope refuses to execute exactly what policy refuses, and the label stays.
                 return Ok(Answer::Continue);
             }
-            verify::stay(asker, &seen)
+            verify::stay(*asker, &seen)
         }
     }
 }
 
 /// Whether this user could execute a file, as far as its kind and its mode say.
-fn is_executable(asker: Asker<'_>, seen: &Seen, file: &OwnedFd) -> bool {
-    let own_fds = &asker.gate.view.own_fds;
+fn is_executable(asker: FileAsker<'_>, seen: &Seen, file: &OwnedFd) -> bool {
+    let own_fds = &asker.state.view.own_fds;
     let name = file.as_raw_fd().to_string();
     let access = || accessat(own_fds, name, Access::EXEC_OK, AtFlags::empty());
     seen.class == Class::File && access().is_ok()
 }
 
-fn found(asker: Asker<'_>, dirfd: i32, path: &Path, flags: i32) -> Result<OwnedFd> {
+fn found(asker: FileAsker<'_>, dirfd: i32, path: &Path, flags: i32) -> Result<OwnedFd> {
     if flags & !(libc::AT_EMPTY_PATH | libc::AT_SYMLINK_NOFOLLOW) != 0 {
         // AT_EXECVE_CHECK, which only asks (Linux 6.14), is unknown as before.
         return Err(Errno::INVAL);
@@ -96,7 +97,7 @@ fn found(asker: Asker<'_>, dirfd: i32, path: &Path, flags: i32) -> Result<OwnedF
         // In its way is a link of `/proc`, or what the program would find there.
         Err(Errno::LOOP | Errno::NOENT) => {
             let found = walk(asker.caller, name)?;
-            proc_files::allow(asker, &found)?;
+            proc_files::allow(*asker, &found)?;
             found.existing()
         }
         found => found,
@@ -104,14 +105,14 @@ fn found(asker: Asker<'_>, dirfd: i32, path: &Path, flags: i32) -> Result<OwnedF
 }
 
 /// The domain that policy computes for this exec; `None` when it is the caller's own.
-fn new_domain(asker: Asker<'_>, seen: &Seen) -> Result<Option<Sid>> {
-    if !asker.gate.policy.load().plan.moves {
+fn new_domain(asker: FileAsker<'_>, seen: &Seen) -> Result<Option<Sid>> {
+    if !asker.state.policy.load().plan.moves {
         return Ok(None);
     }
-    computed(&*asker.gate.server, asker.ssid, seen.label.sid).map_err(|_| Errno::ACCESS)
+    computed(&*asker.state.server, asker.ssid, seen.label.sid).map_err(|_| Errno::ACCESS)
 }
 
-fn allow_entry(asker: Asker<'_>, seen: &Seen, domain: Sid, path: &Path) -> Result<()> {
+fn allow_entry(asker: FileAsker<'_>, seen: &Seen, domain: Sid, path: &Path) -> Result<()> {
     let object = || path.to_string_lossy().into_owned();
     let hint = Hint::default();
     let transition = Request {
@@ -121,8 +122,8 @@ fn allow_entry(asker: Asker<'_>, seen: &Seen, domain: Sid, path: &Path) -> Resul
         hint: &hint,
         object: &object,
     };
-    asker.gate.processes.avc.ask(asker, &transition)?;
-    let entering = Asker { ssid: domain, ..asker };
+    asker.ask(&asker.state.caches.process, &transition)?;
+    let entering = Asker { ssid: domain, ..*asker };
     let entrypoint = Request {
         tsid: seen.label.sid,
         tclass: Class::File,
@@ -130,5 +131,5 @@ fn allow_entry(asker: Asker<'_>, seen: &Seen, domain: Sid, path: &Path) -> Resul
         hint: &hint,
         object: &object,
     };
-    Ok(asker.gate.processes.avc.ask(entering, &entrypoint)?)
+    Ok(entering.ask(&asker.state.caches.process, &entrypoint)?)
 }

@@ -2,10 +2,10 @@
 //! program has replaced the old one but has not run yet.
 
 use crate::{
+    call::{Answer, Asker, Outcome},
     file::Seen,
-    gate::{Answer, Asker, Outcome},
     label::Status,
-    process::lineage,
+    subject,
     sys::{
         memory,
         ptrace::{self, Event, Seized},
@@ -28,19 +28,19 @@ pub(super) fn enter(asker: Asker<'_>, seen: &Seen, file: &OwnedFd, domain: Sid) 
         return Err(Errno::ACCESS);
     }
     // So that it can still be told; what counts is what it has when it is stopped.
-    if !lineage::brings_nothing(asker.gate, asker.caller.call.tid)? {
+    if !subject::brings_nothing(asker.state, asker.caller.call.tid)? {
         return Err(Errno::ACCESS);
     }
-    let _entering = lineage::Entering::new(asker.gate, asker.caller.identity()?.pid)?;
+    let _entering = subject::Entering::new(asker.state, asker.caller.identity()?.pid)?;
     supervised(asker, |pid| {
-        if !lineage::brings_nothing(asker.gate, pid)? {
+        if !subject::brings_nothing(asker.state, pid)? {
             return Err(Errno::ACCESS);
         }
         if !is_same(&executed(asker, pid)?, seen)? {
             return Err(Errno::ACCESS);
         }
         make_secure(pid)?;
-        lineage::enter(asker.gate, pid, domain)
+        subject::enter(asker.state, pid, domain)
     })
 }
 
@@ -90,12 +90,12 @@ pub(super) fn stay(asker: Asker<'_>, seen: &Seen) -> Outcome {
         let seen = Seen::of(asker, executed.as_fd())?;
         seen.allow(asker, perm::file::EXECUTE | perm::file::EXECUTE_NO_TRANS, &executed)
     });
-    let is_exact = asker.gate.policy.load().exactness.first.contains(AccessFs::Execute);
+    let is_exact = asker.state.policy.load().exactness.first.contains(AccessFs::Execute);
     match stayed {
         // Traced already: a debugger is at work.
         Err(Errno::PERM)
             if is_exact
-                && lineage::may_execute_unseen(asker.gate, asker.caller.identity()?.pid)? =>
+                && subject::may_execute_unseen(asker.state, asker.caller.identity()?.pid)? =>
         {
             // The envelope refuses to execute exactly what policy refuses the first domain, and
             // there is no other.
@@ -114,14 +114,14 @@ fn is_same(file: &OwnedFd, seen: &Seen) -> Result<bool> {
 /// The program that a process runs now.
 fn executed(asker: Asker<'_>, pid: u32) -> Result<OwnedFd> {
     let flags = OFlags::PATH | OFlags::CLOEXEC;
-    rustix::fs::openat(&asker.gate.view.proc, format!("{pid}/exe"), flags, Mode::empty())
+    rustix::fs::openat(&asker.state.view.proc, format!("{pid}/exe"), flags, Mode::empty())
 }
 
 fn is_script(asker: Asker<'_>, file: &OwnedFd) -> Result<bool> {
     use std::os::fd::AsRawFd;
     let name = file.as_raw_fd().to_string();
     let flags = OFlags::RDONLY | OFlags::CLOEXEC;
-    let opened = rustix::fs::openat(&asker.gate.view.own_fds, name, flags, Mode::empty());
+    let opened = rustix::fs::openat(&asker.state.view.own_fds, name, flags, Mode::empty());
     // A program that cannot be read is none that the kernel would interpret.
     let Ok(file) = opened else { return Ok(false) };
     let mut start = [0; 2];
@@ -135,10 +135,10 @@ fn supervised(asker: Asker<'_>, check: impl FnOnce(u32) -> Result<()>) -> Outcom
     let pid = asker.caller.identity()?.pid;
     // A process that is traced already is denied, as SELinux does.
     let seized = Seized::new(tid)?;
-    let gate = asker.gate;
+    let state = asker.state;
     let id = asker.caller.call.id;
     // A caller that has been killed meanwhile, or another thread with its number, is only let go.
-    let goes_on = gate.listener.is_valid(id) && gate.listener.send_continue(id).is_ok();
+    let goes_on = state.listener.is_valid(id) && state.listener.send_continue(id).is_ok();
     match seized.wait()? {
         Event::Executed => {
             if goes_on && check(pid).is_err() {

@@ -2,15 +2,15 @@
 //! know most of them, so all are made on the program's behalf.
 
 use super::{
+    FileAsker,
     beyond::{Attempt, New},
     memory::{is_program, stays_plain},
-    object::{Seen, Target},
-    open::has_name,
+    object::{Seen, Target, has_name},
 };
 use crate::{
-    between::proc_files,
-    gate::{Answer, Asker, Outcome},
+    call::{Answer, Outcome},
     resolve::{Name, walk},
+    subject::proc_files,
 };
 use avc::Hint;
 use flask::{AccessVector, Sid, perm};
@@ -45,7 +45,7 @@ enum Which {
     Descriptor(usize),
 }
 
-pub(super) fn decide(asker: Asker<'_>) -> Outcome {
+pub(super) fn decide(asker: FileAsker<'_>) -> Outcome {
     use Sysno::*;
     match asker.number {
         chmod | fchmod | fchmodat | fchmodat2 => change_mode(asker),
@@ -64,7 +64,7 @@ pub(super) fn decide(asker: Asker<'_>) -> Outcome {
 type Refusal<'a> = &'a dyn Fn(&Stat) -> Option<Errno>;
 
 /// Whether only its owner may do this to a file, and this is another's.
-fn of_another(asker: Asker<'_>, status: &Stat) -> bool {
+fn of_another(asker: FileAsker<'_>, status: &Stat) -> bool {
     let is_own = status.st_uid == rustix::process::geteuid().as_raw();
     !is_own && !asker.has_capability(rustix::thread::CapabilitySet::FOWNER)
 }
@@ -72,7 +72,7 @@ fn of_another(asker: Asker<'_>, status: &Stat) -> bool {
 /// The file of a call, decided: an `O_PATH` descriptor of it. What the kernel would refuse is no
 /// question to policy, save whether the file may be seen.
 fn target(
-    asker: Asker<'_>,
+    asker: FileAsker<'_>,
     which: Which,
     requested: AccessVector,
     refusal: Refusal<'_>,
@@ -93,22 +93,22 @@ fn target(
             let name = Name { dirfd, path: &path, follow };
             let ended = |errno| Attempt { name, requested, new: New::No }.ended(asker, errno).errno;
             let found = walk(asker.caller, name).map_err(ended)?;
-            proc_files::allow(asker, &found)?;
+            proc_files::allow(*asker, &found)?;
             found.existing().map_err(ended)?
         }
     };
-    if !has_name(asker, &object)? {
+    if !has_name(*asker, &object)? {
         // A pipe, a socket or memory: its process holds it, and no path leads to it.
         return Ok(object);
     }
-    let seen = Seen::of(asker, object.as_fd())?;
-    if !seen.grants(asker, requested)
-        && seen.grants(asker, perm::file::GETATTR)
+    let seen = Seen::of(*asker, object.as_fd())?;
+    if !seen.grants(*asker, requested)
+        && seen.grants(*asker, perm::file::GETATTR)
         && let Some(errno) = refusal(&rustix::fs::fstat(&object)?)
     {
         return Err(errno);
     }
-    seen.allow(asker, requested, &object)?;
+    seen.allow(*asker, requested, &object)?;
     Ok(object)
 }
 
@@ -122,7 +122,7 @@ fn path_at(n: usize, follow: bool) -> Which {
 }
 
 /// A call with `dirfd`, a path and, at argument `n`, flags; an empty path names `dirfd` itself if they say so.
-fn path_with_flags(asker: Asker<'_>, n: usize) -> Result<Which> {
+fn path_with_flags(asker: FileAsker<'_>, n: usize) -> Result<Which> {
     let flags = asker.caller.int(n);
     if flags & !(libc::AT_SYMLINK_NOFOLLOW | libc::AT_EMPTY_PATH) != 0 {
         return Err(Errno::INVAL);
@@ -136,7 +136,7 @@ fn path_with_flags(asker: Asker<'_>, n: usize) -> Result<Which> {
     Ok(Which::Path { dirfd: asker.caller.int(0), n: 1, follow })
 }
 
-fn change_mode(asker: Asker<'_>) -> Outcome {
+fn change_mode(asker: FileAsker<'_>) -> Outcome {
     let (which, n) = match asker.number {
         Sysno::chmod => (path_at(0, true), 1),
         Sysno::fchmod => (Which::Open(0), 1),
@@ -145,7 +145,7 @@ fn change_mode(asker: Asker<'_>) -> Outcome {
     };
     let mode = Mode::from_bits_retain(asker.caller.call.args[n] as u32 & 0o7777);
     let object = target(asker, which, perm::file::SETATTR, &|it| owners(asker, it))?;
-    if is_program(mode) && stays_plain(asker, &object)? {
+    if is_program(mode) && stays_plain(*asker, &object)? {
         return Err(Errno::PERM);
     }
     let mode = allowed_mode(asker, &object, mode)?;
@@ -154,30 +154,30 @@ fn change_mode(asker: Asker<'_>) -> Outcome {
 }
 
 /// Why a call for the owner of a file alone fails.
-fn owners(asker: Asker<'_>, status: &Stat) -> Option<Errno> {
+fn owners(asker: FileAsker<'_>, status: &Stat) -> Option<Errno> {
     of_another(asker, status).then_some(Errno::PERM)
 }
 
 /// `mode` of a file that `asker` makes and that gets the label `sid`, without the bits that policy
 /// does not let it set: as with chmod, the call succeeds without them.
 pub(super) fn granted_mode(
-    asker: Asker<'_>,
+    asker: FileAsker<'_>,
     sid: Sid,
     mode: Mode,
     object: &dyn Fn() -> String,
 ) -> Mode {
     let target = Target { tsid: sid, tclass: flask::Class::File, hint: &Hint::default() };
-    let granted = !lends_ids(mode) || target.allow(asker, perm::file::SETID, object).is_ok();
+    let granted = !lends_ids(mode) || target.allow(*asker, perm::file::SETID, object).is_ok();
     if granted { mode } else { mode - (Mode::SUID | Mode::SGID) }
 }
 
 /// `mode` without the bits that policy does not let `asker` set on this file. The call succeeds without them, as chmod(2)
 /// in POSIX provides for, so that programs which copy modes go on.
-fn allowed_mode(asker: Asker<'_>, object: &OwnedFd, mode: Mode) -> Result<Mode> {
-    let seen = Seen::of(asker, object.as_fd())?;
+fn allowed_mode(asker: FileAsker<'_>, object: &OwnedFd, mode: Mode) -> Result<Mode> {
+    let seen = Seen::of(*asker, object.as_fd())?;
     // On what cannot be executed, the bits mean something else or nothing.
     let harmless = seen.class != flask::Class::File || !lends_ids(mode);
-    if harmless || seen.allow(asker, perm::file::SETID, object).is_ok() {
+    if harmless || seen.allow(*asker, perm::file::SETID, object).is_ok() {
         return Ok(mode);
     }
     Ok(mode - (Mode::SUID | Mode::SGID))
@@ -189,7 +189,7 @@ pub(super) fn lends_ids(mode: Mode) -> bool {
     mode.intersects(Mode::SUID | Mode::SGID)
 }
 
-fn change_owner(asker: Asker<'_>) -> Outcome {
+fn change_owner(asker: FileAsker<'_>) -> Outcome {
     let (which, n) = match asker.number {
         Sysno::chown => (path_at(0, true), 1),
         Sysno::lchown => (path_at(0, false), 1),
@@ -214,7 +214,7 @@ fn change_owner(asker: Asker<'_>) -> Outcome {
     Ok(Answer::Return(0))
 }
 
-fn change_times(asker: Asker<'_>) -> Outcome {
+fn change_times(asker: FileAsker<'_>) -> Outcome {
     let args = &asker.caller.call.args;
     let (which, address) = match asker.number {
         Sysno::utime | Sysno::utimes => (path_at(0, true), args[1]),
@@ -241,7 +241,7 @@ fn now() -> Timestamps {
     Timestamps { last_access: now, last_modification: now }
 }
 
-fn times(asker: Asker<'_>, address: u64) -> Result<Timestamps> {
+fn times(asker: FileAsker<'_>, address: u64) -> Result<Timestamps> {
     let word = |bytes: &[u8]| i64::from_ne_bytes(bytes.try_into().unwrap_or_default());
     let at = |tv_sec, tv_nsec| Timespec { tv_sec, tv_nsec };
     if asker.number == Sysno::utime {
@@ -261,7 +261,7 @@ fn times(asker: Asker<'_>, address: u64) -> Result<Timestamps> {
     })
 }
 
-fn cut(asker: Asker<'_>) -> Outcome {
+fn cut(asker: FileAsker<'_>) -> Outcome {
     let length = asker.caller.call.args[1];
     if length > i64::MAX as u64 {
         return Err(Errno::INVAL);
@@ -273,7 +273,7 @@ fn cut(asker: Asker<'_>) -> Outcome {
     };
     let requested = perm::file::WRITE | perm::file::OPEN;
     let object = target(asker, path_at(0, true), requested, &refused)?;
-    match Seen::of(asker, object.as_fd())?.class {
+    match Seen::of(*asker, object.as_fd())?.class {
         flask::Class::File => {}
         flask::Class::Dir => return Err(Errno::ISDIR),
         _ => return Err(Errno::INVAL),
@@ -288,11 +288,11 @@ fn cut(asker: Asker<'_>) -> Outcome {
 }
 
 /// How long the caller may make a file (`RLIMIT_FSIZE`).
-fn longest(asker: Asker<'_>) -> Result<u64> {
+fn longest(asker: FileAsker<'_>) -> Result<u64> {
     asker.caller.view.proc.limit(asker.caller.call.tid, "Max file size")
 }
 
-fn xattr_target(asker: Asker<'_>, name: &CStr) -> Result<OwnedFd> {
+fn xattr_target(asker: FileAsker<'_>, name: &CStr) -> Result<OwnedFd> {
     let which = match asker.number {
         Sysno::setxattr | Sysno::removexattr => path_at(0, true),
         Sysno::lsetxattr | Sysno::lremovexattr => path_at(0, false),
@@ -309,7 +309,7 @@ fn xattr_target(asker: Asker<'_>, name: &CStr) -> Result<OwnedFd> {
     target(asker, which, perm::file::SETATTR, &refused)
 }
 
-fn xattr_name(asker: Asker<'_>) -> Result<CString> {
+fn xattr_name(asker: FileAsker<'_>) -> Result<CString> {
     use std::os::unix::ffi::OsStringExt;
     let name = asker.caller.path(1)?.into_os_string().into_vec();
     if name.is_empty() || name.len() > XATTR_NAME_MAX {
@@ -318,7 +318,7 @@ fn xattr_name(asker: Asker<'_>) -> Result<CString> {
     CString::new(name).map_err(|_| Errno::INVAL)
 }
 
-fn set_xattr(asker: Asker<'_>) -> Outcome {
+fn set_xattr(asker: FileAsker<'_>) -> Outcome {
     let args = &asker.caller.call.args;
     let flags = XattrFlags::from_bits_retain(args[4] as u32);
     if flags.intersects(!(XattrFlags::CREATE | XattrFlags::REPLACE)) {
@@ -330,7 +330,7 @@ fn set_xattr(asker: Asker<'_>) -> Outcome {
     }
     let value = asker.caller.buffer(args[2], args[3] as usize)?;
     let object = xattr_target(asker, &name)?;
-    if name.to_bytes().starts_with(b"system.posix_acl_") && stays_plain(asker, &object)? {
+    if name.to_bytes().starts_with(b"system.posix_acl_") && stays_plain(*asker, &object)? {
         // A list of rights sets the mode as chmod(2) does.
         return Err(Errno::OPNOTSUPP);
     }
@@ -339,17 +339,17 @@ fn set_xattr(asker: Asker<'_>) -> Outcome {
 }
 
 /// ioctl(2) with `FS_IOC_SETFLAGS`, the one that comes here.
-fn set_flags(asker: Asker<'_>) -> Outcome {
+fn set_flags(asker: FileAsker<'_>) -> Outcome {
     let flags = asker.caller.bytes::<4>(asker.caller.call.args[2])?;
     let flags = IFlags::from_bits_retain(u32::from_ne_bytes(flags));
     asker.same_ids()?;
     let file = asker.duplicate(asker.caller.int(0))?;
-    Seen::of(asker, file.as_fd())?.allow(asker, perm::file::SETATTR, &file)?;
+    Seen::of(*asker, file.as_fd())?.allow(*asker, perm::file::SETATTR, &file)?;
     rustix::fs::ioctl_setflags(&file, flags)?;
     Ok(Answer::Return(0))
 }
 
-fn remove_xattr(asker: Asker<'_>) -> Outcome {
+fn remove_xattr(asker: FileAsker<'_>) -> Outcome {
     let name = xattr_name(asker)?;
     let object = xattr_target(asker, &name)?;
     rustix::fs::removexattr(own_name(&object), name)?;

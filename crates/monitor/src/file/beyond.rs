@@ -1,8 +1,10 @@
 //! What the view keeps from the sandbox: why a walk ended, and what it would have found.
 
-use super::object::{Target, class_of};
+use super::{
+    FileAsker,
+    object::{Target, class_of},
+};
 use crate::{
-    gate::Asker,
     label::{Status, file_kind, normal, path_from},
     resolve::Name,
 };
@@ -105,8 +107,8 @@ impl Attempt<'_> {
     /// What it means for the program that the walk in the view ended by `errno`. Recorded if policy is the reason: if
     /// outside of the view there is what was looked for, or it would have been made there. What does not exist anywhere is
     /// no denial, whatever policy would have said of it.
-    pub(crate) fn ended(self, asker: Asker<'_>, errno: Errno) -> Ended {
-        let beyond = &asker.gate.files.beyond;
+    pub(crate) fn ended(self, asker: FileAsker<'_>, errno: Errno) -> Ended {
+        let beyond = &asker.files.beyond;
         let ended = |errno, refused| Ended { errno, refused };
         let is_nameless = self.name.path.as_os_str().is_empty();
         if beyond.root.is_none() || is_nameless || !matches!(errno, Errno::NOENT | Errno::ACCESS) {
@@ -122,10 +124,10 @@ impl Attempt<'_> {
             // Whether something exists is no secret where it is denied but not hidden.
             return ended(if recorded { Errno::ACCESS } else { Errno::NOENT }, true);
         }
-        let tsid = asker.gate.files.labels.of_path(&path, FileKind::Any);
+        let tsid = asker.state.labels.of_path(&path, FileKind::Any);
         let question = Question { ssid: asker.ssid, tsid, tclass: Class::File };
         let exists =
-            || asker.gate.files.avc.grants(question, perm::file::GETATTR, &Hint::default());
+            || asker.state.caches.file.grants(question, perm::file::GETATTR, &Hint::default());
         let refused = beyond.leaves_out(&path) || !exists();
         if refused {
             self.record(asker, &path);
@@ -134,27 +136,27 @@ impl Attempt<'_> {
     }
 
     /// Records that policy refuses this use of `path`, which the view keeps back; `false` if there is nothing to refuse.
-    fn record(self, asker: Asker<'_>, path: &Path) -> bool {
-        let gate = asker.gate;
+    fn record(self, asker: FileAsker<'_>, path: &Path) -> bool {
+        let state = asker.state;
         let hint = Hint::default();
-        let label = |path: &Path, kind| gate.files.labels.of_path(path, kind);
+        let label = |path: &Path, kind| state.labels.of_path(path, kind);
         let object = || path.to_string_lossy().into_owned();
         let refuse = |tsid, tclass, requested| {
-            let _ = Target { tsid, tclass, hint: &hint }.allow(asker, requested, &object);
+            let _ = Target { tsid, tclass, hint: &hint }.allow(*asker, requested, &object);
             true
         };
-        let existing = if self.new == New::Entry { None } else { gate.files.beyond.status(path) };
+        let existing = if self.new == New::Entry { None } else { asker.files.beyond.status(path) };
         if let Some(status) = existing {
             let (tclass, tsid) = (class_of(status.kind), label(path, file_kind(status.kind)));
             let question = Question { ssid: asker.ssid, tsid, tclass };
             // What is denied may be seen, by policy, but there is no way to it: the right to use it would make one.
-            let seen = gate.files.avc.grants(question, self.requested, &hint);
+            let seen = state.caches.file.grants(question, self.requested, &hint);
             let used = perm::file::READ | perm::file::OPEN;
             return refuse(tsid, tclass, if seen { used } else { self.requested });
         }
         match path
             .parent()
-            .filter(|parent| self.new != New::No && gate.files.beyond.status(parent).is_some())
+            .filter(|parent| self.new != New::No && asker.files.beyond.status(parent).is_some())
         {
             Some(parent) => {
                 let added = perm::dir::ADD_NAME | perm::dir::SEARCH;
@@ -165,16 +167,16 @@ impl Attempt<'_> {
     }
 
     /// Where the name leads, as far as there is something.
-    fn path(self, asker: Asker<'_>, errno: Errno) -> Result<PathBuf> {
+    fn path(self, asker: FileAsker<'_>, errno: Errno) -> Result<PathBuf> {
         let Name { dirfd, path, .. } = self.name;
-        let view = &asker.gate.view;
+        let view = &asker.state.view;
         let base = if path.is_absolute() {
             PathBuf::new()
         } else {
             path_of(view, asker.caller.base(dirfd)?)?
         };
         let full = beyond_links(normal(&base.join(path)));
-        if errno == Errno::NOENT && !asker.gate.files.beyond.has_hollows {
+        if errno == Errno::NOENT && !asker.files.beyond.has_hollows {
             return Ok(full);
         }
         // Links on the way may lead into what is covered.

@@ -1,6 +1,7 @@
 //! Calls that change what names exist: made on the program's behalf, by directory descriptor.
 
 use super::{
+    FileAsker,
     attribute::granted_mode,
     beyond::{Attempt, New},
     entry::{
@@ -9,7 +10,7 @@ use super::{
     object::Seen,
 };
 use crate::{
-    gate::{Answer, Asker, Outcome},
+    call::{Answer, Outcome},
     label::Status,
     resolve::{Found, Name, walk},
 };
@@ -27,11 +28,11 @@ use std::{
 use syscalls::Sysno;
 
 /// Where the arguments of a call stand: `dirfd` before each path, or the working directory.
-fn at(asker: Asker<'_>, with_dirfd: bool, n: usize) -> (i32, usize) {
+fn at(asker: FileAsker<'_>, with_dirfd: bool, n: usize) -> (i32, usize) {
     if with_dirfd { (asker.caller.int(n), n + 1) } else { (libc::AT_FDCWD, n) }
 }
 
-pub(super) fn decide(asker: Asker<'_>) -> Outcome {
+pub(super) fn decide(asker: FileAsker<'_>) -> Outcome {
     use Sysno::*;
     asker.same_ids()?;
     let change = Change { asker };
@@ -54,7 +55,7 @@ pub(super) fn decide(asker: Asker<'_>) -> Outcome {
 }
 
 pub(super) struct Change<'a> {
-    pub(super) asker: Asker<'a>,
+    pub(super) asker: FileAsker<'a>,
 }
 
 /// A name in a directory, and what it names.
@@ -123,9 +124,9 @@ impl Change<'_> {
             return Err(Errno::NOENT);
         }
         let sid = allow_new(self.asker, &entry.parent, &entry.name, kind, perm::file::CREATE)?;
-        with_umask(self.asker, || make(entry, sid))?;
+        with_umask(*self.asker, || make(entry, sid))?;
         if let Ok(fd) = handle(&entry.parent, &entry.name) {
-            self.asker.gate.files.labels.created(&Status::of(fd.as_fd())?, sid);
+            self.asker.state.labels.created(&Status::of(fd.as_fd())?, sid);
         }
         note_entry(self.asker, &entry.parent, &entry.name, true);
         Ok(Answer::Return(0))
@@ -171,10 +172,10 @@ impl Change<'_> {
         let entry = self.entry((dirfd, n), Errno::EXIST)?;
         self.make(&entry, FileType::Symlink, |entry, _| {
             rustix::fs::symlinkat(&target, &entry.parent, &entry.name)?;
-            let gate = self.asker.gate;
-            if gate.files.plantings.are_watched() {
-                let path = path_of(&gate.view, &entry.parent)?.join(&entry.name);
-                gate.files.plantings.note_link(&path, &target);
+            let state = self.asker.state;
+            if self.asker.files.plantings.are_watched() {
+                let path = path_of(&state.view, &entry.parent)?.join(&entry.name);
+                self.asker.files.plantings.note_link(&path, &target);
             }
             Ok(())
         })
@@ -188,19 +189,19 @@ impl Change<'_> {
         let attempt = Attempt { name, requested: perm::file::UNLINK, new: New::No };
         let missing = || attempt.ended(self.asker, Errno::NOENT).errno;
         let object = entry.object.as_ref().ok_or_else(missing)?;
-        let seen = Seen::of(self.asker, object.as_fd())?;
+        let seen = Seen::of(*self.asker, object.as_fd())?;
         if !directory && entry.wants_dir && seen.class != Class::Dir {
             return Err(Errno::NOTDIR);
         }
         if self.is_own_descriptor(&entry)? {
             return Err(if directory { Errno::NOTDIR } else { Errno::PERM });
         }
-        let visible = || seen.grants(self.asker, perm::file::GETATTR);
+        let visible = || seen.grants(*self.asker, perm::file::GETATTR);
         if directory && seen.class != Class::Dir && visible() && self.changes(&entry) {
             return Err(Errno::NOTDIR);
         }
         self.leave_directory(&entry, &seen)?;
-        seen.allow(self.asker, removal(seen.class), object)?;
+        seen.allow(*self.asker, removal(seen.class), object)?;
         let flags = if directory { AtFlags::REMOVEDIR } else { AtFlags::empty() };
         rustix::fs::unlinkat(&entry.parent, &entry.name, flags)?;
         Ok(Answer::Return(0))
@@ -208,14 +209,14 @@ impl Change<'_> {
 
     /// Whether an entry would lie in `/proc`, where nobody makes any.
     pub(super) fn is_in_proc(&self, entry: &Entry) -> Result<bool> {
-        self.asker.gate.view.is_proc(entry.parent.as_fd())
+        self.asker.state.view.is_proc(entry.parent.as_fd())
     }
 
     /// Whether an entry stands for a descriptor of the caller. The kernel lets the process itself
     /// write in that directory, where nothing can be removed.
     pub(super) fn is_own_descriptor(&self, entry: &Entry) -> Result<bool> {
         Ok(self.is_in_proc(entry)?
-            && path_of(&self.asker.gate.view, &entry.parent)?.ends_with("fd"))
+            && path_of(&self.asker.state.view, &entry.parent)?.ends_with("fd"))
     }
 
     /// Whether the kernel lets the caller change the names in a directory, which it looks at before
@@ -223,7 +224,7 @@ impl Change<'_> {
     fn changes(&self, entry: &Entry) -> bool {
         let number = std::os::fd::AsRawFd::as_raw_fd(&entry.parent).to_string();
         let access = Access::WRITE_OK | Access::EXEC_OK;
-        let own_fds = &self.asker.gate.view.own_fds;
+        let own_fds = &self.asker.state.view.own_fds;
         rustix::fs::accessat(own_fds, number, access, AtFlags::EACCESS).is_ok()
     }
 
@@ -236,7 +237,7 @@ impl Change<'_> {
             return Err(Errno::INVAL);
         }
         let object = self.link_source(from, flags)?;
-        let seen = Seen::of(self.asker, object.as_fd())?;
+        let seen = Seen::of(*self.asker, object.as_fd())?;
         let entry = self.entry(to, Errno::EXIST)?;
         if entry.object.is_some() {
             return Err(Errno::EXIST);
@@ -246,18 +247,18 @@ impl Change<'_> {
         }
         if seen.class != Class::Dir && file_system(&object)? != file_system(&entry.parent)? {
             // Whether the object may be seen is policy's affair first.
-            seen.allow(self.asker, perm::file::GETATTR, &object)?;
+            seen.allow(*self.asker, perm::file::GETATTR, &object)?;
             return Err(Errno::XDEV);
         }
         if seen.class == Class::Dir {
             // Not a matter of policy: a directory has one name.
-            seen.allow(self.asker, perm::file::GETATTR, &object)?;
+            seen.allow(*self.asker, perm::file::GETATTR, &object)?;
             return Err(if self.changes(&entry) { Errno::PERM } else { Errno::ACCESS });
         }
-        seen.allow(self.asker, perm::file::LINK, &object)?;
+        seen.allow(*self.asker, perm::file::LINK, &object)?;
         self.enter_directory(&entry, &seen, AccessVector::NONE, &object)?;
         // The object by the monitor's own descriptor: what was decided is what is linked.
-        let view = &self.asker.gate.view;
+        let view = &self.asker.state.view;
         let number = std::os::fd::AsRawFd::as_raw_fd(&object).to_string();
         let follow = AtFlags::SYMLINK_FOLLOW;
         rustix::fs::linkat(&view.own_fds, number, &entry.parent, &entry.name, follow)?;
@@ -289,7 +290,7 @@ impl Change<'_> {
         fd: &OwnedFd,
     ) -> Result<()> {
         allow_entry(self.asker, &entry.parent, &entry.name, object.status.kind)?;
-        object.allow(self.asker, requested, fd)?;
+        object.allow(*self.asker, requested, fd)?;
         let reserved = reserved_label(self.asker, &entry.parent, &entry.name, object.status.kind)?;
         match reserved {
             Some(_) => {

@@ -1,10 +1,11 @@
 //! A new entry in a directory: whether it may be made, and which label a new object gets there.
 
 use super::{
+    FileAsker,
     object::{Seen, Target, class_of},
     planted::Why,
 };
-use crate::{gate::Asker, label::file_kind};
+use crate::{call::Asker, label::file_kind};
 use avc::Hint;
 use flask::{AccessVector, Class, Question, Sid, perm};
 use proc::path_of;
@@ -20,7 +21,7 @@ use std::{
 /// Whether `asker` may make an object `name` of `kind` in `parent` and use `requested` on it. The new object's label:
 /// that of a more specific rule for its path, else what the security server computes.
 pub(crate) fn allow_new(
-    asker: Asker<'_>,
+    asker: FileAsker<'_>,
     parent: &OwnedFd,
     name: &OsStr,
     kind: FileType,
@@ -30,7 +31,7 @@ pub(crate) fn allow_new(
     let class = class_of(kind);
     let allow = |tsid, requested| {
         let target = Target { tsid, tclass: class, hint: &Hint::default() };
-        target.allow(asker, requested, &|| entry_path(asker, parent, name))
+        target.allow(*asker, requested, &|| entry_path(asker, parent, name))
     };
     let reserved = reserved_label(asker, parent, name, kind)?;
     if let Some(sid) = reserved
@@ -42,82 +43,82 @@ pub(crate) fn allow_new(
     // What its maker may not change once it has the name's label is its maker's until then.
     reserved.map_or(Ok(()), |sid| allow(sid, perm::file::CREATE))?;
     let question = Question { ssid: asker.ssid, tsid: directory.label.sid, tclass: class };
-    let computed = asker.gate.server.compute_create(question, name.to_str());
+    let computed = asker.state.server.compute_create(question, name.to_str());
     let sid = computed.map_err(|_| Errno::ACCESS)?;
     allow(sid, requested)?;
     Ok(sid)
 }
 
 /// Whether `asker` may make objects with a label, and not change them.
-fn is_only_made(asker: Asker<'_>, tsid: Sid, tclass: Class) -> bool {
+fn is_only_made(asker: FileAsker<'_>, tsid: Sid, tclass: Class) -> bool {
     let question = Question { ssid: asker.ssid, tsid, tclass };
-    let grants = |requested| asker.gate.files.avc.grants(question, requested, &Hint::default());
+    let grants = |requested| asker.state.caches.file.grants(question, requested, &Hint::default());
     grants(perm::file::CREATE) && !grants(perm::file::WRITE)
 }
 
 /// Notes, for the report at the end, what has been made or written at `name` in `parent`.
-pub(super) fn note_entry(asker: Asker<'_>, parent: &OwnedFd, name: &OsStr, is_new: bool) {
-    let gate = asker.gate;
-    if !gate.files.plantings.are_watched() || name.is_empty() {
+pub(super) fn note_entry(asker: FileAsker<'_>, parent: &OwnedFd, name: &OsStr, is_new: bool) {
+    let state = asker.state;
+    if !asker.files.plantings.are_watched() || name.is_empty() {
         return;
     }
-    let Ok(directory) = path_of(&gate.view, parent) else { return };
+    let Ok(directory) = path_of(&state.view, parent) else { return };
     let path = directory.join(name);
-    gate.files.plantings.note(&path, is_new);
-    if is_new && gate.files.claims.completes(parent, name).unwrap_or(true) {
-        gate.files.plantings.note_for(&path, Why::Repository);
+    asker.files.plantings.note(&path, is_new);
+    if is_new && asker.files.claims.completes(parent, name).unwrap_or(true) {
+        asker.files.plantings.note_for(&path, Why::Repository);
     }
 }
 
 /// Whether `asker` may put an entry `name` into `parent`; the directory, seen. A denial is recorded with the entry's
 /// path.
 pub(super) fn allow_entry(
-    asker: Asker<'_>,
+    asker: FileAsker<'_>,
     parent: &OwnedFd,
     name: &OsStr,
     kind: FileType,
 ) -> Result<Seen> {
-    let directory = Seen::of(asker, parent.as_fd())?;
+    let directory = Seen::of(*asker, parent.as_fd())?;
     if !grants(asker, &directory, ADDS) && owns_name(asker, parent, name, kind)? {
         return Ok(directory);
     }
     let Seen { label, class, .. } = &directory;
     let target = Target { tsid: label.sid, tclass: *class, hint: &label.hint };
-    target.allow(asker, ADDS, &|| entry_path(asker, parent, name))?;
+    target.allow(*asker, ADDS, &|| entry_path(asker, parent, name))?;
     Ok(directory)
 }
 
 /// Whether `asker` may take the entry `name`, an object of `kind`, out of `parent`.
 pub(super) fn allow_removal(
-    asker: Asker<'_>,
+    asker: FileAsker<'_>,
     parent: &OwnedFd,
     name: &OsStr,
     kind: FileType,
 ) -> Result<()> {
-    let directory = Seen::of(asker, parent.as_fd())?;
+    let directory = Seen::of(*asker, parent.as_fd())?;
     let removes = perm::dir::SEARCH | perm::dir::REMOVE_NAME;
     if !grants(asker, &directory, removes) && owns_name(asker, parent, name, kind)? {
         return Ok(());
     }
-    directory.allow(asker, removes, parent)
+    directory.allow(*asker, removes, parent)
 }
 
 const ADDS: AccessVector = AccessVector(perm::dir::ADD_NAME.0 | perm::dir::SEARCH.0);
 
 /// Whether `asker` may put any entry into `parent`.
-pub(super) fn adds(asker: Asker<'_>, parent: &OwnedFd) -> Result<bool> {
-    Ok(grants(asker, &Seen::of(asker, parent.as_fd())?, ADDS))
+pub(super) fn adds(asker: FileAsker<'_>, parent: &OwnedFd) -> Result<bool> {
+    Ok(grants(asker, &Seen::of(*asker, parent.as_fd())?, ADDS))
 }
 
-fn grants(asker: Asker<'_>, directory: &Seen, requested: AccessVector) -> bool {
+fn grants(asker: FileAsker<'_>, directory: &Seen, requested: AccessVector) -> bool {
     let Seen { label, class, .. } = directory;
     let question = Question { ssid: asker.ssid, tsid: label.sid, tclass: *class };
-    asker.gate.files.avc.grants(question, requested, &label.hint)
+    asker.state.caches.file.grants(question, requested, &label.hint)
 }
 
 /// Whether a rule reserves `name` in `parent` for files that `asker` may make and remove: to grant
 /// that is to grant this one entry, whatever holds for the others.
-fn owns_name(asker: Asker<'_>, parent: &OwnedFd, name: &OsStr, kind: FileType) -> Result<bool> {
+fn owns_name(asker: FileAsker<'_>, parent: &OwnedFd, name: &OsStr, kind: FileType) -> Result<bool> {
     let Some(tsid) = reserved_label(asker, parent, name, kind)? else { return Ok(false) };
     let tclass = class_of(kind);
     let changes = match kind {
@@ -125,17 +126,17 @@ fn owns_name(asker: Asker<'_>, parent: &OwnedFd, name: &OsStr, kind: FileType) -
         _ => perm::file::CREATE | perm::file::UNLINK,
     };
     let question = Question { ssid: asker.ssid, tsid, tclass };
-    Ok(asker.gate.files.avc.grants(question, changes, &Hint::default()))
+    Ok(asker.state.caches.file.grants(question, changes, &Hint::default()))
 }
 
-pub(super) fn entry_path(asker: Asker<'_>, parent: &OwnedFd, name: &OsStr) -> String {
-    let path = path_of(&asker.gate.view, parent).unwrap_or_default().join(name);
+pub(super) fn entry_path(asker: FileAsker<'_>, parent: &OwnedFd, name: &OsStr) -> String {
+    let path = path_of(&asker.state.view, parent).unwrap_or_default().join(name);
     path.to_string_lossy().into_owned()
 }
 
 /// The label that a rule reserves for `name` in `parent`, where it is another than the rules give the directory.
 pub(super) fn reserved_label(
-    asker: Asker<'_>,
+    asker: FileAsker<'_>,
     parent: &OwnedFd,
     name: &OsStr,
     kind: FileType,
@@ -143,9 +144,9 @@ pub(super) fn reserved_label(
     if name.is_empty() {
         return Ok(None);
     }
-    let directory = path_of(&asker.gate.view, parent)?;
-    let labels = &asker.gate.files.labels;
-    let known_as = if asker.gate.files.claims.completes(parent, name)? {
+    let directory = path_of(&asker.state.view, parent)?;
+    let labels = &asker.state.labels;
+    let known_as = if asker.files.claims.completes(parent, name)? {
         // It would be part of a repository: what Git obeys there.
         directory.join(".git/config")
     } else {

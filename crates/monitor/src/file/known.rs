@@ -2,10 +2,11 @@
 
 use super::object::{Seen, Target};
 use crate::{
+    call::Asker,
     caller::Caller,
-    gate::{Asker, Gate},
     label::{Label, Status, normal},
     resolve::Name,
+    state::MonitorState,
 };
 use flask::{AccessVector, Class, FileKind, Question, Sid, perm};
 use foldhash::quality::RandomState;
@@ -104,17 +105,17 @@ impl KnownPaths {
     /// Remembers that `name` led to `fd`, without a magic link, if that cannot change.
     pub(crate) fn found(
         &self,
-        gate: &Gate,
+        state: &MonitorState,
         name: Name<'_>,
         fd: &OwnedFd,
         seen: &Seen,
     ) -> Result<()> {
         let Some(path) = key(name) else { return Ok(()) };
-        if !self.is_fixed(gate, &normal(path)) {
+        if !self.is_fixed(state, &normal(path)) {
             return Ok(());
         }
-        let place = seen.place(gate, fd)?;
-        if self.is_fixed(gate, &place) {
+        let place = seen.place(state, fd)?;
+        if self.is_fixed(state, &place) {
             let label = Arc::clone(&seen.label);
             self.insert(path, Known::Object { label, class: seen.class, place: place.into() });
         }
@@ -122,9 +123,9 @@ impl KnownPaths {
     }
 
     /// Remembers that `name` leads nowhere, if that cannot change.
-    pub(crate) fn missing(&self, gate: &Gate, name: Name<'_>) {
+    pub(crate) fn missing(&self, state: &MonitorState, name: Name<'_>) {
         let Some(path) = key(name) else { return };
-        if self.is_fixed(gate, &normal(path)) {
+        if self.is_fixed(state, &normal(path)) {
             self.insert(path, Known::Missing);
         }
     }
@@ -159,7 +160,7 @@ impl KnownPaths {
     }
 
     /// Whether no domain may change an entry of a directory above `path`. Processes change what `/proc` holds.
-    fn is_fixed(&self, gate: &Gate, path: &Path) -> bool {
+    fn is_fixed(&self, state: &MonitorState, path: &Path) -> bool {
         if !path.is_absolute() || path.starts_with("/proc") {
             return false;
         }
@@ -168,8 +169,8 @@ impl KnownPaths {
             return known;
         }
         let keeps = |dir: &Path| {
-            let label = gate.files.labels.of_path(dir, FileKind::Dir);
-            *lock(&self.keeping).entry(label).or_insert_with(|| self.keeps_entries(gate, label))
+            let label = state.labels.of_path(dir, FileKind::Dir);
+            *lock(&self.keeping).entry(label).or_insert_with(|| self.keeps_entries(state, label))
         };
         let is_fixed = dir.ancestors().all(keeps);
         let mut fixed = lock(&self.fixed);
@@ -181,11 +182,11 @@ impl KnownPaths {
     }
 
     /// Asks the security server itself: no program wants to know, so it is no query of an object manager.
-    fn keeps_entries(&self, gate: &Gate, label: Sid) -> bool {
+    fn keeps_entries(&self, state: &MonitorState, label: Sid) -> bool {
         let changes = perm::dir::ADD_NAME | perm::dir::REMOVE_NAME;
         self.domains.iter().all(|&ssid| {
             let question = Question { ssid, tsid: label, tclass: Class::Dir };
-            let answer = gate.server.compute_av(question);
+            let answer = state.server.compute_av(question);
             answer.is_ok_and(|av| !av.permissive && (av.allowed & changes).is_empty())
         })
     }

@@ -6,7 +6,7 @@ use super::{
     open::{Open, check},
 };
 use crate::{
-    gate::Asker,
+    call::Asker,
     resolve::{Found, Name, look_within, walk_without_magic},
 };
 use flask::{Class, perm};
@@ -109,7 +109,9 @@ pub(super) fn find(asker: Asker<'_>, open: &Open) -> Result<Found> {
     for _ in 0..MOST_LINKS {
         let name = Name { path: &path, ..open.name() };
         match look_within(asker.caller, name, open.limits) {
-            Ok(object) if !asker.gate.view.is_proc(object.as_fd())? => return Ok(existing(object)),
+            Ok(object) if !asker.state.view.is_proc(object.as_fd())? => {
+                return Ok(existing(object));
+            }
             // What would be found there is the monitor's, or nothing.
             Ok(_) => return find_own(asker, open),
             Err(Errno::NOENT) if !open.creates() => return find_own(asker, open),
@@ -147,7 +149,7 @@ pub(super) fn handle(asker: Asker<'_>, object: &OwnedFd, flags: OFlags) -> Resul
     seen.allow(asker, perm::file::READ | perm::file::OPEN, object)?;
     let number = object.as_raw_fd().to_string();
     let flags = OFlags::RDONLY | OFlags::CLOEXEC;
-    let opened = rustix::fs::openat(&asker.gate.view.own_fds, number, flags, Mode::empty());
+    let opened = rustix::fs::openat(&asker.state.view.own_fds, number, flags, Mode::empty());
     opened.map_err(|_| Errno::NOSYS)
 }
 
@@ -173,7 +175,7 @@ fn find_own(asker: Asker<'_>, open: &Open) -> Result<Found> {
     let is_plain = |part: Component<'_>| matches!(part, Component::Normal(_) | Component::CurDir);
     if open.limits.intersects(confined) {
         let base = asker.caller.base(open.dirfd)?;
-        if !asker.gate.view.is_proc(base.as_fd())? {
+        if !asker.state.view.is_proc(base.as_fd())? {
             return Err(Errno::NOENT);
         }
         if !open.path.components().all(is_plain) {
@@ -182,7 +184,7 @@ fn find_own(asker: Asker<'_>, open: &Open) -> Result<Found> {
     }
     let found = walk_without_magic(asker.caller, open.name())?;
     let Some(object) = &found.object else { return Ok(found) };
-    if asker.gate.view.is_proc(object.as_fd())? { Ok(found) } else { Err(Errno::XDEV) }
+    if asker.state.view.is_proc(object.as_fd())? { Ok(found) } else { Err(Errno::XDEV) }
 }
 
 #[cfg(test)]

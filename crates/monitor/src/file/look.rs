@@ -1,14 +1,14 @@
 //! Calls that only look at a name: decided where policy hides something.
 
 use super::{
+    FileAsker,
     beyond::{Attempt, New},
-    object::Seen,
-    open::has_name,
+    object::{Seen, has_name},
 };
 use crate::{
-    between::proc_files,
-    gate::{Answer, Asker, Outcome},
+    call::{Answer, Outcome},
     resolve::{Found, Name, sight, walk},
+    subject::proc_files,
 };
 use flask::{AccessVector, Class, perm};
 use proc::path_of;
@@ -30,7 +30,7 @@ struct Look {
     requested: AccessVector,
 }
 
-pub(super) fn decide(asker: Asker<'_>) -> Outcome {
+pub(super) fn decide(asker: FileAsker<'_>) -> Outcome {
     let what = arguments(asker);
     let path = asker.caller.path(what.path)?;
     if path.as_os_str().is_empty() {
@@ -43,18 +43,18 @@ pub(super) fn decide(asker: Asker<'_>) -> Outcome {
         Class::Dir if searches => what.requested | perm::dir::SEARCH,
         _ => what.requested,
     };
-    if let Some(known) = asker.gate.files.paths.get(name) {
-        known.allow(asker, requested)?;
+    if let Some(known) = asker.files.paths.get(name) {
+        known.allow(*asker, requested)?;
         return Ok(Answer::Continue);
     }
     let (found, is_own) = sight(asker.caller, name);
     match found.and_then(Found::existing) {
         Ok(fd) => {
-            let seen = Seen::of(asker, fd.as_fd())?;
+            let seen = Seen::of(*asker, fd.as_fd())?;
             if !is_own {
-                asker.gate.files.paths.found(asker.gate, name, &fd, &seen)?;
+                asker.files.paths.found(asker.state, name, &fd, &seen)?;
             }
-            seen.allow(asker, requested(seen.class), fd)?;
+            seen.allow(*asker, requested(seen.class), fd)?;
         }
         Err(errno) => {
             let attempt = Attempt { name, requested: what.requested, new: New::No };
@@ -63,7 +63,7 @@ pub(super) fn decide(asker: Asker<'_>) -> Outcome {
                 return Err(ended.errno);
             }
             if errno == Errno::NOENT && !is_own && !ended.refused {
-                asker.gate.files.paths.missing(asker.gate, name);
+                asker.files.paths.missing(asker.state, name);
             }
         }
     }
@@ -74,7 +74,7 @@ pub(super) fn decide(asker: Asker<'_>) -> Outcome {
 
 /// Watches the very object that was decided: no envelope knows watches, and a path swapped meanwhile would tell the names
 /// of everything in a directory that nothing grants.
-pub(super) fn watch(asker: Asker<'_>) -> Outcome {
+pub(super) fn watch(asker: FileAsker<'_>) -> Outcome {
     let mask = WatchFlags::from_bits_retain(asker.caller.call.args[2] as u32);
     if mask.bits() & ALL_INOTIFY_BITS == 0
         || mask.contains(WatchFlags::MASK_ADD | WatchFlags::MASK_CREATE)
@@ -82,7 +82,7 @@ pub(super) fn watch(asker: Asker<'_>) -> Outcome {
         return Err(Errno::INVAL);
     }
     let inotify = asker.duplicate(asker.caller.int(0))?;
-    if path_of(&asker.gate.view, &inotify)?.as_os_str() != "anon_inode:inotify" {
+    if path_of(&asker.state.view, &inotify)?.as_os_str() != "anon_inode:inotify" {
         return Err(Errno::INVAL);
     }
     let path = asker.caller.path(1)?;
@@ -90,28 +90,28 @@ pub(super) fn watch(asker: Asker<'_>) -> Outcome {
     let name = Name { dirfd: libc::AT_FDCWD, path: &path, follow };
     let object = walk(asker.caller, name);
     let object = object.and_then(|found| {
-        proc_files::allow(asker, &found)?;
+        proc_files::allow(*asker, &found)?;
         found.existing()
     });
     let requested = perm::file::GETATTR | perm::file::WATCH;
     let attempt = Attempt { name, requested, new: New::No };
     let object = object.map_err(|errno| attempt.ended(asker, errno).errno)?;
-    let seen = Seen::of(asker, object.as_fd())?;
+    let seen = Seen::of(*asker, object.as_fd())?;
     if seen.class != Class::Dir
         && mask.contains(WatchFlags::ONLYDIR)
-        && seen.grants(asker, perm::file::GETATTR)
+        && seen.grants(*asker, perm::file::GETATTR)
     {
         return Err(Errno::NOTDIR);
     }
-    if has_name(asker, &object)? {
-        seen.allow(asker, requested, &object)?;
+    if has_name(*asker, &object)? {
+        seen.allow(*asker, requested, &object)?;
     }
     let name = object.as_raw_fd().to_string();
     let watch = add_watch(&inotify, name, mask.difference(WatchFlags::DONT_FOLLOW))?;
     Ok(Answer::Return(watch.into()))
 }
 
-fn arguments(asker: Asker<'_>) -> Look {
+fn arguments(asker: FileAsker<'_>) -> Look {
     use Sysno::*;
     let flag = |n: usize, flag: libc::c_int| asker.caller.int(n) & flag != 0;
     let nofollow = libc::AT_SYMLINK_NOFOLLOW;

@@ -5,7 +5,7 @@
 //! program. So the memory is made as memory that cannot be executed as a program, unless policy lets every domain
 //! execute it. That costs the few programs which make any, not every exec.
 
-use crate::gate::{Answer, Asker, Outcome};
+use crate::call::{Answer, Asker, Outcome};
 use avc::Hint;
 use flask::{Class, FileKind, Question, perm};
 use proc::path_of;
@@ -47,14 +47,14 @@ pub(super) fn decide(asker: Asker<'_>) -> Outcome {
 
 /// Whether every domain may execute such memory.
 fn may_be_executed(asker: Asker<'_>) -> bool {
-    let gate = asker.gate;
-    let tsid = gate.files.labels.of_path(Path::new(PREFIX), FileKind::File);
+    let state = asker.state;
+    let tsid = state.labels.of_path(Path::new(PREFIX), FileKind::File);
     let requested = perm::file::EXECUTE | perm::file::EXECUTE_NO_TRANS;
     let may = |&ssid| {
         let question = Question { ssid, tsid, tclass: Class::File };
-        gate.files.avc.grants(question, requested, &Hint::default())
+        state.caches.file.grants(question, requested, &Hint::default())
     };
-    gate.policy.load().plan.domains.iter().all(may)
+    state.policy.load().plan.domains.iter().all(may)
 }
 
 /// The memory, without the right to execute it and, where the kernel knows that seal (Linux 6.3), without the right to
@@ -82,7 +82,7 @@ fn make(name: &Path, flags: MemfdFlags) -> Result<OwnedFd> {
 
 /// Whether `object` is such memory, and must stay what cannot be executed.
 pub(super) fn stays_plain(asker: Asker<'_>, object: &OwnedFd) -> Result<bool> {
-    let path = path_of(&asker.gate.view, object)?;
+    let path = path_of(&asker.state.view, object)?;
     let is_memory = path.as_os_str().as_bytes().starts_with(PREFIX.as_bytes())
         && rustix::fs::fstat(object)?.st_nlink == 0;
     Ok(is_memory && !may_be_executed(asker))

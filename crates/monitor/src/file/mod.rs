@@ -14,9 +14,13 @@ mod open;
 mod planted;
 mod rename;
 mod reopen;
-mod repository;
 
-use crate::{gate::Answer, handler::decides, label::Labels, manager::Manager};
+use crate::{
+    call::{Answer, Asker},
+    handler::decides,
+    repository::Claims,
+};
+use std::ops::Deref;
 
 pub(crate) use beyond::{Attempt, Beyond, New};
 pub(crate) use entry::{allow_new, with_umask};
@@ -24,12 +28,9 @@ pub(crate) use known::KnownPaths;
 pub(crate) use object::{Seen, class_of};
 pub(crate) use planted::Plantings;
 pub use planted::{Planted, Watch, Why};
-pub(crate) use repository::{Claims, known_as};
 
-/// The file object manager: its access vector cache, and what it knows of files.
+/// The file object manager: what it knows of files beside their labels.
 pub(crate) struct FileManager {
-    pub(crate) avc: Manager,
-    pub(crate) labels: Labels,
     pub(crate) paths: KnownPaths,
     /// Names that make a directory a repository.
     pub(crate) claims: Claims,
@@ -39,7 +40,22 @@ pub(crate) struct FileManager {
     pub(crate) beyond: Beyond,
 }
 
-decides! { asker:
+/// A call with its subject, at the file object manager.
+#[derive(Clone, Copy)]
+pub(crate) struct FileAsker<'a> {
+    pub(crate) asker: Asker<'a>,
+    pub(crate) files: &'a FileManager,
+}
+
+impl<'a> Deref for FileAsker<'a> {
+    type Target = Asker<'a>;
+
+    fn deref(&self) -> &Asker<'a> {
+        &self.asker
+    }
+}
+
+decides! { asker: FileAsker<'_>,
     open | openat | creat | openat2 => self::open::decide(asker),
     mkdir | mkdirat | rmdir | unlink | unlinkat | rename | renameat | renameat2 | link
     | linkat | symlink | symlinkat | mknod | mknodat => change::decide(asker),
@@ -51,13 +67,13 @@ decides! { asker:
     | readlinkat | statfs | getxattr | lgetxattr | getxattrat | listxattr | llistxattr
     | listxattrat | file_getattr | name_to_handle_at => look::decide(asker),
     inotify_add_watch => look::watch(asker),
-    memfd_create => memory::decide(asker),
+    memfd_create => memory::decide(*asker),
     chdir => {
-        asker.gate.files.paths.forget_directories();
+        asker.files.paths.forget_directories();
         look::decide(asker)
     },
     fchdir => {
-        asker.gate.files.paths.forget_directories();
+        asker.files.paths.forget_directories();
         // Whoever holds a directory may start paths from it, here or by descriptor.
         Ok(Answer::Continue)
     },

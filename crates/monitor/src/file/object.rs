@@ -1,9 +1,10 @@
 //! A file as an object: its label, its class, and asking about it.
 
 use crate::{
-    gate::{Asker, Gate},
+    call::Asker,
     label::{Label, Status},
     manager::Request,
+    state::MonitorState,
 };
 use avc::Hint;
 use flask::{AccessVector, Class, Question, Sid, perm};
@@ -13,7 +14,7 @@ use rustix::{
     io::{Errno, Result},
 };
 use std::{
-    os::fd::{AsFd, BorrowedFd},
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
     path::PathBuf,
     sync::Arc,
 };
@@ -34,23 +35,22 @@ impl Seen {
         let status = Status::of(fd)?;
         let mut place = None;
         let label = asker
-            .gate
-            .files
+            .state
             .labels
-            .of_file(&status, || Ok(place.insert(path_of(&asker.gate.view, fd)?).clone()))?;
+            .of_file(&status, || Ok(place.insert(path_of(&asker.state.view, fd)?).clone()))?;
         Ok(Self { status, label, class: class_of(status.kind), place })
     }
 
     /// Where the file behind `fd`, which is this one, lies.
-    pub(crate) fn place(&self, gate: &Gate, fd: impl AsFd) -> Result<PathBuf> {
-        self.place.clone().map_or_else(|| path_of(&gate.view, fd), Ok)
+    pub(crate) fn place(&self, state: &MonitorState, fd: impl AsFd) -> Result<PathBuf> {
+        self.place.clone().map_or_else(|| path_of(&state.view, fd), Ok)
     }
 
     /// Whether policy grants `requested` on this file, without a record: for choosing an errno, not
     /// for giving access.
     pub(crate) fn grants(&self, asker: Asker<'_>, requested: AccessVector) -> bool {
         let question = Question { ssid: asker.ssid, tsid: self.label.sid, tclass: self.class };
-        asker.gate.files.avc.grants(question, requested, &self.label.hint)
+        asker.state.caches.file.grants(question, requested, &self.label.hint)
     }
 
     /// Whether `asker` may use `requested` on this file: `EACCES` when not, `ENOENT` when it must not even know
@@ -62,7 +62,7 @@ impl Seen {
         fd: impl AsFd,
     ) -> Result<()> {
         let object =
-            || path_of(&asker.gate.view, &fd).unwrap_or_default().to_string_lossy().into_owned();
+            || path_of(&asker.state.view, &fd).unwrap_or_default().to_string_lossy().into_owned();
         let target = Target { tsid: self.label.sid, tclass: self.class, hint: &self.label.hint };
         target.allow(asker, requested, &object)
     }
@@ -86,11 +86,11 @@ impl Target<'_> {
     ) -> Result<()> {
         let Self { tsid, tclass, hint } = self;
         let request = Request { tsid, tclass, requested, hint, object };
-        if asker.gate.files.avc.ask(asker, &request).is_ok() {
+        if asker.ask(&asker.state.caches.file, &request).is_ok() {
             return Ok(());
         }
         let question = Question { ssid: asker.ssid, tsid, tclass };
-        let visible = asker.gate.files.avc.grants(question, perm::file::GETATTR, hint);
+        let visible = asker.state.caches.file.grants(question, perm::file::GETATTR, hint);
         Err(if visible { Errno::ACCESS } else { Errno::NOENT })
     }
 }
@@ -106,4 +106,12 @@ pub(crate) fn class_of(kind: FileType) -> Class {
         FileType::Symlink => Class::LnkFile,
         FileType::RegularFile | FileType::Unknown => Class::File,
     }
+}
+
+/// Whether a file lies, or lay, in a file system that a path leads to; a pipe, a socket or memory
+/// does not.
+pub(super) fn has_name(asker: Asker<'_>, object: &OwnedFd) -> Result<bool> {
+    let path = path_of(&asker.state.view, object)?;
+    let memory = path.to_string_lossy().starts_with("/memfd:");
+    Ok(path.is_absolute() && !(memory && rustix::fs::fstat(object)?.st_nlink == 0))
 }

@@ -1,24 +1,24 @@
 //! open, openat, openat2, creat.
 
 use super::{
+    FileAsker,
     attribute::{granted_mode, lends_ids},
     beyond::{Attempt, New},
     entry::{adds, allow_new, entry_path, note_entry, with_umask},
     known::Known,
     limited,
-    object::{Seen, class_of},
+    object::{Seen, class_of, has_name},
 };
 use crate::{
-    between::proc_files,
-    gate::{Answer, Asker, Outcome},
+    call::{Answer, Outcome},
     label::Status,
-    process::Processes,
     resolve::{Found, Name, look, sight, walk},
+    subject::Processes,
+    subject::proc_files,
 };
 use confine::Rights;
 use flask::{AccessVector, Class, Question, Sid, perm};
 use landlock::AccessFs;
-use proc::path_of;
 use rustix::{
     fs::{FileType, Mode, OFlags, ResolveFlags},
     io::{Errno, Result},
@@ -44,7 +44,7 @@ pub(super) struct Open {
     pub(super) limits: ResolveFlags,
 }
 
-pub(super) fn decide(asker: Asker<'_>) -> Outcome {
+pub(super) fn decide(asker: FileAsker<'_>) -> Outcome {
     let open = arguments(asker)?;
     let named = !open.path.as_os_str().is_empty();
     if named && (open.creates() || open.is_temporary()) && lends_ids(open.mode) {
@@ -55,22 +55,22 @@ pub(super) fn decide(asker: Asker<'_>) -> Outcome {
         // Flags, mode and limits lie in memory, for the program to change.
         return open.make(asker);
     }
-    if asker.gate.exact().contains(open.rights()) && !open.may_be_about_itself() {
+    if asker.state.exact().contains(open.rights()) && !open.may_be_about_itself() {
         let left = open.leave_to_kernel(asker);
         if matches!(left, Ok(Answer::Continue)) && (open.writes() || open.creates()) {
-            asker.gate.lacking.watch_open(asker, open.name());
+            asker.state.privileges.lacking.watch_open(asker.caller, open.name());
         }
         return left;
     }
     open.make(asker)
 }
 
-fn arguments(asker: Asker<'_>) -> Result<Open> {
+fn arguments(asker: FileAsker<'_>) -> Result<Open> {
     let caller = asker.caller;
     let flags = |n| OFlags::from_bits_retain(caller.int(n) as u32);
     let mode = |n| Mode::from_bits_retain(caller.call.args[n] as u32 & 0o7777);
     let (dirfd, n, flags, mode) = match asker.number {
-        Sysno::openat2 => return limited::arguments(asker),
+        Sysno::openat2 => return limited::arguments(*asker),
         Sysno::open => (libc::AT_FDCWD, 0, flags(1), mode(2)),
         Sysno::creat => {
             (libc::AT_FDCWD, 0, OFlags::CREATE | OFlags::WRONLY | OFlags::TRUNC, mode(1))
@@ -101,8 +101,8 @@ impl Open {
         self.flags.contains(OFlags::TMPFILE)
     }
 
-    /// Whether it may be one of the opens that the envelope refuses though they ask for nothing: see
-    /// [`proc_files::is_for_process`].
+    /// Whether it may be one of the opens that the envelope refuses though they ask for nothing:
+    /// see [`proc_files::is_for_process`].
     fn may_be_about_itself(&self) -> bool {
         let is = |name: &&str| self.path.ends_with(name);
         self.writes() && (proc_files::OWN.iter().any(is) || self.path.ends_with(proc_files::MEM))
@@ -119,11 +119,11 @@ impl Open {
     }
 
     /// Whether it would write to a directory, which nobody may, that may be seen.
-    fn writes_directory(&self, asker: Asker<'_>, seen: &Seen) -> bool {
+    fn writes_directory(&self, asker: FileAsker<'_>, seen: &Seen) -> bool {
         let makes = self.creates() || self.is_temporary();
         let is_plain = !self.flags.contains(OFlags::PATH) && !makes;
         let writes = self.writes() && is_plain && seen.class == Class::Dir;
-        writes && seen.grants(asker, perm::file::GETATTR)
+        writes && seen.grants(*asker, perm::file::GETATTR)
     }
 
     /// What the kernel would have to be exact about for the program to make this call itself.
@@ -154,7 +154,8 @@ impl Open {
             requested |= perm::file::READ;
         }
         if self.writes() && class != Class::Dir {
-            // Also to append: F_SETFL and ftruncate, which run, make an open descriptor write anywhere.
+            // Also to append: F_SETFL and ftruncate, which run, make an open descriptor write
+            // anywhere.
             requested |= perm::file::WRITE;
         }
         requested
@@ -172,12 +173,12 @@ impl Open {
 
     /// Decides, and lets the program open the file itself.
     ///
-    /// Sound because the envelope refuses exactly what policy refuses for these rights (see `Plan::exact`): other
-    /// bytes in the path, or other links on the way, reach nothing that policy does not grant.
-    fn leave_to_kernel(&self, asker: Asker<'_>) -> Outcome {
-        let paths = &asker.gate.files.paths;
+    /// Sound because the envelope refuses for these rights what policy refuses (`Plan::exact`):
+    /// other bytes in the path, or other links on the way, reach nothing that is not granted.
+    fn leave_to_kernel(&self, asker: FileAsker<'_>) -> Outcome {
+        let paths = &asker.files.paths;
         if let Some(known) = self.known(asker) {
-            known.allow(asker, |class| self.requested(class))?;
+            known.allow(*asker, |class| self.requested(class))?;
             return Ok(Answer::Continue);
         }
         if self.is_plainly_granted(asker) {
@@ -194,22 +195,24 @@ impl Open {
             }
             found => match found.and_then(Found::existing) {
                 // A pipe, a socket or memory, by a magic link: its process holds it already.
-                Ok(fd) if is_own && !has_name(asker, &fd)? => {}
-                Ok(fd) if self.is_made_in_proc(asker) && asker.gate.view.is_proc(fd.as_fd())? => {
+                Ok(fd) if is_own && !has_name(*asker, &fd)? => {}
+                Ok(fd)
+                    if self.is_made_in_proc(asker) && asker.state.view.is_proc(fd.as_fd())? =>
+                {
                     return self.make(asker);
                 }
                 Ok(fd) if self.is_temporary() => drop(self.allow_temporary(asker, &fd)?),
                 Ok(fd) => {
-                    let seen = Seen::of(asker, fd.as_fd())?;
+                    let seen = Seen::of(*asker, fd.as_fd())?;
                     if self.writes_directory(asker, &seen) {
                         return Err(Errno::ISDIR);
                     }
-                    seen.allow(asker, self.requested(seen.class), &fd)?;
+                    seen.allow(*asker, self.requested(seen.class), &fd)?;
                     if self.is_withheld(asker, seen.label.sid, seen.class) {
                         return self.make(asker);
                     }
                     if !is_own {
-                        paths.found(asker.gate, self.name(), &fd, &seen)?;
+                        paths.found(asker.state, self.name(), &fd, &seen)?;
                     }
                 }
                 // What stops the walk stops the program's own.
@@ -219,7 +222,7 @@ impl Open {
                         return Err(ended.errno);
                     }
                     if errno == Errno::NOENT && !self.creates() && !is_own && !ended.refused {
-                        paths.missing(asker.gate, self.name());
+                        paths.missing(asker.state, self.name());
                     }
                 }
             },
@@ -227,59 +230,62 @@ impl Open {
         Ok(Answer::Continue)
     }
 
-    /// Whether the envelope refuses this open in `/proc`, though policy may not: see [`Plan::of_first`].
+    /// Whether the envelope refuses this open in `/proc`, though policy may not: see
+    /// [`Plan::of_first`].
     ///
     /// [`Plan::of_first`]: confine::Plan::of_first
-    fn is_made_in_proc(&self, asker: Asker<'_>) -> bool {
-        matches!(asker.gate.processes.subjects, Processes::Many(_))
-            && !self.flags.contains(OFlags::PATH)
+    fn is_made_in_proc(&self, asker: FileAsker<'_>) -> bool {
+        matches!(asker.state.subjects, Processes::Many(_)) && !self.flags.contains(OFlags::PATH)
     }
 
-    /// Whether a glance is enough: at an existing object with a label, all of which policy grants without a record.
-    /// Wherever else the program's own walk leads, the kernel refuses there what policy refuses.
-    fn is_plainly_granted(&self, asker: Asker<'_>) -> bool {
-        let gate = asker.gate;
-        if self.creates() || self.is_temporary() || gate.audit.wants_everything() {
+    /// Whether a glance is enough: at an existing object with a label, all of which policy grants
+    /// without a record. Wherever else the program's own walk leads, the kernel refuses there what
+    /// policy refuses.
+    fn is_plainly_granted(&self, asker: FileAsker<'_>) -> bool {
+        let state = asker.state;
+        if self.creates() || self.is_temporary() || state.audit.wants_everything() {
             return false;
         }
-        let Some(status) = gate.files.paths.glance(asker.caller, self.name()) else { return false };
-        let Ok(label) = gate.files.labels.of_file(&status, || Err(Errno::NODATA)) else {
+        let Some(status) = asker.files.paths.glance(asker.caller, self.name()) else {
+            return false;
+        };
+        let Ok(label) = state.labels.of_file(&status, || Err(Errno::NODATA)) else {
             return false;
         };
         let tclass = class_of(status.kind);
         let question = Question { ssid: asker.ssid, tsid: label.sid, tclass };
         !self.is_withheld(asker, label.sid, tclass)
-            && gate.files.avc.passes(question, self.requested(tclass), &label.hint)
+            && state.caches.file.passes(question, self.requested(tclass), &label.hint)
     }
 
     /// What the path is known to lead to; nothing is made there.
-    fn known(&self, asker: Asker<'_>) -> Option<Arc<Known>> {
+    fn known(&self, asker: FileAsker<'_>) -> Option<Arc<Known>> {
         let makes = self.creates() || self.is_temporary();
-        let known = if makes { None } else { asker.gate.files.paths.get(self.name()) };
+        let known = if makes { None } else { asker.files.paths.get(self.name()) };
         known.filter(|known| !known.is(|sid, class| self.is_withheld(asker, sid, class)))
     }
 
     /// Whether the envelope refuses this open of what has a label, though policy may not.
-    fn is_withheld(&self, asker: Asker<'_>, label: Sid, class: Class) -> bool {
-        !self.flags.contains(OFlags::PATH) && asker.gate.policy.load().opens(label, class)
+    fn is_withheld(&self, asker: FileAsker<'_>, label: Sid, class: Class) -> bool {
+        !self.flags.contains(OFlags::PATH) && asker.state.policy.load().opens(label, class)
     }
 
     /// Whether a file without a name may be made in `parent`.
-    fn allow_temporary(&self, asker: Asker<'_>, parent: &OwnedFd) -> Result<Sid> {
-        if Seen::of(asker, parent.as_fd())?.class != Class::Dir {
+    fn allow_temporary(&self, asker: FileAsker<'_>, parent: &OwnedFd) -> Result<Sid> {
+        if Seen::of(*asker, parent.as_fd())?.class != Class::Dir {
             return Err(Errno::NOTDIR);
         }
         self.allow_new(asker, parent, OsStr::new(""))
     }
 
     /// Whether a file `name` may be made in `parent`; its label.
-    fn allow_new(&self, asker: Asker<'_>, parent: &OwnedFd, name: &OsStr) -> Result<Sid> {
+    fn allow_new(&self, asker: FileAsker<'_>, parent: &OwnedFd, name: &OsStr) -> Result<Sid> {
         let requested = perm::file::CREATE | self.requested(Class::File);
         allow_new(asker, parent, name, FileType::RegularFile, requested)
     }
 
     /// Opens on the program's behalf.
-    fn make(&self, asker: Asker<'_>) -> Outcome {
+    fn make(&self, asker: FileAsker<'_>) -> Outcome {
         asker.same_ids()?;
         if self.path.as_os_str().is_empty() {
             return Err(Errno::NOENT);
@@ -295,7 +301,7 @@ impl Open {
         self.open_decided(asker).or_else(|errno| asker.caller.has_room().and(Err(errno)))
     }
 
-    fn open_decided(&self, asker: Asker<'_>) -> Outcome {
+    fn open_decided(&self, asker: FileAsker<'_>) -> Outcome {
         let cloexec = self.flags.contains(OFlags::CLOEXEC);
         for _ in 0..MOST_TRIES {
             let found = self.find(asker);
@@ -303,14 +309,14 @@ impl Open {
             if self.creates() && ends_in_slash(&self.path) && !self.flags.contains(OFlags::PATH) {
                 return Err(Errno::ISDIR);
             }
-            let looked_into = proc_files::allow(asker, &found)?;
+            let looked_into = proc_files::allow(*asker, &found)?;
             let opened = match &found.object {
                 Some(object) => self.existing(asker, object, &found).map(Some),
                 None => self.new_file(asker, &found),
             };
             if let Some(fd) = opened? {
                 if let Some(process) = looked_into {
-                    process.has_stayed(asker)?;
+                    process.has_stayed(*asker)?;
                 }
                 return Ok(Answer::Open { fd, cloexec });
             }
@@ -318,15 +324,15 @@ impl Open {
         Err(Errno::AGAIN)
     }
 
-    /// What the path leads to. An object outside of `/proc` is found by the kernel in one go: no link on the way was one
-    /// that leads each process elsewhere, or it has been left again.
-    fn find(&self, asker: Asker<'_>) -> Result<Found> {
+    /// What the path leads to. An object outside of `/proc` is found by the kernel in one go: no
+    /// link on the way was one that leads each process elsewhere, or it has been left again.
+    fn find(&self, asker: FileAsker<'_>) -> Result<Found> {
         if !self.limits.is_empty() {
-            return limited::find(asker, self);
+            return limited::find(*asker, self);
         }
         if !self.creates()
             && let Ok(object) = look(asker.caller, self.name())
-            && !asker.gate.view.is_proc(object.as_fd())?
+            && !asker.state.view.is_proc(object.as_fd())?
         {
             return Ok(Found {
                 entry: None,
@@ -338,11 +344,11 @@ impl Open {
         walk(asker.caller, self.name())
     }
 
-    fn existing(&self, asker: Asker<'_>, object: &OwnedFd, found: &Found) -> Result<OwnedFd> {
+    fn existing(&self, asker: FileAsker<'_>, object: &OwnedFd, found: &Found) -> Result<OwnedFd> {
         if self.creates() && self.flags.contains(OFlags::EXCL) {
             return Err(Errno::EXIST);
         }
-        let seen = Seen::of(asker, object.as_fd())?;
+        let seen = Seen::of(*asker, object.as_fd())?;
         if self.creates() && seen.class == Class::Dir && !self.flags.contains(OFlags::PATH) {
             return Err(Errno::ISDIR);
         }
@@ -360,19 +366,20 @@ impl Open {
         if self.is_temporary() {
             let sid = self.allow_temporary(asker, object)?;
             let mode = granted_mode(asker, sid, self.mode, &|| "a file without a name".into());
-            return self.reopen(asker, object, seen.status.kind, mode);
-        } else if has_name(asker, object)? && !proc_files::is_for_process(asker, found, object)? {
-            seen.allow(asker, self.requested(seen.class), object)?;
-            if self.writes() && asker.gate.files.plantings.are_watched() {
-                asker.gate.files.plantings.note(&seen.place(asker.gate, object)?, false);
+            return self.reopen(*asker, object, seen.status.kind, mode);
+        } else if has_name(*asker, object)? && !proc_files::is_for_process(*asker, found, object)? {
+            seen.allow(*asker, self.requested(seen.class), object)?;
+            if self.writes() && asker.files.plantings.are_watched() {
+                asker.files.plantings.note(&seen.place(asker.state, object)?, false);
             }
         }
-        // Else a pipe, a socket or memory without a name, reached through a descriptor that its process holds.
-        self.reopen(asker, object, seen.status.kind, Mode::empty())
+        // Else a pipe, a socket or memory without a name, reached through a descriptor that its
+        // process holds.
+        self.reopen(*asker, object, seen.status.kind, Mode::empty())
     }
 
     /// Makes the file; `None` when somebody else made it meanwhile.
-    fn new_file(&self, asker: Asker<'_>, found: &Found) -> Result<Option<OwnedFd>> {
+    fn new_file(&self, asker: FileAsker<'_>, found: &Found) -> Result<Option<OwnedFd>> {
         let (true, Some((parent, name))) = (self.creates(), &found.entry) else {
             return Err(self.attempt().ended(asker, Errno::NOENT).errno);
         };
@@ -384,10 +391,10 @@ impl Open {
         let flags = self.flags | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NOCTTY;
         let object = || entry_path(asker, parent, name);
         let mode = granted_mode(asker, sid, self.mode, &object);
-        let opened = with_umask(asker, || rustix::fs::openat(parent, name, flags, mode));
+        let opened = with_umask(*asker, || rustix::fs::openat(parent, name, flags, mode));
         match opened {
             Ok(fd) => {
-                asker.gate.files.labels.created(&Status::of(fd.as_fd())?, sid);
+                asker.state.labels.created(&Status::of(fd.as_fd())?, sid);
                 note_entry(asker, parent, name, true);
                 Ok(Some(fd))
             }
@@ -399,11 +406,4 @@ impl Open {
 
 fn ends_in_slash(path: &std::path::Path) -> bool {
     std::os::unix::ffi::OsStrExt::as_bytes(path.as_os_str()).ends_with(b"/")
-}
-
-/// Whether a file lies, or lay, in a file system that a path leads to; a pipe, a socket or memory does not.
-pub(super) fn has_name(asker: Asker<'_>, object: &OwnedFd) -> Result<bool> {
-    let path = path_of(&asker.gate.view, object)?;
-    let memory = path.to_string_lossy().starts_with("/memfd:");
-    Ok(path.is_absolute() && !(memory && rustix::fs::fstat(object)?.st_nlink == 0))
 }

@@ -7,7 +7,7 @@ use super::{
     object::Seen,
 };
 use crate::{
-    gate::{Answer, Outcome},
+    call::{Answer, Outcome},
     label::Status,
     resolve::{Name, look},
 };
@@ -27,7 +27,7 @@ impl Change<'_> {
         let flags = RenameFlags::from_bits_retain(flags);
         let (source, target) = self.both(from, to, flags)?;
         let object = source.object.as_ref().ok_or(Errno::NOENT)?;
-        let seen = Seen::of(self.asker, object.as_fd())?;
+        let seen = Seen::of(*self.asker, object.as_fd())?;
         let is_dir = |of: &OwnedFd| Status::of(of.as_fd()).map(|it| it.kind == FileType::Directory);
         if flags.contains(RenameFlags::NOREPLACE) && target.object.is_some() {
             return Err(Errno::EXIST);
@@ -112,14 +112,14 @@ impl Change<'_> {
     }
 
     fn note_move(&self, source: &Entry, target: &Entry) {
-        let gate = self.asker.gate;
-        if !gate.files.plantings.are_watched() {
+        let state = self.asker.state;
+        if !self.asker.files.plantings.are_watched() {
             return;
         }
         let path =
-            |entry: &Entry| path_of(&gate.view, &entry.parent).map(|it| it.join(&entry.name));
+            |entry: &Entry| path_of(&state.view, &entry.parent).map(|it| it.join(&entry.name));
         if let (Ok(from), Ok(to)) = (path(source), path(target)) {
-            gate.files.plantings.moved(&from, &to, target.object.is_none());
+            self.asker.files.plantings.moved(&from, &to, target.object.is_none());
         }
         note_entry(self.asker, &target.parent, &target.name, target.object.is_none());
     }
@@ -135,14 +135,10 @@ impl Change<'_> {
         if !is_directory(source)? && !is_directory(target)? {
             return Ok(());
         }
-        let gate = self.asker.gate;
+        let state = self.asker.state;
         let path =
-            |entry: &Entry| path_of(&gate.view, &entry.parent).map(|path| path.join(&entry.name));
-        if gate.files.labels.agree(&path(source)?, &path(target)?) {
-            Ok(())
-        } else {
-            Err(Errno::XDEV)
-        }
+            |entry: &Entry| path_of(&state.view, &entry.parent).map(|path| path.join(&entry.name));
+        if state.labels.agree(&path(source)?, &path(target)?) { Ok(()) } else { Err(Errno::XDEV) }
     }
 
     /// A directory that changes its parent needs one permission more.
@@ -160,12 +156,12 @@ impl Change<'_> {
         replaced: &OwnedFd,
         flags: RenameFlags,
     ) -> Result<()> {
-        let seen = Seen::of(self.asker, replaced.as_fd())?;
+        let seen = Seen::of(*self.asker, replaced.as_fd())?;
         self.leave_directory(target, &seen)?;
         if flags.contains(RenameFlags::EXCHANGE) {
             let moved = self.moves_between(target, source, &seen)?;
             return self.enter_directory(source, &seen, perm::file::RENAME | moved, replaced);
         }
-        seen.allow(self.asker, removal(seen.class), replaced)
+        seen.allow(*self.asker, removal(seen.class), replaced)
     }
 }

@@ -1,7 +1,7 @@
 //! Opening the very file that was decided.
 
 use super::{entry::with_umask, limited, object::Seen, open::Open};
-use crate::{between::proc_files, gate::Asker};
+use crate::{call::Asker, subject::proc_files};
 use flask::perm;
 use rustix::{
     fs::{FileType, Mode, OFlags},
@@ -31,7 +31,7 @@ impl Open {
             self.flags.difference(if self.is_temporary() { OFlags::NOFOLLOW } else { drop });
         let number = object.as_raw_fd().to_string();
         let flags = flags | OFlags::CLOEXEC | OFlags::NOCTTY;
-        let open = || rustix::fs::openat(&asker.gate.view.own_fds, number.as_str(), flags, mode);
+        let open = || rustix::fs::openat(&asker.state.view.own_fds, number.as_str(), flags, mode);
         if self.is_temporary() {
             return with_umask(asker, open);
         }
@@ -48,7 +48,7 @@ impl Open {
         fifo: &OwnedFd,
         open: impl Fn() -> Result<OwnedFd>,
     ) -> Result<OwnedFd> {
-        let (opened, changed) = asker.gate.waits.during(asker, open)?;
+        let (opened, changed) = asker.wait(open)?;
         if changed {
             let seen = Seen::of(asker, fifo.as_fd())?;
             seen.allow(asker, self.requested(seen.class), fifo)?;

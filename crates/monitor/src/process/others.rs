@@ -1,12 +1,10 @@
 //! What one process may do to another, and forking.
 
-use super::{
-    apart::tell_apart,
-    lineage::{Processes, is_gone, subject_of, watch},
-};
 use crate::{
-    gate::{Answer, Asker, Outcome},
+    call::{Answer, Asker, Outcome},
     manager::Request,
+    stop::tell_apart,
+    subject::{Processes, is_gone, subject_of, watch},
     sys::thread,
 };
 use avc::Hint;
@@ -31,7 +29,7 @@ fn ask(
 ) -> Result<()> {
     let hint = Hint::default();
     let request = Request { tsid, tclass: Class::Process, requested, hint: &hint, object };
-    asker.gate.processes.avc.ask(asker, &request).map_err(|_| Errno::PERM)
+    asker.ask(&asker.state.caches.process, &request).map_err(|_| Errno::PERM)
 }
 
 pub(super) fn fork(asker: Asker<'_>) -> Outcome {
@@ -55,9 +53,7 @@ fn allow(asker: Asker<'_>, targets: &Targets, requested: AccessVector) -> Result
     let own = asker.caller.identity()?;
     match targets {
         Targets::One(pid) => allow_one(asker, own, *pid, requested),
-        Targets::Group(_) | Targets::All
-            if matches!(asker.gate.processes.subjects, Processes::One(_)) =>
-        {
+        Targets::Group(_) | Targets::All if matches!(asker.state.subjects, Processes::One(_)) => {
             ask(asker, asker.ssid, requested, &|| "process group".to_owned())
         }
         Targets::Group(group) => members(asker, Some(*group), requested).map(drop),
@@ -70,8 +66,8 @@ fn allow_one(asker: Asker<'_>, own: &Identity, pid: u32, requested: AccessVector
     if pid == own.inner_pid || pid == own.inner_tid {
         return ask(asker, asker.ssid, requested, &object);
     }
-    let Ok(outer) = asker.gate.view.outer_pid(pid, own) else {
-        if asker.gate.view.is_outsider(pid) {
+    let Ok(outer) = asker.state.view.outer_pid(pid, own) else {
+        if asker.state.view.is_outsider(pid) {
             let _ = ask(asker, InitialSid::Kernel.into(), requested, &object);
         }
         return Err(Errno::SRCH);
@@ -79,11 +75,11 @@ fn allow_one(asker: Asker<'_>, own: &Identity, pid: u32, requested: AccessVector
     let tsid = subject_of(asker, outer)?;
     if tsid == InitialSid::Kernel.into() {
         // It may have ended before its label was found.
-        asker.gate.view.proc.identity(outer).map_err(|_| Errno::SRCH)?;
+        asker.state.view.proc.identity(outer).map_err(|_| Errno::SRCH)?;
     }
     ask(asker, tsid, requested, &object)?;
     if requested == perm::process::PTRACE {
-        watch(asker.gate, outer)?;
+        watch(asker.state, outer)?;
         // Between the answer and now it may have entered another domain.
         return if subject_of(asker, outer)? == tsid { Ok(()) } else { Err(Errno::PERM) };
     }
@@ -97,19 +93,20 @@ fn members(
     group: Option<u32>,
     requested: AccessVector,
 ) -> Result<Vec<(u32, OwnedFd)>> {
-    let gate = asker.gate;
+    let state = asker.state;
     let mut members = Vec::new();
-    for pid in gate.view.proc.pids()? {
+    for pid in state.view.proc.pids()? {
         // What is looked at from here on is the process that the descriptor stands for, or one that has ended. One that
         // cannot be looked at for another reason must not be left out: it would not be asked about.
         let number = Pid::from_raw(pid.cast_signed()).ok_or(Errno::SRCH)?;
         let found = pidfd_open(number, PidfdFlags::empty())
-            .and_then(|fd| Ok((fd, gate.view.proc.identity(pid)?)));
+            .and_then(|fd| Ok((fd, state.view.proc.identity(pid)?)));
         let (fd, member) = match found {
             Err(error) if is_gone(error) => continue,
             found => found?,
         };
-        if gate.view.is_inside(pid) && group.is_none_or(|group| group_of(asker, pid) == Some(group))
+        if state.view.is_inside(pid)
+            && group.is_none_or(|group| group_of(asker, pid) == Some(group))
         {
             let inner = member.inner_pid;
             ask(asker, subject_of(asker, pid)?, requested, &|| format!("process {inner}"))?;
@@ -143,12 +140,12 @@ fn send(asker: Asker<'_>, group: Option<u32>, signal: i32) -> Outcome {
 
 /// The process group of a process, as the sandbox numbers it.
 fn group_of(asker: Asker<'_>, pid: u32) -> Option<u32> {
-    asker.gate.view.proc.status(pid).ok()?.inner_group()
+    asker.state.view.proc.status(pid).ok()?.inner_group()
 }
 
 /// The process behind a PID descriptor of the caller, by its PID in the sandbox.
 fn behind_pidfd(asker: Asker<'_>, fd: i32) -> Result<u32> {
-    let info = asker.gate.view.proc.descriptor(asker.caller.call.tid, fd);
+    let info = asker.state.view.proc.descriptor(asker.caller.call.tid, fd);
     match info.map_err(|_| Errno::BADF)?.process() {
         Some(pid) => pid.ok_or(Errno::SRCH),
         None => behind_directory(asker, fd),
@@ -158,10 +155,10 @@ fn behind_pidfd(asker: Asker<'_>, fd: i32) -> Result<u32> {
 /// The process behind a descriptor of its directory in `/proc`, which counts as one of it.
 fn behind_directory(asker: Asker<'_>, fd: i32) -> Result<u32> {
     let directory = asker.caller.file(fd)?;
-    if !asker.gate.view.is_proc(directory.as_fd())? {
+    if !asker.state.view.is_proc(directory.as_fd())? {
         return Err(Errno::BADF);
     }
-    let path = path_of(&asker.gate.view, &directory)?;
+    let path = path_of(&asker.state.view, &directory)?;
     let name = path.strip_prefix("/proc").map_err(|_| Errno::BADF)?;
     name.to_str().and_then(|name| name.parse().ok()).ok_or(Errno::BADF)
 }
@@ -188,7 +185,7 @@ fn targets(asker: Asker<'_>, pid: i32) -> Result<Targets> {
 /// Whether the kernel sends what is for a group, or for all, to processes of the caller's domain only.
 fn keeps_to_itself(asker: Asker<'_>) -> bool {
     let has_own_pids = |own: &Identity| own.pid != own.inner_pid;
-    matches!(asker.gate.processes.subjects, Processes::One(_))
+    matches!(asker.state.subjects, Processes::One(_))
         && asker.caller.identity().is_ok_and(has_own_pids)
 }
 
@@ -222,7 +219,7 @@ pub(super) fn signal(asker: Asker<'_>) -> Outcome {
 pub(super) fn own(asker: Asker<'_>) -> Outcome {
     let owner = asker.caller.int(2);
     asker.caller.file(asker.caller.int(0))?;
-    let many = matches!(asker.gate.processes.subjects, Processes::Many(_));
+    let many = matches!(asker.state.subjects, Processes::Many(_));
     if owner != 0 && (many || (owner < 0 && !keeps_to_itself(asker))) {
         // An owner may enter another domain, and others may join its group.
         return Err(Errno::PERM);
@@ -252,7 +249,7 @@ pub(super) fn inspect(asker: Asker<'_>) -> Outcome {
             let &Identity { pid, parent, .. } = asker.caller.identity()?;
             let tracer = Asker { ssid: subject_of(asker, parent)?, ..asker };
             ask(tracer, asker.ssid, ptrace, &|| "its child".to_owned())?;
-            watch(asker.gate, pid)?;
+            watch(asker.state, pid)?;
         }
         Sysno::ptrace => allow(asker, &one(1)?, ptrace)?,
         Sysno::kcmp => {
@@ -260,7 +257,7 @@ pub(super) fn inspect(asker: Asker<'_>) -> Outcome {
             allow(asker, &one(1)?, ptrace)?;
         }
         // The descriptor may stand for another process by the time that the kernel looks.
-        Sysno::pidfd_getfd if matches!(asker.gate.processes.subjects, Processes::Many(_)) => {
+        Sysno::pidfd_getfd if matches!(asker.state.subjects, Processes::Many(_)) => {
             return Err(Errno::PERM);
         }
         Sysno::pidfd_getfd => allow(asker, &Targets::One(behind_pidfd(asker, int(0))?), ptrace)?,

@@ -10,12 +10,9 @@ use super::{
 use crate::{
     gate::Gate,
     policy::PolicyState,
-    process,
-    quiesce::{self, PAUSE, Stopped},
-    socket::{
-        Endpoints,
-        flight::{self, Ended},
-    },
+    socket::flight::{self, Ended},
+    stop::{self, PAUSE, Stopped},
+    subject::label_of,
     sys::{memory::sealed_nothing, thread::same_descriptors},
 };
 use confine::{Exactness, KernelPolicy, Rights, refuse_taken};
@@ -93,12 +90,12 @@ impl<'a> Change<'a> {
         manner: Manner,
         began: Instant,
     ) -> std::result::Result<Self, ApplyError> {
-        let policy = KernelPolicy::new(&*gate.server)?;
-        let taken = gate.settled.compare(&*gate.server, &policy)?;
+        let policy = KernelPolicy::new(&*gate.state.server)?;
+        let taken = gate.settled.compare(&*gate.state.server, &policy)?;
         refuse_taken(&taken, manner.kills())?;
-        let mut ending = gate.settled.ending(&*gate.server, &policy, &taken)?;
+        let mut ending = gate.settled.ending(&*gate.state.server, &policy, &taken)?;
         let KernelPolicy { plan, first, labels, rules, .. } = policy;
-        let old = gate.policy.load_full();
+        let old = gate.state.policy.load_full();
         let out_of_reach = gate.settled.out_of_reach(&old.plan, &plan);
         let nothing = sealed_nothing()?;
         let changed = changed(&old.files, &labels.files);
@@ -109,15 +106,15 @@ impl<'a> Change<'a> {
         let Exactness { all, first: for_first, ref withheld } = old.exactness;
         let exactness =
             Exactness { all: still(all), first: still(for_first), withheld: withheld.clone() };
-        let seqno = gate.server.seqno()?;
-        let stuck = gate.quiesce.close(SLOW_CALL);
-        gate.files.labels.change(rules);
+        let seqno = gate.state.server.seqno()?;
+        let stuck = gate.state.quiesce.close(SLOW_CALL);
+        gate.state.labels.change(rules);
         gate.sockets.endpoints.change(&labels);
         let files = labels.files;
         let now = PolicyState { plan, first, exactness, files };
-        gate.policy.store(Arc::new(now));
+        gate.state.policy.store(Arc::new(now));
         gate.files.paths.forget();
-        gate.reset(seqno);
+        gate.state.caches.reset(seqno);
         let all_names = relabel(gate, &changed);
         let receipt = Receipt { seqno: seqno.0, complete: all_names, ..told };
         let losing: Vec<Sid> =
@@ -129,7 +126,7 @@ impl<'a> Change<'a> {
             gate,
             manner,
             began,
-            stopped: Stopped::new(gate),
+            stopped: Stopped::new(&gate.state),
             receipt,
             comparison: Comparison::new(gate),
             nothing,
@@ -182,14 +179,14 @@ impl<'a> Change<'a> {
         if !self.takes {
             return;
         }
-        let ssid = process::label_of(self.gate, pid).ok();
+        let ssid = label_of(&self.gate.state, pid).ok();
         let mut held = self.comparison.everything(pid, ssid).map(all).unwrap_or_default();
         if held.is_empty() {
             held.push(Finding::vague(Held::Unknown, "unknown"));
         }
         self.kill(pid, &held, "another process traces it");
         let until = Instant::now() + LATE;
-        while quiesce::lives(self.gate, pid) {
+        while stop::lives(&self.gate.state, pid) {
             if Instant::now() > until {
                 self.receipt.complete = false;
                 break;
@@ -222,12 +219,12 @@ impl<'a> Change<'a> {
             std::thread::sleep(PAUSE);
         }
         for (pid, tid) in std::mem::take(&mut self.stuck) {
-            if self.gate.quiesce.is_inside(tid) {
+            if self.gate.state.quiesce.is_inside(tid) {
                 let call = Finding::vague(Held::Call, "a call made on its behalf");
                 self.note(pid, &call, Action::Kept, "it is being made and cannot be stopped");
             }
         }
-        Endpoints::relabel(self.gate);
+        self.gate.sockets.endpoints.relabel(&self.gate.state);
         let kept = |holder: &Holder| holder.action == Action::Kept;
         self.receipt.complete &= !self.receipt.holders.iter().any(kept);
         self.receipt.took = self.began.elapsed();
@@ -253,7 +250,7 @@ impl<'a> Change<'a> {
     /// Calls that were decided before and are still being made cannot be taken back: their processes end.
     fn end_calls(&mut self, stuck: &[u32]) {
         for tid in stuck {
-            let Ok(identity) = self.gate.view.proc.identity(*tid) else { continue };
+            let Ok(identity) = self.gate.state.view.proc.identity(*tid) else { continue };
             let finding = Finding::vague(Held::Call, "a call that takes long");
             self.kill(identity.pid, &[finding], "it was decided before the change");
             self.stuck.push((identity.pid, *tid));
@@ -261,7 +258,7 @@ impl<'a> Change<'a> {
     }
 
     fn look_into(&mut self, pid: u32, stopped: &[u32]) {
-        let ssid = process::label_of(self.gate, pid).ok();
+        let ssid = label_of(&self.gate.state, pid).ok();
         // Whose label cannot be found out may be in any domain.
         let ends = self.ending.iter().find(|(domain, _)| ssid.is_none_or(|ssid| ssid == *domain));
         if let Some((_, what)) = ends {
@@ -370,8 +367,7 @@ impl<'a> Change<'a> {
         for (finding, flags) in findings.iter().zip(flags) {
             let call = match (finding.held, &first, &nothing) {
                 (Held::Descriptor(fd) | Held::Connection(fd) | Held::Listener(fd), None, _) => {
-                    let result =
-                        injector.replace(self.gate.revocation.refusal.as_fd(), fd, flags != 0);
+                    let result = injector.replace(self.gate.refusal.as_fd(), fd, flags != 0);
                     first = Some((fd, result));
                     plans.push(Err(result.map(|()| Action::Replaced)));
                     continue;
@@ -422,7 +418,7 @@ impl<'a> Change<'a> {
     }
 
     fn note(&mut self, pid: u32, finding: &Finding, action: Action, reason: &str) {
-        let name = || self.gate.view.proc.identity(pid).map(|it| it.comm);
+        let name = || self.gate.state.view.proc.identity(pid).map(|it| it.comm);
         let comm = self.names.entry(pid).or_insert_with(|| name().unwrap_or_default()).clone();
         self.receipt.holders.push(Holder {
             pid,

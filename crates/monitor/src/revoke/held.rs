@@ -5,7 +5,7 @@ use crate::{
     file::class_of,
     gate::Gate,
     label::{Label, Status},
-    quiesce::is_alive,
+    stop::is_alive,
     sys::thread::{same_descriptors, same_file},
 };
 use flask::{AccessVector, Class, Decision, Question, Sid, perm};
@@ -92,7 +92,7 @@ impl<'a> Comparison<'a> {
         if let Some(lost) = self.lost.borrow().get(&key) {
             return *lost;
         }
-        let policy = self.gate.policy.load();
+        let policy = self.gate.state.policy.load();
         let ssids = ssid.as_ref().map_or(policy.plan.domains.as_slice(), std::slice::from_ref);
         let lost = ssids.iter().map(|ssid| self.lost_by(*ssid, (before, now), tclass));
         let lost = lost.fold(AccessVector::NONE, |all, lost| all | lost);
@@ -102,7 +102,7 @@ impl<'a> Comparison<'a> {
 
     /// What `ssid` may not do to an object that is labelled `now`.
     pub(super) fn denied(&self, ssid: Option<Sid>, now: Sid, tclass: Class) -> AccessVector {
-        let policy = self.gate.policy.load();
+        let policy = self.gate.state.policy.load();
         let ssids = ssid.as_ref().map_or(policy.plan.domains.as_slice(), std::slice::from_ref);
         let denied = |ssid: &Sid| AccessVector::ALL.missing_from(self.granted(*ssid, now, tclass));
         ssids.iter().map(denied).fold(AccessVector::NONE, |all, denied| all | denied)
@@ -110,12 +110,13 @@ impl<'a> Comparison<'a> {
 
     /// Who cannot say what was granted before says everything.
     fn lost_by(&self, ssid: Sid, (before, now): (Sid, Sid), tclass: Class) -> AccessVector {
-        let before = self.gate.server.compute_av_before(Question { ssid, tsid: before, tclass });
+        let before =
+            self.gate.state.server.compute_av_before(Question { ssid, tsid: before, tclass });
         before.map_or(AccessVector::ALL, granted).missing_from(self.granted(ssid, now, tclass))
     }
 
     fn granted(&self, ssid: Sid, tsid: Sid, tclass: Class) -> AccessVector {
-        let decision = self.gate.server.compute_av(Question { ssid, tsid, tclass });
+        let decision = self.gate.state.server.compute_av(Question { ssid, tsid, tclass });
         decision.map_or(AccessVector::NONE, granted)
     }
 
@@ -160,7 +161,7 @@ impl<'a> Comparison<'a> {
         };
         let held = |finding: &Finding| match finding.held {
             Held::Descriptor(fd) | Held::Connection(fd) | Held::Listener(fd) => {
-                Ok(!same_file(who.tid, fd, self.gate.revocation.refusal.as_fd()))
+                Ok(!same_file(who.tid, fd, self.gate.refusal.as_fd()))
             }
             Held::Mapping(start, end) => Ok(overlaps(start, end)),
             Held::Watch(fd, number) => {
@@ -176,9 +177,9 @@ impl<'a> Comparison<'a> {
     /// Of the threads of a process that have not ended, one for each table of descriptors.
     fn tables(&self, pid: u32) -> Result<Vec<u32>> {
         let mut tables: Vec<u32> = Vec::new();
-        for tid in self.gate.view.proc.threads(pid)? {
+        for tid in self.gate.state.view.proc.threads(pid)? {
             let known = || tables.iter().any(|other| same_descriptors(*other, tid));
-            if is_alive(self.gate, tid) && !known() {
+            if is_alive(&self.gate.state, tid) && !known() {
                 tables.push(tid);
             }
         }
@@ -190,7 +191,7 @@ impl<'a> Comparison<'a> {
         let gate = self.gate;
         let name = format!("{}/task/{}/fd", who.pid, who.tid);
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let table = rustix::fs::openat(&gate.view.proc, &name, flags, Mode::empty())?;
+        let table = rustix::fs::openat(&gate.state.view.proc, &name, flags, Mode::empty())?;
         let mut findings = Vec::new();
         for entry in rustix::fs::Dir::read_from(&table)? {
             let entry = entry?;
@@ -231,7 +232,7 @@ impl<'a> Comparison<'a> {
             named(link.as_bytes()).ok_or(Errno::NOENT)
         };
         // What never had a name is no object of policy, and ends here with `ENOENT`.
-        let label = self.gate.files.labels.of_file(status, path)?;
+        let label = self.gate.state.labels.of_file(status, path)?;
         let lost = self.lost_file(who.ssid, &label, class);
         if (lost & USES).is_empty() {
             return Ok(None);
@@ -265,8 +266,8 @@ impl<'a> Comparison<'a> {
         let held = Held::Watch(fd, watch.number);
         let object =
             format!("inode {} of device {}:{}", watch.inode, watch.device.0, watch.device.1);
-        let labels = self.gate.files.labels.by_number(watch.device, watch.inode);
-        if labels.is_empty() && self.gate.files.labels.has_forgotten() {
+        let labels = self.gate.state.labels.by_number(watch.device, watch.inode);
+        if labels.is_empty() && self.gate.state.labels.has_forgotten() {
             return Some(Finding::vague(held, object));
         }
         let lost = labels.iter().flat_map(|label| {
@@ -277,21 +278,21 @@ impl<'a> Comparison<'a> {
     }
 
     pub(super) fn info(&self, who: Subject, fd: i32) -> Result<DescriptorInfo> {
-        self.gate.view.proc.descriptor(format_args!("{}/task/{}", who.pid, who.tid), fd)
+        self.gate.state.view.proc.descriptor(format_args!("{}/task/{}", who.pid, who.tid), fd)
     }
 }
 
 /// Whether a domain may do less than before to anything that policy names, or that it has
 /// asked for.
 pub(super) fn loses(gate: &Gate, ssid: Sid) -> bool {
-    let policy = gate.policy.load();
+    let policy = gate.state.policy.load();
     let comparison = Comparison::new(gate);
     let lost = |before, now, class| !comparison.lost(Some(ssid), (before, now), class).is_empty();
     let files = policy.files.iter().filter_map(|rule| rule.sid);
     let named: std::collections::HashSet<Sid> =
         files.chain(policy.plan.domains.iter().copied()).collect();
     let endpoint = |((class, ip, port), before): ((Class, std::net::IpAddr, u16), Sid)| {
-        let now = crate::socket::endpoint_label(gate, class, ip, port);
+        let now = gate.sockets.endpoints.label(&gate.state, class, ip, port);
         now.map_or(true, |now| lost(before, now, Class::Endpoint))
     };
     named.into_iter().any(|tsid| Class::all().any(|class| lost(tsid, tsid, class)))

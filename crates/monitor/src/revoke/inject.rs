@@ -2,7 +2,7 @@
 
 use crate::{
     gate::Gate,
-    quiesce::Stopped,
+    stop::Stopped,
     sys::{
         memory,
         ptrace::{self, Registers, State},
@@ -105,12 +105,12 @@ impl<'a> Injector<'a> {
 
     /// Lets the thread run lent code, to the call at its end.
     fn run(&self, code: u64, table: u64, end: u64) -> Result<()> {
-        self.gate.quiesce.expect(self.tid);
+        self.gate.state.quiesce.expect(self.tid);
         self.registers.running(code, table, end).restore(self.tid)?;
         ptrace::go_on(self.tid)?;
-        let call = self.gate.quiesce.caught(PATIENCE).ok_or(Errno::TIMEDOUT)?;
+        let call = self.gate.state.quiesce.caught(PATIENCE).ok_or(Errno::TIMEDOUT)?;
         ptrace::interrupt(self.tid)?;
-        self.gate.listener.send_result(call.id, Err(Errno::AGAIN))?;
+        self.gate.state.listener.send_result(call.id, Err(Errno::AGAIN))?;
         let until = Instant::now() + PATIENCE;
         loop {
             match ptrace::poll(self.tid) {
@@ -125,21 +125,22 @@ impl<'a> Injector<'a> {
 
     /// Gives the process a duplicate of `fd` in the place of its descriptor `number`.
     pub(super) fn replace(&self, fd: BorrowedFd<'_>, number: i32, cloexec: bool) -> Result<()> {
-        self.trapped(|id| self.gate.listener.send_fd_as(id, fd, number, cloexec)).map(drop)
+        self.trapped(|id| self.gate.state.listener.send_fd_as(id, fd, number, cloexec)).map(drop)
     }
 
     /// Gives the process a duplicate of `fd`; its number.
     pub(super) fn give(&self, fd: BorrowedFd<'_>) -> Result<i32> {
-        self.trapped(|id| self.gate.listener.send_fd(id, fd, true)).map(|number| number as i32)
+        self.trapped(|id| self.gate.state.listener.send_fd(id, fd, true))
+            .map(|number| number as i32)
     }
 
     /// Makes a call that always comes to the monitor, and answers it.
     fn trapped(&self, answer: impl FnOnce(u64) -> Result<()>) -> Result<u64> {
-        self.gate.quiesce.expect(self.tid);
+        self.gate.state.quiesce.expect(self.tid);
         self.begin(Sysno::pidfd_open, [u64::MAX, u64::MAX, 0, 0, 0, 0])?;
-        let call = self.gate.quiesce.caught(PATIENCE).ok_or(Errno::TIMEDOUT)?;
+        let call = self.gate.state.quiesce.caught(PATIENCE).ok_or(Errno::TIMEDOUT)?;
         if let Err(error) = answer(call.id) {
-            let _ = self.gate.listener.send_result(call.id, Err(error));
+            let _ = self.gate.state.listener.send_result(call.id, Err(error));
         }
         self.end(Instant::now() + PATIENCE)
     }

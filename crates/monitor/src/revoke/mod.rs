@@ -10,10 +10,13 @@ mod relabel;
 mod sockets;
 
 use crate::{
-    between::connection::{self, Connector},
     gate::Gate,
     process::{self, ProcessStatus},
     quiesce::HoldThread,
+    subject::{
+        self,
+        connection::{self, Connector},
+    },
 };
 use confine::{Conflict, ReadError};
 use flask::{SecurityServer, Unreachable};
@@ -71,7 +74,7 @@ impl Control {
         if self.0.off {
             return Ok(Receipt { complete: true, ..Receipt::default() });
         }
-        let mut last = self.0.revocation.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.0.state.quiesce.changing.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(last) = last.take() {
             last.end();
         }
@@ -97,7 +100,7 @@ impl Control {
     /// own.
     #[must_use]
     pub fn is_outside(&self, pid: u32) -> bool {
-        self.0.view.is_outside(pid)
+        self.0.state.view.is_outside(pid)
     }
 
     /// The processes of the sandbox.
@@ -106,7 +109,7 @@ impl Control {
     ///
     /// What the kernel says when they cannot be listed.
     pub fn processes(&self) -> Result<Vec<ProcessStatus>, Errno> {
-        process::all(&self.0)
+        process::all(&self.0.state)
     }
 
     /// The process of this sandbox that made the connection whose name, without the leading 0, is
@@ -114,25 +117,25 @@ impl Control {
     /// from the kernel that this process, the monitor, connected that socket.
     #[must_use]
     pub fn connector(&self, name: &str) -> Option<Connector> {
-        connection::connector(&self.0, name).ok()
+        if self.0.off { None } else { connection::connector(&self.0.state, name).ok() }
     }
 
     /// Calls `tell` before the label of any process changes. Only the first caller is told.
     pub fn on_new_label(&self, tell: impl Fn() + Send + Sync + 'static) {
-        process::on_new_label(&self.0, Box::new(tell));
+        subject::on_new_label(&self.0.state, Box::new(tell));
     }
 
     /// Decisions asked for so far, by object manager.
     #[must_use]
     pub fn decisions(&self) -> Vec<(&'static str, avc::Stats)> {
-        self.0.decisions()
+        self.0.state.caches.stats()
     }
 
     /// What was denied so far, each kind once, the most frequent first; and how many kinds more
     /// there were than are kept.
     #[must_use]
     pub fn denials(&self) -> (Vec<crate::Record>, u64) {
-        self.0.audit.denials()
+        self.0.state.audit.denials()
     }
 }
 

@@ -47,13 +47,13 @@ fn relabel_below(gate: &Gate, at: &Path, left: &mut usize) -> bool {
         Err(error) => return is_out_of_reach(error),
     };
     let kind = FileType::from_raw_mode(stat.st_mode);
-    if gate.files.labels.has_changed(at, file_kind(kind)) {
+    if gate.state.labels.has_changed(at, file_kind(kind)) {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let opened = rustix::fs::open(at, flags, Mode::empty());
         match opened.and_then(|file| Status::of(file.as_fd())) {
             Ok(status) => {
                 let has_other_names = kind != FileType::Directory && stat.st_nlink > 1;
-                gate.files.labels.relabel(&status, at, has_other_names);
+                gate.state.labels.relabel(&status, at, has_other_names);
             }
             Err(error) => return is_out_of_reach(error),
         }

@@ -7,7 +7,7 @@ use super::{
 use crate::{
     file::class_of,
     label::Status,
-    socket::{class_of as socket_class, endpoint_label, flight, unix_label},
+    socket::{class_of as socket_class, flight},
     sys::socket::{option, tcp_state, unsent},
 };
 use flask::{AccessVector, Class, InitialSid, perm};
@@ -152,7 +152,7 @@ impl Comparison<'_> {
         }
         // A table that changes while it is read can leave a line out.
         let inode = rustix::fs::fstat(socket)?.st_ino;
-        let look = || self.gate.view.proc.tcp_peer(who.tid, inode);
+        let look = || self.gate.state.view.proc.tcp_peer(who.tid, inode);
         let found = (0..LOOKS).find_map(|_| look().transpose());
         found.unwrap_or(Err(Errno::AGAIN)).map(Some)
     }
@@ -160,7 +160,8 @@ impl Comparison<'_> {
     /// What was taken back at any of the addresses. If it is forgotten whether they were decided, what all of them deny.
     fn lost_endpoint(&self, who: Subject, class: Class, ips: &[IpAddr], port: u16) -> AccessVector {
         let denied_at = |ip: &IpAddr| {
-            let now = endpoint_label(self.gate, class, ip.to_canonical(), port);
+            let now =
+                self.gate.sockets.endpoints.label(&self.gate.state, class, ip.to_canonical(), port);
             let denied = |now| self.denied(who.ssid, now, Class::Endpoint);
             now.map_or(AccessVector::ALL, denied)
         };
@@ -184,7 +185,8 @@ impl Comparison<'_> {
         let lost_at = |ip: &IpAddr| {
             let before =
                 self.gate.sockets.endpoints.label_before(class, ip.to_canonical(), port)?;
-            let now = endpoint_label(self.gate, class, ip.to_canonical(), port);
+            let now =
+                self.gate.sockets.endpoints.label(&self.gate.state, class, ip.to_canonical(), port);
             let lost = |now| self.lost(who.ssid, (before, now), Class::Endpoint);
             Some(now.map_or(AccessVector::ALL, lost))
         };
@@ -203,7 +205,9 @@ impl Comparison<'_> {
             Ok(None) | Err(Errno::NOTCONN) => return Ok(None),
             Err(error) => return Err(error),
         };
-        let Some(labels) = unix_label(self.gate, socket, &peer) else { return Ok(None) };
+        let Some(labels) = self.gate.sockets.unix_label(&self.gate.state, socket, &peer) else {
+            return Ok(None);
+        };
         let lost = self.lost(who.ssid, labels, class);
         // The bit of `connectto` is that of `sendto`: the one permission that is asked for on the name of a peer.
         let lost = lost & perm::unix_stream_socket::CONNECTTO;
@@ -237,13 +241,13 @@ impl Comparison<'_> {
             return self.is_socket_lost(who, fd).unwrap_or(true);
         }
         if status.kind == FileType::Unknown {
-            let info = self.gate.view.proc.descriptor("self", fd.as_raw_fd());
+            let info = self.gate.state.view.proc.descriptor("self", fd.as_raw_fd());
             return info.map_or(true, |info| info.watches().next().is_some());
         }
-        let Ok(path) = path_of(&self.gate.view, fd) else { return true };
+        let Ok(path) = path_of(&self.gate.state.view, fd) else { return true };
         // What never had a name is no object of policy.
         let Some(path) = named(path.as_os_str().as_bytes()) else { return false };
-        let Ok(label) = self.gate.files.labels.of_file(&status, || Ok(path)) else { return true };
+        let Ok(label) = self.gate.state.labels.of_file(&status, || Ok(path)) else { return true };
         !(self.lost_file(who.ssid, &label, class_of(status.kind)) & USES).is_empty()
     }
 
@@ -252,7 +256,7 @@ impl Comparison<'_> {
         let number = |name| option(socket.as_fd(), name);
         let family = number(libc::SO_DOMAIN)?;
         let class = socket_class(family, number(libc::SO_TYPE)?, number(libc::SO_PROTOCOL)?);
-        let own = || self.gate.view.proc.descriptor("self", socket.as_raw_fd());
+        let own = || self.gate.state.view.proc.descriptor("self", socket.as_raw_fd());
         let holds = || own().map(|info| info.in_flight() != Some(0));
         match family {
             libc::AF_INET | libc::AF_INET6 => {

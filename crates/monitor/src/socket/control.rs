@@ -1,8 +1,7 @@
 //! Control messages that a program sends along: descriptors are its own, not the monitor's; what chooses another way or
 //! another source than the address says is decided as an option of the socket.
 
-use super::{Socket, options};
-use crate::gate::Asker;
+use super::{Socket, SocketAsker, options};
 use rustix::io::{Errno, Result};
 use std::os::fd::{AsRawFd, OwnedFd};
 
@@ -21,7 +20,7 @@ pub(super) struct Control {
 
 impl Control {
     /// Decides about the control messages in `bytes`, which `asker` sends by `socket`.
-    pub(super) fn of(asker: Asker<'_>, socket: &Socket, bytes: &[u8]) -> Result<Self> {
+    pub(super) fn of(asker: SocketAsker<'_>, socket: &Socket, bytes: &[u8]) -> Result<Self> {
         let mut control = Self { bytes: bytes.to_vec(), _passed: Vec::new() };
         for message in messages(bytes)? {
             match (message.level, message.name) {
@@ -37,7 +36,7 @@ impl Control {
         Ok(control)
     }
 
-    fn pass(&mut self, asker: Asker<'_>, message: &Message<'_>) -> Result<()> {
+    fn pass(&mut self, asker: SocketAsker<'_>, message: &Message<'_>) -> Result<()> {
         for (index, number) in message.data.chunks_exact(4).enumerate() {
             if self._passed.len() >= MOST_DESCRIPTORS {
                 return Err(Errno::INVAL);

@@ -1,8 +1,8 @@
 //! sendto, sendmsg, sendmmsg: trapped only where a socket can send to any address without connecting first.
 
-use super::{Socket, address::Address, address_at, control::Control, names};
+use super::{Socket, SocketAsker, address::Address, address_at, control::Control, names};
 use crate::{
-    gate::{Answer, Asker, Outcome},
+    call::{Answer, Outcome},
     sys,
 };
 use rustix::{
@@ -32,7 +32,7 @@ struct Header {
 /// Size of `struct msghdr`, and where `struct mmsghdr` keeps the length sent.
 const HEADER: usize = 56;
 
-pub(super) fn sendto(asker: Asker<'_>) -> Outcome {
+pub(super) fn sendto(asker: SocketAsker<'_>) -> Outcome {
     let args = &asker.caller.call.args;
     let socket = Socket::of(asker, asker.caller.int(0))?;
     let len = usize::try_from(args[2]).unwrap_or(usize::MAX);
@@ -42,13 +42,13 @@ pub(super) fn sendto(asker: Asker<'_>) -> Outcome {
     Ok(Answer::Return(sent as i64))
 }
 
-pub(super) fn sendmsg(asker: Asker<'_>) -> Outcome {
+pub(super) fn sendmsg(asker: SocketAsker<'_>) -> Outcome {
     let sent = one(asker, asker.caller.call.args[1], asker.caller.int(2))?;
     Ok(Answer::Return(sent as i64))
 }
 
 /// Sends the first message only, which sendmmsg may do; the program sends the rest with another call.
-pub(super) fn sendmmsg(asker: Asker<'_>) -> Outcome {
+pub(super) fn sendmmsg(asker: SocketAsker<'_>) -> Outcome {
     let at = asker.caller.call.args[1];
     if asker.caller.call.args[2] == 0 {
         return Ok(Answer::Return(0));
@@ -58,7 +58,7 @@ pub(super) fn sendmmsg(asker: Asker<'_>) -> Outcome {
     Ok(Answer::Return(1))
 }
 
-fn one(asker: Asker<'_>, at: u64, flags: i32) -> Result<usize> {
+fn one(asker: SocketAsker<'_>, at: u64, flags: i32) -> Result<usize> {
     let header = header(&asker.caller.bytes::<HEADER>(at)?);
     let socket = Socket::of(asker, asker.caller.int(0))?;
     let data = gather(asker, &socket, &header)?;
@@ -93,7 +93,7 @@ fn header(raw: &[u8; HEADER]) -> Header {
     }
 }
 
-fn gather(asker: Asker<'_>, socket: &Socket, header: &Header) -> Result<Vec<u8>> {
+fn gather(asker: SocketAsker<'_>, socket: &Socket, header: &Header) -> Result<Vec<u8>> {
     if header.piece_count > MOST_PIECES {
         return Err(Errno::MSGSIZE);
     }
@@ -112,7 +112,7 @@ fn gather(asker: Asker<'_>, socket: &Socket, header: &Header) -> Result<Vec<u8>>
 }
 
 fn send(
-    (asker, socket): (Asker<'_>, &Socket),
+    (asker, socket): (SocketAsker<'_>, &Socket),
     data: &[u8],
     address: Option<&Address>,
     control: &[u8],
@@ -141,7 +141,7 @@ fn send(
     match send(flags | libc::MSG_DONTWAIT) {
         // A change of policy ends the wait before it is complete, so what was sent meanwhile was sent before.
         Err(Errno::AGAIN) if flags & libc::MSG_DONTWAIT == 0 && !is_nonblocking(socket)? => {
-            Ok(asker.gate.waits.during(asker, || send(flags))?.0)
+            Ok(asker.wait(|| send(flags))?.0)
         }
         sent => sent,
     }

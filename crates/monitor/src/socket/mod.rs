@@ -12,10 +12,11 @@ mod pair;
 mod peers;
 
 use crate::{
-    between::connection,
-    gate::{Answer, Asker, Outcome},
+    between::SocketFiles,
+    call::{Answer, Asker, Outcome},
     handler::decides,
-    manager::{Manager, Request},
+    manager::Request,
+    subject::connection,
     sys,
 };
 use address::Address;
@@ -25,21 +26,40 @@ use rustix::{
     io::{Errno, Result},
     net::{SocketType, sockopt::socket_type},
 };
-use std::os::fd::{AsFd, OwnedFd};
+use std::{
+    ops::Deref,
+    os::fd::{AsFd, OwnedFd},
+};
 
 use peers::Peer;
 
-pub(crate) use names::{Endpoints, endpoint_label, unix_label};
+pub(crate) use names::Endpoints;
 pub(crate) use peers::Peers;
 
-/// The socket object manager: its access vector cache, and what it knows of addresses.
+/// The socket object manager: what it knows of addresses.
 pub(crate) struct SocketManager {
-    pub(crate) avc: Manager,
     pub(crate) endpoints: Endpoints,
     pub(crate) peers: Peers,
 }
 
-decides! { asker:
+/// A call with its subject, at the socket object manager.
+#[derive(Clone, Copy)]
+pub(crate) struct SocketAsker<'a> {
+    pub(crate) asker: Asker<'a>,
+    pub(crate) sockets: &'a SocketManager,
+    /// The files that name sockets.
+    pub(crate) files: SocketFiles<'a>,
+}
+
+impl<'a> Deref for SocketAsker<'a> {
+    type Target = Asker<'a>;
+
+    fn deref(&self) -> &Asker<'a> {
+        &self.asker
+    }
+}
+
+decides! { asker: SocketAsker<'_>,
     socket => create(asker, class_of(asker.caller.int(0), asker.caller.int(1), asker.caller.int(2))),
     socketpair => pair::create(asker, class_of(asker.caller.int(0), asker.caller.int(1), asker.caller.int(2))),
     connect => connect(asker),
@@ -84,14 +104,14 @@ pub(crate) fn class_of(family: i32, kind: i32, protocol: i32) -> Class {
     }
 }
 
-fn create(asker: Asker<'_>, class: Class) -> Outcome {
+fn create(asker: SocketAsker<'_>, class: Class) -> Outcome {
     allow(asker, class, asker.ssid, perm::socket::CREATE, &|| format!("a new {class}"))?;
     // Family, type and protocol came in registers.
     Ok(Answer::Continue)
 }
 
 fn allow(
-    asker: Asker<'_>,
+    asker: SocketAsker<'_>,
     tclass: Class,
     tsid: Sid,
     requested: AccessVector,
@@ -99,7 +119,7 @@ fn allow(
 ) -> Result<()> {
     let hint = Hint::default();
     let request = Request { tsid, tclass, requested, hint: &hint, object };
-    Ok(asker.gate.sockets.avc.ask(asker, &request)?)
+    Ok(asker.ask(&asker.state.caches.socket, &request)?)
 }
 
 /// A duplicate of the caller's socket, and what it is.
@@ -111,7 +131,7 @@ struct Socket {
 
 impl Socket {
     /// The socket behind descriptor `fd` of the caller.
-    fn of(asker: Asker<'_>, fd: i32) -> Result<Self> {
+    fn of(asker: SocketAsker<'_>, fd: i32) -> Result<Self> {
         let fd = asker.duplicate(fd)?;
         let option = |name| sys::socket::option(fd.as_fd(), name);
         let family = option(libc::SO_DOMAIN)?;
@@ -121,12 +141,12 @@ impl Socket {
 }
 
 /// The address at argument `n`, whose length is the next argument.
-fn address(asker: Asker<'_>, n: usize) -> Result<Address> {
+fn address(asker: SocketAsker<'_>, n: usize) -> Result<Address> {
     let len = asker.caller.int(n + 1);
     address_at(asker, asker.caller.call.args[n], len)
 }
 
-fn address_at(asker: Asker<'_>, at: u64, len: i32) -> Result<Address> {
+fn address_at(asker: SocketAsker<'_>, at: u64, len: i32) -> Result<Address> {
     let len = usize::try_from(len).map_err(|_| Errno::INVAL)?;
     if len > sys::socket::ADDRESS_MAX {
         return Err(Errno::INVAL);
@@ -134,19 +154,19 @@ fn address_at(asker: Asker<'_>, at: u64, len: i32) -> Result<Address> {
     Address::parse(asker.caller.buffer(at, len)?)
 }
 
-fn connect(asker: Asker<'_>) -> Outcome {
+fn connect(asker: SocketAsker<'_>) -> Outcome {
     let socket = Socket::of(asker, asker.caller.int(0))?;
     let address = address(asker, 1)?;
     allow(asker, socket.class, asker.ssid, perm::socket::CONNECT, &|| address.to_string())?;
     let target = names::reach(asker, &socket, &address, names::Use::Connect)?;
     if let Some(peer) = &target.peer {
-        asker.gate.sockets.peers.note(&socket.fd, peer.clone())?;
+        asker.sockets.peers.note(&socket.fd, peer.clone())?;
         if socket.class == Class::UnixStreamSocket && !matches!(peer, Peer::Inside(_)) {
-            connection::sign(asker, &socket.fd)?;
+            connection::sign(*asker, &socket.fd)?;
         }
     }
     let connect = || sys::socket::connect(socket.fd.as_fd(), target.bytes(&address));
-    let ((), changed) = asker.gate.waits.during(asker, connect)?;
+    let ((), changed) = asker.wait(connect)?;
     if changed && let Err(error) = names::reach(asker, &socket, &address, names::Use::Connect) {
         // Policy took it back while the peer took its time.
         let _ = flight::end_connection(&socket.fd);
@@ -155,7 +175,7 @@ fn connect(asker: Asker<'_>) -> Outcome {
     Ok(Answer::Return(0))
 }
 
-fn bind(asker: Asker<'_>) -> Outcome {
+fn bind(asker: SocketAsker<'_>) -> Outcome {
     let socket = Socket::of(asker, asker.caller.int(0))?;
     let address = address(asker, 1)?;
     allow(asker, socket.class, asker.ssid, perm::socket::BIND, &|| address.to_string())?;
@@ -164,7 +184,7 @@ fn bind(asker: Asker<'_>) -> Outcome {
 }
 
 /// A socket that has no port yet gets one here, so this is a bind to whatever the kernel chooses.
-fn listen(asker: Asker<'_>) -> Outcome {
+fn listen(asker: SocketAsker<'_>) -> Outcome {
     let socket = Socket::of(asker, asker.caller.int(0))?;
     if !matches!(socket_type(&socket.fd)?, SocketType::STREAM | SocketType::SEQPACKET) {
         // Nobody connects to it.

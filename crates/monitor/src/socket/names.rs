@@ -1,29 +1,27 @@
 //! The objects that addresses name: endpoints of the network, sockets in the file system, abstract names.
 
 use super::{
-    Socket,
+    Socket, SocketAsker, SocketManager,
     address::{Address, Kind, unix_bytes},
     allow,
     own::{Hold, Known, OwnNames, abstract_name_of},
-    peers::Peer,
+    peers::{Peer, abstract_label},
 };
 use crate::{
-    between::{connection::PREFIX, proc_files},
-    file::{self, Seen},
-    gate::{Asker, Gate},
     label::{Status, path_from},
-    resolve::{Found, Name, walk},
+    state::MonitorState,
+    subject::connection::PREFIX,
     sys,
 };
 use arc_swap::ArcSwap;
-use flask::{AccessVector, Class, FileKind, InitialSid, LabelRules, Protocol, Question, Sid, perm};
+use flask::{AccessVector, Class, FileKind, LabelRules, Protocol, Question, Sid, perm};
 use labelling::Networks;
 use landlock::{
     AccessFs, CompatLevel, Compatible, PathBeneath, Ruleset, RulesetAttr, RulesetCreatedAttr,
 };
 use proc::path_of;
 use rustix::{
-    fs::{Access, AtFlags, FileType, Mode, OFlags},
+    fs::{Mode, OFlags},
     io::{Errno, Result},
     net::SocketAddrUnix,
 };
@@ -88,10 +86,10 @@ impl Endpoints {
     }
 
     /// Labels what was decided as the policy in force does. What has no label any more is as good as forgotten.
-    pub(crate) fn relabel(gate: &Gate) {
-        for ((class, ip, port), _) in gate.sockets.endpoints.remembered() {
-            let sid = endpoint_label(gate, class, ip, port);
-            let mut decided = gate.sockets.endpoints.decided();
+    pub(crate) fn relabel(&self, state: &MonitorState) {
+        for ((class, ip, port), _) in self.remembered() {
+            let sid = self.label(state, class, ip, port);
+            let mut decided = self.decided();
             if let Ok(sid) = sid {
                 decided.labels.insert((class, ip, port), sid);
             } else {
@@ -99,6 +97,23 @@ impl Endpoints {
                 decided.has_forgotten = true;
             }
         }
+    }
+
+    /// The label of an address with a port.
+    pub(crate) fn label(
+        &self,
+        state: &MonitorState,
+        class: Class,
+        ip: IpAddr,
+        port: u16,
+    ) -> Result<Sid> {
+        let networks = self.networks.load();
+        let question = Question {
+            ssid: networks.node(ip),
+            tsid: networks.port(protocol(class), port),
+            tclass: Class::Endpoint,
+        };
+        state.server.compute_create(question, None).map_err(|_| Errno::ACCESS)
     }
 
     fn decided(&self) -> MutexGuard<'_, Decided> {
@@ -127,7 +142,7 @@ impl Target {
 
 /// Decides whether `asker` may reach `address` with `socket`.
 pub(super) fn reach(
-    asker: Asker<'_>,
+    asker: SocketAsker<'_>,
     socket: &Socket,
     address: &Address,
     usage: Use,
@@ -158,9 +173,9 @@ pub(super) fn reach(
             return reach_file(asker, socket, path, peer);
         }
         Kind::Abstract(name) if socket.family == libc::AF_UNIX => {
-            let own = asker.gate.sockets.endpoints.own.abstract_name(asker.gate, name);
+            let own = asker.sockets.endpoints.own.abstract_name(asker.state, name);
             let tsid = own.as_ref().map(|own| own.owner);
-            let tsid = tsid.unwrap_or_else(|| abstract_label(asker.gate, name).1);
+            let tsid = tsid.unwrap_or_else(|| abstract_label(asker.state, name).1);
             allow(asker, socket.class, tsid, peer, &object)?;
             let (hold, peer) = match own {
                 Some(Hold { owner, socket }) => (Some(socket), Peer::Inside(owner)),
@@ -183,48 +198,42 @@ fn shown(socket: &Socket, address: &Address) -> String {
     }
 }
 
-/// The label of the peer of a unix socket, before the last change of policy and now; by its name, if it was not connected
-/// under the eyes of the monitor. `None` for what has none.
-pub(crate) fn unix_label(
-    gate: &Gate,
-    socket: &OwnedFd,
-    name: &SocketAddrUnix,
-) -> Option<(Sid, Sid)> {
-    if let Ok(Some(label)) = gate.sockets.peers.label(gate, socket) {
-        return Some(label);
-    }
-    if let Some(name) = name.abstract_name() {
-        if let Some(Hold { owner, .. }) = gate.sockets.endpoints.own.abstract_name(gate, name) {
-            return Some((owner, owner));
+impl SocketManager {
+    /// The label of the peer of a unix socket, before the last change of policy and now; by its name, if it was not connected
+    /// under the eyes of the monitor. `None` for what has none.
+    pub(crate) fn unix_label(
+        &self,
+        state: &MonitorState,
+        socket: &OwnedFd,
+        name: &SocketAddrUnix,
+    ) -> Option<(Sid, Sid)> {
+        if let Ok(Some(label)) = self.peers.label(state, socket) {
+            return Some(label);
         }
-        return Some(abstract_label(gate, name));
-    }
-    let path = path_from(name.path_bytes()?.split(|byte| *byte == 0).next()?);
-    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let file = rustix::fs::open(path, flags, Mode::empty());
-    let status = file.as_ref().ok().and_then(|file| Status::of(file.as_fd()).ok());
-    if let Some(status) = status {
-        if let Some(owner) = gate.sockets.endpoints.own.file((status.device, status.number)) {
-            return Some((owner, owner));
+        if let Some(name) = name.abstract_name() {
+            if let Some(Hold { owner, .. }) = self.endpoints.own.abstract_name(state, name) {
+                return Some((owner, owner));
+            }
+            return Some(abstract_label(state, name));
         }
-        if let Ok(label) = gate.files.labels.of_file(&status, || path_of(&gate.view, &file?)) {
-            return Some((label.before(), label.sid));
+        let path = path_from(name.path_bytes()?.split(|byte| *byte == 0).next()?);
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = rustix::fs::open(path, flags, Mode::empty());
+        let status = file.as_ref().ok().and_then(|file| Status::of(file.as_fd()).ok());
+        if let Some(status) = status {
+            if let Some(owner) = self.endpoints.own.file((status.device, status.number)) {
+                return Some((owner, owner));
+            }
+            if let Ok(label) = state.labels.of_file(&status, || path_of(&state.view, &file?)) {
+                return Some((label.before(), label.sid));
+            }
         }
+        // Nobody else can be reached there any more. Of a relative name it is not known where it was.
+        path.is_absolute().then(|| {
+            let before = state.labels.of_path_before(path, FileKind::Socket);
+            (before, state.labels.of_path(path, FileKind::Socket))
+        })
     }
-    // Nobody else can be reached there any more. Of a relative name it is not known where it was.
-    path.is_absolute().then(|| {
-        let before = gate.files.labels.of_path_before(path, FileKind::Socket);
-        (before, gate.files.labels.of_path(path, FileKind::Socket))
-    })
-}
-
-/// The label of an abstract name that the sandbox has not bound: that of a rule for `@NAME`, before the last change of
-/// policy and now.
-pub(super) fn abstract_label(gate: &Gate, name: &[u8]) -> (Sid, Sid) {
-    let rule = path_from(&[b"@", name].concat()).to_owned();
-    let any = |sid| if sid == InitialSid::File.into() { InitialSid::AnySocket.into() } else { sid };
-    let before = gate.files.labels.of_path_before(&rule, FileKind::Socket);
-    (any(before), any(gate.files.labels.of_path(&rule, FileKind::Socket)))
 }
 
 /// Whom the kernel reaches by an address: by none at all, this machine.
@@ -246,25 +255,15 @@ fn is_ip(family: i32) -> bool {
 }
 
 /// The label of an address with a port, which is remembered.
-fn endpoint(asker: Asker<'_>, class: Class, ip: IpAddr, port: u16) -> Result<Sid> {
-    let sid = endpoint_label(asker.gate, class, ip, port)?;
-    let mut decided = asker.gate.sockets.endpoints.decided();
+fn endpoint(asker: SocketAsker<'_>, class: Class, ip: IpAddr, port: u16) -> Result<Sid> {
+    let endpoints = &asker.sockets.endpoints;
+    let sid = endpoints.label(asker.state, class, ip, port)?;
+    let mut decided = endpoints.decided();
     if decided.labels.len() >= Endpoints::MOST_DECIDED {
         *decided = Decided { has_forgotten: true, ..Decided::default() };
     }
     decided.labels.insert((class, ip, port), sid);
     Ok(sid)
-}
-
-/// The label of an address with a port.
-pub(crate) fn endpoint_label(gate: &Gate, class: Class, ip: IpAddr, port: u16) -> Result<Sid> {
-    let networks = gate.sockets.endpoints.networks.load();
-    let question = Question {
-        ssid: networks.node(ip),
-        tsid: networks.port(protocol(class), port),
-        tclass: Class::Endpoint,
-    };
-    gate.server.compute_create(question, None).map_err(|_| Errno::ACCESS)
 }
 
 fn protocol(class: Class) -> Protocol {
@@ -273,40 +272,27 @@ fn protocol(class: Class) -> Protocol {
 
 /// A socket that the sandbox has bound carries its owner's label; any other, its file's.
 fn reach_file(
-    asker: Asker<'_>,
+    asker: SocketAsker<'_>,
     socket: &Socket,
     path: &Path,
     requested: AccessVector,
 ) -> Result<Target> {
     asker.same_ids()?;
-    let name = Name { dirfd: libc::AT_FDCWD, path, follow: true };
-    let attempt = file::Attempt { name, requested: perm::file::WRITE, new: file::New::No };
-    let ended = |errno| attempt.ended(asker, errno).errno;
-    let found = walk(asker.caller, name).map_err(ended)?;
-    proc_files::allow(asker, &found)?;
-    let held = found.object.ok_or_else(|| ended(Errno::NOENT))?;
-    let seen = Seen::of(asker, held.as_fd())?;
-    if seen.status.kind != FileType::Socket {
-        // Not a matter of policy: nobody listens there.
-        seen.allow(asker, perm::file::GETATTR, &held)?;
-        let (own_fds, number) = (&asker.gate.view.own_fds, held.as_raw_fd().to_string());
-        rustix::fs::accessat(own_fds, number, Access::WRITE_OK, AtFlags::EACCESS)?;
-        return Err(Errno::CONNREFUSED);
-    }
-    let owner = asker.gate.sockets.endpoints.own.file((seen.status.device, seen.status.number));
+    let (held, seen) = asker.files.find(*asker, path)?;
+    let owner = asker.sockets.endpoints.own.file((seen.status.device, seen.status.number));
     let tsid = owner.unwrap_or(seen.label.sid);
     allow(asker, socket.class, tsid, requested, &|| format!("unix:{}", path.display()))?;
     // This thread's working directory is the monitor's `/proc/self/fd`.
     let bytes = unix_bytes(held.as_raw_fd().to_string().as_bytes())?;
     let peer = match owner {
         Some(owner) => Peer::Inside(owner),
-        None => Peer::File { status: seen.status, path: path_of(&asker.gate.view, &held)? },
+        None => Peer::File { status: seen.status, path: path_of(&asker.state.view, &held)? },
     };
     Ok(Target { file: Some((bytes, held)), _hold: None, peer: Some(peer) })
 }
 
 /// Decides and makes a bind.
-pub(super) fn bind(asker: Asker<'_>, socket: &Socket, address: &Address) -> Result<()> {
+pub(super) fn bind(asker: SocketAsker<'_>, socket: &Socket, address: &Address) -> Result<()> {
     let object = || shown(socket, address);
     match &address.kind {
         Kind::Ip(ip, port) if is_ip(socket.family) => {
@@ -319,10 +305,10 @@ pub(super) fn bind(asker: Asker<'_>, socket: &Socket, address: &Address) -> Resu
         // Names that begin like this say who has connected: the monitor alone gives them.
         Kind::Abstract(name) if name.starts_with(PREFIX) => return Err(Errno::ACCESS),
         Kind::Abstract(_) if socket.family == libc::AF_UNIX => {
-            let known = Known::new(asker, &socket.fd, asker.caller.int(0))?;
+            let known = Known::new(*asker, &socket.fd, asker.caller.int(0))?;
             sys::socket::bind(socket.fd.as_fd(), &address.bytes)?;
             // Without a name given, the kernel has chosen one.
-            asker.gate.sockets.endpoints.own.add_abstract(abstract_name_of(&socket.fd)?, known);
+            asker.sockets.endpoints.own.add_abstract(abstract_name_of(&socket.fd)?, known);
             return Ok(());
         }
         Kind::None | Kind::Other(_) if !is_ip(socket.family) => {}
@@ -332,13 +318,13 @@ pub(super) fn bind(asker: Asker<'_>, socket: &Socket, address: &Address) -> Resu
 }
 
 /// Decides a listen: also at the port that a socket was bound to, which policy may have taken back since.
-pub(super) fn listen(asker: Asker<'_>, socket: &Socket) -> Result<()> {
+pub(super) fn listen(asker: SocketAsker<'_>, socket: &Socket) -> Result<()> {
     if !is_ip(socket.family) {
         return Ok(());
     }
     let own = SocketAddr::try_from(rustix::net::getsockname(&socket.fd)?)?;
     let ip = own.ip().to_canonical();
-    let names = &asker.gate.sockets.endpoints;
+    let names = &asker.sockets.endpoints;
     let asked = names.label_before(socket.class, ip, own.port()).is_some();
     // A port that the kernel has chosen was decided as 0.
     let port = if asked || names.has_forgotten() { own.port() } else { 0 };
@@ -346,26 +332,12 @@ pub(super) fn listen(asker: Asker<'_>, socket: &Socket) -> Result<()> {
     allow(asker, Class::Endpoint, tsid, perm::endpoint::NAME_BIND, &|| own.to_string())
 }
 
-fn bind_file(asker: Asker<'_>, socket: &Socket, path: &Path, address: &[u8]) -> Result<()> {
+fn bind_file(asker: SocketAsker<'_>, socket: &Socket, path: &Path, address: &[u8]) -> Result<()> {
     asker.same_ids()?;
-    let name = Name { dirfd: libc::AT_FDCWD, path, follow: false };
-    let Found { entry, object, .. } = walk(asker.caller, name)?;
-    let (Some((parent, name)), None) = (entry, object) else { return Err(Errno::ADDRINUSE) };
-    let sid = file::allow_new(asker, &parent, &name, FileType::Socket, perm::file::CREATE)?;
-    rustix::process::fchdir(asker.caller.base(libc::AT_FDCWD)?)?;
-    let before = sys::clock::last_tick();
-    let bound = file::with_umask(asker, || bind_below(&parent, socket, address));
-    rustix::process::fchdir(&asker.gate.view.own_fds)?;
-    bound?;
-    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let made = rustix::fs::openat(&parent, &name, flags, Mode::empty())?;
-    let status = Status::of(made.as_fd())?;
-    // Somebody may have put another one there meanwhile, which is older.
-    if status.kind != FileType::Socket || status.is_older_than(before) {
-        return Ok(());
+    let bind = |parent: &OwnedFd| bind_below(parent, socket, address);
+    if let Some((status, made)) = asker.files.make(*asker, path, bind)? {
+        asker.sockets.endpoints.own.add_file((status.device, status.number), asker.ssid, made);
     }
-    asker.gate.files.labels.created(&status, sid);
-    asker.gate.sockets.endpoints.own.add_file((status.device, status.number), asker.ssid, made);
     Ok(())
 }
 

@@ -1,9 +1,9 @@
 //! Options of sockets. Those that ordinary programs set run (`filter/options.rs` lists them); every other one comes here, as
 //! it may lead packets elsewhere than their address says, or change what the socket is.
 
-use super::{Socket, allow};
+use super::{Socket, SocketAsker, allow};
 use crate::{
-    gate::{Answer, Asker, Outcome},
+    call::{Answer, Outcome},
     sys,
 };
 use rustix::io::{Errno, Result};
@@ -13,7 +13,7 @@ use std::os::fd::AsFd;
 const MOST: usize = 1 << 16;
 
 /// Decides setsockopt, and makes the call: the descriptor could be another one's by the time that the kernel looks.
-pub(super) fn set(asker: Asker<'_>) -> Outcome {
+pub(super) fn set(asker: SocketAsker<'_>) -> Outcome {
     let socket = Socket::of(asker, asker.caller.int(0))?;
     let (level, name) = (asker.caller.int(1), asker.caller.int(2));
     allow_one(asker, &socket, level, name)?;
@@ -30,7 +30,12 @@ pub(super) fn set(asker: Asker<'_>) -> Outcome {
 }
 
 /// Whether `asker` may set an option of `socket` that not everybody may.
-pub(super) fn allow_one(asker: Asker<'_>, socket: &Socket, level: i32, name: i32) -> Result<()> {
+pub(super) fn allow_one(
+    asker: SocketAsker<'_>,
+    socket: &Socket,
+    level: i32,
+    name: i32,
+) -> Result<()> {
     let setopt = socket.class.permission("setopt").ok_or(Errno::PERM)?;
     let object = || format!("option {name} of level {level}");
     // What the kernel says where a capability is missing: programs expect it.

@@ -3,7 +3,7 @@
 //! is held while it is used. A socket that has a name keeps it to its end, so what is reached then is that socket, whoever
 //! listens at it by now: the process that bound it, one that it was handed to, or one that was born with it.
 
-use crate::gate::{Asker, Gate};
+use crate::{call::Asker, state::MonitorState};
 use flask::Sid;
 use rustix::{
     fs::{Mode, OFlags},
@@ -66,15 +66,15 @@ impl Known {
     }
 
     /// The socket, wherever in the sandbox it is open; `None` if it is nowhere.
-    fn hold(&mut self, gate: &Gate) -> Option<OwnedFd> {
+    fn hold(&mut self, state: &MonitorState) -> Option<OwnedFd> {
         if let Some(socket) = self.at(self.pid, self.fd) {
             return Some(socket);
         }
-        let inside = gate.view.inside().ok()?;
+        let inside = state.view.inside().ok()?;
         // Who was born with it has it where its parent has.
         let born = inside.iter().find_map(|pid| Some((*pid, self.fd, self.at(*pid, self.fd)?)));
         let (pid, fd, socket) =
-            born.or_else(|| inside.iter().find_map(|pid| self.among(gate, *pid)))?;
+            born.or_else(|| inside.iter().find_map(|pid| self.among(state, *pid)))?;
         (self.pid, self.fd) = (pid, fd);
         Some(socket)
     }
@@ -86,9 +86,9 @@ impl Known {
     }
 
     /// The same, where the process has it at another number.
-    fn among(&self, gate: &Gate, pid: u32) -> Option<(u32, i32, OwnedFd)> {
+    fn among(&self, state: &MonitorState, pid: u32) -> Option<(u32, i32, OwnedFd)> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let table = rustix::fs::openat(&gate.view.proc, format!("{pid}/fd"), flags, Mode::empty());
+        let table = rustix::fs::openat(&state.view.proc, format!("{pid}/fd"), flags, Mode::empty());
         let table = table.ok()?;
         let name = format!("socket:[{}]", self.inode);
         let entries = rustix::fs::Dir::read_from(&table).ok()?;
@@ -139,9 +139,9 @@ impl OwnNames {
     }
 
     /// The socket of the sandbox that has this abstract name now.
-    pub(super) fn abstract_name(&self, gate: &Gate, name: &[u8]) -> Option<Hold> {
+    pub(super) fn abstract_name(&self, state: &MonitorState, name: &[u8]) -> Option<Hold> {
         let mut known = *self.abstracts().get(name)?;
-        let socket = known.hold(gate)?;
+        let socket = known.hold(state)?;
         if let Some(at) = self.abstracts().get_mut(name)
             && at.cookie == known.cookie
         {

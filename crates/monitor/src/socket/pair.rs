@@ -1,7 +1,8 @@
 //! Pairs of sockets.
 
+use super::SocketAsker;
 use crate::{
-    gate::{Answer, Asker, Outcome},
+    call::{Answer, Outcome},
     sys,
 };
 use avc::Hint;
@@ -15,10 +16,11 @@ use std::os::fd::AsFd;
 /// Decides a pair. An end of a pair of datagrams could send to any other name as well. Where policy does not grant that, and
 /// so no send is looked at, the program gets a pair of packets: it keeps the borders of messages, and reaches its peer
 /// only. They differ once an end is closed: the other then reads an end, and its sends fail with `EPIPE`.
-pub(super) fn create(asker: Asker<'_>, class: Class) -> Outcome {
+pub(super) fn create(asker: SocketAsker<'_>, class: Class) -> Outcome {
     let question = Question { ssid: asker.ssid, tsid: asker.ssid, tclass: class };
     let datagrams = class == Class::UnixDgramSocket;
-    if !datagrams || asker.gate.sockets.avc.grants(question, perm::socket::CREATE, &Hint::default())
+    if !datagrams
+        || asker.state.caches.socket.grants(question, perm::socket::CREATE, &Hint::default())
     {
         return super::create(asker, class);
     }
@@ -37,7 +39,7 @@ pub(super) fn create(asker: Asker<'_>, class: Class) -> Outcome {
     sys::memory::write(asker.caller.call.tid, numbers, &before)?;
     let cloexec = kind & libc::SOCK_CLOEXEC != 0;
     let give = |end: &std::os::fd::OwnedFd| {
-        asker.gate.listener.give_fd(asker.caller.call.id, end.as_fd(), cloexec)
+        asker.state.listener.give_fd(asker.caller.call.id, end.as_fd(), cloexec)
     };
     let given = [give(&one)?.to_ne_bytes(), give(&other)?.to_ne_bytes()].concat();
     sys::memory::write(asker.caller.call.tid, numbers, &given)?;

@@ -1,9 +1,11 @@
-//! Whom the unix sockets of the sandbox were connected to, as policy decided it: by now the name of the peer may lead to
-//! somebody else, or to nobody.
+//! Whom the unix sockets of the sandbox were connected to, as policy decided it: by now the name of
+//! the peer may lead to somebody else, or to nobody.
 
-use super::names::abstract_label;
-use crate::{gate::Gate, label::Status};
-use flask::Sid;
+use crate::{
+    label::{Status, path_from},
+    state::MonitorState,
+};
+use flask::{FileKind, InitialSid, Sid};
 use rustix::{io::Result, net::sockopt::socket_cookie};
 use std::{
     collections::HashMap,
@@ -12,7 +14,8 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-/// Connections that are remembered, in about 16 MiB; beyond, the first are forgotten, and known by the name of their peer.
+/// Connections that are remembered, in about 16 MiB; beyond, the first are forgotten, and known by
+/// the name of their peer.
 const MOST: usize = 65_536;
 
 /// The peer of a connection when it was decided.
@@ -47,19 +50,32 @@ impl Peers {
         Ok(())
     }
 
-    /// The label of whom a socket was connected to, before the last change of policy and now; `None` if it is not known
-    /// whom.
-    pub(crate) fn label(&self, gate: &Gate, socket: impl AsFd) -> Result<Option<(Sid, Sid)>> {
+    /// The label of whom a socket was connected to, before the last change of policy and now;
+    /// `None` if it is not known whom.
+    pub(crate) fn label(
+        &self,
+        state: &MonitorState,
+        socket: impl AsFd,
+    ) -> Result<Option<(Sid, Sid)>> {
         let cookie = socket_cookie(socket)?;
         let peer = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&cookie).cloned();
         Ok(match peer {
             None => None,
             Some(Peer::Inside(sid)) => Some((sid, sid)),
-            Some(Peer::Abstract(name)) => Some(abstract_label(gate, &name)),
+            Some(Peer::Abstract(name)) => Some(abstract_label(state, &name)),
             Some(Peer::File { status, path }) => {
-                let label = gate.files.labels.of_file(&status, || Ok(path))?;
+                let label = state.labels.of_file(&status, || Ok(path))?;
                 Some((label.before(), label.sid))
             }
         })
     }
+}
+
+/// The label of an abstract name that the sandbox has not bound: that of a rule for `@NAME`, before
+/// the last change of policy and now.
+pub(super) fn abstract_label(state: &MonitorState, name: &[u8]) -> (Sid, Sid) {
+    let rule = path_from(&[b"@", name].concat()).to_owned();
+    let any = |sid| if sid == InitialSid::File.into() { InitialSid::AnySocket.into() } else { sid };
+    let before = state.labels.of_path_before(&rule, FileKind::Socket);
+    (any(before), any(state.labels.of_path(&rule, FileKind::Socket)))
 }

@@ -2,7 +2,6 @@
 //! `refs`. Git executes what a `config` or `hooks` in one says, so both have the label that they
 //! would have in a `.git` there.
 
-use crate::label::Status;
 use rustix::{
     fs::{AtFlags, CWD},
     io::Result,
@@ -30,7 +29,8 @@ pub(crate) struct Claims(Mutex<VecDeque<Claim>>);
 
 #[derive(Debug, PartialEq, Eq)]
 struct Claim {
-    directory: ((u32, u32), u64),
+    /// Device and number.
+    directory: (u64, u64),
     name: &'static str,
 }
 
@@ -39,8 +39,8 @@ impl Claims {
     /// it.
     pub(crate) fn completes(&self, directory: &OwnedFd, name: &OsStr) -> Result<bool> {
         let Some(name) = part(name) else { return Ok(false) };
-        let status = Status::of(directory.as_fd())?;
-        let key = (status.device, status.number);
+        let status = rustix::fs::fstat(directory)?;
+        let key = (status.st_dev, status.st_ino);
         let mut claims = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let has = |part: &&'static str| {
             *part == name

@@ -1,10 +1,7 @@
 //! A moment in which no thread of the sandbox is in the kernel.
 
-use super::stop::Stopped;
-use crate::{
-    gate::{Asker, Gate},
-    sys::notify::Notification,
-};
+use super::Stopped;
+use crate::{call::Asker, state::MonitorState, sys::notify::Notification};
 use rustix::io::{Errno, Result};
 use std::{
     sync::TryLockError,
@@ -17,22 +14,22 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Brings every thread of the sandbox out of the kernel, calls `then`, and lets them go on. The
 /// call in which `asker` waits, like others under way, is made anew or comes again: the answer to
-/// it is [`Answer::Again`](crate::gate::Answer::Again).
+/// it is [`Answer::Again`](crate::call::Answer::Again).
 ///
 /// # Errors
 ///
 /// `AGAIN` if a thread cannot be stopped: another process traces it, or it waits for something that
 /// cannot be interrupted. The call may have been begun anew by then.
 pub(crate) fn pause(asker: Asker<'_>, then: impl FnOnce() + Send) -> Result<()> {
-    let (gate, call) = (asker.gate, *asker.caller.call);
-    gate.quiesce.leave(call.id);
-    let mut last = match gate.revocation.changing.try_lock() {
+    let (state, call) = (asker.state, *asker.caller.call);
+    state.quiesce.leave(call.id);
+    let mut last = match state.quiesce.changing.try_lock() {
         Ok(last) => last,
         Err(TryLockError::Poisoned(last)) => last.into_inner(),
         // Policy changes: then calls wait, and this one is decided again.
         Err(TryLockError::WouldBlock) => {
             std::thread::yield_now();
-            gate.quiesce.hold(call);
+            state.quiesce.hold(call);
             return Ok(());
         }
     };
@@ -43,18 +40,18 @@ pub(crate) fn pause(asker: Asker<'_>, then: impl FnOnce() + Send) -> Result<()> 
     // vfork(2).
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().name("pause".into());
-        let Ok(paused) = thread.spawn_scoped(scope, || hold_all(gate, call, then)) else {
-            gate.quiesce.hold(call);
+        let Ok(paused) = thread.spawn_scoped(scope, || hold_all(state, call, then)) else {
+            state.quiesce.hold(call);
             return Err(Errno::AGAIN);
         };
         paused.join().unwrap_or(Err(Errno::AGAIN))
     })
 }
 
-fn hold_all(gate: &Gate, call: Notification, then: impl FnOnce()) -> Result<()> {
-    let stuck = gate.quiesce.close(PATIENCE);
-    gate.quiesce.hold(call);
-    let mut stopped = Stopped::new(gate);
+fn hold_all(state: &MonitorState, call: Notification, then: impl FnOnce()) -> Result<()> {
+    let stuck = state.quiesce.close(PATIENCE);
+    state.quiesce.hold(call);
+    let mut stopped = Stopped::new(state);
     let still = stuck.is_empty() && stopped.stop(Instant::now() + PATIENCE) == Ok(true);
     if still {
         then();
@@ -62,6 +59,6 @@ fn hold_all(gate: &Gate, call: Notification, then: impl FnOnce()) -> Result<()> 
     // Before any call is decided again: an exec waits for the other threads of its process to end,
     // which those that are held could not.
     stopped.release(&stopped.processes().into_keys().collect());
-    gate.quiesce.open();
+    state.quiesce.open();
     if still { Ok(()) } else { Err(Errno::AGAIN) }
 }

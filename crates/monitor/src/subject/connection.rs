@@ -13,8 +13,9 @@
 //! connected: it runs, and has entered no other domain since.
 
 use crate::{
-    gate::{Asker, Gate},
-    process::lineage::{self, Tenure},
+    call::Asker,
+    state::MonitorState,
+    subject::{self, Tenure},
     sys,
 };
 use rustix::{
@@ -41,8 +42,8 @@ struct Origin {
 }
 
 impl Origin {
-    fn of(gate: &Gate, pid: u32) -> Result<Self> {
-        Ok(Self { monitor: std::process::id(), pid, tenure: lineage::tenure(gate, pid)? })
+    fn of(state: &MonitorState, pid: u32) -> Result<Self> {
+        Ok(Self { monitor: std::process::id(), pid, tenure: subject::tenure(state, pid)? })
     }
 }
 
@@ -77,7 +78,7 @@ impl FromStr for Origin {
 /// vouches for it.
 pub(crate) fn sign(asker: Asker<'_>, socket: impl AsFd) -> Result<()> {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
-    let origin = Origin::of(asker.gate, asker.caller.identity()?.pid)?.to_string();
+    let origin = Origin::of(asker.state, asker.caller.identity()?.pid)?.to_string();
     loop {
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let name = format!("\0{origin}{number:x}");
@@ -111,20 +112,20 @@ pub struct Connector {
 }
 
 /// Who made the connection of that name.
-pub(crate) fn connector(gate: &Gate, name: &str) -> Result<Connector> {
+pub(crate) fn connector(state: &MonitorState, name: &str) -> Result<Connector> {
     let origin: Origin = name.parse()?;
     let pid = i32::try_from(origin.pid).ok().and_then(Pid::from_raw).ok_or(Errno::SRCH)?;
     let pidfd = pidfd_open(pid, PidfdFlags::empty())?;
-    if !gate.view.is_inside(origin.pid) || gate.off {
+    if !state.view.is_inside(origin.pid) {
         return Err(Errno::SRCH);
     }
-    let sid = lineage::label_of(gate, origin.pid)?;
+    let sid = subject::label_of(state, origin.pid)?;
     // Last: the same process, with the same label, as when the descriptor was opened and the label
     // looked up.
-    if Origin::of(gate, origin.pid)? != origin {
+    if Origin::of(state, origin.pid)? != origin {
         return Err(Errno::SRCH);
     }
-    let context = gate.server.sid_to_context(sid).map_err(|_| Errno::SRCH)?;
+    let context = state.server.sid_to_context(sid).map_err(|_| Errno::SRCH)?;
     Ok(Connector { pid: origin.pid, pidfd, context })
 }
 

@@ -1,13 +1,6 @@
-//! Quiescence: calls under way, and changes of policy, which wait until there are none; and a
-//! moment in which every thread of the sandbox stands still.
+//! Quiescence: calls under way, and changes of policy, which wait until there are none.
 
-mod pause;
-mod stop;
-
-pub(crate) use pause::pause;
-pub(crate) use stop::{PAUSE, Stopped, is_alive, lives};
-
-use crate::sys::notify::Notification;
+use crate::{sys::notify::Notification, waits::Waits};
 use std::{
     sync::{
         Arc, Condvar, Mutex, MutexGuard, PoisonError,
@@ -22,6 +15,10 @@ use std::{
 pub(crate) struct Quiesce {
     inner: Mutex<Inner>,
     changed: Condvar,
+    /// Calls on the program's behalf that wait for a peer.
+    pub(crate) waits: Waits,
+    /// The last change of policy. Held by whoever makes one.
+    pub(crate) changing: Mutex<Option<HoldThread>>,
 }
 
 #[derive(Debug, Default)]

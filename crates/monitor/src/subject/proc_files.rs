@@ -1,10 +1,10 @@
 //! The files of `/proc/PID`: they show a process, so the process is asked about, too.
 
 use crate::{
-    gate::Asker,
+    call::Asker,
     manager::Request,
-    process::lineage::{Processes, Tenure, has_stayed, subject_of, tenure, watch},
     resolve::Found,
+    subject::{Processes, Tenure, has_stayed, subject_of, tenure, watch},
 };
 use avc::Hint;
 use flask::{Class, perm};
@@ -54,7 +54,7 @@ impl LookedInto {
     /// Once the file is open: whether the process has not begun to enter another domain since. The
     /// descriptor would show what belongs to that.
     pub(crate) fn has_stayed(&self, asker: Asker<'_>) -> Result<()> {
-        let stayed = has_stayed(asker.gate, self.pid, self.tenure);
+        let stayed = has_stayed(asker.state, self.pid, self.tenure);
         if stayed { Ok(()) } else { Err(Errno::ACCESS) }
     }
 }
@@ -67,18 +67,18 @@ pub(crate) fn allow(asker: Asker<'_>, found: &Found) -> Result<Option<LookedInto
     let harmless = name.is_some_and(|name| is_pid(name) || HARMLESS.iter().any(|it| name == *it));
     let requested = if harmless { perm::process::GETATTR } else { perm::process::PTRACE };
     let identity = asker.caller.identity()?;
-    let outer = asker.gate.view.outer_pid(pid, identity)?;
-    let many = matches!(asker.gate.processes.subjects, Processes::Many(_));
-    let looks_into = (many && !harmless && asker.gate.view.is_inside(outer))
-        .then(|| Ok::<_, Errno>(LookedInto { pid: outer, tenure: tenure(asker.gate, outer)? }))
+    let outer = asker.state.view.outer_pid(pid, identity)?;
+    let many = matches!(asker.state.subjects, Processes::Many(_));
+    let looks_into = (many && !harmless && asker.state.view.is_inside(outer))
+        .then(|| Ok::<_, Errno>(LookedInto { pid: outer, tenure: tenure(asker.state, outer)? }))
         .transpose()?;
     let tsid = subject_of(asker, outer)?;
     let object = || format!("process {pid}");
     let hint = Hint::default();
     let request = Request { tsid, tclass: Class::Process, requested, hint: &hint, object: &object };
-    asker.gate.processes.avc.ask(asker, &request)?;
+    asker.ask(&asker.state.caches.process, &request)?;
     if looks_into.is_some() && !name.is_some_and(|name| OF_MEMORY.iter().any(|it| name == *it)) {
-        watch(asker.gate, outer)?;
+        watch(asker.state, outer)?;
     }
     Ok(looks_into)
 }
@@ -92,16 +92,16 @@ pub(crate) fn is_for_process(asker: Asker<'_>, found: &Found, object: &OwnedFd) 
     let is_own =
         found.process.is_none() && name.is_some_and(|name| OWN.iter().any(|it| name == *it));
     let is_memory = name.is_some_and(|name| name == MEM);
-    if !(is_own || is_memory) || !asker.gate.view.is_proc(object.as_fd())? {
+    if !(is_own || is_memory) || !asker.state.view.is_proc(object.as_fd())? {
         return Ok(false);
     }
-    let path = path_of(&asker.gate.view, object)?;
+    let path = path_of(&asker.state.view, object)?;
     let pid = path.strip_prefix("/proc").ok().and_then(|path| path.iter().next()?.to_str());
     Ok(pid.is_some_and(|pid| pid.parse::<u32>().is_ok()))
 }
 
 /// The path of the caller's controlling terminal.
 pub(crate) fn controlling_terminal(asker: Asker<'_>) -> Result<PathBuf> {
-    let stat = asker.gate.view.proc.stat(asker.caller.call.tid)?;
+    let stat = asker.state.view.proc.stat(asker.caller.call.tid)?;
     stat.terminal_path().ok_or(Errno::NXIO)
 }

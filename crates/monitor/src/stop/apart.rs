@@ -1,18 +1,18 @@
 //! Telling processes apart: from the moment on in which they can differ.
 
-use super::lineage::Processes;
+use super::pause::pause;
 use crate::{
-    gate::{Answer, Asker, Outcome},
-    quiesce::pause,
+    call::{Answer, Asker, Outcome},
+    subject::Processes,
 };
 use std::sync::atomic::Ordering;
 
-/// Before the first call that can make processes differ: `None` when they are told apart already. Else every thread of
-/// the sandbox is brought out of the kernel, so that none is still in a call which was let go on because they were alike,
-/// and the call is made anew.
+/// Before the first call that can make processes differ: `None` when they are told apart already.
+/// Else every thread of the sandbox is brought out of the kernel, so that none is still in a call
+/// which was let go on because they were alike, and the call is made anew.
 pub(crate) fn tell_apart(asker: Asker<'_>) -> Option<Outcome> {
-    let Processes::Many(lineage) = &asker.gate.processes.subjects else { return None };
-    if !asker.gate.processes.subjects.are_alike() {
+    let Processes::Many(lineage) = &asker.state.subjects else { return None };
+    if !asker.state.subjects.are_alike() {
         return None;
     }
     let tid = asker.caller.call.tid;

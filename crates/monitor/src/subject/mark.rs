@@ -1,9 +1,10 @@
 //! The mark of a label on a process, which the kernel itself hands on.
 //!
-//! The limit on file locks (`RLIMIT_LOCKS`) has meant nothing since Linux 2.4.25. But every process still has one: its
-//! parent's, from its first moment on; threads share it, and no exec changes it. The filter lets nobody in the sandbox set
-//! it, so what the monitor has written there is true of a process and all that it has made, also when nobody else is left who
-//! could tell whose child it was.
+//! The limit on file locks (`RLIMIT_LOCKS`) has meant nothing since Linux 2.4.25. But every process
+//! still has one: its parent's, from its first moment on; threads share it, and no exec changes it.
+//! The filter lets nobody in the sandbox set it, so what the monitor has written there is true of a
+//! process and all that it has made, also when nobody else is left who could tell whose child it
+//! was.
 
 use crate::sys::limit::file_locks;
 use flask::Sid;
@@ -22,7 +23,8 @@ pub(super) struct Mark {
 }
 
 impl Mark {
-    /// That of the process of a thread of the sandbox. As long as the number may be another's, so may the mark.
+    /// That of the process of a thread of the sandbox. As long as the number may be another's, so
+    /// may the mark.
     pub(super) fn of(view: &ProcessTree, tid: u32) -> Result<Self> {
         let limit = match file_locks(tid) {
             // It has changed its IDs; the text is for everybody.

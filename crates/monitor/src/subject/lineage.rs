@@ -1,12 +1,10 @@
 //! Which label a process has: its parent's at the fork, another only by exec.
 //!
-//! The kernel hands labels on, see [`Mark`]. Here is who may change one, and what must not be the case then.
+//! The kernel hands labels on, see [`Mark`]. Here is who may change one, and what must not be the
+//! case then.
 
 use super::mark::Mark;
-use crate::{
-    gate::{Asker, Gate},
-    sys::notify::Notification,
-};
+use crate::{call::Asker, state::MonitorState, sys::notify::Notification};
 use flask::{InitialSid, Sid};
 use proc::ProcessTree;
 use rustix::io::{Errno, Result};
@@ -50,8 +48,8 @@ struct Known {
     watched: HashMap<u32, u64>,
     /// How often a process has entered a domain.
     entries: u32,
-    /// Processes in the middle of an exec that enters a domain: what they are belongs to it already, their label does
-    /// not.
+    /// Processes in the middle of an exec that enters a domain: what they are belongs to it
+    /// already, their label does not.
     entering: HashSet<u32>,
     /// Traced processes that have executed a program unseen, before any domain was entered.
     unseen: HashMap<u32, u64>,
@@ -66,12 +64,14 @@ impl fmt::Debug for Known {
     }
 }
 
-/// For how long a process has had its label: another process, and another domain, have another tenure.
+/// For how long a process has had its label: another process, and another domain, have another
+/// tenure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Tenure {
     /// When it started, in clock ticks since boot: together with the PID, that is who it is.
     pub(crate) started: u64,
-    /// Which of the entries into a domain of this run gave it, or its ancestor, its label; 0 for the first domain.
+    /// Which of the entries into a domain of this run gave it, or its ancestor, its label; 0 for
+    /// the first domain.
     pub(crate) entered: u32,
 }
 
@@ -79,7 +79,8 @@ pub(crate) struct Tenure {
 const MOST_WATCHED: usize = 4096;
 
 impl Processes {
-    /// For a run whose command is in the first of `domains`, and can reach the others. The command makes no calls yet.
+    /// For a run whose command is in the first of `domains`, and can reach the others. The command
+    /// makes no calls yet.
     pub(crate) fn new(domains: &[Sid], command: u32, view: &ProcessTree) -> Result<Self> {
         let [first, _, ..] = *domains else {
             return Ok(Self::One(domains.first().copied().unwrap_or(InitialSid::Init.into())));
@@ -91,7 +92,8 @@ impl Processes {
         Ok(Self::Many(Box::new(Lineage { first, alike, failed, known })))
     }
 
-    /// Whether every process is in the first domain, and stays there until [`tell_apart`](super::apart::tell_apart).
+    /// Whether every process is in the first domain, and stays there until
+    /// [`tell_apart`](super::apart::tell_apart).
     pub(crate) fn are_alike(&self) -> bool {
         match self {
             Self::One(_) => true,
@@ -100,14 +102,15 @@ impl Processes {
     }
 
     /// The label of the process that makes a call.
-    pub(crate) fn sid(&self, gate: &Gate, call: &Notification) -> Result<Sid> {
+    pub(crate) fn sid(&self, state: &MonitorState, call: &Notification) -> Result<Sid> {
         match self {
             Self::One(sid) => Ok(*sid),
             Self::Many(lineage) if self.are_alike() => Ok(lineage.first),
             Self::Many(_) => {
-                let mark = Mark::of(&gate.view, call.tid);
-                // Only now is it known that this was about the caller, and not about another thread with its number.
-                if gate.listener.is_valid(call.id) { Ok(mark?.sid) } else { Err(Errno::SRCH) }
+                let mark = Mark::of(&state.view, call.tid);
+                // Only now is it known that this was about the caller, and not about another thread
+                // with its number.
+                if state.listener.is_valid(call.id) { Ok(mark?.sid) } else { Err(Errno::SRCH) }
             }
         }
     }
@@ -120,28 +123,28 @@ impl Lineage {
 }
 
 /// The label of a process of the sandbox.
-pub(crate) fn label_of(gate: &Gate, pid: u32) -> Result<Sid> {
-    match &gate.processes.subjects {
+pub(crate) fn label_of(state: &MonitorState, pid: u32) -> Result<Sid> {
+    match &state.subjects {
         Processes::One(sid) => Ok(*sid),
-        Processes::Many(_) => Ok(Mark::of(&gate.view, pid)?.sid),
+        Processes::Many(_) => Ok(Mark::of(&state.view, pid)?.sid),
     }
 }
 
 /// The label of another process of the sandbox; of everything outside, the initial SID `kernel`.
 pub(crate) fn subject_of(asker: Asker<'_>, pid: u32) -> Result<Sid> {
-    let gate = asker.gate;
-    if !gate.view.is_inside(pid) {
+    let state = asker.state;
+    if !state.view.is_inside(pid) {
         return Ok(InitialSid::Kernel.into());
     }
-    label_of(gate, pid).or(Ok(InitialSid::Kernel.into()))
+    label_of(state, pid).or(Ok(InitialSid::Kernel.into()))
 }
 
-/// For how long a process of the sandbox has had its label. Not said in the middle of a change: who is told of that asks
-/// again, and must not get the old answer.
-pub(crate) fn tenure(gate: &Gate, pid: u32) -> Result<Tenure> {
-    match &gate.processes.subjects {
-        Processes::One(_) => Ok(Tenure { started: gate.view.proc.started(pid)?, entered: 0 }),
-        Processes::Many(lineage) => lineage.known().tenure(&gate.view, pid),
+/// For how long a process of the sandbox has had its label. Not said in the middle of a change: who
+/// is told of that asks again, and must not get the old answer.
+pub(crate) fn tenure(state: &MonitorState, pid: u32) -> Result<Tenure> {
+    match &state.subjects {
+        Processes::One(_) => Ok(Tenure { started: state.view.proc.started(pid)?, entered: 0 }),
+        Processes::Many(lineage) => lineage.known().tenure(&state.view, pid),
     }
 }
 
@@ -156,40 +159,41 @@ impl Known {
     }
 }
 
-/// Whether what has just been opened of a process belongs to the domain that it has had for `before`.
-pub(crate) fn has_stayed(gate: &Gate, pid: u32, before: Tenure) -> bool {
-    let Processes::Many(lineage) = &gate.processes.subjects else { return true };
+/// Whether what has just been opened of a process belongs to the domain that it has had for
+/// `before`.
+pub(crate) fn has_stayed(state: &MonitorState, pid: u32, before: Tenure) -> bool {
+    let Processes::Many(lineage) = &state.subjects else { return true };
     let known = lineage.known();
-    !known.entering.contains(&pid) && known.tenure(&gate.view, pid) == Ok(before)
+    !known.entering.contains(&pid) && known.tenure(&state.view, pid) == Ok(before)
 }
 
-/// Notes that another process has been let at the inside of `pid`. The kernel may take its time with the call, so the
-/// label of `pid` is what it is from now on: [`enter`] refuses to change it.
-pub(crate) fn watch(gate: &Gate, pid: u32) -> Result<()> {
-    let Processes::Many(lineage) = &gate.processes.subjects else { return Ok(()) };
-    let started = gate.view.proc.started(pid)?;
+/// Notes that another process has been let at the inside of `pid`. The kernel may take its time
+/// with the call, so the label of `pid` is what it is from now on: [`enter`] refuses to change it.
+pub(crate) fn watch(state: &MonitorState, pid: u32) -> Result<()> {
+    let Processes::Many(lineage) = &state.subjects else { return Ok(()) };
+    let started = state.view.proc.started(pid)?;
     let watched = &mut lineage.known().watched;
     if watched.len() >= MOST_WATCHED {
-        forget_the_dead(gate, watched);
+        forget_the_dead(state, watched);
     }
     watched.insert(pid, started);
     Ok(())
 }
 
-/// Leaves those of `processes`, each with the time of its start, that still live. That is in doubt only for want of means,
-/// and then they do.
-fn forget_the_dead(gate: &Gate, processes: &mut HashMap<u32, u64>) {
-    processes.retain(|pid, started| match gate.view.proc.started(*pid) {
+/// Leaves those of `processes`, each with the time of its start, that still live. That is in doubt
+/// only for want of means, and then they do.
+fn forget_the_dead(state: &MonitorState, processes: &mut HashMap<u32, u64>) {
+    processes.retain(|pid, started| match state.view.proc.started(*pid) {
         Ok(now) => now == *started,
         Err(error) => !is_gone(error),
     });
 }
 
-/// Whether a process that another traces may execute a program which nobody looks at: as long as no domain has been entered,
-/// there is none that it must not run. While it lives, none is entered.
-pub(crate) fn may_execute_unseen(gate: &Gate, pid: u32) -> Result<bool> {
-    let Processes::Many(lineage) = &gate.processes.subjects else { return Ok(true) };
-    let started = gate.view.proc.started(pid)?;
+/// Whether a process that another traces may execute a program which nobody looks at: as long as no
+/// domain has been entered, there is none that it must not run. While it lives, none is entered.
+pub(crate) fn may_execute_unseen(state: &MonitorState, pid: u32) -> Result<bool> {
+    let Processes::Many(lineage) = &state.subjects else { return Ok(true) };
+    let started = state.view.proc.started(pid)?;
     let mut known = lineage.known();
     if known.entries > 0 || !known.entering.is_empty() {
         return Ok(false);
@@ -204,61 +208,63 @@ pub(crate) fn is_gone(error: Errno) -> bool {
 }
 
 /// Has `tell` called before any label changes, if nobody is told yet.
-pub(crate) fn on_new_label(gate: &Gate, tell: Tell) {
-    if let Processes::Many(lineage) = &gate.processes.subjects {
+pub(crate) fn on_new_label(state: &MonitorState, tell: Tell) {
+    if let Processes::Many(lineage) = &state.subjects {
         lineage.known().tell.get_or_insert(tell);
     }
 }
 
 /// A process executes a program that enters a domain, until this is dropped.
 pub(crate) struct Entering<'a> {
-    gate: &'a Gate,
+    state: &'a MonitorState,
     pid: u32,
 }
 
 impl<'a> Entering<'a> {
     /// # Errors
     ///
-    /// `AGAIN` while a traced process lives that has executed a program unseen: it may still be about to find that program.
-    pub(crate) fn new(gate: &'a Gate, pid: u32) -> Result<Self> {
-        if let Processes::Many(lineage) = &gate.processes.subjects {
+    /// `AGAIN` while a traced process lives that has executed a program unseen: it may still be
+    /// about to find that program.
+    pub(crate) fn new(state: &'a MonitorState, pid: u32) -> Result<Self> {
+        if let Processes::Many(lineage) = &state.subjects {
             let known = &mut *lineage.known();
-            forget_the_dead(gate, &mut known.unseen);
+            forget_the_dead(state, &mut known.unseen);
             if !known.unseen.is_empty() {
                 return Err(Errno::AGAIN);
             }
             known.entering.insert(pid);
         }
-        Ok(Self { gate, pid })
+        Ok(Self { state, pid })
     }
 }
 
 impl Drop for Entering<'_> {
     fn drop(&mut self) {
-        if let Processes::Many(lineage) = &self.gate.processes.subjects {
+        if let Processes::Many(lineage) = &self.state.subjects {
             lineage.known().entering.remove(&self.pid);
         }
     }
 }
 
-/// Whether a thread takes nothing into another domain by which it could run code there: no seccomp filter of its own,
-/// which answers the system calls of the next program, and none of the personalities that the kernel takes away from
-/// a program with more rights (`PER_CLEAR_ON_SETID` of `linux/personality.h`).
-pub(crate) fn brings_nothing(gate: &Gate, tid: u32) -> Result<bool> {
+/// Whether a thread takes nothing into another domain by which it could run code there: no seccomp
+/// filter of its own, which answers the system calls of the next program, and none of the
+/// personalities that the kernel takes away from a program with more rights (`PER_CLEAR_ON_SETID`
+/// of `linux/personality.h`).
+pub(crate) fn brings_nothing(state: &MonitorState, tid: u32) -> Result<bool> {
     const CLEARED: u32 = 0x40_0000 | 0x20_0000 | 0x10_0000 | 0x4_0000;
-    let Processes::Many(lineage) = &gate.processes.subjects else { return Ok(true) };
-    let personality = gate.view.proc.personality(tid)?;
-    let filters = gate.view.proc.status(tid)?.filters().ok_or(Errno::SRCH)?;
+    let Processes::Many(lineage) = &state.subjects else { return Ok(true) };
+    let personality = state.view.proc.personality(tid)?;
+    let filters = state.view.proc.status(tid)?.filters().ok_or(Errno::SRCH)?;
     Ok(filters == lineage.known().filters && personality & CLEARED == 0)
 }
 
 /// Changes the label of a process that has just entered a domain. It is stopped, and alone.
-pub(crate) fn enter(gate: &Gate, pid: u32, sid: Sid) -> Result<()> {
-    let Processes::Many(lineage) = &gate.processes.subjects else { return Err(Errno::PERM) };
-    if gate.processes.subjects.are_alike() {
+pub(crate) fn enter(state: &MonitorState, pid: u32, sid: Sid) -> Result<()> {
+    let Processes::Many(lineage) = &state.subjects else { return Err(Errno::PERM) };
+    if state.subjects.are_alike() {
         return Err(Errno::PERM);
     }
-    let started = gate.view.proc.started(pid)?;
+    let started = state.view.proc.started(pid)?;
     let mut known = lineage.known();
     if known.watched.get(&pid) == Some(&started) {
         return Err(Errno::PERM);

@@ -1,7 +1,12 @@
 //! Stopping every thread of the sandbox for a moment.
 
+mod apart;
+mod pause;
+
+pub(crate) use apart::tell_apart;
+
 use crate::{
-    gate::Gate,
+    state::MonitorState,
     sys::{
         memory,
         ptrace::{self, Registers, State},
@@ -34,7 +39,7 @@ const SYSCALL: [u8; 2] = [0x0f, 0x05];
 
 /// The threads of the sandbox, held by the calling thread. Dropped, they go on.
 pub(crate) struct Stopped<'a> {
-    gate: &'a Gate,
+    state: &'a MonitorState,
     threads: HashMap<u32, Thread>,
     /// Processes that somebody else traces, and processes that may not be traced.
     refused: BTreeSet<u32>,
@@ -51,9 +56,9 @@ struct Thread {
 }
 
 impl<'a> Stopped<'a> {
-    pub(crate) fn new(gate: &'a Gate) -> Self {
+    pub(crate) fn new(state: &'a MonitorState) -> Self {
         let refused = BTreeSet::new();
-        Self { gate, threads: HashMap::new(), refused, left_alone: BTreeSet::new() }
+        Self { state, threads: HashMap::new(), refused, left_alone: BTreeSet::new() }
     }
 
     /// Stops all threads of the sandbox. Whether they stand still, as far as they can be stopped;
@@ -87,11 +92,11 @@ impl<'a> Stopped<'a> {
     /// Seizes what is not held yet; whether there was any.
     fn seize_new(&mut self) -> Result<bool> {
         let mut any = false;
-        for pid in self.gate.view.inside()? {
+        for pid in self.state.view.inside()? {
             if self.refused.contains(&pid) || self.left_alone.contains(&pid) {
                 continue;
             }
-            for tid in self.gate.view.proc.threads(pid)? {
+            for tid in self.state.view.proc.threads(pid)? {
                 if self.threads.contains_key(&tid) {
                     continue;
                 }
@@ -104,7 +109,7 @@ impl<'a> Stopped<'a> {
                         self.hold(pid, tid, None);
                         any = true;
                     }
-                    Err(Errno::PERM) if is_alive(self.gate, tid) => {
+                    Err(Errno::PERM) if is_alive(self.state, tid) => {
                         self.refused.insert(pid);
                     }
                     Err(_) => {}
@@ -122,14 +127,14 @@ impl<'a> Stopped<'a> {
 
     fn waits_for_child(&self, tid: u32, pid: u32) -> bool {
         const VFORK: u64 = (libc::CLONE_VFORK | libc::CLONE_VM) as u64;
-        let shares = self.gate.view.proc.syscall(tid).is_some_and(|(number, flags)| {
+        let shares = self.state.view.proc.syscall(tid).is_some_and(|(number, flags)| {
             number == Sysno::vfork.id() || number == Sysno::clone.id() && flags & VFORK == VFORK
         });
         shares
             && self.threads.values().any(|other| {
                 other.pid != pid
                     && other.signal.is_some()
-                    && self.gate.view.proc.identity(other.pid).is_ok_and(|it| it.parent == pid)
+                    && self.state.view.proc.identity(other.pid).is_ok_and(|it| it.parent == pid)
                     && same_memory(tid, other.pid)
             })
     }
@@ -147,7 +152,7 @@ impl<'a> Stopped<'a> {
     /// Whether a thread was seized at birth.
     fn is_ours(&self, tid: u32) -> bool {
         let own = rustix::thread::gettid().as_raw_pid().cast_unsigned();
-        self.gate.view.proc.status(tid).is_ok_and(|status| status.tracer() == Some(own))
+        self.state.view.proc.status(tid).is_ok_and(|status| status.tracer() == Some(own))
     }
 
     fn wait_for_all(&mut self, patience: Duration) {
@@ -168,16 +173,16 @@ impl<'a> Stopped<'a> {
 
     /// Notes who has stopped, and who was born; whether somebody has not stopped.
     pub(crate) fn look(&mut self) -> bool {
-        for call in self.gate.quiesce.held() {
+        for call in self.state.quiesce.held() {
             // Not seized yet, it would see the errno: it comes back when it is.
             if self.threads.contains_key(&call.tid) {
                 let again = Err(Errno::from_raw_os_error(RESTART));
-                let _ = self.gate.listener.send_result(call.id, again);
+                let _ = self.state.listener.send_result(call.id, again);
             } else {
-                self.gate.quiesce.hold(call);
+                self.state.quiesce.hold(call);
             }
         }
-        self.gate.waits.repeat(|tid| self.threads.contains_key(&tid));
+        self.state.quiesce.waits.repeat(|tid| self.threads.contains_key(&tid));
         while let Some((tid, state)) = ptrace::poll_any() {
             self.note(tid, state);
         }
@@ -187,7 +192,7 @@ impl<'a> Stopped<'a> {
         for (tid, pid) in late {
             if let Some(state) = ptrace::poll(tid) {
                 self.note(tid, state);
-                if state == State::Gone && is_running(self.gate, pid) {
+                if state == State::Gone && is_running(self.state, pid) {
                     self.hold(pid, pid, None);
                 }
             }
@@ -213,7 +218,7 @@ impl<'a> Stopped<'a> {
             thread.signal = signal;
         } else {
             // One that a thread was making when it was seized.
-            let pid = self.gate.view.proc.identity(tid).map_or(tid, |it| it.pid);
+            let pid = self.state.view.proc.identity(tid).map_or(tid, |it| it.pid);
             self.hold(pid, tid, signal);
         }
     }
@@ -254,7 +259,7 @@ impl<'a> Stopped<'a> {
                 registers
             }
         };
-        Ok((registers, gadget(self.gate, tid, &registers)?))
+        Ok((registers, gadget(self.state, tid, &registers)?))
     }
 
     /// Lets the threads of `pids` go on as if nothing had happened.
@@ -325,36 +330,36 @@ fn let_go(tid: u32, signal: i32) {
 }
 
 /// Whether a process has a thread that has not ended; yes when in doubt.
-pub(crate) fn lives(gate: &Gate, pid: u32) -> bool {
-    let threads = gate.view.proc.threads(pid);
-    threads.map_or(true, |tids| tids.into_iter().any(|tid| is_alive(gate, tid)))
+pub(crate) fn lives(state: &MonitorState, pid: u32) -> bool {
+    let threads = state.view.proc.threads(pid);
+    threads.map_or(true, |tids| tids.into_iter().any(|tid| is_alive(state, tid)))
 }
 
 /// Whether a thread has not ended; yes when in doubt.
-pub(crate) fn is_alive(gate: &Gate, tid: u32) -> bool {
-    !matches!(state(gate, tid), Ok(None | Some('Z' | 'X')))
+pub(crate) fn is_alive(state: &MonitorState, tid: u32) -> bool {
+    !matches!(run_state(state, tid), Ok(None | Some('Z' | 'X')))
 }
 
 /// Whether a thread neither has ended nor stands still; yes when in doubt.
-fn is_running(gate: &Gate, tid: u32) -> bool {
-    !matches!(state(gate, tid), Ok(None | Some('Z' | 'X' | 't' | 'T')))
+fn is_running(state: &MonitorState, tid: u32) -> bool {
+    !matches!(run_state(state, tid), Ok(None | Some('Z' | 'X' | 't' | 'T')))
 }
 
 /// The state of a thread as a letter: field 3 of proc_pid_stat(5). `None` if there is no such
 /// thread.
-fn state(gate: &Gate, tid: u32) -> Result<Option<char>> {
-    none_if_gone(gate.view.proc.stat(tid).map(|stat| Some(stat.state)))
+fn run_state(state: &MonitorState, tid: u32) -> Result<Option<char>> {
+    none_if_gone(state.view.proc.stat(tid).map(|stat| Some(stat.state)))
 }
 
 /// Where in the memory of a stopped thread a `syscall` instruction lies: the one that it has just
 /// executed, or one of the kernel's own code page in it.
-fn gadget(gate: &Gate, tid: u32, registers: &Registers) -> Result<u64> {
+fn gadget(state: &MonitorState, tid: u32, registers: &Registers) -> Result<u64> {
     let at = registers.instruction_pointer().wrapping_sub(2);
     let mut code = [0; 2];
     if memory::read(tid, at, &mut code) == Ok(2) && code == SYSCALL {
         return Ok(at);
     }
-    let start = proc::vdso(&gate.view.proc.maps(tid)?).ok_or(Errno::NOEXEC)?;
+    let start = proc::vdso(&state.view.proc.maps(tid)?).ok_or(Errno::NOEXEC)?;
     let mut code = vec![0; 8192];
     let got = memory::read(tid, start, &mut code)?;
     let found = code[..got].windows(2).position(|two| two == SYSCALL);

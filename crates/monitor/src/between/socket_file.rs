@@ -1,0 +1,80 @@
+//! The files that name unix sockets: found and made as files are, for the socket object manager.
+
+use crate::{
+    call::Asker,
+    file::{self, FileAsker, FileManager, Seen},
+    label::Status,
+    resolve::{Found, Name, walk},
+    subject::proc_files,
+    sys,
+};
+use flask::perm;
+use rustix::{
+    fs::{Access, AtFlags, FileType, Mode, OFlags},
+    io::{Errno, Result},
+};
+use std::{
+    os::fd::{AsFd, AsRawFd, OwnedFd},
+    path::Path,
+};
+
+/// What the socket object manager has of the file object manager.
+#[derive(Clone, Copy)]
+pub(crate) struct SocketFiles<'a> {
+    files: &'a FileManager,
+}
+
+impl<'a> SocketFiles<'a> {
+    pub(crate) fn new(files: &'a FileManager) -> Self {
+        Self { files }
+    }
+
+    /// The socket at `path`, held, and what it is. Whether `asker` may connect to it is for the
+    /// socket object manager to ask.
+    pub(crate) fn find(self, asker: Asker<'a>, path: &Path) -> Result<(OwnedFd, Seen)> {
+        let asker = FileAsker { asker, files: self.files };
+        let name = Name { dirfd: libc::AT_FDCWD, path, follow: true };
+        let attempt = file::Attempt { name, requested: perm::file::WRITE, new: file::New::No };
+        let ended = |errno| attempt.ended(asker, errno).errno;
+        let found = walk(asker.caller, name).map_err(ended)?;
+        proc_files::allow(*asker, &found)?;
+        let held = found.object.ok_or_else(|| ended(Errno::NOENT))?;
+        let seen = Seen::of(*asker, held.as_fd())?;
+        if seen.status.kind != FileType::Socket {
+            // Not a matter of policy: nobody listens there.
+            seen.allow(*asker, perm::file::GETATTR, &held)?;
+            let (own_fds, number) = (&asker.state.view.own_fds, held.as_raw_fd().to_string());
+            rustix::fs::accessat(own_fds, number, Access::WRITE_OK, AtFlags::EACCESS)?;
+            return Err(Errno::CONNREFUSED);
+        }
+        Ok((held, seen))
+    }
+
+    /// Has `bind` make a socket at `path`, in the directory that it is given, if `asker` may; what
+    /// was made, unless somebody has put another one there meanwhile.
+    pub(crate) fn make(
+        self,
+        asker: Asker<'a>,
+        path: &Path,
+        bind: impl FnOnce(&OwnedFd) -> Result<()>,
+    ) -> Result<Option<(Status, OwnedFd)>> {
+        let asker = FileAsker { asker, files: self.files };
+        let name = Name { dirfd: libc::AT_FDCWD, path, follow: false };
+        let Found { entry, object, .. } = walk(asker.caller, name)?;
+        let (Some((parent, name)), None) = (entry, object) else { return Err(Errno::ADDRINUSE) };
+        let sid = file::allow_new(asker, &parent, &name, FileType::Socket, perm::file::CREATE)?;
+        rustix::process::fchdir(asker.caller.base(libc::AT_FDCWD)?)?;
+        let before = sys::clock::last_tick();
+        let bound = file::with_umask(*asker, || bind(&parent));
+        rustix::process::fchdir(&asker.state.view.own_fds)?;
+        bound?;
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let made = rustix::fs::openat(&parent, &name, flags, Mode::empty())?;
+        let status = Status::of(made.as_fd())?;
+        if status.kind != FileType::Socket || status.is_older_than(before) {
+            return Ok(None);
+        }
+        asker.state.labels.created(&status, sid);
+        Ok(Some((status, made)))
+    }
+}

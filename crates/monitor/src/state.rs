@@ -1,0 +1,43 @@
+//! What all object managers share: the processes, the policy, labels, caches, the audit trail.
+//!
+//! An object manager sees this and what it owns, not the gate and not another manager.
+
+use crate::{
+    audit::Audit, label::Labels, manager::Caches, policy::PolicyState, privileges::Privileges,
+    quiesce::Quiesce, subject::Processes, sys::notify::Listener,
+};
+use arc_swap::ArcSwap;
+use confine::Rights;
+use flask::SecurityServer;
+use proc::ProcessTree;
+use std::sync::Arc;
+
+/// What deciding a call takes, whoever decides it.
+pub(crate) struct MonitorState {
+    pub(crate) listener: Listener,
+    /// The processes of the sandbox.
+    pub(crate) view: ProcessTree,
+    pub(crate) server: Arc<dyn SecurityServer>,
+    pub(crate) audit: Arc<Audit>,
+    /// What the policy in force comes to on this machine.
+    pub(crate) policy: ArcSwap<PolicyState>,
+    /// The labels of files.
+    pub(crate) labels: Labels,
+    /// The labels of processes.
+    pub(crate) subjects: Processes,
+    pub(crate) caches: Caches,
+    /// The IDs and capabilities that calls on a program's behalf are made with.
+    pub(crate) privileges: Privileges,
+    /// The way in, for calls and for changes of policy.
+    pub(crate) quiesce: Quiesce,
+}
+
+impl MonitorState {
+    /// Rights that the kernel refuses exactly where policy does: the program may make such calls
+    /// itself.
+    pub(crate) fn exact(&self) -> Rights {
+        let policy = self.policy.load();
+        let exactness = &policy.exactness;
+        if self.subjects.are_alike() { exactness.first } else { exactness.all }
+    }
+}
