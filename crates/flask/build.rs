@@ -1,4 +1,5 @@
-//! Writes the tables of classes, permissions and initial SIDs from `policy/`, so that no name is typed twice.
+//! Writes the tables of classes, permissions and initial SIDs from `policy/`, so that no name is
+//! typed twice.
 
 use std::{collections::HashMap, env, fmt::Write as _, fs, path::PathBuf};
 

@@ -1,5 +1,5 @@
-//! What a decision costs: at the hint, in the cache, from a server that answers at once, after a reset; with
-//! two threads; with 10 to 1,000,000 entries.
+//! What a decision costs: at the hint, in the cache, from a server that answers at once, after a
+//! reset; with two threads; with 10 to 1,000,000 entries.
 
 use avc::{Avc, Hint};
 use divan::{Bencher, black_box, counter::ItemsCount};

@@ -13,7 +13,8 @@ use std::sync::Arc;
 /// Entries of a cache that is not told otherwise.
 const DEFAULT_ENTRIES: usize = 4096;
 
-/// How often a question is put to a security server whose answers stay behind the policy that was heard of.
+/// How often a question is put to a security server whose answers stay behind the policy that was
+/// heard of.
 const TRIES: usize = 8;
 
 /// Keeps the security server's answers for one object manager, and counts where they were found.
@@ -32,8 +33,8 @@ impl Avc {
         Self::with_capacity(server, DEFAULT_ENTRIES)
     }
 
-    /// An empty cache with room for `entries` answers, at 64 to 128 bytes each. Beyond that, the oldest are
-    /// dropped.
+    /// An empty cache with room for `entries` answers, at 64 to 128 bytes each. Beyond that, the
+    /// oldest are dropped.
     #[must_use]
     pub fn with_capacity(server: Arc<dyn SecurityServer>, entries: usize) -> Self {
         Self {
@@ -46,14 +47,14 @@ impl Avc {
 
     /// Asks whether `q.ssid` may use every permission of `requested` on `q.tsid`.
     ///
-    /// Looks at `hint`, then in the cache, then asks the security server, and leaves `hint` at the answer. A
-    /// denial is an answer, not an error. A call that begins after [`Avc::reset`] has returned is never
-    /// answered from an older policy; one that was under way may be.
+    /// Looks at `hint`, then in the cache, then asks the security server, and leaves `hint` at the
+    /// answer. A denial is an answer, not an error. A call that begins after [`Avc::reset`] has
+    /// returned is never answered from an older policy; one that was under way may be.
     ///
     /// # Errors
     ///
-    /// [`Unreachable`] when the security server did not answer, or only with answers older than the policy
-    /// that is in force; the caller denies.
+    /// [`Unreachable`] when the security server did not answer, or only with answers older than the
+    /// policy that is in force; the caller denies.
     #[inline]
     pub fn has_perm(
         &self,
@@ -69,8 +70,8 @@ impl Avc {
         }
     }
 
-    /// Makes every answer older than `seqno` unusable, those too that are still on their way. Costs the same
-    /// for any number of entries. A smaller `seqno` than an earlier one changes nothing.
+    /// Makes every answer older than `seqno` unusable, those too that are still on their way. Costs
+    /// the same for any number of entries. A smaller `seqno` than an earlier one changes nothing.
     pub fn reset(&self, seqno: Seqno) {
         self.current.fetch_max(seqno.0, Ordering::AcqRel);
     }
@@ -82,8 +83,9 @@ impl Avc {
         Seqno(self.current.load(Ordering::Acquire))
     }
 
-    /// Counts `uses` of answers that their askers have kept, and have found current by [`Avc::current`], as found at
-    /// the hint. An answer may be used for as long as its `seqno` is not less than that.
+    /// Counts `uses` of answers that their askers have kept, and have found current by
+    /// [`Avc::current`], as found at the hint. An answer may be used for as long as its `seqno` is
+    /// not less than that.
     #[inline]
     pub fn count_kept(&self, uses: u64) {
         self.counters.add(Source::Hint, uses);
@@ -116,8 +118,9 @@ impl Avc {
         self.ask(q, hint).map(|decision| self.verdict(decision, requested, Source::Server))
     }
 
-    /// The security server's answer, kept for the next time. One that the policy has overtaken meanwhile is
-    /// neither kept nor used: it is asked again, for as long as the answers move on with the policy.
+    /// The security server's answer, kept for the next time. One that the policy has overtaken
+    /// meanwhile is neither kept nor used: it is asked again, for as long as the answers move on
+    /// with the policy.
     #[cold]
     fn ask(&self, q: Question, hint: &Hint) -> Result<Decision, Unreachable> {
         let (mut newest, mut tries) = (None, 0);

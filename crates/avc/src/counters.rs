@@ -1,8 +1,8 @@
 //! Counters that cost their thread one plain addition, and no other thread anything.
 //!
-//! Each running thread leases the number of a share; every cache has an array of shares. The lease ends with
-//! the thread, and the next thread goes on counting where it left off. Threads that find every number leased
-//! count in one more share, together, by locked additions.
+//! Each running thread leases the number of a share; every cache has an array of shares. The lease
+//! ends with the thread, and the next thread goes on counting where it left off. Threads that find
+//! every number leased count in one more share, together, by locked additions.
 
 use crate::{Source, Stats};
 use std::{
@@ -81,8 +81,9 @@ impl Counters {
         let share = SHARE.get();
         if share < OWNED {
             let counter = &self.0[share].0[source as usize];
-            // INVARIANT: one running thread has the share (`LEASED`), so nothing is lost between load and
-            // store. Giving it back releases what was counted to the next thread, which acquires it.
+            // INVARIANT: one running thread has the share (`LEASED`), so nothing is lost between
+            // load and store. Giving it back releases what was counted to the next thread, which
+            // acquires it.
             counter.store(counter.load(Ordering::Relaxed) + count, Ordering::Relaxed);
         } else {
             self.add_without_share(source, count);

@@ -10,13 +10,13 @@
 //!     security server ──────┘  the answer is kept; a late one is asked again
 //! ```
 //!
-//! An object manager owns one [`Avc`], and each of its objects a [`Hint`]. Readers take no lock and write
-//! nothing that another thread reads. The number of entries is fixed when the cache is made, so that a
-//! program which produces labels without end costs time, never memory.
+//! An object manager owns one [`Avc`], and each of its objects a [`Hint`]. Readers take no lock and
+//! write nothing that another thread reads. The number of entries is fixed when the cache is made,
+//! so that a program which produces labels without end costs time, never memory.
 //!
-//! Every entry carries the policy sequence number of its answer and is compared with the current one at each
-//! use. [`Avc::reset`] therefore only raises that number: whatever is older is dead at once, wherever it lies,
-//! including what a slow thread inserts afterwards.
+//! Every entry carries the policy sequence number of its answer and is compared with the current
+//! one at each use. [`Avc::reset`] therefore only raises that number: whatever is older is dead at
+//! once, wherever it lies, including what a slow thread inserts afterwards.
 //!
 //! # Example
 //!
@@ -33,8 +33,8 @@
 //! }
 //! ```
 //!
-//! Source: Spencer et al., "The Flask Security Architecture", USENIX Security 1999, sections 4.2 and 6.2;
-//! names as in Linux `security/selinux/avc.c`.
+//! Source: Spencer et al., "The Flask Security Architecture", USENIX Security 1999, sections 4.2
+//! and 6.2; names as in Linux `security/selinux/avc.c`.
 #![forbid(unsafe_code)]
 
 mod cache;

@@ -1,7 +1,7 @@
 //! One entry of the cache: a question, its answer, and a sequence lock over both.
 //!
-//! Readers only load; a reader that meets a writer sees a miss. Writers never wait: who meets another writer
-//! gives up, for the entry is only a copy of what the security server knows.
+//! Readers only load; a reader that meets a writer sees a miss. Writers never wait: who meets
+//! another writer gives up, for the entry is only a copy of what the security server knows.
 
 use crate::sync::{AtomicU64, Ordering, fence};
 use flask::{AccessVector, Decision, Question, Seqno};
@@ -53,7 +53,8 @@ impl Slot {
         let sids = self.sids.load(Ordering::Relaxed);
         let (allowed, auditallow) = split(self.granted.load(Ordering::Relaxed));
         let (auditdeny, seqno) = split(self.denied.load(Ordering::Relaxed));
-        // With the writer's release fence: had any load above seen a later write, this one sees its BUSY.
+        // With the writer's release fence: had any load above seen a later write, this one sees its
+        // BUSY.
         fence(Ordering::Acquire);
         let whole = self.meta.load(Ordering::Relaxed) == meta;
         let same = sids == key.sids && meta & (BUSY | 0xFF) == u64::from(key.class);

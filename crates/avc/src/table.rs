@@ -1,5 +1,6 @@
-//! The slots, found by hash. A key lies in its own slot, or else anywhere in either of two buckets of four: an
-//! entry is found by reading one cache line, or at most two pairs of them, however many entries there are.
+//! The slots, found by hash. A key lies in its own slot, or else anywhere in either of two buckets
+//! of four: an entry is found by reading one cache line, or at most two pairs of them, however many
+//! entries there are.
 
 use crate::{
     slot::{Key, Slot},
@@ -78,8 +79,8 @@ impl Table {
         self.slot(place).write(key, decision).then_some(place as u32)
     }
 
-    /// Where `key` goes: over its own older entry, else where nothing of use lies, else over the oldest of
-    /// its first bucket.
+    /// Where `key` goes: over its own older entry, else where nothing of use lies, else over the
+    /// oldest of its first bucket.
     fn room(&self, key: Key, current: Seqno) -> usize {
         let home = self.home(key);
         let [first, second] = home.buckets.map(|bucket| bucket * WAYS..(bucket + 1) * WAYS);
@@ -96,7 +97,8 @@ impl Table {
         &self.buckets[place / WAYS].0[place % WAYS]
     }
 
-    /// Where `key` may lie. The hash is seeded at random, so that no program can choose labels that meet.
+    /// Where `key` may lie. The hash is seeded at random, so that no program can choose labels that
+    /// meet.
     #[inline]
     fn home(&self, key: Key) -> Home {
         let hash = self.hasher.hash_one(key.sids ^ u64::from(key.class) << 24);

@@ -18,8 +18,8 @@ pub enum Source {
 pub struct Verdict {
     /// Requested permissions that the policy does not grant.
     pub missing: AccessVector,
-    /// Requested permissions that policy wants on record: of those missing by `auditdeny`, or, when none is
-    /// missing, by `auditallow`. Nothing is recorded when it is empty.
+    /// Requested permissions that policy wants on record: of those missing by `auditdeny`, or, when
+    /// none is missing, by `auditallow`. Nothing is recorded when it is empty.
     pub audit: AccessVector,
     /// The policy state that this follows from.
     pub seqno: Seqno,

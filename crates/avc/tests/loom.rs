@@ -1,7 +1,7 @@
 //! The cache's own source, run through every order of events that the memory model allows.
 //!
-//! The modules are compiled here a second time, over loom's atomics instead of the standard library's
-//! (`src/sync.rs`), and with a hash that is the same in every run.
+//! The modules are compiled here a second time, over loom's atomics instead of the standard
+//! library's (`src/sync.rs`), and with a hash that is the same in every run.
 #![allow(dead_code, unreachable_pub, missing_docs)]
 
 #[path = "../src/cache.rs"]

@@ -1,5 +1,5 @@
-//! Any sequence of queries, policy changes, resets, late answers and failures gives the verdicts that a
-//! security server without a cache could have given.
+//! Any sequence of queries, policy changes, resets, late answers and failures gives the verdicts
+//! that a security server without a cache could have given.
 
 mod common;
 

@@ -72,8 +72,8 @@ pub struct Registration {
     stop: Arc<AtomicBool>,
 }
 
-/// The way to the socket: by its path, or, once this process's own view may hide that, from its directory, which is
-/// then the working directory.
+/// The way to the socket: by its path, or, once this process's own view may hide that, from its
+/// directory, which is then the working directory.
 struct Route {
     path: PathBuf,
     directory: OwnedFd,
@@ -142,8 +142,8 @@ fn command(
     Ok((read, reply.descriptors))
 }
 
-/// Registers a run with the daemon at `place`; what comes back is its security server, and where its audit records
-/// go. The calling process must be the run's monitor, and starts no thread yet.
+/// Registers a run with the daemon at `place`; what comes back is its security server, and where
+/// its audit records go. The calling process must be the run's monitor, and starts no thread yet.
 ///
 /// # Errors
 ///
@@ -214,9 +214,10 @@ impl Registration {
         &self.id
     }
 
-    /// From now on follows the policy in a thread, having told the daemon what is `settled` in the run's kernel side, as
-    /// the daemon's `Settings::admits` reads it: `apply` makes each change hold, and returns what it has to say
-    /// about it, or `None` if it does not hold yet. The working directory of this process is from here on that of the socket, so that a new daemon
+    /// From now on follows the policy in a thread, having told the daemon what is `settled` in the
+    /// run's kernel side, as the daemon's `Settings::admits` reads it: `apply` makes each change
+    /// hold, and returns what it has to say about it, or `None` if it does not hold yet. The
+    /// working directory of this process is from here on that of the socket, so that a new daemon
     /// is found whatever this process's view hides.
     ///
     /// # Errors
@@ -237,8 +238,8 @@ impl Registration {
         thread::Builder::new().name("follower".into()).spawn(follow).map(drop)
     }
 
-    /// Replaces the policy of this run alone, unless the run cannot follow it; with `kills`, by killing if need be. It does
-    /// not hold here before the caller applies it.
+    /// Replaces the policy of this run alone, unless the run cannot follow it; with `kills`, by
+    /// killing if need be. It does not hold here before the caller applies it.
     ///
     /// # Errors
     ///
@@ -253,8 +254,8 @@ impl Registration {
         }
     }
 
-    /// The run has ended: returns when all of its records are in the journal. A daemon that is away takes them when
-    /// it comes back.
+    /// The run has ended: returns when all of its records are in the journal. A daemon that is away
+    /// takes them when it comes back.
     ///
     /// # Errors
     ///
@@ -285,7 +286,8 @@ impl Administration {
         Ok(Self(port))
     }
 
-    /// Changes booleans; returns when every run concerned has applied it, or when it is known that it will not.
+    /// Changes booleans; returns when every run concerned has applied it, or when it is known that
+    /// it will not.
     ///
     /// # Errors
     ///

@@ -1,8 +1,9 @@
 //! What a run, or an administrator, holds of the daemon. This crate knows no database.
 //!
-//! [`Place`] says where a daemon listens. [`register`] makes a run known to it: the run gets a [`Registration`] and a
-//! [`Writer`] for its audit records. [`Administration`] changes booleans and lists runs. [`protocol`] is the form of
-//! their messages, and [`Reader`] the daemon's end of the records.
+//! [`Place`] says where a daemon listens. [`register`] makes a run known to it: the run gets a
+//! [`Registration`] and a [`Writer`] for its audit records. [`Administration`] changes booleans and
+//! lists runs. [`protocol`] is the form of their messages, and [`Reader`] the daemon's end of the
+//! records.
 #![forbid(unsafe_code)]
 
 mod client;

@@ -19,8 +19,9 @@ pub struct Place {
 }
 
 impl Place {
-    /// That of this user: `$XDG_RUNTIME_DIR/dewar` and `$XDG_STATE_HOME/dewar/daemon`, or their defaults. Where the
-    /// machine has no runtime directories, the socket lies in the state directory.
+    /// That of this user: `$XDG_RUNTIME_DIR/dewar` and `$XDG_STATE_HOME/dewar/daemon`, or their
+    /// defaults. Where the machine has no runtime directories, the socket lies in the state
+    /// directory.
     ///
     /// # Errors
     ///
@@ -66,12 +67,13 @@ impl Place {
         self.state.join("journal.db")
     }
 
-    /// Makes the directories, which only their owner may use; others may enter the runtime directory of a daemon for
-    /// all users.
+    /// Makes the directories, which only their owner may use; others may enter the runtime
+    /// directory of a daemon for all users.
     ///
     /// # Errors
     ///
-    /// Whatever the system says, and `PermissionDenied` for a directory of somebody else's, or that others can write.
+    /// Whatever the system says, and `PermissionDenied` for a directory of somebody else's, or that
+    /// others can write.
     pub fn create(&self) -> io::Result<()> {
         let runtime = if self.system { 0o755 } else { 0o700 };
         make(&self.runtime, runtime)?;
@@ -79,7 +81,8 @@ impl Place {
         make(&self.state.join("spool"), 0o700)
     }
 
-    /// Whether only this user, or root, can have made the socket: nobody else may change the directory.
+    /// Whether only this user, or root, can have made the socket: nobody else may change the
+    /// directory.
     #[must_use]
     pub fn is_trusted(&self) -> bool {
         let Ok(directory) = fs::metadata(&self.runtime) else { return false };
@@ -93,7 +96,8 @@ pub(crate) const SOCKET: &str = "daemon";
 
 fn make(path: &Path, mode: u32) -> io::Result<()> {
     fs::DirBuilder::new().recursive(true).mode(mode).create(path)?;
-    // It may have been there. Whoever can write in it can put links in the place of what is made there.
+    // It may have been there. Whoever can write in it can put links in the place of what is made
+    // there.
     let found = fs::symlink_metadata(path)?;
     if found.is_dir() && found.uid() == geteuid().as_raw() && found.mode() & 0o022 == 0 {
         return Ok(());

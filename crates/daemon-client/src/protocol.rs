@@ -82,7 +82,8 @@ pub struct ChangedMember {
     pub outcome: String,
     /// Until that was known.
     pub after_us: u64,
-    /// What had to be done because it did not answer: `reported`, `frozen`, `killed`; empty if it answered.
+    /// What had to be done because it did not answer: `reported`, `frozen`, `killed`; empty if it
+    /// answered.
     pub late: String,
     /// What it said about the change: a receipt as JSON.
     pub report: String,
@@ -188,7 +189,8 @@ fn whole<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Option<T> {
     rest.is_empty().then_some(value)
 }
 
-/// Reads foreign bytes as everything that comes from outside, and writes again whatever they were: for fuzzing.
+/// Reads foreign bytes as everything that comes from outside, and writes again whatever they were:
+/// for fuzzing.
 #[must_use]
 pub fn decode(bytes: &[u8]) -> Vec<Vec<u8>> {
     let command = read::<Command>(bytes).map(|command| encode(&command));

@@ -1,10 +1,12 @@
 //! Audit records on their way from a run to the journal: a file that both hold open.
 //!
-//! The run appends lines; the daemon takes them. What was written stays when either is killed. When the daemon is away
-//! for so long that the file is full, or the disk is, records are dropped and counted, and the journal shows the gap.
+//! The run appends lines; the daemon takes them. What was written stays when either is killed. When
+//! the daemon is away for so long that the file is full, or the disk is, records are dropped and
+//! counted, and the journal shows the gap.
 //!
-//! The first page is the header: what the daemon has taken (its to write), and how many records were dropped (the
-//! run's). The file only grows; what has been taken is cut out of it, so that it needs no room.
+//! The first page is the header: what the daemon has taken (its to write), and how many records
+//! were dropped (the run's). The file only grows; what has been taken is cut out of it, so that it
+//! needs no room.
 
 use rustix::fs::{FallocateFlags, fallocate};
 use std::{
@@ -28,8 +30,8 @@ const TAKEN: u64 = 8;
 const DROPPED: u64 = 16;
 const MAGIC: &[u8; 8] = b"dewar sp";
 
-/// Room that a spool may take at most. More than may wait, because file systems set some aside ahead of a file's end,
-/// and may take a while to give back what was cut out.
+/// Room that a spool may take at most. More than may wait, because file systems set some aside
+/// ahead of a file's end, and may take a while to give back what was cut out.
 const MOST_ROOM: u64 = 4 * LIMIT;
 
 /// The longest line; a longer one is dropped.
@@ -38,7 +40,8 @@ const MOST_LINE: u64 = 1 << 20;
 /// The number of dropped records is the run's to write, and believed up to here.
 const MOST_DROPPED: u64 = 1 << 32;
 
-/// How many records were dropped: the number, and beside it the same with every bit turned, so that damage is not taken for one.
+/// How many records were dropped: the number, and beside it the same with every bit turned, so that
+/// damage is not taken for one.
 fn dropped(file: &File) -> io::Result<u64> {
     let (dropped, turned) = (number(file, DROPPED)?, number(file, DROPPED + 8)?);
     if dropped == !turned && dropped <= MOST_DROPPED {
@@ -100,7 +103,8 @@ impl Writer {
             self.at += line.len() as u64;
             return;
         }
-        // What was written of it must not be taken for a record. Neither can fail in a way that could be told.
+        // What was written of it must not be taken for a record. Neither can fail in a way that
+        // could be told.
         let _ = self.file.set_len(self.at);
         self.dropped += 1;
         let _ = self.file.write_all_at(&with_turned(self.dropped), DROPPED);
@@ -186,8 +190,8 @@ impl Reader {
         Ok(File::options().read(true).write(true).open(path)?.into())
     }
 
-    /// Whole lines from `at` on, up to about `most` bytes, or one that is longer. All of the file is the run's to write:
-    /// whether the lines are records, the journal finds out.
+    /// Whole lines from `at` on, up to about `most` bytes, or one that is longer. All of the file
+    /// is the run's to write: whether the lines are records, the journal finds out.
     ///
     /// # Errors
     ///

@@ -3,7 +3,8 @@
 use crate::Class;
 use std::{fmt, ops};
 
-/// Permission bits of one class: bit n is the n-th permission of that class in `policy/access_vectors`.
+/// Permission bits of one class: bit n is the n-th permission of that class in
+/// `policy/access_vectors`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct AccessVector(pub u32);
 
@@ -58,8 +59,8 @@ impl ops::BitAnd for AccessVector {
     }
 }
 
-/// Number of a policy state inside one security server. It grows with every change of policy or boolean, so an
-/// answer that carries a smaller one is out of date and must not be used.
+/// Number of a policy state inside one security server. It grows with every change of policy or
+/// boolean, so an answer that carries a smaller one is out of date and must not be used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Seqno(pub u32);
 

@@ -27,8 +27,8 @@ pub enum FileKind {
 /// `filecon`: files whose whole absolute path matches a regular expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileRule {
-    /// Regular expression over the whole path (anchored at both ends). The rule with the longest literal stem
-    /// wins; among equals, the later.
+    /// Regular expression over the whole path (anchored at both ends). The rule with the longest
+    /// literal stem wins; among equals, the later.
     pub path: String,
     /// The kinds of file it is for.
     pub kind: FileKind,

@@ -29,7 +29,8 @@ impl std::error::Error for Unreachable {}
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LabelError {
-    /// The context is malformed, or names a user, role, type or level that the policy lacks or does not combine.
+    /// The context is malformed, or names a user, role, type or level that the policy lacks or does
+    /// not combine.
     InvalidContext(String),
     /// The SID was never given out by this security server.
     UnknownSid(Sid),
@@ -60,7 +61,8 @@ impl From<Unreachable> for LabelError {
 /// Why a set of permissions was granted or denied, in words for a person.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Explanation {
-    /// The rules that bear on the question, as the policy spells them, with their place (`FILE:LINE`) where known.
+    /// The rules that bear on the question, as the policy spells them, with their place
+    /// (`FILE:LINE`) where known.
     pub rules: Vec<String>,
     /// For what is denied: what took it away (a constraint, a bound, …) or that no rule grants it.
     pub reason: String,
@@ -70,7 +72,8 @@ pub struct Explanation {
 
 /// The security server as object managers see it: embedded in the process or behind a port.
 ///
-/// Implementations never block for long and never panic on foreign input; a caller that gets no answer denies.
+/// Implementations never block for long and never panic on foreign input; a caller that gets no
+/// answer denies.
 pub trait SecurityServer: Send + Sync {
     /// The current policy state. Every [`Decision`] given before a change carries a smaller number.
     ///
@@ -79,34 +82,37 @@ pub trait SecurityServer: Send + Sync {
     /// [`Unreachable`] when the server does not answer.
     fn seqno(&self) -> Result<Seqno, Unreachable>;
 
-    /// The access vector of `q`: what `q.ssid` may do to `q.tsid`. Unknown SIDs are allowed nothing.
+    /// The access vector of `q`: what `q.ssid` may do to `q.tsid`. Unknown SIDs are allowed
+    /// nothing.
     ///
     /// # Errors
     ///
     /// [`Unreachable`] when the server does not answer; the caller denies.
     fn compute_av(&self, q: Question) -> Result<Decision, Unreachable>;
 
-    /// The access vector of `q` as it was before the last change of policy: an object manager that has to find what
-    /// the change took away compares the two.
+    /// The access vector of `q` as it was before the last change of policy: an object manager that
+    /// has to find what the change took away compares the two.
     ///
     /// # Errors
     ///
-    /// [`Unreachable`] when the server does not answer or does not know any more. Then everything may have been
-    /// granted.
+    /// [`Unreachable`] when the server does not answer or does not know any more. Then everything
+    /// may have been granted.
     fn compute_av_before(&self, q: Question) -> Result<Decision, Unreachable> {
         let _ = q;
         Err(Unreachable)
     }
 
-    /// The label of a new object of class `q.tclass` that `q.ssid` creates in (or, for a process, by executing)
-    /// `q.tsid`. `name` is the last component of a new file's path, for rules that name it.
+    /// The label of a new object of class `q.tclass` that `q.ssid` creates in (or, for a process,
+    /// by executing) `q.tsid`. `name` is the last component of a new file's path, for rules that
+    /// name it.
     ///
     /// # Errors
     ///
     /// [`LabelError`] when a SID is unknown, the label computed is invalid, or there is no answer.
     fn compute_create(&self, q: Question, name: Option<&str>) -> Result<Sid, LabelError>;
 
-    /// The label of the member that `q.ssid` sees of the polyinstantiated object `q.tsid` (Flask, section 4.1).
+    /// The label of the member that `q.ssid` sees of the polyinstantiated object `q.tsid` (Flask,
+    /// section 4.1).
     ///
     /// # Errors
     ///

@@ -4,7 +4,8 @@ use std::{fmt, num::NonZeroU32};
 
 include!(concat!(env!("OUT_DIR"), "/initial_sids.rs"));
 
-/// A small integer that stands for a security context inside one security server. Grants nothing by itself.
+/// A small integer that stands for a security context inside one security server. Grants nothing by
+/// itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Sid(NonZeroU32);
 

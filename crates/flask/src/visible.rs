@@ -1,9 +1,11 @@
 //! Texts that somebody else chose, as they are printed.
 
-/// `text` with each character that would steer a terminal instead of being shown written as `\u001b`: control characters,
-/// and those that change the direction of writing. What a sandboxed program chose (a name, a path) is printed only so.
+/// `text` with each character that would steer a terminal instead of being shown written as
+/// `\u001b`: control characters, and those that change the direction of writing. What a sandboxed
+/// program chose (a name, a path) is printed only so.
 ///
-/// In JSON and in TOML the result says the same as `text`, as long as that has no line breaks between its strings.
+/// In JSON and in TOML the result says the same as `text`, as long as that has no line breaks
+/// between its strings.
 #[must_use]
 pub fn visible(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());

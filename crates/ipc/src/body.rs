@@ -1,4 +1,5 @@
-//! Private memory for one message: what came over the transport is copied here before anybody looks at it.
+//! Private memory for one message: what came over the transport is copied here before anybody looks
+//! at it.
 
 use crate::MAX_MESSAGE;
 

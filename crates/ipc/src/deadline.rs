@@ -6,8 +6,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// A moment, or never. The clock is read for the first time when somebody asks: a call that is answered at once
-/// does not pay for it.
+/// A moment, or never. The clock is read for the first time when somebody asks: a call that is
+/// answered at once does not pay for it.
 #[derive(Clone, Debug)]
 pub(crate) struct Deadline {
     timeout: Option<Duration>,

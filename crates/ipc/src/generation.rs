@@ -1,7 +1,7 @@
 //! How long an answer holds: a counter that grows before anything changes that was given out.
 //!
-//! The counter can lie in memory that other processes read, so that asking whether an answer still holds costs a
-//! load, wherever the record is kept.
+//! The counter can lie in memory that other processes read, so that asking whether an answer still
+//! holds costs a load, wherever the record is kept.
 
 use crate::sys::Page;
 use std::{
@@ -76,7 +76,8 @@ impl Source {
         match self {
             Self::Own(counter) => counter.0.load(Ordering::Acquire),
             Self::Shared(page) => {
-                // Of memory that can only be read, no more than a relaxed load is promised; the fence makes it acquire.
+                // Of memory that can only be read, no more than a relaxed load is promised; the
+                // fence makes it acquire.
                 let now = page.load(Ordering::Relaxed);
                 fence(Ordering::Acquire);
                 now

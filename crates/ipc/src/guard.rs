@@ -39,14 +39,15 @@ impl Guard {
         Self { avc, labels, port, hints: true, audit: None }
     }
 
-    /// Tells `audit` of every decision that policy wants on record. It runs before the call goes on.
+    /// Tells `audit` of every decision that policy wants on record. It runs before the call goes
+    /// on.
     #[must_use]
     pub fn with_audit(self, audit: impl Fn(Record) + Send + Sync + 'static) -> Self {
         Self { audit: Some(Arc::new(audit)), ..self }
     }
 
-    /// Looks every decision up in the cache, as if its hint were always wrong. What hints save is measured
-    /// against it.
+    /// Looks every decision up in the cache, as if its hint were always wrong. What hints save is
+    /// measured against it.
     #[must_use]
     pub fn without_hints(self) -> Self {
         Self { hints: false, ..self }
@@ -76,7 +77,8 @@ impl Guard {
 pub enum Access {
     /// On every call.
     Checked(Guard),
-    /// Never: every call is granted, its client is `unlabeled`. What the price of checking is measured against.
+    /// Never: every call is granted, its client is `unlabeled`. What the price of checking is
+    /// measured against.
     Unchecked,
 }
 
@@ -130,8 +132,8 @@ impl Checks {
 
     /// Decides about a call made in the name of the SID numbered `named`, or its own for 0.
     ///
-    /// `connect` must be granted to the process that calls, and to the one in whose name it does so: nobody
-    /// reaches by way of a service what it may not reach itself.
+    /// `connect` must be granted to the process that calls, and to the one in whose name it does
+    /// so: nobody reaches by way of a service what it may not reach itself.
     #[inline]
     pub(crate) fn admit(&mut self, named: u32) -> Result<Caller, Status> {
         if matches!(self.access, Access::Checked(_)) && !self.until.is_current() {
@@ -155,7 +157,8 @@ impl Checks {
         if granted { Ok(Caller { peer: itself, client }) } else { Err(Status::DeniedName) }
     }
 
-    /// Asks the record for the label of the process that speaks. What it said before stays until there is an answer.
+    /// Asks the record for the label of the process that speaks. What it said before stays until
+    /// there is an answer.
     fn identify(&mut self) -> Result<(), Status> {
         let Access::Checked(guard) = &self.access else { return Ok(()) };
         let label = guard.labels.identify(&self.connected).ok_or(Status::Denied)?;
@@ -167,7 +170,8 @@ impl Checks {
         }
         let speaker = speaker.map(Arc::new);
         let peer = speaker.as_ref().unwrap_or(&self.connected);
-        // They live after the label was looked up, so it was not that of others with the same number.
+        // They live after the label was looked up, so it was not that of others with the same
+        // number.
         if !peer.is_alive() || !self.connected.is_alive() {
             return Err(Status::Denied);
         }

@@ -2,7 +2,8 @@
 
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
-/// What stands in front of a message. Nothing in it is believed: who speaks is known from elsewhere.
+/// What stands in front of a message. Nothing in it is believed: who speaks is known from
+/// elsewhere.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable)]
 pub(crate) struct Head {

@@ -1,4 +1,5 @@
-//! Ports: typed calls from one process to another on the same machine, checked by policy on every call.
+//! Ports: typed calls from one process to another on the same machine, checked by policy on every
+//! call.
 //!
 //! ```text
 //!  client                          server
@@ -8,18 +9,19 @@
 //!
 //! The side that is called checks, for it is the one that the caller has no power over:
 //!
-//! - **connect**: every call, through hints that are kept with the connection. A permission that policy takes back
-//!   is gone with the next call.
-//! - **client identification**: [`Request::client`] is the label of the process that connected, held by pidfd and
-//!   looked up in a trusted record ([`PeerLabels`]), never what the client says of itself. For processes inside of
-//!   `dewar run`, the crate `runs` is that record.
-//! - **impersonation**: [`Port::call_as`] names another client, if policy grants `specify_client` on it. The one
-//!   named needs `connect`, too. A service that passes its client's SID on can thus not be used to reach what
-//!   the client may not reach.
+//! - **connect**: every call, through hints that are kept with the connection. A permission that
+//!   policy takes back is gone with the next call.
+//! - **client identification**: [`Request::client`] is the label of the process that connected,
+//!   held by pidfd and looked up in a trusted record ([`PeerLabels`]), never what the client says
+//!   of itself. For processes inside of `dewar run`, the crate `runs` is that record.
+//! - **impersonation**: [`Port::call_as`] names another client, if policy grants `specify_client`
+//!   on it. The one named needs `connect`, too. A service that passes its client's SID on can thus
+//!   not be used to reach what the client may not reach.
 //!
-//! Messages travel through shared memory or as packets of a unix socket ([`Transport`]); the socket is how
-//! processes meet in either case, and what descriptors travel over. Each client has memory and a thread of its
-//! own, so that what a hostile one writes there, or never reads, harms only itself.
+//! Messages travel through shared memory or as packets of a unix socket ([`Transport`]); the socket
+//! is how processes meet in either case, and what descriptors travel over. Each client has memory
+//! and a thread of its own, so that what a hostile one writes there, or never reads, harms only
+//! itself.
 //!
 //! # Example
 //!
@@ -64,7 +66,8 @@
 //! # }
 //! ```
 //!
-//! Source: Spencer et al., "The Flask Security Architecture", USENIX Security 1999, sections 4.1, 5.2 and 6.2.
+//! Source: Spencer et al., "The Flask Security Architecture", USENIX Security 1999, sections 4.1,
+//! 5.2 and 6.2.
 
 mod body;
 mod deadline;

@@ -1,4 +1,5 @@
-//! A connection of two processes, over either transport: messages there, messages back, and nothing about policy.
+//! A connection of two processes, over either transport: messages there, messages back, and nothing
+//! about policy.
 
 use crate::{
     MAX_DESCRIPTORS, MAX_MESSAGE,

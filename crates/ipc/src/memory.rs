@@ -1,5 +1,5 @@
-//! Messages through shared memory. The socket beside it carries descriptors, wakes who has slept for long, and
-//! tells when the other side is gone.
+//! Messages through shared memory. The socket beside it carries descriptors, wakes who has slept
+//! for long, and tells when the other side is gone.
 
 use crate::{
     body::Body,
@@ -17,13 +17,15 @@ use rustix::{
 };
 use std::{os::fd::OwnedFd, time::Duration};
 
-/// How long an end waits on the futex, which nobody wakes if the other side dies; then it waits on the socket.
+/// How long an end waits on the futex, which nobody wakes if the other side dies; then it waits on
+/// the socket.
 const FUTEX_WAIT: Duration = Duration::from_millis(20);
 
 /// How often a message may change while it is copied before the clock is asked.
 const TRIES: u64 = 4;
 
-/// Packets taken from the socket before anything else is looked at. An honest side rings once for each message.
+/// Packets taken from the socket before anything else is looked at. An honest side rings once for
+/// each message.
 const MOST_PACKETS: u32 = 256;
 
 /// Number of the packets that only wake up.
@@ -123,7 +125,8 @@ impl Memory {
         read.map_err(|_| LinkError::Broken("a message is longer than a message can be"))
     }
 
-    /// Waits until the lane may hold a wanted message: spinning, then on the futex, then on the socket.
+    /// Waits until the lane may hold a wanted message: spinning, then on the futex, then on the
+    /// socket.
     fn wait(&mut self, wanted: Wanted, until: &Deadline) -> Result<(), LinkError> {
         let lane = match self.end {
             End::Client => &self.shared.reply,
@@ -158,8 +161,8 @@ impl Memory {
         }
     }
 
-    /// Takes what lies on the socket, up to a bound that nobody needs: bells, which have done their work, and descriptors,
-    /// which are kept.
+    /// Takes what lies on the socket, up to a bound that nobody needs: bells, which have done their
+    /// work, and descriptors, which are kept.
     fn drain(&mut self) -> Result<(), LinkError> {
         for _ in 0..MOST_PACKETS {
             match self.socket.try_receive(&mut self.packet) {

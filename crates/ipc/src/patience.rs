@@ -1,15 +1,17 @@
 //! How long to spin before going to sleep.
 //!
-//! To wake an idle processor takes tens of microseconds, to see a word change on another one a tenth of a
-//! microsecond: spinning pays while the other side runs elsewhere and answers soon. It never pays when both share
-//! a processor, or when others need this one. Which of these holds is learned from whether it paid lately.
+//! To wake an idle processor takes tens of microseconds, to see a word change on another one a
+//! tenth of a microsecond: spinning pays while the other side runs elsewhere and answers soon. It
+//! never pays when both share a processor, or when others need this one. Which of these holds is
+//! learned from whether it paid lately.
 
 use std::{
     hint::spin_loop,
     time::{Duration, Instant},
 };
 
-/// Somewhat longer than it takes to wake an idle processor, so that the other side can wake up meanwhile.
+/// Somewhat longer than it takes to wake an idle processor, so that the other side can wake up
+/// meanwhile.
 const SPIN: Duration = Duration::from_micros(60);
 
 /// Looks between two looks at the clock.

@@ -27,8 +27,8 @@ impl Peer {
     ///
     /// # Errors
     ///
-    /// For a socket that is no connected unix socket, a process that has ended and been reaped, and one in a PID
-    /// namespace that is not visible from here.
+    /// For a socket that is no connected unix socket, a process that has ended and been reaped, and
+    /// one in a PID namespace that is not visible from here.
     pub fn of(socket: BorrowedFd<'_>) -> io::Result<Self> {
         let (pid, uid) = sys::peer_credentials(socket)?;
         let pidfd = sys::peer_pidfd(socket)?;
@@ -39,7 +39,8 @@ impl Peer {
         Ok(Self { pid, uid, pidfd, name })
     }
 
-    /// The same connection, of which `process`, with the number `pid`, turned out to be the one that speaks.
+    /// The same connection, of which `process`, with the number `pid`, turned out to be the one
+    /// that speaks.
     #[must_use]
     pub fn spoken_for(&self, pid: i32, process: OwnedFd) -> Self {
         Self { pid, uid: self.uid, pidfd: process, name: self.name.clone() }
@@ -57,8 +58,8 @@ impl Peer {
         self.uid
     }
 
-    /// The name that its end of the connection is bound to, as in unix(7): a path, or 0 and an abstract name; empty
-    /// for an end without a name, which is what most clients have.
+    /// The name that its end of the connection is bound to, as in unix(7): a path, or 0 and an
+    /// abstract name; empty for an end without a name, which is what most clients have.
     #[must_use]
     pub fn name(&self) -> &[u8] {
         &self.name
@@ -78,11 +79,13 @@ impl AsFd for Peer {
     }
 }
 
-/// The trusted record of which label a process has: by lineage where a monitor keeps it, or by a table.
+/// The trusted record of which label a process has: by lineage where a monitor keeps it, or by a
+/// table.
 ///
 /// A port asks when a process connects, and again whenever the answer may not hold any more.
 pub trait PeerLabels: Send + Sync {
-    /// The label of the process that connected; `None` if it is not known, and then nothing is granted to it.
+    /// The label of the process that connected; `None` if it is not known, and then nothing is
+    /// granted to it.
     fn identify(&self, peer: &Peer) -> Option<Label>;
 }
 
@@ -107,8 +110,8 @@ impl Label {
         Self { sid, until, speaker: None }
     }
 
-    /// The label is that of `speaker`, in whose place another process made the connection: from now on only what the
-    /// speaker says counts.
+    /// The label is that of `speaker`, in whose place another process made the connection: from now
+    /// on only what the speaker says counts.
     #[must_use]
     pub fn of_speaker(self, speaker: Peer) -> Self {
         Self { speaker: Some(speaker), ..self }
@@ -119,7 +122,8 @@ impl Label {
     }
 }
 
-/// Labels of processes, kept by whoever starts them. A label ends with its process: whoever gets the number next has none.
+/// Labels of processes, kept by whoever starts them. A label ends with its process: whoever gets
+/// the number next has none.
 #[derive(Debug, Default)]
 pub struct PeerTable {
     labels: RwLock<HashMap<i32, Labelled>>,
@@ -133,8 +137,9 @@ struct Labelled {
 }
 
 impl PeerTable {
-    /// Notes the label of a process, or with `None` that it has none any more. For calls that begin after this
-    /// has returned, the new label holds, also on connections that exist. Takes a descriptor for each process.
+    /// Notes the label of a process, or with `None` that it has none any more. For calls that begin
+    /// after this has returned, the new label holds, also on connections that exist. Takes a
+    /// descriptor for each process.
     ///
     /// # Errors
     ///

@@ -28,7 +28,8 @@ use zerocopy::{FromBytes, Immutable, IntoBytes};
 /// How long a connection, and a call that is not told otherwise, may take.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A connection to a service. One call at a time; a thread that wants to call beside another has a port of its own.
+/// A connection to a service. One call at a time; a thread that wants to call beside another has a
+/// port of its own.
 pub struct Port {
     link: Link,
     seq: u32,
@@ -54,7 +55,8 @@ pub enum ConnectError {
     NoPort,
 }
 
-/// Why a call brought no reply. Except after [`CallError::Gone`] and [`CallError::Broken`], the port can be used again.
+/// Why a call brought no reply. Except after [`CallError::Gone`] and [`CallError::Broken`], the
+/// port can be used again.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CallError {
@@ -73,7 +75,8 @@ pub enum CallError {
     /// The service took the request and did not reply.
     #[error("the service did not reply to this request")]
     Unanswered,
-    /// More than [`MAX_MESSAGE`](crate::MAX_MESSAGE) bytes or [`MAX_DESCRIPTORS`](crate::MAX_DESCRIPTORS).
+    /// More than [`MAX_MESSAGE`](crate::MAX_MESSAGE) bytes or
+    /// [`MAX_DESCRIPTORS`](crate::MAX_DESCRIPTORS).
     #[error("the message is too long for a port: put it into a file and pass its descriptor")]
     TooLong,
     /// The reply is not of the type that was asked for.
@@ -172,7 +175,8 @@ impl Port {
         Peer::of(self.link.socket())
     }
 
-    /// Lets each later call take that long, or as long as it takes for `None`. Five seconds at first.
+    /// Lets each later call take that long, or as long as it takes for `None`. Five seconds at
+    /// first.
     pub fn set_timeout(&mut self, timeout: Option<Duration>) {
         self.timeout = timeout;
     }
@@ -187,8 +191,8 @@ impl Port {
         self.send(Call { body, ..Call::default() }).map(|reply| reply.body)
     }
 
-    /// Calls in the name of `effective`, if policy grants `port { specify_client }` on it to this process. A
-    /// service that works for a client passes that client's SID on like this.
+    /// Calls in the name of `effective`, if policy grants `port { specify_client }` on it to this
+    /// process. A service that works for a client passes that client's SID on like this.
     ///
     /// # Errors
     ///

@@ -1,8 +1,9 @@
-//! The layout of the memory that the two ends of a port share: a lane for requests, a lane for replies.
+//! The layout of the memory that the two ends of a port share: a lane for requests, a lane for
+//! replies.
 //!
-//! Whoever is at the other end may change any of it at any time, by design or by malice. So it is all atomics, a
-//! message is copied out before anybody looks at it, its length is read once, and the number in front says
-//! whether it changed meanwhile.
+//! Whoever is at the other end may change any of it at any time, by design or by malice. So it is
+//! all atomics, a message is copied out before anybody looks at it, its length is read once, and
+//! the number in front says whether it changed meanwhile.
 
 use crate::{
     MAX_MESSAGE,
@@ -59,7 +60,8 @@ impl Lane {
         &self.seq
     }
 
-    /// Puts a message here; tells how the reader must be woken. Only as much of `body` as a message can hold.
+    /// Puts a message here; tells how the reader must be woken. Only as much of `body` as a message
+    /// can hold.
     #[inline]
     pub(crate) fn write(&self, head: Head, body: &[u8]) -> Sleep {
         // Release: a reader that sees any of what follows sees that the old message is gone.
@@ -76,7 +78,8 @@ impl Lane {
         if let Some(place) = self.data.get(body.len() / 8).filter(|_| !rest.is_empty()) {
             place.store(u64::from_ne_bytes(array(rest)), Ordering::Relaxed);
         }
-        // Sequentially consistent with `sleep`: either we see that the reader sleeps, or it sees the number.
+        // Sequentially consistent with `sleep`: either we see that the reader sleeps, or it sees
+        // the number.
         self.seq.store(head.seq, Ordering::SeqCst);
         match self.reader.0.load(Ordering::SeqCst) {
             0 => Sleep::Awake,
@@ -85,8 +88,8 @@ impl Lane {
         }
     }
 
-    /// Copies the message that lies here into `body`, if it is wanted. `Ok(None)` if there is none, or it changed
-    /// while it was copied.
+    /// Copies the message that lies here into `body`, if it is wanted. `Ok(None)` if there is none,
+    /// or it changed while it was copied.
     ///
     /// # Errors
     ///
@@ -111,12 +114,14 @@ impl Lane {
         for (bytes, place) in words {
             bytes.copy_from_slice(&place.load(Ordering::Relaxed).to_ne_bytes());
         }
-        // With the writer's release fence: had any load above seen a later message, this one sees its number.
+        // With the writer's release fence: had any load above seen a later message, this one sees
+        // its number.
         fence(Ordering::Acquire);
         Ok((self.seq.load(Ordering::Relaxed) == seq).then_some(head))
     }
 
-    /// Says how this lane's reader is about to wait. It must look at the number once more afterwards.
+    /// Says how this lane's reader is about to wait. It must look at the number once more
+    /// afterwards.
     pub(crate) fn sleep(&self, how: Sleep) {
         self.reader.0.store(how as u32, Ordering::SeqCst);
     }

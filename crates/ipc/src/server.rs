@@ -73,8 +73,8 @@ impl Server {
         Self::listen(listener, Some(path.to_owned()), access)
     }
 
-    /// Listens on a socket that somebody else has bound and keeps, as a service manager does. It must be a unix socket
-    /// of packets (`SOCK_SEQPACKET`).
+    /// Listens on a socket that somebody else has bound and keeps, as a service manager does. It
+    /// must be a unix socket of packets (`SOCK_SEQPACKET`).
     ///
     /// # Errors
     ///
@@ -88,7 +88,8 @@ impl Server {
     }
 
     fn listen(listener: OwnedFd, path: Option<PathBuf>, access: Access) -> io::Result<Self> {
-        // Inherited by every connection, so that no packet is ever sent without its sender's identity.
+        // Inherited by every connection, so that no packet is ever sent without its sender's
+        // identity.
         set_socket_passcred(&listener, true)?;
         listen(&listener, BACKLOG)?;
         // Another process that accepts here, too, may be faster.
@@ -114,16 +115,17 @@ impl Server {
         self
     }
 
-    /// Takes that many connections of one user at a time, so that no user locks out the others. Root is not bounded, and
-    /// of all connections an eighth is for root alone.
+    /// Takes that many connections of one user at a time, so that no user locks out the others.
+    /// Root is not bounded, and of all connections an eighth is for root alone.
     #[must_use]
     pub fn with_max_sessions_of_user(mut self, max_sessions: usize) -> Self {
         self.max_sessions_of_user = max_sessions;
         self
     }
 
-    /// The next client that policy lets connect; others are sent away. For a service with a loop of its own. A client that
-    /// connects and does not say who it is holds the others up for a second; [`Server::serve_sessions`] lets none wait.
+    /// The next client that policy lets connect; others are sent away. For a service with a loop of
+    /// its own. A client that connects and does not say who it is holds the others up for a second;
+    /// [`Server::serve_sessions`] lets none wait.
     ///
     /// # Errors
     ///
@@ -139,8 +141,8 @@ impl Server {
         }
     }
 
-    /// Serves every client in a thread of its own until [`Server::stop`]: what one client does, or does not do,
-    /// holds up no other. A request that `service` drops is answered as such.
+    /// Serves every client in a thread of its own until [`Server::stop`]: what one client does, or
+    /// does not do, holds up no other. A request that `service` drops is answered as such.
     ///
     /// # Errors
     ///
@@ -157,8 +159,8 @@ impl Server {
         })
     }
 
-    /// As [`Server::serve`], for a service that keeps something for each client: `service` gets the session, and a
-    /// thread for as long as it likes.
+    /// As [`Server::serve`], for a service that keeps something for each client: `service` gets the
+    /// session, and a thread for as long as it likes.
     ///
     /// # Errors
     ///
@@ -191,14 +193,14 @@ impl Server {
         })
     }
 
-    /// Ends [`Server::serve`] and every session. Requests that are being served are finished first; their
-    /// clients see [`CallError::Gone`](crate::CallError::Gone).
+    /// Ends [`Server::serve`] and every session. Requests that are being served are finished first;
+    /// their clients see [`CallError::Gone`](crate::CallError::Gone).
     pub fn stop(&self) {
         self.stopped.store(true, Ordering::Release);
         // It fails only when the count is full, which is as good.
         let _ = rustix::io::write(&self.stop, &1_u64.to_ne_bytes());
-        // None can fail in a way that matters: a socket that is not connected any more has ended, too. What somebody else
-        // keeps goes on listening, for the next server.
+        // None can fail in a way that matters: a socket that is not connected any more has ended,
+        // too. What somebody else keeps goes on listening, for the next server.
         if self.path.is_some() {
             let _ = shutdown(&self.listener, Shutdown::Both);
         }
@@ -225,8 +227,9 @@ impl Server {
         }
     }
 
-    /// Notes a connection, so that [`Server::stop`] reaches it; tells whether there is room for a session. `None`: it is
-    /// closed without a word, because many of this user's are being told that there is none.
+    /// Notes a connection, so that [`Server::stop`] reaches it; tells whether there is room for a
+    /// session. `None`: it is closed without a word, because many of this user's are being told
+    /// that there is none.
     fn register(&self, fd: &Arc<OwnedFd>) -> Option<bool> {
         // Whoever cannot be told has no session anyway.
         let uid = sys::peer_credentials(fd.as_fd()).map_or(u32::MAX, |(_, uid)| uid);

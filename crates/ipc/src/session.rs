@@ -72,7 +72,8 @@ impl From<LinkError> for SessionError {
 }
 
 impl Session {
-    /// Finds out who connected, whether it may, and what it wants. The socket must pass credentials.
+    /// Finds out who connected, whether it may, and what it wants. The socket must pass
+    /// credentials.
     pub(crate) fn begin(
         fd: Arc<OwnedFd>,
         access: Access,
@@ -112,8 +113,8 @@ impl Session {
         Ok(Self { link, checks, last: 0, ended: false, body, descriptors: Vec::new() })
     }
 
-    /// The next request that policy grants; a denied one is answered as such, and the service never sees it.
-    /// Waits as long as it takes for `None`.
+    /// The next request that policy grants; a denied one is answered as such, and the service never
+    /// sees it. Waits as long as it takes for `None`.
     ///
     /// # Errors
     ///
@@ -169,7 +170,8 @@ impl Session {
     }
 }
 
-/// Sends a reply, or ends the session: a client that makes no room for its reply does not want another.
+/// Sends a reply, or ends the session: a client that makes no room for its reply does not want
+/// another.
 fn deliver(link: &mut Link, ended: &mut bool, message: &Message<'_>) -> Result<(), SessionError> {
     let sent = link.send(message, &Deadline::after(Some(TIMEOUT)));
     *ended |= sent.is_err();
@@ -185,8 +187,8 @@ pub struct Request<'a> {
 }
 
 impl Request<'_> {
-    /// The label of the one in whose name the call is made: decide by this one, and pass it on in calls of your
-    /// own ([`Port::call_as`](crate::Port::call_as)).
+    /// The label of the one in whose name the call is made: decide by this one, and pass it on in
+    /// calls of your own ([`Port::call_as`](crate::Port::call_as)).
     #[must_use]
     pub fn client(&self) -> Sid {
         self.caller.client
@@ -221,8 +223,8 @@ impl Request<'_> {
         std::mem::take(&mut self.session.descriptors)
     }
 
-    /// Whether the client does not wait any more, so that long work can end early. One that gave up on a socket
-    /// without closing it is not noticed.
+    /// Whether the client does not wait any more, so that long work can end early. One that gave up
+    /// on a socket without closing it is not noticed.
     #[must_use]
     pub fn is_given_up(&self) -> bool {
         self.session.link.given_up(self.seq)

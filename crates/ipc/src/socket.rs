@@ -1,4 +1,5 @@
-//! Messages as packets of a unix socket: one packet each, descriptors and the sender's identity beside it.
+//! Messages as packets of a unix socket: one packet each, descriptors and the sender's identity
+//! beside it.
 
 use crate::{
     MAX_DESCRIPTORS, MAX_MESSAGE,
@@ -103,7 +104,8 @@ impl Socket {
             return Err(LinkError::Gone);
         }
         if let Some(sender) = &self.sender {
-            // It lives after the packet was received: nobody else had its number when the packet was sent.
+            // It lives after the packet was received: nobody else had its number when the packet
+            // was sent.
             if packet.sender != Some(sender.pid()) || !sender.is_alive() {
                 return Err(LinkError::Broken(
                     "a process other than the one that connected speaks",
@@ -142,7 +144,8 @@ impl Socket {
         if left.is_some_and(|left| left.is_zero()) {
             return Err(LinkError::TimedOut);
         }
-        // To the millisecond, so that the same timeout on every call is set once; never less than what is left.
+        // To the millisecond, so that the same timeout on every call is set once; never less than
+        // what is left.
         let left = left.map(|left| Duration::from_millis(left.as_millis() as u64 + 1));
         let known = &mut self.timeouts[usize::from(matches!(which, Timeout::Send))];
         if *known != left {
@@ -169,8 +172,8 @@ fn send(fd: BorrowedFd<'_>, message: &Message<'_>, flags: SendFlags) -> Result<(
     }
     // A packet is sent whole or not at all.
     match sendmsg(fd, &parts, &mut ancillary, flags) {
-        // In a sandbox that may send to any address, sendmsg is decided, and not made for a port: the packet would come
-        // from the monitor.
+        // In a sandbox that may send to any address, sendmsg is decided, and not made for a port:
+        // the packet would come from the monitor.
         Err(Errno::OPNOTSUPP) if message.descriptors.is_empty() => {
             rustix::net::send(fd, &[head.as_bytes(), message.body].concat(), flags).map(drop)
         }

@@ -1,4 +1,5 @@
-//! What no library offers safely: memory that two processes share, and the descriptor of a socket's peer.
+//! What no library offers safely: memory that two processes share, and the descriptor of a socket's
+//! peer.
 
 use crate::{MAX_DESCRIPTORS, region::Region};
 use rustix::{
@@ -14,7 +15,8 @@ use std::{
     sync::atomic::AtomicU64,
 };
 
-/// Without these, the other side could cut the memory short under us, and an access would end in `SIGBUS`.
+/// Without these, the other side could cut the memory short under us, and an access would end in
+/// `SIGBUS`.
 const SEALS: SealFlags = SealFlags::SHRINK.union(SealFlags::GROW).union(SealFlags::SEAL);
 
 /// New memory for one [`Region`], all zero, of a size that nobody can change.
@@ -34,8 +36,8 @@ pub(crate) fn new_memory() -> io::Result<OwnedFd> {
 /// A region in memory that another process may write at any time. It is not inherited by children.
 pub(crate) struct Shared(NonNull<Region>);
 
-// SAFETY: a `Region` consists of atomics only, so references to it may be used from any thread; the mapping
-// belongs to the process, not to the thread that made it.
+// SAFETY: a `Region` consists of atomics only, so references to it may be used from any thread; the
+// mapping belongs to the process, not to the thread that made it.
 unsafe impl Send for Shared {}
 // SAFETY: as above: `&Shared` gives nothing but `&Region`, whose fields are atomics.
 unsafe impl Sync for Shared {}
@@ -58,7 +60,8 @@ impl Shared {
             unsafe { mmap(ptr::null_mut(), size, protection, MapFlags::SHARED, memory, 0)? };
         // Made first, so that the mapping goes again if the next call fails.
         let shared = Self(NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?);
-        // SAFETY: these `size` bytes are the mapping just made; the advice changes what fork copies, not them.
+        // SAFETY: these `size` bytes are the mapping just made; the advice changes what fork
+        // copies, not them.
         unsafe { madvise(start, size, Advice::LinuxDontFork)? };
         Ok(shared)
     }
@@ -68,18 +71,18 @@ impl Deref for Shared {
     type Target = Region;
 
     fn deref(&self) -> &Region {
-        // SAFETY: `map` made a mapping of `size_of::<Region>()` bytes at this address, page-aligned and thus
-        // aligned for `Region`, readable and writable; seals keep the memory behind it from shrinking, and only
-        // `drop` unmaps it. Every bit pattern is a valid `Region`, and all its fields are atomics, so that the
-        // other process's writes are no data race.
+        // SAFETY: `map` made a mapping of `size_of::<Region>()` bytes at this address, page-aligned
+        // and thus aligned for `Region`, readable and writable; seals keep the memory behind it
+        // from shrinking, and only `drop` unmaps it. Every bit pattern is a valid `Region`, and all
+        // its fields are atomics, so that the other process's writes are no data race.
         unsafe { self.0.as_ref() }
     }
 }
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        // SAFETY: the mapping made in `map`, of that size; `&mut self` shows that no reference into it is left.
-        // It cannot fail: address and length are those of a whole mapping.
+        // SAFETY: the mapping made in `map`, of that size; `&mut self` shows that no reference into
+        // it is left. It cannot fail: address and length are those of a whole mapping.
         let _ = unsafe { munmap(self.0.as_ptr().cast(), mem::size_of::<Region>()) };
     }
 }
@@ -91,7 +94,8 @@ const READ_ONLY: SealFlags = SEALS.union(SealFlags::FUTURE_WRITE);
 #[derive(Debug)]
 pub(crate) struct Page(NonNull<AtomicU64>);
 
-// SAFETY: it gives nothing but `&AtomicU64`, which any thread may use; the mapping belongs to the process.
+// SAFETY: it gives nothing but `&AtomicU64`, which any thread may use; the mapping belongs to the
+// process.
 unsafe impl Send for Page {}
 // SAFETY: as above.
 unsafe impl Sync for Page {}
@@ -118,7 +122,8 @@ impl Page {
     ///
     /// # Errors
     ///
-    /// `InvalidData` for memory of another size, or that others than its maker could write or shorten.
+    /// `InvalidData` for memory of another size, or that others than its maker could write or
+    /// shorten.
     pub(crate) fn map(memory: BorrowedFd<'_>) -> io::Result<Self> {
         let sealed = fcntl_get_seals(memory)?.contains(READ_ONLY);
         if !sealed || fstat(memory)?.st_size != Self::BYTES as i64 {
@@ -139,17 +144,18 @@ impl Deref for Page {
     type Target = AtomicU64;
 
     fn deref(&self) -> &AtomicU64 {
-        // SAFETY: `map_for` mapped `BYTES` readable bytes at this address, page-aligned; `new` and `map` make sure that the
-        // memory behind them is that long and cannot shrink, and only `drop` unmaps them. Any bits are a valid `AtomicU64`.
-        // Where the mapping is read-only, its holder only loads (relaxed, as std::sync::atomic demands there).
+        // SAFETY: `map_for` mapped `BYTES` readable bytes at this address, page-aligned; `new` and
+        // `map` make sure that the memory behind them is that long and cannot shrink, and only
+        // `drop` unmaps them. Any bits are a valid `AtomicU64`. Where the mapping is read-only, its
+        // holder only loads (relaxed, as std::sync::atomic demands there).
         unsafe { self.0.as_ref() }
     }
 }
 
 impl Drop for Page {
     fn drop(&mut self) {
-        // SAFETY: the mapping made in `map_for`, of that size; `&mut self` shows that no reference into it is left.
-        // It cannot fail: address and length are those of a whole mapping.
+        // SAFETY: the mapping made in `map_for`, of that size; `&mut self` shows that no reference
+        // into it is left. It cannot fail: address and length are those of a whole mapping.
         let _ = unsafe { munmap(self.0.as_ptr().cast(), Self::BYTES) };
     }
 }
@@ -168,8 +174,8 @@ pub(crate) fn peer_pidfd(socket: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// The number and the user of the process that connected this socket; 0 for a process of a namespace that is not
-/// visible from here.
+/// The number and the user of the process that connected this socket; 0 for a process of a
+/// namespace that is not visible from here.
 ///
 /// # Errors
 ///
@@ -179,8 +185,9 @@ pub(crate) fn peer_credentials(socket: BorrowedFd<'_>) -> io::Result<(i32, u32)>
     option(socket, libc::SO_PEERCRED, nobody).map(|who| (who.pid, who.uid))
 }
 
-/// What the other end of a connected unix socket is bound to, as in unix(7): a path, or 0 and an abstract name; empty for
-/// nothing. An abstract name of no bytes is not nothing, which rustix does not tell apart.
+/// What the other end of a connected unix socket is bound to, as in unix(7): a path, or 0 and an
+/// abstract name; empty for nothing. An abstract name of no bytes is not nothing, which rustix does
+/// not tell apart.
 ///
 /// # Errors
 ///
@@ -188,8 +195,9 @@ pub(crate) fn peer_credentials(socket: BorrowedFd<'_>) -> io::Result<(i32, u32)>
 pub(crate) fn peer_name(socket: BorrowedFd<'_>) -> io::Result<Vec<u8>> {
     let mut address = libc::sockaddr_un { sun_family: 0, sun_path: [0; 108] };
     let mut len = mem::size_of_val(&address) as libc::socklen_t;
-    // SAFETY: the kernel writes at most `len` bytes to `address`, which has that size, and the length to `len`; both
-    // outlive the call. `sockaddr_un` consists of integers, valid whatever is written.
+    // SAFETY: the kernel writes at most `len` bytes to `address`, which has that size, and the
+    // length to `len`; both outlive the call. `sockaddr_un` consists of integers, valid whatever is
+    // written.
     let got =
         unsafe { libc::getpeername(socket.as_raw_fd(), (&raw mut address).cast(), &raw mut len) };
     if got != 0 {
@@ -209,8 +217,9 @@ pub(crate) fn peer_name(socket: BorrowedFd<'_>) -> io::Result<Vec<u8>> {
 /// A socket's option, of a type that any bytes are valid for: integers, or a struct of them.
 fn option<T: Copy + 'static>(socket: BorrowedFd<'_>, name: i32, mut value: T) -> io::Result<T> {
     let mut len = mem::size_of::<T>() as libc::socklen_t;
-    // SAFETY: the kernel writes at most `len` bytes to `value`, which has that size, and the length to `len`;
-    // both outlive the call. `T` is `RawFd` or `ucred` here: integers, valid whatever is written.
+    // SAFETY: the kernel writes at most `len` bytes to `value`, which has that size, and the length
+    // to `len`; both outlive the call. `T` is `RawFd` or `ucred` here: integers, valid whatever is
+    // written.
     let got = unsafe {
         let value = (&raw mut value).cast();
         libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, name, value, &raw mut len)
@@ -225,8 +234,8 @@ pub(crate) struct Packet {
     pub(crate) len: usize,
     /// More was sent than there was room for, of bytes or descriptors.
     pub(crate) truncated: bool,
-    /// The number of the process that sent it, as the kernel says; 0 for one that is not visible from here, and
-    /// `None` if the socket was not told to ask.
+    /// The number of the process that sent it, as the kernel says; 0 for one that is not visible
+    /// from here, and `None` if the socket was not told to ask.
     pub(crate) sender: Option<i32>,
     /// The descriptors in it; they are closed on exec.
     pub(crate) descriptors: Vec<OwnedFd>,
@@ -236,14 +245,16 @@ pub(crate) struct Packet {
 #[repr(C, align(8))]
 struct Control([u8; CONTROL_BYTES]);
 
-/// `CMSG_SPACE` of the most descriptors and of one `ucred`: a header of 16 bytes before each, in steps of 8.
+/// `CMSG_SPACE` of the most descriptors and of one `ucred`: a header of 16 bytes before each, in
+/// steps of 8.
 const CONTROL_BYTES: usize = 16 + 4 * MAX_DESCRIPTORS + 8 + 16 + 16;
 
 /// Receives one packet into `head` and then `body`. Ends with 0 bytes when the other side is gone.
 ///
 /// # Errors
 ///
-/// `EAGAIN` after the socket's timeout, or at once with `MSG_DONTWAIT` in `flags`; whatever else the system says.
+/// `EAGAIN` after the socket's timeout, or at once with `MSG_DONTWAIT` in `flags`; whatever else
+/// the system says.
 pub(crate) fn receive(
     socket: BorrowedFd<'_>,
     head: &mut [u8],
@@ -259,8 +270,9 @@ pub(crate) fn receive(
     message.msg_control = (&raw mut control).cast();
     message.msg_controllen = CONTROL_BYTES;
     let flags = flags | libc::MSG_CMSG_CLOEXEC;
-    // SAFETY: `message` names `parts`, which have the layout of `iovec` (as `IoSliceMut` guarantees) over two
-    // exclusively borrowed slices, and `control` with its size; all outlive the call.
+    // SAFETY: `message` names `parts`, which have the layout of `iovec` (as `IoSliceMut`
+    // guarantees) over two exclusively borrowed slices, and `control` with its size; all outlive
+    // the call.
     let len = unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut message, flags) };
     let len = usize::try_from(len).map_err(|_| io::Error::last_os_error())?;
     let truncated = message.msg_flags & (libc::MSG_TRUNC | libc::MSG_CTRUNC) != 0;
@@ -271,17 +283,20 @@ pub(crate) fn receive(
 
 /// Moves the sender and the descriptors out of a message that `recvmsg` has just filled.
 fn take_control(message: &libc::msghdr, packet: &mut Packet) {
-    // SAFETY: `message.msg_control` points to the live, aligned buffer of `receive`, and the kernel has set
-    // `msg_controllen` to what it filled of it.
+    // SAFETY: `message.msg_control` points to the live, aligned buffer of `receive`, and the kernel
+    // has set `msg_controllen` to what it filled of it.
     let mut next = unsafe { libc::CMSG_FIRSTHDR(message) };
-    // SAFETY: the pointer is null or that of a whole header inside the buffer, as the kernel wrote it.
+    // SAFETY: the pointer is null or that of a whole header inside the buffer, as the kernel wrote
+    // it.
     while let Some(header) = unsafe { next.as_ref() } {
-        // SAFETY: as above; the result points behind the header, to `cmsg_len` less the header's bytes.
+        // SAFETY: as above; the result points behind the header, to `cmsg_len` less the header's
+        // bytes.
         let data = unsafe { libc::CMSG_DATA(header) };
         let bytes = header.cmsg_len - mem::size_of::<libc::cmsghdr>();
         match (header.cmsg_level, header.cmsg_type) {
             (libc::SOL_SOCKET, libc::SCM_CREDENTIALS) => {
-                // SAFETY: the kernel puts one `ucred` into this kind of message; integers, read unaligned.
+                // SAFETY: the kernel puts one `ucred` into this kind of message; integers, read
+                // unaligned.
                 let who = unsafe { data.cast::<libc::ucred>().read_unaligned() };
                 packet.sender = Some(who.pid);
             }
@@ -291,7 +306,8 @@ fn take_control(message: &libc::msghdr, packet: &mut Packet) {
                     let at = unsafe { data.cast::<RawFd>().add(place) };
                     // SAFETY: `at` lies inside the message, as shown; an integer, read unaligned.
                     let fd = unsafe { at.read_unaligned() };
-                    // SAFETY: the kernel has just installed this descriptor for us, and names it once.
+                    // SAFETY: the kernel has just installed this descriptor for us, and names it
+                    // once.
                     packet.descriptors.push(unsafe { OwnedFd::from_raw_fd(fd) });
                 }
             }

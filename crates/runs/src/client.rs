@@ -32,7 +32,8 @@ pub struct Client {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Unknown {
-    /// The system does not tell; for example, the socket is not connected, or who connected it is gone.
+    /// The system does not tell; for example, the socket is not connected, or who connected it is
+    /// gone.
     #[error("cannot tell who connected: {0}")]
     Io(#[from] io::Error),
     /// The client's socket has a name of its own, as a process inside or outside may give it.
@@ -87,7 +88,8 @@ impl Client {
     }
 }
 
-/// The process in a sandbox that connected a unix socket; `None` if it was one outside of every sandbox.
+/// The process in a sandbox that connected a unix socket; `None` if it was one outside of every
+/// sandbox.
 ///
 /// # Errors
 ///
@@ -154,14 +156,16 @@ fn connect(peer: &Peer) -> Result<Port, Unknown> {
     Err(no_run(peer))
 }
 
-/// The record of labels for ports: processes in sandboxes, as their runs vouch for them, and those outside.
+/// The record of labels for ports: processes in sandboxes, as their runs vouch for them, and those
+/// outside.
 pub struct RunLabels<F> {
     inside: F,
     outside: Option<Arc<dyn PeerLabels>>,
 }
 
 impl<F: Fn(&Client) -> Option<Sid> + Send + Sync> RunLabels<F> {
-    /// `inside` says which label a client in a sandbox has for the service, `None` for no access. Nobody outside has any.
+    /// `inside` says which label a client in a sandbox has for the service, `None` for no access.
+    /// Nobody outside has any.
     pub fn new(inside: F) -> Self {
         Self { inside, outside: None }
     }

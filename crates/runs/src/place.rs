@@ -1,5 +1,5 @@
-//! Where the sockets of runs lie: a directory of the user's own, one socket for each run, named by its id and by the
-//! process that listens.
+//! Where the sockets of runs lie: a directory of the user's own, one socket for each run, named by
+//! its id and by the process that listens.
 
 use rustix::{
     fs::{AtFlags, Mode, OFlags},
@@ -71,8 +71,8 @@ impl Place {
         Self::of_user(rustix::process::geteuid().as_raw())
     }
 
-    /// Every directory in which a user's runs can be, as far as this process may look there: for others, only root may,
-    /// and only where their session's runtime directory is by custom.
+    /// Every directory in which a user's runs can be, as far as this process may look there: for
+    /// others, only root may, and only where their session's runtime directory is by custom.
     #[must_use]
     pub fn of_user(uid: u32) -> Vec<Self> {
         let paths = if uid == rustix::process::geteuid().as_raw() {
@@ -84,7 +84,8 @@ impl Place {
         paths.into_iter().flatten().filter_map(|path| Self::open(&path, uid).ok()).collect()
     }
 
-    /// Only a directory of `uid` that nobody else can reach into: who may talk to a run is first of all who gets here.
+    /// Only a directory of `uid` that nobody else can reach into: who may talk to a run is first of
+    /// all who gets here.
     fn open(path: &Path, uid: u32) -> io::Result<Self> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let fd = rustix::fs::open(path, flags, Mode::empty())?;
@@ -124,7 +125,8 @@ impl Place {
         let _: Result<(), Errno> = rustix::fs::unlinkat(&self.0, entry.name(), AtFlags::empty());
     }
 
-    /// Removes a socket that refuses connections, unless it is so new that its run may only be starting.
+    /// Removes a socket that refuses connections, unless it is so new that its run may only be
+    /// starting.
     pub fn remove_stale(&self, entry: &Entry) {
         let made =
             fs::symlink_metadata(self.socket(entry)).and_then(|metadata| metadata.modified());

@@ -1,4 +1,5 @@
-//! What a run is asked about a connection, and answers: a part of what control sockets speak, in JSON.
+//! What a run is asked about a connection, and answers: a part of what control sockets speak, in
+//! JSON.
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
@@ -54,8 +55,8 @@ pub enum Question {
 /// An answer.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Answer {
-    /// This one. Two descriptors come with it: memory with the counter that grows before any label of the run changes,
-    /// and the process.
+    /// This one. Two descriptors come with it: memory with the counter that grows before any label
+    /// of the run changes, and the process.
     Connector(Connector),
     /// None that the run vouches for; why.
     Refused(String),

@@ -21,7 +21,8 @@ use std::{
 /// More than are tried.
 const SOCKETS: usize = 6;
 
-/// Time between two packets of such a socket, and how many it sends: ten times the patience of whoever asks.
+/// Time between two packets of such a socket, and how many it sends: ten times the patience of
+/// whoever asks.
 const PAUSE: Duration = Duration::from_millis(50);
 const PACKETS: usize = 200;
 

@@ -1,6 +1,7 @@
 //! Sets of small numbers: types of an attribute, categories of a level, roles of a user.
 
-/// A set of small numbers, one bit each. Trailing zero words are never kept, so equal sets compare equal.
+/// A set of small numbers, one bit each. Trailing zero words are never kept, so equal sets compare
+/// equal.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct BitSet(Vec<u64>);
 

@@ -163,7 +163,8 @@ impl Engine {
         self.index.xperms(&self.policy, source.type_, target.type_, class)
     }
 
-    /// The label that `kind` of question gives: of a new object of `class`, of a member, or to relabel to.
+    /// The label that `kind` of question gives: of a new object of `class`, of a member, or to
+    /// relabel to.
     ///
     /// # Errors
     ///
@@ -262,13 +263,15 @@ impl Engine {
         Ok(())
     }
 
-    /// Whether objects of the class take role and type after their creator: processes and sockets do.
+    /// Whether objects of the class take role and type after their creator: processes and sockets
+    /// do.
     fn is_like_process(&self, class: ClassId) -> bool {
         self.process.is_some_and(|process| process.class == class)
             || self.policy.class_name(class).ends_with("socket")
     }
 
-    /// The `validatetrans` rule that forbids `process` to relabel an object of `class` from `old` to `new`.
+    /// The `validatetrans` rule that forbids `process` to relabel an object of `class` from `old`
+    /// to `new`.
     ///
     /// # Errors
     ///

@@ -6,7 +6,8 @@ use crate::policy::{
 };
 use crate::{BitSet, ClassId, CondId, RoleId, TypeId};
 
-/// What transitions are looked up by: type or role of the subject, type of the related object, class.
+/// What transitions are looked up by: type or role of the subject, type of the related object,
+/// class.
 type Key<T> = (T, TypeId, ClassId);
 
 impl Policy {
@@ -95,7 +96,8 @@ impl Policy {
         (source, self.type_name(target), self.class_name(class))
     }
 
-    /// `((s0) (s1 (c0 c1)))`: a range as statements hold it. [`Self::format_range`] writes it as contexts do.
+    /// `((s0) (s1 (c0 c1)))`: a range as statements hold it. [`Self::format_range`] writes it as
+    /// contexts do.
     #[must_use]
     pub fn spell_range(&self, range: &Range) -> String {
         format!("({} {})", self.spell_level(&range.low), self.spell_level(&range.high))

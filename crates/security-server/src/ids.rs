@@ -1,4 +1,5 @@
-//! Numbers that stand for the named things of one policy, counted from 0 in the order of the policy's tables.
+//! Numbers that stand for the named things of one policy, counted from 0 in the order of the
+//! policy's tables.
 
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident) => {

@@ -1,7 +1,8 @@
 //! Which characters names and texts of a policy may hold, in every language.
 //!
-//! Names come from strangers and end on terminals and in CIL that is written: what could steer a terminal, turn the
-//! direction of a line, or end a word or string early is refused where it is read.
+//! Names come from strangers and end on terminals and in CIL that is written: what could steer a
+//! terminal, turn the direction of a line, or end a word or string early is refused where it is
+//! read.
 
 /// Whether `text` is a word of CIL.
 pub(crate) fn is_name(text: &str) -> bool {
@@ -40,7 +41,8 @@ pub(crate) fn is_printable(c: char) -> bool {
     !c.is_control() && !turns
 }
 
-/// `text` with something harmless of the same length for each character that cannot be shown; lines and tabs stay.
+/// `text` with something harmless of the same length for each character that cannot be shown; lines
+/// and tabs stay.
 pub(crate) fn printable(text: &str) -> String {
     if text.bytes().all(|byte| matches!(byte, b' '..=b'~' | b'\n' | b'\t')) {
         // Nearly all text, and byte by byte a tenth of the work.

@@ -1,4 +1,5 @@
-//! Replays the fuzzers' corpus, as it is and with bytes changed, cut and repeated: nothing may panic or run away.
+//! Replays the fuzzers' corpus, as it is and with bytes changed, cut and repeated: nothing may
+//! panic or run away.
 
 use security_server::{cil, policydb};
 use std::path::{Path, PathBuf};

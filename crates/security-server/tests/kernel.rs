@@ -1,4 +1,5 @@
-//! What libsepol does not decide, or decides unlike the kernel: tables after Linux, `security/selinux/ss/services.c`.
+//! What libsepol does not decide, or decides unlike the kernel: tables after Linux,
+//! `security/selinux/ss/services.c`.
 
 use flask::{Class, Question, SecurityServer, Sid};
 use security_server::policy::{TypeRuleKind, XpermKind};

@@ -9,7 +9,8 @@ const TYPES: u32 = 6;
 const ATTRIBUTES: u32 = 4;
 const BOOLEANS: u32 = 3;
 
-/// A rule by numbers: source and target count types first, then attributes; `branch` is (boolean, value).
+/// A rule by numbers: source and target count types first, then attributes; `branch` is (boolean,
+/// value).
 #[derive(Clone, Debug)]
 struct Rule {
     kind: u8,
@@ -35,7 +36,8 @@ fn rule() -> impl Strategy<Value = Rule> {
     )
 }
 
-/// The policy's text. Bit t of `members[a]` makes type t a member of attribute a; `bounds` are (parent, child).
+/// The policy's text. Bit t of `members[a]` makes type t a member of attribute a; `bounds` are
+/// (parent, child).
 fn text(rules: &[Rule], members: &[u8], bounds: Option<(u32, u32)>) -> String {
     let mut out = String::from(
         "(class c0 (p0 p1 p2)) (class c1 (p0 p1 p2)) (classorder (c0 c1)) (user u) (role r)\n",

@@ -31,9 +31,9 @@ const MOST_CONTEXTS: usize = 1 << 14;
 
 /// A security server behind a port.
 ///
-/// While the server is away, a query waits for it up to the time given; that time is counted once for each absence,
-/// so that a server that stays away does not hold up every single query. Then it is [`Unreachable`], and the caller
-/// denies.
+/// While the server is away, a query waits for it up to the time given; that time is counted once
+/// for each absence, so that a server that stays away does not hold up every single query. Then it
+/// is [`Unreachable`], and the caller denies.
 pub struct RemoteServer {
     connect: Box<dyn Fn() -> io::Result<Port> + Send + Sync>,
     patience: Duration,
@@ -56,8 +56,8 @@ struct Link {
 }
 
 impl RemoteServer {
-    /// Asks over ports that `connect` makes: at the first query, and again whenever one has failed. Queries wait for
-    /// a server that is away up to `patience`.
+    /// Asks over ports that `connect` makes: at the first query, and again whenever one has failed.
+    /// Queries wait for a server that is away up to `patience`.
     #[must_use]
     pub fn new(
         connect: impl Fn() -> io::Result<Port> + Send + Sync + 'static,

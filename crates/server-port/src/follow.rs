@@ -29,10 +29,11 @@ pub struct Change {
 }
 
 impl RemoteServer {
-    /// Follows the policy from the state `applied` on until `stop`: `apply` is called for each change, and when it has
-    /// returned the server is told so, with the bytes that it returned; `None` means that it does not hold, and it is tried
-    /// again, while the server loses its patience. Every connection is made by this thread from
-    /// here on; when the server comes back after an absence, what was missed is applied.
+    /// Follows the policy from the state `applied` on until `stop`: `apply` is called for each
+    /// change, and when it has returned the server is told so, with the bytes that it returned;
+    /// `None` means that it does not hold, and it is tried again, while the server loses its
+    /// patience. Every connection is made by this thread from here on; when the server comes back
+    /// after an absence, what was missed is applied.
     pub fn follow(
         &self,
         applied: Seqno,

@@ -6,11 +6,12 @@
 //!        └── apply, then acknowledge ◀──┴── follow ══ port ══ Members ◀── a change of policy
 //! ```
 //!
-//! [`RemoteServer`] is a [`flask::SecurityServer`]; whatever fails on the way is `Unreachable`, so that its caller
-//! denies. When the server goes away it is waited for, but not for long, and found again when it comes back.
+//! [`RemoteServer`] is a [`flask::SecurityServer`]; whatever fails on the way is `Unreachable`, so
+//! that its caller denies. When the server goes away it is waited for, but not for long, and found
+//! again when it comes back.
 //!
-//! A change of policy is complete when every member has applied it: [`Members::complete`] tells them, waits, and
-//! says of each when it did so, or what was done because it did not.
+//! A change of policy is complete when every member has applied it: [`Members::complete`] tells
+//! them, waits, and says of each when it did so, or what was done because it did not.
 //!
 //! # Example
 //!

@@ -1,8 +1,9 @@
 //! Who must have applied a change of policy before it is complete.
 //!
-//! A member joins with the policy state that it has applied, asks for later ones ([`Member::next`]), and by asking
-//! again says that it has applied what it was told. [`Members::complete`] waits for all of them: for one that has
-//! died no longer, and for one that does not answer as long as [`Patience`] says.
+//! A member joins with the policy state that it has applied, asks for later ones
+//! ([`Member::next`]), and by asking again says that it has applied what it was told.
+//! [`Members::complete`] waits for all of them: for one that has died no longer, and for one that
+//! does not answer as long as [`Patience`] says.
 
 use flask::Seqno;
 use std::{
@@ -119,8 +120,8 @@ impl Members {
         Arc::new(Self { state: Mutex::new(state), moved: Condvar::new() })
     }
 
-    /// One more member, which has applied the state `applied`. `lives` tells whether it still exists; it is asked
-    /// when a change waits for it.
+    /// One more member, which has applied the state `applied`. `lives` tells whether it still
+    /// exists; it is asked when a change waits for it.
     #[must_use]
     pub fn join(
         self: &Arc<Self>,
@@ -148,9 +149,9 @@ impl Members {
         self.moved.notify_all();
     }
 
-    /// Tells every member that the policy state `seqno` is in force, and returns when each has applied it, has
-    /// ended, or has used up `patience`. `late` is called for those who do not answer, and must do what the
-    /// [`Stage`] says. Nobody waits for a late member but this call.
+    /// Tells every member that the policy state `seqno` is in force, and returns when each has
+    /// applied it, has ended, or has used up `patience`. `late` is called for those who do not
+    /// answer, and must do what the [`Stage`] says. Nobody waits for a late member but this call.
     ///
     /// One change at a time: whoever changes the policy holds a lock over the change and this.
     pub fn complete(
@@ -205,7 +206,8 @@ fn pending((id, entry): (&u64, &Entry)) -> (u64, Acknowledged) {
     (*id, member)
 }
 
-/// Whether it is known how it went with a member; if not, what is to be done about it goes into `events`.
+/// Whether it is known how it went with a member; if not, what is to be done about it goes into
+/// `events`.
 fn settle(
     state: &mut State,
     id: u64,
@@ -265,8 +267,8 @@ impl Member {
         self.members.moved.notify_all();
     }
 
-    /// Says that this member has applied the state `applied`, with `report` about it, and waits up to `wait` for a
-    /// later one.
+    /// Says that this member has applied the state `applied`, with `report` about it, and waits up
+    /// to `wait` for a later one.
     #[must_use]
     pub fn next(&self, applied: Seqno, report: &[u8], wait: Duration) -> Progress {
         let until = Instant::now() + wait;

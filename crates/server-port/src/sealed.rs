@@ -1,4 +1,5 @@
-//! What is too long for a message: memory behind a descriptor, sealed so that whoever reads it sees one state of it.
+//! What is too long for a message: memory behind a descriptor, sealed so that whoever reads it sees
+//! one state of it.
 
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, fstat, memfd_create};
 use std::{

@@ -10,10 +10,12 @@ use ipc::{MAX_MESSAGE, Request, Session, SessionError};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::{os::fd::AsFd as _, sync::Arc, time::Duration};
 
-/// How long a client waits for a change before it is told that there is none: so both notice that the other is gone.
+/// How long a client waits for a change before it is told that there is none: so both notice that
+/// the other is gone.
 const HEARTBEAT: Duration = Duration::from_secs(1);
 
-/// Answers every query of a client until it is gone. A client that asks for changes becomes one of `members`.
+/// Answers every query of a client until it is gone. A client that asks for changes becomes one of
+/// `members`.
 pub fn serve(mut session: Session, server: &dyn SecurityServer, members: &Arc<Members>) {
     let mut member = None;
     while let Ok(request) = session.recv(None) {
@@ -47,12 +49,13 @@ pub fn waits(message: &[u8]) -> bool {
     matches!(wire::query(message), Some(Query::Next { .. }))
 }
 
-/// Answers one query from `server`; one for changes as `member`, without whom it is nonsense. An answer longer than a
-/// message goes as sealed memory.
+/// Answers one query from `server`; one for changes as `member`, without whom it is nonsense. An
+/// answer longer than a message goes as sealed memory.
 ///
 /// # Errors
 ///
-/// [`SessionError`], mostly because the client is gone; or because the server ends, which the client is not told.
+/// [`SessionError`], mostly because the client is gone; or because the server ends, which the
+/// client is not told.
 pub fn answer(
     request: Request<'_>,
     server: &dyn SecurityServer,
@@ -73,7 +76,8 @@ pub fn answer(
     reply(request, &wire::encode(&found))
 }
 
-/// Replies with bytes of any length: what is longer than a message goes as [`sealed`] memory, which [`received`](crate::received) reads.
+/// Replies with bytes of any length: what is longer than a message goes as [`sealed`] memory, which
+/// [`received`](crate::received) reads.
 ///
 /// # Errors
 ///

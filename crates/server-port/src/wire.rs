@@ -1,4 +1,5 @@
-//! The words of the trait as bytes. Numbers are small, so that a question is about six bytes and its answer ten.
+//! The words of the trait as bytes. Numbers are small, so that a question is about six bytes and
+//! its answer ten.
 
 use flask::{
     AccessVector, Class, Decision, Explanation, FileKind, FileRule, InitialSid, LabelError,
@@ -14,8 +15,8 @@ pub(crate) const MARK: u8 = b'Q';
 /// Length of [`vocabulary`].
 pub const VOCABULARY_BYTES: usize = 32;
 
-/// A digest of the classes, permissions and initial SIDs that this program was built with. Numbers mean the same
-/// to two programs only where these are equal.
+/// A digest of the classes, permissions and initial SIDs that this program was built with. Numbers
+/// mean the same to two programs only where these are equal.
 #[must_use]
 pub fn vocabulary() -> [u8; VOCABULARY_BYTES] {
     let mut digest = Sha256::new();
@@ -49,7 +50,8 @@ pub(crate) enum Query<'a> {
     Seqno,
     Rules,
     Explain(Asked, u32),
-    /// It has applied the policy state `seqno` (with this to say about it), and waits for a later one.
+    /// It has applied the policy state `seqno` (with this to say about it), and waits for a later
+    /// one.
     Next {
         seqno: u32,
         report: &'a [u8],
@@ -240,7 +242,8 @@ fn read<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Option<T> {
     rest.is_empty().then_some(value)
 }
 
-/// Reads foreign bytes as a query and as an answer, and writes again whichever they were: for fuzzing.
+/// Reads foreign bytes as a query and as an answer, and writes again whichever they were: for
+/// fuzzing.
 #[must_use]
 pub fn decode(bytes: &[u8]) -> Vec<Vec<u8>> {
     let asked = query(bytes).map(|query| encode(&query));

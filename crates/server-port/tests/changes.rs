@@ -244,8 +244,8 @@ fn queries(client: &server_port::RemoteServer, q: Question) -> u32 {
     count
 }
 
-/// How much a client gets beside one that floods is printed, not asserted: it depends on the machine. `DEWAR_TESTS_ROUNDS`
-/// rounds (5 if not said otherwise).
+/// How much a client gets beside one that floods is printed, not asserted: it depends on the
+/// machine. `DEWAR_TESTS_ROUNDS` rounds (5 if not said otherwise).
 #[test]
 fn a_client_that_floods_leaves_others_their_answers() {
     let rounds = std::env::var("DEWAR_TESTS_ROUNDS").map_or(5, |n| n.parse().expect("a number"));

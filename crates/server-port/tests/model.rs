@@ -1,8 +1,10 @@
-//! The protocol of changes as a model, gone through in every order of events: keeping, publishing, telling, applying,
-//! acknowledging, answers that come late, and a server that is killed anywhere in between and started again.
+//! The protocol of changes as a model, gone through in every order of events: keeping, publishing,
+//! telling, applying, acknowledging, answers that come late, and a server that is killed anywhere
+//! in between and started again.
 //!
-//! Each step of the model is one of the code: `Hosted::set_booleans` keeps and then publishes, `Members` tells and
-//! collects acknowledgements, `Avc` refuses late answers. A fault put into any of them is found.
+//! Each step of the model is one of the code: `Hosted::set_booleans` keeps and then publishes,
+//! `Members` tells and collects acknowledgements, `Avc` refuses late answers. A fault put into any
+//! of them is found.
 
 use std::collections::{HashSet, VecDeque};
 
@@ -82,7 +84,8 @@ impl World {
             }
             return vec![Ok(world)];
         };
-        // It is killed: whoever asked for a change hears nothing, answers on their way may still arrive.
+        // It is killed: whoever asked for a change hears nothing, answers on their way may still
+        // arrive.
         next.push(Ok(Self { published: None, changing: None, ..*self }));
         match self.changing {
             None if published < LAST => {
@@ -162,7 +165,8 @@ impl World {
         next
     }
 
-    /// A change takes effect. Its number must be new, or it would be taken for what it meant before.
+    /// A change takes effect. Its number must be new, or it would be taken for what it meant
+    /// before.
     fn publish(self, to: u8) -> Next {
         if to <= self.reached {
             return Err(format!("{to} is published twice: {self:?}"));

@@ -10,8 +10,8 @@ use std::sync::{
     atomic::{AtomicBool, AtomicU32, Ordering::SeqCst},
 };
 
-/// What policy `seqno` says about `q`: the reference that every verdict is held against. Any function would do
-/// that gives different answers to different questions and policies.
+/// What policy `seqno` says about `q`: the reference that every verdict is held against. Any
+/// function would do that gives different answers to different questions and policies.
 pub(crate) fn reference(q: Question, seqno: Seqno) -> Decision {
     let sides = u64::from(q.ssid.get()) * 31 + u64::from(q.tsid.get()) * 7 + q.tclass as u64;
     let mixed = (sides * 1009 + u64::from(seqno.0) + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
@@ -64,7 +64,8 @@ impl Server {
         self.down.store(down, SeqCst);
     }
 
-    /// Lets the policy change, and the cache be reset, while each of the next `answers` is on its way.
+    /// Lets the policy change, and the cache be reset, while each of the next `answers` is on its
+    /// way.
     pub(crate) fn overtake(&self, answers: u32) {
         self.overtaken.store(answers, SeqCst);
     }

@@ -24,8 +24,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Bytes of one lane, as the protocol lays it out: number, word, length, descriptors, data; then, on a line of its
-/// own, how its reader sleeps.
+/// Bytes of one lane, as the protocol lays it out: number, word, length, descriptors, data; then,
+/// on a line of its own, how its reader sleeps.
 const LANE: u64 = (16 + MAX_MESSAGE as u64).next_multiple_of(64) + 64;
 
 /// A client that speaks the protocol by hand.
@@ -260,7 +260,8 @@ fn clients_that_connect_and_say_nothing_hold_nobody_up() {
     });
 }
 
-/// The port of one process is no use to another: a child that has inherited the socket, and speaks on it.
+/// The port of one process is no use to another: a child that has inherited the socket, and speaks
+/// on it.
 #[test]
 fn another_process_cannot_speak_on_a_connection() {
     let world = World::new();

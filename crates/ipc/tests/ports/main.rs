@@ -1,4 +1,5 @@
-//! Ports from outside: calls, policy, hostile clients, processes that die; on both transports alike.
+//! Ports from outside: calls, policy, hostile clients, processes that die; on both transports
+//! alike.
 
 mod calls;
 mod death;

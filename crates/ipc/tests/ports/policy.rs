@@ -103,7 +103,8 @@ fn another_s_name_is_taken_only_where_policy_grants_it() {
             let mut port = world.connect(transport);
             let denied =
                 |answer: Result<&[u8], CallError>| matches!(answer, Err(CallError::DeniedName));
-            // `build` may not name anybody, not even those with equal rights, nor a SID that nobody gave out.
+            // `build` may not name anybody, not even those with equal rights, nor a SID that nobody
+            // gave out.
             assert!(denied(port.call_as(deputy, b"")));
             assert!(denied(port.call_as(Sid::new(77_777).expect("a SID"), b"")));
             world.label(process::id(), "deputy");
@@ -116,8 +117,8 @@ fn another_s_name_is_taken_only_where_policy_grants_it() {
     });
 }
 
-/// The deputy may use the service, and anybody the deputy; `test` may not use the service. Each port has its own
-/// record of labels, so that this one process can be all three.
+/// The deputy may use the service, and anybody the deputy; `test` may not use the service. Each
+/// port has its own record of labels, so that this one process can be all three.
 #[test]
 fn a_deputy_that_passes_its_client_on_is_not_confused() {
     let world = World::new();

@@ -7,8 +7,8 @@ use rustc_hash::FxHashMap;
 /// Something bounded that has more than what bounds it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Excess {
-    /// A rule grants a type what the type that bounds it may not do. No decision follows such a rule; `secilc`
-    /// refuses the policy.
+    /// A rule grants a type what the type that bounds it may not do. No decision follows such a
+    /// rule; `secilc` refuses the policy.
     Rule {
         /// The rule, as a number of [`Policy::av_rules`].
         rule: usize,
@@ -21,7 +21,8 @@ pub enum Excess {
         /// The permissions that the parent lacks there.
         perms: u32,
     },
-    /// A role may have types that the role which bounds it may not have. The kernel refuses the policy.
+    /// A role may have types that the role which bounds it may not have. The kernel refuses the
+    /// policy.
     Role {
         /// The bounded role.
         child: RoleId,
@@ -30,7 +31,8 @@ pub enum Excess {
         /// Those types.
         types: BitSet,
     },
-    /// A user may have roles that the user who bounds them may not have. The kernel refuses the policy.
+    /// A user may have roles that the user who bounds them may not have. The kernel refuses the
+    /// policy.
     User {
         /// The bounded user.
         child: UserId,
@@ -42,10 +44,12 @@ pub enum Excess {
 }
 
 impl Policy {
-    /// Everything that goes beyond its bounds: users, then roles, then each rule with one example of types.
+    /// Everything that goes beyond its bounds: users, then roles, then each rule with one example
+    /// of types.
     ///
-    /// A rule in a branch counts as granted, and the parent must be granted the same outside of conditions, in that
-    /// branch, or in both branches of some condition; so libsepol reads `typebounds` when it compiles a policy.
+    /// A rule in a branch counts as granted, and the parent must be granted the same outside of
+    /// conditions, in that branch, or in both branches of some condition; so libsepol reads
+    /// `typebounds` when it compiles a policy.
     #[must_use]
     pub fn excesses(&self) -> Vec<Excess> {
         let mut excesses = Vec::new();
@@ -101,7 +105,8 @@ impl Policy {
         }
     }
 
-    /// The `allow` rules, in force or not, that name a type or an attribute of it as their source, by class.
+    /// The `allow` rules, in force or not, that name a type or an attribute of it as their source,
+    /// by class.
     fn granted_to(&self, source: TypeId) -> FxHashMap<ClassId, Vec<&AvRule>> {
         let mut granted: FxHashMap<ClassId, Vec<&AvRule>> = FxHashMap::default();
         for rule in &self.av_rules {
@@ -121,7 +126,8 @@ fn beyond(set: &BitSet, bound: Option<&BitSet>) -> BitSet {
     rest
 }
 
-/// For each condition, a number that conditions of the same meaning share, and whether it is inverted.
+/// For each condition, a number that conditions of the same meaning share, and whether it is
+/// inverted.
 struct Branches(Vec<(usize, bool)>);
 
 impl Branches {

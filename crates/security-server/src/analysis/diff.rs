@@ -73,8 +73,9 @@ type Authority<'a> = FxHashMap<(&'a str, &'a str, Option<String>), u32>;
 
 /// Every difference between two policies, for the booleans as they are set.
 ///
-/// Authority is compared as sets of (type, type, class, permission), not as texts, and less what `typebounds` takes
-/// away. Constraints and role changes depend on whole contexts: they are compared as statements, as everything else.
+/// Authority is compared as sets of (type, type, class, permission), not as texts, and less what
+/// `typebounds` takes away. Constraints and role changes depend on whole contexts: they are
+/// compared as statements, as everything else.
 #[must_use]
 pub fn diff(old: &Engine, new: &Engine) -> Differences {
     let mut names: Vec<&str> = types(old.policy()).chain(types(new.policy())).collect();
@@ -135,7 +136,8 @@ impl<'a> Rules<'a> {
         authority
     }
 
-    /// Takes away what the type that bounds the source may not do. Chains of bounds have been checked to be short.
+    /// Takes away what the type that bounds the source may not do. Chains of bounds have been
+    /// checked to be short.
     fn bound(&self, parent: TypeId, authority: &mut Authority<'a>) {
         let policy = self.engine.policy();
         let granted = self.of(policy.type_name(parent));

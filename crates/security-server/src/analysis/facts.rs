@@ -271,7 +271,8 @@ fn type_names<'a>(policy: &'a Policy, types: &'a BitSet) -> impl Iterator<Item =
     types.iter().map(|id| policy.type_name(TypeId::at(id)))
 }
 
-/// The users, roles and types that the sets of a constraint hold: its text may name them by an attribute.
+/// The users, roles and types that the sets of a constraint hold: its text may name them by an
+/// attribute.
 fn named_in(policy: &Policy, constraint: &Constraint) -> Vec<String> {
     let sets = constraint.program.steps().iter().filter_map(|step| match step {
         Step::Test(Expr::Names { symbol, set, .. }) => Some((*symbol, set)),

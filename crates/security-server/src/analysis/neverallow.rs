@@ -19,8 +19,8 @@ pub struct Violation<'a> {
 }
 
 impl Policy {
-    /// Every pair of a `neverallow` and a rule that breaks it, each with one example of types. Rules in both
-    /// branches of conditions count.
+    /// Every pair of a `neverallow` and a rule that breaks it, each with one example of types.
+    /// Rules in both branches of conditions count.
     #[must_use]
     pub fn violations(&self) -> Vec<Violation<'_>> {
         self.neverallows.iter().flat_map(|promise| self.breaches(promise)).collect()
@@ -61,7 +61,8 @@ impl Policy {
         })
     }
 
-    /// Whether the pair may use a forbidden extended permission: one that is granted, or any if none is named.
+    /// Whether the pair may use a forbidden extended permission: one that is granted, or any if
+    /// none is named.
     fn breaks_xperms(&self, promise: &Neverallow, source: usize, target: usize) -> bool {
         let Some((family, ranges)) = &promise.xperms else { return true };
         let granted = self.granted_xperms(promise, *family, source, target);

@@ -147,8 +147,8 @@ impl Found<'_> {
 }
 
 impl Engine {
-    /// The rules that match, kind by kind: access vectors, extended permissions, types and roles in the order of the
-    /// policy, others in that of their names.
+    /// The rules that match, kind by kind: access vectors, extended permissions, types and roles in
+    /// the order of the policy, others in that of their names.
     ///
     /// # Errors
     ///

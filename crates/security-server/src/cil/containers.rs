@@ -121,7 +121,8 @@ impl Containers {
         std::iter::successors(Some(id), next)
     }
 
-    /// Whether the container's statements are in force: it lies in no macro, abstract block or moved container.
+    /// Whether the container's statements are in force: it lies in no macro, abstract block or
+    /// moved container.
     pub(super) fn is_live(&self, id: Container) -> bool {
         self.around(id).all(|id| match self.get(id).kind {
             Kind::Macro { .. } | Kind::In { .. } | Kind::TunableIf | Kind::Gone => false,

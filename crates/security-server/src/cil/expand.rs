@@ -1,4 +1,5 @@
-//! Copies what `tunableif`, `in`, `blockinherit` and `call` copy, in the order in which secilc does.
+//! Copies what `tunableif`, `in`, `blockinherit` and `call` copy, in the order in which secilc
+//! does.
 
 use super::containers::{Container, Containers, Entry, Kind};
 use super::scopes::Scopes;
@@ -220,13 +221,15 @@ fn second(tree: &Tree, containers: &Containers, id: Container) -> Result<Node, F
     name.ok_or_else(|| Failure::wrong(node, "a name is missing here".to_owned(), "add a name"))
 }
 
-/// Copies into each container that `origin` gives a source for, and into those that the copies bring along.
+/// Copies into each container that `origin` gives a source for, and into those that the copies
+/// bring along.
 fn fill_copies(
     containers: &mut Containers,
     report: &mut Report,
     origin: impl Fn(&Containers, Container) -> Option<Container>,
 ) {
-    // Sources as they were before any copy: what a block inherits is copied with it as a container of its own.
+    // Sources as they were before any copy: what a block inherits is copied with it as a container
+    // of its own.
     let mut filled = FxHashSet::default();
     let mut next = 0;
     while next < containers.len() {
@@ -261,7 +264,8 @@ fn chain(containers: &Containers, id: Container, source: Container) -> Result<()
     Ok(())
 }
 
-/// Copies `source` into `id`; copies within it that are already filled are emptied first, to be filled anew.
+/// Copies `source` into `id`; copies within it that are already filled are emptied first, to be
+/// filled anew.
 fn copy_unfilled(
     containers: &mut Containers,
     source: Container,

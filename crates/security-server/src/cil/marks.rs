@@ -1,8 +1,9 @@
-//! Line marks: what a compiler from another language writes into CIL so that messages can point into its source.
+//! Line marks: what a compiler from another language writes into CIL so that messages can point
+//! into its source.
 //!
-//! `;;* lms 12 web.te` says that the next line is line 12 of `web.te`, and the lines after it the ones after that;
-//! `;;* lmx 12 web.te` says that all lines up to the end are line 12; `;;* lme` ends either. Lines are counted as in
-//! libsepol's `cil_parser.c`.
+//! `;;* lms 12 web.te` says that the next line is line 12 of `web.te`, and the lines after it the
+//! ones after that; `;;* lmx 12 web.te` says that all lines up to the end are line 12; `;;* lme`
+//! ends either. Lines are counted as in libsepol's `cil_parser.c`.
 
 /// A line of the source that CIL was made from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

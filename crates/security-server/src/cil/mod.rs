@@ -5,8 +5,8 @@
 //!                                                          ─ scopes ─▶ names ─ build ─▶ Policy
 //! ```
 //!
-//! An optional whose statements name something unknown is dropped as a whole, and everything is resolved again
-//! without it, until nothing changes: what it declared may be named elsewhere.
+//! An optional whose statements name something unknown is dropped as a whole, and everything is
+//! resolved again without it, until nothing changes: what it declared may be named elsewhere.
 
 mod build;
 mod containers;

@@ -5,7 +5,8 @@ use crate::policy::{Policy, TypeKind};
 use crate::{BitSet, ClassId, TypeId};
 use rustc_hash::FxHashMap;
 
-/// The targets that a look-up wants: a type and those of its attributes that rules of the class name.
+/// The targets that a look-up wants: a type and those of its attributes that rules of the class
+/// name.
 #[derive(Debug)]
 pub(super) struct Targets<'a> {
     pub(super) own: TypeId,

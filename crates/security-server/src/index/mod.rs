@@ -1,12 +1,15 @@
 //! Rules compiled for look-up.
 //!
-//! A question names two types and a class. Each type stands for itself and for its attributes, so the answer is
-//! the union of the rules of all pairs of them. What makes it fast:
+//! A question names two types and a class. Each type stands for itself and for its attributes, so
+//! the answer is the union of the rules of all pairs of them. What makes it fast:
 //!
-//! - rules of one (source, class) lie in one *row*, sorted by target, with a signature of its targets;
-//! - types that have the same attributes form a *group*: for each (group, class) the rows that exist, and the
-//!   attributes that any rule of the class names as a target, are listed once. A look-up walks two short lists;
-//! - values of conditional rules are part of the same table, and are filled in when booleans change.
+//! - rules of one (source, class) lie in one *row*, sorted by target, with a signature of its
+//!   targets;
+//! - types that have the same attributes form a *group*: for each (group, class) the rows that
+//!   exist, and the attributes that any rule of the class names as a target, are listed once. A
+//!   look-up walks two short lists;
+//! - values of conditional rules are part of the same table, and are filled in when booleans
+//!   change.
 
 mod groups;
 mod rows;

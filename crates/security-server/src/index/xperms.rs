@@ -7,7 +7,8 @@ use rustc_hash::FxHashMap;
 /// What extended permission rules say about one (source, target, class).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct XpermSets {
-    /// Whether any rule exists: then numbers outside [`Self::allow`] are denied, though the permission is granted.
+    /// Whether any rule exists: then numbers outside [`Self::allow`] are denied, though the
+    /// permission is granted.
     pub limited: bool,
     /// Granted `ioctl` numbers.
     pub allow: Numbers,

@@ -69,8 +69,9 @@ impl Condition {
         evaluate(&self.steps, |id| states.get(id.index()).copied().unwrap_or(false))
     }
 
-    /// What the condition says, and whether it says it with a `not` around: conditions over the same few booleans that
-    /// come to the same say the same. So libsepol joins the branches of conditions.
+    /// What the condition says, and whether it says it with a `not` around: conditions over the
+    /// same few booleans that come to the same say the same. So libsepol joins the branches of
+    /// conditions.
     #[must_use]
     pub fn meaning(&self) -> (Meaning, bool) {
         let (steps, inverted) = match &self.steps[..] {

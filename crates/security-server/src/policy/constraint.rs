@@ -113,7 +113,8 @@ enum Op {
     Test(Expr),
     /// Negates the flag.
     Not,
-    /// Goes on `skip` instructions further if the flag has value `when`: the operand there cannot change it.
+    /// Goes on `skip` instructions further if the flag has value `when`: the operand there cannot
+    /// change it.
     SkipIf { when: bool, skip: u32 },
 }
 
@@ -162,7 +163,8 @@ impl Program {
         &self.steps
     }
 
-    /// Whether the expression holds for the three contexts. `dominates` tells which roles a role dominates.
+    /// Whether the expression holds for the three contexts. `dominates` tells which roles a role
+    /// dominates.
     #[must_use]
     pub fn holds(&self, contexts: &Contexts<'_>) -> bool {
         let mut flag = false;

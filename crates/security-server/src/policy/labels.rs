@@ -108,6 +108,7 @@ pub struct Labels {
     pub fs_uses: Vec<FsUse>,
     /// `netifcon`.
     pub netifs: Vec<Netif>,
-    /// `ibpkeycon`, `ibendportcon`, `iomemcon`, `ioportcon`, `pcidevicecon`, `pirqcon`, `devicetreecon`.
+    /// `ibpkeycon`, `ibendportcon`, `iomemcon`, `ioportcon`, `pcidevicecon`, `pirqcon`,
+    /// `devicetreecon`.
     pub devices: Vec<DeviceLabel>,
 }

@@ -1,8 +1,8 @@
 //! The policy database: what a policy says, whatever language said it.
 //!
-//! Both front ends ([`crate::cil`] and [`crate::policydb`]) fill a [`Policy`]; the decision index, the tools and
-//! the exporter read it. Names are resolved and attributes are evaluated, but rules are as written: a rule on an
-//! attribute is one rule.
+//! Both front ends ([`crate::cil`] and [`crate::policydb`]) fill a [`Policy`]; the decision index,
+//! the tools and the exporter read it. Names are resolved and attributes are evaluated, but rules
+//! are as written: a rule on an attribute is one rule.
 
 mod condition;
 mod constraint;
@@ -273,8 +273,8 @@ impl Policy {
         self.classes.get_index(id.index()).map_or("?", |(name, _)| name)
     }
 
-    /// Whether the look-up tables, which have a cell for each group of types and each class, could take more
-    /// than 128 MiB. The largest policies in use need a hundredth of that.
+    /// Whether the look-up tables, which have a cell for each group of types and each class, could
+    /// take more than 128 MiB. The largest policies in use need a hundredth of that.
     pub(crate) fn is_too_large(&self) -> bool {
         self.types.len().saturating_mul(self.classes.len()) > 1 << 24
     }

@@ -72,7 +72,8 @@ pub enum XpermKind {
     Nlmsg,
 }
 
-/// Extended permissions of one rule: numbers of 16 bits, high byte (driver) and low byte (function).
+/// Extended permissions of one rule: numbers of 16 bits, high byte (driver) and low byte
+/// (function).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Xperms {
     /// Functions of one driver.

@@ -1,7 +1,8 @@
-//! Reader for binary kernel policies (policydb), versions 30 to 35: `/etc/selinux/*/policy/policy.33` as it is.
+//! Reader for binary kernel policies (policydb), versions 30 to 35:
+//! `/etc/selinux/*/policy/policy.33` as it is.
 //!
-//! The format is that of Linux, `security/selinux/ss/policydb.c`. All numbers are little-endian. Every count is
-//! checked against the bytes that are left before anything is allocated for it.
+//! The format is that of Linux, `security/selinux/ss/policydb.c`. All numbers are little-endian.
+//! Every count is checked against the bytes that are left before anything is allocated for it.
 
 mod cursor;
 mod labels;

@@ -42,7 +42,8 @@ fn read_rule(
     let source = type_index(policy, u32::from(cursor.u16()?))?;
     let target = type_index(policy, u32::from(cursor.u16()?))?;
     let class = class_index(policy, u32::from(cursor.u16()?))?;
-    // The highest bit says whether the rule was in force when the policy was written; its condition knows better.
+    // The highest bit says whether the rule was in force when the policy was written; its condition
+    // knows better.
     let specified = cursor.u16()? & 0x7fff;
     if let 0x100 | 0x200 | 0x400 = specified {
         let kind = av_kind(specified >> 8);

@@ -11,7 +11,8 @@ struct Mapped {
     class: ClassId,
     /// The policy's bit of each permission; 0 where the policy lacks it.
     bits: [u32; 32],
-    /// The object managers' bits of the permissions that the policy lacks, and of those beyond the class.
+    /// The object managers' bits of the permissions that the policy lacks, and of those beyond the
+    /// class.
     unknown: u32,
     beyond: u32,
     /// Whether both number the permissions alike.

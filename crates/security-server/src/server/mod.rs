@@ -50,8 +50,8 @@ struct State {
 
 /// A security server inside this process.
 ///
-/// Answers come from one consistent state; replacing the policy or changing booleans swaps the state, and no
-/// reader ever waits for it. SIDs keep their meaning over every change.
+/// Answers come from one consistent state; replacing the policy or changing booleans swaps the
+/// state, and no reader ever waits for it. SIDs keep their meaning over every change.
 #[derive(Debug)]
 pub struct Server {
     state: ArcSwap<State>,
@@ -83,8 +83,8 @@ impl Server {
         Ok(Self::at(State { engine: Engine::new(policy), mapping, sids, seqno: Seqno(1) }))
     }
 
-    /// Replaces the policy, at once for everyone. SIDs stay; those whose context the new policy does not know
-    /// are treated as `unlabeled` until a later policy knows it.
+    /// Replaces the policy, at once for everyone. SIDs stay; those whose context the new policy
+    /// does not know are treated as `unlabeled` until a later policy knows it.
     ///
     /// # Errors
     ///
@@ -126,7 +126,8 @@ impl Server {
         self.before.store(Some(old));
     }
 
-    /// The engine of the current state, for tools that ask about contexts and classes of the policy itself.
+    /// The engine of the current state, for tools that ask about contexts and classes of the policy
+    /// itself.
     #[must_use]
     pub fn engine(&self) -> Engine {
         self.state.load().engine.clone()
@@ -138,7 +139,8 @@ impl Server {
         self.state.load().sids.is_valid(sid)
     }
 
-    /// The label that `q.ssid` relabels an object `q.tsid` to, as a login program does with a terminal.
+    /// The label that `q.ssid` relabels an object `q.tsid` to, as a login program does with a
+    /// terminal.
     ///
     /// # Errors
     ///
@@ -158,8 +160,8 @@ impl Server {
         state.engine.validate_transition(old, new, process, class).is_ok()
     }
 
-    /// The extended permissions of `q.ssid` on `q.tsid`; without `limited` in the answer, every number is as
-    /// the access vector says.
+    /// The extended permissions of `q.ssid` on `q.tsid`; without `limited` in the answer, every
+    /// number is as the access vector says.
     #[must_use]
     pub fn compute_xperms(&self, q: Question) -> crate::index::XpermSets {
         let state = self.state.load();

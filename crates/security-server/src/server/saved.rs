@@ -6,7 +6,8 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 use flask::{InitialSid, Seqno};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What has to be kept of a server beside its policy, so that SIDs keep their meaning and policy states their order.
+/// What has to be kept of a server beside its policy, so that SIDs keep their meaning and policy
+/// states their order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Saved {
     /// The policy state.
@@ -31,15 +32,16 @@ impl Server {
         Saved { seqno: state.seqno, booleans, contexts }
     }
 
-    /// The contexts of all SIDs with a greater number than `after`, in order; initial SIDs left out.
+    /// The contexts of all SIDs with a greater number than `after`, in order; initial SIDs left
+    /// out.
     #[must_use]
     pub fn contexts_after(&self, after: u32) -> Vec<String> {
         let state = self.state.load();
         state.sids.contexts(state.engine.policy(), after.max(InitialSid::COUNT))
     }
 
-    /// A server with that policy that goes on where `saved` was taken. Booleans that the policy does not have are
-    /// left out.
+    /// A server with that policy that goes on where `saved` was taken. Booleans that the policy
+    /// does not have are left out.
     ///
     /// # Errors
     ///
@@ -58,8 +60,8 @@ impl Server {
         Ok(Self::at(State { engine, mapping, sids, seqno: saved.seqno }))
     }
 
-    /// A server of its own with the same policy state and the same SIDs. What changes in one from now on does not in
-    /// the other.
+    /// A server of its own with the same policy state and the same SIDs. What changes in one from
+    /// now on does not in the other.
     #[must_use]
     pub fn fork(&self) -> Self {
         // No SID is added meanwhile.

@@ -36,8 +36,8 @@ impl SidTable {
         table
     }
 
-    /// The same SIDs under another policy: contexts that it does not know become invalid, and valid again when a
-    /// later policy knows them.
+    /// The same SIDs under another policy: contexts that it does not know become invalid, and valid
+    /// again when a later policy knows them.
     pub(super) fn converted(&self, old: &Policy, new: &Policy) -> Self {
         Self::with_contexts(new, self.contexts(old, InitialSid::COUNT).iter())
     }

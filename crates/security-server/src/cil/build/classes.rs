@@ -113,7 +113,8 @@ impl Builder<'_> {
         Ok(classes)
     }
 
-    /// Fills maps and sets. They may name one another in any order, so it is repeated until nothing is added.
+    /// Fills maps and sets. They may name one another in any order, so it is repeated until nothing
+    /// is added.
     fn class_sets(&mut self, statements: &Statements, report: &mut Report) {
         let mut quiet = Report { dropped: report.dropped.clone(), ..Report::default() };
         for _ in 0..MAX_CHAIN {

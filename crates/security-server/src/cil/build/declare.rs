@@ -67,8 +67,9 @@ impl Builder<'_> {
         self.numbers[id.0 as usize] = index as u32;
     }
 
-    /// The declared symbols in the order that all order statements together give. Those of no order statement
-    /// come last; sensitivities and categories must be in one, since their order has a meaning.
+    /// The declared symbols in the order that all order statements together give. Those of no order
+    /// statement come last; sensitivities and categories must be in one, since their order has a
+    /// meaning.
     fn ordered(
         &self,
         space: Space,

@@ -77,7 +77,8 @@ impl Builder<'_> {
         })
     }
 
-    /// The (source, target) pairs of a rule. Attributes stay as they are, except with `self` and its kin.
+    /// The (source, target) pairs of a rule. Attributes stay as they are, except with `self` and
+    /// its kin.
     pub(super) fn pairs(
         &mut self,
         at: Container,
