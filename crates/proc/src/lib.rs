@@ -29,6 +29,7 @@
 #![forbid(unsafe_code)]
 #![cfg(target_os = "linux")]
 
+mod deep;
 mod descriptor;
 mod files;
 mod maps;

@@ -1,6 +1,6 @@
 //! The processes of a sandbox, as its monitor sees them.
 
-use crate::{Identity, Proc, none_if_gone, processes::Care};
+use crate::{Identity, Proc, deep::climb, none_if_gone, processes::Care};
 use rustix::{
     fs::{Mode, OFlags},
     io::{Errno, Result},
@@ -170,13 +170,24 @@ impl ProcessTree {
     }
 }
 
-/// Where `fd`, a descriptor of the caller's own, lies, as the kernel names it.
+/// Where `fd`, a descriptor of the caller's own, lies, as the kernel names it; a directory that
+/// lies too deep for that, as a walk up from it does.
 ///
 /// # Errors
 ///
-/// That of readlinkat(2).
+/// That of readlinkat(2): `NAMETOOLONG` for what is no directory and lies too deep, or deeper than
+/// is climbed.
 pub fn path_of(tree: &ProcessTree, fd: impl AsFd) -> Result<PathBuf> {
-    let number = fd.as_fd().as_raw_fd().to_string();
-    let link = rustix::fs::readlinkat(&tree.own_fds, number, Vec::with_capacity(256))?;
-    Ok(OsString::from_vec(link.into_bytes()).into())
+    let link = |fd: BorrowedFd<'_>| {
+        let number = fd.as_raw_fd().to_string();
+        let link = rustix::fs::readlinkat(&tree.own_fds, number, Vec::with_capacity(256))?;
+        Ok(OsString::from_vec(link.into_bytes()).into())
+    };
+    match link(fd.as_fd()) {
+        Err(Errno::NAMETOOLONG) => match climb(fd.as_fd(), link) {
+            Err(Errno::NOTDIR) => Err(Errno::NAMETOOLONG),
+            climbed => climbed,
+        },
+        told => told,
+    }
 }

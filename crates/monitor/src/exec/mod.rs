@@ -89,19 +89,22 @@ fn found(asker: FileAsker<'_>, dirfd: i32, path: &Path, flags: i32) -> Result<Ow
         // AT_EXECVE_CHECK, which only asks (Linux 6.14), is unknown as before.
         return Err(Errno::INVAL);
     }
-    if path.as_os_str().is_empty() && flags & libc::AT_EMPTY_PATH != 0 {
-        return asker.caller.base(dirfd);
+    if path.as_os_str().is_empty() {
+        // The kernel looks at an empty name before it looks at the descriptor.
+        let by_descriptor = flags & libc::AT_EMPTY_PATH != 0;
+        return if by_descriptor { asker.caller.base(dirfd) } else { Err(Errno::NOENT) };
     }
     let name = Name { dirfd, path, follow: flags & libc::AT_SYMLINK_NOFOLLOW == 0 };
     match look(asker.caller, name) {
         // In its way is a link of `/proc`, or what the program would find there.
-        Err(Errno::LOOP | Errno::NOENT) => {
-            let found = walk(asker.caller, name)?;
-            proc_files::allow(*asker, &found)?;
-            found.existing()
-        }
-        found => found,
+        Err(Errno::LOOP | Errno::NOENT) => {}
+        // What the monitor found there is its own.
+        Ok(object) if asker.state.view.is_proc(object.as_fd())? => {}
+        found => return found,
     }
+    let found = walk(asker.caller, name)?;
+    proc_files::allow(*asker, &found)?;
+    found.existing()
 }
 
 /// The domain that policy computes for this exec; `None` when it is the caller's own.

@@ -20,6 +20,7 @@ use rustix::{
         XattrFlags,
     },
     io::{Errno, Result},
+    process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal},
 };
 use std::{
     ffi::{CStr, CString},
@@ -281,10 +282,22 @@ fn cut(asker: FileAsker<'_>) -> Outcome {
     let flags = OFlags::WRONLY | OFlags::CLOEXEC;
     let file = rustix::fs::openat(rustix::fs::CWD, own_name(&object), flags, Mode::empty())?;
     if length > rustix::fs::fstat(&file)?.st_size as u64 && length > longest(asker)? {
+        signal_too_long(asker);
         return Err(Errno::FBIG);
     }
     rustix::fs::ftruncate(file, length)?;
     Ok(Answer::Return(0))
+}
+
+/// Sends the caller what the kernel sends before it says that a file may not be so long.
+fn signal_too_long(asker: FileAsker<'_>) {
+    let Ok(identity) = asker.caller.identity() else { return };
+    let Some(pid) = Pid::from_raw(identity.pid.cast_signed()) else { return };
+    let Ok(process) = pidfd_open(pid, PidfdFlags::empty()) else { return };
+    // The process is the caller's for as long as the call waits.
+    if asker.state.listener.is_valid(asker.caller.call.id) {
+        let _ = pidfd_send_signal(process, Signal::XFSZ);
+    }
 }
 
 /// How long the caller may make a file (`RLIMIT_FSIZE`).

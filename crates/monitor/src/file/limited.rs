@@ -52,6 +52,9 @@ const KNOWN: i32 = libc::O_ACCMODE
 const KNOWN_LIMITS: u64 = 0x3f;
 /// The flags that make sense beside `O_PATH`.
 const OF_HANDLES: i32 = libc::O_PATH | libc::O_DIRECTORY | libc::O_NOFOLLOW | libc::O_CLOEXEC;
+/// They say where the way may lead.
+const CONFINED: ResolveFlags =
+    ResolveFlags::BENEATH.union(ResolveFlags::IN_ROOT).union(ResolveFlags::NO_XDEV);
 /// As the kernel has it for a walk.
 const MOST_LINKS: usize = 40;
 
@@ -116,11 +119,19 @@ pub(super) fn find(asker: Asker<'_>, open: &Open) -> Result<Found> {
             Ok(_) => return find_own(asker, open),
             Err(Errno::NOENT) if !open.creates() => return find_own(asker, open),
             Err(Errno::NOENT) => {}
+            // A link of `/proc` that the monitor has need not be the program's.
+            Err(Errno::LOOP) if !open.limits.intersects(CONFINED | ResolveFlags::NO_SYMLINKS) => {
+                let own = walk_without_magic(asker.caller, open.name()).and_then(Found::existing);
+                return Err(own.err().unwrap_or(Errno::LOOP));
+            }
             Err(error) => return Err(error),
         }
         let (parent, last) = split(&path).ok_or(Errno::NOENT)?;
         let directory = Name { path: parent, follow: true, ..name };
-        let directory = look_within(asker.caller, directory, open.limits)?;
+        let directory = match look_within(asker.caller, directory, open.limits) {
+            Err(Errno::NOENT) => return find_own(asker, open),
+            directory => directory?,
+        };
         match readlinkat(&directory, last, Vec::new()) {
             // A link to what does not exist: that is what is made.
             Ok(target) if open.follows() => {
@@ -171,9 +182,12 @@ fn split(path: &Path) -> Option<(&Path, &OsStr)> {
 /// What lies in `/proc`, which is another thing to each process. There, limits that say where the way may lead are heeded by
 /// refusing to go up.
 fn find_own(asker: Asker<'_>, open: &Open) -> Result<Found> {
-    let confined = ResolveFlags::BENEATH | ResolveFlags::IN_ROOT | ResolveFlags::NO_XDEV;
     let is_plain = |part: Component<'_>| matches!(part, Component::Normal(_) | Component::CurDir);
-    if open.limits.intersects(confined) {
+    if open.limits.intersects(CONFINED) {
+        if open.path.is_absolute() && !open.limits.contains(ResolveFlags::IN_ROOT) {
+            // The directory is not looked at, and no `/proc` is in the root's file system.
+            return Err(Errno::NOENT);
+        }
         let base = asker.caller.base(open.dirfd)?;
         if !asker.state.view.is_proc(base.as_fd())? {
             return Err(Errno::NOENT);
@@ -184,6 +198,10 @@ fn find_own(asker: Asker<'_>, open: &Open) -> Result<Found> {
     }
     let found = walk_without_magic(asker.caller, open.name())?;
     let Some(object) = &found.object else { return Ok(found) };
+    if open.limits.contains(ResolveFlags::NO_SYMLINKS) {
+        // `/proc/self` is one.
+        return Err(Errno::LOOP);
+    }
     if asker.state.view.is_proc(object.as_fd())? { Ok(found) } else { Err(Errno::XDEV) }
 }
 

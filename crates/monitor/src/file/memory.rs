@@ -5,10 +5,10 @@
 //! program. So the memory is made as memory that cannot be executed as a program, unless policy lets every domain
 //! execute it. That costs the few programs which make any, not every exec.
 
+use super::place::place_of;
 use crate::call::{Answer, Asker, Outcome};
 use avc::Hint;
 use flask::{Class, FileKind, Question, perm};
-use proc::path_of;
 use rustix::{
     fs::{MemfdFlags, Mode, SealFlags, fcntl_add_seals, memfd_create},
     io::{Errno, Result},
@@ -82,7 +82,7 @@ fn make(name: &Path, flags: MemfdFlags) -> Result<OwnedFd> {
 
 /// Whether `object` is such memory, and must stay what cannot be executed.
 pub(super) fn stays_plain(asker: Asker<'_>, object: &OwnedFd) -> Result<bool> {
-    let path = path_of(&asker.state.view, object)?;
+    let path = place_of(asker, object)?;
     let is_memory = path.as_os_str().as_bytes().starts_with(PREFIX.as_bytes())
         && rustix::fs::fstat(object)?.st_nlink == 0;
     Ok(is_memory && !may_be_executed(asker))

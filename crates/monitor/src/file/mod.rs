@@ -11,6 +11,7 @@ mod look;
 mod memory;
 mod object;
 mod open;
+mod place;
 mod planted;
 mod rename;
 mod reopen;

@@ -1,5 +1,6 @@
 //! A file as an object: its label, its class, and asking about it.
 
+use super::place::place_of;
 use crate::{
     call::Asker,
     label::{Label, Status},
@@ -37,7 +38,7 @@ impl Seen {
         let label = asker
             .state
             .labels
-            .of_file(&status, || Ok(place.insert(path_of(&asker.state.view, fd)?).clone()))?;
+            .of_file(&status, || Ok(place.insert(place_of(asker, fd)?).clone()))?;
         Ok(Self { status, label, class: class_of(status.kind), place })
     }
 
@@ -61,8 +62,7 @@ impl Seen {
         requested: AccessVector,
         fd: impl AsFd,
     ) -> Result<()> {
-        let object =
-            || path_of(&asker.state.view, &fd).unwrap_or_default().to_string_lossy().into_owned();
+        let object = || place_of(asker, &fd).unwrap_or_default().to_string_lossy().into_owned();
         let target = Target { tsid: self.label.sid, tclass: self.class, hint: &self.label.hint };
         target.allow(asker, requested, &object)
     }
@@ -111,7 +111,7 @@ pub(crate) fn class_of(kind: FileType) -> Class {
 /// Whether a file lies, or lay, in a file system that a path leads to; a pipe, a socket or memory
 /// does not.
 pub(super) fn has_name(asker: Asker<'_>, object: &OwnedFd) -> Result<bool> {
-    let path = path_of(&asker.state.view, object)?;
+    let path = place_of(asker, object)?;
     let memory = path.to_string_lossy().starts_with("/memfd:");
     Ok(path.is_absolute() && !(memory && rustix::fs::fstat(object)?.st_nlink == 0))
 }

@@ -8,6 +8,7 @@ use super::{
     known::Known,
     limited,
     object::{Seen, class_of, has_name},
+    place::{ends_in_name, place_of},
 };
 use crate::{
     call::{Answer, Outcome},
@@ -303,12 +304,13 @@ impl Open {
 
     fn open_decided(&self, asker: FileAsker<'_>) -> Outcome {
         let cloexec = self.flags.contains(OFlags::CLOEXEC);
+        let makes = self.creates() && self.limits.is_empty() && !self.flags.contains(OFlags::PATH);
+        if makes && let Err(errno) = ends_in_name(*asker, self.name()) {
+            return Err(self.attempt().ended(asker, errno).errno);
+        }
         for _ in 0..MOST_TRIES {
             let found = self.find(asker);
             let found = found.map_err(|errno| self.attempt().ended(asker, errno).errno)?;
-            if self.creates() && ends_in_slash(&self.path) && !self.flags.contains(OFlags::PATH) {
-                return Err(Errno::ISDIR);
-            }
             let looked_into = proc_files::allow(*asker, &found)?;
             let opened = match &found.object {
                 Some(object) => self.existing(asker, object, &found).map(Some),
@@ -370,7 +372,7 @@ impl Open {
         } else if has_name(*asker, object)? && !proc_files::is_for_process(*asker, found, object)? {
             seen.allow(*asker, self.requested(seen.class), object)?;
             if self.writes() && asker.files.plantings.are_watched() {
-                asker.files.plantings.note(&seen.place(asker.state, object)?, false);
+                asker.files.plantings.note(&place_of(*asker, object)?, false);
             }
         }
         // Else a pipe, a socket or memory without a name, reached through a descriptor that its
@@ -388,7 +390,8 @@ impl Open {
         }
         let requested = perm::file::CREATE | self.requested(Class::File);
         let sid = allow_new(asker, parent, name, FileType::RegularFile, requested)?;
-        let flags = self.flags | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NOCTTY;
+        // EXCL follows no link, and fcntl(2) does not tell of it.
+        let flags = self.flags | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOCTTY;
         let object = || entry_path(asker, parent, name);
         let mode = granted_mode(asker, sid, self.mode, &object);
         let opened = with_umask(*asker, || rustix::fs::openat(parent, name, flags, mode));
@@ -402,8 +405,4 @@ impl Open {
             Err(error) => Err(error),
         }
     }
-}
-
-fn ends_in_slash(path: &std::path::Path) -> bool {
-    std::os::unix::ffi::OsStrExt::as_bytes(path.as_os_str()).ends_with(b"/")
 }

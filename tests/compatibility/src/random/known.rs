@@ -79,9 +79,9 @@ pub(crate) const KNOWN: &[Known] = &[
     Known {
         calls: &["rename", "renameat2"],
         native: "`EXDEV`, of what does not exist",
-        dewar: "`ENOENT`",
+        dewar: "`ENOENT`, or `EBUSY` for `.`, `..` and `/`",
         reason: "A view has more file systems than there are outside: that it does not exist is said first.",
-        is: |it| errno(&it.native) == "EXDEV" && errno(&it.dewar) == "ENOENT",
+        is: |it| errno(&it.native) == "EXDEV" && matches!(errno(&it.dewar), "ENOENT" | "EBUSY"),
     },
     Known {
         calls: &["inotify"],
@@ -91,12 +91,41 @@ pub(crate) const KNOWN: &[Known] = &[
         is: |it| is_success(&it.native) && errno(&it.dewar) == "EACCES",
     },
     Known {
-        calls: &["send_fd"],
-        native: "a packet of `SOCK_SEQPACKET` by sendmsg(2)",
+        calls: &["send_fd", "sendto"],
+        native: "a packet of `SOCK_SEQPACKET` by sendmsg(2), or with an address",
         dewar: "`EOPNOTSUPP`",
         reason: "Where a profile grants datagrams, the monitor sends in the program's place, and a port would take the \
                  monitor for the client. write(2) and send(2) work.",
-        is: |it| is_success(&it.native) && errno(&it.dewar) == "EOPNOTSUPP",
+        is: |it| {
+            let native = is_success(&it.native) || errno(&it.native) == "EBADF";
+            native && errno(&it.dewar) == "EOPNOTSUPP"
+        },
+    },
+    Known {
+        calls: &["openat2"],
+        native: "`EAGAIN`, or another answer, with `RESOLVE_CACHED`",
+        dewar: "the other one",
+        reason: "The kernel answers from its cache alone, or `EAGAIN`. What is in the cache, and what of `/proc` ever is, \
+                 changes from call to call.",
+        is: |it| {
+            let again = [&it.native, &it.dewar].into_iter().any(|it| errno(it) == "EAGAIN");
+            it.number(5) & 32 != 0 && again
+        },
+    },
+    Known {
+        calls: &["bind"],
+        native: "success after a connect to the outside that failed",
+        dewar: "`EINVAL`",
+        reason: "The socket has got a name before it connected, by which a service outside can tell who asks \
+                 (docs/ports.md).",
+        is: |it| is_success(&it.native) && errno(&it.dewar) == "EINVAL",
+    },
+    Known {
+        calls: &["sockname"],
+        native: "no name after a connect to the outside",
+        dewar: "one that says who asks",
+        reason: "As with `bind`.",
+        is: |it| it.native == "1 2" && it.dewar.starts_with("1 "),
     },
     Known {
         calls: &["fcntl"],

@@ -74,6 +74,9 @@ fn compare(performer: &Performer, way: Way) -> Result<(), Failed> {
                 continue;
             };
             differing += 1;
+            if !kinds.contains_key(&kind) {
+                eprintln!("seed {}: {kind}", seeds[at]);
+            }
             let (times, _) = kinds.entry(kind).or_insert((0, seeds[at]));
             *times += 1;
             if *times == 1 && shown.len() < MOST_SHOWN {

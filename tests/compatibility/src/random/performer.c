@@ -312,6 +312,10 @@ static void file_call(int at, const struct line *l) {
 		answer(at, syscall(SYS_faccessat2, (int)number(l, 1), name(l, 2), number(l, 3), number(l, 4)));
 	else if (IS("readlink")) {
 		long result = readlinkat(number(l, 1), name(l, 2), data, number(l, 3));
+		/* A pipe and a socket are named by their numbers. */
+		char *inode = result > 0 ? memmem(data, result, ":[", 2) : NULL;
+		if (inode)
+			result = inode - data;
 		answer_data(at, result, data);
 	} else if (IS("getcwd"))
 		answer_data(at, syscall(SYS_getcwd, data, sizeof data), data);

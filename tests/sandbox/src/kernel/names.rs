@@ -7,6 +7,7 @@ pub(super) const CASES: &[Case] = cases![
     names_need_not_be_text,
     long_names_fail_where_they_fail_natively,
     deep_directories_can_be_made_and_removed,
+    names_beyond_the_longest_path_are_reached_step_by_step,
     links_in_circles_end,
     every_way_to_change_names_gives_the_same_result,
     attributes_change_by_path_and_by_descriptor,
@@ -79,6 +80,22 @@ for i in range(40): os.mkdir('deep' * 20); os.chdir('deep' * 20)
 open('bottom', 'w').write('x'); print(os.stat('bottom').st_size); print(open(os.getcwd() + '/bottom').read())
 os.chdir('../..'); os.rename('deep' * 20, 'renamed'); print(os.listdir('.')); open('renamed/y', 'w').close(); os.chmod('renamed/y', 0o600)
 os.chdir(top); shutil.rmtree('deep' * 20); print(os.listdir('.'))",
+    );
+}
+
+/// No path is longer than 4,096 bytes, but directories lie deeper; what lies there is decided, too.
+fn names_beyond_the_longest_path_are_reached_step_by_step(stage: &Stage) {
+    python(
+        stage,
+        r"import shutil, socket
+name = 'deep' * 50; fd = top = os.open('.', os.O_RDONLY)
+for i in range(30): os.mkdir(name, dir_fd=fd); fd = os.open(name, os.O_RDONLY, dir_fd=fd)
+made = os.open('f', os.O_CREAT | os.O_WRONLY, dir_fd=fd); os.write(made, b'12'); os.close(made)
+for use in [lambda: os.stat('f', dir_fd=fd).st_size, lambda: os.rename('f', 'g', src_dir_fd=fd, dst_dir_fd=fd), lambda: os.symlink('g', 'h', dir_fd=fd), lambda: os.readlink('h', dir_fd=fd), lambda: os.link('g', 'k', src_dir_fd=fd, dst_dir_fd=fd),
+            lambda: os.chmod('g', 0o600, dir_fd=fd), lambda: os.utime('g', (1, 2), dir_fd=fd), lambda: os.unlink('k', dir_fd=fd), lambda: sorted(os.listdir(fd)), lambda: os.read(os.open('g', os.O_RDONLY, dir_fd=fd), 9), lambda: os.close(os.open('none', os.O_RDONLY, dir_fd=fd)), lambda: os.mkfifo('p', dir_fd=fd)]: say(use)
+os.fchdir(fd); say(lambda: open('z', 'w').write('x')); say(lambda: os.rename('z', 'y')); say(lambda: os.mkdir('d')); say(lambda: os.rmdir('d')); say(lambda: os.truncate('y', 0)); say(lambda: os.access('y', 4)); say(lambda: os.listdir('..')); say(lambda: open('/etc/hostname').close())
+s = socket.socket(socket.AF_UNIX); say(lambda: s.bind('s')); s.listen(); say(lambda: socket.socket(socket.AF_UNIX).connect('s'))
+shutil.copy('/bin/true', 'run'); print(os.spawnv(os.P_WAIT, './run', ['run'])); say(lambda: os.rename('../' + name, '../other')); print(os.listdir('..')); os.fchdir(top); shutil.rmtree(name); print(os.listdir('.'))",
     );
 }
 
