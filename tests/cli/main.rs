@@ -1,6 +1,7 @@
 //! What the `dewar` command says and returns; above all for bad input: a clear message, the right exit status, and
 //! nothing started.
 
+mod ask;
 mod daemon;
 mod help;
 mod input;

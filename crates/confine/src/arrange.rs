@@ -43,16 +43,23 @@ pub(crate) struct Arrangement {
 }
 
 impl Arrangement {
-    /// For a sandbox with a mount namespace.
+    /// For a sandbox with a mount namespace. If it `grows`, what no list grants stays in its view.
     pub(crate) fn with_mounts(
         plan: &Plan,
         rules: &PathRules,
-        (private_tmp, strict): (bool, bool),
+        (private_tmp, strict, grows): (bool, bool, bool),
     ) -> Self {
-        let absent = absent(plan);
-        let (mut keep, opened) = (keep(plan), opened(plan, &absent));
-        keep.extend(keep_patterns(plan, rules, &absent));
-        keep.extend(opened.iter().cloned());
+        let tops = absent(plan);
+        let mut keep = keep(plan);
+        // What may be granted later has to be there: then only what is hidden itself is covered.
+        let (absent, opened) = if grows {
+            (Vec::new(), tops)
+        } else {
+            let opened = opened(plan, &tops);
+            keep.extend(keep_patterns(plan, rules, &tops));
+            keep.extend(opened.iter().cloned());
+            (tops, opened)
+        };
         let mut this = Self {
             keep: keep.iter().cloned().collect(),
             opened,

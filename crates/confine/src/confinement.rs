@@ -51,6 +51,9 @@ pub struct Request {
     pub own_loopback: bool,
     /// Where no view can leave it out, what is hidden does not even show that it exists.
     pub strict: bool,
+    /// What no list grants stays in the view, as it may be granted while it runs; what is hidden
+    /// does not.
+    pub grows: bool,
 }
 
 /// Where the kernel refuses exactly what policy refuses.
@@ -121,7 +124,11 @@ impl Confinement {
         let policy = KernelPolicy::new(server)?;
         let (plan, first) = (&policy.plan, &policy.first);
         let arrangement = if request.namespaces.mount {
-            Arrangement::with_mounts(plan, &policy.rules, (request.private_tmp, request.strict))
+            Arrangement::with_mounts(
+                plan,
+                &policy.rules,
+                (request.private_tmp, request.strict, request.grows),
+            )
         } else {
             Arrangement::without_mounts(plan, request.strict)
         };

@@ -159,12 +159,14 @@ pub(crate) fn once(
         keep: 0,
         own_loopback: false,
         strict: false,
+        grows: false,
     };
     let job = Job {
         request,
         enforce: Enforce::ALL,
         audit: Vec::new(),
         watch: None,
+        ask: None,
         started: Some(Box::new(started)),
     };
     Ok(monitor::run(job, server)?.outcome)

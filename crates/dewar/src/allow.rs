@@ -305,7 +305,8 @@ fn give(mut run: Run, proposal: &Proposal<'_>) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn amended(line: &Line, proposal: &Proposal<'_>) -> Option<AmendedObject> {
+/// What gives a line to a running sandbox; `None` if nothing does.
+pub(crate) fn amended(line: &Line, proposal: &Proposal<'_>) -> Option<AmendedObject> {
     let value = line.value.clone();
     Some(match line.key.as_str() {
         "files.read" => AmendedObject::Files(value),

@@ -1,9 +1,10 @@
 //! The command line: subcommands, and what holds for all of them.
 
 use crate::{
-    allow::AllowArgs, completions::CompletionsArgs, doctor::DoctorArgs, explain::ExplainArgs,
-    grant::GrantArgs, init::InitArgs, learn::LearnArgs, man::ManArgs, policy::PolicyArgs,
-    ps::PsArgs, report::ReportArgs, revoke::RevokeArgs, run::RunArgs, top::TopArgs,
+    allow::AllowArgs, ask::AskArgs, completions::CompletionsArgs, doctor::DoctorArgs,
+    explain::ExplainArgs, grant::GrantArgs, init::InitArgs, learn::LearnArgs, man::ManArgs,
+    policy::PolicyArgs, ps::PsArgs, report::ReportArgs, revoke::RevokeArgs, run::RunArgs,
+    top::TopArgs,
 };
 use clap::{Parser, Subcommand};
 use cli::args::{AuditArgs, BenchArgs, DaemonArgs, PluginArgs, SelftestArgs, ServeArgs};
@@ -49,6 +50,7 @@ pub(crate) enum Command {
     Grant(GrantArgs),
     Explain(ExplainArgs),
     Allow(AllowArgs),
+    Ask(AskArgs),
     Learn(LearnArgs),
     Init(InitArgs),
     Report(ReportArgs),

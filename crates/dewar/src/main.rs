@@ -3,6 +3,7 @@
 
 mod allow;
 mod amend;
+mod ask;
 mod commands;
 mod completions;
 mod control;
@@ -56,6 +57,7 @@ fn dispatch(command: Command, inherited: Inherited) -> anyhow::Result<()> {
         Command::Grant(args) => grant::run(&args),
         Command::Learn(args) => std::process::exit(learn::run(&args)?),
         Command::Init(args) => init::run(&args),
+        Command::Ask(args) => ask::run(&args),
         Command::Allow(args) => allow::run(&args),
         Command::Explain(args) => explain::run(&args),
         Command::Report(args) => report::run(&args),

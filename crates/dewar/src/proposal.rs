@@ -9,7 +9,7 @@ use crate::{
 use anyhow::bail;
 use learn::{Access, Addresses, Detail, Judge, Line, Need, Scope, Secrets, What, lines, needs};
 use monitor::Record;
-use profile::Host;
+use profile::{Host, Variables};
 use std::{
     net::IpAddr,
     path::{Path, PathBuf},
@@ -28,9 +28,18 @@ pub(crate) fn of_file(record: &RunRecord) -> anyhow::Result<Fitting> {
     let Some(variables) = record.variables.clone() else {
         bail!(Usage("this run was recorded by an older Dewar; run the command again".into()));
     };
-    match file_of(&record.argument, &record.directory) {
+    of_profile(&record.argument, &record.directory, variables)
+}
+
+/// The profile that was named so in `directory`.
+pub(crate) fn of_profile(
+    argument: &str,
+    directory: &Path,
+    variables: Variables,
+) -> anyhow::Result<Fitting> {
+    match file_of(argument, directory) {
         Some(file) => Fitting::of_file(&file, variables),
-        None => Fitting::extending(&record.argument, &record.directory, variables),
+        None => Fitting::extending(argument, directory, variables),
     }
 }
 

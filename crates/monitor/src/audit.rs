@@ -160,6 +160,11 @@ impl Audit {
         }
     }
 
+    /// A denial as it would be recorded.
+    pub(crate) fn denial(&self, caller: Caller<'_>, call: Sysno, access: &Access) -> Record {
+        self.describe(caller, call, access, true, None)
+    }
+
     fn write(&self, record: &Record, kept: bool) {
         if !self.has_trails {
             return;

@@ -1,6 +1,7 @@
 //! A trapped call with its subject: what it asks for, and with whose rights it is made.
 
 use crate::{
+    attempt,
     audit::Access,
     caller::Caller,
     lacking,
@@ -44,12 +45,16 @@ impl Asker<'_> {
         let granted = verdict.is_some_and(|verdict| verdict.granted());
         let audit = verdict.is_none_or(|verdict| !verdict.audit.is_empty());
         let trail = &self.state.audit;
+        let lent = !granted && attempt::is_lent(question, requested, object);
         if audit || trail.wants_everything() {
-            let object = object();
-            let access = Access { question, requested, verdict, granted, quiet: !audit, object };
-            trail.record(self.caller, self.number, &access);
+            let (object, granted, quiet) = (object(), granted || lent, !audit || lent);
+            let access = Access { question, requested, verdict, granted, quiet, object };
+            let known = if granted || quiet { Some(access) } else { attempt::defer(access) };
+            if let Some(access) = known {
+                trail.record(self.caller, self.number, &access);
+            }
         }
-        if granted {
+        if granted || lent {
             return Ok(());
         }
         lacking::note_denial();

@@ -4,6 +4,8 @@
 //! how, the object managers.
 
 use crate::{
+    asking::{Questions, Verdict},
+    attempt::{self, key},
     between::SocketFiles,
     call::{Answer, Asker, Outcome},
     caller::Caller,
@@ -21,6 +23,9 @@ use rustix::io::Errno;
 use std::{os::fd::OwnedFd, panic::AssertUnwindSafe};
 use syscalls::Sysno;
 
+/// How often one call can be denied something else each time.
+const MOST_ROUNDS: usize = 16;
+
 /// Receives calls; nobody below knows it.
 pub(crate) struct Gate {
     pub(crate) state: MonitorState,
@@ -31,6 +36,8 @@ pub(crate) struct Gate {
     /// Nothing is decided: the base that measurements compare with.
     pub(crate) off: bool,
     pub(crate) lead: Lead,
+    /// Denials that are put to somebody first.
+    pub(crate) questions: Option<Questions>,
     /// What a descriptor is replaced by that policy has taken back.
     pub(crate) refusal: OwnedFd,
 }
@@ -91,14 +98,67 @@ impl Gate {
             // Soundness is not asked for: the whole run was started without decisions.
             return Ok(Answer::Continue);
         }
+        match &self.questions {
+            Some(questions) => self.decide_with(questions, call),
+            None => self.decide_by_policy(call),
+        }
+    }
+
+    /// Decides a call, with questions where it is denied.
+    fn decide_with(&self, questions: &Questions, call: &Notification) -> Outcome {
+        let mut once = Vec::new();
+        for round in 0..MOST_ROUNDS {
+            attempt::begin(std::mem::take(&mut once));
+            let outcome = self.decide_by_policy(call);
+            let attempt = attempt::end();
+            once = attempt.once;
+            let denied = attempt.denied;
+            // What was denied on the way to success, the program can do without.
+            let asked = denied.last().filter(|_| outcome.is_err() && round + 1 < MOST_ROUNDS);
+            let verdict = match asked {
+                Some(access) => self.with_asker(call, |asker| questions.ask(asker, access)),
+                None => Ok((Verdict::NotNow, false)),
+            };
+            match (verdict, asked) {
+                // A policy that is newer than the answer may have taken it: it is decided anew.
+                (Ok((Verdict::Once, false)), Some(access)) => once.push(key(access)),
+                (Ok((Verdict::Once | Verdict::Anew, _)), _) => {}
+                (Ok(_) | Err(Errno::NFILE), _) => {
+                    let _ = self.with_asker(call, |asker| {
+                        let record = |access| {
+                            asker.state.audit.record(asker.caller, asker.number, access);
+                        };
+                        denied.iter().for_each(record);
+                        Ok(())
+                    });
+                    return outcome;
+                }
+                (Err(interrupted), _) => return Err(interrupted),
+            }
+        }
+        Err(Errno::ACCESS)
+    }
+
+    /// Decides a call, and asks nobody but the policy.
+    fn decide_by_policy(&self, call: &Notification) -> Outcome {
+        self.with_asker(call, |asker| {
+            asker.take_capabilities()?;
+            asker.state.privileges.lacking.watch(asker.number, || self.dispatch(asker))
+        })
+    }
+
+    /// Does something with a call and its subject, as both are now.
+    fn with_asker<T>(
+        &self,
+        call: &Notification,
+        with: impl FnOnce(Asker<'_>) -> Result<T, Errno>,
+    ) -> Result<T, Errno> {
         let state = &self.state;
         let (who, cwd) = (std::cell::OnceCell::new(), std::cell::OnceCell::new());
         let caller = Caller { view: &state.view, call, who: &who, cwd: &cwd };
         let number = Sysno::new(call.nr as usize).ok_or(Errno::NOSYS)?;
         let ssid = state.subjects.sid(state, call)?;
-        let asker = Asker { state, caller, ssid, number };
-        asker.take_capabilities()?;
-        state.privileges.lacking.watch(number, || self.dispatch(asker))
+        with(Asker { state, caller, ssid, number })
     }
 
     fn dispatch(&self, asker: Asker<'_>) -> Outcome {

@@ -12,6 +12,8 @@
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
 mod answer;
+mod asking;
+mod attempt;
 mod audit;
 mod between;
 mod call;
@@ -39,11 +41,12 @@ mod subject;
 mod sys;
 mod waits;
 
+pub use asking::{Asking, Question, Verdict};
 pub use audit::{Record, Trail};
 pub use avc::Stats;
 pub use file::{Planted, Watch, Why};
 pub use flask::visible;
 pub use process::ProcessStatus;
-pub use revoke::{Action, ApplyError, Control, Held, Holder, Manner, Receipt};
+pub use revoke::{Action, ApplyError, Control, Held, Hold, Holder, Manner, Receipt};
 pub use run::{Enforce, Job, Report, RunError, run};
 pub use subject::connection::Connector;

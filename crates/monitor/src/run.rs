@@ -1,6 +1,7 @@
 //! A run, from the policy to the command's end.
 
 use crate::{
+    asking::{Asking, Questions},
     audit::{Audit, Record, Trail},
     file::{Beyond, FileManager, KnownPaths, Planted, Plantings, Watch},
     gate::Gate,
@@ -59,6 +60,8 @@ pub struct Job {
     pub watch: Option<Watch>,
     /// Called once the command runs, with a hold on the sandbox. It may start threads and must return soon.
     pub started: Option<Box<dyn FnOnce(Control) + Send>>,
+    /// Who is asked before something is denied; nobody by itself.
+    pub ask: Option<Asking>,
 }
 
 /// Why nothing was run.
@@ -120,7 +123,7 @@ pub struct Report {
 ///
 /// [`RunError`]; nothing was run then, and nothing is left running.
 pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError> {
-    let Job { request, enforce, audit, watch, started: on_start } = job;
+    let Job { request, enforce, audit, watch, started: on_start, ask } = job;
     let off = enforce == Enforce::OFF;
     let confinement = Confinement::new(&request, !off, &*server)?;
     let capabilities = confinement.capabilities();
@@ -170,6 +173,7 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
         settled,
         off,
         lead: Lead::default(),
+        questions: ask.map(Questions::new),
         refusal,
     });
     let serving = Arc::clone(&gate);

@@ -3,8 +3,8 @@
 //! An object manager sees this and what it owns, not the gate and not another manager.
 
 use crate::{
-    audit::Audit, label::Labels, manager::Caches, policy::PolicyState, privileges::Privileges,
-    quiesce::Quiesce, subject::Processes, sys::notify::Listener,
+    attempt, audit::Audit, label::Labels, manager::Caches, policy::PolicyState,
+    privileges::Privileges, quiesce::Quiesce, subject::Processes, sys::notify::Listener,
 };
 use arc_swap::ArcSwap;
 use confine::Rights;
@@ -36,6 +36,9 @@ impl MonitorState {
     /// Rights that the kernel refuses exactly where policy does: the program may make such calls
     /// itself.
     pub(crate) fn exact(&self) -> Rights {
+        if attempt::lends() {
+            return Rights::empty();
+        }
         let policy = self.policy.load();
         let exactness = &policy.exactness;
         if self.subjects.are_alike() { exactness.first } else { exactness.all }

@@ -1,10 +1,10 @@
 //! The arguments of `dewar run`.
 
-use super::{RunRequest, UseDaemon};
+use super::{AskRequest, RunRequest, UseDaemon};
 use clap::{Args, ValueEnum};
 use confine::Mode;
 use monitor::Enforce;
-use std::{ffi::OsString, path::PathBuf};
+use std::{ffi::OsString, path::PathBuf, time::Duration};
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -82,6 +82,18 @@ pub(crate) struct RunArgs {
     /// Which object managers decide: `on`, `off`, or a list of `files`, `processes`, `sockets`; for measurements
     #[arg(long, value_name = "WHICH", default_value = "on", value_parser = enforce)]
     enforce: Enforce,
+
+    /// Ask before something is denied that the profile could grant; see `dewar ask --help`
+    #[arg(long)]
+    ask: bool,
+
+    /// How long a question is open; then it is denied
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = humantime::parse_duration, requires = "ask")]
+    ask_timeout: Duration,
+
+    /// How many questions there are in a minute at most; more are denied unasked
+    #[arg(long, value_name = "N", default_value = "10", requires = "ask")]
+    ask_rate: usize,
 
     /// Say which environment variables the command sees, and which not, and why
     #[arg(long)]
@@ -170,6 +182,7 @@ impl From<RunArgs> for RunRequest {
             json: args.json,
             show_env: args.show_env,
             verbose: args.verbose,
+            ask: args.ask.then_some(AskRequest { timeout: args.ask_timeout, rate: args.ask_rate }),
             command: args.command,
         }
     }

@@ -1,6 +1,8 @@
 //! The records of past runs, for `dewar explain`.
 
-use super::{RunRequest, owner::History, planted::PlantedRecord, prepare::POLICY_NAME};
+use super::{
+    RunRequest, link::Answered, owner::History, planted::PlantedRecord, prepare::POLICY_NAME,
+};
 use crate::control::Change;
 use anyhow::{Context as _, anyhow};
 use monitor::{Record, Report, Stats};
@@ -51,6 +53,8 @@ pub(crate) struct RunRecord {
     pub(crate) unrecorded: Vec<String>,
     /// Changes of its policy.
     pub(crate) changes: Vec<Change>,
+    /// What was asked, and answered.
+    pub(crate) answers: Vec<Answered>,
     /// Whether the profile sets a guard, so that what follows was looked for.
     pub(crate) guarded: bool,
     /// What programs outside would execute because of it.
@@ -114,6 +118,7 @@ impl RunRecord {
                 .collect(),
             unrecorded: report.unrecorded.iter().map(|&layer| layer.to_owned()).collect(),
             changes: history.changes.clone(),
+            answers: Vec::new(),
             guarded: false,
             planted: Vec::new(),
             planted_more: report.planted_more,

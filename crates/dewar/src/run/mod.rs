@@ -1,7 +1,9 @@
 //! `dewar run`: a command under a profile.
 
 mod args;
+mod asking;
 mod journal;
+pub(crate) mod link;
 mod owner;
 mod planted;
 mod prepare;
@@ -30,6 +32,7 @@ use std::{
 use owner::{Facts, Owner};
 
 pub(crate) use args::RunArgs;
+pub(crate) use asking::AskRequest;
 pub(crate) use journal::{Decisions, Denial, Journal, RunRecord};
 pub(crate) use owner::domain_of;
 pub(crate) use planted::{guarded, tell as tell_planted};
@@ -68,6 +71,8 @@ pub(crate) struct RunRequest {
     pub(crate) show_env: bool,
     /// Says what is set up, and how.
     pub(crate) verbose: bool,
+    /// Whether somebody is asked before something is denied.
+    pub(crate) ask: Option<AskRequest>,
     /// The command and its arguments.
     pub(crate) command: Vec<OsString>,
 }
@@ -86,6 +91,11 @@ pub(crate) fn run(request: &RunRequest, inherited: Inherited) -> anyhow::Result<
     for confine::launch::Withheld { fd, why } in inherited.withheld() {
         tell!("dewar: descriptor {fd} is not handed on: {why}");
     }
+    let clerk = match request.ask {
+        Some(_) => Some(asking::Clerk::start(request, &profile, &id, None)?),
+        None => None,
+    };
+    let notes = clerk.as_ref().map(asking::Clerk::notes).unwrap_or_default();
     let mut job = prepare::job(request, &profile, &protection, inherited)?;
     job.audit.extend(trail);
     let command: Vec<String> =
@@ -104,8 +114,13 @@ pub(crate) fn run(request: &RunRequest, inherited: Inherited) -> anyhow::Result<
             None
         }
     };
+    job.ask = clerk.as_ref().filter(|_| request.ask.is_some()).map(|clerk| clerk.asking(&owner));
+    let asked = Arc::clone(&owner);
     job.started = Some(Box::new(move |control| {
         begin.begin(control.clone());
+        if let Some(clerk) = clerk {
+            clerk.serve(control.clone(), asked);
+        }
         follow(control.clone());
         if let Some(serve) = serve {
             serve(control);
@@ -120,7 +135,8 @@ pub(crate) fn run(request: &RunRequest, inherited: Inherited) -> anyhow::Result<
     let planted = planted::records(&report.planted, &record.denials);
     let guarded = profile.compiled.guarded;
     let variables = Some(profile.variables.clone());
-    let record = RunRecord { planted, guarded, variables, ..record };
+    let answers = notes.all();
+    let record = RunRecord { planted, guarded, variables, answers, ..record };
     let kept = journal.and_then(|journal| journal.keep(&record));
     if report.outcome == Outcome::TimedOut {
         let limit =

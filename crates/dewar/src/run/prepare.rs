@@ -233,6 +233,7 @@ pub(super) fn job(
         // Rules of the caller's own can tell endpoints apart.
         own_loopback: compiled.private_loopback == Some(true) && request.cil.is_empty(),
         strict: is_strict(compiled),
+        grows: request.ask.is_some(),
     };
     Ok(Job {
         request: confined,
@@ -241,6 +242,7 @@ pub(super) fn job(
         watch: compiled
             .guarded
             .then(|| super::planted::watch(&profile.variables, protection.namespaces.mount)),
+        ask: None,
         started: None,
     })
 }

@@ -5,6 +5,7 @@ use super::{
     object::{Target, class_of},
 };
 use crate::{
+    attempt,
     label::{Status, file_kind, normal, path_from},
     resolve::Name,
 };
@@ -142,7 +143,10 @@ impl Attempt<'_> {
         let label = |path: &Path, kind| state.labels.of_path(path, kind);
         let object = || path.to_string_lossy().into_owned();
         let refuse = |tsid, tclass, requested| {
-            let _ = Target { tsid, tclass, hint: &hint }.allow(*asker, requested, &object);
+            // No answer brings it into the view.
+            attempt::unasked(|| {
+                let _ = Target { tsid, tclass, hint: &hint }.allow(*asker, requested, &object);
+            });
             true
         };
         let existing = if self.new == New::Entry { None } else { asker.files.beyond.status(path) };

@@ -3,6 +3,7 @@
 
 mod change;
 mod held;
+mod hold;
 mod inject;
 mod maps;
 mod receipt;
@@ -10,6 +11,7 @@ mod relabel;
 mod sockets;
 
 use crate::{
+    asking::Verdict,
     gate::Gate,
     process::{self, ProcessStatus},
     quiesce::HoldThread,
@@ -20,6 +22,8 @@ use crate::{
 };
 use confine::{Conflict, ReadError};
 use flask::{SecurityServer, Unreachable};
+pub use hold::Hold;
+use hold::hold;
 pub use receipt::{Action, Held, Holder, Manner, Receipt};
 use rustix::io::Errno;
 use std::sync::{Arc, PoisonError, atomic::AtomicBool, mpsc};
@@ -136,6 +140,30 @@ impl Control {
     #[must_use]
     pub fn denials(&self) -> (Vec<crate::Record>, u64) {
         self.0.state.audit.denials()
+    }
+}
+
+impl Control {
+    /// Answers a question of this run: everybody who waits for it goes on.
+    pub fn answer(&self, id: u64, verdict: Verdict) {
+        if let Some(questions) = &self.0.questions {
+            questions.answer(id, verdict);
+        }
+    }
+
+    /// Nobody answers questions any more: they are denied, also those that are open.
+    pub fn nobody_answers(&self) {
+        if let Some(questions) = &self.0.questions {
+            questions.close();
+        }
+    }
+
+    /// Keeps the sandbox standing still, so that it writes over nothing that a person reads; calls
+    /// `ended` when it does so no longer: as the value is dropped, or a change of policy needs the
+    /// sandbox. `None` if it cannot be stopped.
+    #[must_use]
+    pub fn hold(&self, ended: impl FnOnce() + Send + 'static) -> Option<Hold> {
+        hold(&self.0, Box::new(ended))
     }
 }
 

@@ -45,6 +45,8 @@ pub(crate) struct Stopped<'a> {
     refused: BTreeSet<u32>,
     /// Those of them that were spoken of.
     left_alone: BTreeSet<u32>,
+    /// Calls that wait in their place go on waiting, and stop when they are done.
+    leaves_waits: bool,
 }
 
 struct Thread {
@@ -58,7 +60,13 @@ struct Thread {
 impl<'a> Stopped<'a> {
     pub(crate) fn new(state: &'a MonitorState) -> Self {
         let refused = BTreeSet::new();
-        Self { state, threads: HashMap::new(), refused, left_alone: BTreeSet::new() }
+        let left_alone = BTreeSet::new();
+        Self { state, threads: HashMap::new(), refused, left_alone, leaves_waits: false }
+    }
+
+    /// The same, which lets calls wait that are made in the place of threads.
+    pub(crate) fn beside_waits(state: &'a MonitorState) -> Self {
+        Self { leaves_waits: true, ..Self::new(state) }
     }
 
     /// Stops all threads of the sandbox. Whether they stand still, as far as they can be stopped;
@@ -182,7 +190,9 @@ impl<'a> Stopped<'a> {
                 self.state.quiesce.hold(call);
             }
         }
-        self.state.quiesce.waits.repeat(|tid| self.threads.contains_key(&tid));
+        if !self.leaves_waits {
+            self.state.quiesce.waits.repeat(|tid| self.threads.contains_key(&tid));
+        }
         while let Some((tid, state)) = ptrace::poll_any() {
             self.note(tid, state);
         }

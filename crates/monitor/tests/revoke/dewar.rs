@@ -84,6 +84,7 @@ pub(crate) fn main(mut arguments: impl Iterator<Item = OsString>) -> ! {
         keep: 0,
         own_loopback: false,
         strict: false,
+        grows: false,
     };
     let job = Job {
         request,
@@ -93,6 +94,7 @@ pub(crate) fn main(mut arguments: impl Iterator<Item = OsString>) -> ! {
             .into_iter()
             .collect(),
         watch: None,
+        ask: None,
         started: Some(Box::new(started)),
     };
     match monitor::run(job, server) {

@@ -273,6 +273,15 @@ impl Owner {
         counters
     }
 
+    /// A denial of now, with the changes that bear on it.
+    pub(super) fn denial(&self, record: &monitor::Record) -> Denial {
+        // A policy that nobody has changed has taken nothing.
+        if self.state().changes.is_empty() {
+            return Denial { record: record.clone(), profile_rules: Vec::new() };
+        }
+        denial(&self.history(), record)
+    }
+
     fn denials(&self) -> Vec<Denial> {
         let denials = self.control.get().map(|control| control.denials().0).unwrap_or_default();
         let history = self.history();

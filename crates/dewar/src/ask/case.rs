@@ -1,0 +1,245 @@
+//! A question: who wants what, which lines of a profile would grant it, and what those grant else.
+
+use crate::{
+    allow::amended,
+    fitting::{Fitting, Target, access, file_of},
+    proposal::{Proposal, of_profile},
+    run::{Denial, link::Setup},
+};
+use learn::{Line, Widening, widening};
+use monitor::visible;
+use profile::{Amendment, AmendmentKind};
+use serde_json::{Value, json};
+use std::{
+    fmt::Write as _,
+    path::{Path, PathBuf},
+    time::{Instant, SystemTime},
+};
+
+/// What can be answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Choice {
+    /// This call passes.
+    Once,
+    /// The running sandbox gets it.
+    Run,
+    /// So does the profile.
+    Profile,
+    /// It is denied, and so is the same from now on.
+    No,
+}
+
+impl Choice {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Once => "once",
+            Self::Run => "run",
+            Self::Profile => "profile",
+            Self::No => "no",
+        }
+    }
+
+    /// `once` or `o`, and so on.
+    pub(crate) fn of(word: &str) -> Option<Self> {
+        let all = [Self::Once, Self::Run, Self::Profile, Self::No];
+        let word = word.to_ascii_lowercase();
+        all.into_iter().find(|choice| choice.name() == word || choice.name()[..1] == word)
+    }
+}
+
+/// A question.
+#[derive(Clone)]
+pub(crate) struct Case {
+    pub(crate) number: u64,
+    /// The run's own numbers for it, each with its call.
+    pub(crate) waiting: Vec<(u64, u64)>,
+    pub(crate) program: String,
+    pub(crate) pid: u32,
+    pub(crate) wants: Vec<String>,
+    pub(crate) class: String,
+    pub(crate) object: String,
+    pub(crate) lines: Vec<Line>,
+    /// What gives the lines to a running sandbox, if that can be.
+    pub(crate) amendments: Option<Vec<Amendment>>,
+    pub(crate) also: Widening,
+    /// It has to be named in full.
+    pub(crate) secret: bool,
+    /// The program inside proposes it.
+    pub(crate) proposed: bool,
+    pub(crate) choices: Vec<Choice>,
+    pub(crate) until: Instant,
+}
+
+/// Lines without their comments: what is granted.
+pub(crate) fn bare(lines: &[Line]) -> Vec<Line> {
+    lines.iter().map(|line| Line { comment: String::new(), ..line.clone() }).collect()
+}
+
+/// What gives `lines` to a running sandbox; `None` if one of them cannot be given so.
+pub(crate) fn amendments(lines: &[Line], proposal: &Proposal<'_>) -> Option<Vec<Amendment>> {
+    let one = |line: &Line| {
+        let object = amended(line, proposal)?;
+        let (kind, domain) = (AmendmentKind::Grant, line.domain.clone());
+        Some(Amendment { when: SystemTime::now(), kind, domain, object })
+    };
+    lines.iter().map(one).collect()
+}
+
+impl Case {
+    /// The question that a denial asks.
+    ///
+    /// # Errors
+    ///
+    /// Why it is none: no line of a profile would help, or only another decision of a person's.
+    pub(crate) fn of(
+        setup: &Setup,
+        fitting: &Fitting,
+        denial: &Denial,
+        until: Instant,
+    ) -> Result<Self, String> {
+        let failed = |error: anyhow::Error| format!("{error:#}");
+        let object = PathBuf::from(&denial.record.object);
+        let mut proposal = Proposal::of(fitting, &[denial], &[]).map_err(failed)?;
+        let mut secret = false;
+        if !proposal.left.is_empty() {
+            proposal = Proposal::of(fitting, &[denial], &[object.clone()]).map_err(failed)?;
+            secret = true;
+        }
+        if let Some((_, why)) = proposal.left.first() {
+            return Err(why.clone());
+        }
+        if proposal.lines.is_empty() {
+            return Err("no line of a profile would grant it".into());
+        }
+        let lines = proposal.lines.clone();
+        let (old, new) =
+            (fitting.judge(&[]).map_err(failed)?, fitting.judge(&lines).map_err(failed)?);
+        let also = widening(&lines, (&old, &new), &fitting.scope, &[object]);
+        let amendments = amendments(&lines, &proposal);
+        let record = &denial.record;
+        let mut case = Self {
+            number: 0,
+            waiting: Vec::new(),
+            program: access(record).who().to_owned(),
+            pid: record.pid,
+            wants: record.missing.clone(),
+            class: record.tclass.clone(),
+            object: record.object.clone(),
+            lines,
+            amendments,
+            also,
+            secret,
+            proposed: false,
+            choices: Vec::new(),
+            until,
+        };
+        case.choices = case.possible(setup);
+        Ok(case)
+    }
+
+    /// What can be answered: an answer that could not be carried out is none.
+    pub(crate) fn possible(&self, setup: &Setup) -> Vec<Choice> {
+        let mut choices = Vec::new();
+        if !self.proposed {
+            choices.push(Choice::Once);
+        }
+        if self.amendments.is_some() {
+            choices.push(Choice::Run);
+        }
+        if target(setup).is_ok() {
+            choices.push(Choice::Profile);
+        }
+        choices.push(Choice::No);
+        choices
+    }
+
+    /// For people: a block of lines.
+    pub(crate) fn text(&self) -> String {
+        let mut text = String::new();
+        let wants = self.wants.join(" ");
+        let head = match self.proposed {
+            true => format!("{} [{}] proposes:", self.program, self.pid),
+            false => format!("{} [{}] may not {wants} ({})", self.program, self.pid, self.class),
+        };
+        let _ = writeln!(text, "{}", visible(&head));
+        if !self.proposed {
+            let _ = writeln!(text, "  {}", visible(&self.object));
+        }
+        for line in &self.lines {
+            let _ = writeln!(text, "  {}", visible(&line.alone()));
+        }
+        if self.also.files > 0 {
+            let more = if self.also.more { "more than " } else { "" };
+            let _ = writeln!(text, "  also {more}{} files that are there", self.also.files);
+        }
+        if let Some(path) = self.also.secrets.first() {
+            let _ = writeln!(text, "  SECRET by its looks: {}", visible(&path.to_string_lossy()));
+        }
+        if self.secret {
+            text.push_str("  SECRET: write its full name behind the answer\n");
+        }
+        text
+    }
+
+    /// The line that asks: `[o]nce, this [r]un, …`.
+    pub(crate) fn choice_line(&self) -> String {
+        let words = self.choices.iter().map(|choice| match choice {
+            Choice::Once => "[o]nce",
+            Choice::Run => "this [r]un",
+            Choice::Profile => "into the [p]rofile",
+            Choice::No => "[N]o",
+        });
+        format!("  allow {}? ", words.collect::<Vec<_>>().join(", "))
+    }
+
+    /// What is kept of it.
+    pub(crate) fn summary(&self) -> String {
+        let lines: Vec<String> = self.lines.iter().map(Line::alone).collect();
+        format!("{} [{}]: {}", self.program, self.pid, lines.join("; "))
+    }
+
+    /// For programs: see docs/ask.md.
+    pub(crate) fn json(&self) -> Value {
+        json!({
+            "id": self.number,
+            "program": self.program,
+            "pid": self.pid,
+            "wants": self.wants,
+            "class": self.class,
+            "object": self.object,
+            "lines": self.lines.iter().map(Line::alone).collect::<Vec<_>>(),
+            "also_files": self.also.files,
+            "also_more": self.also.more,
+            "also_secrets": self.also.secrets,
+            "secret": self.secret,
+            "proposed": self.proposed,
+            "answers": self.choices.iter().map(|choice| choice.name()).collect::<Vec<_>>(),
+            "seconds": self.until.saturating_duration_since(Instant::now()).as_secs(),
+        })
+    }
+}
+
+/// The profile that an answer may change: a file that the run cannot write itself.
+pub(crate) fn target(setup: &Setup) -> anyhow::Result<Target> {
+    let Some(file) = file_of(&setup.argument, &setup.directory) else {
+        anyhow::bail!("the profile is a shipped one: `dewar allow --write` makes one of your own");
+    };
+    let target = Target::find(&file)?;
+    let own = of_profile(&setup.argument, &setup.directory, setup.variables.clone())?;
+    target.insist_on_distance(&own.judge(&[])?, &setup.variables)?;
+    Ok(target)
+}
+
+/// Puts `lines` into the profile.
+pub(crate) fn write(setup: &Setup, lines: &[Line]) -> anyhow::Result<PathBuf> {
+    let target = target(setup)?;
+    // As the file is now: somebody may have changed it since the run began.
+    let fitting = Fitting::of_file(&target.path, setup.variables.clone())?;
+    target.write(&fitting.with(lines)?)?;
+    Ok(target.path)
+}
+
+/// Whether a person has written the name of what a question is about.
+pub(crate) fn is_named(case: &Case, named: Option<&str>) -> bool {
+    named.is_some_and(|named| Path::new(named) == Path::new(&case.object))
+}

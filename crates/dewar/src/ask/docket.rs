@@ -1,0 +1,280 @@
+//! The questions of a run: which are open, which are settled, and what an answer does.
+
+use super::{
+    case::{Case, Choice, bare, is_named, write},
+    state::{Considered, MOST_LOANS, State, closed},
+};
+use crate::{
+    control::{Outcome, Reply, Request},
+    proposal::of_profile,
+    run::{
+        Denial,
+        link::{Answered, Sender, Setup, ToRun},
+    },
+};
+use monitor::{Manner, Verdict};
+use serde_json::{Value, json};
+use std::{
+    collections::HashMap,
+    sync::{
+        Condvar, Mutex, MutexGuard, PoisonError,
+        mpsc::{self, SyncSender},
+    },
+    time::{Duration, Instant, SystemTime},
+};
+
+/// How long the run may take to answer. Most of a change is stopping its processes.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// Events that somebody who listens may be behind.
+const MOST_EVENTS: usize = 256;
+
+/// See the module.
+pub(crate) struct Docket {
+    pub(crate) setup: Setup,
+    link: Sender,
+    state: Mutex<State>,
+    changed: Condvar,
+    replies: Mutex<(u64, HashMap<u64, SyncSender<Reply>>)>,
+}
+
+impl Docket {
+    pub(crate) fn new(setup: Setup, link: Sender) -> anyhow::Result<Self> {
+        let fitting = of_profile(&setup.argument, &setup.directory, setup.variables.clone())?;
+        // What is wrong with it is said before anything runs.
+        fitting.compile(&[])?;
+        let state = State::new(fitting);
+        let (changed, replies) = (Condvar::new(), Mutex::default());
+        Ok(Self { setup, link, state: Mutex::new(state), changed, replies })
+    }
+
+    /// Says something to the run. Without a run there is nothing to be done any more.
+    pub(crate) fn say(&self, message: &ToRun) {
+        if self.link.send(message).is_err() {
+            let _ = super::socket::path(&self.setup.id).map(std::fs::remove_file);
+            std::process::exit(0);
+        }
+    }
+
+    /// Has the run do something, and waits for what came of it.
+    pub(crate) fn request(&self, request: Request) -> Result<Reply, String> {
+        let (sender, receiver) = mpsc::sync_channel(1);
+        let number = {
+            let mut replies = self.replies.lock().unwrap_or_else(PoisonError::into_inner);
+            replies.0 += 1;
+            let number = replies.0;
+            replies.1.insert(number, sender);
+            number
+        };
+        self.say(&ToRun::Request(number, Box::new(request)));
+        receiver.recv_timeout(PATIENCE).map_err(|_| "the run does not answer".to_owned())
+    }
+
+    /// The run has answered.
+    pub(crate) fn replied(&self, number: u64, reply: Reply) {
+        let mut replies = self.replies.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(sender) = replies.1.remove(&number) {
+            let _ = sender.try_send(reply);
+        }
+    }
+
+    pub(crate) fn sits_at_terminal(&self) {
+        self.state().has_terminal = true;
+    }
+
+    /// A call waits.
+    pub(crate) fn ask(&self, id: u64, call: u64, denial: &Denial) {
+        let verdict = {
+            let mut state = self.state();
+            match state.consider(&self.setup, (id, call), denial) {
+                Considered::Verdict(verdict) => Some(verdict),
+                Considered::Open(event) => {
+                    state.broadcast(&event);
+                    None
+                }
+                Considered::Joined => None,
+            }
+        };
+        match verdict {
+            Some(verdict) => self.say(&ToRun::Answer(id, verdict)),
+            None => self.changed.notify_all(),
+        }
+    }
+
+    /// A call waits no longer.
+    pub(crate) fn gone(&self, id: u64) {
+        let mut state = self.state();
+        let mut ended = None;
+        let mut is_known = false;
+        for case in state.open.values_mut() {
+            let before = case.waiting.len();
+            case.waiting.retain(|(waiting, _)| *waiting != id);
+            is_known |= case.waiting.len() < before;
+            if before > 0 && case.waiting.is_empty() && !case.proposed {
+                ended = Some(case.number);
+            }
+        }
+        if !is_known && state.gone.len() < MOST_LOANS {
+            state.gone.insert(id);
+        }
+        if let Some(number) = ended {
+            state.open.remove(&number);
+            state.broadcast(&closed(number, "withdrawn", "the program"));
+        }
+        drop(state);
+        self.changed.notify_all();
+    }
+
+    /// What is open for longer than it may is denied, every time.
+    pub(crate) fn expire(&self) {
+        let mut late = Vec::new();
+        {
+            let mut state = self.state();
+            let now = Instant::now();
+            let is_late = |case: &&Case| case.until <= now;
+            let numbers: Vec<u64> =
+                state.open.values().filter(is_late).map(|case| case.number).collect();
+            for number in numbers {
+                if !state.busy.contains(&number) {
+                    late.extend(state.open.remove(&number));
+                    state.broadcast(&closed(number, "time-out", "nobody"));
+                }
+            }
+        }
+        for case in &late {
+            self.settle(case, Verdict::NotNow, ("time-out", "nobody"));
+        }
+    }
+
+    /// Carries an answer out.
+    ///
+    /// # Errors
+    ///
+    /// Why it was not; the question is open as before.
+    pub(crate) fn answer(
+        &self,
+        number: u64,
+        choice: Choice,
+        named: Option<&str>,
+        by: &str,
+    ) -> Result<(), String> {
+        let case = {
+            let mut state = self.state();
+            let Some(case) = state.open.get(&number).cloned() else {
+                return Err(format!("there is no open question {number}"));
+            };
+            if !case.choices.contains(&choice) {
+                let names: Vec<_> = case.choices.iter().map(|choice| choice.name()).collect();
+                return Err(format!("`{}` cannot be done; {}", choice.name(), names.join(", ")));
+            }
+            if case.secret && choice != Choice::No && !is_named(&case, named) {
+                return Err("it is a secret, or looks like one: name it in full".into());
+            }
+            if !state.busy.insert(number) {
+                return Err("somebody else has answered it".into());
+            }
+            case
+        };
+        let done = self.carry_out(&case, choice);
+        let mut state = self.state();
+        state.busy.remove(&number);
+        let verdict = done?;
+        // Those that joined meanwhile hear the answer, too.
+        let case = state.open.remove(&number).unwrap_or(case);
+        match choice {
+            Choice::No => drop(state.refused.insert(bare(&case.lines))),
+            Choice::Once => state.lend(&case),
+            Choice::Run | Choice::Profile => state.learn(&case.lines),
+        }
+        state.broadcast(&closed(number, choice.name(), by));
+        drop(state);
+        self.settle(&case, verdict, (choice.name(), by));
+        self.changed.notify_all();
+        Ok(())
+    }
+
+    fn carry_out(&self, case: &Case, choice: Choice) -> Result<Verdict, String> {
+        match choice {
+            Choice::No => return Ok(Verdict::Denied),
+            Choice::Once => return Ok(Verdict::Once),
+            Choice::Run => {}
+            Choice::Profile => {
+                write(&self.setup, &case.lines).map_err(|error| format!("{error:#}"))?;
+            }
+        }
+        // What no running sandbox can be given, the next has, and this call.
+        let Some(amendments) = &case.amendments else { return Ok(Verdict::Once) };
+        self.amend(amendments)?;
+        Ok(Verdict::Anew)
+    }
+
+    /// Gives something to the running sandbox.
+    fn amend(&self, amendments: &[profile::Amendment]) -> Result<(), String> {
+        for amendment in amendments {
+            let request = Request::Amend(amendment.clone(), Manner::Repair);
+            match self.request(request)? {
+                Reply::Done(change) => {
+                    if let Outcome::Failed(why) = change.outcome {
+                        return Err(why);
+                    }
+                }
+                Reply::Refused(why) => return Err(why),
+                _ => return Err("the run gave an answer to something else".into()),
+            }
+        }
+        Ok(())
+    }
+
+    fn settle(&self, case: &Case, verdict: Verdict, (answer, by): (&str, &str)) {
+        for (id, _) in &case.waiting {
+            self.say(&ToRun::Answer(*id, verdict));
+        }
+        self.note(case.summary(), answer, by);
+    }
+
+    fn note(&self, what: String, answer: &str, by: &str) {
+        let (answer, by) = (answer.to_owned(), by.to_owned());
+        self.say(&ToRun::Note(Answered { when: SystemTime::now(), what, answer, by }));
+    }
+
+    /// The open questions.
+    pub(crate) fn open(&self) -> Vec<Case> {
+        self.state().open.values().cloned().collect()
+    }
+
+    pub(crate) fn is_open(&self, number: u64) -> bool {
+        self.state().open.contains_key(&number)
+    }
+
+    /// Waits until something changes, for a while.
+    pub(crate) fn wait(&self, patience: Duration) {
+        let waited = self.changed.wait_timeout(self.state(), patience);
+        drop(waited);
+    }
+
+    /// Hears every event from now on, first those that are open.
+    pub(crate) fn listen(&self, who: u64) -> mpsc::Receiver<String> {
+        let (sender, receiver) = mpsc::sync_channel(MOST_EVENTS);
+        let mut state = self.state();
+        for case in state.open.values() {
+            let _ = sender.try_send(json!({ "question": case.json() }).to_string());
+        }
+        state.listeners.push((who, sender));
+        receiver
+    }
+
+    /// Says something to one who listens.
+    pub(crate) fn tell(&self, who: u64, event: &Value) {
+        let state = self.state();
+        if let Some((_, listener)) = state.listeners.iter().find(|(other, _)| *other == who) {
+            let _ = listener.try_send(event.to_string());
+        }
+    }
+
+    pub(crate) fn leave(&self, who: u64) {
+        self.state().listeners.retain(|(other, _)| *other != who);
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,194 @@
+//! The socket for editors, agents and `dewar ask`: JSON lines, for processes of the user outside.
+//! docs/ask.md describes the lines.
+
+use super::{case::Choice, docket::Docket};
+use anyhow::Context as _;
+use ipc::Peer;
+use monitor::visible;
+use proc::Proc;
+use serde::Deserialize;
+use serde_json::json;
+use std::{
+    fs::{self, DirBuilder},
+    io::{self, BufRead as _, BufReader, Read as _, Write as _},
+    os::{
+        fd::{AsFd as _, AsRawFd as _},
+        unix::{
+            fs::{DirBuilderExt as _, MetadataExt as _},
+            net::{UnixListener, UnixStream},
+        },
+    },
+    path::PathBuf,
+    sync::Arc,
+    thread,
+    time::Duration,
+};
+
+/// The version of the lines.
+pub(crate) const VERSION: u32 = 1;
+/// Connections at once.
+const MOST: usize = 16;
+/// The longest line that is read.
+const MOST_BYTES: u64 = 64 << 10;
+
+/// A socket in the directory of questions, while it is listened at.
+pub(crate) struct Listener {
+    listener: UnixListener,
+    path: PathBuf,
+}
+
+/// Where the sockets lie: `$XDG_STATE_HOME/dewar/ask`, of the user's own: no sandbox looks there.
+pub(crate) fn directory() -> anyhow::Result<PathBuf> {
+    Ok(runs::state_directory()?.join("dewar/ask"))
+}
+
+/// The socket of the run `id`.
+pub(crate) fn path(id: &str) -> anyhow::Result<PathBuf> {
+    Ok(directory()?.join(format!("{id}.sock")))
+}
+
+/// Connects to `path`, however long it is.
+pub(crate) fn connect(path: &std::path::Path) -> io::Result<UnixStream> {
+    let parent = fs::File::open(path.parent().unwrap_or(std::path::Path::new("/")))?;
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    UnixStream::connect(format!("/proc/self/fd/{}/{name}", parent.as_raw_fd()))
+}
+
+/// Binds `path`, however long it is.
+pub(crate) fn bind(path: &std::path::Path) -> anyhow::Result<UnixListener> {
+    let parent = path.parent().context("no directory")?;
+    DirBuilder::new().recursive(true).mode(0o700).create(parent)?;
+    let directory = fs::File::open(parent)?;
+    let status = directory.metadata()?;
+    let own = rustix::process::geteuid().as_raw();
+    anyhow::ensure!(
+        status.uid() == own && status.mode() & 0o077 == 0,
+        "`{}` must be yours alone (mode 0700)",
+        parent.display()
+    );
+    let name = path.file_name().context("no name")?.to_string_lossy();
+    Ok(UnixListener::bind(format!("/proc/self/fd/{}/{name}", directory.as_raw_fd()))?)
+}
+
+impl Listener {
+    /// Listens for the run `id`.
+    pub(crate) fn bind(id: &str) -> anyhow::Result<Self> {
+        remove_stale();
+        let path = path(id)?;
+        let listener =
+            bind(&path).with_context(|| format!("cannot listen at `{}`", path.display()))?;
+        Ok(Self { listener, path })
+    }
+
+    /// Serves for ever.
+    pub(crate) fn serve(&self, docket: &Arc<Docket>) {
+        let open = Arc::new(());
+        for (who, stream) in (1..).zip(self.listener.incoming()) {
+            let Ok(stream) = stream else { continue };
+            let Some(by) = outsider(docket, &stream) else { continue };
+            if Arc::strong_count(&open) > MOST {
+                continue;
+            }
+            let (docket, open) = (Arc::clone(docket), Arc::clone(&open));
+            // Without a thread it is not served.
+            let _ = thread::Builder::new().name("client".into()).spawn(move || {
+                let _ = talk(&docket, stream, who, &by);
+                docket.leave(who);
+                drop(open);
+            });
+        }
+    }
+
+    /// The socket goes.
+    pub(crate) fn remove(&self) {
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// What runs that were killed have left.
+fn remove_stale() {
+    let entries = directory().and_then(|path| Ok(fs::read_dir(path)?));
+    for entry in entries.into_iter().flatten().flatten() {
+        let refused = |error: io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
+        if connect(&entry.path()).is_err_and(refused) {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+/// Who a process outside of every sandbox is; `None` for all others. A process in a sandbox does
+/// not connect itself: its monitor does, by a socket with a name.
+fn outsider(docket: &Docket, stream: &UnixStream) -> Option<String> {
+    let peer = Peer::of(stream.as_fd()).ok()?;
+    let is_user = peer.uid() == rustix::process::geteuid().as_raw() || peer.uid() == 0;
+    let pid = peer.pid().cast_unsigned();
+    let proc = Proc::open().ok()?;
+    let is_inside = proc.is_at_or_below(pid, docket.setup.monitor);
+    let outside = matches!(runs::client(stream.as_fd()), Ok(None));
+    let comm = proc.identity(pid).ok()?.comm;
+    // Held by its descriptor: while it lives, the number is its own.
+    (is_user && outside && !is_inside && peer.is_alive())
+        .then(|| format!("{} [{pid}], user {}", visible(&comm), peer.uid()))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Said {
+    answer: Answer,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Answer {
+    id: u64,
+    answer: String,
+    #[serde(default)]
+    named: Option<String>,
+}
+
+/// Tells events and takes answers until the other side goes.
+fn talk(docket: &Arc<Docket>, stream: UnixStream, who: u64, by: &str) -> anyhow::Result<()> {
+    let mut writer = stream.try_clone()?;
+    // Who does not read is not waited for.
+    writer.set_write_timeout(Some(Duration::from_secs(5)))?;
+    let setup = &docket.setup;
+    let hello = json!({
+        "dewar": "ask", "version": VERSION, "run": setup.id, "name": setup.name,
+        "command": setup.command, "profile": setup.argument,
+    });
+    writeln!(writer, "{hello}")?;
+    let events = docket.listen(who);
+    let tell = move || {
+        while let Ok(event) = events.recv() {
+            if writeln!(writer, "{event}").is_err() {
+                break;
+            }
+        }
+        let _ = writer.shutdown(std::net::Shutdown::Both);
+    };
+    thread::Builder::new().name("events".into()).spawn(tell)?;
+    let mut reader = BufReader::new(stream);
+    loop {
+        let mut line = String::new();
+        let count = reader.by_ref().take(MOST_BYTES).read_line(&mut line)?;
+        if count == 0 || !line.ends_with('\n') {
+            return Ok(());
+        }
+        let event = match serde_json::from_str::<Said>(&line) {
+            Ok(Said { answer }) => hear(docket, &answer, by),
+            Err(error) => json!({ "error": { "why": format!("no such request: {error}") } }),
+        };
+        docket.tell(who, &event);
+    }
+}
+
+fn hear(docket: &Docket, said: &Answer, by: &str) -> serde_json::Value {
+    let done = match Choice::of(&said.answer) {
+        Some(choice) => docket.answer(said.id, choice, said.named.as_deref(), by),
+        None => Err(format!("`{}` is no answer", visible(&said.answer))),
+    };
+    match done {
+        Ok(()) => json!({ "done": { "id": said.id } }),
+        Err(why) => json!({ "error": { "id": said.id, "why": why } }),
+    }
+}

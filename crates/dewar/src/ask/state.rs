@@ -1,0 +1,176 @@
+//! The state of questions: what is open, settled and lent, and who listens.
+
+use super::case::{Case, bare};
+use crate::{
+    fitting::{Fitting, access},
+    output::tell,
+    run::{Denial, link::Setup},
+};
+use learn::Line;
+use monitor::Verdict;
+use serde_json::{Value, json};
+use std::{
+    collections::{BTreeMap, HashSet, VecDeque},
+    sync::mpsc::SyncSender,
+    time::{Duration, Instant},
+};
+
+/// The time that a rate is about.
+const MINUTE: Duration = Duration::from_secs(60);
+/// Denials that are looked at in a minute: most are none to ask about.
+const MOST_LOOKS: usize = 300;
+/// Calls whose loans are remembered.
+pub(super) const MOST_LOANS: usize = 256;
+/// What is asked, and what was.
+pub(super) struct State {
+    pub(super) fitting: Fitting,
+    pub(super) last: u64,
+    pub(super) open: BTreeMap<u64, Case>,
+    /// Being carried out.
+    pub(super) busy: HashSet<u64>,
+    pub(super) refused: HashSet<Vec<Line>>,
+    /// What calls were lent, the oldest first.
+    pub(super) loans: VecDeque<(u64, Vec<Line>)>,
+    pub(super) asked: VecDeque<Instant>,
+    pub(super) looked: VecDeque<Instant>,
+    pub(super) listeners: Vec<(u64, SyncSender<String>)>,
+    /// Somebody sits at a terminal.
+    pub(super) has_terminal: bool,
+    pub(super) told_of_flood: Option<Instant>,
+    /// Withdrawn before they were looked at.
+    pub(super) gone: HashSet<u64>,
+}
+
+/// What becomes of a denial.
+pub(super) enum Considered {
+    Verdict(Verdict),
+    Open(Value),
+    Joined,
+}
+
+impl State {
+    /// Nothing was asked yet.
+    pub(super) fn new(fitting: Fitting) -> Self {
+        Self {
+            fitting,
+            last: 0,
+            open: BTreeMap::new(),
+            busy: HashSet::new(),
+            refused: HashSet::new(),
+            loans: VecDeque::new(),
+            asked: VecDeque::new(),
+            looked: VecDeque::new(),
+            listeners: Vec::new(),
+            has_terminal: false,
+            told_of_flood: None,
+            gone: HashSet::new(),
+        }
+    }
+
+    pub(super) fn consider(
+        &mut self,
+        setup: &Setup,
+        waiting: (u64, u64),
+        denial: &Denial,
+    ) -> Considered {
+        if self.gone.remove(&waiting.0) {
+            return Considered::Verdict(Verdict::NotNow);
+        }
+        if !setup.asks || !within_rate(&mut self.looked, MOST_LOOKS) {
+            return Considered::Verdict(Verdict::NotNow);
+        }
+        let loan = self.loans.iter().find(|(call, _)| *call == waiting.1);
+        let lent = loan.map(|(_, lines)| self.fitting.judge(lines));
+        let is_revoked = denial.profile_rules.iter().any(|rule| rule.starts_with("revoked by "));
+        if let Some(Ok(judge)) = lent
+            && !is_revoked
+            && judge.missing(&access(&denial.record)).is_empty()
+        {
+            return Considered::Verdict(Verdict::Once);
+        }
+        let until = Instant::now() + setup.timeout;
+        // It is denied as always: what nobody could grant is no question.
+        let Ok(mut case) = Case::of(setup, &self.fitting, denial, until) else {
+            return Considered::Verdict(Verdict::Denied);
+        };
+        let lines = bare(&case.lines);
+        if self.refused.contains(&lines) {
+            return Considered::Verdict(Verdict::Denied);
+        }
+        if let Some(open) = self.open.values_mut().find(|open| bare(&open.lines) == lines) {
+            open.waiting.push(waiting);
+            return Considered::Joined;
+        }
+        if !self.is_heard() {
+            return Considered::Verdict(Verdict::NotNow);
+        }
+        if !within_rate(&mut self.asked, setup.rate) {
+            self.tell_of_flood(setup.rate);
+            return Considered::Verdict(Verdict::NotNow);
+        }
+        case.waiting.push(waiting);
+        Considered::Open(self.enter(case).1)
+    }
+
+    fn enter(&mut self, case: Case) -> (u64, Value) {
+        self.last += 1;
+        let case = Case { number: self.last, ..case };
+        let event = json!({ "question": case.json() });
+        self.open.insert(self.last, case);
+        (self.last, event)
+    }
+
+    fn is_heard(&self) -> bool {
+        self.has_terminal || !self.listeners.is_empty()
+    }
+
+    pub(super) fn lend(&mut self, case: &Case) {
+        for (_, call) in &case.waiting {
+            match self.loans.iter_mut().find(|(other, _)| other == call) {
+                Some((_, lines)) => lines.extend(case.lines.iter().cloned()),
+                None => self.loans.push_back((*call, case.lines.clone())),
+            }
+        }
+        while self.loans.len() > MOST_LOANS {
+            self.loans.pop_front();
+        }
+    }
+
+    /// The profile grants `lines` from now on.
+    pub(super) fn learn(&mut self, lines: &[Line]) {
+        if let Ok(text) = self.fitting.with(lines) {
+            self.fitting.text = text;
+        }
+    }
+
+    pub(super) fn broadcast(&mut self, event: &Value) {
+        let line = event.to_string();
+        // Who does not read is not waited for.
+        self.listeners.retain(|(_, listener)| listener.try_send(line.clone()).is_ok());
+    }
+
+    fn tell_of_flood(&mut self, rate: usize) {
+        self.broadcast(&json!({ "flood": { "rate": rate } }));
+        if self.told_of_flood.is_none_or(|told| told.elapsed() > MINUTE) {
+            self.told_of_flood = Some(Instant::now());
+            tell!("dewar: more than {rate} questions in a minute; more are denied unasked");
+        }
+    }
+}
+
+/// The event of a question that is closed.
+pub(super) fn closed(number: u64, answer: &str, by: &str) -> Value {
+    json!({ "closed": { "id": number, "answer": answer, "by": by } })
+}
+
+/// Whether one more fits into this minute; then it is counted.
+fn within_rate(times: &mut VecDeque<Instant>, most: usize) -> bool {
+    while times.front().is_some_and(|time| time.elapsed() > MINUTE) {
+        times.pop_front();
+    }
+    let fits = times.len() < most;
+    if fits {
+        times.push_back(Instant::now());
+    }
+    fits
+}

@@ -1,0 +1,210 @@
+//! Questions on the terminal of the run: while nothing in the sandbox can write there.
+//!
+//! A program that has its terminal to itself (raw input, no echo) is not disturbed: then the
+//! question waits for `dewar ask` elsewhere.
+
+use super::{
+    case::{Case, Choice},
+    docket::Docket,
+};
+use crate::run::link::ToRun;
+use monitor::visible;
+use proc::{Proc, none_if_gone};
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    fs::{Mode, OFlags},
+    process::{Pid, getpgrp, setpgid},
+    termios::{LocalModes, QueueSelector, tcflush, tcgetattr, tcgetpgrp},
+};
+use std::{
+    os::fd::OwnedFd,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+        mpsc::{self, Receiver, SyncSender},
+    },
+    time::Duration,
+};
+
+/// Between two looks at a terminal that is not to be disturbed now.
+const LOOK: Duration = Duration::from_millis(100);
+/// So long may the sandbox take to stand still.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// More nobody types as an answer.
+const MOST_BYTES: usize = 8192;
+
+/// The controlling terminal, if there is one.
+pub(crate) fn open() -> Option<OwnedFd> {
+    let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
+    rustix::fs::open("/dev/tty", flags, Mode::empty()).ok()
+}
+
+/// What the run says of sandboxes that stand still.
+#[derive(Default)]
+pub(crate) struct Holds {
+    last: AtomicU64,
+    waiting: Mutex<Option<(u64, SyncSender<bool>)>>,
+    /// The one that has ended by itself.
+    loose: AtomicU64,
+}
+
+impl Holds {
+    pub(crate) fn held(&self, number: u64, stands: bool) {
+        let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some((_, sender)) = waiting.filter(|(wanted, _)| *wanted == number) {
+            let _ = sender.try_send(stands);
+        }
+    }
+
+    pub(crate) fn loose(&self, number: u64) {
+        self.loose.store(number, Ordering::Release);
+    }
+
+    fn expect(&self) -> (u64, Receiver<bool>) {
+        let number = self.last.fetch_add(1, Ordering::AcqRel) + 1;
+        let (sender, receiver) = mpsc::sync_channel(1);
+        *self.waiting.lock().unwrap_or_else(PoisonError::into_inner) = Some((number, sender));
+        (number, receiver)
+    }
+}
+
+/// How an attempt to ask ended.
+enum Asked {
+    Answered(Choice, Option<String>),
+    /// What was typed is no answer.
+    Unclear,
+    /// The question, or the quiet on the terminal, is gone.
+    Interrupted,
+}
+
+/// Asks what is open, for ever.
+pub(crate) fn serve(docket: &Arc<Docket>, holds: &Holds, tty: &OwnedFd) {
+    loop {
+        let Some(case) = docket.open().into_iter().next() else {
+            docket.wait(Duration::from_secs(1));
+            continue;
+        };
+        let Some(group) = free(docket, tty) else {
+            std::thread::sleep(LOOK);
+            continue;
+        };
+        ask(docket, holds, tty, (case, group));
+    }
+}
+
+/// The group that has the terminal, if it belongs to this run and reads it line by line.
+fn free(docket: &Docket, tty: &OwnedFd) -> Option<Pid> {
+    let group = tcgetpgrp(tty).ok()?;
+    let modes = tcgetattr(tty).ok()?.local_modes;
+    let proc = Proc::open().ok()?;
+    let leader = group.as_raw_nonzero().get().cast_unsigned();
+    let ours = group == getpgrp() || proc.is_at_or_below(leader, docket.setup.monitor);
+    (ours && modes.contains(LocalModes::ICANON | LocalModes::ECHO)).then_some(group)
+}
+
+fn ask(docket: &Arc<Docket>, holds: &Holds, tty: &OwnedFd, (case, group): (Case, Pid)) {
+    let (number, stands) = holds.expect();
+    docket.say(&ToRun::Hold(number));
+    if !stands.recv_timeout(PATIENCE).unwrap_or(false) {
+        docket.say(&ToRun::LetGo(number));
+        std::thread::sleep(LOOK);
+        return;
+    }
+    // Who reads a terminal belongs to the group that has it.
+    let own = getpgrp();
+    let moved = group != own && setpgid(None, Some(group)).is_ok();
+    let asked = put(docket, tty, &case, &|| holds.loose.load(Ordering::Acquire) == number);
+    if moved {
+        let _ = setpgid(None, Some(own));
+    }
+    docket.say(&ToRun::LetGo(number));
+    match asked {
+        Asked::Answered(choice, named) => {
+            let by = format!("the terminal of the run, {}", super::user());
+            if let Err(why) = docket.answer(case.number, choice, named.as_deref(), &by) {
+                say(tty, &format!("  not done: {}\n", visible(&why)));
+            }
+        }
+        Asked::Unclear => say(tty, "  write one of the letters; Enter alone means no\n"),
+        Asked::Interrupted => {}
+    }
+}
+
+fn put(docket: &Docket, tty: &OwnedFd, case: &Case, is_loose: &dyn Fn() -> bool) -> Asked {
+    // What was typed before was no answer to this.
+    let _ = tcflush(tty, QueueSelector::IFlush);
+    say(tty, &format!("\ndewar: {}{}", case.text(), case.choice_line()));
+    let mut typed = Vec::new();
+    loop {
+        if !docket.is_open(case.number) {
+            say(tty, "\n  withdrawn, answered elsewhere, or denied as its time is over\n");
+            return Asked::Interrupted;
+        }
+        if is_loose() {
+            say(tty, "\n  policy has changed meanwhile\n");
+            return Asked::Interrupted;
+        }
+        let patience = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+        match poll(&mut [PollFd::new(tty, PollFlags::IN)], Some(&patience)) {
+            Ok(1..) => {}
+            _ => continue,
+        }
+        let mut bytes = [0; 512];
+        match rustix::io::read(tty, &mut bytes) {
+            // The end of input is no yes.
+            Ok(0) => return Asked::Answered(Choice::No, None),
+            Ok(count) => typed.extend_from_slice(&bytes[..count]),
+            Err(_) => std::thread::sleep(LOOK),
+        }
+        if typed.len() > MOST_BYTES {
+            return Asked::Unclear;
+        }
+        if typed.ends_with(b"\n") {
+            return understand(&String::from_utf8_lossy(&typed));
+        }
+    }
+}
+
+/// A letter or word, and behind it the full name of what is asked about.
+fn understand(line: &str) -> Asked {
+    match parse(line) {
+        Some((choice, named)) => Asked::Answered(choice, named),
+        None => Asked::Unclear,
+    }
+}
+
+/// What a person has typed; an empty line is a no.
+pub(crate) fn parse(line: &str) -> Option<(Choice, Option<String>)> {
+    let line = line.trim();
+    if line.is_empty() {
+        return Some((Choice::No, None));
+    }
+    let (word, named) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+    let named = Some(named.trim().to_owned()).filter(|named| !named.is_empty());
+    Some((Choice::of(word)?, named))
+}
+
+fn say(tty: &OwnedFd, text: &str) {
+    // A terminal that is gone answers nothing either: the question ends by its time.
+    let _ = none_if_gone(rustix::io::write(tty, text.as_bytes()).map(drop));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_are_letters_or_words_and_an_empty_line_is_a_no() {
+        for (typed, want) in [
+            ("\n", Some((Choice::No, None))),
+            ("o\n", Some((Choice::Once, None))),
+            ("run", Some((Choice::Run, None))),
+            ("P", Some((Choice::Profile, None))),
+            ("once /home/me/a key", Some((Choice::Once, Some("/home/me/a key".into())))),
+            ("yes", None),
+            ("on", None),
+        ] {
+            assert_eq!(parse(typed), want, "{typed:?}");
+        }
+    }
+}

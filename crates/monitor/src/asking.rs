@@ -1,0 +1,263 @@
+//! Denials that are put to somebody outside before the program learns of them.
+//!
+//! ```text
+//!  call ─▶ denied ─▶ question ─▶ who asked for it outside ─▶ verdict ─▶ decided again, or denied
+//!                       ▲ the same again joins; a signal for the caller withdraws
+//! ```
+//!
+//! While a call waits, it is on no way through the gate: policy may change, and everything else is
+//! decided. Whatever fails denies.
+
+use crate::{
+    attempt::{Key, key},
+    audit::{Access, Record},
+    call::Asker,
+};
+use rustix::{
+    event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll},
+    io::Errno,
+};
+use serde::{Deserialize, Serialize};
+use std::{
+    cell::Cell,
+    collections::{HashMap, HashSet},
+    os::fd::OwnedFd,
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+    time::{Duration, Instant},
+};
+
+/// Questions that can be open at once; what is denied beyond is denied unasked.
+const MOST_OPEN: usize = 32;
+/// Calls that can wait for one answer.
+const MOST_WAITING: usize = 32;
+/// Kinds of denials that are known to be none to ask about; beyond, nothing is asked any more.
+const MOST_SETTLED: usize = 10_000;
+
+/// Who is asked.
+pub struct Asking {
+    /// Passes a question on. Called by the thread that decides the call, which waits then.
+    pub put: Box<dyn Fn(Question) + Send + Sync>,
+    /// Nobody waits for the answer any more.
+    pub withdraw: Box<dyn Fn(u64) + Send + Sync>,
+    /// How long a call waits at most; then it is denied, whatever the other side does.
+    pub patience: Duration,
+}
+
+/// A denial that waits for a verdict.
+pub struct Question {
+    /// Its number in this run.
+    pub id: u64,
+    /// The call: the same where one call asks several questions.
+    pub call: u64,
+    /// The denial, as it will be recorded if it stays one.
+    pub record: Record,
+}
+
+/// What becomes of a denied call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Verdict {
+    /// It is denied, and so is the same from now on, unasked.
+    Denied,
+    /// It is denied this time.
+    NotNow,
+    /// It passes this once.
+    Once,
+    /// Policy was changed: the call is decided anew.
+    Anew,
+}
+
+/// The open questions of a run.
+pub(crate) struct Questions {
+    asking: Asking,
+    open: Mutex<Open>,
+}
+
+#[derive(Default)]
+struct Open {
+    last: u64,
+    questions: HashMap<u64, (Key, Vec<Arc<Waiter>>)>,
+    settled: HashSet<Key>,
+    /// Nobody answers any more.
+    closed: bool,
+}
+
+struct Waiter {
+    verdict: OnceLock<Verdict>,
+    told: OwnedFd,
+}
+
+/// A place in the queue for an answer.
+struct Ticket {
+    id: u64,
+    waiter: Arc<Waiter>,
+    is_first: bool,
+}
+
+impl Questions {
+    pub(crate) fn new(asking: Asking) -> Self {
+        Self { asking, open: Mutex::default() }
+    }
+
+    /// The verdict, and whether policy has changed meanwhile.
+    pub(crate) fn ask(&self, asker: Asker<'_>, access: &Access) -> Result<(Verdict, bool), Errno> {
+        let Some(ticket) = self.join(&key(access)) else { return Ok((Verdict::NotNow, false)) };
+        let until = Instant::now() + self.asking.patience;
+        let puts = Cell::new(ticket.is_first);
+        let wait = || {
+            if puts.replace(false) {
+                let record = asker.state.audit.denial(asker.caller, asker.number, access);
+                let (id, call) = (ticket.id, asker.caller.call.id);
+                (self.asking.put)(Question { id, call, record });
+            }
+            ticket.waiter.wait(until)
+        };
+        let waited = asker.wait(wait);
+        self.leave(&ticket);
+        waited
+    }
+
+    fn join(&self, key: &Key) -> Option<Ticket> {
+        let mut open = self.lock();
+        if open.closed || open.settled.contains(key) || open.settled.len() >= MOST_SETTLED {
+            return None;
+        }
+        let told = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).ok()?;
+        let waiter = Arc::new(Waiter { verdict: OnceLock::new(), told });
+        let same = open.questions.iter_mut().find(|(_, (other, _))| other == key);
+        if let Some((id, (_, waiters))) = same {
+            if waiters.len() >= MOST_WAITING {
+                return None;
+            }
+            waiters.push(Arc::clone(&waiter));
+            return Some(Ticket { id: *id, waiter, is_first: false });
+        }
+        if open.questions.len() >= MOST_OPEN {
+            return None;
+        }
+        open.last += 1;
+        let id = open.last;
+        open.questions.insert(id, (key.clone(), vec![Arc::clone(&waiter)]));
+        Some(Ticket { id, waiter, is_first: true })
+    }
+
+    /// Whoever waited does so no longer.
+    fn leave(&self, ticket: &Ticket) {
+        let mut open = self.lock();
+        let Some((_, waiters)) = open.questions.get_mut(&ticket.id) else { return };
+        waiters.retain(|waiter| !Arc::ptr_eq(waiter, &ticket.waiter));
+        if waiters.is_empty() {
+            open.questions.remove(&ticket.id);
+            drop(open);
+            (self.asking.withdraw)(ticket.id);
+        }
+    }
+
+    /// Tells everybody who waits for the answer to question `id`.
+    pub(crate) fn answer(&self, id: u64, verdict: Verdict) {
+        let mut open = self.lock();
+        let Some((key, waiters)) = open.questions.remove(&id) else { return };
+        if verdict == Verdict::Denied {
+            open.settled.insert(key);
+        }
+        waiters.iter().for_each(|waiter| waiter.tell(verdict));
+    }
+
+    /// Nobody answers any more: what is open is denied, and so is what comes.
+    pub(crate) fn close(&self) {
+        let mut open = self.lock();
+        open.closed = true;
+        for (_, (_, waiters)) in open.questions.drain() {
+            waiters.iter().for_each(|waiter| waiter.tell(Verdict::NotNow));
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Open> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Waiter {
+    fn tell(&self, verdict: Verdict) {
+        // Told once; the descriptor takes eight bytes at any time.
+        let _ = self.verdict.set(verdict);
+        let _ = rustix::io::write(&self.told, &1_u64.to_ne_bytes());
+    }
+
+    fn wait(&self, until: Instant) -> Result<Verdict, Errno> {
+        loop {
+            if let Some(verdict) = self.verdict.get() {
+                return Ok(*verdict);
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(Verdict::NotNow);
+            }
+            let left = Timespec::try_from(left).map_err(|_| Errno::INVAL)?;
+            poll(&mut [PollFd::new(&self.told, PollFlags::IN)], Some(&left))?;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flask::{Class, InitialSid, Question as Asked, perm};
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    fn key(object: &str) -> Key {
+        let sid = InitialSid::File.into();
+        let asked = Asked { ssid: sid, tsid: sid, tclass: Class::File };
+        (asked, perm::file::READ, object.to_owned())
+    }
+
+    fn questions(withdrawn: &Arc<AtomicU64>) -> Questions {
+        let withdrawn = Arc::clone(withdrawn);
+        Questions::new(Asking {
+            put: Box::new(|_| ()),
+            withdraw: Box::new(move |id| withdrawn.store(id, Ordering::Relaxed)),
+            patience: Duration::from_secs(9),
+        })
+    }
+
+    #[test]
+    fn the_same_question_is_put_once_and_its_answer_reaches_everybody() {
+        let questions = questions(&Arc::default());
+        let first = questions.join(&key("/a")).unwrap();
+        let second = questions.join(&key("/a")).unwrap();
+        assert!(first.is_first && !second.is_first && first.id == second.id);
+        assert_ne!(questions.join(&key("/b")).unwrap().id, first.id);
+        questions.answer(first.id, Verdict::Denied);
+        let until = Instant::now() + Duration::from_secs(9);
+        for ticket in [first, second] {
+            assert_eq!(ticket.waiter.wait(until), Ok(Verdict::Denied));
+        }
+        assert!(questions.join(&key("/a")).is_none(), "a no holds");
+    }
+
+    #[test]
+    fn a_question_that_nobody_waits_for_is_withdrawn() {
+        let withdrawn = Arc::default();
+        let questions = questions(&withdrawn);
+        let first = questions.join(&key("/a")).unwrap();
+        let second = questions.join(&key("/a")).unwrap();
+        questions.leave(&first);
+        assert_eq!(withdrawn.load(Ordering::Relaxed), 0);
+        questions.leave(&second);
+        assert_eq!(withdrawn.load(Ordering::Relaxed), first.id);
+        assert!(questions.join(&key("/a")).unwrap().is_first);
+    }
+
+    #[test]
+    fn a_flood_of_questions_is_denied_and_so_is_everything_without_an_answerer() {
+        let questions = questions(&Arc::default());
+        let tickets: Vec<_> =
+            (0..MOST_OPEN).map(|n| questions.join(&key(&n.to_string())).unwrap()).collect();
+        assert!(questions.join(&key("one more")).is_none());
+        questions.close();
+        let until = Instant::now() + Duration::from_secs(9);
+        for ticket in tickets {
+            assert_eq!(ticket.waiter.wait(until), Ok(Verdict::NotNow));
+        }
+        assert!(questions.join(&key("/a")).is_none());
+    }
+}
