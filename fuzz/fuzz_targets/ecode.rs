@@ -1,7 +1,9 @@
 //! No text makes the compiler panic, and what it accepts is well formed, on every target.
 #![no_main]
 
-use ecode::{Input, KernelCode, KernelOptions, NativeCode, Protection, compile, wasm};
+use ecode::{Input, compile, wasm};
+use ecode_kernel::{KernelCode, KernelOptions};
+use ecode_native::{NativeCode, Protection};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| {

@@ -1,30 +1,28 @@
 //! E-code: a subset of C in which every program has a meaning, compiled at run time.
 //!
 //! ```text
-//!  text ─▶ lex ─▶ parse ─▶ check ─▶ ir::Module ─┬─▶ wasm ─▶ IsolatedEngine   memory of its own, limits
-//!                            │                  ├─▶ native ─▶ NativeCode     in the process, trusted;
+//!  text ─▶ lex ─▶ parse ─▶ check ─▶ ir::Module ─┬─▶ wasm ─▶ plugin-host      memory of its own, limits
+//!                            │                  ├─▶ ecode-native             in the process, trusted;
 //!                            │                  │                            with or without stack protection
-//!                            └▶ CompileErrors   └─▶ kernel ─▶ KernelCode     in the kernel, memory of its own
+//!                            └▶ CompileErrors   └─▶ ecode-kernel             in the kernel, memory of its own
 //! ```
 //!
-//! The intermediate form ([`ir`]) defines what C leaves undefined, so a program gives the same result on every
-//! target. The language is described in `docs/ecode.md`.
+//! The intermediate form ([`ir`]) defines what C leaves undefined, so a program gives the same
+//! result on every target. The language is described in `docs/ecode.md`. This crate makes no
+//! machine code and runs nothing.
 //!
 //! # Example
 //!
 //! ```
-//! use ecode::{Input, IsolatedEngine, IsolatedOptions, NoHost, Value, compile};
-//! use std::time::Duration;
+//! use ecode::{Input, compile, wasm};
 //!
 //! let text = "long sum(long n) { long s = 0; while (n > 0) s += n--; return s; }";
 //! let compiled = compile(&Input::new("sum.e", text))?;
-//! let engine = IsolatedEngine::new(IsolatedOptions::default())?;
-//! let mut plugin = engine.compile(&compiled.module)?.instantiate(Box::new(NoHost))?;
-//! let result = plugin.call("sum", &[Value::I64(100)], Duration::from_millis(10))?;
-//! assert_eq!(result, Some(Value::I64(5050)));
+//! let bytes = wasm::emit(&compiled.module, &wasm::WasmOptions::default())?;
+//! assert_eq!(&bytes[..4], b"\0asm");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 mod ast;
 mod check;
@@ -32,12 +30,8 @@ mod compile;
 mod diag;
 mod entry;
 pub mod ir;
-mod isolated;
-mod jit;
-mod kernel;
 mod lex;
 mod meter;
-mod native;
 mod number;
 mod parse;
 mod span;
@@ -49,12 +43,6 @@ pub mod wasm;
 pub use compile::{Compiled, Input, compile};
 pub use diag::{CompileErrors, Message};
 pub use entry::{Address, Args, Reply, Scalar};
-pub use isolated::{
-    IsolateError, IsolatedCode, IsolatedEngine, IsolatedEntry, IsolatedInstance, IsolatedOptions,
-};
-pub use jit::{NativeCode, NativeEntry, NativeInstance};
-pub use kernel::{KernelCode, KernelError, KernelInstance, KernelOptions};
-pub use native::{NativeError, Protection};
 pub use value::{CallError, Host, Memory, NoHost, Value};
 
 /// A name of this compiler that changes whenever its source does: what one compiler has made of a text may be taken for

@@ -3,6 +3,7 @@
 use crate::{
     cache::Cache,
     calls::HOST_DECLARATIONS,
+    engine::engine,
     extent,
     imports::{self, Running},
     instance::{CallFailure, Instance},
@@ -17,14 +18,15 @@ use crate::{
     sys::{Slots, Trusted},
     target::Target,
 };
-use ecode::{Input, KernelCode, KernelOptions, NativeCode, Protection, ir, wasm::WasmOptions};
+use ecode::{Input, ir, wasm::WasmOptions};
+use ecode_kernel::{KernelCode, KernelOptions};
+use ecode_native::{NativeCode, Protection};
 use std::{
-    num::NonZeroUsize,
     sync::{Arc, OnceLock},
     thread,
     time::Duration,
 };
-use wasmtime::{Config, Engine, Linker, MemoryCreator, Module};
+use wasmtime::{Engine, Linker, Module};
 
 /// Instances that may exist at a time, of all plugins of one engine together.
 const INSTANCES: usize = 128;
@@ -88,24 +90,7 @@ struct Isolation {
 
 impl Isolation {
     fn new(foreign: bool) -> wasmtime::Result<Self> {
-        let slots = Arc::new(Slots::new(INSTANCES));
-        let memories: Arc<dyn MemoryCreator> = slots.clone();
-        let mut config = Config::new();
-        config
-            .with_host_memory(memories)
-            // A slot stays where it is, and has no image mapped to it.
-            .memory_may_move(false)
-            .memory_init_cow(false)
-            .max_wasm_stack(CALL_STACK_BYTES)
-            .epoch_interruption(foreign)
-            // The function that failed, by its name.
-            .wasm_backtrace_max_frames(NonZeroUsize::new(1))
-            // The way to a look at the clock lies apart. Hints say no more than that.
-            .wasm_branch_hinting(true)
-            // For backtraces and debuggers only; they take room in the cache.
-            .generate_address_map(false)
-            .native_unwind_info(false);
-        let engine = Engine::new(&config)?;
+        let (engine, slots) = engine(INSTANCES, CALL_STACK_BYTES, foreign)?;
         let mut linker = Linker::new(&engine);
         imports::link(&mut linker)?;
         Ok(Self { engine, slots, linker })

@@ -6,7 +6,8 @@ use crate::{
     plugin::Plugin,
     room::{Room, Taken},
 };
-use ecode::{KernelCode, KernelInstance, Value};
+use ecode::Value;
+use ecode_kernel::{KernelCode, KernelInstance};
 use std::sync::Arc;
 
 pub(crate) struct Kernel {

@@ -39,11 +39,13 @@
 //! ```
 #![deny(unsafe_code)]
 
+pub mod bare;
 mod cache;
 mod calls;
 mod check;
 mod compile;
 mod denial;
+mod engine;
 mod extent;
 mod handles;
 mod host;

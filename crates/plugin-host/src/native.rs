@@ -7,7 +7,8 @@ use crate::{
     plugin::Plugin,
     sys::{self, Image, Trusted},
 };
-use ecode::{Address, NativeCode, NativeEntry, NativeInstance};
+use ecode::Address;
+use ecode_native::{NativeCode, NativeEntry, NativeInstance};
 use std::sync::Arc;
 
 /// `handle(in, in_len, out, out_room)`

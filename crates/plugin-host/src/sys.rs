@@ -9,7 +9,8 @@ pub use image::Image;
 pub(crate) use slots::{Slots, VIEW_BYTES};
 
 use crate::cache::Authentic;
-use ecode::{Host, NativeCode, NativeInstance};
+use ecode::Host;
+use ecode_native::{NativeCode, NativeInstance};
 use wasmtime::{Engine, Module};
 
 /// The module whose machine code `artefact` is; `None` when it is for another engine or machine.

@@ -13,7 +13,7 @@ use bench::{
     table::{self, Style},
     turns::{Batch, Stopwatch, Turns},
 };
-use ecode::{KernelCode, KernelOptions};
+use ecode_kernel::{KernelCode, KernelOptions};
 use flask::{Class, Question, SecurityServer, perm};
 use plugin_host::{Cache, HOST_DECLARATIONS, PLUGIN_CONTEXT, PluginSpec, Session, Target};
 use serde::Serialize;

@@ -4,7 +4,7 @@ use super::{BlockId, Body, Inst, Operand, Reg, Term};
 
 /// A set of registers.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct RegSet(Vec<u64>);
+pub struct RegSet(Vec<u64>);
 
 impl RegSet {
     fn new(count: usize) -> Self {
@@ -19,7 +19,9 @@ impl RegSet {
         self.0[reg.0 as usize / 64] &= !(1 << (reg.0 % 64));
     }
 
-    pub(crate) fn contains(&self, reg: Reg) -> bool {
+    /// Whether it is in it.
+    #[must_use]
+    pub fn contains(&self, reg: Reg) -> bool {
         self.0.get(reg.0 as usize / 64).is_some_and(|word| word & 1 << (reg.0 % 64) != 0)
     }
 
@@ -28,7 +30,7 @@ impl RegSet {
     }
 
     /// From what is live after `inst` to what is live before.
-    pub(crate) fn step(&mut self, inst: &Inst) {
+    pub fn step(&mut self, inst: &Inst) {
         if let Some((reg, _)) = inst.result() {
             self.remove(reg);
         }
@@ -36,7 +38,7 @@ impl RegSet {
     }
 
     /// The registers in it, in order.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = Reg> + '_ {
+    pub fn iter(&self) -> impl Iterator<Item = Reg> + '_ {
         self.0.iter().enumerate().flat_map(|(index, word)| {
             let bits = (0..64).filter(move |bit| word & 1 << bit != 0);
             bits.map(move |bit| Reg(index as u32 * 64 + bit))
@@ -56,13 +58,18 @@ impl Body {
 }
 
 /// Live registers at both ends of each block.
-pub(crate) struct Live {
-    pub(crate) at_start: Vec<RegSet>,
-    pub(crate) at_end: Vec<RegSet>,
+#[derive(Debug)]
+pub struct Live {
+    /// Before the first instruction, by block.
+    pub at_start: Vec<RegSet>,
+    /// Behind the last one, by block.
+    pub at_end: Vec<RegSet>,
 }
 
 impl Live {
-    pub(crate) fn new(body: &Body) -> Self {
+    /// Those of a function.
+    #[must_use]
+    pub fn new(body: &Body) -> Self {
         let empty = RegSet::new(body.regs.len());
         let count = body.blocks.len();
         let (mut at_start, mut at_end) = (vec![empty.clone(); count], vec![empty; count]);
@@ -88,14 +95,15 @@ impl Live {
     }
 
     /// What is live behind the block's last instruction.
-    pub(crate) fn at_block_end(&self, body: &Body, block: usize) -> RegSet {
+    #[must_use]
+    pub fn at_block_end(&self, body: &Body, block: usize) -> RegSet {
         let mut set = self.at_end[block].clone();
         step_term(&mut set, &body.blocks[block].term);
         set
     }
 
     /// What is live after each of the block's instructions, the last one first.
-    pub(crate) fn backwards<'a>(
+    pub fn backwards<'a>(
         &self,
         body: &'a Body,
         block: usize,

@@ -23,7 +23,7 @@ mod vector;
 mod verify;
 
 pub(crate) use graph::{Dominators, Loop};
-pub(crate) use live::{Live, RegSet};
+pub use live::{Live, RegSet};
 pub use module::{Body, Func, Global, Module, Place, Signature, Slot};
 pub(crate) use size::MAX_ALL_BLOCKS;
 pub use vector::{Lane, VecInst};

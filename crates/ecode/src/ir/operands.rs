@@ -45,7 +45,7 @@ impl Inst {
     }
 
     /// Lets `note` change every operand.
-    pub(crate) fn operands_mut(&mut self, note: &mut impl FnMut(&mut Operand)) {
+    pub fn operands_mut(&mut self, note: &mut impl FnMut(&mut Operand)) {
         match self {
             Inst::Copy { src, .. } | Inst::Conv { src, .. } => note(src),
             Inst::Bin { a, b, .. } | Inst::Cmp { a, b, .. } | Inst::PtrSub { a, b, .. } => {
@@ -86,7 +86,7 @@ impl Inst {
     }
 
     /// Lets a scalar step that assigns a register assign another one.
-    pub(crate) fn set_result(&mut self, to: Reg) {
+    pub fn set_result(&mut self, to: Reg) {
         match self {
             Inst::Copy { dst, .. }
             | Inst::Bin { dst, .. }
@@ -123,7 +123,7 @@ impl Inst {
     }
 
     /// Whether only loop transformations make it, so that the kernel has nothing for it.
-    pub(crate) fn is_of_transformations(&self) -> bool {
+    pub fn is_of_transformations(&self) -> bool {
         matches!(
             self,
             Inst::Vec(_)
@@ -165,7 +165,7 @@ impl Term {
     }
 
     /// Lets `note` change every operand.
-    pub(crate) fn operands_mut(&mut self, note: &mut impl FnMut(&mut Operand)) {
+    pub fn operands_mut(&mut self, note: &mut impl FnMut(&mut Operand)) {
         match self {
             Term::Branch { cond: operand, .. }
             | Term::Switch { value: operand, .. }

@@ -39,14 +39,15 @@ const STRIP: i64 = 512;
 
 impl Module {
     /// The same program as targets with vectors run it: small functions written out, plain loops also as vector loops or
-    /// with several turns in a row. [`crate::wasm::emit`] and [`crate::NativeCode`] do this by themselves.
+    /// with several turns in a row. [`crate::wasm::emit`] and native code do this by themselves.
     #[must_use]
     pub fn with_vectors(&self) -> Module {
         self.transformed(true)
     }
 
     /// The same without vectors, as the kernel runs it.
-    pub(crate) fn with_rows(&self) -> Module {
+    #[must_use]
+    pub fn with_rows(&self) -> Module {
         self.transformed(false)
     }
 

@@ -9,20 +9,28 @@ const FIRST: u64 = 1024;
 /// Below it, values are put away while the host looks at the clock.
 pub(super) const ROOM: Range<u64> = 16..FIRST;
 
-pub(crate) struct Layout {
+/// Addresses of a program in a linear memory.
+#[derive(Debug)]
+pub struct Layout {
     /// Addresses of static data.
-    pub(crate) globals: Vec<u32>,
+    pub globals: Vec<u32>,
     /// The lowest address that frames may have.
-    pub(crate) stack_end: u32,
+    pub stack_end: u32,
     /// Where frames start; they grow down.
-    pub(crate) stack_top: u32,
+    pub stack_top: u32,
     /// The first address behind static data.
-    pub(crate) heap_base: u32,
-    pub(crate) pages: u64,
+    pub heap_base: u32,
+    /// Pages that the memory has at the start.
+    pub pages: u64,
 }
 
 impl Layout {
-    pub(crate) fn new(module: &Module, options: &WasmOptions) -> Result<Self, EmitError> {
+    /// Lays a program out.
+    ///
+    /// # Errors
+    ///
+    /// [`EmitError::Memory`] when it needs more than it may have.
+    pub fn new(module: &Module, options: &WasmOptions) -> Result<Self, EmitError> {
         let stack_top = FIRST + u64::from(options.stack_bytes).next_multiple_of(16);
         let mut at = stack_top;
         let mut globals = Vec::with_capacity(module.globals.len());
@@ -45,7 +53,7 @@ impl Layout {
         })
     }
     /// Static data with all addresses filled in: where it lies, and its bytes.
-    pub(crate) fn data(&self, module: &Module) -> Vec<(u32, Vec<u8>)> {
+    pub fn data(&self, module: &Module) -> Vec<(u32, Vec<u8>)> {
         let table = module.address_taken();
         let mut data = Vec::new();
         for (global, at) in module.globals.iter().zip(&self.globals) {
@@ -66,7 +74,7 @@ impl Layout {
     }
 
     /// The address that a constant operand stands for; that of a function is its place in `table`, from 1.
-    pub(crate) fn address(&self, operand: &Operand, table: &[FuncId]) -> u32 {
+    pub fn address(&self, operand: &Operand, table: &[FuncId]) -> u32 {
         match operand {
             Operand::Global(global, off) => {
                 self.globals[global.0 as usize].wrapping_add(*off as u32)

@@ -14,7 +14,7 @@ mod structure;
 mod vector;
 
 use crate::ir::{FuncId, Module, Operand, Ty};
-pub(crate) use layout::Layout;
+pub use layout::Layout;
 use wasm_encoder::{
     BranchHints, CodeSection, ConstExpr, DataSection, ElementSection, Elements, EntityType,
     ExportKind, ExportSection, FunctionSection, GlobalSection, GlobalType, ImportSection,
@@ -67,7 +67,8 @@ pub enum EmitError {
 
 pub(crate) const SP: u32 = 0;
 pub(crate) const FUEL: u32 = 1;
-pub(crate) const PAGE: u64 = 65536;
+/// Bytes of a page.
+pub const PAGE: u64 = 65536;
 
 /// The module as WebAssembly. Equal modules and options give equal bytes.
 ///

@@ -1,0 +1,1 @@
+//! E-code on every target: tests only, in `tests/it`.

@@ -1,0 +1,73 @@
+//! Running one program on every target.
+#![allow(dead_code)]
+
+use ecode::{CallError, Host, Input, Value, compile, ir::Module};
+use ecode_kernel::{KernelCode, KernelOptions};
+use ecode_native::{NativeCode, Protection};
+use plugin_host::bare::{IsolatedEngine, IsolatedOptions};
+use std::{sync::OnceLock, time::Duration};
+
+/// A target that runs here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Target {
+    Isolated,
+    Native,
+    NativeStack,
+    /// Where the machine permits it, and without floating point.
+    Kernel,
+}
+
+/// Those that run everywhere.
+pub(crate) const TARGETS: [Target; 3] = [Target::Isolated, Target::Native, Target::NativeStack];
+
+pub(crate) fn engine() -> &'static IsolatedEngine {
+    static ENGINE: OnceLock<IsolatedEngine> = OnceLock::new();
+    ENGINE.get_or_init(|| IsolatedEngine::new(IsolatedOptions::default()).unwrap())
+}
+
+/// An engine whose code looks at the clock every 3 turns, so that loops of few turns do that too.
+pub(crate) fn engine_of_short_strips() -> &'static IsolatedEngine {
+    static ENGINE: OnceLock<IsolatedEngine> = OnceLock::new();
+    ENGINE.get_or_init(|| {
+        let mut options = IsolatedOptions::default();
+        options.memory.strip_turns = 3;
+        IsolatedEngine::new(options).unwrap()
+    })
+}
+
+/// Compiles, or panics with the messages.
+pub(crate) fn module(text: &str, host: &str) -> Module {
+    let input = Input { host, ..Input::new("test.e", text) };
+    let compiled = compile(&input).unwrap_or_else(|errors| panic!("{text}\n{errors}"));
+    compiled.module.verify().unwrap_or_else(|e| panic!("{text}\n{e}\n{}", compiled.module));
+    compiled.module
+}
+
+/// Calls `function` once in a fresh instance.
+pub(crate) fn run(
+    module: &Module,
+    target: Target,
+    host: Box<dyn Host>,
+    function: &str,
+    args: &[Value],
+) -> Result<Option<Value>, CallError> {
+    let protection = match target {
+        Target::Isolated => {
+            let code = engine().compile(module).unwrap_or_else(|e| panic!("{e}\n{module}"));
+            let mut instance = code.instantiate(host).unwrap();
+            return instance.call(function, args, Duration::from_secs(20));
+        }
+        Target::Kernel => {
+            let code = KernelCode::compile(module, KernelOptions::default());
+            let instance = code.and_then(|code| code.instantiate(host));
+            let other = |error: ecode_kernel::KernelError| CallError::Other(error.to_string());
+            return instance.map_err(other)?.call(function, args, Duration::from_secs(20));
+        }
+        Target::Native => Protection::None,
+        Target::NativeStack => Protection::Stack,
+    };
+    let code = NativeCode::compile(module, protection).unwrap_or_else(|e| panic!("{e}\n{module}"));
+    // SAFETY: the tests' programs keep to memory of their own on native targets.
+    let mut instance = unsafe { code.instantiate(host) };
+    instance.call(function, args)
+}

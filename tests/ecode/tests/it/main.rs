@@ -1,0 +1,20 @@
+//! E-code on every target. One program, so that its compilers are linked once.
+
+mod arrays;
+mod batches;
+mod cod;
+mod common;
+mod counters;
+mod differential;
+mod edges;
+mod entry;
+mod foreign_suites;
+mod gcc;
+mod generate;
+mod kernel;
+mod language;
+mod limits;
+mod loops;
+mod programs;
+mod turns;
+mod vector;
