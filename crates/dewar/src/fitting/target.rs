@@ -40,6 +40,11 @@ impl Target {
                 path.display()
             )));
         }
+        Self::at(path)
+    }
+
+    /// A file of settings, whatever it is called.
+    pub(crate) fn at(path: &Path) -> anyhow::Result<Self> {
         let path = surroundings::real(path);
         let before = match fs::read_to_string(&path) {
             Ok(text) => Some(text),

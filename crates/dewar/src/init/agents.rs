@@ -1,21 +1,268 @@
-//! `dewar init claude|codex`: coding agents whose tools run under Dewar.
+//! `dewar init claude|codex`: coding agents whose shell commands run under Dewar.
+//!
+//! Both call a hook before a tool runs, which may rewrite the call: `dewar init hook` makes
+//! `dewar run -p PROFILE -- bash -c COMMAND` of the command. What the agent does itself, such as
+//! writing files, is no command; to hold that, too, run the agent: `dewar run -p agent -- claude`.
 
-use crate::failure::Failed;
-use anyhow::bail;
+use crate::{
+    failure::Usage,
+    fitting::{Target, undo},
+    output,
+};
+use anyhow::{Context as _, bail};
 use clap::Args;
+use serde_json::{Map, Value, json};
+use std::{
+    io::Read as _,
+    path::{Path, PathBuf},
+};
+
+/// Our hooks are told from others by this.
+const OURS: &str = "dewar init hook";
+/// The longest call of a tool that is rewritten.
+const MOST_BYTES: u64 = 16 << 20;
+
+const CLAUDE_HELP: &str = "\
+Examples:
+  dewar init claude --print        what would be written, and where
+  dewar init claude                this project: .claude/settings.local.json
+  dewar init claude --user         every project: ~/.claude/settings.json
+  dewar init claude --undo         takes it back
+
+A hook rewrites each shell command to `dewar run -p PROFILE -- bash -c COMMAND`; where the hook
+fails, the command does not run. Claude Code's own sandbox is turned off for it, as one sandbox
+cannot be made in the other. Its file tools are not commands: `dewar run -p agent -- claude`
+holds all of it.";
 
 /// Have Claude Code run its shell commands under Dewar.
 #[derive(Debug, Args)]
-pub(super) struct ClaudeArgs {}
+#[command(after_help = CLAUDE_HELP)]
+pub(super) struct ClaudeArgs {
+    /// The settings of the user instead of the project's
+    #[arg(long)]
+    user: bool,
+
+    #[command(flatten)]
+    what: WhatArgs,
+}
+
+const CODEX_HELP: &str = "\
+Examples:
+  dewar init codex --print         what would be written, and where
+  dewar init codex                 then: codex --profile dewar
+  dewar init codex --undo          takes it back
+
+Writes a profile of Codex's, in which its own sandbox is off and a hook rewrites each shell
+command to `dewar run -p PROFILE -- bash -c COMMAND`. Without --profile dewar nothing changes.
+Codex asks once whether it may run the hook: a command that comes before you have agreed is not
+rewritten, and so asks for approval.";
 
 /// Have Codex run its shell commands under Dewar.
 #[derive(Debug, Args)]
-pub(super) struct CodexArgs {}
-
-pub(super) fn claude(_: &ClaudeArgs) -> anyhow::Result<()> {
-    bail!(Failed("Claude Code cannot be set up yet; `dewar run -p agent -- claude` works".into()))
+#[command(after_help = CODEX_HELP)]
+pub(super) struct CodexArgs {
+    #[command(flatten)]
+    what: WhatArgs,
 }
 
-pub(super) fn codex(_: &CodexArgs) -> anyhow::Result<()> {
-    bail!(Failed("Codex cannot be set up yet; `dewar run -p agent -- codex` works".into()))
+#[derive(Debug, Args)]
+struct WhatArgs {
+    /// The profile of the commands: the name of a shipped one, or a file
+    #[arg(short, long, value_name = "PROFILE", default_value = "workspace")]
+    profile: String,
+
+    /// Print what would be written, and write nothing
+    #[arg(long, conflicts_with = "undo")]
+    print: bool,
+
+    /// Take the last change of the file back
+    #[arg(long)]
+    undo: bool,
+}
+
+/// Rewrite the call of a tool: what the hooks call.
+#[derive(Debug, Args)]
+pub(super) struct HookArgs {
+    /// The profile of the commands
+    #[arg(short, long, value_name = "PROFILE")]
+    profile: String,
+}
+
+/// Carries out `dewar init claude`.
+pub(super) fn claude(args: &ClaudeArgs) -> anyhow::Result<()> {
+    let file = match args.user {
+        true => home()?.join(".claude/settings.json"),
+        false => PathBuf::from(".claude/settings.local.json"),
+    };
+    write(&args.what, &file, |before| claude_settings(before, &args.what.profile))
+}
+
+/// Carries out `dewar init codex`.
+pub(super) fn codex(args: &CodexArgs) -> anyhow::Result<()> {
+    let directory = match std::env::var_os("CODEX_HOME") {
+        Some(directory) => PathBuf::from(directory),
+        None => home()?.join(".codex"),
+    };
+    let file = directory.join("dewar.config.toml");
+    write(&args.what, &file, |before| codex_settings(before, &args.what.profile))
+}
+
+fn home() -> anyhow::Result<PathBuf> {
+    std::env::home_dir().context("cannot tell your home directory")
+}
+
+fn write(
+    what: &WhatArgs,
+    file: &Path,
+    settings: impl FnOnce(&str) -> anyhow::Result<String>,
+) -> anyhow::Result<()> {
+    let shown = file.display();
+    if what.undo {
+        let (_, is_left) = undo(Some(file))?;
+        let done = if is_left { "is as it was" } else { "is gone, as it was before" };
+        return Ok(output::print(format!("{shown} {done}\n").as_bytes())?);
+    }
+    let profile = &what.profile;
+    if let Some(odd) = profile.chars().find(|c| !(c.is_alphanumeric() || "/._-+@".contains(*c))) {
+        bail!(Usage(format!("a profile in settings cannot have {odd:?} in its name")));
+    }
+    let target = Target::at(file)?;
+    let before = target.before.clone().unwrap_or_default();
+    let text = settings(&before).with_context(|| format!("`{shown}` was not changed"))?;
+    if what.print {
+        return Ok(output::print(format!("{shown}:\n{text}").as_bytes())?);
+    }
+    if text == before {
+        return Ok(output::print(format!("{shown} has it already\n").as_bytes())?);
+    }
+    std::fs::create_dir_all(file.parent().unwrap_or(Path::new(".")))
+        .with_context(|| format!("cannot make the directory of `{shown}`"))?;
+    target.write(&text)?;
+    let message = format!("{shown} written; the same with --undo takes it back\n");
+    Ok(output::print(message.as_bytes())?)
+}
+
+/// What the hooks call. Where it fails, the agent runs nothing: exit status 2 says so to both.
+fn hook_command(profile: &str) -> String {
+    format!("{OURS} --profile {profile} || exit 2")
+}
+
+fn claude_settings(before: &str, profile: &str) -> anyhow::Result<String> {
+    let mut settings: Map<String, Value> = match before.trim() {
+        "" => Map::new(),
+        text => serde_json::from_str(text).context("it is no JSON object")?,
+    };
+    let hooks = settings.entry("hooks").or_insert_with(|| json!({}));
+    let hooks = hooks.as_object_mut().context("`hooks` in it is no object")?;
+    let groups = hooks.entry("PreToolUse").or_insert_with(|| json!([]));
+    let groups = groups.as_array_mut().context("`hooks.PreToolUse` in it is no list")?;
+    groups.retain(|group| !group.to_string().contains(OURS));
+    groups.push(json!({
+        "matcher": "Bash",
+        "hooks": [{ "type": "command", "command": hook_command(profile) }],
+    }));
+    let sandbox = settings.entry("sandbox").or_insert_with(|| json!({}));
+    let sandbox = sandbox.as_object_mut().context("`sandbox` in it is no object")?;
+    sandbox.insert("enabled".into(), json!(false));
+    Ok(serde_json::to_string_pretty(&settings)? + "\n")
+}
+
+fn codex_settings(before: &str, profile: &str) -> anyhow::Result<String> {
+    if !before.is_empty() && !before.contains(OURS) {
+        bail!(Usage("a profile called `dewar` is there already, and is not Dewar's".into()));
+    }
+    let command = serde_json::to_string(&hook_command(profile))?;
+    Ok(format!(
+        "# Shell commands run under Dewar: `codex --profile dewar`. Written by `dewar init codex`.\n\
+         sandbox_mode = \"danger-full-access\"\n\
+         # What the hook has not rewritten is asked about.\n\
+         approval_policy = \"untrusted\"\n\n\
+         [[hooks.PreToolUse]]\n\
+         matcher = \"^Bash$\"\n\n\
+         [[hooks.PreToolUse.hooks]]\n\
+         type = \"command\"\n\
+         command = {command}\n"
+    ))
+}
+
+/// Carries out `dewar init hook`: the call comes on standard input, its rewriting goes to standard
+/// output.
+pub(super) fn hook(args: &HookArgs) -> anyhow::Result<()> {
+    let mut text = String::new();
+    std::io::stdin().take(MOST_BYTES).read_to_string(&mut text).context("cannot read the call")?;
+    let call: Value = serde_json::from_str(&text).context("the call is no JSON")?;
+    let program = std::env::current_exe().context("cannot find the program itself")?;
+    let answer = rewritten(&call, &program, &args.profile)?;
+    Ok(output::print((answer.to_string() + "\n").as_bytes())?)
+}
+
+/// The answer to a call of a shell: the same call of a command under Dewar.
+fn rewritten(call: &Value, program: &Path, profile: &str) -> anyhow::Result<Value> {
+    let mut input = call["tool_input"].as_object().context("a call without its input")?.clone();
+    let command = input.get("command").and_then(Value::as_str).context("a call of no command")?;
+    let program = program.to_str().context("Dewar lies at a path that is not Unicode")?;
+    let words = [program, "run", "-p", profile, "--", "bash", "-c", command];
+    let line: Vec<String> = words.iter().map(|word| quoted(word)).collect();
+    input.insert("command".into(), json!(line.join(" ")));
+    // What the agent's own rules would have asked about, a person is asked about as before.
+    let decision = if call["permission_mode"] == "bypassPermissions" { "allow" } else { "ask" };
+    let decision = if call["turn_id"].is_null() { decision } else { "allow" };
+    Ok(json!({ "hookSpecificOutput": {
+        "hookEventName": "PreToolUse",
+        "permissionDecision": decision,
+        "permissionDecisionReason": format!("runs under Dewar, profile {profile}"),
+        "updatedInput": input,
+    }}))
+}
+
+/// A word as a shell takes it for itself.
+fn quoted(word: &str) -> String {
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_keep_what_they_had_and_have_the_hook_once() {
+        let before = r#"{"model": "opus", "hooks": {"PreToolUse": [{"matcher": "Edit", "hooks": []}],
+            "Stop": []}, "sandbox": {"enabled": true, "network": {"x": 1}}}"#;
+        let once = claude_settings(before, "agent").unwrap();
+        assert_eq!(claude_settings(&once, "agent").unwrap(), once);
+        let settings: Value = serde_json::from_str(&once).unwrap();
+        assert_eq!(settings["model"], "opus");
+        assert_eq!(settings["hooks"]["PreToolUse"][0]["matcher"], "Edit");
+        assert_eq!(settings["hooks"]["PreToolUse"].as_array().unwrap().len(), 2);
+        assert_eq!(settings["sandbox"], json!({"enabled": false, "network": {"x": 1}}));
+        for broken in ["[]", "{", "{\"hooks\": 7}", "{\"hooks\": {\"PreToolUse\": {}}}"] {
+            assert!(claude_settings(broken, "agent").is_err(), "{broken}");
+        }
+    }
+
+    #[test]
+    fn a_command_is_rewritten_whole_whatever_it_holds() {
+        let command = "echo 'a b' \"$HOME\" `id`; exit 3 # '\n; rm -rf /";
+        let call = json!({ "tool_name": "Bash", "tool_input":
+            { "command": command, "description": "d", "timeout": 7 } });
+        let answer = rewritten(&call, Path::new("/opt/de war/dewar"), "agent").unwrap();
+        let input = &answer["hookSpecificOutput"]["updatedInput"];
+        assert_eq!(
+            (input["description"].as_str(), input["timeout"].as_u64()),
+            (Some("d"), Some(7))
+        );
+        let line = input["command"].as_str().unwrap();
+        let line = line.replacen("'/opt/de war/dewar'", "printf '%s\\n'", 1);
+        let shell = std::process::Command::new("sh").args(["-c", &line]).output().unwrap();
+        let said = String::from_utf8(shell.stdout).unwrap();
+        assert_eq!(said, format!("run\n-p\nagent\n--\nbash\n-c\n{command}\n"));
+        assert_eq!(answer["hookSpecificOutput"]["permissionDecision"], "ask");
+    }
+
+    #[test]
+    fn what_is_no_call_of_a_command_is_refused() {
+        for call in [json!({}), json!({"tool_input": {}}), json!({"tool_input": {"command": 7}})] {
+            assert!(rewritten(&call, Path::new("/d"), "agent").is_err(), "{call}");
+        }
+    }
 }

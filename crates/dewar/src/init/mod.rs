@@ -18,6 +18,8 @@ pub(crate) struct InitArgs {
 enum Tool {
     Claude(agents::ClaudeArgs),
     Codex(agents::CodexArgs),
+    #[command(hide = true)]
+    Hook(agents::HookArgs),
 }
 
 /// Carries out `dewar init`.
@@ -25,6 +27,7 @@ pub(crate) fn run(args: &InitArgs) -> anyhow::Result<()> {
     match &args.tool {
         Some(Tool::Claude(args)) => agents::claude(args),
         Some(Tool::Codex(args)) => agents::codex(args),
+        Some(Tool::Hook(args)) => agents::hook(args),
         None => bail!(Usage("name what is to be set up: `dewar init claude` or `codex`".into())),
     }
 }
