@@ -2,7 +2,7 @@
 
 #![allow(unsafe_code)]
 
-use crate::{NativeError, Protection, Unit, build, code, context, data_layout, symbol};
+use crate::{NativeError, Protection, Unit, build, code, data_layout, symbol};
 use ecode::{
     Args, CallError, Host, Memory, Reply, Value,
     ir::{FuncId, Module, Operand, Signature, TrapCode, Ty},

@@ -118,7 +118,7 @@ fn loops_give_the_same_however_long_strips_are() {
             let short = call(engine_of_short_strips(), &text, &args, 10_000);
             let native = crate::common::run(
                 &module(&text, ""),
-                common::Target::Native,
+                crate::common::Target::Native,
                 Box::new(NoHost),
                 "proc",
                 &args,

@@ -101,7 +101,7 @@ fn host_functions_take_any_number_of_arguments_on_every_target() {
     let host = "long add(long a, long b, long c, long d, long e, long f, long g, long h, long i, long j); long none(void);";
     let text = "long proc() { return add(1, 2, 3, 4, 5, 6, 7, 8, 9, 10) + none(); }";
     let module = module(text, host);
-    for target in common::TARGETS {
+    for target in crate::common::TARGETS {
         let got = crate::common::run(&module, target, Box::new(Adder), "proc", &[]);
         assert_eq!(got, Ok(Some(Value::I64(55))), "{target:?}");
     }
