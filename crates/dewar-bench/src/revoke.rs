@@ -167,6 +167,7 @@ pub(crate) fn once(
         audit: Vec::new(),
         watch: None,
         ask: None,
+        account: false,
         started: Some(Box::new(started)),
     };
     Ok(monitor::run(job, server)?.outcome)

@@ -17,6 +17,7 @@ use crate::{
     socket::{self, SocketAsker, SocketManager},
     state::MonitorState,
     sys::notify::Notification,
+    toll::Toll,
 };
 use confine::{Handler, Settled};
 use rustix::io::Errno;
@@ -38,6 +39,7 @@ pub(crate) struct Gate {
     pub(crate) lead: Lead,
     /// Denials that are put to somebody first.
     pub(crate) questions: Option<Questions>,
+    pub(crate) toll: Toll,
     /// What a descriptor is replaced by that policy has taken back.
     pub(crate) refusal: OwnedFd,
 }
@@ -55,7 +57,7 @@ impl Gate {
     /// Handles a call, unless it is kept for the end of a change of policy.
     pub(crate) fn admit(&self, call: &Notification) {
         if self.state.quiesce.enter(call) {
-            self.handle(call);
+            self.toll.taken(call.nr, || self.handle(call));
         }
     }
 

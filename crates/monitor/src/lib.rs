@@ -39,6 +39,7 @@ mod state;
 mod stop;
 mod subject;
 mod sys;
+mod toll;
 mod waits;
 
 pub use asking::{Asking, Question, Verdict};
@@ -50,3 +51,4 @@ pub use process::ProcessStatus;
 pub use revoke::{Action, ApplyError, Control, Held, Hold, Holder, Manner, Receipt};
 pub use run::{Enforce, Job, Report, RunError, run};
 pub use subject::connection::Connector;
+pub use toll::Spent;

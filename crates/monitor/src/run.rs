@@ -16,6 +16,7 @@ use crate::{
     socket::{Endpoints, Peers, SocketManager},
     state::MonitorState,
     subject::Processes,
+    toll::{Spent, Toll},
 };
 use arc_swap::ArcSwap;
 use avc::Stats;
@@ -58,6 +59,8 @@ pub struct Job {
     pub audit: Vec<Trail>,
     /// What of what is made and changed is to be reported.
     pub watch: Option<Watch>,
+    /// Whether [`Report::spent`] is wanted.
+    pub account: bool,
     /// Called once the command runs, with a hold on the sandbox. It may start threads and must return soon.
     pub started: Option<Box<dyn FnOnce(Control) + Send>>,
     /// Who is asked before something is denied; nobody by itself.
@@ -99,6 +102,9 @@ pub struct Report {
     pub decisions: Vec<(&'static str, Stats)>,
     /// What was denied, each kind once, the most frequent first.
     pub denials: Vec<Record>,
+    /// How often each system call was decided and how long that took, the dearest first; empty
+    /// unless [`Job::account`].
+    pub spent: Vec<Spent>,
     /// Denials that were not kept, between the first kinds and the last.
     pub dropped: u64,
     /// What the kernel refused root although policy grants it, by the capability that would have helped: its name, and how
@@ -123,7 +129,7 @@ pub struct Report {
 ///
 /// [`RunError`]; nothing was run then, and nothing is left running.
 pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError> {
-    let Job { request, enforce, audit, watch, started: on_start, ask } = job;
+    let Job { request, enforce, audit, watch, account, started: on_start, ask } = job;
     let off = enforce == Enforce::OFF;
     let confinement = Confinement::new(&request, !off, &*server)?;
     let capabilities = confinement.capabilities();
@@ -175,6 +181,7 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
         lead: Lead::default(),
         questions: ask.map(Questions::new),
         refusal,
+        toll: Toll::new(account),
     });
     let serving = Arc::clone(&gate);
     let thread = std::thread::Builder::new().name("watchdog".into()).stack_size(128 << 10);
@@ -189,11 +196,13 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
     let unrecorded = unrecorded(&gate.settled, &gate.files.beyond, capabilities);
     let decisions = gate.state.caches.stats();
     let lacking = gate.state.privileges.lacking.all();
+    let spent = gate.toll.all();
     let (planted, planted_more) = gate.files.plantings.report();
     Ok(Report {
         outcome,
         decisions,
         denials,
+        spent,
         dropped,
         lacking,
         unrecorded,

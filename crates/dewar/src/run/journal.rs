@@ -42,6 +42,9 @@ pub(crate) struct RunRecord {
     pub(crate) status: i32,
     /// Decisions by object manager.
     pub(crate) decisions: Vec<Decisions>,
+    /// What deciding took, by system call, the dearest first; empty unless it was asked for.
+    #[serde(default)]
+    pub(crate) spent: Vec<Spent>,
     /// Denials, each kind once.
     pub(crate) denials: Vec<Denial>,
     /// Denials that were not kept.
@@ -71,6 +74,15 @@ pub(crate) struct Decisions {
     pub(crate) hint: u64,
     pub(crate) cache: u64,
     pub(crate) server: u64,
+}
+
+/// How often a system call was decided, and how long that took.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Spent {
+    pub(crate) manager: String,
+    pub(crate) call: String,
+    pub(crate) times: u64,
+    pub(crate) seconds: f64,
 }
 
 /// A denial, and where in the profile the rules that bear on it stand.
@@ -109,6 +121,7 @@ impl RunRecord {
                 .iter()
                 .map(|(name, stats)| decisions(name, *stats))
                 .collect(),
+            spent: report.spent.iter().map(Spent::of).collect(),
             denials: report.denials.iter().map(|record| denial(history, record)).collect(),
             dropped: report.dropped,
             lacking: report
@@ -159,6 +172,17 @@ fn weight(record: &Record) -> u8 {
         1
     } else {
         2
+    }
+}
+
+impl Spent {
+    fn of(spent: &monitor::Spent) -> Self {
+        Self {
+            manager: spent.manager.to_owned(),
+            call: spent.call.to_owned(),
+            times: spent.times,
+            seconds: spent.time.as_secs_f64(),
+        }
     }
 }
 

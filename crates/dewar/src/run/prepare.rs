@@ -243,6 +243,7 @@ pub(super) fn job(
             .guarded
             .then(|| super::planted::watch(&profile.variables, protection.namespaces.mount)),
         ask: None,
+        account: request.stats || request.json,
         started: None,
     })
 }

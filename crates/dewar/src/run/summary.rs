@@ -16,6 +16,9 @@ pub(super) fn print(request: &RunRequest, record: &RunRecord) {
         let sum = |count: fn(&Decisions) -> u64| record.decisions.iter().map(count).sum::<u64>();
         let (server, all) = (sum(|row| row.server), sum(|row| row.queries));
         tell!("security server reached by {server} of {all} queries");
+        if let Some(line) = dearest(record) {
+            tell!("{line}");
+        }
     }
     for line in lacking(record) {
         tell!("dewar: {line}");
@@ -72,12 +75,23 @@ pub(crate) fn lacking(record: &RunRecord) -> impl Iterator<Item = String> + '_ {
 pub(crate) fn decisions(record: &RunRecord) -> String {
     let mut table = comfy_table::Table::new();
     table.load_style(comfy_table::presets::NOTHING);
-    table.set_header(["object manager", "queries", "by hint", "by cache", "by security server"]);
+    let mut header = vec!["object manager", "queries", "by hint", "by cache", "by security server"];
+    let is_accounted = !record.spent.is_empty();
+    if is_accounted {
+        header.extend(["calls", "time"]);
+    }
+    table.set_header(&header);
     for row in &record.decisions {
         let counts = [row.queries, row.hint, row.cache, row.server].map(|count| count.to_string());
-        table.add_row(std::iter::once(row.manager.clone()).chain(counts));
+        let mut cells: Vec<String> = std::iter::once(row.manager.clone()).chain(counts).collect();
+        if is_accounted {
+            let mine = || record.spent.iter().filter(|spent| spent.manager == row.manager);
+            cells.push(mine().map(|spent| spent.times).sum::<u64>().to_string());
+            cells.push(milliseconds(mine().map(|spent| spent.seconds).sum()));
+        }
+        table.add_row(cells);
     }
-    for column in 1..5 {
+    for column in 1..header.len() {
         if let Some(column) = table.column_mut(column) {
             column.set_cell_alignment(comfy_table::CellAlignment::Right);
         }
@@ -85,10 +99,29 @@ pub(crate) fn decisions(record: &RunRecord) -> String {
     table.trim_fmt()
 }
 
+/// Which call deciding spent most on.
+fn dearest(record: &RunRecord) -> Option<String> {
+    let first = record.spent.first()?;
+    let (times, seconds) = (record.spent.iter())
+        .fold((0, 0.0), |(times, seconds), spent| (times + spent.times, seconds + spent.seconds));
+    Some(format!(
+        "the monitor answered {times} calls in {}; {} of them were {}, {:.0} % of the time",
+        milliseconds(seconds),
+        first.times,
+        first.call,
+        100.0 * first.seconds / seconds.max(f64::MIN_POSITIVE)
+    ))
+}
+
+fn milliseconds(seconds: f64) -> String {
+    // The sum of nothing is -0.
+    format!("{:.1} ms", 0.0 + seconds * 1e3)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::Denial;
+    use crate::run::{Denial, journal::Spent};
     use monitor::Record;
 
     fn record(denied: &[(&str, &str)]) -> RunRecord {
@@ -118,6 +151,27 @@ mod tests {
         record.dropped = 189_900;
         let line = closing(&record).unwrap();
         assert!(line.contains("denied 190000 times (189900 of them not kept)"), "{line}");
+    }
+
+    #[test]
+    fn what_deciding_took_is_told_by_object_manager_and_by_its_dearest_call() {
+        let mut record = record(&[]);
+        record.decisions = vec![Decisions { manager: "file".into(), ..Decisions::default() }];
+        assert_eq!(dearest(&record), None);
+        assert!(!decisions(&record).contains("time"));
+        let spent = |manager: &str, call: &str, times, seconds| Spent {
+            manager: manager.into(),
+            call: call.into(),
+            times,
+            seconds,
+        };
+        record.spent =
+            vec![spent("file", "openat", 90, 0.009), spent("process", "execve", 10, 0.001)];
+        let line = dearest(&record).unwrap();
+        let want = "answered 100 calls in 10.0 ms; 90 of them were openat, 90 % of the time";
+        assert!(line.contains(want), "{line}");
+        let table = decisions(&record);
+        assert!(table.contains("calls") && table.contains("9.0 ms"), "{table}");
     }
 
     #[test]

@@ -95,6 +95,7 @@ pub(crate) fn main(mut arguments: impl Iterator<Item = OsString>) -> ! {
             .collect(),
         watch: None,
         ask: None,
+        account: false,
         started: Some(Box::new(started)),
     };
     match monitor::run(job, server) {
