@@ -20,6 +20,7 @@
 mod admin;
 mod answer;
 mod clock;
+mod complaints;
 mod compress;
 mod config;
 mod counters;

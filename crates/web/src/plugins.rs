@@ -1,6 +1,7 @@
 //! The plugins of a server: by name, with what they are for.
 
 use crate::{
+    complaints::Complaints,
     config::{Config, ConfigError, Kind, PluginConfig},
     counters::PluginCounters,
     manager::{Manager, ManagerError},
@@ -63,6 +64,8 @@ pub(crate) struct Binding {
     pub(crate) file_hint: Hint,
     /// One for each worker.
     pub(crate) counters: Box<[PluginCounters]>,
+    /// How much of what goes wrong in it is told.
+    pub(crate) complaints: Complaints,
 }
 
 /// What plugins are for, made for looking up.
@@ -207,6 +210,7 @@ impl Plugins {
                 request_hint: Hint::default(),
                 file_hint: Hint::default(),
                 counters,
+                complaints: Complaints::default(),
             });
             let mut all: Vec<_> =
                 bindings.all.iter().filter(|it| it.name != name).cloned().collect();

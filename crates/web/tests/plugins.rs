@@ -180,6 +180,31 @@ fn a_plugin_that_traps_or_never_ends_harms_its_own_request_only() {
 }
 
 #[test]
+fn a_plugin_that_fails_at_each_request_is_told_a_few_times_and_counted() {
+    let trap = "long handle(const char *in, long n, char *out, long room) { return n / (n - n); }";
+    let config = PluginConfig { faults: Some(1000), ..route("/trap/") };
+    let mut site = Site::new().text("trap", trap, config);
+    let socket = site.directory.path().join("admin");
+    site.config.admin = Some(socket.clone());
+    let server = site.start();
+    let address = server.addresses()[0];
+    let begin = std::time::Instant::now();
+    for _ in 0..300 {
+        assert_eq!(get(address, "/trap/a.ppm").status, 502);
+    }
+    let most = 11 + begin.elapsed().as_secs() as usize;
+    let mut stream = std::os::unix::net::UnixStream::connect(&socket).unwrap();
+    std::io::Write::write_all(&mut stream, b"GET /status HTTP/1.1\r\nHost: t\r\n\r\n").unwrap();
+    let mut all = Vec::new();
+    std::io::Read::read_to_end(&mut stream, &mut all).unwrap();
+    let status: serde_json::Value = serde_json::from_slice(&split(&all).0.body).unwrap();
+    let told = status["complaints"].as_array().unwrap().len();
+    assert!((10..=most).contains(&told), "{told} lines");
+    assert_eq!(status["plugins"][0]["faults"], 300);
+    server.end();
+}
+
+#[test]
 fn policy_says_which_requests_and_files_a_plugin_may_see() {
     let rules = r#"
 (type staff_t) (roletype dewar_r staff_t)

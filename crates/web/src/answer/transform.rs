@@ -2,6 +2,7 @@
 
 use super::{Answer, Ask, Body, Failure, Responder, resolve::Known, resolve::status};
 use crate::{
+    clock::now_ms,
     http::{accept::quality, head::field},
     plugins::Binding,
     pool::Lease,
@@ -132,10 +133,17 @@ impl Responder {
 
     #[cold]
     pub(super) fn complain(&self, ask: &Ask<'_>, binding: &Binding, what: &str) {
+        let Some(untold) = binding.complaints.take(now_ms()) else { return };
         let logged = self.shared.plugins.host.log(&binding.name);
         let last = logged.last().map_or(String::new(), |line| format!("; its last words: {line}"));
-        let text =
-            format!("plugin {} on {} {}: {what}{last}", binding.name, ask.method, ask.target);
+        let untold = match untold {
+            0 => String::new(),
+            count => format!("; {count} more since the last line about it"),
+        };
+        let text = format!(
+            "plugin {} on {} {}: {what}{last}{untold}",
+            binding.name, ask.method, ask.target
+        );
         self.shared.report(&text);
     }
 }
