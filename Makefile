@@ -21,7 +21,7 @@ demo:
 
 # Everything: format, lints, documents, dependencies, tests. Signals that whoever calls it ignores would reach no test.
 test:
-	scripts/setup cargo-deny
+	scripts/setup cargo-deny axe-core
 	$(MAKE) --no-print-directory check
 	$(CARGO) build --workspace --locked --bins --tests --examples
 	DEWAR_BIN=$(abspath $(TARGET)/debug/dewar) env --default-signal $(CARGO) test --workspace --locked

@@ -2,6 +2,7 @@
 //! nothing started.
 
 mod ask;
+mod bench;
 mod daemon;
 mod help;
 mod input;

@@ -7,7 +7,7 @@ use std::{env, path::Path};
 /// A tool: its name, what goes before the command, what it is.
 type Peer = (&'static str, &'static [&'static str], &'static str);
 
-const PEERS: [Peer; 6] = [
+const PEERS: [Peer; 7] = [
     (
         "bwrap",
         &[
@@ -96,6 +96,11 @@ const PEERS: [Peer; 6] = [
             "--",
         ],
         "gVisor: a kernel in user space",
+    ),
+    (
+        "codex",
+        &["codex", "sandbox", "-c", "sandbox_mode=\"workspace-write\"", "--"],
+        "codex: bubblewrap and seccomp",
     ),
     (
         "strace",

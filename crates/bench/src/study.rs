@@ -1,9 +1,9 @@
 //! The experiments of `dewar bench`: which units, in which workspaces, by which stations.
 
+mod compiled;
+
 use crate::{
-    classic,
     config::{Config, Kind},
-    harden::Build,
     interrupt::Interrupt,
     machine::Machine,
     medium::{Medium, WorkspaceError},
@@ -195,82 +195,6 @@ impl Conditions {
         }
         study._workspaces.push(inside);
         Ok(study)
-    }
-
-    /// The classic suite, compiled by the system's compiler, under every setting.
-    ///
-    /// # Errors
-    ///
-    /// [`StudyError::Workspace`], also when the suite cannot be compiled.
-    pub fn unix(&self) -> Result<Study, StudyError> {
-        let what = ("unix", "classic suite", "5 ms of one test, natively");
-        let study = self.experiment(what.0, what.1, what.2, classic::subjects(&classic::TESTS));
-        let mut study = Study { experiment: study, hands: Vec::new(), _workspaces: Vec::new() };
-        for config in &self.configs {
-            let words = ["cc", "-O2"];
-            let workspace =
-                self.suite_in(config, &mut study, &|place| classic::compile(&words, place))?;
-            study._workspaces.push(workspace);
-        }
-        Ok(study)
-    }
-
-    /// The part of the classic suite that depends on how it is compiled, natively, by every build.
-    ///
-    /// # Errors
-    ///
-    /// [`StudyError::Workspace`]. A build that the compiler refuses is a row that says why.
-    pub fn harden(&self, builds: &[Build]) -> Result<Study, StudyError> {
-        let tests: Vec<classic::Test> =
-            classic::TESTS.into_iter().filter(|test| test.own_code).collect();
-        let unit = "5 ms of one test, natively";
-        let title = "classic suite by compilers and protections";
-        let mut experiment = self.experiment("harden", title, unit, classic::subjects(&tests));
-        let own = builds.first().map(|build| build.compiler.clone());
-        experiment.settings = builds
-            .iter()
-            .enumerate()
-            .map(|(place, build)| Setting {
-                name: build.name(own.as_ref() == Some(&build.compiler)),
-                description: format!(
-                    "{}: {}",
-                    build.compiler.release(),
-                    build.protection.description
-                ),
-                kind: if place == 0 { Kind::Native } else { Kind::Peer },
-            })
-            .collect();
-        let mut study = Study { experiment, hands: Vec::new(), _workspaces: Vec::new() };
-        for build in builds {
-            let native = Config::native();
-            let workspace = self.suite_in(&native, &mut study, &|place| build.compile(place))?;
-            study._workspaces.push(workspace);
-        }
-        Ok(study)
-    }
-
-    /// A station of the suite in a workspace of its own. What the compiler refuses is a station that does not start.
-    fn suite_in(
-        &self,
-        config: &Config,
-        study: &mut Study,
-        compile: &dyn Fn(&Path) -> std::io::Result<PathBuf>,
-    ) -> Result<TempDir, StudyError> {
-        let workspace = self.medium.workspace(&classic::furnish)?;
-        let command: Vec<OsString> = match compile(workspace.path()) {
-            Ok(program) => vec![program.into()],
-            Err(why) => ["sh", "-c", "echo \"$0\" >&2; exit 1", &why.to_string()]
-                .map(OsString::from)
-                .to_vec(),
-        };
-        study.hands.push(Hand::Stays(Launch {
-            argv: config.command_line(workspace.path(), &command),
-            env: config.env.clone(),
-            directory: workspace.path().to_owned(),
-            language: Language::Plain,
-            processor: processor(config.kind),
-        }));
-        Ok(workspace)
     }
 
     /// Native against native: whether the engine finds differences that are none. With `planted`, the second works so

@@ -45,7 +45,7 @@ impl Station for Made {
         let noise = 1.0 + 0.1 * (self.draw() + self.draw() - 1.0);
         let disturbed = if self.draw() < 0.1 { 1.0 + self.draw() } else { 1.0 };
         let wall_s = unit.count() * 1e-3 * self.effect * noise * disturbed;
-        Ok(Took { wall_s, cpu_s: None })
+        Ok(Took { wall_s, cpu_s: None, inside_s: None })
     }
 }
 

@@ -5,7 +5,11 @@ use bench::{
     report::{self, Section},
     sheet::{Cell, Sheet},
 };
-use std::{fs, path::Path, process::Command};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 fn section() -> Section {
     let mut sheet = Sheet::new("A table", &[("name", 0, false), ("number", 0, true)]);
@@ -87,6 +91,47 @@ fn the_page_is_drawn_in_light_and_in_dark() {
         browse(&page, &[flag, &into]);
         let bytes = fs::read(&picture).expect("a picture").len();
         assert!(bytes > 5000, "{name}: {bytes} bytes are an empty page");
+    }
+}
+
+/// axe-core, as `scripts/setup axe-core` puts it.
+fn axe() -> String {
+    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
+    let home = || Path::new(&std::env::var_os("HOME").expect("HOME is set")).join(".cache");
+    let place = cache.unwrap_or_else(home).join("dewar");
+    let found = fs::read_dir(&place).into_iter().flatten().flatten().map(|entry| entry.path());
+    let mut found: Vec<PathBuf> = found
+        .map(|path| path.join("node_modules/axe-core/axe.min.js"))
+        .filter(|path| path.is_file())
+        .collect();
+    found.sort();
+    let newest = found.pop().unwrap_or_else(|| {
+        panic!("no axe-core below {}: `scripts/setup axe-core` fetches it", place.display())
+    });
+    fs::read_to_string(newest).expect("a script")
+}
+
+#[test]
+fn a_checker_of_accessibility_finds_nothing_in_light_or_in_dark() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let check = "<script>addEventListener('load', () => axe.run(document).then(found => {
+        const said = it => it.id + ': ' + it.nodes.map(node => node.target.join(' ')).join(', ');
+        const checked = new Set(found.passes.map(it => it.id));
+        document.title = JSON.stringify({
+            violations: found.violations.map(said),
+            contrast: checked.has('color-contrast'), names: checked.has('svg-img-alt'),
+        });
+    }));</script></body>";
+    let page = report::html(&[section()]);
+    for (name, scheme) in [("dark", 0), ("light", 1)] {
+        let file = directory.path().join(format!("{name}.html"));
+        let checked = page.replace("</body>", &format!("<script>{}</script>{check}", axe()));
+        fs::write(&file, checked).expect("a file");
+        let flag = format!("--blink-settings=preferredColorScheme={scheme}");
+        let dom = browse(&file, &["--dump-dom", &flag]);
+        let title = dom.split("<title>").nth(1).and_then(|it| it.split("</title>").next());
+        let want = r#"{"violations":[],"contrast":true,"names":true}"#;
+        assert_eq!(title, Some(want), "{name}");
     }
 }
 

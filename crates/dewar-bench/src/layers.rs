@@ -1,8 +1,9 @@
 //! `dewar bench run`: the price of Dewar for a command, layer by layer.
 
 use crate::{
+    dearest,
     measure::{aim, dewar, medium, shell, worker},
-    resolution, show,
+    show,
 };
 use anyhow::Context as _;
 use bench::{
@@ -145,16 +146,25 @@ pub(crate) fn run(args: &RunLayersArgs) -> anyhow::Result<()> {
     anyhow::ensure!(measured, "nothing could be measured");
     let mut sheets = outcome.sheets();
     sheets.push(steps(&outcome));
-    match resolution::of_command(&args.profile, &args.command) {
-        Ok(sheet) => sheets.push(sheet),
+    let mut headline = headline(&outcome);
+    match dearest::of_command(&args.profile, &args.command, &undo) {
+        Ok(found) => {
+            sheets.extend(found.sheets);
+            if let Some(first) = found.shares.first() {
+                headline += &format!(" {}.", first.said());
+            }
+        }
         Err(error) => sheets.push(Sheet {
             title: "Where decisions were found".to_owned(),
             notes: vec![format!("not known: {error:#}")],
             ..Sheet::default()
         }),
     }
-    let mut section =
-        Section::new("run-layers", &outcome.experiment.title, headline(&outcome), sheets);
+    // What is to be done about the price stands first.
+    if let Some(first) = sheets.first_mut() {
+        first.notes.insert(0, headline.clone());
+    }
+    let mut section = Section::new("run-layers", &outcome.experiment.title, headline, sheets);
     section.figures.push(waterfall(&outcome));
     show::keep(&section, &args.measure.show)?;
     show::sheets(&section.sheets, &outcome, &args.measure.show)

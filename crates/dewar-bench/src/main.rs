@@ -2,6 +2,8 @@
 #![forbid(unsafe_code)]
 
 mod calls;
+mod dearest;
+mod kernel;
 mod layers;
 mod measure;
 mod releases;

@@ -1,6 +1,6 @@
 //! `dewar bench`: what protection costs here.
 
-use crate::{calls, layers, releases, report, resolution, revoke, show, web};
+use crate::{calls, kernel, layers, releases, report, resolution, revoke, show, web};
 use anyhow::Context as _;
 use bench::{
     calls::Subject,
@@ -15,7 +15,7 @@ use bench::{
     worker::Worker,
 };
 use cli::{
-    args::bench::{BuildArgs, HardenArgs, MeasureArgs, What},
+    args::bench::{BuildArgs, HardenArgs, MeasureArgs, ProjectArgs, What},
     program,
 };
 use std::{env, path::Path};
@@ -24,12 +24,14 @@ use std::{env, path::Path};
 pub(crate) fn run(what: What) -> anyhow::Result<()> {
     match what {
         What::Build(args) => build(&args),
+        What::Project(args) => project(&args),
         What::Run(args) => layers::run(&args),
         What::Syscalls(args) => syscalls(&args),
         What::Walk(args) => show::study(conditions(&args)?.walk()?, &args.show).map(drop),
         What::Start(args) => show::study(conditions(&args)?.start()?, &args.show).map(drop),
         What::Unix(args) => unix(&args),
         What::Harden(args) => harden(&args),
+        What::Kernel(args) => kernel::run(&args),
         What::Itself(args) => {
             show::study(conditions(&args)?.against_itself()?, &args.show).map(drop)
         }
@@ -57,6 +59,24 @@ fn build(args: &BuildArgs) -> anyhow::Result<()> {
         conditions.command(&words, &undo.map_or_else(Vec::new, |undo| shell(&undo)))?
     };
     show::study(study, &args.measure.show).map(drop)
+}
+
+fn project(args: &ProjectArgs) -> anyhow::Result<()> {
+    let sources = match &args.sources {
+        Some(sources) => sources.clone(),
+        None => kernel::cache()?.join("project"),
+    };
+    if args.fetch {
+        bench::progress::note("fetching the sources of Lua, zlib and SQLite from Debian");
+        bench::project::fetch(&sources)?;
+        bench::progress::clear();
+    }
+    if bench::project::sources(&sources).is_empty() {
+        return Err(bench::project::ProjectError::Missing(sources).into());
+    }
+    let mut conditions = conditions(&args.measure)?;
+    conditions.configs.retain(|config| !config.name.starts_with("only "));
+    show::study(conditions.project(&sources)?, &args.measure.show).map(drop)
 }
 
 /// The words by which a shell runs a line.
@@ -144,6 +164,9 @@ fn conditions(args: &MeasureArgs) -> anyhow::Result<Conditions> {
     Ok(Conditions { configs, worker, medium: medium(args), aim: aim(args) })
 }
 
+/// The share of the time of `bench harden` that the sample application has.
+const SAMPLE_SHARE: f64 = 0.3;
+
 /// Profiles with a second domain: one that nobody enters, and one that what is measured enters, so that every process has
 /// a label of its own to be found.
 const DOMAINS: [(&str, &str, &str); 2] = [
@@ -155,6 +178,9 @@ fn syscalls(args: &MeasureArgs) -> anyhow::Result<()> {
     let profiles = tempfile::tempdir()?;
     let mut conditions = conditions(args)?;
     conditions.configs.retain(|config| !config.name.starts_with("only "));
+    if args.only.is_empty() {
+        conditions.configs.push(bare_notification()?);
+    }
     for (name, program, what) in DOMAINS.iter().filter(|_| args.only.is_empty()) {
         let file = profiles.path().join(format!("{name}.toml"));
         let text = format!("extends = 'workspace'\n[domains.other]\nexec = ['{program}']\n");
@@ -164,6 +190,15 @@ fn syscalls(args: &MeasureArgs) -> anyhow::Result<()> {
         conditions.configs.push(dewar(name, Kind::Dewar, &flags, what)?);
     }
     show::study(conditions.syscalls()?, &args.show).map(drop)
+}
+
+/// The least that deciding can take: opens and the like wait for a process that lets them continue.
+fn bare_notification() -> anyhow::Result<Config> {
+    let own = env::current_exe().context("cannot tell which program this is")?;
+    let own = own.to_str().context("the path of this program is not Unicode")?;
+    let what = "opens, execs and what makes or connects wait for a process that lets them continue at once";
+    let prefix = [own, "layer", "--notified", WORKSPACE, "--"];
+    Ok(Config::new("bare notification", Kind::Peer, &prefix, what))
 }
 
 fn unix(args: &MeasureArgs) -> anyhow::Result<()> {
@@ -192,11 +227,17 @@ fn harden(args: &HardenArgs) -> anyhow::Result<()> {
     if args.attacks {
         return Ok(());
     }
-    let conditions = Conditions {
+    let mut conditions = Conditions {
         configs: vec![Config::native()],
         worker: worker()?,
         medium: Medium::memory(),
         aim: aim(&args.measure),
     };
-    show::study(conditions.harden(&Build::all(&compilers))?, show).map(drop)
+    let builds = Build::all(&compilers);
+    // The sample has two subjects, the suite thirteen.
+    let budget = conditions.aim.budget_s;
+    conditions.aim.budget_s = budget * SAMPLE_SHARE;
+    show::study(conditions.harden_sample(&builds)?, show)?;
+    conditions.aim.budget_s = budget * (1.0 - SAMPLE_SHARE);
+    show::study(conditions.harden(&builds)?, show).map(drop)
 }

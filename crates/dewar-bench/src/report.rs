@@ -15,15 +15,19 @@ use std::{
 
 /// What is measured: the file that it leaves, the words of the command, and its share of the time in percent; 0 for what
 /// takes its own.
-const STEPS: [(&str, &[&str], f64); 12] = [
+const STEPS: [(&str, &[&str], f64); 16] = [
     ("self-memory.jsonl", &["self", "--no-disk"], 4.0),
-    ("build.jsonl", &["build"], 22.0),
-    ("build-memory.jsonl", &["build", "--no-disk", "--no-peers"], 12.0),
-    ("walk.jsonl", &["walk"], 7.0),
-    ("start.jsonl", &["start"], 7.0),
-    ("syscalls.jsonl", &["syscalls", "--no-peers", "--within", "3"], 10.0),
-    ("unix.jsonl", &["unix", "--no-peers", "--within", "3"], 13.0),
+    ("build.jsonl", &["build"], 16.0),
+    ("build-memory.jsonl", &["build", "--no-disk", "--no-peers"], 8.0),
+    ("project.jsonl", &["project", "--no-peers"], 6.0),
+    ("walk.jsonl", &["walk"], 6.0),
+    ("start.jsonl", &["start"], 6.0),
+    ("syscalls.jsonl", &["syscalls", "--no-peers", "--within", "3"], 9.0),
+    ("unix.jsonl", &["unix", "--no-peers", "--within", "3"], 12.0),
     ("harden.jsonl", &["harden", "--within", "2"], 13.0),
+    ("kernel.json", &["kernel", "--rounds", "5"], 0.0),
+    ("plugin.json", &["plugin", "--rounds", "5", "--size", "9747", "--size", "101568"], 0.0),
+    ("web.jsonl", &["web", "--within", "3"], 9.0),
     ("resolution.json", &["resolution"], 0.0),
     ("ipc.json", &["ipc"], 0.0),
     ("decision.json", &["decision"], 0.0),

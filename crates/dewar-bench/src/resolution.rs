@@ -24,8 +24,19 @@ const FOUNDING: [(&str, [&str; 4]); 3] = [
 
 /// What a run says of itself.
 #[derive(Debug, Default, Deserialize)]
-struct Record {
-    decisions: Vec<Decisions>,
+pub(crate) struct Record {
+    pub(crate) decisions: Vec<Decisions>,
+    #[serde(default)]
+    pub(crate) spent: Vec<Spent>,
+}
+
+/// What a system call took the monitor.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub(crate) struct Spent {
+    pub(crate) manager: String,
+    pub(crate) call: String,
+    pub(crate) times: u64,
+    pub(crate) seconds: f64,
 }
 
 /// Decisions of one object manager.
@@ -67,7 +78,7 @@ pub(crate) fn run(args: &ResolutionArgs) -> anyhow::Result<()> {
     std::fs::copy("/usr/bin/env", place.join("helper")).context("cannot make a second program")?;
     let profile = place.join("profile.toml");
     std::fs::write(&profile, text(port))?;
-    let mut command = dewar(&profile.display().to_string(), place)?;
+    let mut command = dewar(&profile.display().to_string(), place, &[])?;
     let words = format!("ROUNDS={}\nPORT={port}\n{WORKLOAD}", args.rounds);
     command.args(["sh", "-c", &words]).current_dir(place);
     let found = decisions(command)?;
@@ -102,15 +113,8 @@ fn text(port: u16) -> String {
     )
 }
 
-/// Where decisions are found while a command runs in the working directory.
-pub(crate) fn of_command(profile: &str, argv: &[String]) -> anyhow::Result<Sheet> {
-    let here = std::env::current_dir()?;
-    let mut command = dewar(profile, &here)?;
-    command.args(argv);
-    Ok(sheet("Where decisions were found while the command ran once", &decisions(command)?))
-}
-
-fn dewar(profile: &str, workspace: &Path) -> anyhow::Result<Command> {
+/// `dewar run --json …`, up to the command.
+pub(crate) fn dewar(profile: &str, workspace: &Path, flags: &[&str]) -> anyhow::Result<Command> {
     let mut command = Command::new(program::beside("dewar")?);
     command.args([
         "run",
@@ -122,12 +126,17 @@ fn dewar(profile: &str, workspace: &Path) -> anyhow::Result<Command> {
         profile,
         "--workspace",
     ]);
-    command.arg(workspace).arg("--");
+    command.arg(workspace).args(flags).arg("--");
     Ok(command)
 }
 
+/// Where decisions were found by a `dewar run --json …`.
+pub(crate) fn decisions(command: Command) -> anyhow::Result<Vec<Decisions>> {
+    Ok(record(command)?.decisions)
+}
+
 /// Runs `dewar run --json …` and reads what it says at its end.
-pub(crate) fn decisions(mut command: Command) -> anyhow::Result<Vec<Decisions>> {
+pub(crate) fn record(mut command: Command) -> anyhow::Result<Record> {
     let output = command
         .stdin(Stdio::null())
         .stdout(Stdio::null())
@@ -142,11 +151,10 @@ pub(crate) fn decisions(mut command: Command) -> anyhow::Result<Vec<Decisions>> 
         said.trim()
     );
     let last = said.lines().rev().find(|line| line.starts_with('{'));
-    let record: Record = serde_json::from_str(last.ok_or_else(|| anyhow!("no record: {said}"))?)?;
-    Ok(record.decisions)
+    Ok(serde_json::from_str(last.ok_or_else(|| anyhow!("no record: {said}"))?)?)
 }
 
-fn sheet(title: &str, found: &[Decisions]) -> Sheet {
+pub(crate) fn sheet(title: &str, found: &[Decisions]) -> Sheet {
     let mut sheet = Sheet::new(
         title,
         &[

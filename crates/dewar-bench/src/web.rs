@@ -7,6 +7,7 @@ use bench::{
     interrupt::Interrupt,
     pairs::Aim,
     progress::{self, Bar},
+    report::Section,
     web::{self, GrowthReport, Programs},
 };
 use cli::{args::bench::WebArgs, program};
@@ -72,7 +73,11 @@ fn growth(args: &WebArgs, programs: &Programs, scratch: &Path) -> anyhow::Result
     let shown = (&interrupt, &mut progress::note as &mut dyn FnMut(&str));
     let report = GrowthReport::measure(programs, scratch, rounds, shown)?;
     progress::clear();
-    show::sheets(&[report.sheet()], &report, &args.show)?;
+    let title = "The web server as connections, plugins and rules grow";
+    let mut section = Section::new("web-growth", title, report.headline(), vec![report.sheet()]);
+    section.figures.push(report.figure());
+    show::keep(&section, &args.show)?;
+    show::sheets(&section.sheets, &report, &args.show)?;
     plot(args, &[("growth".to_owned(), report.figure())])
 }
 

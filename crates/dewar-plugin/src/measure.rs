@@ -5,10 +5,13 @@ mod kernels;
 mod latency;
 mod operations;
 
+use anyhow::Context as _;
 use bench::{
     kernels::{Cod, Gcc, Implementation, KernelComparison, KernelReport, LuaJit},
     progress,
-    table::Style,
+    report::Section,
+    sheet::Width,
+    table::{self, Style},
     turns::Turns,
 };
 use cli::{
@@ -66,10 +69,16 @@ pub(crate) fn run(args: &PluginBenchArgs) -> anyhow::Result<()> {
     if cfg!(debug_assertions) {
         tell!("dewar: this build is not optimised: calls and loading take longer than they should");
     }
+    let section = section(&report);
+    if let Some(directory) = &args.show.keep {
+        std::fs::create_dir_all(directory)
+            .and_then(|()| section.keep(directory))
+            .with_context(|| format!("cannot keep results in `{}`", directory.display()))?;
+    }
+    let width = if args.show.wide { Width::Wide } else { Width::Narrow };
     output::report(&args.show, &report, |markdown| {
-        let style = Style::of(markdown);
-        let kernels = report.kernels.as_ref().map_or_else(String::new, |made| made.table(style));
-        format!("{}\n{kernels}", report.operations.table(style)).trim_end().to_owned()
+        let drawn = section.sheets.iter().map(|sheet| sheet.draw(Style::of(markdown), width));
+        drawn.collect::<Vec<String>>().join("\n").trim_end().to_owned()
     })?;
     let differs = |made: &KernelReport| {
         made.cells.iter().any(|cell| cell.failure.as_deref() == Some("its reply differs"))
@@ -78,6 +87,24 @@ pub(crate) fn run(args: &PluginBenchArgs) -> anyhow::Result<()> {
         return Err(Failed("implementations of a kernel reply differently".to_owned()).into());
     }
     Ok(())
+}
+
+/// What goes into a report.
+fn section(report: &Report) -> Section {
+    let mut sheets = report.operations.sheets();
+    let mut headline = report.operations.upcall().map_or_else(String::new, |ns| {
+        format!("Calling an isolated plugin takes {}. ", table::nanoseconds(ns.median))
+    });
+    let kernels = report.kernels.as_ref();
+    headline += &kernels.and_then(KernelReport::headline).unwrap_or_default();
+    sheets.extend(kernels.iter().flat_map(|made| made.sheets()));
+    let headline = headline.trim_end().to_owned();
+    let mut section = Section::new("plugin", "Plugins, on every target", headline, sheets);
+    section.figures.extend(kernels.filter(|made| !made.means.is_empty()).map(KernelReport::figure));
+    if cfg!(debug_assertions) {
+        section.trust = "Measured by a build that is not optimised: no figures.".to_owned();
+    }
+    section
 }
 
 fn compare(args: &PluginBenchArgs, turns: Turns) -> anyhow::Result<KernelReport> {

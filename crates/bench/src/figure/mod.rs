@@ -75,6 +75,18 @@ pub struct Curve {
 }
 
 impl Figure {
+    /// Whether there is nothing to be drawn.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        match &self.drawing {
+            Drawing::Bars(bars) | Drawing::Waterfall(bars) => bars.is_empty(),
+            Drawing::Dots { amounts, .. } => amounts.is_empty(),
+            Drawing::Growth { curves, .. } | Drawing::Cumulative { curves, .. } => {
+                curves.iter().all(|curve| curve.points.is_empty())
+            }
+        }
+    }
+
     /// The figure as SVG, whose parts are named after `id`.
     ///
     /// # Errors

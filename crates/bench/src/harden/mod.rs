@@ -195,4 +195,22 @@ impl Build {
     pub fn compile(&self, directory: &Path) -> std::io::Result<std::path::PathBuf> {
         crate::classic::compile(&self.compiler.words(&self.protection), directory)
     }
+
+    /// Lets the sample application in `directory` be compiled in this way.
+    ///
+    /// # Errors
+    ///
+    /// Whatever the file system says.
+    pub(crate) fn write_makefile(&self, directory: &Path) -> std::io::Result<()> {
+        let place = directory.join("Makefile");
+        let text = std::fs::read_to_string(&place)?;
+        let words = self.compiler.words(&self.protection);
+        let Some((compiler, flags)) = words.split_first() else { return Ok(()) };
+        let line = |line: &str| match line.split_once(" = ") {
+            Some(("CC", _)) => format!("CC = {compiler}\n"),
+            Some(("CFLAGS", _)) => format!("CFLAGS = -g {}\n", flags.join(" ")),
+            _ => format!("{line}\n"),
+        };
+        std::fs::write(place, text.lines().map(line).collect::<String>())
+    }
 }

@@ -2,12 +2,16 @@
 
 use super::KERNELS;
 use crate::{
+    figure::{Bar, Drawing, Figure},
     machine::Machine,
+    sheet::{Cell as Number, Sheet},
     statistics::{Summary, median_of},
-    table::{self, Style},
     turns::Turns,
 };
 use serde::Serialize;
+
+/// Implementations that are never left out of a table: our own targets, which come first.
+const OWN: usize = 4;
 
 /// One kernel on one size of request in one implementation.
 #[derive(Clone, Debug, Serialize)]
@@ -126,48 +130,90 @@ pub struct KernelReport {
 impl KernelReport {
     /// The tables: nanoseconds per byte, instructions per byte where counted, bytes of code, ratios.
     #[must_use]
-    pub fn table(&self, style: Style) -> String {
-        let per_byte = |cell: &Cell| Some(cell.ns?.median / cell.size as f64);
-        let mut text =
-            "kernels, nanoseconds of processor time per byte of request, ± median deviation\n"
-                .to_owned();
-        text += &self.grid(style, |cell| {
-            let spread = 100.0 * cell.ns?.mad / cell.ns?.median;
-            Some(format!("{:.3} ±{spread:.0} %", per_byte(cell)?))
-        });
-        text += "\n";
-        match &self.instructions {
-            Some(why) => text += &format!("instructions were not counted: {why}\n"),
-            None => {
-                text += "instructions per byte\n";
-                text += &self.grid(style, |cell| {
-                    Some(format!("{:.2}", cell.instructions? as f64 / cell.size as f64))
-                });
-                text += "\n";
-            }
+    pub fn sheets(&self) -> Vec<Sheet> {
+        let title =
+            "kernels: nanoseconds of processor time per byte of request, ± median deviation";
+        let mut sheets = vec![self.grid(title, |cell| {
+            let ns = cell.ns?;
+            let (value, spread) = (ns.median / cell.size as f64, 100.0 * ns.mad / ns.median);
+            Some(Number::number(format!("{value:.3} ±{spread:.0} %"), value))
+        })];
+        if self.instructions.is_none() {
+            sheets.push(self.grid("kernels: instructions per byte of request", |cell| {
+                let value = cell.instructions? as f64 / cell.size as f64;
+                Some(Number::number(format!("{value:.2}"), value))
+            }));
         }
-        text += "bytes of code\n";
-        text += &self.code_table(style);
-        text +=
-            "\n\ngeometric means over kernels and sizes, with the least and greatest of a round\n";
-        for mean in &self.means {
-            let Mean { over, under, value, low, high, pairs } = mean;
-            text += &format!("{over} ÷ {under}: {value:.3} ({low:.3} … {high:.3}) of {pairs}\n");
+        sheets.push(self.code_sheet());
+        let mut means = self.means_sheet();
+        if let Some(why) = &self.instructions {
+            means.notes.push(format!("instructions were not counted: {why}"));
         }
-        for why in self.failures() {
-            text += &format!("{why}\n");
-        }
+        means.notes.extend(self.failures());
         let rounds = self.turns.rounds;
-        text + &format!(
-            "{rounds} rounds in changing order, replies compared in each; {}\n",
-            self.machine
-        )
+        means.notes.push(format!("{rounds} rounds in changing order, replies compared in each"));
+        means.notes.push(self.machine.to_string());
+        sheets.push(means);
+        sheets
     }
 
-    fn grid(&self, style: Style, show: impl Fn(&Cell) -> Option<String>) -> String {
-        let mut headings = vec!["kernel".to_owned(), "bytes".to_owned()];
-        headings.extend(self.names.iter().cloned());
-        let mut rows: Vec<Vec<String>> = Vec::new();
+    /// What each implementation takes against the one that it is compared with, as bars.
+    #[must_use]
+    pub fn figure(&self) -> Figure {
+        let bar = |mean: &Mean| Bar {
+            group: format!("against {}", mean.under),
+            name: mean.over.clone(),
+            value: mean.value,
+            low: mean.low,
+            high: mean.high,
+        };
+        let mut bars: Vec<Bar> = self.means.iter().map(bar).collect();
+        bars.sort_by(|a, b| a.group.cmp(&b.group));
+        Figure {
+            title: "The same programs, by what makes them run".to_owned(),
+            description: "Bars from 1 to the geometric mean of the ratios over kernels and sizes, with the least and the \
+                          greatest mean of a round."
+                .to_owned(),
+            drawing: Drawing::Bars(bars),
+        }
+    }
+
+    /// What isolation costs, in a sentence.
+    #[must_use]
+    pub fn headline(&self) -> Option<String> {
+        let of = |over: &str| self.means.iter().find(|it| it.over == over && it.under == "native");
+        let said = |over: &str| {
+            let Mean { value, low, high, .. } = of(over)?;
+            Some(format!("{over} {value:.2} ({low:.2} … {high:.2})"))
+        };
+        let said: Vec<String> =
+            ["isolated", "native+stack", "kernel"].into_iter().filter_map(said).collect();
+        (!said.is_empty())
+            .then(|| format!("Times as long as the same text as native code: {}.", said.join(", ")))
+    }
+
+    fn means_sheet(&self) -> Sheet {
+        let mut sheet = Sheet::new(
+            "geometric means over kernels and sizes, with the least and greatest of a round",
+            &[("ratio", 0, false), ("mean", 0, true), ("rounds", 0, false), ("pairs", 1, true)],
+        );
+        for Mean { over, under, value, low, high, pairs } in &self.means {
+            sheet.push(vec![
+                format!("{over} ÷ {under}").into(),
+                Number::number(format!("{value:.3}"), *value),
+                format!("{low:.3} … {high:.3}").into(),
+                Number::number(pairs.to_string(), *pairs as f64),
+            ]);
+        }
+        sheet
+    }
+
+    /// A row for each kernel and size, a column for each implementation; our own are left out last.
+    fn grid(&self, title: &str, show: impl Fn(&Cell) -> Option<Number>) -> Sheet {
+        let rank = |place: usize| place.saturating_sub(OWN - 1) as u8;
+        let mut columns = vec![("kernel", 0, false), ("bytes", 0, true)];
+        columns.extend(self.names.iter().enumerate().map(|(at, it)| (it.as_str(), rank(at), true)));
+        let mut sheet = Sheet::new(title, &columns);
         for kernel in KERNELS.iter().map(|kernel| kernel.name) {
             for &size in &self.sizes {
                 let here = |cell: &&Cell| cell.kernel == kernel && cell.size == size;
@@ -175,35 +221,34 @@ impl KernelReport {
                 if cells.is_empty() {
                     continue;
                 }
-                let mut row = vec![kernel.to_owned(), size.to_string()];
-                row.extend(cells.iter().map(|cell| show(cell).unwrap_or_else(|| "–".to_owned())));
-                rows.push(row);
+                let mut row = vec![kernel.into(), Number::number(size.to_string(), size as f64)];
+                row.extend(cells.iter().map(|cell| show(cell).unwrap_or_else(|| "–".into())));
+                sheet.push(row);
             }
         }
-        table::draw(style, &headings, rows)
+        sheet
     }
 
-    fn code_table(&self, style: Style) -> String {
-        let names: Vec<&String> = self
-            .names
-            .iter()
-            .filter(|name| self.code.iter().any(|c| c.implementation == **name))
-            .collect();
-        let mut headings = vec!["kernel".to_owned()];
-        headings.extend(names.iter().map(|name| (*name).clone()));
-        let rows = KERNELS.iter().filter_map(|kernel| {
+    fn code_sheet(&self) -> Sheet {
+        let known = |name: &&String| self.code.iter().any(|it| it.implementation == **name);
+        let names: Vec<&String> = self.names.iter().filter(known).collect();
+        let mut columns = vec![("kernel", 0, false)];
+        columns.extend(names.iter().map(|name| (name.as_str(), 0, true)));
+        let mut sheet = Sheet::new("bytes of code", &columns);
+        for kernel in &KERNELS {
             let of = |name: &str| {
                 let same =
                     |code: &&CodeSize| code.kernel == kernel.name && code.implementation == name;
-                self.code.iter().find(same).map(|code| code.bytes.to_string())
+                let bytes = self.code.iter().find(same)?.bytes;
+                Some(Number::number(bytes.to_string(), bytes as f64))
             };
-            let sizes: Vec<Option<String>> = names.iter().map(|name| of(name)).collect();
-            sizes.iter().any(Option::is_some).then(|| {
-                let sizes = sizes.into_iter().map(|size| size.unwrap_or_else(|| "–".to_owned()));
-                std::iter::once(kernel.name.to_owned()).chain(sizes).collect()
-            })
-        });
-        table::draw(style, &headings, rows.collect())
+            let sizes: Vec<Option<Number>> = names.iter().map(|name| of(name)).collect();
+            if sizes.iter().any(Option::is_some) {
+                let sizes = sizes.into_iter().map(|size| size.unwrap_or_else(|| "–".into()));
+                sheet.push(std::iter::once(kernel.name.into()).chain(sizes).collect());
+            }
+        }
+        sheet
     }
 
     /// What was not measured, each reason once for an implementation.

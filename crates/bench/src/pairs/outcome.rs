@@ -29,6 +29,9 @@ pub struct Row {
     pub wall_s: Option<Summary>,
     /// Seconds of processor time of one operation, where it is known.
     pub cpu_s: Option<Summary>,
+    /// Seconds of one operation by the clock of whatever did the work, where it has one.
+    #[serde(default)]
+    pub inside_s: Option<Summary>,
     /// Against the first setting.
     pub wall: Option<Estimate>,
     /// Processor time against the first setting's, which other work on the machine disturbs less.
@@ -121,11 +124,14 @@ fn row(kept: &Kept, subject: usize, setting: usize) -> Row {
     let settings = &kept.experiment.settings;
     let base = settings.iter().position(|it| it.kind == Kind::Base);
     let base = base.filter(|_| settings[setting].kind == Kind::Dewar);
+    let inside: Vec<f64> =
+        mine.values().filter_map(|took| took.inside_s).map(|s| s / operations).collect();
     Row {
         subject,
         setting,
         wall_s: summary(&|took| Some(took.wall_s)),
         cpu_s: summary(&|took| took.cpu_s),
+        inside_s: Summary::of(&inside),
         wall: against(0, &|took| Some(took.wall_s)),
         cpu: against(0, &|took| took.cpu_s),
         base: base.and_then(|base| against(base, &|took| Some(took.wall_s))),

@@ -144,7 +144,9 @@ fn plain(answer: &str) -> Result<Took, StationError> {
     }
     let numbers: Option<Vec<f64>> = answer.split_whitespace().map(|it| it.parse().ok()).collect();
     match numbers.as_deref() {
-        Some([wall, cpu]) => Ok(Took { wall_s: wall / 1e9, cpu_s: Some(cpu / 1e9) }),
+        Some([wall, cpu]) => {
+            Ok(Took { wall_s: wall / 1e9, cpu_s: Some(cpu / 1e9), inside_s: None })
+        }
         _ => Err(StationError::Unit(format!("it answered `{}`", answer.trim()))),
     }
 }
@@ -252,6 +254,7 @@ impl Station for WholeCommand<'_> {
         let words = argv.iter().map(OsString::from);
         let finished = run(self.prefix.iter().cloned().chain(words).collect(), &self.env)?;
         let cpu_s = (finished.user + finished.system).as_secs_f64();
-        Ok(Took { wall_s: finished.wall.as_secs_f64(), cpu_s: self.cpu_known.then_some(cpu_s) })
+        let wall_s = finished.wall.as_secs_f64();
+        Ok(Took { wall_s, cpu_s: self.cpu_known.then_some(cpu_s), inside_s: None })
     }
 }

@@ -92,6 +92,9 @@ pub struct Took {
     /// Seconds of processor time, of all that took part as far as it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_s: Option<f64>,
+    /// Seconds by the clock of whatever does the work, without the way there and back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inside_s: Option<f64>,
 }
 
 /// What a station answers.
@@ -161,7 +164,7 @@ fn timed(work: impl FnOnce() -> io::Result<()>) -> io::Result<Took> {
     work()?;
     let wall_s = begin.elapsed().as_secs_f64();
     let cpu = sys::own_and_children_time().saturating_sub(cpu);
-    Ok(Took { wall_s, cpu_s: Some(cpu.as_secs_f64()) })
+    Ok(Took { wall_s, cpu_s: Some(cpu.as_secs_f64()), inside_s: None })
 }
 
 fn command(argv: &[String], remove: &[String], before: &[String]) -> io::Result<Took> {
@@ -195,7 +198,7 @@ pub(super) fn run(argv: &[String]) -> io::Result<Took> {
         return Err(io::Error::other(format!("`{program}`: {}: {words}", used.status)));
     }
     let cpu_s = Some((used.rusage.utime + used.rusage.stime).as_secs_f64());
-    Ok(Took { wall_s, cpu_s })
+    Ok(Took { wall_s, cpu_s, inside_s: None })
 }
 
 #[cfg(test)]

@@ -21,19 +21,23 @@ use std::{
 };
 
 /// The experiments in the order of the report; what is not among them comes last.
-const CHAPTERS: [&str; 18] = [
+const CHAPTERS: [&str; 22] = [
     "build",
     "build-memory",
     "project",
     "walk",
     "start",
     "run",
+    "run-layers",
     "syscalls",
     "unix",
     "harden",
     "harden-sample",
     "attacks",
+    "kernel",
     "plugin",
+    "web",
+    "web-growth",
     "ipc",
     "decision",
     "resolution",
@@ -81,7 +85,13 @@ pub fn collect(directory: &Path) -> Result<Vec<Section>, ReportError> {
     for entry in std::fs::read_dir(directory).map_err(fails)? {
         let path = entry.map_err(fails)?.path();
         match path.extension().and_then(|it| it.to_str()) {
-            Some("jsonl") => sections.push(Section::of_pairs(&pairs::read(&path)?)),
+            Some("jsonl") => {
+                let kept = pairs::read(&path)?;
+                sections.push(match kept.experiment.name.as_str() {
+                    "web" => Section::of_web(&kept),
+                    _ => Section::of_pairs(&kept),
+                });
+            }
             Some("json") => {
                 let text = std::fs::read_to_string(&path).map_err(fails)?;
                 let section = serde_json::from_str(&text);

@@ -5,6 +5,7 @@ use crate::{
     machine::Machine,
     pairs::{Kept, Outcome, outcome_of},
     sheet::Sheet,
+    web,
 };
 use serde::{Deserialize, Serialize};
 use std::{fmt::Write as _, io, path::Path};
@@ -70,6 +71,29 @@ impl Section {
             figures,
             machine: Some(kept.experiment.machine.clone()),
             raw: raw(kept),
+        }
+    }
+
+    /// The section of web servers: their own tables, and of their figures those that say most.
+    #[must_use]
+    pub fn of_web(kept: &Kept) -> Self {
+        const SHOWN: [&str; 5] = [
+            "processor-time-gray",
+            "service-time-at-server-gray",
+            "service-time-gray",
+            "throughput-gray",
+            "processor-time-plain",
+        ];
+        let report = web::Report::of(kept);
+        let mut drawn = report.figures();
+        drawn.retain(|(name, figure)| SHOWN.contains(&name.as_str()) && !figure.is_empty());
+        drawn.sort_by_key(|(name, _)| SHOWN.iter().position(|shown| shown == name));
+        Self {
+            title: "Web servers with plugins".to_owned(),
+            headline: report.headline(),
+            sheets: report.sheets(),
+            figures: drawn.into_iter().map(|(_, figure)| figure).collect(),
+            ..Self::of_pairs(kept)
         }
     }
 

@@ -173,6 +173,22 @@ impl GrowthReport {
         sheet
     }
 
+    /// How far the last step of each curve is from its first.
+    #[must_use]
+    pub fn headline(&self) -> String {
+        let said = |growth: Growth| {
+            let mut own = self.steps.iter().filter(|step| step.growth == growth);
+            let (first, last) = (own.next()?, own.next_back()?);
+            let ratio = last.cpu_us.median / first.cpu_us.median;
+            Some(format!("{} {}: {ratio:.2} ×", last.count, growth.name()))
+        };
+        let said: Vec<String> = Growth::ALL.into_iter().filter_map(said).collect();
+        format!(
+            "Processor time of a request against the first step of each curve: {}.",
+            said.join("; ")
+        )
+    }
+
     /// All curves.
     #[must_use]
     pub fn figure(&self) -> Figure {

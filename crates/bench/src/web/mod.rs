@@ -15,6 +15,7 @@
 //! the time on the wall.
 
 mod client;
+mod clock;
 mod found;
 mod growth;
 mod own;

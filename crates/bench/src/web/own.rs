@@ -2,6 +2,7 @@
 
 use super::{
     WebError,
+    clock::ServiceClock,
     peers::nginx_in_front,
     server::{Server, directory, free_port, write},
 };
@@ -51,8 +52,10 @@ impl Programs {
         let mut command = Command::new(&self.serve);
         let at = format!("127.0.0.1:{port}");
         command.arg("serve").arg(root).args(["-l", &at]).args(["--plugin", &plugin(&own, target)?]);
-        command.arg("--access-log").arg(own.join("access.log"));
-        Server::start((&name, what), command, (port, target == "isolated"), &own)
+        let socket = own.join("admin");
+        command.arg("--access-log").arg(own.join("access.log")).arg("--admin").arg(&socket);
+        let server = Server::start((&name, what), command, (port, target == "isolated"), &own)?;
+        Ok(server.timed_by(ServiceClock::Metrics(socket)))
     }
 
     /// The server as `dewar run -p web` runs it.

@@ -2,6 +2,7 @@
 
 use super::{
     WebError,
+    clock::ServiceClock,
     server::{Server, directory, free_port, write},
 };
 use std::{
@@ -68,7 +69,8 @@ pub(super) fn start_apache(
     let mut command = Command::new("/usr/sbin/apache2");
     command.arg("-f").arg(&path).arg("-DFOREGROUND");
     let plain = flags.is_some_and(|(name, _)| name == "-O2");
-    Server::start((&name, &what), command, (port, plain), &own)
+    let server = Server::start((&name, &what), command, (port, plain), &own)?;
+    Ok(server.timed_by(ServiceClock::log(own.join("access.log"))))
 }
 
 fn apache(own: &Path, root: &Path, port: u16, filter: &str) -> String {

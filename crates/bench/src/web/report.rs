@@ -3,7 +3,7 @@
 use super::{IMAGES, station::Asked};
 use crate::{
     figure::{Bar, Drawing, Figure},
-    pairs::{Estimate, Outcome, Row},
+    pairs::{Estimate, Kept, Outcome, Row, outcome_of},
     sheet::{Cell, Sheet},
     statistics::Summary,
 };
@@ -20,6 +20,8 @@ pub struct Report {
 #[derive(Clone, Copy)]
 enum Quantity {
     Time,
+    /// By the server's own clock.
+    Inside,
     Rate,
     Processor,
 }
@@ -70,6 +72,8 @@ impl Report {
                 ("requests/s", 2, true),
                 ("one, µs", 2, true),
                 ("95 % of one", 4, true),
+                ("at the server, µs", 3, true),
+                ("95 % at the server", 5, true),
                 ("slices", 5, true),
             ],
         );
@@ -95,13 +99,42 @@ impl Report {
         notes.push(format!(
             "Medians over slices that alternate between servers, with 95 % intervals; slices are {}. CPU: processor time of \
              all processes of the server, by eight connections with a request each under way; one: from question to \
-             complete answer, over one connection. The first slice does not count. Change: ratio of processor time within \
+             complete answer, over one connection; at the server: the same by the server's clock, from the request until \
+             the answer, or what the kernel takes of it at once, is sent (Apache by its log, Dewar's server by its metrics; nginx \
+             knows milliseconds only). The first slice does not count. Change: ratio of processor time within \
              rounds; {}",
             experiment.unit,
             self.outcome.ended()
         ));
         notes.push(experiment.machine.to_string());
         notes
+    }
+
+    /// What samples that were kept come to.
+    #[must_use]
+    pub fn of(kept: &Kept) -> Self {
+        Self::new(outcome_of(kept))
+    }
+
+    /// What an isolated plugin takes against the first server, by size.
+    #[must_use]
+    pub fn headline(&self) -> String {
+        let settings = &self.outcome.experiment.settings;
+        let ours = settings.iter().position(|it| it.name == "dewar isolated");
+        let said = |image: usize| {
+            let row = self.row(Asked { image, gray: true, single: false }, ours?)?;
+            let Estimate { ratio, low, high, .. } = row.cpu.as_ref()?;
+            Some(format!("{} {ratio:.2} ({low:.2} … {high:.2})", IMAGES[image].0))
+        };
+        let said: Vec<String> = (0..IMAGES.len()).filter_map(said).collect();
+        match settings.first().filter(|_| !said.is_empty()) {
+            Some(first) => format!(
+                "Processor time per request of `dewar isolated` against `{}`, by size of the image: {}.",
+                first.name,
+                said.join("; ")
+            ),
+            None => "Nothing was compared.".to_owned(),
+        }
     }
 
     /// The figures: a name for each. The paper's four, and processor time.
@@ -111,6 +144,7 @@ impl Report {
         for (gray, what) in [(false, "plain"), (true, "gray")] {
             for (quantity, name) in [
                 (Quantity::Time, "service-time"),
+                (Quantity::Inside, "service-time-at-server"),
                 (Quantity::Rate, "throughput"),
                 (Quantity::Processor, "processor-time"),
             ] {
@@ -123,6 +157,9 @@ impl Report {
     fn figure(&self, quantity: Quantity, gray: bool) -> Figure {
         let (axis, what) = match quantity {
             Quantity::Time => ("µs from question to complete answer", "Service time"),
+            Quantity::Inside => {
+                ("µs from request to answer by the server's clock", "Service time at the server")
+            }
             Quantity::Rate => ("requests per second", "Throughput"),
             Quantity::Processor => {
                 ("µs of processor time of the server per request", "Processor time")
@@ -132,7 +169,7 @@ impl Report {
         let mut amounts = Vec::new();
         for (image, (name, ..)) in IMAGES.iter().enumerate() {
             for (setting, named) in self.outcome.experiment.settings.iter().enumerate() {
-                let single = matches!(quantity, Quantity::Time);
+                let single = matches!(quantity, Quantity::Time | Quantity::Inside);
                 let row = self.row(Asked { image, gray, single }, setting);
                 let Some((value, low, high)) = row.and_then(|row| quantity.of(row)) else {
                     continue;
@@ -163,6 +200,7 @@ fn cells(name: &str, load: &Row, single: Option<&Row>) -> Vec<Cell> {
     };
     let (cpu, rate) = (Quantity::Processor.of(load), Quantity::Rate.of(load));
     let one = single.and_then(|row| Quantity::Time.of(row));
+    let inside = single.and_then(|row| Quantity::Inside.of(row));
     let change = load.cpu.as_ref();
     let times = |ratio: f64| format!("{ratio:.2} ×");
     let interval = |it: &Estimate| format!("{:.2} … {:.2}", it.low, it.high);
@@ -175,6 +213,8 @@ fn cells(name: &str, load: &Row, single: Option<&Row>) -> Vec<Cell> {
         or_empty(rate.map(|it| Cell::number(format!("{:.0}", it.0), it.0))),
         or_empty(one.map(|it| number(it.0))),
         range(one),
+        or_empty(inside.map(|it| number(it.0))),
+        range(inside),
         or_empty(load.wall_s.map(|it| Cell::number(it.count.to_string(), it.count as f64))),
     ]
 }
@@ -188,6 +228,7 @@ impl Quantity {
         };
         match self {
             Self::Time => row.wall_s.as_ref().map(micros),
+            Self::Inside => row.inside_s.as_ref().map(micros),
             Self::Processor => row.cpu_s.as_ref().map(micros),
             Self::Rate => row.wall_s.as_ref().map(|it| {
                 let (low, high) = it.interval();

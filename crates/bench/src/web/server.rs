@@ -1,6 +1,6 @@
 //! A server that runs: how it is started, asked what it has spent, and ended.
 
-use super::WebError;
+use super::{WebError, clock::ServiceClock};
 use crate::sys;
 use std::{
     fs,
@@ -21,6 +21,8 @@ pub struct Server {
     pub(super) port: u16,
     /// It is also measured with files as they are.
     pub(super) serves_plain: bool,
+    /// Where it tells its service times, if it does.
+    pub(super) clock: Option<ServiceClock>,
     /// What it is started as; more than one where it works by several.
     children: Vec<Child>,
 }
@@ -40,7 +42,8 @@ impl Server {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(errors);
         let child = command.spawn().map_err(|error| WebError::system(name, error))?;
         let (name, description) = (name.to_owned(), description.to_owned());
-        let mut server = Self { name, description, port, serves_plain, children: vec![child] };
+        let mut server =
+            Self { name, description, port, serves_plain, clock: None, children: vec![child] };
         let end = Instant::now() + Duration::from_secs(60);
         while Instant::now() < end && server.runs() {
             if TcpStream::connect(("127.0.0.1", port)).is_ok() {
@@ -57,6 +60,12 @@ impl Server {
     /// This server, with another whose work is part of its own.
     pub(super) fn with(mut self, mut other: Self) -> Self {
         self.children.append(&mut other.children);
+        self
+    }
+
+    /// This server, which tells its service times.
+    pub(super) fn timed_by(mut self, clock: ServiceClock) -> Self {
+        self.clock = Some(clock);
         self
     }
 

@@ -66,10 +66,20 @@ impl Station for Asking<'_> {
         if !asked.gray && !self.0.serves_plain {
             return Err(StationError::Unit("plain files: as another row".to_owned()));
         }
-        let path = self.0.path(IMAGES[asked.image].0, asked.gray);
+        // Logs tell requests of one kind by this.
+        let kind = if asked.single { "?one" } else { "" };
+        let path = self.0.path(IMAGES[asked.image].0, asked.gray) + kind;
         let under_way = if asked.single { 1 } else { UNDER_WAY };
-        let took = Load::open(self.0, &path, under_way)
-            .and_then(|mut load| slice(self.0, &mut load, *times as usize, under_way));
+        let took = Load::open(self.0, &path, under_way).and_then(|mut load| {
+            let clock = self.0.clock.as_ref().filter(|_| asked.single);
+            let Some(clock) = clock else {
+                return slice(self.0, &mut load, *times as usize, under_way);
+            };
+            let before = clock.told(&path)?;
+            let took = slice(self.0, &mut load, *times as usize, under_way)?;
+            let inside = clock.mean_since(before, &path)?;
+            Ok(Took { inside_s: inside.map(|mean| mean * f64::from(*times)), ..took })
+        });
         took.map_err(|error| StationError::Unit(error.to_string()))
     }
 }
@@ -88,7 +98,7 @@ pub(super) fn slice(
     let wall_s = begun.elapsed().as_secs_f64();
     let cpu_s = server.cpu().saturating_sub(cpu).as_secs_f64();
     let factor = times as f64 / done.max(1) as f64;
-    Ok(Took { wall_s: wall_s * factor, cpu_s: Some(cpu_s * factor) })
+    Ok(Took { wall_s: wall_s * factor, cpu_s: Some(cpu_s * factor), inside_s: None })
 }
 
 /// Measures servers until it is enough; keeps samples in `raw`, or continues what is there.

@@ -9,10 +9,12 @@ Examples:
   dewar bench build --undo 'make clean' -- make
                                             a build of your own, in the working directory
   dewar bench run -- ./my-tests             the price of Dewar for a command, layer by layer
+  dewar bench project --fetch               a build of Lua, zlib and SQLite, from Debian's sources
   dewar bench syscalls                      single system calls
   dewar bench walk; dewar bench start       a walk over a tree of files; the start of `true`
   dewar bench unix                          the classic suite of system benchmarks
   dewar bench harden                        protections by compilers: price, and what they stop
+  dewar bench kernel --fetch                the suite on other kernels, in guests, by instructions
   dewar bench self                          native against native: is there a difference?
   dewar bench resolution                    where decisions were found, by object manager
   dewar bench releases OLD NEW              two programs `dewar` compared
@@ -45,6 +47,8 @@ pub struct BenchArgs {
 pub enum What {
     /// A build: native, interposed without decisions, under each mode, and under other tools found here
     Build(BuildArgs),
+    /// A build of a real size: Lua, zlib and SQLite, file by file
+    Project(ProjectArgs),
     /// The price of Dewar for any command, layer by layer
     Run(RunLayersArgs),
     /// Single system calls: native and under Dewar
@@ -55,6 +59,8 @@ pub enum What {
     Unix(MeasureArgs),
     /// Protections by compilers: what they cost, and which attacks they stop
     Harden(HardenArgs),
+    /// The classic suite on other kernels, emulated: instructions, no time
+    Kernel(KernelArgs),
     /// Native against native: whether a difference is found that is none
     #[command(name = "self")]
     Itself(MeasureArgs),
@@ -99,6 +105,21 @@ pub struct BuildArgs {
     /// A command to measure in the working directory instead of building the sample application
     #[arg(trailing_var_arg = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
+}
+
+/// A build of a real size.
+#[derive(Debug, Args)]
+pub struct ProjectArgs {
+    #[command(flatten)]
+    pub measure: MeasureArgs,
+
+    /// First fetch the sources from Debian's archive, by apt-get
+    #[arg(long)]
+    pub fetch: bool,
+
+    /// Where the sources are, or are put [default: dewar/project in the cache directory]
+    #[arg(long, value_name = "DIR")]
+    pub sources: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -159,6 +180,29 @@ pub struct HardenArgs {
     /// Only the attacks, without the price
     #[arg(long)]
     pub attacks: bool,
+}
+
+/// Other kernels.
+#[derive(Debug, Args)]
+pub struct KernelArgs {
+    /// First fetch kernels of several releases from Debian's archive, by apt-get
+    #[arg(long)]
+    pub fetch: bool,
+
+    /// This kernel instead of those that were fetched and those in /boot (may be repeated)
+    #[arg(long, value_name = "FILE")]
+    pub kernel: Vec<PathBuf>,
+
+    /// How often each test is run in each guest
+    #[arg(long, value_name = "N", default_value_t = 9, value_parser = clap::value_parser!(u32).range(1..))]
+    pub rounds: u32,
+
+    /// Only kernels as they are, without other configurations
+    #[arg(long)]
+    pub as_is: bool,
+
+    #[command(flatten)]
+    pub show: ShowArgs,
 }
 
 /// Where decisions were found.

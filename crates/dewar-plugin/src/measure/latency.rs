@@ -2,7 +2,10 @@
 //! takes, too.
 
 use super::{Trial, operations};
-use bench::table::{self, Style};
+use bench::{
+    sheet::{Cell, Sheet},
+    table,
+};
 use plugin_host::{PluginSpec, Target};
 use serde::Serialize;
 use std::time::{Duration, Instant};
@@ -64,13 +67,25 @@ impl Latency {
     }
 }
 
-pub(super) fn table(latencies: &[Latency], style: Style) -> String {
-    let headings = ["isolated, one at a time (elapsed)", "median", "p99", "max", "times"];
-    let rows = latencies.iter().map(|latency| {
-        let mut row = vec![latency.name.to_owned()];
-        row.extend([latency.median, latency.p99, latency.max].map(table::nanoseconds));
-        row.push(latency.runs.len().to_string());
-        row
-    });
-    table::draw(style, &headings.map(str::to_owned), rows.collect()) + "\n"
+pub(super) fn sheet(latencies: &[Latency]) -> Sheet {
+    let mut sheet = Sheet::new(
+        "",
+        &[
+            ("isolated, one at a time (elapsed)", 0, false),
+            ("median", 0, true),
+            ("p99", 0, true),
+            ("max", 0, true),
+            ("times", 0, true),
+        ],
+    );
+    for latency in latencies {
+        let mut row = vec![latency.name.into()];
+        row.extend(
+            [latency.median, latency.p99, latency.max]
+                .map(|ns| Cell::number(table::nanoseconds(ns), ns)),
+        );
+        row.push(Cell::number(latency.runs.len().to_string(), latency.runs.len() as f64));
+        sheet.push(row);
+    }
+    sheet
 }

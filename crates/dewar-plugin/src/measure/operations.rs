@@ -9,8 +9,9 @@ use anyhow::Context as _;
 use avc::{Avc, Hint};
 use bench::{
     machine::Machine,
+    sheet::{Cell, Sheet},
     statistics::Summary,
-    table::{self, Style},
+    table,
     turns::{Batch, Stopwatch, Turns},
 };
 use ecode_kernel::{KernelCode, KernelOptions};
@@ -50,25 +51,40 @@ pub(super) struct OperationReport {
 }
 
 impl OperationReport {
-    pub(super) fn table(&self, style: Style) -> String {
-        let headings =
-            ["operation (processor time)", "median", "± MAD", "min", "max"].map(str::to_owned);
-        let rows = self.operations.iter().map(|operation| {
-            let mut row = vec![operation.name.clone()];
-            match operation.ns {
-                Some(ns) => row.extend([ns.median, ns.mad, ns.min, ns.max].map(table::nanoseconds)),
-                None => row.push("failed".to_owned()),
-            }
-            row
-        });
-        let mut text = table::draw(style, &headings, rows.collect()) + "\n";
+    pub(super) fn sheets(&self) -> Vec<Sheet> {
+        let mut sheet = Sheet::new(
+            "plugins: single operations",
+            &[
+                ("operation (processor time)", 0, false),
+                ("median", 0, true),
+                ("± MAD", 1, true),
+                ("min", 2, true),
+                ("max", 3, true),
+            ],
+        );
+        for operation in &self.operations {
+            let mut row = vec![operation.name.as_str().into()];
+            row.extend(match operation.ns {
+                Some(ns) => [ns.median, ns.mad, ns.min, ns.max]
+                    .map(|ns| Cell::number(table::nanoseconds(ns), ns)),
+                None => ["failed".into(), Cell::empty(), Cell::empty(), Cell::empty()],
+            });
+            sheet.push(row);
+        }
+        let mut latencies = latency::sheet(&self.latencies);
         for operation in &self.operations {
             if let Some(why) = &operation.failure {
-                text += &format!("{}: {why}\n", operation.name);
+                latencies.notes.push(format!("{}: {why}", operation.name));
             }
         }
-        text += &latency::table(&self.latencies, style);
-        text + &format!("{} lines of E-code are compiled; {}\n", GRAY.lines().count(), self.machine)
+        let lines = GRAY.lines().count();
+        latencies.notes.push(format!("{lines} lines of E-code are compiled; {}", self.machine));
+        vec![sheet, latencies]
+    }
+
+    /// What calling an isolated plugin takes.
+    pub(super) fn upcall(&self) -> Option<Summary> {
+        self.operations.iter().find(|it| it.name == "upcall, isolated")?.ns
     }
 }
 
