@@ -214,3 +214,62 @@ fn mistakes_in_what_to_allow_are_named() {
     let exists = |path: &str| Path::new(path).exists();
     assert!(!exists("x") && !home.work().join("x").exists());
 }
+
+#[test]
+fn a_profile_learned_from_a_build_is_short_and_denies_a_replay_nothing() {
+    let home = Home::new();
+    for number in 0..20 {
+        let text = format!("int f{number}(void) {{ return {number}; }}\n");
+        fs::write(home.work().join(format!("f{number}.c")), text).unwrap();
+    }
+    let makefile = "all: $(patsubst %.c,%.o,$(wildcard *.c))\nclean:\n\trm -f *.o\n";
+    fs::write(home.work().join("Makefile"), makefile).unwrap();
+    let said = home.say(&["run", "--learn", "--", "make"]);
+    assert_eq!(said.status, 0, "{}", said.err);
+    let learned = home.profile();
+    assert!(learned.lines().count() <= 40, "{learned}");
+    let replay = ["run", "--no-daemon", "-p", "./dewar.toml", "--", "make", "clean", "all"];
+    let said = home.say(&replay);
+    assert_eq!(said.status, 0, "{}", said.err);
+    assert_eq!(home.denials(), 0, "{learned}");
+    // A second run adds, and changes nothing that is there.
+    let said = home.say(&["run", "--learn", "--", "cat", "../notes.txt"]);
+    assert_eq!(said.status, 0, "{}", said.err);
+    assert!(home.profile().contains("\"${home}/notes.txt\""), "{}", home.profile());
+}
+
+#[test]
+fn a_profile_learned_from_a_cargo_project_is_short_and_names_its_registry() {
+    let (home, standin) = (Home::new(), crate::standin::Standin::start());
+    let index = standin.url("/cargo/");
+    let config = format!(
+        "[source.crates-io]\nreplace-with = 's'\n[source.s]\nregistry = 'sparse+{index}'\n"
+    );
+    fs::create_dir_all(home.path().join(".cargo")).unwrap();
+    fs::write(home.path().join(".cargo/config.toml"), config).unwrap();
+    let manifest = "[package]\nname = \"p\"\nversion = \"1.0.0\"\nedition = \"2021\"\n[dependencies]\nleft = \"1\"\n";
+    fs::write(home.work().join("Cargo.toml"), manifest).unwrap();
+    fs::create_dir_all(home.work().join("src")).unwrap();
+    let test = "#[test]\nfn value() { assert_eq!(left::VALUE, 42); }\n";
+    fs::write(home.work().join("src/lib.rs"), test).unwrap();
+    // The toolchain itself: what rustup would start, which looks for settings in the home.
+    let cargo = std::process::Command::new("rustup").args(["which", "cargo"]).output();
+    let cargo = cargo.ok().filter(|output| output.status.success()).map(|output| output.stdout);
+    let cargo = cargo.map_or("cargo".into(), |text| String::from_utf8(text).unwrap());
+    let cargo = cargo.trim();
+    let bin = Path::new(cargo).parent().map(|bin| bin.display().to_string()).unwrap_or_default();
+    let command = format!("PATH={bin}:$PATH exec {cargo} test");
+    let said = home.say(&["learn", "--", "sh", "-c", &command]);
+    assert_eq!(said.status, 0, "{}{}", said.out, said.err);
+    let learned = home.profile();
+    assert!(learned.lines().count() <= 60, "{learned}");
+    assert!(
+        learned.contains(&format!("127.0.0.1:{}", standin.port()))
+            || learned.contains("127.0.0.1:*"),
+        "{learned}"
+    );
+    let replay = ["run", "--no-daemon", "-p", "./dewar.toml", "--", "sh", "-c", &command];
+    let said = home.say(&replay);
+    assert_eq!(said.status, 0, "{}{}", said.out, said.err);
+    assert_eq!(home.denials(), 0, "{learned}");
+}

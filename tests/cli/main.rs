@@ -1,6 +1,7 @@
 //! What the `dewar` command says and returns; above all for bad input: a clear message, the right exit status, and
 //! nothing started.
 
+mod account;
 mod ask;
 mod bench;
 mod daemon;
@@ -11,8 +12,12 @@ mod learn;
 mod plugin;
 mod policy;
 mod programs;
+mod ready;
 mod runs;
+mod servers;
 mod shell;
+mod standin;
+mod trust;
 
 use assert_cmd::Command;
 use std::path::Path;

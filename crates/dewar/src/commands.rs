@@ -4,7 +4,7 @@ use crate::{
     allow::AllowArgs, ask::AskArgs, completions::CompletionsArgs, doctor::DoctorArgs,
     explain::ExplainArgs, grant::GrantArgs, init::InitArgs, learn::LearnArgs, man::ManArgs,
     policy::PolicyArgs, ps::PsArgs, report::ReportArgs, revoke::RevokeArgs, run::RunArgs,
-    top::TopArgs,
+    top::TopArgs, trust::TrustArgs,
 };
 use clap::{Parser, Subcommand};
 use cli::args::{AuditArgs, BenchArgs, DaemonArgs, PluginArgs, SelftestArgs, ServeArgs};
@@ -17,6 +17,7 @@ Examples:
   dewar explain                        why something was denied, and what would allow it
   dewar allow 1 --write dewar.toml     allows it, in a profile of your own
   dewar learn -- npm ci                writes a profile that fits a command
+  dewar init                           writes one for this project, by what lies in it
   dewar policy show --cil workspace    the policy that a profile stands for
   dewar doctor                         what this machine can enforce
   dewar selftest                       attacks it, and says what got through
@@ -54,6 +55,7 @@ pub(crate) enum Command {
     Learn(LearnArgs),
     Init(InitArgs),
     Report(ReportArgs),
+    Trust(TrustArgs),
     Audit(AuditArgs),
     Policy(PolicyArgs),
     Plugin(PluginArgs),

@@ -24,6 +24,7 @@ mod revoke;
 mod run;
 mod surroundings;
 mod top;
+mod trust;
 
 use clap::Parser as _;
 use cli::{
@@ -50,6 +51,7 @@ fn main() -> ExitCode {
 
 fn dispatch(command: Command, inherited: Inherited) -> anyhow::Result<()> {
     match command {
+        Command::Run(args) if args.learns() => std::process::exit(learn::run(&args.into())?),
         Command::Run(args) => run::run(&args.into(), inherited)?.leave(),
         Command::Ps(args) => ps::run(&args),
         Command::Top(args) => top::run(&args),
@@ -61,6 +63,7 @@ fn dispatch(command: Command, inherited: Inherited) -> anyhow::Result<()> {
         Command::Allow(args) => allow::run(&args),
         Command::Explain(args) => explain::run(&args),
         Command::Report(args) => report::run(&args),
+        Command::Trust(args) => trust::run(&args),
         Command::Policy(args) => policy::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Completions(args) => completions::run(&args),

@@ -4,8 +4,10 @@ use crate::failure::Usage;
 use anyhow::{Context as _, bail};
 use confine::layers::Layers;
 use daemon_client::Place;
-use profile::Variables;
+use profile::{Registries, Variables};
+use registries::{Place as Machine, Tool};
 use std::{
+    collections::BTreeMap,
     io,
     net::{IpAddr, ToSocketAddrs as _},
     path::{Path, PathBuf},
@@ -13,16 +15,41 @@ use std::{
 
 /// The variables of a run on `workspace` (default: the working directory) with temporary files in `tmp`.
 pub(crate) fn variables(workspace: Option<&Path>, tmp: PathBuf) -> anyhow::Result<Variables> {
+    let workspace = directory(workspace.unwrap_or(Path::new(".")))?;
+    let home = home()?;
     Ok(Variables {
         private_network: true,
-        workspace: directory(workspace.unwrap_or(Path::new(".")))?,
-        home: home()?,
+        registries: registries(&workspace, &home),
+        workspace,
+        home,
         tmp,
         user: std::env::var("USER").unwrap_or_default(),
         nameservers: nameservers(),
         kept: kept(),
         fixed: Vec::new(),
     })
+}
+
+/// What each tool's own configuration names, as far as it is the user's or the machine's word.
+fn registries(workspace: &Path, home: &Path) -> BTreeMap<String, Registries> {
+    let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
+        Some((name.into_string().ok()?, value.into_string().ok()?))
+    };
+    let variables: Vec<(String, String)> = std::env::vars_os().filter_map(text).collect();
+    let machine = Machine { home, workspace, root: Path::new("/"), variables: &variables };
+    let all = Tool::ALL.into_iter().map(|tool| {
+        let asked = tool.asked(&machine);
+        let registries = Registries {
+            endpoints: asked.endpoints.iter().map(ToString::to_string).collect(),
+            proxies: asked.proxies.iter().map(ToString::to_string).collect(),
+            files: asked.files,
+            ignored: asked.ignored,
+            variables: asked.variables,
+            problem: asked.unreadable.map(|why| why.to_string()),
+        };
+        (tool.name().to_owned(), registries)
+    });
+    all.collect()
 }
 
 /// Where Dewar keeps what it believes later: compiled plugins with the key that vouches for them, records of runs, the

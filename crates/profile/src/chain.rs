@@ -2,7 +2,7 @@
 
 use crate::document::{self, Document};
 use crate::error::{Problem, Reporter, closest};
-use crate::source::{Place, Placed, Source, shipped};
+use crate::source::{Place, Source, shipped};
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
@@ -22,35 +22,57 @@ struct Text {
     path: Option<PathBuf>,
 }
 
-/// The documents of `source` and of what it extends, the most basic first. What is wrong goes to `reporter`.
-pub(crate) fn read(source: &Source, reporter: &mut Reporter) -> Vec<Document> {
-    let mut documents = Vec::new();
-    let mut identities: Vec<String> = Vec::new();
-    let mut names: Vec<String> = Vec::new();
-    let mut next = Some((source.clone(), None));
-    while let Some((source, place)) = next.take() {
-        let Some(text) = open(&source, place, reporter) else { break };
-        names.push(text.name.clone());
-        if identities.contains(&text.identity) {
-            reporter.report(Problem::Cycle { chain: names.join(" → ") }, place);
-            break;
-        }
-        identities.push(text.identity);
-        let file = reporter.sources.add(text.name, &text.text, text.path);
-        let document = document::parse(&text.text, file, reporter);
-        next = document.extends.as_ref().map(|extends| extended(extends, &text.directory));
-        documents.push(document);
-    }
-    documents.reverse();
-    documents
+/// The documents of `source` and of what it extends, the most basic first, each once, with the indices of their files.
+/// What is wrong goes to `reporter`.
+pub(crate) fn read(source: &Source, reporter: &mut Reporter) -> Vec<(usize, Document)> {
+    let mut reader = Reader { reporter, read: Vec::new(), under_way: Vec::new(), done: Vec::new() };
+    reader.visit(source, None);
+    reader.done
 }
 
-fn extended(extends: &Placed<String>, directory: &Path) -> (Source, Option<Place>) {
-    (Source::relative_to(&extends.value, directory), Some(extends.place))
+struct Reader<'a> {
+    reporter: &'a mut Reporter,
+    /// Identities of all that was read.
+    read: Vec<String>,
+    /// Identities and names of what is being read: each extends the next.
+    under_way: Vec<(String, String)>,
+    done: Vec<(usize, Document)>,
+}
+
+impl Reader<'_> {
+    /// Reads `source`, what it extends before it.
+    fn visit(&mut self, source: &Source, place: Option<Place>) {
+        if let Source::Combined(parts) = source {
+            parts.iter().for_each(|part| self.visit(part, place));
+            return;
+        }
+        let Some(text) = open(source, place, self.reporter) else { return };
+        if self.under_way.iter().any(|(identity, _)| *identity == text.identity) {
+            let names = self.under_way.iter().map(|(_, name)| name.as_str());
+            let chain = names.chain([text.name.as_str()]).collect::<Vec<_>>().join(" → ");
+            self.reporter.report(Problem::Cycle { chain }, place);
+            return;
+        }
+        if self.read.contains(&text.identity) {
+            return;
+        }
+        self.read.push(text.identity.clone());
+        self.under_way.push((text.identity, text.name.clone()));
+        let file = self.reporter.sources.add(text.name, &text.text, text.path);
+        let document = document::parse(&text.text, file, self.reporter);
+        if let Some(extends) = &document.extends {
+            let source = Source::relative_to(&extends.value, &text.directory);
+            self.visit(&source, Some(extends.place));
+        }
+        self.under_way.pop();
+        self.done.push((file, document));
+    }
 }
 
 fn open(source: &Source, place: Option<Place>, reporter: &mut Reporter) -> Option<Text> {
     let opened = match source {
+        // Its parts are opened one by one.
+        Source::Combined(_) => return None,
         Source::Shipped(name) => open_shipped(name),
         Source::File(path) => open_file(path),
         Source::Text { name, text, directory } => Ok(Text {

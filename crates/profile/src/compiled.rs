@@ -54,6 +54,10 @@ pub struct Compiled {
     pub limits: Limits,
     /// Whether the run has a loopback of its own, and no other network; `None` if it asks for none.
     pub private_loopback: Option<bool>,
+    /// Directories that are to be made if they are not there, sorted.
+    pub directories: Vec<PathBuf>,
+    /// Tools whose registries it names, for whatever domain.
+    pub registries: Vec<String>,
     /// The domains; the first is `main`, in which a run starts.
     pub domains: Vec<Domain>,
     /// The file patterns of the policy in the order of its labelling rules.
@@ -227,6 +231,8 @@ impl Compiled {
             environment: profile.environment,
             limits: profile.limits,
             private_loopback: profile.private_loopback,
+            directories: profile.directories.into_iter().map(PathBuf::from).collect(),
+            registries: profile.registries,
             domains,
             paths: policy.nodes.into_iter().map(path_rule).collect(),
             hosts,

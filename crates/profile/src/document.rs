@@ -12,6 +12,7 @@ const KEYS: &[&str] = &[
     "mode",
     "hiding",
     "capabilities",
+    "exec",
     "files.list",
     "files.read",
     "files.write",
@@ -24,6 +25,7 @@ const KEYS: &[&str] = &[
     "files.unguarded",
     "network.connect",
     "network.bind",
+    "network.registries",
     "network.netlink",
     "network.loopback",
     "network.inherit",
@@ -90,6 +92,8 @@ pub(crate) struct FileLists {
 pub(crate) struct NetworkLists {
     pub(crate) connect: Vec<Placed<String>>,
     pub(crate) bind: Vec<Placed<String>>,
+    /// Names of tools.
+    pub(crate) registries: Vec<Placed<String>>,
     /// Names of protocols; `true` is [`ROUTE`], `false` none.
     pub(crate) netlink: Option<Placed<Vec<String>>>,
     pub(crate) loopback: Option<Placed<String>>,
@@ -142,6 +146,7 @@ fn read_document(top: &mut Section<'_, '_>) -> Document {
         ..Document::default()
     };
     document.main.capabilities = top.strings("capabilities");
+    document.main.exec = top.strings("exec");
     top.section("files", |files| document.main.files = read_files(files));
     top.section("network", |network| document.main.network = read_network(network, true));
     top.section("env", |env| {
@@ -194,6 +199,7 @@ fn read_network(network: &mut Section<'_, '_>, may_inherit: bool) -> NetworkList
     NetworkLists {
         connect: network.strings("connect"),
         bind: network.strings("bind"),
+        registries: network.strings("registries"),
         netlink: network.protocols("netlink"),
         loopback: if may_inherit { network.string("loopback") } else { None },
         inherit: if may_inherit { network.boolean("inherit") } else { None },

@@ -19,6 +19,8 @@ pub struct Documents {
     name: String,
     /// The most basic first.
     documents: Vec<Document>,
+    /// For each of them, which file of `sources` it was read from.
+    order: Vec<usize>,
     sources: Sources,
 }
 
@@ -44,7 +46,7 @@ impl Documents {
         let mut documents = Vec::with_capacity(texts.len());
         for (name, text) in texts {
             let file = reporter.sources.add(name.clone(), text, None);
-            documents.push(document::parse(text, file, &mut reporter));
+            documents.push((file, document::parse(text, file, &mut reporter)));
         }
         documents.reverse();
         Self::new(name, documents, reporter)
@@ -52,7 +54,7 @@ impl Documents {
 
     fn new(
         name: String,
-        documents: Vec<Document>,
+        documents: Vec<(usize, Document)>,
         reporter: Reporter,
     ) -> Result<Self, ProfileErrors> {
         if reporter.has_errors() {
@@ -62,8 +64,13 @@ impl Documents {
     }
 
     /// What was read, whatever `reporter` has to say of it.
-    pub(crate) fn unchecked(name: String, documents: Vec<Document>, reporter: &Reporter) -> Self {
-        Self { name, documents, sources: reporter.sources.clone() }
+    pub(crate) fn unchecked(
+        name: String,
+        documents: Vec<(usize, Document)>,
+        reporter: &Reporter,
+    ) -> Self {
+        let (order, documents) = documents.into_iter().unzip();
+        Self { name, documents, order, sources: reporter.sources.clone() }
     }
 
     /// The name that messages use.
@@ -77,11 +84,17 @@ impl Documents {
         self.sources.paths()
     }
 
-    /// Name and text of each file: the profile itself, then what it extends.
+    /// The files that it was read from, without links, with the text that was read.
+    pub fn file_texts(&self) -> impl Iterator<Item = (&Path, &str)> {
+        let files = self.sources.0.iter();
+        files.filter_map(|file| Some((file.path.as_deref()?, &*file.text)))
+    }
+
+    /// Name and text of each file: the profile itself, then what it extends, the most basic last.
     #[must_use]
     pub fn texts(&self) -> Vec<(String, String)> {
-        let texts = self.sources.0.iter().map(|file| (file.name.clone(), file.text.to_string()));
-        texts.collect()
+        let files = self.order.iter().rev().map(|index| &self.sources.0[*index]);
+        files.map(|file| (file.name.clone(), file.text.to_string())).collect()
     }
 
     /// The policy and all the rest that the profile, changed by `amendments` in their order, stands for under

@@ -1,26 +1,32 @@
 //! What no profile grants: Dewar's own files, and changing what the policy of the run was read from.
 
 use crate::error::Reporter;
-use crate::merge::Domain;
+use crate::merge::Profile;
 use crate::pattern::{self, Pattern};
 use crate::rights::{Entry, List};
 use crate::source::Place;
 use crate::variables::Variables;
 use std::path::{Path, PathBuf};
 
-/// Adds to each domain what it must not get, as far as it would.
-pub(crate) fn guard(domains: &mut [Domain], variables: &Variables, reporter: &mut Reporter) {
+/// Adds to each domain of `profile` what it must not get, as far as it would.
+pub(crate) fn guard(profile: &mut Profile, variables: &Variables, reporter: &mut Reporter) {
+    let Profile { domains, registries, .. } = profile;
     let sources: Vec<PathBuf> = reporter.sources.paths().map(Path::to_owned).collect();
     let kept = variables.kept.iter().map(|path| (path, List::Deny, "Dewar keeps it for itself"));
     let fixed = variables.fixed.iter().chain(&sources);
     let fixed = fixed.map(|path| (path, List::Readonly, "this run depends on it"));
-    for (path, list, why) in kept.chain(fixed) {
+    // Else a run could say what the next one reaches.
+    let tools = registries.iter().filter_map(|tool| variables.registries.get(tool));
+    let said = tools.flat_map(|tool| &tool.files);
+    let said = said.map(|path| (path, List::Readonly, "it says which registries are reached"));
+    for (path, list, why) in kept.chain(fixed).chain(said) {
         let text = path.to_string_lossy();
         let patterns = pattern::parse(&escaped(&text), variables);
         let patterns = patterns.map_err(|problem| reporter.report(problem, None));
         for pattern in patterns.unwrap_or_default() {
-            let gets =
-                |domain: &&mut Domain| domain.own.iter().any(|own| grants(own, list, &pattern));
+            let gets = |domain: &&mut crate::merge::Domain| {
+                domain.own.iter().any(|own| grants(own, list, &pattern))
+            };
             let mut losing = domains.iter_mut().filter(gets).peekable();
             if losing.peek().is_none() {
                 continue;

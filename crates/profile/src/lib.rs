@@ -36,6 +36,7 @@
 
 mod amendment;
 mod chain;
+mod classes;
 mod collapse;
 mod compiled;
 mod document;
@@ -52,6 +53,7 @@ mod names;
 mod network;
 mod pattern;
 mod policy;
+mod registry;
 mod rights;
 mod secret;
 mod source;
@@ -67,7 +69,7 @@ pub use hosts::ResolvedHost;
 pub use limits::{Limits, size};
 pub use network::Host;
 pub use source::{Origin, Source, shipped};
-pub use variables::Variables;
+pub use variables::{Registries, Variables};
 
 use error::Reporter;
 use std::{io, net::IpAddr};

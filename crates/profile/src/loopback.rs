@@ -1,4 +1,4 @@
-//! A loopback of the run's own: what `network.loopback` stands for.
+//! What `network.loopback` stands for: a loopback of the run's own, or that of the machine.
 
 use crate::error::{Problem, Reporter};
 use crate::merge::{Direction, NetworkRule, Profile, bad};
@@ -10,8 +10,28 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 const SHARED: &str = "a run that reaches endpoints outside shares their network, and so the loopback of this machine. Write \
                       `loopback = \"none\"`, or name the ports: `connect = [\"127.0.0.1:8000-8999\"]` and the same for `bind`";
 
-/// Lets every domain use the loopback of the run's own network, if it `gets` one.
-pub(crate) fn open(profile: &mut Profile, place: Place, gets: bool, reporter: &mut Reporter) {
+/// Which loopback.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Loopback {
+    /// One of the run's own network, which nobody else is on.
+    Private,
+    /// That of the machine, with all that listens on it.
+    Machine,
+}
+
+/// Lets every domain use that loopback, if it `gets` one of its own where it asks for that.
+pub(crate) fn open(
+    profile: &mut Profile,
+    (loopback, place): (Loopback, Place),
+    gets: bool,
+    reporter: &mut Reporter,
+) {
+    if loopback == Loopback::Machine {
+        for domain in &mut profile.domains {
+            domain.network.extend(rules(place).filter(is_on_this_machine));
+        }
+        return;
+    }
     if reaches_outside(profile) {
         let problem = bad("private", "possible beside rules for hosts and ports", SHARED.into());
         reporter.report(problem, Some(place));
@@ -29,6 +49,14 @@ pub(crate) fn open(profile: &mut Profile, place: Place, gets: bool, reporter: &m
 pub(crate) fn reaches_outside(profile: &Profile) -> bool {
     let mut given = profile.domains.iter().flat_map(|domain| &domain.network);
     given.any(|rule| matches!(rule.target, Target::Ip(_)))
+}
+
+/// Not of the addresses that stand for every interface.
+fn is_on_this_machine(rule: &NetworkRule) -> bool {
+    let Target::Ip(Endpoints { host: Host::Network(address, _), .. }) = &rule.target else {
+        return false;
+    };
+    !address.is_unspecified()
 }
 
 /// Every port of this machine, to connect to, and to bind also at no address in particular.
@@ -59,11 +87,12 @@ fn rules(place: Place) -> impl Iterator<Item = NetworkRule> {
     hosts.into_iter().flat_map(of)
 }
 
-/// Whether the run is to have a loopback of its own.
-pub(crate) fn parse(text: &str) -> Result<bool, Problem> {
+/// Which loopback the run is to have, if any.
+pub(crate) fn parse(text: &str) -> Result<Option<Loopback>, Problem> {
     match text {
-        "private" => Ok(true),
-        "none" => Ok(false),
-        _ => Err(bad(text, "a loopback", "write `private` or `none`".to_owned())),
+        "private" => Ok(Some(Loopback::Private)),
+        "machine" => Ok(Some(Loopback::Machine)),
+        "none" => Ok(None),
+        _ => Err(bad(text, "a loopback", "write `private`, `machine` or `none`".to_owned())),
     }
 }

@@ -1,20 +1,21 @@
 //! From documents to one profile: strings become patterns, endpoints and numbers; what extends is added to
 //! what is extended.
 
+use crate::classes::{check_capability, netlink_class};
 use crate::document::{Document, DomainLists, FileLists, NetworkLists};
 use crate::environment::Environment;
-use crate::error::{Problem, Reporter, closest};
+use crate::error::{Problem, Reporter};
 use crate::guard::Guard;
 use crate::guarded;
 use crate::limits::Limits;
-use crate::loopback;
+use crate::loopback::{self, Loopback};
 use crate::network::{self, Target};
 use crate::pattern::{self, Pattern};
+use crate::registry;
 use crate::rights::{Entries, Entry, List};
 use crate::source::{Place, Placed};
 use crate::variables::Variables;
 use crate::{Hiding, Mode};
-use flask::Class;
 
 /// Added to the layer of what a domain says on top of the base domain.
 const DOMAIN_LAYER: usize = 1 << 16;
@@ -32,11 +33,15 @@ pub(crate) struct Profile {
     pub(crate) environment: Environment,
     pub(crate) limits: Limits,
     /// Where it asks for a loopback of its own.
-    loopback: Option<Place>,
+    loopback: Option<(Loopback, Place)>,
     /// Whether it gets that, if it asks for it. Then all rules for endpoints are about it.
     pub(crate) private_loopback: Option<bool>,
     /// The base domain first.
     pub(crate) domains: Vec<Domain>,
+    /// Directories that it wants to be there.
+    pub(crate) directories: Vec<String>,
+    /// Tools whose registries it names, each once.
+    pub(crate) registries: Vec<String>,
     /// The run's own directory for temporary files.
     pub(crate) tmp: String,
 }
@@ -113,7 +118,8 @@ pub(crate) fn merge(
 ) -> Profile {
     let mut merger = Merger { variables, reporter, layer: 0 };
     let tmp = variables.tmp.to_string_lossy().into_owned();
-    let domains = vec![Domain::new("main", None)];
+    // Nothing enters the base domain.
+    let domains = vec![Domain { from: Some(Vec::new()), ..Domain::new("main", None) }];
     let mut profile = Profile { domains, tmp, ..Profile::default() };
     for (layer, document) in documents.iter().enumerate() {
         merger.layer = layer;
@@ -122,10 +128,11 @@ pub(crate) fn merge(
     profile.description =
         documents.last().and_then(|d| d.description.as_ref()).map(|d| d.value.clone());
     merger.check_domains(&profile);
-    if let Some(place) = profile.loopback {
-        loopback::open(&mut profile, place, variables.private_network, reporter);
+    if let Some((loopback, place)) = profile.loopback {
+        loopback::open(&mut profile, (loopback, place), variables.private_network, reporter);
     }
-    guarded::guard(&mut profile.domains, variables, reporter);
+    registry::tell(&mut profile, variables);
+    guarded::guard(&mut profile, variables, reporter);
     finish_domains(&mut profile.domains);
     profile
 }
@@ -169,10 +176,18 @@ impl Merger<'_> {
             profile.loopback = None;
         }
         if let Some(loopback) = &network.loopback {
-            let private = self.reporter.take(loopback::parse(&loopback.value), loopback.place);
-            profile.loopback = private.unwrap_or_default().then_some(loopback.place);
+            let meant = self.reporter.take(loopback::parse(&loopback.value), loopback.place);
+            profile.loopback = meant.flatten().map(|meant| (meant, loopback.place));
         }
         self.add_domain(&mut profile.domains[0], &document.main, self.layer);
+        self.add_directories(profile, document);
+        let of_domains = document.domains.iter().map(|(_, lists)| lists);
+        for lists in of_domains.chain([&document.main]) {
+            let tools = lists.network.registries.iter().map(|tool| tool.value.clone());
+            profile.registries.extend(tools);
+        }
+        profile.registries.sort();
+        profile.registries.dedup();
         for (name, lists) in &document.domains {
             if self.reporter.take(check_name(&name.value), name.place).is_none() {
                 continue;
@@ -185,7 +200,11 @@ impl Merger<'_> {
             self.add_domain(&mut profile.domains[index], lists, self.layer + DOMAIN_LAYER);
         }
         // What is extended gives way: who reaches endpoints outside shares their network.
-        if document.main.network.loopback.is_none() && loopback::reaches_outside(profile) {
+        let is_private = profile.loopback.is_some_and(|(kind, _)| kind == Loopback::Private);
+        if is_private
+            && document.main.network.loopback.is_none()
+            && loopback::reaches_outside(profile)
+        {
             profile.loopback = None;
         }
     }
@@ -242,6 +261,19 @@ impl Merger<'_> {
         }
     }
 
+    /// What may be written, and ends in `/`, is a directory that is made if it is not there.
+    fn add_directories(&mut self, profile: &mut Profile, document: &Document) {
+        let domains = document.domains.iter().map(|(_, lists)| lists).chain([&document.main]);
+        let texts = domains.flat_map(|lists| &lists.files.write);
+        for text in texts.filter(|text| text.value.ends_with('/')) {
+            // A mistake in it is reported where its right is read.
+            let patterns = pattern::parse(&text.value, self.variables).unwrap_or_default();
+            profile.directories.extend(patterns.iter().filter_map(Pattern::literal));
+        }
+        profile.directories.sort();
+        profile.directories.dedup();
+    }
+
     fn add_network(&mut self, domain: &mut Domain, lists: &NetworkLists) {
         if lists.inherit.as_ref().is_some_and(|inherit| !inherit.value) {
             domain.network.clear();
@@ -252,6 +284,9 @@ impl Merger<'_> {
                 self.reporter.take(netlink_class(name), netlink.place);
             }
             domain.netlink = Some(netlink.clone());
+        }
+        for tool in &lists.registries {
+            domain.network.extend(registry::rules(tool, self.variables, self.reporter));
         }
         for (direction, rules) in
             [(Direction::Connect, &lists.connect), (Direction::Bind, &lists.bind)]
@@ -343,45 +378,6 @@ fn check_name(name: &str) -> Result<(), Problem> {
         }
         _ => Ok(()),
     }
-}
-
-/// The class of the sockets of a protocol of netlink, by the name that profiles give it.
-pub(crate) fn netlink_class(name: &str) -> Result<&'static str, Problem> {
-    const PROTOCOLS: [(&str, &str); 10] = [
-        (crate::document::ROUTE, "netlink_socket"),
-        ("sock_diag", "netlink_tcpdiag_socket"),
-        ("usersock", "netlink_usersock_socket"),
-        ("xfrm", "netlink_xfrm_socket"),
-        ("audit", "netlink_audit_socket"),
-        ("connector", "netlink_connector_socket"),
-        ("netfilter", "netlink_netfilter_socket"),
-        ("kobject_uevent", "netlink_kobject_uevent_socket"),
-        ("generic", "netlink_generic_socket"),
-        ("crypto", "netlink_crypto_socket"),
-    ];
-    let known = PROTOCOLS.iter().find(|(known, _)| *known == name).map(|(_, class)| *class);
-    known.ok_or_else(|| {
-        let names = PROTOCOLS.map(|(name, _)| name);
-        let help = match closest(name, names.into_iter()) {
-            Some(meant) => format!("did you mean `{meant}`?"),
-            None => format!("they are {}", names.join(", ")),
-        };
-        bad(name, "a protocol of netlink", help)
-    })
-}
-
-fn check_capability(name: &str) -> Result<(), Problem> {
-    let known = Class::Capability.permissions();
-    if known.contains(&name) {
-        return Ok(());
-    }
-    let lower = name.to_ascii_lowercase();
-    let bare = lower.strip_prefix("cap_").unwrap_or(&lower);
-    let help = match closest(bare, known.iter().copied()) {
-        Some(meant) => format!("did you mean `{meant}`?"),
-        None => "write the name without `CAP_`, in lower case: `net_bind_service`".to_owned(),
-    };
-    Err(bad(name, "a capability", help))
 }
 
 /// A socket in the file system is bound where files may be created; there is nothing more to grant.

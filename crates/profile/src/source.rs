@@ -11,6 +11,9 @@ pub enum Source {
     Shipped(String),
     /// A file.
     File(PathBuf),
+    /// Several, one on top of the other: `npm+loopback`. What several of them extend counts once,
+    /// below all.
+    Combined(Vec<Self>),
     /// Text that is already here. What it `extends` is looked up from `directory`.
     Text {
         /// Stands for the file's name in messages.
@@ -23,7 +26,8 @@ pub enum Source {
 }
 
 impl Source {
-    /// What a person means by `argument`: a file if it holds a `/` or ends in `.toml`, else a shipped profile.
+    /// What a person means by `argument`: a file if it holds a `/` or ends in `.toml`, else a
+    /// shipped profile. Before a file or a name, others may stand by name, with `+` between them.
     #[must_use]
     pub fn from_argument(argument: &str) -> Self {
         Self::relative_to(argument, Path::new(""))
@@ -36,12 +40,27 @@ impl Source {
             Self::Shipped(name) => format!("profile {name}"),
             Self::File(path) => path.display().to_string(),
             Self::Text { name, .. } => name.clone(),
+            Self::Combined(parts) => {
+                let title = |part: &Self| part.title().trim_start_matches("profile ").to_owned();
+                format!("profile {}", parts.iter().map(title).collect::<Vec<_>>().join("+"))
+            }
         }
     }
 
     /// As [`Source::from_argument`], for a name that stands in a file of `directory`.
     pub(crate) fn relative_to(argument: &str, directory: &Path) -> Self {
         let is_file = argument.contains('/') || argument.ends_with(".toml");
+        if let Some((first, rest)) = argument.split_once('+') {
+            // A file may have a `+` in its name.
+            if !is_file || shipped().iter().any(|(name, _)| *name == first) {
+                let mut parts = vec![Self::Shipped(first.to_owned())];
+                match Self::relative_to(rest, directory) {
+                    Self::Combined(more) => parts.extend(more),
+                    last => parts.push(last),
+                }
+                return Self::Combined(parts);
+            }
+        }
         if is_file {
             Self::File(directory.join(argument))
         } else {
@@ -61,6 +80,23 @@ pub fn shipped() -> &'static [(&'static str, &'static str)] {
         ("offline", include_str!("../../../policy/profiles/offline.toml")),
         ("web", include_str!("../../../policy/profiles/web.toml")),
         ("open", include_str!("../../../policy/profiles/open.toml")),
+        ("cargo", include_str!("../../../policy/profiles/cargo.toml")),
+        ("claude", include_str!("../../../policy/profiles/claude.toml")),
+        ("cmake", include_str!("../../../policy/profiles/cmake.toml")),
+        ("codex", include_str!("../../../policy/profiles/codex.toml")),
+        ("gemini", include_str!("../../../policy/profiles/gemini.toml")),
+        ("git", include_str!("../../../policy/profiles/git.toml")),
+        ("go", include_str!("../../../policy/profiles/go.toml")),
+        ("gradle", include_str!("../../../policy/profiles/gradle.toml")),
+        ("jupyter", include_str!("../../../policy/profiles/jupyter.toml")),
+        ("loopback", include_str!("../../../policy/profiles/loopback.toml")),
+        ("maven", include_str!("../../../policy/profiles/maven.toml")),
+        ("nginx", include_str!("../../../policy/profiles/nginx.toml")),
+        ("npm", include_str!("../../../policy/profiles/npm.toml")),
+        ("pip", include_str!("../../../policy/profiles/pip.toml")),
+        ("pnpm", include_str!("../../../policy/profiles/pnpm.toml")),
+        ("postgres", include_str!("../../../policy/profiles/postgres.toml")),
+        ("uv", include_str!("../../../policy/profiles/uv.toml")),
     ]
 }
 
@@ -86,12 +122,13 @@ pub(crate) struct SourceFile {
     pub(crate) name: String,
     pub(crate) text: Arc<str>,
     /// Where it was read, without links.
-    path: Option<PathBuf>,
+    pub(crate) path: Option<PathBuf>,
     /// It is no file but an amendment, and the name says so.
     amendment: bool,
 }
 
-/// The files read for one profile, in the order of reading: the profile itself, then what it extends.
+/// The files read for one profile, in the order of reading: the profile itself, then what it
+/// extends.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sources(pub(crate) Vec<SourceFile>);
 

@@ -2,13 +2,14 @@
 
 use crate::error::Problem;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
 /// What the variables of a profile stand for in one run.
 ///
-/// Paths are absolute and real (without symbolic links, `.` and `..`): policy speaks about objects, and a link
-/// is followed before the object is looked at.
+/// Paths are absolute and real (without symbolic links, `.` and `..`): policy speaks about objects,
+/// and a link is followed before the object is looked at.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Variables {
     /// `${workspace}`: the directory that the run is about.
@@ -26,8 +27,32 @@ pub struct Variables {
     pub private_network: bool,
     /// What Dewar keeps for itself, and denies to every run whatever its profile grants.
     pub kept: Vec<PathBuf>,
-    /// What no run may change whatever its profile grants, beside the files that the profile is read from.
+    /// What `network.registries` stands for, by the name of the tool. A tool that is not here
+    /// reaches nothing.
+    #[serde(default)]
+    pub registries: BTreeMap<String, Registries>,
+    /// What no run may change whatever its profile grants, beside the files that the profile is
+    /// read from.
     pub fixed: Vec<PathBuf>,
+}
+
+/// The registries that a tool asks, by its own configuration.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Registries {
+    /// Hosts and ports, as network rules spell them.
+    pub endpoints: Vec<String>,
+    /// Those of them that are proxies, and reach what these reach.
+    #[serde(default)]
+    pub proxies: Vec<String>,
+    /// Files that lie in the workspace, and were not read.
+    #[serde(default)]
+    pub ignored: Vec<PathBuf>,
+    /// Files that say so, or would if they were there. A run that may write one is kept from it.
+    pub files: Vec<PathBuf>,
+    /// Variables that tell the tool the same.
+    pub variables: Vec<(String, String)>,
+    /// Why nothing is known.
+    pub problem: Option<String>,
 }
 
 /// Names of all variables.

@@ -1,6 +1,6 @@
 //! The file that a profile is written to: whole or not at all, and with a way back.
 
-use crate::{failure::Usage, surroundings};
+use crate::{failure::Usage, surroundings, trust};
 use anyhow::{Context as _, bail};
 use profile::Variables;
 use serde::{Deserialize, Serialize};
@@ -83,6 +83,7 @@ impl Target {
     /// Replaces what it holds, and remembers what that was.
     pub(crate) fn write(&self, text: &str) -> anyhow::Result<()> {
         let shown = self.path.display();
+        let trusted = trust::keep(&self.path);
         // Before the change: what cannot be taken back is not done.
         let undo = remember(&Change {
             path: self.path.clone(),
@@ -93,7 +94,7 @@ impl Target {
             let _ = fs::remove_file(undo);
             return Err(error).with_context(|| format!("cannot write `{shown}`"));
         }
-        Ok(())
+        trusted.again(text)
     }
 }
 

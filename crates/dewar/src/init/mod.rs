@@ -1,9 +1,8 @@
 //! `dewar init`: writes what makes a project, or a tool, use Dewar.
 
 mod agents;
+mod project;
 
-use crate::failure::Usage;
-use anyhow::bail;
 use clap::{Args, Subcommand};
 
 /// Set a project or a coding agent up to use Dewar.
@@ -12,6 +11,9 @@ use clap::{Args, Subcommand};
 pub(crate) struct InitArgs {
     #[command(subcommand)]
     tool: Option<Tool>,
+
+    #[command(flatten)]
+    project: project::ProjectArgs,
 }
 
 #[derive(Debug, Subcommand)]
@@ -28,6 +30,6 @@ pub(crate) fn run(args: &InitArgs) -> anyhow::Result<()> {
         Some(Tool::Claude(args)) => agents::claude(args),
         Some(Tool::Codex(args)) => agents::codex(args),
         Some(Tool::Hook(args)) => agents::hook(args),
-        None => bail!(Usage("name what is to be set up: `dewar init claude` or `codex`".into())),
+        None => project::project(&args.project),
     }
 }

@@ -1,22 +1,23 @@
 //! Names of hosts that a command may want, so that its addresses can be told by name.
 
 use profile::Variables;
+use registries::Tool;
 use std::{collections::BTreeSet, path::Path};
 
-/// Hosts of the registries that tools ask unless they are told otherwise.
-const TOOLS: [(&[&str], &[&str]); 6] = [
-    (&["npm", "npx", "node", "pnpm", "yarn", "corepack"], &["registry.npmjs.org"]),
-    (&["cargo", "rustc", "rustup"], &["index.crates.io", "static.crates.io", "crates.io"]),
-    (
-        &["pip", "pip3", "uv", "pytest", "python", "python3"],
-        &["pypi.org", "files.pythonhosted.org"],
-    ),
-    (&["go", "gofmt"], &["proxy.golang.org", "sum.golang.org"]),
-    (
-        &["mvn", "gradle", "gradlew"],
-        &["repo.maven.apache.org", "repo1.maven.org", "plugins.gradle.org"],
-    ),
+/// Programs that ask the registries of a tool.
+const TOOLS: [(&[&str], &[Tool]); 5] = [
+    (&["npm", "npx", "node", "pnpm", "yarn", "corepack"], &[Tool::Npm, Tool::Pnpm]),
+    (&["cargo", "rustc", "rustup"], &[Tool::Cargo]),
+    (&["pip", "pip3", "uv", "pytest", "python", "python3"], &[Tool::Pip, Tool::Uv]),
+    (&["go", "gofmt"], &[Tool::Go]),
+    (&["mvn", "gradle", "gradlew"], &[Tool::Maven, Tool::Gradle]),
+];
+
+/// Programs that ask other hosts.
+const OTHERS: [(&[&str], &[&str]); 3] = [
     (&["git", "gh"], &["github.com"]),
+    (&["cargo"], &["crates.io"]),
+    (&["mvn"], &["repo1.maven.org"]),
 ];
 
 /// The tool that a project's file belongs to.
@@ -56,7 +57,14 @@ pub(super) fn candidates(command: &str, variables: &Variables) -> Vec<String> {
     let project = PROJECTS.iter().filter(|(file, _)| variables.workspace.join(file).exists());
     let tools: BTreeSet<&str> = project.map(|(_, tool)| *tool).chain(words).collect();
     let mut names: BTreeSet<String> = urls(command).collect();
-    for (programs, hosts) in TOOLS {
+    for (_, asked) in
+        TOOLS.iter().filter(|(programs, _)| programs.iter().any(|p| tools.contains(p)))
+    {
+        let asked = asked.iter().filter_map(|tool| variables.registries.get(tool.name()));
+        let endpoints = asked.flat_map(|registries| &registries.endpoints);
+        names.extend(endpoints.filter_map(|endpoint| name_of(endpoint)));
+    }
+    for (programs, hosts) in OTHERS {
         if programs.iter().any(|program| tools.contains(program)) {
             names.extend(hosts.iter().map(|host| (*host).to_owned()));
         }
@@ -70,6 +78,13 @@ pub(super) fn candidates(command: &str, variables: &Variables) -> Vec<String> {
         }
     }
     names.into_iter().collect()
+}
+
+/// The host of an endpoint, if it is a name.
+fn name_of(endpoint: &str) -> Option<String> {
+    let host = endpoint.rsplit_once(':')?.0;
+    let has_letter = host.rsplit('.').next()?.starts_with(|c: char| c.is_ascii_lowercase());
+    (has_letter && host.contains('.') && !host.starts_with('[')).then(|| host.to_owned())
 }
 
 fn read(path: &Path) -> Option<String> {

@@ -73,6 +73,21 @@ pub(crate) struct LearnArgs {
     command: Vec<OsString>,
 }
 
+impl LearnArgs {
+    /// What `dewar run --learn` asks for.
+    pub(crate) fn for_run(
+        profile: Option<String>,
+        workspace: Option<PathBuf>,
+        command: Vec<OsString>,
+    ) -> Self {
+        let output = PathBuf::from("dewar.toml");
+        // A second run adds to what the first has learned.
+        let merge = output.exists();
+        let profile = profile.unwrap_or_else(|| "workspace".into());
+        Self { output, profile, workspace, merge, force: false, command }
+    }
+}
+
 /// Carries out `dewar learn`.
 pub(crate) fn run(args: &LearnArgs) -> anyhow::Result<i32> {
     let variables = surroundings::variables(args.workspace.as_deref(), "/tmp".into())?;

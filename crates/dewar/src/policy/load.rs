@@ -67,7 +67,9 @@ pub(super) fn load(arguments: &[String]) -> anyhow::Result<Policy> {
 
 /// Whether the argument names a profile: a shipped one, or a TOML file.
 pub(super) fn is_profile(argument: &str) -> bool {
-    argument.ends_with(".toml") || profile::shipped().iter().any(|(name, _)| *name == argument)
+    let is_shipped = |name: &str| profile::shipped().iter().any(|(known, _)| *known == name);
+    let first = argument.split('+').next().unwrap_or(argument);
+    argument.ends_with(".toml") || is_shipped(first)
 }
 
 fn read(path: &str) -> anyhow::Result<Vec<u8>> {

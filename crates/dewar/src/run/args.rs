@@ -1,6 +1,7 @@
 //! The arguments of `dewar run`.
 
 use super::{AskRequest, RunRequest, UseDaemon};
+use crate::learn::LearnArgs;
 use clap::{Args, ValueEnum};
 use confine::Mode;
 use monitor::Enforce;
@@ -9,7 +10,8 @@ use std::{ffi::OsString, path::PathBuf, time::Duration};
 const AFTER_HELP: &str = "\
 Examples:
   dewar run -- make -j2                       build under the default profile
-  dewar run -p agent -- claude                named hosts only
+  dewar run -p claude -- claude               its service only, and its tools reach nothing
+  dewar run -p npm+loopback -- npm test       two shipped profiles together
   dewar run -p ./build.toml --stats -- make   a profile of your own; how decisions were found
   dewar run --audit - -- ls                   every decision, as JSON lines on standard error
 
@@ -22,14 +24,22 @@ command could not be executed or found.";
 
 /// Run a command under a policy.
 ///
-/// Everything that the command and its descendants do is decided by the policy that a profile stands for. What the
-/// profile does not grant is denied. Dewar refuses to start if this machine cannot enforce what the profile asks for.
+/// Everything that the command and its descendants do is decided by the policy that a profile
+/// stands for. What the profile does not grant is denied. Dewar refuses to start if this machine
+/// cannot enforce what the profile asks for.
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct RunArgs {
-    /// Profile: the name of a shipped one (see `dewar policy list`) or a file
-    #[arg(short, long, value_name = "PROFILE", default_value = "workspace")]
-    profile: String,
+    /// Profile: the name of a shipped one (see `dewar policy list`), several joined by `+`, or a
+    /// file [default: the project's dewar.toml, if there is one and it is trusted, else
+    /// `workspace`]
+    #[arg(short, long, value_name = "PROFILE")]
+    profile: Option<String>,
+
+    /// Learn instead, as `dewar learn` does: nearly everything is allowed, and dewar.toml gets what
+    /// was needed
+    #[arg(long)]
+    learn: bool,
 
     /// The directory that `${workspace}` stands for [default: the working directory]
     #[arg(short, long, value_name = "DIR")]
@@ -63,7 +73,8 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "WHAT", default_value = "denials", conflicts_with = "no_daemon")]
     record: RecordName,
 
-    /// CIL text that is part of the policy: rules, or booleans to change by `dewar policy set` (may be repeated)
+    /// CIL text that is part of the policy: rules, or booleans to change by `dewar policy set` (may
+    /// be repeated)
     #[arg(long, value_name = "FILE")]
     cil: Vec<PathBuf>,
 
@@ -75,11 +86,13 @@ pub(crate) struct RunArgs {
     #[arg(long)]
     allow_degraded: bool,
 
-    /// Pretend that this machine lacks a layer of protection; `dewar doctor` lists them (may be repeated)
+    /// Pretend that this machine lacks a layer of protection; `dewar doctor` lists them (may be
+    /// repeated)
     #[arg(long, value_name = "LAYER")]
     without: Vec<String>,
 
-    /// Which object managers decide: `on`, `off`, or a list of `files`, `processes`, `sockets`; for measurements
+    /// Which object managers decide: `on`, `off`, or a list of `files`, `processes`, `sockets`; for
+    /// measurements
     #[arg(long, value_name = "WHICH", default_value = "on", value_parser = enforce)]
     enforce: Enforce,
 
@@ -155,6 +168,19 @@ fn enforce(text: &str) -> Result<Enforce, String> {
         }
     }
     Ok(enforce)
+}
+
+impl RunArgs {
+    /// Whether a profile is to be learned.
+    pub(crate) fn learns(&self) -> bool {
+        self.learn
+    }
+}
+
+impl From<RunArgs> for LearnArgs {
+    fn from(args: RunArgs) -> Self {
+        Self::for_run(args.profile, args.workspace, args.command)
+    }
 }
 
 impl From<RunArgs> for RunRequest {

@@ -73,7 +73,7 @@ impl Clerk {
             id: id.to_owned(),
             name: request.name.clone(),
             command: request.command.iter().map(|w| w.to_string_lossy().into_owned()).collect(),
-            argument: request.profile.clone(),
+            argument: profile.argument.clone(),
             directory: std::env::current_dir().context("cannot tell the working directory")?,
             variables: profile.variables.clone(),
             monitor: std::process::id(),

@@ -112,7 +112,7 @@ impl RunRecord {
                 .map(|word| word.to_string_lossy().into_owned())
                 .collect(),
             profile: profile.to_owned(),
-            argument: request.profile.clone(),
+            argument: request.profile.clone().unwrap_or_default(),
             directory: std::env::current_dir().unwrap_or_default(),
             variables: None,
             status: report.outcome.status(),

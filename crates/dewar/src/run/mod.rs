@@ -41,8 +41,8 @@ pub(crate) use summary::lacking;
 
 /// What the command line asked for.
 pub(crate) struct RunRequest {
-    /// A shipped profile's name, or a file.
-    pub(crate) profile: String,
+    /// A shipped profile's name, or a file; `None` for that of the project, if there is one.
+    pub(crate) profile: Option<String>,
     /// What `dewar ps` and others call the run.
     pub(crate) name: Option<String>,
     /// Overrides the profile's mode.
@@ -132,6 +132,7 @@ pub(crate) fn run(request: &RunRequest, inherited: Inherited) -> anyhow::Result<
     serving.end();
     let names = (id.as_str(), profile.compiled.name.as_str());
     let record = RunRecord::new(request, names, &report, &owner.history());
+    let record = RunRecord { argument: profile.argument.clone(), ..record };
     let planted = planted::records(&report.planted, &record.denials);
     let guarded = profile.compiled.guarded;
     let variables = Some(profile.variables.clone());

@@ -1,7 +1,12 @@
 //! From the command line and the profile to what the monitor runs.
 
 use super::{RunRequest, scratch::Scratch};
-use crate::{failure::Usage, output::tell, surroundings};
+use crate::{
+    failure::Usage,
+    output::tell,
+    surroundings,
+    trust::{self, Store},
+};
 use anyhow::{Context as _, bail};
 use confine::launch::{Inherited, Limits, Namespaces};
 use confine::layers::{Layers, Probe};
@@ -13,8 +18,12 @@ use std::{ffi::OsString, fs::File, io::Write, path::Path, sync::Arc};
 /// The name of the compiled policy in the security server's messages.
 pub(super) const POLICY_NAME: &str = "policy";
 
-/// Layers without which what a profile denies could be had: Dewar refuses to start without them. Namespaces are not
-/// among them: without them things outside show that they exist, but stay out of reach.
+/// The profile of a run that names none, and whose project has none.
+const DEFAULT: &str = "workspace";
+
+/// Layers without which what a profile denies could be had: Dewar refuses to start without them.
+/// Namespaces are not among them: without them things outside show that they exist, but stay out of
+/// reach.
 const REQUIRED: [&str; 7] = [
     "landlock",
     "landlock-refer",
@@ -29,6 +38,8 @@ const REQUIRED: [&str; 7] = [
 pub(crate) struct Profile {
     pub(super) compiled: Arc<Compiled>,
     pub(super) documents: Documents,
+    /// As a person would name it.
+    pub(super) argument: String,
     pub(super) variables: Variables,
     /// The run's temporary directory where the view gives it none; removed with this value.
     tmp: Option<Scratch>,
@@ -38,8 +49,9 @@ pub(crate) struct Profile {
 const FILES_OF_OTHERS: u64 = 1 << 1 | 1 << 3;
 
 impl Profile {
-    /// The capabilities that root's run keeps: those over files of others, where the workspace belongs to somebody else, as in
-    /// containers, and in archives that root has unpacked. See docs/decisions/root.md.
+    /// The capabilities that root's run keeps: those over files of others, where the workspace
+    /// belongs to somebody else, as in containers, and in archives that root has unpacked. See
+    /// docs/decisions/root.md.
     fn kept_capabilities(&self) -> u64 {
         use std::os::unix::fs::MetadataExt as _;
         let owner = std::fs::metadata(&self.variables.workspace).map(|workspace| workspace.uid());
@@ -60,12 +72,62 @@ pub(super) fn profile(request: &RunRequest, probe: &Probe) -> anyhow::Result<Pro
     // Where mounts can be made, so can a network. That it was is checked before the start.
     variables.private_network = has_view && !request.without.iter().any(|layer| layer == "net");
     warn_of_wide_workspace(&variables);
-    let source = Source::from_argument(&request.profile);
-    let (compiled, documents) =
-        profile::load_with_documents(&source, &variables, &mut surroundings::resolve)?;
+    let (compiled, documents, argument) = load(request, &variables)?;
+    make_directories(&compiled)?;
     // Another profile may take its place.
     variables.fixed.extend(documents.files().map(Path::to_owned));
-    Ok(Profile { compiled: Arc::new(compiled), documents, variables, tmp })
+    Ok(Profile { compiled: Arc::new(compiled), documents, argument, variables, tmp })
+}
+
+/// The profile that was named; else that of the project, if it is trusted; else the default.
+fn load(
+    request: &RunRequest,
+    variables: &Variables,
+) -> anyhow::Result<(Compiled, Documents, String)> {
+    let resolver = &mut surroundings::resolve;
+    let store = Store::open()?;
+    let project = match &request.profile {
+        Some(_) => None,
+        None => trust::find(&variables.workspace, &store)?,
+    };
+    let Some(project) = project else {
+        let argument = request.profile.clone().unwrap_or_else(|| DEFAULT.into());
+        let source = Source::from_argument(&argument);
+        let (compiled, documents) = profile::load_with_documents(&source, variables, resolver)?;
+        return Ok((compiled, documents, argument));
+    };
+    let Some(when) = store.trusts(&project.path, &project.hash)? else {
+        let changed = store.knows(&project.path)?;
+        bail!(Usage(format!(
+            "{} {}; nothing was started.\n  dewar trust                     shows what it grants, and asks\n  \
+             dewar run -p {DEFAULT} -- …    runs without it",
+            project.shown(),
+            match changed {
+                true => "was changed since you trusted it",
+                false => "is the word of this project, and you have not trusted it",
+            }
+        )));
+    };
+    if request.verbose {
+        let when = humantime::format_rfc3339_seconds(when).to_string();
+        tell!("dewar: profile {}, trusted on {}", project.shown(), &when[..10]);
+    }
+    // What was hashed is what is used: nothing is read again.
+    let compiled = project.documents.compile(variables, resolver, &[])?;
+    Ok((compiled, project.documents, project.path.display().to_string()))
+}
+
+/// Makes the directories that the profile wants to be there, as the user, before anything is
+/// confined: a run could make none where the surroundings are left out.
+fn make_directories(compiled: &Compiled) -> anyhow::Result<()> {
+    use std::os::unix::fs::DirBuilderExt as _;
+    for path in compiled.directories.iter().filter(|path| !path.exists()) {
+        let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path);
+        made.with_context(|| {
+            format!("cannot make `{}`, which {} wants to be there", path.display(), compiled.name)
+        })?;
+    }
+    Ok(())
 }
 
 /// What this machine will enforce of the profile.
@@ -75,7 +137,8 @@ pub(super) struct Protection {
     wait_killable: bool,
 }
 
-/// Waits for the layers to have been tried, and refuses to start without those that the profile needs.
+/// Waits for the layers to have been tried, and refuses to start without those that the profile
+/// needs.
 pub(super) fn protection(
     request: &RunRequest,
     profile: &Profile,
@@ -117,6 +180,7 @@ pub(super) fn protection(
             );
         }
         tell(&profile.compiled, &protection, &layers);
+        tell_registries(&profile.compiled, &profile.variables);
     }
     Ok(protection)
 }
@@ -148,8 +212,9 @@ fn insist(request: &RunRequest, layers: &Layers) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Refuses directories that nobody means by starting in them: the root, where cron and service managers start commands, and
-/// a directory that the run has for itself, in which nothing of the caller's would be.
+/// Refuses directories that nobody means by starting in them: the root, where cron and service
+/// managers start commands, and a directory that the run has for itself, in which nothing of the
+/// caller's would be.
 fn insist_on_workspace(
     request: &RunRequest,
     variables: &Variables,
@@ -199,6 +264,23 @@ fn tell(compiled: &Compiled, protection: &Protection, layers: &Layers) {
     }
     for layer in layers.layers.iter().filter(|layer| !layer.available) {
         tell!("dewar: without `{}` {}", layer.name, layer.without);
+    }
+}
+
+/// What `--verbose` says of `network.registries`.
+fn tell_registries(compiled: &Compiled, variables: &Variables) {
+    for tool in &compiled.registries {
+        let Some(asked) = variables.registries.get(tool) else { continue };
+        tell!("dewar: registries of {tool}: {}", visible(&asked.endpoints.join(" ")));
+        for proxy in &asked.proxies {
+            tell!("dewar: {} is a proxy: what it reaches, the run reaches", visible(proxy));
+        }
+        for file in &asked.ignored {
+            tell!(
+                "dewar: {} is the project's word, and names no registry",
+                visible(&file.to_string_lossy())
+            );
+        }
     }
 }
 

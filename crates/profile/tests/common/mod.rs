@@ -13,9 +13,32 @@ pub(crate) fn variables() -> Variables {
         user: "me".into(),
         nameservers: vec!["192.0.2.53".parse().unwrap()],
         private_network: true,
+        registries: registries(),
         kept: vec!["/home/me/.cache/dewar".into(), "/home/me/{a}*/dewar".into()],
         fixed: vec!["/home/me/work/audit".into()],
     }
+}
+
+/// What each tool asks on a machine without configuration; npm has a mirror.
+fn registries() -> std::collections::BTreeMap<String, profile::Registries> {
+    let of = |tool: registries::Tool| {
+        let nowhere = std::path::Path::new("/nonexistent");
+        let place =
+            registries::Place { home: nowhere, workspace: nowhere, root: nowhere, variables: &[] };
+        let asked = tool.asked(&place);
+        let mut registries = profile::Registries {
+            endpoints: asked.endpoints.iter().map(ToString::to_string).collect(),
+            ..profile::Registries::default()
+        };
+        if tool == registries::Tool::Npm {
+            registries.endpoints = vec!["mirror.example.org:8443".into()];
+            registries.files = vec!["/home/me/.npmrc".into()];
+            registries.variables =
+                vec![("npm_config_registry".into(), "https://mirror.example.org:8443/".into())];
+        }
+        (tool.name().to_owned(), registries)
+    };
+    registries::Tool::ALL.into_iter().map(of).collect()
 }
 
 /// Compiles `text`; `example.org` and its neighbours have addresses, `nowhere.example` has none.

@@ -1,0 +1,103 @@
+//! Finds the profile of a project, and reads it once.
+
+use super::{Hash, Store};
+use crate::failure::Usage;
+use anyhow::bail;
+use monitor::visible;
+use profile::{Documents, Source};
+use std::path::{Path, PathBuf};
+
+/// What it is called.
+pub(super) const NAME: &str = "dewar.toml";
+
+/// What makes a directory the top of a repository.
+const TOPS: [&str; 5] = [".git", ".hg", ".jj", ".svn", ".fossil"];
+
+/// The profile that a project brings along, as it was read.
+pub(crate) struct Project {
+    /// Without links.
+    pub(crate) path: PathBuf,
+    /// Of what was read, not of what the file holds by now.
+    pub(crate) hash: Hash,
+    pub(crate) documents: Documents,
+}
+
+impl Project {
+    /// Its path, for people.
+    pub(crate) fn shown(&self) -> String {
+        visible(&self.path.display().to_string())
+    }
+}
+
+/// The profile for `workspace`, a path without links: its own, or the nearest above it up to the
+/// top of its repository. A workspace in no repository has its own or none.
+///
+/// Where one was trusted that is gone now, there is none to fall back on: what is more might be
+/// granted without it.
+pub(crate) fn find(workspace: &Path, store: &Store) -> anyhow::Result<Option<Project>> {
+    for directory in directories(workspace) {
+        let path = directory.join(NAME);
+        let Ok(metadata) = path.symlink_metadata() else {
+            if store.knows(&path)? {
+                bail!(Usage(format!(
+                    "{} was trusted, and is gone: `dewar trust --revoke {}` if that is right; `-p PROFILE` runs under another",
+                    visible(&path.display().to_string()),
+                    visible(&directory.display().to_string())
+                )));
+            }
+            continue;
+        };
+        if !metadata.is_file() {
+            bail!(Usage(format!(
+                "{} is no file by itself, so it is not taken for the project's profile: replace it by a file, or name a profile by -p",
+                visible(&path.display().to_string())
+            )));
+        }
+        return read(path).map(Some);
+    }
+    Ok(None)
+}
+
+/// Reads the profile at `path`.
+fn read(path: PathBuf) -> anyhow::Result<Project> {
+    let documents = Documents::read(&Source::File(path.clone()))?;
+    let hash = Hash::of(&documents);
+    Ok(Project { path, hash, documents })
+}
+
+/// The hash of what `path` holds now; `None` if there is no profile.
+pub(super) fn hash_of(path: &Path) -> Option<Hash> {
+    let is_file = path.symlink_metadata().is_ok_and(|metadata| metadata.is_file());
+    let documents = Documents::read(&Source::File(path.to_owned())).ok().filter(|_| is_file)?;
+    Some(Hash::of(&documents))
+}
+
+/// The workspace, and what is above it up to the top of its repository.
+fn directories(workspace: &Path) -> Vec<&Path> {
+    let all: Vec<&Path> = workspace.ancestors().collect();
+    let is_top =
+        |directory: &&Path| TOPS.iter().any(|name| directory.join(name).symlink_metadata().is_ok());
+    match all.iter().position(|directory| is_top(directory)) {
+        Some(top) => all[..=top].to_vec(),
+        None => all[..1].to_vec(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn profiles_are_looked_for_up_to_the_top_of_the_repository_and_not_above() {
+        let home = tempfile::tempdir().unwrap();
+        let path = |name: &str| home.path().join(name);
+        std::fs::create_dir_all(path("a/b/c")).unwrap();
+        let found = |workspace: &str| directories(&path(workspace)).len();
+        assert_eq!(found("a/b/c"), 1);
+        std::fs::create_dir(path("a/.git")).unwrap();
+        assert_eq!((found("a/b/c"), found("a")), (3, 1));
+        // A worktree's is a file.
+        std::fs::write(path("a/b/.git"), "gitdir: x").unwrap();
+        assert_eq!(found("a/b/c"), 2);
+    }
+}

@@ -1,0 +1,192 @@
+//! `dewar trust`, and the profile that a project brings along: found, read once, and used only if
+//! the user has said so.
+//!
+//! A repository's `dewar.toml` is the word of whoever wrote it. So it is used by itself only after
+//! the user has seen what it grants. What is trusted is the text, of all files that it is made of:
+//! another text has to be trusted anew.
+
+mod find;
+mod store;
+mod words;
+
+pub(crate) use find::{Project, find};
+pub(crate) use store::{Hash, Store};
+
+use crate::{
+    failure::{Failed, Usage},
+    output, surroundings,
+};
+use anyhow::{Context as _, bail};
+use clap::Args;
+use monitor::visible;
+use profile::{Documents, Source};
+use std::{
+    fmt::Write as _,
+    io::{BufRead as _, IsTerminal as _, Write as _},
+    path::{Path, PathBuf},
+};
+
+const EXAMPLES: &str = "\
+Examples:
+  dewar trust                    shows what the project's dewar.toml grants, and asks
+  dewar trust --yes              trusts it without asking
+  dewar trust --list             what is trusted, and whether it still is what it was
+  dewar trust --revoke           takes it back
+
+Without -p, `dewar run` uses the dewar.toml of the project: that of the workspace, or of a
+directory above it up to the top of its repository. It must be trusted as it is, with what
+it extends; when one of these files is changed, it has to be trusted again.
+
+Exit status: 0; 1 if it was not trusted; 2 for wrong use.";
+
+/// Trust the profile that a project brings along.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct TrustArgs {
+    /// The dewar.toml, or a directory of its project [default: the working directory]
+    #[arg(value_name = "PATH")]
+    path: Option<PathBuf>,
+
+    /// Trust it without asking
+    #[arg(short, long)]
+    yes: bool,
+
+    /// List what is trusted
+    #[arg(long, conflicts_with_all = ["path", "yes", "revoke"])]
+    list: bool,
+
+    /// Trust it no more
+    #[arg(long, conflicts_with = "yes")]
+    revoke: bool,
+}
+
+/// Carries out `dewar trust`.
+pub(crate) fn run(args: &TrustArgs) -> anyhow::Result<()> {
+    let store = Store::open()?;
+    if args.list {
+        return list(&store);
+    }
+    let place = args.path.as_deref().unwrap_or(Path::new("."));
+    if args.revoke {
+        return revoke(&store, place);
+    }
+    let (project, workspace) = project(&store, place)?;
+    if store.trusts(&project.path, &project.hash)?.is_some() {
+        let said = format!("{} is trusted already\n", project.shown());
+        return Ok(output::print(said.as_bytes())?);
+    }
+    let variables = surroundings::variables(Some(&workspace), "/tmp".into())?;
+    let compiled = project.documents.compile(&variables, &mut |_| Ok(Vec::new()), &[])?;
+    let mut text = format!("{}\n", project.shown());
+    if let Some(description) = &compiled.description {
+        writeln!(text, "  says of itself: {}", visible(description))?;
+    }
+    for file in project.documents.files().filter(|file| **file != project.path) {
+        writeln!(text, "  extends {}", visible(&file.display().to_string()))?;
+    }
+    text += &words::compared(&compiled, &variables)?;
+    output::print(text.as_bytes())?;
+    if !args.yes && !ask()? {
+        bail!(Failed("nothing was trusted; `dewar trust --yes` trusts it".into()));
+    }
+    store.add(&project.path, &project.hash)?;
+    Ok(output::print(format!("trusted {}\n", project.shown()).as_bytes())?)
+}
+
+/// The project's profile, and the workspace that it is for.
+fn project(store: &Store, place: &Path) -> anyhow::Result<(Project, PathBuf)> {
+    let shown = place.display();
+    let real = place
+        .canonicalize()
+        .map_err(|error| Usage(format!("cannot look at `{shown}`: {error}")))?;
+    let directory = match real.is_dir() {
+        true => real,
+        false if real.file_name().is_some_and(|name| name == find::NAME) => {
+            real.parent().context("a file lies in a directory")?.to_owned()
+        }
+        false => bail!(Usage(format!(
+            "`{shown}` is no dewar.toml: only the profile that a project brings along has to be trusted; any other is used \
+             by `dewar run -p`"
+        ))),
+    };
+    match find(&directory, store)? {
+        Some(project) => Ok((project, directory)),
+        None => bail!(Usage(format!(
+            "no dewar.toml in {}, nor above it up to the top of its repository; `dewar init` writes one",
+            directory.display()
+        ))),
+    }
+}
+
+/// A profile that was trusted before Dewar itself changed it as the user has asked.
+pub(crate) struct Kept(Option<(Store, PathBuf)>);
+
+/// Looks whether the profile at `path` is trusted as it is.
+pub(crate) fn keep(path: &Path) -> Kept {
+    let trusted = || {
+        let store = Store::open().ok()?;
+        let hash = find::hash_of(path)?;
+        store.trusts(path, &hash).ok()??;
+        Some((store, path.to_owned()))
+    };
+    Kept(trusted())
+}
+
+impl Kept {
+    /// Trusts it with what Dewar has written, if it was trusted.
+    pub(crate) fn again(&self, written: &str) -> anyhow::Result<()> {
+        match &self.0 {
+            Some((store, path)) => trust_written(store, path, written),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Trusts the profile at `path`, into which Dewar has just written `text`: that text, and nobody
+/// else's.
+pub(crate) fn trust_written(store: &Store, path: &Path, text: &str) -> anyhow::Result<()> {
+    let documents = Documents::read(&Source::File(path.to_owned()))?;
+    if documents.file_texts().next().is_none_or(|(_, read)| read != text) {
+        bail!("`{}` was changed meanwhile, and is not trusted", path.display());
+    }
+    store.add(path, &Hash::of(&documents))
+}
+
+fn ask() -> anyhow::Result<bool> {
+    if !std::io::stdin().is_terminal() {
+        return Ok(false);
+    }
+    output::print(b"trust it? [y/N] ")?;
+    std::io::stdout().flush()?;
+    let mut answer = String::new();
+    std::io::stdin().lock().read_line(&mut answer)?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}
+
+fn list(store: &Store) -> anyhow::Result<()> {
+    let mut text = String::new();
+    for entry in store.entries()? {
+        let now = find::hash_of(&entry.path);
+        let state = match now {
+            Some(now) if now == entry.hash => "",
+            Some(_) => "  (changed since: not used)",
+            None => "  (not there)",
+        };
+        let when = humantime::format_rfc3339_seconds(entry.when).to_string();
+        writeln!(text, "{}  {}{state}", &when[..10], visible(&entry.path.display().to_string()))?;
+    }
+    Ok(output::print(text.as_bytes())?)
+}
+
+fn revoke(store: &Store, place: &Path) -> anyhow::Result<()> {
+    let real = surroundings::real(place);
+    let path = if real.ends_with(find::NAME) { real } else { real.join(find::NAME) };
+    if !store.remove(&path)? {
+        bail!(Usage(format!(
+            "{} is not trusted; `dewar trust --list` lists what is",
+            visible(&path.display().to_string())
+        )));
+    }
+    let said = format!("trusted no more: {}\n", visible(&path.display().to_string()));
+    Ok(output::print(said.as_bytes())?)
+}

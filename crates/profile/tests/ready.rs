@@ -1,0 +1,217 @@
+//! Ready profiles: who reaches what, what is out of everybody's reach, and how profiles combine.
+
+mod common;
+
+use common::{compile, compile_source, letters, rights, secilc};
+use profile::{Compiled, Source, shipped};
+
+fn shipped_profile(name: &str) -> Compiled {
+    compile_source(&Source::Shipped(name.into())).unwrap_or_else(|e| panic!("{name}: {e:?}"))
+}
+
+/// Where keys and tokens lie.
+const SECRETS: [&str; 14] = [
+    ".ssh/id_ed25519",
+    ".aws/credentials",
+    ".gnupg/private-keys-v1.d/x.key",
+    ".config/gh/hosts.yml",
+    ".kube/config",
+    ".docker/config.json",
+    ".netrc",
+    ".git-credentials",
+    ".cargo/credentials.toml",
+    ".m2/settings.xml",
+    ".gradle/gradle.properties",
+    ".bash_history",
+    ".mozilla/firefox/x/cookies.sqlite",
+    ".config/google-chrome/Default/Cookies",
+];
+
+#[test]
+fn no_shipped_profile_but_open_lets_a_domain_read_or_write_a_secret() {
+    for (name, _) in shipped().iter().filter(|(name, _)| *name != "open") {
+        let profile = shipped_profile(name);
+        for domain in &profile.domains {
+            for secret in SECRETS {
+                let path = format!("/home/me/{secret}");
+                let rights = letters(rights(&profile, &domain.name, &path));
+                assert!(
+                    ["", "hidden"].contains(&rights.as_str()),
+                    "{name} {}: {secret} {rights}",
+                    domain.name
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn only_the_package_manager_reaches_its_registries() {
+    for (name, reaches, not) in [
+        ("npm", "main", "scripts"),
+        ("pnpm", "main", "scripts"),
+        ("cargo", "cargo", "build"),
+        ("go", "go", "build"),
+        ("uv", "uv", "build"),
+        ("git", "git", "helpers"),
+        ("claude", "main", "tools"),
+        ("codex", "main", "tools"),
+        ("gemini", "main", "tools"),
+    ] {
+        let profile = shipped_profile(name);
+        for domain in &profile.domains {
+            assert_eq!(
+                !domain.connect.is_empty(),
+                domain.name == reaches,
+                "{name} {}",
+                domain.name
+            );
+            assert!(domain.bind.is_empty(), "{name} {}", domain.name);
+        }
+        assert!(profile.domains.iter().any(|domain| domain.name == not), "{name}");
+        let back = format!("{not}_t");
+        let into = format!(" process {reaches}_t)");
+        let leads =
+            |line: &str| line.contains(&format!("(typetransition {back} ")) && line.contains(&into);
+        assert!(!profile.cil.lines().any(leads), "{name}: {not} gets back");
+    }
+}
+
+#[test]
+fn a_package_manager_fills_caches_that_its_scripts_cannot_poison() {
+    for (name, path, manager, script) in [
+        ("cargo", "/home/me/.cargo/registry/src/x", ("cargo", "rwx"), ("build", "rx")),
+        ("cargo", "/home/me/.cargo/bin/x", ("cargo", "rx"), ("build", "rx")),
+        ("cargo", "/home/me/.cargo/config.toml", ("cargo", "r"), ("build", "r")),
+        ("go", "/home/me/go/pkg/mod/x", ("go", "rwx"), ("build", "rx")),
+        ("go", "/home/me/.cache/go-build/00/x", ("go", "rw"), ("build", "r")),
+        ("npm", "/home/me/.npmrc", ("main", "r"), ("scripts", "hidden")),
+        ("claude", "/home/me/.claude/.credentials.json", ("main", "rw"), ("tools", "hidden")),
+    ] {
+        let profile = shipped_profile(name);
+        for (domain, want) in [manager, script] {
+            assert_eq!(letters(rights(&profile, domain, path)), want, "{name} {domain} {path}");
+        }
+    }
+    assert!(shipped_profile("cargo").directories.contains(&"/home/me/.cargo".into()));
+}
+
+#[test]
+fn registries_are_those_of_the_tools_configuration_and_its_files_are_kept() {
+    let text =
+        "extends = 'workspace'\n[files]\nwrite = ['${home}']\n[network]\nregistries = ['npm']\n";
+    let compiled = compile(text).unwrap();
+    let hosts: Vec<String> = compiled.hosts.iter().map(|host| host.host.to_string()).collect();
+    assert_eq!(hosts, ["mirror.example.org"]);
+    let rule = &compiled.domains[0].connect[0];
+    assert_eq!((rule.low, rule.high), (8443, 8443));
+    assert_eq!(compiled.environment.set["npm_config_registry"], "https://mirror.example.org:8443/");
+    assert!(!rights(&compiled, "main", "/home/me/.npmrc").write);
+    let own = format!("{text}[env]\nset = {{ npm_config_registry = 'mine' }}\n");
+    assert_eq!(compile(&own).unwrap().environment.set["npm_config_registry"], "mine");
+    let error = compile("network.registries = ['nmp']").unwrap_err();
+    let problem = &error.errors()[0].problem;
+    assert!(problem.help().unwrap().contains("did you mean `npm`?"), "{problem}");
+}
+
+#[test]
+fn profiles_combine_and_what_both_extend_counts_once() {
+    let combined = |argument: &str| {
+        compile_source(&Source::from_argument(argument))
+            .unwrap_or_else(|e| panic!("{argument}: {e:?}"))
+    };
+    let both = combined("npm+loopback");
+    assert_eq!(both.name, "profile npm+loopback");
+    for domain in &both.domains {
+        assert!(!domain.connect.is_empty() && !domain.bind.is_empty(), "{}", domain.name);
+    }
+    let scripts = both.domains.iter().find(|domain| domain.name == "scripts").unwrap();
+    let reached = |rule: &profile::EndpointRule| both.hosts[rule.host].host.to_string();
+    let hosts: Vec<String> = scripts.connect.iter().map(reached).collect();
+    assert!(hosts.iter().all(|host| host == "127.0.0.0/8" || host == "::1"), "{hosts:?}");
+    // The later one has the last word.
+    let last = combined("build+readonly");
+    assert_eq!(letters(rights(&last, "main", "/home/me/work/x")), "rx");
+    assert_eq!(letters(rights(&last, "main", "/home/me/.cache/x")), "rwx");
+    let names: Vec<String> =
+        combined("cargo+go+uv").domains.iter().map(|domain| domain.name.clone()).collect();
+    assert_eq!(names, ["main", "build", "cargo", "go", "uv"]);
+    for wrong in ["npm+nosuch", "npm+", "+npm", "nosuch+npm"] {
+        assert!(compile_source(&Source::from_argument(wrong)).is_err(), "{wrong}");
+    }
+    assert_eq!(Source::from_argument("c++.toml"), Source::File("c++.toml".into()));
+    secilc(&both.cil).unwrap_or_else(|said| panic!("{said}"));
+}
+
+#[test]
+fn a_combination_is_read_again_in_its_own_order() {
+    let source = Source::from_argument("npm+loopback");
+    let documents = profile::Documents::read(&source).unwrap();
+    let names: Vec<String> = documents.texts().into_iter().map(|(name, _)| name).collect();
+    assert_eq!(names, ["profile loopback", "profile npm", "profile workspace"]);
+    let again =
+        profile::Documents::from_texts(documents.name().into(), &documents.texts()).unwrap();
+    let compile = |documents: &profile::Documents| {
+        let resolver = &mut |_: &str| Ok(vec!["192.0.2.1".parse().unwrap()]);
+        documents.compile(&common::variables(), resolver, &[]).unwrap().cil
+    };
+    assert_eq!(compile(&again), compile(&documents));
+}
+
+#[test]
+fn what_enters_a_domain_could_be_executed_and_read_without_it() {
+    for (name, _) in shipped() {
+        let profile = shipped_profile(name);
+        for domain in &profile.domains {
+            let index = profile.domains.iter().position(|d| d.name == domain.name).unwrap();
+            let start = format!("(allow {} ", domain.type_name);
+            let of_programs = profile.cil.lines().filter_map(|line| line.strip_prefix(&start));
+            for line in of_programs.filter(|line| line.contains("(file (getattr read open execute"))
+            {
+                let type_name = line.split(' ').next().unwrap();
+                let rule = profile.paths.iter().find(|rule| rule.type_name == type_name).unwrap();
+                let rights = rule.rights[index];
+                assert!(rights.read && rights.exec, "{name} {}: {}", domain.name, rule.regex);
+            }
+        }
+    }
+}
+
+#[test]
+fn whatever_a_manager_that_is_a_script_starts_leaves_its_domain() {
+    for name in ["npm", "pnpm", "claude", "codex", "gemini"] {
+        let profile = shipped_profile(name);
+        for rule in
+            profile.paths.iter().filter(|rule| rule.rights[0].exec && !rule.is_way && !rule.by_name)
+        {
+            let leads_out = format!("(typetransition main_t {} process ", rule.type_name);
+            // Its own programs have that name.
+            let is_own = rule.type_name.starts_with("main_");
+            assert!(is_own || profile.cil.contains(&leads_out), "{name}: {}", rule.regex);
+        }
+    }
+}
+
+/// The page about all of them, as their files say it.
+fn page() -> String {
+    let mut page = "# The profiles that are part of Dewar\n\nThis page is made of the files in [policy/profiles](../../policy/profiles) \
+                    by a test, which says when it lags behind (`DEWAR_WRITE_DOCS=1` writes it anew). `dewar policy show NAME` tells what \
+                    each grants; [docs/profile.md](../profile.md#combining) tells how they combine.\n"
+        .to_owned();
+    for (name, text) in shipped() {
+        let lines = text.lines().take_while(|line| line.starts_with('#'));
+        let lines = lines.map(|line| line.trim_start_matches('#').trim_start());
+        let paragraphs: Vec<&str> = lines.collect();
+        page += &format!("\n## `{name}`\n\n{}\n", paragraphs.join("\n"));
+    }
+    page
+}
+
+#[test]
+fn the_page_about_shipped_profiles_says_what_their_files_say() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/profiles/README.md");
+    if std::env::var_os("DEWAR_WRITE_DOCS").is_some() {
+        std::fs::write(path, page()).unwrap();
+    }
+    assert!(std::fs::read_to_string(path).unwrap() == page(), "DEWAR_WRITE_DOCS=1 writes it anew");
+}
