@@ -140,8 +140,11 @@ impl Confinement {
         let withheld = inside.withhold_reads(&policy.labels.files, &shielded);
         let all = if lineage { plan } else { &inside };
         let exactness = exactness(request, (all, &inside), &shielded, leaves_cores);
-        let exactness = Exactness { withheld, ..exactness };
+        let mut exactness = Exactness { withheld, ..exactness };
         let traps = traps(request, &policy, &arrangement, &exactness);
+        // Mode `fast` stays fast: reading what the run has made under a label of its own is refused
+        // there where the directory's label is.
+        exactness.withheld.extend(inside.labels_of_its_own(&policy.labels.files));
         let inside = if decides { &inside } else { plan };
         let used = done_by_program(decides, exactness.first);
         let spec = LaunchSpec {

@@ -43,7 +43,7 @@ mod sys;
 pub use arrange::{PRIVATE, file_kind};
 pub use bpf::TooLong;
 pub use confinement::{ConfineError, Confinement, Exactness, Request};
-pub use filter::{DECIDED, Handler, Mode, handler};
+pub use filter::{DECIDED, Handler, Mode, NEW_NAMESPACES, handler, is_refused_ioctl};
 pub use landlock::ABI;
 pub use plan::{Place, Plan, READS, Rights, WRITES, computed, entered};
 pub use policy::{KernelPolicy, ReadError};

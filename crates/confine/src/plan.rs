@@ -2,11 +2,14 @@
 //! and where that envelope is exact.
 
 mod domains;
+mod made;
 mod withhold;
 
 pub(crate) use domains::file_types;
+use domains::{closure, moves, runs};
 pub use domains::{computed, entered};
-use domains::{moves, reachable, relabels, runs};
+
+use made::{Made, made};
 
 use flask::{
     AccessVector, Class, FileKind, InitialSid, LabelRules, Question, SecurityServer, Sid,
@@ -64,8 +67,8 @@ pub struct Plan {
     pub listed: Vec<Sid>,
     /// Rights that some file without a rule has: no envelope can be exact for them.
     pub unruled: Rights,
-    /// Some new file gets another label than its directory.
-    pub relabels: bool,
+    /// New files that get another label than their directory.
+    pub made: Vec<Made>,
     /// For some file that can be executed, policy computes another domain: whether it may be
     /// entered or not.
     pub moves: bool,
@@ -124,7 +127,7 @@ impl Plan {
         server: &dyn SecurityServer,
         labels: &LabelRules,
     ) -> Result<Self, Unreachable> {
-        let domains = reachable(server, &file_types(&labels.files))?;
+        let (domains, _) = closure(server, file_types(&labels.files))?;
         Self::of(server, labels, Actors { own: &domains, others: &[] })
     }
 
@@ -147,7 +150,7 @@ impl Plan {
         labels: &LabelRules,
         actors: Actors<'_>,
     ) -> Result<Self, Unreachable> {
-        let types = file_types(&labels.files);
+        let (_, types) = closure(server, file_types(&labels.files))?;
         let domains = actors.own.to_vec();
         let mut places = Vec::new();
         let mut patterns = Vec::new();
@@ -173,14 +176,13 @@ impl Plan {
         places.sort_by_key(|place: &Place| place.tree.path.components().count());
         let rest = Tree { path: "/".into(), deep: true };
         let rest = place(server, actors, rest, InitialSid::File.into())?;
-        let relabels = relabels(server, &domains, &types);
-        let moves = relabels || moves(server, &domains, &types)?;
+        let made = made(server, actors.own, &types)?;
+        let moves = moves(server, &domains, &types)?;
         // Of several rules for one path the last decides.
         let by_path = places.iter().enumerate();
         let by_path = by_path.map(|(index, place)| (place.tree.path.clone(), index)).collect();
         let (listed, unruled) = (Vec::new(), rest.any);
-        let mut plan =
-            Self { domains, places, by_path, patterns, listed, unruled, relabels, moves };
+        let mut plan = Self { domains, places, by_path, patterns, listed, unruled, made, moves };
         plan.look_around();
         plan.set_listings_aside(labels);
         Ok(plan)
@@ -208,7 +210,7 @@ impl Plan {
     pub fn same_files(&self, other: &Self) -> bool {
         let same = (&self.domains, &self.places, &self.patterns, &self.listed)
             == (&other.domains, &other.places, &other.patterns, &other.listed);
-        same && (self.unruled, self.relabels) == (other.unruled, other.relabels)
+        same && (self.unruled, &self.made) == (other.unruled, &other.made)
     }
 
     /// The literal place that `path` itself lies in.
@@ -245,10 +247,21 @@ impl Plan {
             exact &= !pattern.any | around;
             exact = kept(exact, !around | pattern.any, pattern);
         }
-        if self.relabels {
-            exact &= !BitFlags::from(AccessFs::MakeReg);
+        for made in &self.made {
+            exact &= made.all | !made.around;
+            if made.around.contains(AccessFs::MakeReg) {
+                // What the program makes itself nobody labels.
+                exact &= !BitFlags::from(AccessFs::MakeReg);
+            }
         }
         exact
+    }
+
+    /// Labels that no rule gives, only making: no envelope can speak of such files.
+    pub(crate) fn labels_of_its_own(&self, rules: &[flask::FileRule]) -> Vec<Sid> {
+        let ruled = file_types(rules);
+        let labels = self.made.iter().filter_map(|made| made.label);
+        labels.filter(|label| !ruled.contains(label)).collect()
     }
 
     /// What the envelope grants: each place with those rights of some domain that the program uses

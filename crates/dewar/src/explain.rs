@@ -137,6 +137,11 @@ fn tell_denial(text: &mut String, denial: &Denial) -> std::fmt::Result {
     line("program", &record.program)?;
     line("call", &record.call)?;
     line("subject", &record.scontext)?;
+    if !record.refused_by.is_empty() {
+        line("refused by", &record.refused_by)?;
+        line("why", &record.reason)?;
+        return line("instead", &record.instead);
+    }
     line("object", &format!("{} ({})", record.tcontext, record.tclass))?;
     line("why", &record.reason)?;
     record.rules.iter().try_for_each(|rule| line("rule", rule))?;

@@ -106,6 +106,9 @@ impl<'a> Proposal<'a> {
         named: &[PathBuf],
     ) -> Result<Vec<Line>, String> {
         let record = &denial.record;
+        if !record.refused_by.is_empty() {
+            return Err(format!("{} refuses it: {}", record.refused_by, record.reason));
+        }
         if denial.profile_rules.iter().any(|rule| rule.starts_with("revoked by ")) {
             return Err("it was revoked while it ran, and is granted by the profile".into());
         }

@@ -22,6 +22,7 @@ pub(crate) fn variables(workspace: Option<&Path>, tmp: PathBuf) -> anyhow::Resul
         registries: registries(&workspace, &home),
         workspace,
         home,
+        shares_memory: false,
         tmp,
         user: std::env::var("USER").unwrap_or_default(),
         nameservers: nameservers(),

@@ -2,7 +2,8 @@
 
 use crate::caller::Caller;
 use avc::{Source, Verdict};
-use flask::{AccessVector, Explanation, Question, SecurityServer, visible};
+use flask::{AccessVector, Class, Explanation, InitialSid, Question, SecurityServer, Sid, visible};
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use std::{
     collections::{HashMap, VecDeque},
@@ -50,6 +51,10 @@ pub struct Record {
     pub reason: String,
     /// For a denial: the rule that would allow it.
     pub would_allow: Option<String>,
+    /// Which part of Dewar refuses it whatever policy says; empty where policy decided.
+    pub refused_by: String,
+    /// What leads to the same end, where policy has no say.
+    pub instead: String,
     /// How often the same was denied in this run; 1 in a stream.
     pub count: u64,
 }
@@ -64,6 +69,23 @@ pub(crate) struct Access {
     /// Policy does not want it on record (`dontaudit`): only a full trail shows it.
     pub(crate) quiet: bool,
     pub(crate) object: String,
+}
+
+/// A refusal that no rule of a policy is the reason for.
+#[derive(Clone, Debug)]
+pub(crate) struct Refusal {
+    pub(crate) errno: Errno,
+    /// Which part of Dewar refuses.
+    pub(crate) by: &'static str,
+    /// The class of what it is about, in a word of policy or another.
+    pub(crate) tclass: &'static str,
+    /// What was to be done.
+    pub(crate) missing: &'static str,
+    /// What it was to be done to.
+    pub(crate) object: String,
+    pub(crate) reason: &'static str,
+    /// What leads to the same end.
+    pub(crate) instead: &'static str,
 }
 
 /// Where records are written as decisions are made: before the program learns of them, a line of JSON each, in one
@@ -244,8 +266,51 @@ impl Audit {
             rules: explanation.rules,
             reason: explanation.reason,
             would_allow: explanation.would_allow,
+            refused_by: String::new(),
+            instead: String::new(),
             count: 1,
         }
+    }
+
+    /// Records what is refused whatever policy says.
+    pub(crate) fn refuse(
+        &self,
+        caller: Caller<'_>,
+        (ssid, number): (Sid, Sysno),
+        refusal: &Refusal,
+    ) {
+        let tsid = InitialSid::Kernel.into();
+        let question = Question { ssid, tsid, tclass: Class::Process };
+        // No decision is about no permission.
+        let name = format!("{} {}", refusal.missing, refusal.object);
+        let key = (question, AccessVector::NONE, name);
+        if !self.has_trails {
+            let mut denials = self.lock();
+            if let Some(record) = denials.get_mut(&key) {
+                (record.count, record.time) = (record.count + 1, now());
+                return;
+            }
+        }
+        let identity = caller.identity().cloned().unwrap_or_default();
+        let record = Record {
+            time: now(),
+            pid: identity.pid,
+            comm: identity.comm,
+            program: caller.program().to_string_lossy().into_owned(),
+            call: number.name().to_owned(),
+            object: refusal.object.clone(),
+            scontext: self.server.sid_to_context(ssid).unwrap_or_default(),
+            tclass: refusal.tclass.to_owned(),
+            requested: vec![refusal.missing.to_owned()],
+            missing: vec![refusal.missing.to_owned()],
+            reason: refusal.reason.to_owned(),
+            refused_by: refusal.by.to_owned(),
+            instead: refusal.instead.to_owned(),
+            count: 1,
+            ..Record::default()
+        };
+        self.write(&record, true);
+        self.lock().keep(key, record);
     }
 
     fn explain(&self, question: Question, missing: AccessVector) -> Explanation {
@@ -280,7 +345,7 @@ fn write_line(sink: &mut dyn Write, record: &Record) -> std::io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use flask::{Class, InitialSid, perm};
+    use flask::perm;
 
     #[test]
     fn a_flood_leaves_the_first_and_the_last_and_is_counted() {

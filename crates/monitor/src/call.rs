@@ -2,7 +2,7 @@
 
 use crate::{
     attempt,
-    audit::Access,
+    audit::{Access, Refusal},
     caller::Caller,
     lacking,
     manager::{Denied, Manager, Request},
@@ -59,6 +59,13 @@ impl Asker<'_> {
         }
         lacking::note_denial();
         Err(Denied)
+    }
+
+    /// Records a refusal that policy has no say in; the errno that the program sees.
+    pub(crate) fn refuse(&self, refusal: &Refusal) -> Errno {
+        self.state.audit.refuse(self.caller, (self.ssid, self.number), refusal);
+        lacking::note_denial();
+        refusal.errno
     }
 
     /// Makes a call until it is done, or the caller has something else to do; with its result,

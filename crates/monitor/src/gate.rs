@@ -13,7 +13,7 @@ use crate::{
     file::{self, FileAsker, FileManager},
     handler::are_known,
     lead::Lead,
-    process,
+    process, refused,
     socket::{self, SocketAsker, SocketManager},
     state::MonitorState,
     sys::notify::Notification,
@@ -96,9 +96,14 @@ impl Gate {
     }
 
     fn decide(&self, call: &Notification) -> Outcome {
+        let number = Sysno::new(call.nr as usize).ok_or(Errno::NOSYS)?;
+        let refused = refused::of(number, &call.args);
         if self.off {
             // Soundness is not asked for: the whole run was started without decisions.
-            return Ok(Answer::Continue);
+            return refused.map_or(Ok(Answer::Continue), |refused| Err(refused.errno));
+        }
+        if let Some(refused) = refused {
+            return self.with_asker(call, |asker| Err(asker.refuse(&refused)));
         }
         match &self.questions {
             Some(questions) => self.decide_with(questions, call),
@@ -155,10 +160,10 @@ impl Gate {
         call: &Notification,
         with: impl FnOnce(Asker<'_>) -> Result<T, Errno>,
     ) -> Result<T, Errno> {
+        let number = Sysno::new(call.nr as usize).ok_or(Errno::NOSYS)?;
         let state = &self.state;
         let (who, cwd) = (std::cell::OnceCell::new(), std::cell::OnceCell::new());
         let caller = Caller { view: &state.view, call, who: &who, cwd: &cwd };
-        let number = Sysno::new(call.nr as usize).ok_or(Errno::NOSYS)?;
         let ssid = state.subjects.sid(state, call)?;
         with(Asker { state, caller, ssid, number })
     }
@@ -172,7 +177,7 @@ impl Gate {
             Some(Handler::Socket) => {
                 socket::decide(SocketAsker { asker, sockets, files: SocketFiles::new(files) })
             }
-            None => Err(Errno::NOSYS),
+            Some(Handler::Refused) | None => Err(Errno::NOSYS),
         }
     }
 }

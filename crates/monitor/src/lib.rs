@@ -30,6 +30,7 @@ mod policy;
 mod privileges;
 mod process;
 mod quiesce;
+mod refused;
 mod repository;
 mod resolve;
 mod revoke;

@@ -217,7 +217,7 @@ fn unrecorded(settled: &Settled, beyond: &Beyond, capabilities: u64) -> Vec<&'st
     let layers = [
         (
             true,
-            "the system-call filter: what no profile grants (mount, unshare, setns, chroot, bpf, io_uring, keyctl, …)",
+            "the system-call filter: what programs try and do without (io_uring, clone3, Landlock of their own, unknown calls, …)",
         ),
         (
             capabilities == 0,

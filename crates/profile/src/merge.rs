@@ -44,6 +44,8 @@ pub(crate) struct Profile {
     pub(crate) registries: Vec<String>,
     /// The run's own directory for temporary files.
     pub(crate) tmp: String,
+    /// `/dev/shm` is the machine's.
+    pub(crate) shares_memory: bool,
 }
 
 /// A domain as its profile describes it.
@@ -120,7 +122,8 @@ pub(crate) fn merge(
     let tmp = variables.tmp.to_string_lossy().into_owned();
     // Nothing enters the base domain.
     let domains = vec![Domain { from: Some(Vec::new()), ..Domain::new("main", None) }];
-    let mut profile = Profile { domains, tmp, ..Profile::default() };
+    let mut profile =
+        Profile { domains, tmp, shares_memory: variables.shares_memory, ..Profile::default() };
     for (layer, document) in documents.iter().enumerate() {
         merger.layer = layer;
         merger.add(&mut profile, document);

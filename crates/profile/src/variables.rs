@@ -25,6 +25,9 @@ pub struct Variables {
     /// A run without a network outside gets a network of its own, with nothing but loopback.
     #[serde(default)]
     pub private_network: bool,
+    /// `/dev/shm` is the machine's: what others have there is none of the run's.
+    #[serde(default)]
+    pub shares_memory: bool,
     /// What Dewar keeps for itself, and denies to every run whatever its profile grants.
     pub kept: Vec<PathBuf>,
     /// What `network.registries` stands for, by the name of the tool. A tool that is not here

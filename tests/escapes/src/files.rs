@@ -31,6 +31,7 @@ pub(crate) const CASES: &[Case] = cases![
     finding_memory_in_private_directories,
     changing_what_can_only_be_read_by_ioctl,
     finding_out_what_is_hidden,
+    reading_shared_memory_of_others,
 ];
 
 fn naming_a_secret_in_every_way(stage: &Stage) {
@@ -233,4 +234,16 @@ fn finding_out_what_is_hidden(stage: &Stage) {
     let files = ["work/denied", "work/hidden", "work/hidden2"].map(|name| stage.file(name, SECRET));
     let files = files.each_ref().map(|path| path.to_str().expect("UTF-8"));
     stage.holds(&profile, "find_out", &files);
+}
+
+/// In a view, `/dev/shm` is the run's own; without, what others have there is theirs.
+fn reading_shared_memory_of_others(stage: &Stage) {
+    let name = format!("dewar-escapes-{}", stage.home().file_name().expect("a name").display());
+    let memory = std::path::Path::new("/dev/shm").join(&name);
+    std::fs::write(&memory, SECRET).expect("make shared memory");
+    stage.give(&memory);
+    stage.holds("workspace", "shared_memory", &[&name]);
+    let left = std::fs::read_to_string(&memory);
+    std::fs::remove_file(&memory).expect("remove shared memory");
+    assert_eq!(left.expect("shared memory"), SECRET);
 }

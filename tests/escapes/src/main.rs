@@ -13,6 +13,7 @@ mod kernel;
 mod network;
 mod planting;
 mod processes;
+mod random;
 mod stage;
 mod terminals;
 
@@ -38,6 +39,7 @@ fn main() -> ExitCode {
         network::CASES,
         planting::CASES,
         processes::CASES,
+        random::CASES,
         terminals::CASES,
     ];
     let mut trials = Vec::new();

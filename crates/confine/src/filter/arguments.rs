@@ -5,14 +5,14 @@ use super::{Traps, options::options};
 use crate::bpf::{Action, Rule, Test};
 use syscalls::Sysno;
 
-pub(super) const EPERM: Action = Action::Errno(libc::EPERM as u16);
+const EPERM: Action = Action::Errno(libc::EPERM as u16);
 /// What programs take for an older kernel, and do without. With several domains, a PID descriptor
 /// may stand for another process by the time that the kernel looks. Landlock rules of a process's
 /// own would not hold for the calls that the monitor makes in its place.
 const NOT_HERE: Action = Action::Errno(libc::ENOSYS as u16);
 /// Every `CLONE_NEW*` flag of clone(2) and unshare(2); `CLONE_NEWTIME` collides with clone's signal
 /// mask and is only unshare's.
-const NEW_NAMESPACES: u32 = 0x7e02_0000;
+pub const NEW_NAMESPACES: u32 = 0x7e02_0000;
 
 /// The rules of these calls.
 pub(super) fn special(traps: Traps) -> Vec<(Sysno, Rule)> {
@@ -36,7 +36,7 @@ pub(super) fn special(traps: Traps) -> Vec<(Sysno, Rule)> {
         (Sysno::fork, births.into()),
         (Sysno::vfork, births.into()),
         (Sysno::clone, clones(births)),
-        (Sysno::unshare, when(&[none_of(0, NEW_NAMESPACES | 0x80)], Allow, EPERM)),
+        (Sysno::unshare, when(&[none_of(0, NEW_NAMESPACES | 0x80)], Allow, Notify)),
         (Sysno::prctl, prctl(traps)),
         (Sysno::ioctl, ioctl()),
         (Sysno::fcntl, fcntl()),
@@ -92,7 +92,7 @@ fn clones(births: Action) -> Rule {
     let mut tests: Vec<(Test, Action)> = (0..32)
         .map(|bit| 1u32 << bit)
         .filter(|bit| NEW_NAMESPACES & bit != 0)
-        .map(|bit| (Test::Masked { arg: 0, mask: bit, value: bit }, EPERM))
+        .map(|bit| (Test::Masked { arg: 0, mask: bit, value: bit }, Action::Notify))
         .collect();
     tests.push((flag(libc::CLONE_THREAD), Action::Allow));
     tests.push((flag(libc::CLONE_PARENT), EPERM));
@@ -172,9 +172,15 @@ const REFUSED_IOCTLS: [u32; 34] = [
 
 fn ioctl() -> Rule {
     let request = |request: u32| Test::Masked { arg: 1, mask: !0, value: request };
-    let refused = REFUSED_IOCTLS.map(request).map(|test| (test, EPERM));
-    let decided = SET_FLAGS.map(request).map(|test| (test, Action::Notify));
-    Rule { tests: refused.into_iter().chain(decided).collect(), otherwise: Action::Allow }
+    let trapped = REFUSED_IOCTLS.into_iter().chain(SET_FLAGS);
+    let tests = trapped.map(|it| (request(it), Action::Notify)).collect();
+    Rule { tests, otherwise: Action::Allow }
+}
+
+/// Whether no profile grants this request of ioctl(2).
+#[must_use]
+pub fn is_refused_ioctl(request: u32) -> bool {
+    REFUSED_IOCTLS.contains(&request)
 }
 
 /// `FS_IOC_SETFLAGS` of `linux/fs.h`, with the int and with the long of x86-64: what chattr(1)
@@ -250,10 +256,11 @@ fn sockets(traps: Traps) -> Rule {
     Rule { tests, otherwise: Action::Notify }
 }
 
-/// TCP Fast Open connects where no connect is seen; the flags of a send are argument `arg`.
+/// TCP Fast Open connects where no connect is seen: the monitor refuses it. The flags of a send are
+/// argument `arg`.
 fn fast_open(arg: u8) -> (Test, Action) {
     let flag = libc::MSG_FASTOPEN as u32;
-    (Test::Masked { arg, mask: flag, value: flag }, Action::Errno(libc::EOPNOTSUPP as u16))
+    (Test::Masked { arg, mask: flag, value: flag }, Action::Notify)
 }
 
 /// Whether an option of a socket, arguments 1 and 2, has this level and a name from `low` to

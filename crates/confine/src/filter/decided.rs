@@ -1,5 +1,6 @@
 //! System calls that can come to the monitor, and who decides them there.
 
+use super::calls::{IPC, REFUSED};
 use syscalls::Sysno;
 
 /// Who decides a call that comes to the monitor.
@@ -13,17 +14,21 @@ pub enum Handler {
     Exec,
     /// The socket object manager.
     Socket,
+    /// Nobody: no profile grants it, and the monitor says so on record.
+    Refused,
 }
 
 /// The one table of calls that can come to the monitor, and who decides them there. They are
 /// trapped, but for what `arguments.rs` and `LOOKS` say: they reach a named object or another
 /// process, or change what exists.
-pub const DECIDED: [(Handler, &[Sysno]); 5] = [
+pub const DECIDED: [(Handler, &[Sysno]); 7] = [
     (Handler::File, FILES),
     (Handler::File, LOOKS),
     (Handler::Process, PROCESSES),
     (Handler::Exec, EXECS),
     (Handler::Socket, SOCKETS),
+    (Handler::Refused, REFUSED),
+    (Handler::Refused, IPC),
 ];
 
 /// Who decides a call; nobody, if it never comes to the monitor.

@@ -1,7 +1,8 @@
 //! The seccomp filter, compiled from the policy: which system call runs, which fails in the kernel,
 //! which waits for the monitor.
 //!
-//! - what no domain may ever do fails in the kernel;
+//! - what no domain may ever do fails: what programs probe for, in the kernel; the rest goes to the
+//!   monitor, which refuses it whatever policy says, for the record;
 //! - what grants nothing, or what the envelope refuses exactly where policy does, runs;
 //! - the rest notifies.
 //!
@@ -11,10 +12,15 @@ mod arguments;
 mod calls;
 mod decided;
 mod options;
+#[cfg(test)]
+mod reasons;
+#[cfg(test)]
+mod tests;
 
 use crate::bpf::{Action, Rule, TooLong, assemble};
-use arguments::{EPERM, special};
-use calls::{IPC, REFUSED, RUNS};
+use arguments::special;
+pub use arguments::{NEW_NAMESPACES, is_refused_ioctl};
+use calls::{IPC, RUNS};
 use decided::LOOKS;
 pub use decided::{DECIDED, Handler, handler};
 use libc::sock_filter;
@@ -72,8 +78,9 @@ pub(crate) fn compile(traps: Traps) -> Result<Vec<sock_filter>, TooLong> {
         }
     };
     let looks = if traps.looks { Action::Notify } else { Action::Allow };
-    set(RUNS, &Action::Allow.into());
-    set(REFUSED, &EPERM.into());
+    for group in RUNS {
+        set(group.calls, &Action::Allow.into());
+    }
     for (_, calls) in DECIDED {
         set(calls, &Action::Notify.into());
     }
@@ -83,337 +90,11 @@ pub(crate) fn compile(traps: Traps) -> Result<Vec<sock_filter>, TooLong> {
         if traps.reads_pass() { (looks, Action::Allow) } else { (Action::Notify, Action::Notify) };
     set(&[Sysno::chdir], &chdir.into());
     set(&[Sysno::fchdir], &fchdir.into());
-    set(IPC, &if traps.private_ipc { Action::Allow } else { EPERM }.into());
+    if traps.private_ipc {
+        set(IPC, &Action::Allow.into());
+    }
     for (call, rule) in special(traps) {
         set(&[call], &rule);
     }
     assemble(&rules)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::bpf::tests::{run, run_on};
-
-    const STRICT: Traps = Traps {
-        mode: Mode::All,
-        reads_exact: false,
-        lists: true,
-        looks: true,
-        forks: false,
-        lineage: true,
-        datagrams: true,
-        listens: true,
-        one_id: true,
-        private_ipc: false,
-    };
-    const LOOSE: Traps = Traps {
-        mode: Mode::Fast,
-        reads_exact: true,
-        lists: false,
-        looks: false,
-        forks: true,
-        lineage: false,
-        datagrams: false,
-        listens: false,
-        one_id: false,
-        private_ipc: true,
-    };
-
-    fn ask(traps: Traps, call: Sysno, args: &[u64]) -> u32 {
-        let mut all = [0; 6];
-        all[..args.len()].copy_from_slice(args);
-        run(&compile(traps).unwrap(), 0xc000_003e, call.id() as u32, all)
-    }
-
-    const ALLOW: u32 = libc::SECCOMP_RET_ALLOW;
-    const NOTIFY: u32 = libc::SECCOMP_RET_USER_NOTIF;
-
-    fn errno(errno: i32) -> u32 {
-        libc::SECCOMP_RET_ERRNO | errno as u32
-    }
-
-    #[test]
-    fn no_call_stands_in_two_lists() {
-        let mut seen = std::collections::HashSet::new();
-        let decided = DECIDED.map(|(_, calls)| calls).concat();
-        for call in [RUNS, REFUSED, &decided, IPC].concat() {
-            assert!(seen.insert(call), "{call}");
-        }
-    }
-
-    #[test]
-    fn every_call_that_can_be_trapped_has_somebody_who_decides_it() {
-        for traps in [STRICT, LOOSE] {
-            for call in Sysno::iter() {
-                // Arguments of which each rule has some that it traps.
-                let values =
-                    [0, 1, 15, 16, u64::from(u32::MAX), 0x4004_6602, libc::F_SETOWN as u64];
-                let trapped = values.iter().any(|first| {
-                    values
-                        .iter()
-                        .any(|second| ask(traps, call, &[*first, *second, 1, 0, 1, 0]) == NOTIFY)
-                });
-                assert!(!trapped || handler(call).is_some(), "{call}");
-            }
-        }
-        for (handler_of, calls) in DECIDED {
-            for call in calls {
-                assert_eq!(handler(*call), Some(handler_of), "{call}");
-            }
-        }
-    }
-
-    #[test]
-    fn only_plain_reads_escape_the_gate_and_only_in_fast_mode() {
-        let write = libc::O_WRONLY as u64;
-        let create = libc::O_CREAT as u64;
-        let tmpfile = libc::O_TMPFILE as u64;
-        for (traps, flags, want) in [
-            (LOOSE, 0, ALLOW),
-            (LOOSE, libc::O_CLOEXEC as u64, ALLOW),
-            (LOOSE, libc::O_DIRECTORY as u64, ALLOW),
-            (Traps { lists: true, ..LOOSE }, libc::O_DIRECTORY as u64, NOTIFY),
-            (Traps { lists: true, ..LOOSE }, 0, ALLOW),
-            (LOOSE, write, NOTIFY),
-            (LOOSE, create, NOTIFY),
-            (LOOSE, tmpfile, NOTIFY),
-            (LOOSE, libc::O_TRUNC as u64, NOTIFY),
-            (LOOSE, libc::O_PATH as u64, ALLOW),
-            (STRICT, 0, NOTIFY),
-            (STRICT, libc::O_PATH as u64, NOTIFY),
-        ] {
-            assert_eq!(ask(traps, Sysno::openat, &[0, 0, flags]), want, "{traps:?} {flags:#o}");
-            assert_eq!(ask(traps, Sysno::open, &[0, flags]), want, "{traps:?} {flags:#o}");
-        }
-    }
-
-    /// The kernel remembers which calls a filter allows whatever their arguments, by running it
-    /// once on the number alone.
-    #[test]
-    fn what_always_runs_is_decided_by_its_number() {
-        let argued: Vec<Sysno> = special(LOOSE).iter().map(|(call, _)| *call).collect();
-        let program = compile(LOOSE).unwrap();
-        for call in RUNS.iter().chain(LOOKS).filter(|call| !argued.contains(call)) {
-            let word = |offset| match offset {
-                0 => call.id() as u32,
-                4 => 0xc000_003e,
-                _ => panic!("{call}: an argument is looked at"),
-            };
-            assert_eq!(run_on(&program, word), ALLOW, "{call}");
-        }
-    }
-
-    #[test]
-    fn namespaces_cannot_be_made() {
-        for flag in [libc::CLONE_NEWUSER, libc::CLONE_NEWNS, libc::CLONE_NEWPID] {
-            for traps in [STRICT, LOOSE] {
-                let flags = flag as u64 | libc::CLONE_THREAD as u64;
-                assert_eq!(ask(traps, Sysno::clone, &[flags]), errno(libc::EPERM));
-                assert_eq!(ask(traps, Sysno::unshare, &[flag as u64]), errno(libc::EPERM));
-            }
-        }
-        assert_eq!(ask(LOOSE, Sysno::clone3, &[]), errno(libc::ENOSYS));
-        assert_eq!(ask(LOOSE, Sysno::unshare, &[libc::CLONE_FILES as u64]), ALLOW);
-    }
-
-    #[test]
-    fn forks_run_where_everybody_may() {
-        let fork = [libc::SIGCHLD as u64];
-        for mode in [Mode::All, Mode::Fast] {
-            let loose = Traps { mode, ..LOOSE };
-            assert_eq!(ask(loose, Sysno::clone, &fork), ALLOW);
-            assert_eq!(ask(loose, Sysno::vfork, &[]), ALLOW);
-            assert_eq!(ask(Traps { lineage: true, ..loose }, Sysno::clone, &fork), ALLOW);
-            assert_eq!(ask(Traps { forks: false, ..loose }, Sysno::clone, &fork), NOTIFY);
-        }
-    }
-
-    #[test]
-    fn a_process_cannot_choose_another_parent() {
-        let flags = (libc::CLONE_PARENT | libc::SIGCHLD) as u64;
-        assert_eq!(ask(STRICT, Sysno::clone, &[flags]), errno(libc::EPERM));
-        assert_eq!(ask(STRICT, Sysno::clone, &[libc::SIGCHLD as u64]), NOTIFY);
-        assert_eq!(ask(STRICT, Sysno::clone, &[libc::CLONE_THREAD as u64]), ALLOW);
-        let subreaper = libc::PR_SET_CHILD_SUBREAPER as u64;
-        assert_eq!(ask(STRICT, Sysno::prctl, &[subreaper]), errno(libc::EPERM));
-        assert_eq!(ask(LOOSE, Sysno::prctl, &[subreaper]), ALLOW);
-    }
-
-    #[test]
-    fn a_process_tunes_itself_and_no_other() {
-        for traps in [STRICT, LOOSE] {
-            for call in [Sysno::sched_setaffinity, Sysno::sched_setscheduler, Sysno::prlimit64] {
-                // The kernel reads the low half.
-                for (pid, want) in [(0, ALLOW), (1 << 32, ALLOW), (7, NOTIFY), (1 << 31, NOTIFY)] {
-                    assert_eq!(ask(traps, call, &[pid, 0, 1]), want, "{call} {pid}");
-                }
-            }
-            assert_eq!(ask(traps, Sysno::prlimit64, &[7, 0, 0]), ALLOW);
-            assert_eq!(ask(traps, Sysno::prlimit64, &[7, 0, 1 << 40]), NOTIFY);
-        }
-    }
-
-    #[test]
-    fn nobody_changes_the_mark_of_a_label() {
-        let locks = u64::from(libc::RLIMIT_LOCKS);
-        for (traps, want) in [(STRICT, errno(libc::EPERM)), (LOOSE, ALLOW)] {
-            // The kernel reads the low half.
-            for resource in [locks, 1 << 32 | locks] {
-                assert_eq!(ask(traps, Sysno::setrlimit, &[resource, 1]), want);
-                assert_eq!(ask(traps, Sysno::prlimit64, &[0, resource, 1]), want);
-            }
-            assert_eq!(ask(traps, Sysno::prlimit64, &[7, locks, 0]), ALLOW);
-            assert_eq!(ask(traps, Sysno::setrlimit, &[0, 1]), ALLOW);
-        }
-        assert_eq!(ask(STRICT, Sysno::prlimit64, &[7, locks, 1]), errno(libc::EPERM));
-    }
-
-    #[test]
-    fn processes_end_without_a_word() {
-        for call in [Sysno::exit, Sysno::exit_group] {
-            assert_eq!(ask(STRICT, call, &[]), ALLOW, "a signal could end {call}");
-        }
-    }
-
-    #[test]
-    fn only_connected_local_sockets_escape_the_gate() {
-        let (unix, inet) = (libc::AF_UNIX as u64, libc::AF_INET as u64);
-        let stream = (libc::SOCK_STREAM | libc::SOCK_CLOEXEC) as u64;
-        let datagram = (libc::SOCK_DGRAM | libc::SOCK_NONBLOCK) as u64;
-        for call in [Sysno::socket, Sysno::socketpair] {
-            assert_eq!(ask(LOOSE, call, &[unix, stream]), ALLOW);
-            assert_eq!(ask(LOOSE, call, &[unix, datagram]), NOTIFY);
-            assert_eq!(ask(LOOSE, call, &[inet, stream]), NOTIFY);
-        }
-        assert_eq!(ask(STRICT, Sysno::sendto, &[0, 0, 0, 0, 0]), ALLOW);
-        assert_eq!(ask(STRICT, Sysno::sendto, &[0, 0, 0, 0, 1 << 40]), NOTIFY);
-    }
-
-    #[test]
-    fn options_run_that_lead_packets_nowhere_else() {
-        use libc::{IPPROTO_IP, IPPROTO_IPV6, IPPROTO_TCP, SOL_SOCKET};
-        let ask = |level: i32, name: i32| {
-            ask(LOOSE, Sysno::setsockopt, &[3, level as u64, 1 << 32 | name as u64])
-        };
-        for (level, name) in [
-            (SOL_SOCKET, libc::SO_REUSEADDR),
-            (SOL_SOCKET, libc::SO_PASSCRED),
-            (SOL_SOCKET, libc::SO_RCVTIMEO),
-            (IPPROTO_TCP, libc::TCP_NODELAY),
-            (IPPROTO_TCP, libc::TCP_KEEPIDLE),
-            (IPPROTO_TCP, libc::TCP_USER_TIMEOUT),
-            (IPPROTO_TCP, libc::TCP_DEFER_ACCEPT),
-            (IPPROTO_IP, libc::IP_TOS),
-            (IPPROTO_IP, libc::IP_RECVERR),
-            (IPPROTO_IP, libc::IP_PKTINFO),
-            (IPPROTO_IP, libc::IP_BIND_ADDRESS_NO_PORT),
-            (IPPROTO_IPV6, libc::IPV6_V6ONLY),
-            (IPPROTO_IPV6, libc::IPV6_RECVERR),
-            (IPPROTO_IPV6, libc::IPV6_RECVPKTINFO),
-            (libc::SOL_NETLINK, libc::NETLINK_EXT_ACK),
-        ] {
-            assert_eq!(ask(level, name), ALLOW, "{level} {name}");
-        }
-        for (level, name) in [
-            (SOL_SOCKET, libc::SO_BINDTODEVICE),
-            (SOL_SOCKET, libc::SO_MARK),
-            (SOL_SOCKET, libc::SO_ATTACH_FILTER),
-            (SOL_SOCKET, libc::SO_ATTACH_BPF),
-            (SOL_SOCKET, libc::SO_ATTACH_REUSEPORT_CBPF),
-            (SOL_SOCKET, 62), // SO_BINDTOIFINDEX
-            (SOL_SOCKET, 83), // SO_PASSRIGHTS
-            (IPPROTO_IP, libc::IP_OPTIONS),
-            (IPPROTO_IP, libc::IP_HDRINCL),
-            (IPPROTO_IP, libc::IP_TRANSPARENT),
-            (IPPROTO_IP, libc::IP_FREEBIND),
-            (IPPROTO_IP, libc::IP_ADD_MEMBERSHIP),
-            (IPPROTO_IP, 64), // IPT_SO_SET_REPLACE
-            (IPPROTO_IPV6, libc::IPV6_RTHDR),
-            (IPPROTO_IPV6, libc::IPV6_HOPOPTS),
-            (IPPROTO_IPV6, libc::IPV6_DSTOPTS),
-            (IPPROTO_IPV6, libc::IPV6_RTHDRDSTOPTS),
-            (IPPROTO_IPV6, 5),  // IPV6_2292RTHDR
-            (IPPROTO_IPV6, 6),  // IPV6_2292PKTOPTIONS
-            (IPPROTO_IPV6, 32), // IPV6_FLOWLABEL_MGR
-            (IPPROTO_IPV6, libc::IPV6_ADDRFORM),
-            (IPPROTO_IPV6, libc::IPV6_PKTINFO),
-            (IPPROTO_TCP, libc::TCP_REPAIR),
-            (IPPROTO_TCP, libc::TCP_ULP),
-            (IPPROTO_TCP, libc::TCP_FASTOPEN_CONNECT),
-            (IPPROTO_TCP, libc::TCP_MD5SIG),
-            (libc::SOL_UDP, 100), // UDP_ENCAP
-            (libc::SOL_RAW, 1),
-            (282, 1), // SOL_TLS
-            (0x7fff, 1),
-            (-1, -1),
-        ] {
-            assert_eq!(ask(level, name), NOTIFY, "{level} {name}");
-        }
-    }
-
-    #[test]
-    fn signals_by_descriptor_are_decided() {
-        for traps in [STRICT, LOOSE] {
-            assert_eq!(ask(traps, Sysno::fcntl, &[0, libc::F_SETFL as u64]), ALLOW);
-            assert_eq!(ask(traps, Sysno::fcntl, &[0, libc::F_SETOWN as u64, 7]), NOTIFY);
-            assert_eq!(ask(traps, Sysno::fcntl, &[0, 1 << 32 | 15]), errno(libc::EPERM));
-            assert_eq!(ask(traps, Sysno::ioctl, &[0, 0x8901]), errno(libc::EPERM));
-            assert_eq!(ask(traps, Sysno::get_robust_list, &[7]), errno(libc::EPERM));
-            assert_eq!(ask(traps, Sysno::get_robust_list, &[0]), ALLOW);
-        }
-    }
-
-    #[test]
-    fn with_several_domains_nobody_signals_by_pidfd() {
-        assert_eq!(ask(STRICT, Sysno::pidfd_send_signal, &[]), errno(libc::ENOSYS));
-        assert_eq!(ask(LOOSE, Sysno::pidfd_send_signal, &[]), NOTIFY);
-    }
-
-    #[test]
-    fn nobody_has_rules_of_landlock_that_the_monitor_would_not_follow() {
-        for call in [Sysno::landlock_create_ruleset, Sysno::landlock_restrict_self] {
-            for traps in [STRICT, LOOSE] {
-                assert_eq!(ask(traps, call, &[]), errno(libc::ENOSYS));
-            }
-        }
-    }
-
-    #[test]
-    fn commands_and_options_that_were_not_read_are_unknown() {
-        for (call, arg, known) in [(Sysno::fcntl, 1, 1030), (Sysno::prctl, 0, 38)] {
-            let mut args = [0; 2];
-            args[arg] = known;
-            assert_eq!(ask(LOOSE, call, &args), ALLOW, "{call}");
-            for unknown in [1024, 1040, 0x7fff_ffff] {
-                args[arg] = unknown;
-                assert_eq!(ask(LOOSE, call, &args), errno(libc::EINVAL), "{call} {unknown}");
-            }
-        }
-        assert_eq!(ask(LOOSE, Sysno::prctl, &[0x5356_4d41]), ALLOW);
-    }
-
-    #[test]
-    fn memory_that_can_never_be_executed_is_made_without_a_word() {
-        for (flags, want) in [(0, NOTIFY), (0x10, NOTIFY), (8, ALLOW), (9, ALLOW)] {
-            assert_eq!(ask(LOOSE, Sysno::memfd_create, &[0, flags]), want, "{flags:#x}");
-        }
-    }
-
-    #[test]
-    fn nothing_can_be_typed_into_the_terminal() {
-        for high in [0, 1 << 32] {
-            assert_eq!(ask(LOOSE, Sysno::ioctl, &[0, high | libc::TIOCSTI]), errno(libc::EPERM));
-        }
-    }
-
-    #[test]
-    fn ways_around_the_gate_fail_in_the_kernel() {
-        for call in [Sysno::io_uring_setup, Sysno::io_uring_enter] {
-            assert_eq!(ask(LOOSE, call, &[]), errno(libc::ENOSYS), "{call}");
-        }
-        for call in [Sysno::mount, Sysno::setns, Sysno::bpf, Sysno::open_by_handle_at] {
-            assert_eq!(ask(LOOSE, call, &[]), errno(libc::EPERM), "{call}");
-        }
-    }
 }

@@ -5,14 +5,47 @@ use flask::{
     Unreachable, perm,
 };
 
-/// Whether some domain's new files get another label than the directory that they are made in.
-pub(super) fn relabels(server: &dyn SecurityServer, domains: &[Sid], types: &[Sid]) -> bool {
-    domains.iter().any(|&ssid| {
-        types.iter().any(|&tsid| {
-            let question = Question { ssid, tsid, tclass: Class::File };
-            server.compute_create(question, None) != Ok(tsid)
-        })
-    })
+/// The classes of files that a program can make.
+const MADE: [Class; 5] =
+    [Class::File, Class::Dir, Class::LnkFile, Class::FifoFile, Class::SockFile];
+
+/// The directories in which some domain's new files get another label than theirs: domain, label of
+/// the directory, and the new label, if policy computes one.
+pub(super) fn relabels(
+    server: &dyn SecurityServer,
+    domains: &[Sid],
+    types: &[Sid],
+) -> Vec<(Sid, Sid, Option<Sid>)> {
+    let mut found = Vec::new();
+    for (&ssid, &tsid) in domains.iter().flat_map(|it| types.iter().map(move |tsid| (it, tsid))) {
+        for tclass in MADE {
+            let made = server.compute_create(Question { ssid, tsid, tclass }, None).ok();
+            if made != Some(tsid) && !found.contains(&(ssid, tsid, made)) {
+                found.push((ssid, tsid, made));
+            }
+        }
+    }
+    found
+}
+
+/// The domains that a run can reach, and every label that a file of it can have.
+pub(super) fn closure(
+    server: &dyn SecurityServer,
+    mut types: Vec<Sid>,
+) -> Result<(Vec<Sid>, Vec<Sid>), Unreachable> {
+    loop {
+        let domains = reachable(server, &types)?;
+        let made = relabels(server, &domains, &types).into_iter().filter_map(|(.., made)| made);
+        let before = types.len();
+        for label in made.collect::<Vec<_>>() {
+            if !types.contains(&label) {
+                types.push(label);
+            }
+        }
+        if types.len() == before {
+            return Ok((domains, types));
+        }
+    }
 }
 
 /// Every label that a file can have at first sight.

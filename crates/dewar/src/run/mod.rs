@@ -2,6 +2,7 @@
 
 mod args;
 mod asking;
+mod inside;
 mod journal;
 pub(crate) mod link;
 mod owner;
@@ -10,6 +11,7 @@ mod prepare;
 mod scratch;
 mod serving;
 mod summary;
+mod unchecked;
 
 use crate::{
     control::{Endpoint, Run},
@@ -79,6 +81,9 @@ pub(crate) struct RunRequest {
 
 /// Runs the command; how it ended.
 pub(crate) fn run(request: &RunRequest, inherited: Inherited) -> anyhow::Result<Outcome> {
+    if let Some(outcome) = inside::run(request)? {
+        return Ok(outcome);
+    }
     // A child process tries the layers of protection while this one compiles.
     let probe = Probe::start();
     let profile = prepare::profile(request, &probe)?;
@@ -98,6 +103,7 @@ pub(crate) fn run(request: &RunRequest, inherited: Inherited) -> anyhow::Result<
     let notes = clerk.as_ref().map(asking::Clerk::notes).unwrap_or_default();
     let mut job = prepare::job(request, &profile, &protection, inherited)?;
     job.audit.extend(trail);
+    job.request.environment.push(inside::variable(&id, request, &profile));
     let command: Vec<String> =
         request.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let facts = Facts {

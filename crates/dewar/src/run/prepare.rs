@@ -71,6 +71,7 @@ pub(super) fn profile(request: &RunRequest, probe: &Probe) -> anyhow::Result<Pro
     variables.fixed.extend(request.cil.iter().chain(trail).map(|file| surroundings::real(file)));
     // Where mounts can be made, so can a network. That it was is checked before the start.
     variables.private_network = has_view && !request.without.iter().any(|layer| layer == "net");
+    variables.shares_memory = !has_view;
     warn_of_wide_workspace(&variables);
     let (compiled, documents, argument) = load(request, &variables)?;
     make_directories(&compiled)?;

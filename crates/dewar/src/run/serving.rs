@@ -118,6 +118,9 @@ impl Serving {
         id: &str,
     ) -> anyhow::Result<(Self, Option<Trail>)> {
         let added = added(request)?;
+        for rule in super::unchecked::unchecked(&profile.compiled.cil, &added) {
+            tell!("dewar: {rule}");
+        }
         let policy = Policy { files: with_added(&profile.compiled.cil, &added) };
         let added: Arc<[(String, String)]> = added.into();
         if request.daemon != UseDaemon::No

@@ -3,8 +3,9 @@
 mod verify;
 
 use crate::{
+    audit::Refusal,
     call::{Answer, Asker, Outcome},
-    file::{Attempt, FileAsker, New, Seen},
+    file::{Attempt, FileAsker, New, Seen, stays_plain},
     manager::Request,
     resolve::{Name, look, walk},
     stop::tell_apart,
@@ -15,6 +16,7 @@ use avc::Hint;
 use confine::{computed, entered};
 use flask::{Class, Sid, perm};
 use landlock::AccessFs;
+use proc::path_of;
 use rustix::{
     fs::{Access, AtFlags, accessat},
     io::{Errno, Result},
@@ -45,6 +47,10 @@ pub(crate) fn decide(asker: FileAsker<'_>) -> Outcome {
     };
     let seen = Seen::of(*asker, file.as_fd())?;
     if !is_executable(asker, &seen, &file) {
+        if stays_plain(*asker, &file)? {
+            let object = path_of(&asker.state.view, &file)?.to_string_lossy().into_owned();
+            return Err(asker.refuse(&memory(object)));
+        }
         // Not a matter of policy: it could not be executed without it either.
         seen.allow(*asker, perm::file::GETATTR, &file)?;
         return Err(if seen.class == Class::LnkFile { Errno::LOOP } else { Errno::ACCESS });
@@ -73,6 +79,20 @@ pub(crate) fn decide(asker: FileAsker<'_>) -> Outcome {
             }
             verify::stay(*asker, &seen)
         }
+    }
+}
+
+/// The refusal to execute memory, which was made as what cannot be executed.
+fn memory(object: String) -> Refusal {
+    Refusal {
+        errno: Errno::ACCESS,
+        by: "the file object manager",
+        tclass: Class::File.name(),
+        missing: "execute",
+        object,
+        reason: "it is memory, which lies below no directory that the profile grants executing in",
+        instead: "write the program to a file below what files.exec grants; files.exec = [\"/**\"] would grant memory with \
+                  everything else",
     }
 }
 

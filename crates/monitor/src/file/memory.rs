@@ -81,7 +81,7 @@ fn make(name: &Path, flags: MemfdFlags) -> Result<OwnedFd> {
 }
 
 /// Whether `object` is such memory, and must stay what cannot be executed.
-pub(super) fn stays_plain(asker: Asker<'_>, object: &OwnedFd) -> Result<bool> {
+pub(crate) fn stays_plain(asker: Asker<'_>, object: &OwnedFd) -> Result<bool> {
     let path = place_of(asker, object)?;
     let is_memory = path.as_os_str().as_bytes().starts_with(PREFIX.as_bytes())
         && rustix::fs::fstat(object)?.st_nlink == 0;

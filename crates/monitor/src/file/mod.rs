@@ -26,6 +26,7 @@ use std::ops::Deref;
 pub(crate) use beyond::{Attempt, Beyond, New};
 pub(crate) use entry::{allow_new, with_umask};
 pub(crate) use known::KnownPaths;
+pub(crate) use memory::stays_plain;
 pub(crate) use object::{Seen, class_of};
 pub(crate) use planted::Plantings;
 pub use planted::{Planted, Watch, Why};

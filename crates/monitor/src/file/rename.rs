@@ -4,22 +4,24 @@ use super::{
     beyond::New,
     change::{Change, Entry, Place, file_system, removal},
     entry::note_entry,
-    object::Seen,
+    object::{Seen, Target, class_of},
 };
 use crate::{
     call::{Answer, Outcome},
-    label::Status,
+    label::{Status, file_kind, path_from},
+    repository::known_as,
     resolve::{Name, look},
 };
+use avc::Hint;
 use flask::{AccessVector, Class, perm};
 use proc::path_of;
 use rustix::{
-    fs::{FileType, RenameFlags},
+    fs::{Dir, FileType, Mode, OFlags, RenameFlags, ResolveFlags},
     io::{Errno, Result},
 };
 use std::{
     os::fd::{AsFd, OwnedFd},
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 /// Device and number of a file.
@@ -150,7 +152,61 @@ impl Change<'_> {
         let state = self.asker.state;
         let path =
             |entry: &Entry| path_of(&state.view, &entry.parent).map(|path| path.join(&entry.name));
-        if state.labels.agree(&path(source)?, &path(target)?) { Ok(()) } else { Err(Errno::XDEV) }
+        let (from, to) = (path(source)?, path(target)?);
+        if state.labels.agree(&from, &to) {
+            return Ok(());
+        }
+        if let Some(object) = &source.object {
+            self.record_first_refused(object, &from, &to);
+        }
+        Err(Errno::XDEV)
+    }
+
+    /// Records the first file in a directory that policy would not let be made where the directory
+    /// was to go, if there is one: a program that does not copy on `EXDEV` leaves no other trace.
+    fn record_first_refused(&self, directory: &OwnedFd, from: &Path, to: &Path) {
+        const MOST: usize = 1000;
+        let labels = &self.asker.state.labels;
+        let mut left = vec![(PathBuf::new(), FileType::Directory)];
+        let mut looked_at = 0;
+        while let Some((below, kind)) = left.pop() {
+            let place = |top: &Path| {
+                if below.as_os_str().is_empty() { top.to_owned() } else { top.join(&below) }
+            };
+            let label = |top: &Path| labels.of_path(&known_as(place(top)), file_kind(kind));
+            let (before, after) = (label(from), label(to));
+            if before != after {
+                let target = Target { tsid: after, tclass: class_of(kind), hint: &Hint::default() };
+                let object = || place(to).to_string_lossy().into_owned();
+                if target.allow(*self.asker, perm::file::CREATE, &object).is_err() {
+                    return;
+                }
+            }
+            looked_at += 1;
+            if kind == FileType::Directory && looked_at < MOST {
+                left.extend(self.entries(directory, &below, MOST - left.len().min(MOST)));
+            }
+        }
+    }
+
+    /// At most `most` entries of what lies at `below` in a directory.
+    fn entries(&self, directory: &OwnedFd, below: &Path, most: usize) -> Vec<(PathBuf, FileType)> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let here = if below.as_os_str().is_empty() { Path::new(".") } else { below };
+        let opened = rustix::fs::openat2(
+            directory,
+            here,
+            flags,
+            Mode::empty(),
+            ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_XDEV,
+        );
+        let Ok(listing) = opened.and_then(Dir::new) else { return Vec::new() };
+        let named =
+            listing.flatten().filter(|it| !matches!(it.file_name().to_bytes(), b"." | b".."));
+        named
+            .take(most)
+            .map(|it| (below.join(path_from(it.file_name().to_bytes())), it.file_type()))
+            .collect()
     }
 
     /// A directory that changes its parent needs one permission more.

@@ -8,6 +8,7 @@ use super::{
     peers::{Peer, abstract_label},
 };
 use crate::{
+    audit::Refusal,
     label::{Status, path_from},
     state::MonitorState,
     subject::connection::PREFIX,
@@ -158,7 +159,7 @@ pub(super) fn reach(
         // go of its peer could listen at the port it had.
         Kind::None if usage == Use::Connect && may_let_go(socket) => {}
         _ if usage == Use::Send && address.family() != socket.family => {
-            return Err(Errno::AFNOSUPPORT);
+            return Err(asker.refuse(&of_another_family(socket, object())));
         }
         Kind::Ip(ip, port) if is_ip(socket.family) => {
             let requested = if usage == Use::Connect {
@@ -188,6 +189,20 @@ pub(super) fn reach(
         _ => return Err(Errno::AFNOSUPPORT),
     }
     Ok(Target::SAME)
+}
+
+/// The refusal of a message to an address of another family than the socket's.
+fn of_another_family(socket: &Socket, object: String) -> Refusal {
+    Refusal {
+        errno: Errno::AFNOSUPPORT,
+        by: "the socket object manager",
+        tclass: socket.class.name(),
+        missing: "sendto",
+        object,
+        reason: "the address is not of the socket's family; the kernel would take its bytes for another address, which \
+                 nobody has decided",
+        instead: "send to an address of the socket's own family, which network.connect can grant",
+    }
 }
 
 /// An address as profiles name it: `/udp` behind it where it is one of datagrams.

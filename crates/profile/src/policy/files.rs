@@ -1,5 +1,6 @@
 //! Types of files, and what each domain may do with them.
 
+use super::shared::{self, Shared};
 use super::writer::{PermissionSet, Writer, object};
 use crate::amendment::{Clause, ClauseObject, everything};
 use crate::merge::Profile;
@@ -26,7 +27,7 @@ const EXIST: PermissionSet = PermissionSet {
 const LIST: PermissionSet = PermissionSet { name: "files_list", classes: &[("dir", "read open")] };
 
 /// `files.read`. Block devices are granted by no list: they are the file system below all labels.
-const READ: PermissionSet = PermissionSet {
+pub(super) const READ: PermissionSet = PermissionSet {
     name: "files_read",
     classes: &[
         ("file", "read open watch"),
@@ -39,7 +40,7 @@ const READ: PermissionSet = PermissionSet {
 };
 
 /// `files.write`, beyond [`READ`]. Devices are written to, never made or removed.
-const WRITE: PermissionSet = PermissionSet {
+pub(super) const WRITE: PermissionSet = PermissionSet {
     name: "files_write",
     classes: &[
         ("file", "write append create setattr unlink link rename"),
@@ -62,7 +63,8 @@ const EXEC_ENTERING: PermissionSet =
 /// What may be made, but not changed once it is there.
 const MAKE: PermissionSet = PermissionSet { name: "files_make", classes: &[("file", "create")] };
 
-const SETS: [PermissionSet; 7] = [EXIST, LIST, READ, WRITE, EXEC, EXEC_ENTERING, MAKE];
+const SETS: [PermissionSet; 8] =
+    [EXIST, LIST, READ, WRITE, EXEC, EXEC_ENTERING, MAKE, shared::ENTRIES];
 
 /// Files of all kinds, as labelling rules name them; and those that lead elsewhere.
 pub(super) const ANY: &[&str] = &["any"];
@@ -235,6 +237,7 @@ pub(crate) fn write(
             out.line(format_args!("(filecon \"{regex}\" {kind} {})", object(&node.type_name)));
         }
     }
+    let shared = Shared::of(profile, nodes, out);
     for (index, domain) in profile.domains.iter().enumerate() {
         out.heading(&format!("files: what {} may do", domain.name));
         write_visible(index, &types[index], nodes, out);
@@ -246,7 +249,11 @@ pub(crate) fn write(
             if !written.insert(node.type_name.as_str()) {
                 continue;
             }
-            write_rights(&types[index], node, &node.rights[index], *enters, out);
+            let rights = &node.rights[index];
+            match &shared {
+                Some(shared) if shared.is(node) => shared.write(&types[index], rights, out),
+                _ => write_rights(&types[index], node, rights, *enters, out),
+            }
         }
     }
 }

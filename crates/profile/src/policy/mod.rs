@@ -7,6 +7,7 @@ mod endpoints;
 mod files;
 mod guards;
 mod processes;
+mod shared;
 mod sockets;
 mod standing;
 mod writer;

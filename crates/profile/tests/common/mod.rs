@@ -14,6 +14,7 @@ pub(crate) fn variables() -> Variables {
         nameservers: vec!["192.0.2.53".parse().unwrap()],
         private_network: true,
         registries: registries(),
+        shares_memory: false,
         kept: vec!["/home/me/.cache/dewar".into(), "/home/me/{a}*/dewar".into()],
         fixed: vec!["/home/me/work/audit".into()],
     }

@@ -3,6 +3,7 @@
 mod execs;
 mod files;
 mod processes;
+mod refusals;
 mod sockets;
 mod view;
 
@@ -16,7 +17,7 @@ use crate::{
 
 /// The cases of this part.
 pub(crate) const CASES: &[&[crate::Case]] =
-    &[execs::CASES, files::CASES, processes::CASES, sockets::CASES, view::CASES];
+    &[execs::CASES, files::CASES, processes::CASES, refusals::CASES, sockets::CASES, view::CASES];
 
 /// What refusals look like to the program: no rights, no such thing, or (a move between labels) another file system.
 const REFUSALS: [&str; 6] = ["EACCES", "EPERM", "ENOENT", "EROFS", "ESRCH", "EXDEV"];

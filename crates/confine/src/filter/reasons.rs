@@ -1,0 +1,351 @@
+//! Why what runs undecided grants nothing: for calls of which some run and some do not. Those that
+//! run whatever their arguments have their reasons beside them (`RUNS`). `docs/system-calls.md` is
+//! made from both, and a call without a reason fails a test: `DEWAR_WRITE_DOCS=1 cargo test
+//! --workspace --lib -- every_call_that_runs_has_a_reason`.
+
+use super::{
+    Mode, Traps,
+    arguments::special,
+    calls::{IPC, REFUSED, RUNS},
+    compile,
+    decided::{DECIDED, LOOKS},
+};
+use crate::bpf::tests::run;
+use std::{collections::BTreeMap, fmt::Write as _, path::Path};
+use syscalls::Sysno;
+
+/// Calls whose arguments are looked at.
+struct Row {
+    calls: &'static [Sysno],
+    /// The arguments that decide.
+    looked_at: &'static str,
+    source: &'static str,
+    /// Why what runs grants nothing, whatever the other arguments.
+    why: &'static str,
+}
+
+const ROWS: &[Row] = {
+    use Sysno::*;
+    &[
+        Row {
+            calls: &[setuid, setgid, setreuid, setregid, setresuid, setresgid],
+            looked_at: "all, where the user namespace has one ID only",
+            source: "kernel/sys.c",
+            why: "Without CAP_SETUID or CAP_SETGID they swap the IDs that the process has; \
+                with one of them, the monitor compares the IDs of the caller at each \
+                call and makes none for another user.",
+        },
+        Row {
+            calls: &[open, openat],
+            looked_at: "the flags",
+            source: "fs/open.c, security/landlock/fs.c",
+            why: "Runs with O_PATH where nothing is hidden: such a descriptor can only be \
+                looked at, and every use of it is a call of its own. Runs for plain \
+                reading in mode fast, where the envelope refuses exactly what policy \
+                refuses. The path is not looked at: whichever it is, the envelope stands \
+                behind it.",
+        },
+        Row {
+            calls: &[fork, vfork, clone],
+            looked_at: "of clone the flags",
+            source: "kernel/fork.c",
+            why: "A child has its parent's label, filter, envelope and namespaces. Runs \
+                where every domain may fork; a thread always. CLONE_PARENT, which would \
+                hide whose child it is, and namespaces fail.",
+        },
+        Row {
+            calls: &[unshare],
+            looked_at: "the flags",
+            source: "kernel/fork.c (ksys_unshare)",
+            why: "Runs without flags of namespaces: it stops sharing descriptors, working \
+                directory or semaphores with relatives, and gets nothing.",
+        },
+        Row {
+            calls: &[prctl],
+            looked_at: "the option",
+            source: "kernel/sys.c, security/commoncap.c",
+            why: "The options that run, of Linux 6.18, are about the caller: its name, \
+                timers, speculation, vector length, memory. PR_SET_MM, by which a \
+                process would tell lies about itself in /proc, fails, as does \
+                PR_SET_CHILD_SUBREAPER with several domains; PR_SET_DUMPABLE does \
+                nothing; what a later kernel adds is unknown. PR_SET_PTRACER lets others \
+                trace, which Landlock and the monitor decide.",
+        },
+        Row {
+            calls: &[ioctl],
+            looked_at: "the request",
+            source: "fs/ioctl.c, drivers/tty/tty_io.c, security/landlock/fs.c",
+            why: "By request alone, the list is of those that fail: they change a file \
+                through a descriptor to read, type into a terminal, have signals sent, \
+                or outlive the run. The rest acts on what is open; of devices, Landlock \
+                (IOCTL_DEV) lets pass those that policy grants.",
+        },
+        Row {
+            calls: &[fcntl],
+            looked_at: "the command",
+            source: "fs/fcntl.c, fs/locks.c",
+            why: "Flags, locks, seals and sizes of descriptors that it has. Who gets \
+                signals (F_SETOWN) is decided, F_SETOWN_EX fails; leases, for which \
+                others who open the file would wait, are unknown.",
+        },
+        Row {
+            calls: &[get_robust_list],
+            looked_at: "the PID",
+            source: "kernel/futex/syscalls.c",
+            why: "Its own; that of another tells an address in that process.",
+        },
+        Row {
+            calls: &[socket, socketpair],
+            looked_at: "family and type",
+            source: "net/socket.c, net/unix/af_unix.c",
+            why: "Local streams run: they reach nobody before a connect, which is decided. \
+                Where datagrams are decided, making them is no grant: each send is.",
+        },
+        Row {
+            calls: &[listen],
+            looked_at: "none",
+            source: "net/socket.c, net/ipv4/inet_connection_sock.c",
+            why: "Runs where no domain may own a socket that listening alone would give a \
+                port.",
+        },
+        Row {
+            calls: &[sendto],
+            looked_at: "address and flags",
+            source: "net/socket.c, net/ipv4/udp.c (udp_sendmsg), net/ipv6/datagram.c, \
+                net/unix/af_unix.c",
+            why: "Without an address (all 64 bits of the pointer are 0) it goes to the \
+                peer, and the connect was decided; the length is not read then. Runs \
+                with one where no domain may own a socket that could send to any.",
+        },
+        Row {
+            calls: &[sendmsg, sendmmsg],
+            looked_at: "flags",
+            source: "net/socket.c, net/core/scm.c",
+            why: "Run where no domain may own a socket that could send to any address: the \
+                address of the header is heeded for none of the sockets that can exist. \
+                Descriptors that go along are those that it has; credentials of others \
+                need CAP_SYS_ADMIN, CAP_SETUID or CAP_SETGID.",
+        },
+        Row {
+            calls: &[setsockopt],
+            looked_at: "level and name",
+            source: "net/core/sock.c, net/ipv4/ip_sockglue.c, net/ipv4/tcp.c, \
+                net/ipv6/ipv6_sockglue.c",
+            why: "Options that tell how a socket behaves at its own end run, by a list of \
+                levels and names (options.rs); every other is decided. Values are not \
+                read: none of those listed leads packets elsewhere, whatever its value.",
+        },
+        Row {
+            calls: &[prlimit64, setrlimit],
+            looked_at: "PID, resource and the pointer to new limits",
+            source: "kernel/sys.c (do_prlimit)",
+            why: "Looking runs, as the kernel asks for the same user and the rights to \
+                trace; setting one's own runs, up to the hard limit. The one limit that \
+                bears the mark of a label fails.",
+        },
+        Row {
+            calls: &[sched_setparam, sched_setscheduler, sched_setattr, sched_setaffinity],
+            looked_at: "the PID",
+            source: "kernel/sched/syscalls.c",
+            why: "Its own scheduling. Real-time priorities need CAP_SYS_NICE or \
+                RLIMIT_RTPRIO of the caller.",
+        },
+        Row {
+            calls: &[memfd_create],
+            looked_at: "the flags",
+            source: "mm/memfd.c",
+            why: "Memory with MFD_NOEXEC_SEAL can never be executed as a program, and has \
+                no name for others.",
+        },
+        Row {
+            calls: &[chdir],
+            looked_at: "none",
+            source: "fs/open.c",
+            why: "Runs in mode fast where nothing is hidden: the envelope is about what is \
+                opened from there.",
+        },
+        Row {
+            calls: &[fchdir],
+            looked_at: "none",
+            source: "fs/open.c",
+            why: "Runs in mode fast: the directory is open already.",
+        },
+        Row {
+            calls: &[
+                stat,
+                lstat,
+                newfstatat,
+                statx,
+                access,
+                faccessat,
+                faccessat2,
+                readlink,
+                readlinkat,
+                statfs,
+                getxattr,
+                lgetxattr,
+                getxattrat,
+                listxattr,
+                llistxattr,
+                listxattrat,
+                file_getattr,
+            ],
+            looked_at: "none",
+            source: "fs/stat.c, fs/open.c, fs/readlink.c, fs/xattr.c",
+            why: "Run where nothing visible is hidden from any domain: that something \
+                exists, and its attributes, are no secret then. Landlock does not know \
+                them.",
+        },
+        Row {
+            calls: &[
+                shmget,
+                shmat,
+                shmctl,
+                shmdt,
+                semget,
+                semop,
+                semctl,
+                semtimedop,
+                msgget,
+                msgsnd,
+                msgrcv,
+                msgctl,
+                mq_open,
+                mq_unlink,
+                mq_timedsend,
+                mq_timedreceive,
+                mq_notify,
+                mq_getsetattr,
+            ],
+            looked_at: "none",
+            source: "ipc/shm.c, ipc/sem.c, ipc/msg.c, ipc/mqueue.c, ipc/util.c",
+            why: "Run in an IPC namespace of its own where there is one domain: all \
+                objects there are the run's. Objects are looked up in the caller's \
+                namespace alone.",
+        },
+    ]
+};
+
+/// Every combination of what a filter must know.
+fn all_traps() -> impl Iterator<Item = Traps> {
+    (0..1 << 10).map(|bits: u32| {
+        let is = |n: u32| bits & 1 << n != 0;
+        Traps {
+            mode: if is(0) { Mode::Fast } else { Mode::All },
+            reads_exact: is(1),
+            lists: is(2),
+            looks: is(3),
+            forks: is(4),
+            lineage: is(5),
+            datagrams: is(6),
+            listens: is(7),
+            one_id: is(8),
+            private_ipc: is(9),
+        }
+    })
+}
+
+/// The calls of which some run under some policy, by the filter itself.
+fn running() -> Vec<Sysno> {
+    let mut found = std::collections::BTreeSet::new();
+    // Each trait alone, and all at once, with arguments of which each rule has one that it lets
+    // run.
+    let traps = all_traps().filter(|traps| {
+        let text = format!("{traps:?}");
+        let set = text.matches("true").count();
+        set <= 1 || set >= 8 || (traps.reads_exact && set <= 2)
+    });
+    for traps in traps {
+        let program = compile(traps).unwrap();
+        for call in Sysno::iter() {
+            if found.contains(&call) {
+                continue;
+            }
+            let values = [0, 1, 2, 8, libc::O_PATH as u64, 1 << 16];
+            let runs = values.iter().any(|first| {
+                values.iter().any(|second| {
+                    let args = [*first, *second, 2, 0, 0, 0];
+                    run(&program, 0xc000_003e, call.id() as u32, args) == libc::SECCOMP_RET_ALLOW
+                })
+            });
+            if runs {
+                found.insert(call);
+            }
+        }
+    }
+    found.into_iter().collect()
+}
+
+/// Of each call, the reasons.
+fn reasons() -> BTreeMap<Sysno, Vec<&'static str>> {
+    let always = RUNS.iter().flat_map(|group| group.calls.iter().map(|call| (*call, group.why)));
+    let some = ROWS.iter().flat_map(|row| row.calls.iter().map(|call| (*call, row.why)));
+    let mut all: BTreeMap<Sysno, Vec<&'static str>> = BTreeMap::new();
+    for (call, why) in always.chain(some) {
+        all.entry(call).or_default().push(why);
+    }
+    all
+}
+
+fn names(calls: &[Sysno]) -> String {
+    let names: Vec<String> = calls.iter().map(|call| format!("`{call}`")).collect();
+    names.join(" ")
+}
+
+/// The document.
+fn table() -> String {
+    let mut text = "# Every system call, and why what runs undecided grants nothing\n\n\
+        Made from the filter's own table; a call of it without a reason fails a test \
+        (`every_call_that_runs_has_a_reason`),\nand one that stands in no table fails with `ENOSYS` \
+        (`calls_that_no_table_knows_fail`), also on a kernel that knows it. The\nreasons were read from Linux 6.18, in \
+        the files named. What does not hold stands in SECURITY.md.\n\n\
+        ## Runs whatever its arguments\n\n| what | calls | why it grants nothing | read in |\n|---|---|---|---|\n"
+        .to_owned();
+    for group in RUNS {
+        let (title, calls) = (group.title, names(group.calls));
+        writeln!(text, "| {title} | {calls} | {} | {} |", group.why, group.source).unwrap();
+    }
+    text += "\nOf these, `setrlimit` and `get_robust_list` stand in the next table, too.\n\n\
+        ## Runs, or is decided, by arguments or by policy\n\n\
+        | calls | looked at | why what runs grants nothing | read in |\n|---|---|---|---|\n";
+    for row in ROWS {
+        let (calls, looked_at) = (names(row.calls), row.looked_at);
+        writeln!(text, "| {calls} | {looked_at} | {} | {} |", row.why, row.source).unwrap();
+    }
+    let undecided: Vec<Sysno> = reasons().into_keys().collect();
+    let decided = DECIDED.iter().flat_map(|(_, calls)| calls.iter().copied());
+    let mut decided: Vec<Sysno> = decided
+        .filter(|call| ![undecided.as_slice(), REFUSED, IPC, LOOKS].concat().contains(call))
+        .collect();
+    decided.sort_unstable();
+    let refused: Vec<Sysno> = REFUSED.iter().copied().filter(|it| *it != Sysno::unshare).collect();
+    writeln!(
+        text,
+        "\n## Always decided\n\n{}.\n\n## Refused whatever policy says, on record\n\n{}.",
+        names(&decided),
+        names(&refused)
+    )
+    .unwrap();
+    text
+}
+
+#[test]
+fn every_call_that_runs_has_a_reason() {
+    let reasons = reasons();
+    let special: Vec<Sysno> = special(all_traps().next().unwrap()).iter().map(|it| it.0).collect();
+    for call in running() {
+        assert!(reasons.contains_key(&call), "{call} runs, and nobody says why it may");
+    }
+    for call in reasons.keys() {
+        let is_listed = RUNS.iter().any(|group| group.calls.contains(call));
+        let is_known = is_listed || special.contains(call);
+        let is_known = is_known || [LOOKS, IPC].concat().contains(call) || *call == Sysno::fchdir;
+        assert!(is_known, "{call} has a reason, and never runs");
+    }
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/system-calls.md");
+    if std::env::var_os("DEWAR_WRITE_DOCS").is_some() {
+        std::fs::write(&file, table()).unwrap();
+    }
+    let written = std::fs::read_to_string(&file).unwrap();
+    assert_eq!(written, table(), "run this test with DEWAR_WRITE_DOCS=1");
+}

@@ -1,0 +1,102 @@
+//! A run inside a run.
+//!
+//! The kernel lets a process have one supervisor of its calls, so a second monitor cannot decide
+//! inside the first (docs/decisions/inside.md). A run that asks for the profile which holds already
+//! gets its command started in the run around it, where that profile decides; whatever else it asks
+//! for is refused by name, before anything is started.
+
+use super::{RunRequest, prepare::Profile};
+use crate::output::tell;
+use anyhow::bail;
+use confine::launch::Outcome;
+use monitor::Enforce;
+use profile::{Documents, Source, Variables};
+use rustix::process::{DumpableBehavior, dumpable_behavior, set_dumpable_behavior};
+use std::{
+    ffi::OsString,
+    hash::{DefaultHasher, Hash as _, Hasher as _},
+    os::unix::process::CommandExt as _,
+    path::Path,
+    process::Command,
+};
+
+/// Says inside of a run which one it is, and under what.
+const VARIABLE: &str = "DEWAR_RUN";
+
+/// The variable for run `id`: its name, and what its policy was made from, unless something was
+/// added to that or left out.
+pub(super) fn variable(id: &str, request: &RunRequest, profile: &Profile) -> (OsString, OsString) {
+    let is_plain = request.cil.is_empty()
+        && !request.allow_degraded
+        && request.without.is_empty()
+        && request.enforce == Enforce::ALL;
+    let Variables { workspace, home, .. } = &profile.variables;
+    let mark = is_plain.then(|| mark(&profile.documents, workspace, home));
+    (VARIABLE.into(), format!("{id}:{}", mark.unwrap_or_default()).into())
+}
+
+/// What a policy is made from: the texts, and the places that variables stand for.
+fn mark(documents: &Documents, workspace: &Path, home: &Path) -> String {
+    let mut hasher = DefaultHasher::new();
+    for (_, text) in documents.texts() {
+        text.hash(&mut hasher);
+    }
+    (workspace, home).hash(&mut hasher);
+    format!("{:016x}", hasher.finish())
+}
+
+/// Whether this process is in a run: there, and nowhere else, a process is told that nobody may
+/// look at it while its monitor may. The environment is not asked, which anybody can have set.
+fn is_inside() -> bool {
+    let Ok(DumpableBehavior::Dumpable) = dumpable_behavior() else { return false };
+    if set_dumpable_behavior(DumpableBehavior::NotDumpable).is_err() {
+        return false;
+    }
+    let inside = matches!(dumpable_behavior(), Ok(DumpableBehavior::Dumpable));
+    let _ = set_dumpable_behavior(DumpableBehavior::Dumpable);
+    inside
+}
+
+/// Runs the command in the run that this process is in, if that enforces what is asked for; `None`
+/// outside of any run.
+pub(super) fn run(request: &RunRequest) -> anyhow::Result<Option<Outcome>> {
+    if !is_inside() {
+        return Ok(None);
+    }
+    let told = std::env::var(VARIABLE).unwrap_or_default();
+    let (id, around) = told.split_once(':').unwrap_or(("of another name", ""));
+    let advice = "Start the command without `dewar run`: the policy of the run around it holds. To give it less, name it in \
+                  that run's profile, as in [domains.tool] exec = [\"/usr/bin/tool\"]";
+    let added = [
+        (!request.cil.is_empty(), "--cil"),
+        (request.audit.is_some(), "--audit"),
+        (request.name.is_some(), "--name"),
+        (request.json, "--json"),
+    ];
+    if let Some((_, option)) = added.iter().find(|(is, _)| *is) {
+        bail!(
+            "this is inside of run {id} already, which cannot follow {option}; nothing was started. {advice}"
+        );
+    }
+    // Of a home that the view leaves out, only the name is left.
+    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let workspace = real(request.workspace.as_deref().unwrap_or(Path::new(".")));
+    let home = real(&std::env::home_dir().unwrap_or_default());
+    let documents = Documents::read(&Source::from_argument(&request.profile))?;
+    if around.is_empty() || mark(&documents, &workspace, &home) != around {
+        bail!(
+            "this is inside of run {id} already, and no second policy can be enforced in it: `{}` for {} is not what that run \
+             was started with; nothing was started. {advice}",
+            documents.name(),
+            workspace.display()
+        );
+    }
+    tell!(
+        "dewar: inside of run {id}, which was started with this very profile: the command runs in it, by its policy, limits \
+         and record"
+    );
+    let error = Command::new(&request.command[0]).args(&request.command[1..]).exec();
+    let errno = rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::NOENT);
+    tell!("dewar: cannot execute `{}`: {errno}", request.command[0].display());
+    Ok(Some(Outcome::NotExecuted(errno)))
+}
