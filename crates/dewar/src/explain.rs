@@ -204,6 +204,9 @@ fn in_profile(record: &Record) -> Option<String> {
         "udp_socket" => return Some(entry("network.connect", "${nameserver}:53/udp")),
         "tcp_socket" => return Some("network.connect = [\"HOST:PORT\"]".to_owned()),
         "unix_stream_socket" if wants(&["connectto"]) => "network.connect",
+        "unix_dgram_socket" if wants(&["create"]) => {
+            return Some(entry("network.connect", "unixgram:${workspace}"));
+        }
         "unix_dgram_socket" if wants(&["sendto"]) => {
             let name = record.object.strip_prefix("unix:")?;
             return Some(entry("network.connect", &format!("unixgram:{}", literal(name))));
@@ -301,6 +304,12 @@ mod tests {
                 &["sendto"],
                 "unix:/dev/log",
                 "network.connect = [\"unixgram:/dev/log\"]",
+            ),
+            (
+                "unix_dgram_socket",
+                &["create"],
+                "a new unix_dgram_socket",
+                "network.connect = [\"unixgram:${workspace}\"]",
             ),
             ("endpoint", &["name_connect"], "[::1]:443", "network.connect = [\"[::1]:443\"]"),
             ("file", &["write"], "/a*b\\\u{1b}\"", r#"files.write = ["/a\\*b\\\\\u001b\""]"#),

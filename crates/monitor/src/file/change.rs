@@ -269,7 +269,7 @@ impl Change<'_> {
     fn link_source(&self, from: (i32, usize), flags: i32) -> Result<OwnedFd> {
         let path = self.asker.caller.path(from.1)?;
         if path.as_os_str().is_empty() && flags & libc::AT_EMPTY_PATH != 0 {
-            return self.asker.caller.file(from.0);
+            return self.asker.caller.base(from.0);
         }
         let follow = flags & libc::AT_SYMLINK_FOLLOW != 0;
         let name = Name { dirfd: from.0, path: &path, follow };

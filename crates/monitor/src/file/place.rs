@@ -6,7 +6,7 @@ use crate::{
 };
 use proc::path_of;
 use rustix::{
-    fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags},
+    fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags},
     io::{Errno, Result},
 };
 use std::{
@@ -68,6 +68,8 @@ pub(super) fn ends_in_name(asker: Asker<'_>, name: Name<'_>) -> Result<()> {
     let parent = name.path.parent().filter(|parent| !parent.as_os_str().is_empty());
     let parent = Name { path: parent.unwrap_or(Path::new(".")), follow: true, ..name };
     let directory = walk(asker.caller, parent).and_then(Found::existing)?;
-    let kind = FileType::from_raw_mode(rustix::fs::fstat(&directory)?.st_mode);
-    Err(if kind.is_dir() { Errno::ISDIR } else { Errno::NOTDIR })
+    // Whoever may not search the directory learns no more.
+    let handle = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    rustix::fs::openat(&directory, c".", handle, Mode::empty())?;
+    Err(Errno::ISDIR)
 }

@@ -79,9 +79,12 @@ pub(crate) const KNOWN: &[Known] = &[
     Known {
         calls: &["rename", "renameat2"],
         native: "`EXDEV`, of what does not exist",
-        dewar: "`ENOENT`, or `EBUSY` for `.`, `..` and `/`",
+        dewar: "`ENOENT`, or `EBUSY` or `EEXIST` for `.`, `..` and `/`",
         reason: "A view has more file systems than there are outside: that it does not exist is said first.",
-        is: |it| errno(&it.native) == "EXDEV" && matches!(errno(&it.dewar), "ENOENT" | "EBUSY"),
+        is: |it| {
+            let dewar = matches!(errno(&it.dewar), "ENOENT" | "EBUSY" | "EEXIST");
+            errno(&it.native) == "EXDEV" && dewar
+        },
     },
     Known {
         calls: &["inotify"],
@@ -97,8 +100,8 @@ pub(crate) const KNOWN: &[Known] = &[
         reason: "Where a profile grants datagrams, the monitor sends in the program's place, and a port would take the \
                  monitor for the client. write(2) and send(2) work.",
         is: |it| {
-            let native = is_success(&it.native) || errno(&it.native) == "EBADF";
-            native && errno(&it.dewar) == "EOPNOTSUPP"
+            let fails = matches!(errno(&it.native), "EBADF" | "EPIPE");
+            (is_success(&it.native) || fails) && errno(&it.dewar) == "EOPNOTSUPP"
         },
     },
     Known {
@@ -119,6 +122,52 @@ pub(crate) const KNOWN: &[Known] = &[
         reason: "The socket has got a name before it connected, by which a service outside can tell who asks \
                  (docs/ports.md).",
         is: |it| is_success(&it.native) && errno(&it.dewar) == "EINVAL",
+    },
+    Known {
+        calls: &["listen"],
+        native: "`EINVAL` after a connect to the outside that failed",
+        dewar: "success",
+        reason: "As with `bind`.",
+        is: |it| errno(&it.native) == "EINVAL" && it.dewar == "0",
+    },
+    Known {
+        calls: &["prctl"],
+        native: "`PR_GET_DUMPABLE` is 0 after it was set so",
+        dewar: "1",
+        reason: "The monitor reads the arguments of calls from the program's memory. Nobody else in the sandbox may look.",
+        is: |it| it.number(1) == 3 && it.native == "0" && it.dewar == "1",
+    },
+    Known {
+        calls: &["lstat"],
+        native: "files of `/proc/self` are root's after `PR_SET_DUMPABLE` was set to 0",
+        dewar: "they stay the program's own",
+        reason: "As with `prctl`.",
+        is: |it| it.call.contains("/proc/self/") && it.native.ends_with(" 0:0"),
+    },
+    Known {
+        calls: &["creat", "open", "openat"],
+        native: "`EISDIR`, of a link to a name with a slash at its end, to be made",
+        dewar: "`ELOOP`, if the link leads to itself",
+        reason: "Links are followed to their end before anything is made.",
+        is: |it| errno(&it.native) == "EISDIR" && errno(&it.dewar) == "ELOOP",
+    },
+    Known {
+        calls: &["creat", "open", "openat", "openat2", "mkdirat", "rmdir"],
+        native: "`EACCES`, of `.` in a working directory that may not be searched",
+        dewar: "what is wrong with it otherwise",
+        reason: "The working directory is held, and not walked to anew.",
+        is: |it| {
+            let of_itself = it.call.split(' ').any(|word| word == "." || word.ends_with('/'));
+            let dewar = matches!(errno(&it.dewar), "EISDIR" | "EEXIST" | "EINVAL");
+            of_itself && errno(&it.native) == "EACCES" && dewar
+        },
+    },
+    Known {
+        calls: &["utimes"],
+        native: "`EACCES`, of `.` in a working directory that may not be searched",
+        dewar: "success",
+        reason: "As before.",
+        is: |it| it.call.contains(" . ") && errno(&it.native) == "EACCES" && it.dewar == "0",
     },
     Known {
         calls: &["sockname"],
@@ -188,6 +237,13 @@ programs (`fexec` is `execveat` of a descriptor, `send_fd` is `sendmsg` with one
 Before results are compared, the set-user-ID and set-group-ID bits of regular files are left out: `open` grants nobody to set
 them, and calls that ask for them succeed without them (docs/profile.md). Programs read no clock, no inode number and no PID: a
 sandbox has PIDs of its own. Files of other users than the run's own belong to `nobody` where there is a user namespace.
+
+Python's own tests (Debian's `libpython3.11-testsuite`: 156 modules about files, processes, sockets, and what builds on them;
+`python3 -m test --junit-xml`, an ordinary user, November 2026), by hand, case by case: of 13,326 cases that pass natively, 13,212
+pass under `open`, and 13,205 under `workspace`. Under both, 113 cases want UDP-Lite, which no profile grants (they end the
+whole of `test_socket` unless left out by `-i '*UDPLITE*'`), and one sees `EINTR` of a `kill` of its own process
+(docs/decisions/signals.md); `workspace` has no unix datagrams, of which the others are. Slow modules (asyncio, ssl, tools) were
+left out.
 
 | call | natively | under Dewar | why |
 |---|---|---|---|
