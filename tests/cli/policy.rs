@@ -44,11 +44,69 @@ fn what_a_profile_grants_is_shown_for_people() {
         "mine".to_owned(),
         format!("rw {}", workspace.display()),
         "hidden /srv".to_owned(),
-        "domain git".to_owned(),
+        "domain git, where it differs from main".to_owned(),
+        "enter git by /usr/bin/git".to_owned(),
         "connect example.org:22/tcp".to_owned(),
         "connect 10.0.0.0/8:1-9/udp".to_owned(),
     ] {
         assert!(lines.contains(&line), "{line}\n{}", said.out);
+    }
+}
+
+#[test]
+fn a_profile_is_printed_as_one_text_that_grants_the_same_or_not_at_all() {
+    let body =
+        |text: &str| text.lines().skip(1).map(|line| line.to_owned() + "\n").collect::<String>();
+    let mut printed = 0;
+    for name in ["workspace", "build", "open", "agent", "readonly"] {
+        let dir = tempfile::tempdir().unwrap();
+        let flat = dewar_in(dir.path(), &["policy", "show", "--toml", name]);
+        if flat.status != 0 {
+            assert!(flat.err.contains("one text would not grant the same"), "{name}: {}", flat.err);
+            continue;
+        }
+        printed += 1;
+        assert!(!flat.out.contains("extends"), "{name}");
+        fs::write(dir.path().join("x.toml"), flat.out).unwrap();
+        let [one, other] =
+            [name, "x.toml"].map(|it| dewar_in(dir.path(), &["policy", "show", "--all", it]));
+        assert_eq!(body(&one.out), body(&other.out), "{name}: {}", other.err);
+    }
+    assert!(printed >= 3, "{printed}");
+}
+
+#[test]
+fn a_profile_as_json_names_each_grant_with_its_units() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = "files.hide = ['/srv']\nlimits.time = '90s'\nnetwork.connect = ['10.0.0.1:1-9/udp']\n\
+                [domains.git]\nexec = ['/usr/bin/git']\n";
+    fs::write(dir.path().join("x.toml"), text).unwrap();
+    let said = dewar_in(dir.path(), &["policy", "show", "--json", "x.toml"]);
+    let value: serde_json::Value = serde_json::from_str(&said.out).expect(&said.err);
+    assert_eq!(value["schema"], "dewar/profile/1");
+    assert_eq!(value["limits"]["time_seconds"], 90.0);
+    let main = &value["domains"][0];
+    let hidden = main["files"].as_array().unwrap().iter().find(|it| it["files"] == "/srv").unwrap();
+    assert_eq!((&hidden["rights"], &hidden["group"]), (&"hidden".into(), &"system".into()));
+    assert_eq!(
+        (&main["connect"][0]["last_port"], &main["connect"][0]["protocol"]),
+        (&9.into(), &"udp".into())
+    );
+    assert_eq!(main["entry_points"][0]["domain"], "git");
+    assert!(value["policy"]["allow"].as_u64().is_some());
+}
+
+#[test]
+fn no_line_of_a_shown_profile_is_wider_than_the_terminal() {
+    for columns in ["80", "120"] {
+        let mut command = assert_cmd::Command::new(test_support::dewar());
+        let out =
+            command.args(["policy", "show", "agent"]).env("COLUMNS", columns).output().unwrap();
+        let text = String::from_utf8(out.stdout).unwrap();
+        let most: usize = columns.parse().unwrap();
+        let wide: Vec<&str> = text.lines().filter(|line| line.chars().count() > most).collect();
+        assert!(wide.is_empty(), "{wide:?}");
+        assert!(text.lines().count() < 110, "{}", text.lines().count());
     }
 }
 

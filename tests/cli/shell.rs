@@ -55,7 +55,9 @@ fn manual_pages_are_printed_or_written() {
 fn the_doctor_names_each_layer_and_what_is_lost_without_it() {
     let said = dewar(&["doctor", "--without", "user"]);
     assert!(
-        said.out.contains("NO   user\n       because: left out on request\n       lost:"),
+        said.out.contains("NO   user  ")
+            && said.out.contains("       because: left out on request\n       lost:")
+            && said.out.starts_with("Dewar "),
         "{}",
         said.out
     );

@@ -67,14 +67,28 @@ fn with_causes(error: &anyhow::Error) -> String {
 /// Mistakes in a text that a person wrote: with their places and what to write instead.
 #[must_use]
 pub fn diagnose(errors: impl Diagnostic + Send + Sync + 'static) -> ExitCode {
-    tell!("{}", shown(errors));
+    let text = shown(errors);
+    // One prefix for all that Dewar says.
+    tell!("dewar: {}", text.strip_prefix("  ").unwrap_or(&text));
+    ExitCode::from(USAGE)
+}
+
+/// A command line that is none: said with the prefix of everything else.
+#[must_use]
+pub fn mistake(error: &clap::Error) -> ExitCode {
+    let text = error.render().ansi().to_string().replacen("error:", "dewar:", 1);
+    let err = std::io::stderr();
+    let colour = anstream::AutoStream::choice(&err) != anstream::ColorChoice::Never;
+    let text = if colour { text } else { crate::look::plain(&text) };
+    tell!("{}", text.trim_end());
     ExitCode::from(USAGE)
 }
 
 /// Lines longer than this are not shown: nobody reads them, and the renderer cannot indent them.
 const LONGEST_LINE: usize = 2_000;
 
-/// A diagnosis as it is printed: with colours on a terminal, unless the text that it quotes could steer one.
+/// A diagnosis as it is printed: with colours on a terminal, unless the text that it quotes could
+/// steer one.
 #[must_use]
 pub fn shown(diagnosis: impl Diagnostic + Send + Sync + 'static) -> String {
     if quotes_long_line(&diagnosis, None) {

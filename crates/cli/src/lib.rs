@@ -9,10 +9,12 @@
 //! so that `dewar help`, completions and manual pages cover every command. `dewar` checks a command line; the other
 //! program parses the same words once more.
 //!
-//! [`output`] prints; [`failure`] says why something was not done, and with which exit status.
+//! [`output`] prints; [`look`] makes it readable: colour, width, pages.
+//! [`failure`] says why something was not done, and with which exit status.
 #![forbid(unsafe_code)]
 
 pub mod args;
 pub mod failure;
+pub mod look;
 pub mod output;
 pub mod program;

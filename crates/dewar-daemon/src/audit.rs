@@ -124,6 +124,7 @@ fn line(entry: &Entry) -> serde_json::Result<String> {
     } else {
         serde_json::from_str(&entry.record)?
     };
+    value["time"] = time(entry.time).into();
     value["run"] = entry.run.clone().into();
     Ok(visible(&value.to_string()))
 }

@@ -2,9 +2,9 @@
 
 use crate::{
     allow::AllowArgs, ask::AskArgs, completions::CompletionsArgs, doctor::DoctorArgs,
-    explain::ExplainArgs, grant::GrantArgs, init::InitArgs, learn::LearnArgs, man::ManArgs,
-    policy::PolicyArgs, ps::PsArgs, report::ReportArgs, revoke::RevokeArgs, run::RunArgs,
-    top::TopArgs, trust::TrustArgs,
+    explain::ExplainArgs, grant::GrantArgs, init::InitArgs, kept::RunsArgs, learn::LearnArgs,
+    man::ManArgs, policy::PolicyArgs, ps::PsArgs, report::ReportArgs, revoke::RevokeArgs,
+    run::RunArgs, top::TopArgs, trust::TrustArgs,
 };
 use clap::{Parser, Subcommand};
 use cli::args::{AuditArgs, BenchArgs, DaemonArgs, PluginArgs, SelftestArgs, ServeArgs};
@@ -15,6 +15,8 @@ Examples:
   dewar run -p build.toml -- npm ci    the same under a profile of your own
   dewar revoke --net github.com        takes something back while it runs
   dewar explain                        why something was denied, and what would allow it
+  dewar report -o report.html          what a run did, as a page with a timeline
+  dewar runs                           the runs that ended; `dewar ps` lists those that go on
   dewar allow 1 --write dewar.toml     allows it, in a profile of your own
   dewar learn -- npm ci                writes a profile that fits a command
   dewar init                           writes one for this project, by what lies in it
@@ -46,6 +48,7 @@ pub(crate) struct Dewar {
 pub(crate) enum Command {
     Run(RunArgs),
     Ps(PsArgs),
+    Runs(RunsArgs),
     Top(TopArgs),
     Revoke(RevokeArgs),
     Grant(GrantArgs),

@@ -2,6 +2,7 @@
 
 use crate::{output, surroundings};
 use clap::Args;
+use cli::look::{self, BAD, FAINT, GOOD, STRONG, WARN, paint};
 use confine::layers::{Layer, Layers};
 use std::fmt::Write as _;
 
@@ -15,8 +16,8 @@ Exit status: 0; a layer that is not there is no failure of this command.";
 
 /// Tell what this machine can enforce, layer by layer, and what is lost without it.
 ///
-/// Each layer is really tried. `dewar run` refuses to start without one that a profile needs, unless
-/// --allow-degraded is given.
+/// Each layer is really tried. `dewar run` refuses to start without one that a profile needs,
+/// unless --allow-degraded is given.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct DoctorArgs {
@@ -32,35 +33,88 @@ pub(crate) struct DoctorArgs {
 /// Carries out `dewar doctor`.
 pub(crate) fn run(args: &DoctorArgs) -> anyhow::Result<()> {
     let layers = surroundings::layers(Layers::probe(), &args.without)?;
-    let text =
-        if args.json { serde_json::to_string_pretty(&layers)? + "\n" } else { tell(&layers)? };
-    Ok(output::print(text.as_bytes())?)
+    if args.json {
+        return Ok(output::print((serde_json::to_string_pretty(&layers)? + "\n").as_bytes())?);
+    }
+    let width = look::columns().unwrap_or(usize::MAX);
+    Ok(look::show(&tell(&layers, width)?)?)
 }
 
-/// The layers, for people: what is there in one line each, what is missing with its price.
-fn tell(layers: &Layers) -> Result<String, std::fmt::Error> {
+/// The layers, for people: the verdict first, then each with what it is for, and what is missing
+/// with its price.
+fn tell(layers: &Layers, width: usize) -> Result<String, std::fmt::Error> {
     let mut text = String::new();
-    for layer in &layers.layers {
-        tell_layer(&mut text, layer)?;
-    }
     let missing = layers.layers.iter().filter(|layer| !layer.available).count();
-    match missing {
-        0 => writeln!(text, "every layer is there")?,
-        _ => writeln!(text, "{missing} of {} layers are missing", layers.layers.len())?,
+    let needed: Vec<&str> = crate::run::REQUIRED
+        .iter()
+        .filter(|name| layers.get(name).is_some_and(|layer| !layer.available))
+        .copied()
+        .collect();
+    let count = layers.layers.len();
+    let verdict = match (missing, needed.is_empty()) {
+        (0, _) => {
+            format!("{GOOD}Dewar holds here in full{GOOD:#}: every layer is there, all {count}")
+        }
+        (_, true) => format!(
+            "{WARN}Dewar holds here{WARN:#}: {missing} of {count} layers are missing, none that it cannot do without"
+        ),
+        (_, false) => format!(
+            "{BAD}Dewar does not start here{BAD:#}: it lacks {}; --allow-degraded runs nevertheless, weaker",
+            needed.join(", ")
+        ),
+    };
+    writeln!(text, "{verdict}\n")?;
+    for layer in &layers.layers {
+        tell_layer(&mut text, layer, width)?;
     }
     Ok(text)
 }
 
-fn tell_layer(text: &mut String, layer: &Layer) -> std::fmt::Result {
-    let mark = if layer.available { "yes" } else { "NO" };
-    writeln!(text, "{mark:5}{}", layer.name)?;
+fn tell_layer(text: &mut String, layer: &Layer, width: usize) -> std::fmt::Result {
+    const INDENT: usize = 24;
+    let (style, mark) = if layer.available { (GOOD, "yes") } else { (BAD, "NO") };
+    let fill = |words: &str, indent| look::fill(words.split(' '), indent, width);
+    let name = paint(STRONG, &format!("{:19}", layer.name));
+    let about = fill(about(layer.name), INDENT);
+    writeln!(text, "{style}{mark:5}{style:#}{name}{about}")?;
     if let Some(reason) = &layer.reason {
-        writeln!(text, "       because: {reason}")?;
+        writeln!(text, "       {FAINT}because:{FAINT:#} {}", fill(reason, 16))?;
     }
     if !layer.available {
-        writeln!(text, "       lost:    {}", layer.without)?;
+        writeln!(text, "       {FAINT}lost:{FAINT:#}    {}", fill(layer.without, 16))?;
     }
     Ok(())
+}
+
+/// What a layer is for.
+fn about(name: &str) -> &'static str {
+    match name {
+        "user" => "a user namespace: an ordinary user can lay down the others",
+        "mount" => "a view of its own: what is hidden is absent, /tmp is private",
+        "pid" => "its own processes only, ended by the kernel with the run",
+        "ipc" => "no System V shared memory of others",
+        "uts" => "a host name of its own",
+        "cgroup" => "the machine's cgroups out of sight",
+        "net" => "a network of its own, with nothing but its loopback",
+        "landlock" => "the kernel's own upper bound on files, whatever the monitor does",
+        "landlock-refer" => "files can be moved between directories within that bound",
+        "landlock-truncate" => "the bound covers cutting files",
+        "landlock-tcp" => "the bound covers TCP ports",
+        "landlock-ioctl" => "the bound covers control of devices",
+        "landlock-scopes" => "the bound covers signals and abstract unix sockets",
+        "landlock-log" => "the kernel logs what the bound refuses",
+        "seccomp-notify" => "system calls wait for the monitor's decision",
+        "wait-killable" => "a signal does not interrupt a decided call",
+        "sync-wake-up" => "decisions are made on the caller's own processor: fast",
+        "addfd-send" => "an opened file is handed over in one step",
+        "pidfd-getfd" => "connecting and sending on the program's behalf",
+        "process-vm-readv" => "arguments of calls are read in one step",
+        "cgroup-memory" => "limits.memory bounds all processes together",
+        "cgroup-processes" => "limits.processes bounds all processes together",
+        "cgroup-cpus" => "limits.cpu bounds all processes together",
+        "yama" => "the monitor may read the memory of what it guards",
+        _ => "",
+    }
 }
 
 #[cfg(test)]
@@ -77,12 +131,15 @@ mod tests {
         };
         let layers =
             Layers { layers: vec![layer("user", None), layer("mount", Some("forbidden"))] };
-        let text = tell(&layers).unwrap();
-        assert!(text.contains("yes  user\nNO   mount\n"), "{text}");
+        let text = look::plain(&tell(&layers, usize::MAX).unwrap());
+        assert!(text.contains("yes  user  ") && text.contains("NO   mount  "), "{text}");
         assert!(
             text.contains("because: forbidden") && text.contains("lost:    the price"),
             "{text}"
         );
-        assert!(text.contains("1 of 2 layers are missing"), "{text}");
+        assert!(
+            text.contains("1 of 2 layers are missing, none that it cannot do without"),
+            "{text}"
+        );
     }
 }

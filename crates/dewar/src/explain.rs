@@ -1,36 +1,51 @@
 //! `dewar explain`: what the last run was denied, why, and what would allow it.
 
+mod remedy;
+
 use crate::{
     amend::literal,
+    groups::{Group, groups},
     output,
     proposal::{Proposal, is_guarded, of_file},
     receipt,
+    run::document::{RunDocument, schema},
     run::{Denial, Journal, RunRecord, guarded, lacking},
 };
 use clap::Args;
-use monitor::{Record, visible};
-use std::{fmt::Write as _, path::Path};
+use cli::look::{self, BAD, FAINT, GOOD, STRONG, paint};
+use monitor::visible;
+use remedy::{entry, in_profile, made_first};
+use std::fmt::Write as _;
 
 const EXAMPLES: &str = "\
 Examples:
   dewar run -- make; dewar explain
-  dewar explain ci                     a run by its name, or its number
+  dewar explain ci                     a run by its name, or the beginning of its id (`dewar runs`)
+  dewar explain --all                  each denial for itself, however many
   dewar explain --toml                 the lines of a profile that would allow it
   dewar explain --json | jq '.denials[].object'
 
 `dewar allow N` allows what is numbered [N].
 
-Exit status: 0, or 125 if no run has been recorded.";
+Exit status: 0; 2 if no such run has been recorded.";
 
 /// Explain what a run was denied.
 ///
 /// For each denial: who asked, for what, which rule of the profile or the absence of which rule decided, and what
-/// would allow it.
+/// would allow it. Denials of one kind whose objects lie together are told as one.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ExplainArgs {
-    /// The run: its number, or its name [default: the last]
+    /// The run: its id, the beginning of it, or its name [default: the last]
     run: Option<String>,
+
+    /// Tell each denial for itself
+    #[arg(long, conflicts_with_all = ["json", "toml"])]
+    all: bool,
+
+    /// Print the schema of what --json prints
+    #[arg(long, conflicts_with_all = ["json", "toml", "all"])]
+    json_schema: bool,
 
     /// Print the whole record of the run as JSON
     #[arg(long)]
@@ -43,27 +58,32 @@ pub(crate) struct ExplainArgs {
 
 /// Carries out `dewar explain`.
 pub(crate) fn run(args: &ExplainArgs) -> anyhow::Result<()> {
+    if args.json_schema {
+        return Ok(output::print(schema!("run").as_bytes())?);
+    }
     let record = Journal::find(args.run.as_deref())?;
     let text = match (args.json, args.toml) {
         (true, _) => json(&record)?,
         (_, true) => fragment(&record)?,
-        _ => tell(&record)?,
+        _ => {
+            let layout = Layout { all: args.all, width: look::columns().unwrap_or(usize::MAX) };
+            return Ok(look::show(&tell(&record, layout)?)?);
+        }
     };
     Ok(output::print(text.as_bytes())?)
 }
 
 /// The record, with the lines that would allow what was denied.
 fn json(record: &RunRecord) -> anyhow::Result<String> {
-    let mut value = serde_json::to_value(record)?;
+    let mut document = RunDocument::of(record);
     // A profile that is gone by now takes nothing from the record.
     if let Ok(fitting) = of_file(record) {
         let denials: Vec<&Denial> = record.denials.iter().collect();
         if let Ok(proposal) = Proposal::of(&fitting, &denials, &[]) {
-            let lines: Vec<String> = proposal.lines.iter().map(learn::Line::alone).collect();
-            value["would_allow"] = serde_json::json!(lines);
+            document.would_allow = Some(proposal.lines.iter().map(learn::Line::alone).collect());
         }
     }
-    Ok(output::json(&value)?)
+    Ok(output::json(&document)?)
 }
 
 /// The lines that would allow what was denied, as a profile that extends that of the run.
@@ -87,21 +107,32 @@ fn fragment(record: &RunRecord) -> anyhow::Result<String> {
     Ok(text)
 }
 
+/// Groups that are told without `--all`.
+const MOST_GROUPS: usize = 25;
+
+/// Objects of a group that are named.
+const MOST_NAMED: usize = 3;
+
+/// How much is told, and how wide.
+#[derive(Clone, Copy)]
+struct Layout {
+    all: bool,
+    width: usize,
+}
+
 /// The record, for people.
-fn tell(record: &RunRecord) -> Result<String, std::fmt::Error> {
+fn tell(record: &RunRecord, layout: Layout) -> Result<String, std::fmt::Error> {
     let mut text = String::new();
     let (command, profile) = (visible(&record.command.join(" ")), visible(&record.profile));
-    writeln!(text, "`{command}` under {profile}: exit status {}", record.status)?;
+    let status = paint(if record.status == 0 { GOOD } else { BAD }, &record.status.to_string());
+    writeln!(text, "`{STRONG}{command}{STRONG:#}` under {profile}: exit status {status}")?;
     if record.denials.is_empty() {
         writeln!(text, "no denial was recorded")?;
     }
     for line in lacking(record) {
         writeln!(text, "{line}")?;
     }
-    for (index, denial) in record.denials.iter().enumerate() {
-        write!(text, "\n[{}] ", index + 1)?;
-        tell_denial(&mut text, denial)?;
-    }
+    tell_denials(&mut text, record, layout)?;
     if !record.changes.is_empty() {
         writeln!(text, "\nchanged while it ran:")?;
     }
@@ -124,16 +155,90 @@ fn tell(record: &RunRecord) -> Result<String, std::fmt::Error> {
     Ok(text)
 }
 
-fn tell_denial(text: &mut String, denial: &Denial) -> std::fmt::Result {
+/// The denials in groups, or each for itself.
+fn tell_denials(text: &mut String, record: &RunRecord, layout: Layout) -> std::fmt::Result {
+    let alone = |(index, denial): (usize, _)| {
+        let denial: &Denial = denial;
+        Group { pattern: denial.record.object.clone(), members: vec![(index + 1, denial)] }
+    };
+    let groups = match layout.all {
+        true => record.denials.iter().enumerate().map(alone).collect(),
+        false => groups(&record.denials),
+    };
+    let most = if layout.all { usize::MAX } else { MOST_GROUPS };
+    for group in groups.iter().take(most) {
+        tell_group(text, group, layout)?;
+    }
+    let hidden = groups.iter().skip(most);
+    if let more @ 1.. = hidden.clone().count() {
+        let times: u64 = hidden.map(Group::times).sum();
+        writeln!(text, "\n{FAINT}and {more} kinds more, {times} times; --all tells them{FAINT:#}")?;
+    }
+    Ok(())
+}
+
+fn tell_group(text: &mut String, group: &Group<'_>, layout: Layout) -> std::fmt::Result {
+    let (_, denial) = group.members[0];
+    let objects = group.members.len();
+    let numbers = look::cut(&group.numbers(), 40);
+    write!(text, "\n{FAINT}[{numbers}]{FAINT:#} ")?;
+    if objects == 1 {
+        return tell_denial(text, denial, layout);
+    }
+    let record = &denial.record;
+    let (comm, pattern) = (visible(&record.comm), visible(&group.pattern));
+    writeln!(
+        text,
+        "{STRONG}{comm}{STRONG:#} may not {BAD}{}{BAD:#} {STRONG}{pattern}{STRONG:#}: {objects} objects, {} times",
+        record.missing.join(" "),
+        group.times(),
+    )?;
+    let named = group.members.iter().take(MOST_NAMED);
+    let named: Vec<String> = named.map(|(_, it)| visible(&it.record.object)).collect();
+    row(text, layout, "such as", &named.join(" "))?;
+    row(text, layout, "program", &record.program)?;
+    row(text, layout, "subject", &record.scontext)?;
+    row(text, layout, "object", &format!("{} ({})", record.tcontext, record.tclass))?;
+    row(text, layout, "why", &record.reason)?;
+    record.rules.iter().try_for_each(|rule| row(text, layout, "rule", rule))?;
+    denial.profile_rules.iter().try_for_each(|rule| row(text, layout, "profile", rule))?;
+    if is_guarded(record) {
+        let (why, directory) = guarded(&record.object);
+        row(text, layout, "guard", &why)?;
+        let unguarded = entry("files.unguarded", &literal(&directory));
+        return row(text, layout, "in a profile", &unguarded);
+    }
+    let allow = match group.numbers() {
+        numbers if numbers.len() <= 40 => format!("dewar allow {numbers} --dry-run"),
+        _ => "dewar allow --all --dry-run".to_owned(),
+    };
+    row(text, layout, "would allow", &allow)
+}
+
+/// A line of what is told, with the lines that it takes at this width.
+fn row(text: &mut String, layout: Layout, name: &str, value: &str) -> std::fmt::Result {
+    const INDENT: usize = 15;
+    if value.is_empty() {
+        return Ok(());
+    }
+    let value = visible(value);
+    let value = match layout.width {
+        usize::MAX => value,
+        width => look::fill(value.split(' '), INDENT, width),
+    };
+    writeln!(text, "  {FAINT}{name:13}{FAINT:#}{value}")
+}
+
+fn tell_denial(text: &mut String, denial: &Denial, layout: Layout) -> std::fmt::Result {
     let record = &denial.record;
     let times = if record.count > 1 { format!(", {} times", record.count) } else { String::new() };
     let missing = record.missing.join(" ");
     let (comm, object) = (visible(&record.comm), visible(&record.object));
-    writeln!(text, "{comm} may not {missing} {object}{times}")?;
-    let mut line = |name: &str, value: &str| match value {
-        "" => Ok(()),
-        value => writeln!(text, "  {name:13}{}", visible(value)),
-    };
+    writeln!(
+        text,
+        "{STRONG}{comm}{STRONG:#} may not {BAD}{missing}{BAD:#} {STRONG}{object}{STRONG:#}{times}"
+    )?;
+    let mut line = |name: &str, value: &str| row(text, layout, name, value);
     line("program", &record.program)?;
     line("call", &record.call)?;
     line("subject", &record.scontext)?;
@@ -160,109 +265,15 @@ fn tell_denial(text: &mut String, denial: &Denial) -> std::fmt::Result {
     line("or", &made_first(record).unwrap_or_default())
 }
 
-/// How to do without a right over a whole directory, which may be a home, for one new name in it.
-fn made_first(record: &Record) -> Option<String> {
-    // A temporary file has no name.
-    let (_, name) = new_entry(record).filter(|(_, name)| !name.is_empty())?;
-    Some(format!(
-        "make `{}` yourself, and {}",
-        visible(name),
-        entry("files.write", &literal(&record.object))
-    ))
-}
-
-/// The directory that does not take a new entry, and the entry's name.
-fn new_entry(record: &Record) -> Option<(&str, &str)> {
-    let adds = record.tclass == "dir" && record.missing.iter().any(|name| name == "add_name");
-    let (directory, name) = record.object.rsplit_once('/').filter(|_| adds)?;
-    Some((if directory.is_empty() { "/" } else { directory }, name))
-}
-
-/// What to add to a profile, where its lists can say it.
-fn in_profile(record: &Record) -> Option<String> {
-    let wants = |names: &[&str]| record.missing.iter().any(|name| names.contains(&name.as_str()));
-    let list = match record.tclass.as_str() {
-        "dir" if !record.missing.iter().any(|name| name != "read" && name != "open") => {
-            "files.list"
-        }
-        "file" | "dir" | "lnk_file" | "chr_file" | "fifo_file" | "sock_file" => {
-            if wants(&["execute", "execute_no_trans"]) {
-                "files.exec"
-            } else if wants(&["read", "getattr", "open", "search", "watch"])
-                && !wants(&["write", "append", "create"])
-            {
-                "files.read"
-            } else if wants(&["setid", "entrypoint"]) {
-                return None;
-            } else {
-                "files.write"
-            }
-        }
-        "endpoint" if wants(&["name_bind"]) => "network.bind",
-        "endpoint" => "network.connect",
-        // What a name is looked up by. A host that a profile names is known without.
-        "udp_socket" => return Some(entry("network.connect", "${nameserver}:53/udp")),
-        "tcp_socket" => return Some("network.connect = [\"HOST:PORT\"]".to_owned()),
-        "unix_stream_socket" if wants(&["connectto"]) => "network.connect",
-        "unix_dgram_socket" if wants(&["create"]) => {
-            return Some(entry("network.connect", "unixgram:${workspace}"));
-        }
-        "unix_dgram_socket" if wants(&["sendto"]) => {
-            let name = record.object.strip_prefix("unix:")?;
-            return Some(entry("network.connect", &format!("unixgram:{}", literal(name))));
-        }
-        _ => return None,
-    };
-    if let Some((directory, name)) = new_entry(record).filter(|(directory, _)| is_wide(directory)) {
-        return made_by_pattern(directory, name);
-    }
-    let object = new_entry(record).map_or(&*record.object, |(directory, _)| directory);
-    let is_path = list.starts_with("files.") || object.starts_with("unix:");
-    let object = if is_path { literal(object) } else { object.to_owned() };
-    (!object.is_empty()).then(|| entry(list, &object))
-}
-
-/// Whether a directory holds much more than one program's files: nobody should grant writing all of
-/// it for one new name.
-fn is_wide(directory: &str) -> bool {
-    let path = Path::new(directory);
-    let is_home = std::env::home_dir().is_some_and(|home| home.starts_with(path));
-    let homes = Path::new("/home");
-    is_home || path == homes || path.parent().is_none_or(|parent| parent == homes)
-}
-
-/// The right to make files with names like `name`, where its end is another each time, and to put
-/// one in the place of what it is named after: programs write so what must never be half written.
-fn made_by_pattern(directory: &str, name: &str) -> Option<String> {
-    let is_random = |part: &str| {
-        part.len() >= 4
-            && part.chars().all(char::is_alphanumeric)
-            && part.contains(|c: char| c.is_ascii_digit() || c.is_ascii_uppercase())
-    };
-    let start = name.trim_end_matches(|c: char| c != '.' && c != '-');
-    let (stem, last) = name.split_at(start.len());
-    if stem.len() < 2 || !is_random(last) {
-        return None;
-    }
-    let mut kept = stem.trim_end_matches(['.', '-']);
-    while let Some((before, last)) = kept.rsplit_once('.').filter(|(_, last)| is_random(last)) {
-        kept = if last.is_empty() { break } else { before };
-    }
-    let whole = kept.strip_suffix(".tmp").unwrap_or(kept);
-    let at = |name: &str| literal(&format!("{}/{name}", directory.trim_end_matches('/')));
-    let separator = &name[kept.len()..=kept.len()];
-    let names = serde_json::json!([at(whole), at(&format!("{kept}{separator}")) + "*"]);
-    Some(format!("files.write = {names}"))
-}
-
-/// A line of a profile. A string of JSON is one of TOML, once no control character is left in it.
-fn entry(list: &str, value: &str) -> String {
-    format!("{list} = [{}]", serde_json::json!(value))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use monitor::Record;
+
+    fn plain(record: &RunRecord) -> Result<String, std::fmt::Error> {
+        let text = tell(record, Layout { all: false, width: usize::MAX })?;
+        Ok(look::plain(&text))
+    }
 
     fn denial(tclass: &str, missing: &[&str], object: &str) -> Denial {
         let record = Record {
@@ -315,7 +326,7 @@ mod tests {
             ("file", &["write"], "/a*b\\\u{1b}\"", r#"files.write = ["/a\\*b\\\\\u001b\""]"#),
         ] {
             let denials = vec![denial(tclass, missing, object)];
-            let text = tell(&RunRecord { denials, ..RunRecord::default() }).unwrap();
+            let text = plain(&RunRecord { denials, ..RunRecord::default() }).unwrap();
             assert!(text.contains(want), "{text}");
             assert!(text.contains("3 times") && text.contains("build.toml:4"), "{text}");
         }
@@ -325,7 +336,7 @@ mod tests {
     fn nobody_is_told_to_let_all_of_a_home_be_written() {
         for object in ["/home/me/.profile", "/home/me/x.tmp.8xQ2", "/root-like", "/home/new"] {
             let denials = vec![denial("dir", &["add_name"], object)];
-            let text = tell(&RunRecord { denials, ..RunRecord::default() }).unwrap();
+            let text = plain(&RunRecord { denials, ..RunRecord::default() }).unwrap();
             for wide in ["[\"/home/me\"]", "[\"/home\"]", "[\"/\"]"] {
                 assert!(!text.contains(wide), "{text}");
             }
@@ -346,8 +357,8 @@ mod tests {
         }
         let command = vec![nasty.into()];
         let record = RunRecord { denials: vec![denial], command, ..RunRecord::default() };
-        let json = output::json(&record).unwrap();
-        for text in [tell(&record).unwrap(), json] {
+        let json = json(&record).unwrap();
+        for text in [plain(&record).unwrap(), json] {
             assert!(!text.chars().any(|c| c.is_control() && c != '\n'), "{text:?}");
             assert!(text.contains(r"\u001b]0;title\u0007\u009b2J"), "{text}");
         }
@@ -357,7 +368,7 @@ mod tests {
     fn a_run_without_denials_says_which_layers_keep_no_record() {
         let unrecorded = vec!["the system-call filter: mount".into()];
         let record = RunRecord { command: vec!["true".into()], unrecorded, ..RunRecord::default() };
-        let text = tell(&record).unwrap();
+        let text = plain(&record).unwrap();
         assert!(text.contains("no denial was recorded"), "{text}");
         assert!(text.contains("refused by\n  the system-call filter"), "{text}");
     }

@@ -12,7 +12,9 @@ mod environment;
 mod explain;
 mod fitting;
 mod grant;
+mod groups;
 mod init;
+mod kept;
 mod learn;
 mod man;
 mod policy;
@@ -41,7 +43,7 @@ fn main() -> ExitCode {
     let done = match Dewar::try_parse() {
         Ok(dewar) => dispatch(dewar.command, inherited),
         Err(help) if !help.use_stderr() => output::printed(help.print()),
-        Err(mistake) => mistake.exit(),
+        Err(mistake) => return failure::mistake(&mistake),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -53,6 +55,7 @@ fn dispatch(command: Command, inherited: Inherited) -> anyhow::Result<()> {
     match command {
         Command::Run(args) if args.learns() => std::process::exit(learn::run(&args.into())?),
         Command::Run(args) => run::run(&args.into(), inherited)?.leave(),
+        Command::Runs(args) => kept::run(&args),
         Command::Ps(args) => ps::run(&args),
         Command::Top(args) => top::run(&args),
         Command::Revoke(args) => revoke::run(&args),

@@ -3,9 +3,10 @@
 use crate::{
     control::{Reply, Request, Run, Status},
     output,
-    run::domain_of,
+    run::{document::moment, domain_of},
 };
 use clap::Args;
+use cli::look::{self, FAINT, NAME, STRONG};
 use monitor::{ProcessStatus, visible};
 use serde::Serialize;
 use std::{
@@ -48,8 +49,22 @@ pub(crate) fn run(args: &PsArgs) -> anyhow::Result<()> {
             shown.push(Shown { status: run.status, processes });
         }
     }
-    let text = if args.json { output::json(&shown)? } else { tell(&shown)? };
-    Ok(output::print(text.as_bytes())?)
+    if args.json {
+        return Ok(output::print(output::json(&document(&shown)?)?.as_bytes())?);
+    }
+    Ok(look::show(&tell(&shown)?)?)
+}
+
+/// The runs as JSON, with times as all documents have them.
+fn document(shown: &[Shown]) -> serde_json::Result<serde_json::Value> {
+    let mut runs = serde_json::to_value(shown)?;
+    for (run, of) in runs.as_array_mut().into_iter().flatten().zip(shown) {
+        run["started_at"] = moment(of.status.started).into();
+        if let Some(fields) = run.as_object_mut() {
+            fields.remove("started");
+        }
+    }
+    Ok(runs)
 }
 
 fn tell(runs: &[Shown]) -> Result<String, std::fmt::Error> {
@@ -65,7 +80,7 @@ fn tell(runs: &[Shown]) -> Result<String, std::fmt::Error> {
         let command = visible(&status.command.join(" "));
         writeln!(
             text,
-            "{}{name}  {}  {}  {command}",
+            "{NAME}{}{NAME:#}{name}  {FAINT}{}  {}{FAINT:#}  {STRONG}{command}{STRONG:#}",
             status.id,
             age(status.started),
             visible(&status.profile)
@@ -87,7 +102,7 @@ fn tree(
 ) -> std::fmt::Result {
     let (pid, domain) = (process.pid, domain_of(&process.context));
     let pad = depth * 2;
-    writeln!(text, "{:pad$}{pid} {} [{domain}]", "", visible(&process.comm))?;
+    writeln!(text, "{:pad$}{pid} {} {FAINT}[{domain}]{FAINT:#}", "", visible(&process.comm))?;
     // The list is a snapshot of many moments; a process is nobody's ancestor twice.
     let children = all.iter().filter(|it| it.parent == pid && it.pid != pid);
     children
@@ -116,7 +131,8 @@ mod tests {
         let mut text = String::new();
         let all = [process(5, 1), process(6, 5), process(7, 6), process(8, 5)];
         tree(&mut text, &all[0], &all, 1).unwrap();
-        let lines: Vec<&str> = text.lines().collect();
+        let plain = look::plain(&text);
+        let lines: Vec<&str> = plain.lines().collect();
         assert_eq!(
             lines,
             [

@@ -1,61 +1,228 @@
-//! `dewar report`: what programs outside would execute because of a run.
+//! `dewar report`: what a run did.
+
+mod page;
 
 use crate::{
+    groups::groups,
+    kept::took,
     output,
-    run::{Journal, tell_planted},
+    run::document::{RunDocument, moment, schema, time},
+    run::{Journal, RunRecord, tell_planted},
 };
+use anyhow::Context as _;
 use clap::Args;
-use monitor::visible;
-use serde_json::json;
+use cli::look::{self, BAD, FAINT, GOOD, NAME, STRONG, paint};
+use monitor::{Deed, DeedKind, visible};
+use std::{collections::BTreeMap, fmt::Write as _, path::PathBuf};
 
 const EXAMPLES: &str = "\
 Examples:
   dewar run -p agent -- claude; dewar report
+  dewar report ci -o report.html           one page with a timeline, for a browser
+  dewar report --json | jq -r '.deeds[] | select(.kind == \"wrote\") | .object'
   dewar report --json | jq '.planted[].path'
 
-Exit status: 0, or 125 if there is no such run.";
+What was written, removed, executed and contacted is noted where the monitor grants it: reading is
+not noted, nor what the kernel grants alone in mode `fast`. The objects of a kind are kept up to
+2,000, and counted beyond.
 
-/// Tell what programs outside would execute because of a run.
+Exit status: 0; 2 if there is no such run; 125 if the page cannot be written.";
+
+/// Tell what a run did.
 ///
-/// New or changed hooks, configuration, tasks and instructions, repositories, links that lead out
-/// of the workspace, set-user-ID bits that were asked for, programs in the directories of PATH; and
-/// what is executed when somebody builds or tests the project. Looked for where the profile sets
-/// `files.guard`, and told as it was when the run ended.
+/// Files written and names removed, programs executed, hosts and sockets contacted, denials,
+/// changes of its policy; and what programs outside would execute because of it: new or changed
+/// hooks, configuration, tasks and instructions, repositories, links that lead out of the
+/// workspace, set-user-ID bits that were asked for, programs in the directories of PATH. The last
+/// is looked for where the profile sets `files.guard`, and told as it was when the run ended.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ReportArgs {
-    /// The run: its number, or its name [default: the last]
+    /// The run: its id, the beginning of it, or its name [default: the last]
     run: Option<String>,
 
     /// Print it as JSON
     #[arg(long)]
     json: bool,
+
+    /// Write one self-contained page of HTML, or print it for `-`
+    #[arg(short, long, value_name = "FILE", conflicts_with = "json")]
+    output: Option<PathBuf>,
+
+    /// Leave nothing out of long lists
+    #[arg(long)]
+    all: bool,
+
+    /// Print the schema of what --json prints
+    #[arg(long, conflicts_with_all = ["json", "output", "run"])]
+    json_schema: bool,
 }
 
 /// Carries out `dewar report`.
 pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<()> {
+    if args.json_schema {
+        return Ok(output::print(schema!("run").as_bytes())?);
+    }
     let record = Journal::find(args.run.as_deref())?;
     if args.json {
-        let text = output::json(&json!({
-            "id": record.id,
-            "name": record.name,
-            "command": record.command,
-            "profile": record.profile,
-            "guarded": record.guarded,
-            "planted": record.planted,
-            "planted_more": record.planted_more,
-        }))?;
-        return Ok(output::print(text.as_bytes())?);
+        return Ok(output::print(output::json(&RunDocument::of(&record))?.as_bytes())?);
     }
-    let (command, profile) = (visible(&record.command.join(" ")), visible(&record.profile));
-    let mut text = format!("`{command}` under {profile}\n");
-    let told = tell_planted(&record.planted, record.planted_more, true);
-    text.push_str(match (record.guarded, told.is_empty()) {
-        (false, _) => {
-            "nothing was looked for: the profile sets no guard (`files.guard = \"host-trusted\"`)\n"
+    match &args.output {
+        Some(path) if path.as_os_str() == "-" => Ok(output::print(page::page(&record).as_bytes())?),
+        Some(path) => std::fs::write(path, page::page(&record))
+            .with_context(|| format!("cannot write the report to `{}`", path.display())),
+        None => {
+            let width = look::columns().unwrap_or(usize::MAX);
+            Ok(look::show(&tell(&record, if args.all { usize::MAX } else { MOST_LINES }, width)?)?)
         }
-        (true, true) => "nothing was made or changed that a program outside would execute\n",
-        (true, false) => &told,
-    });
-    Ok(output::print(text.as_bytes())?)
+    }
+}
+
+/// Lines of one list without `--all`.
+const MOST_LINES: usize = 12;
+
+/// The report, for people.
+fn tell(record: &RunRecord, most: usize, width: usize) -> Result<String, std::fmt::Error> {
+    let mut text = String::new();
+    let (command, profile) = (visible(&record.command.join(" ")), visible(&record.profile));
+    let status = paint(if record.status == 0 { GOOD } else { BAD }, &record.status.to_string());
+    writeln!(text, "`{STRONG}{command}{STRONG:#}` under {profile}: exit status {status}")?;
+    let name = record.name.as_ref().map_or(String::new(), |name| format!(" ({})", visible(name)));
+    write!(text, "  run {}{name}", paint(NAME, &visible(&record.id)))?;
+    if let Some(at) = time(record.started) {
+        write!(text, ", started {at}, took {}", took(record.time - record.started))?;
+    }
+    writeln!(text)?;
+    for (kind, title) in [
+        (DeedKind::Executed, "programs executed"),
+        (DeedKind::Wrote, "files written"),
+        (DeedKind::Removed, "names removed"),
+        (DeedKind::Contacted, "hosts and sockets contacted"),
+    ] {
+        tell_deeds(&mut text, record, (kind, title), most, width)?;
+    }
+    tell_denials(&mut text, record, most, width)?;
+    if !record.changes.is_empty() {
+        writeln!(text, "\n{}", paint(STRONG, "changes of its policy"))?;
+    }
+    for change in &record.changes {
+        writeln!(text, "  {}  {}", moment(change.when), visible(&change.what))?;
+    }
+    writeln!(text, "\n{}", paint(STRONG, "what programs outside would execute because of it"))?;
+    let told = tell_planted(&record.planted, record.planted_more, true);
+    match (record.guarded, told.is_empty()) {
+        (false, _) => writeln!(
+            text,
+            "  nothing was looked for: the profile sets no guard (`files.guard = \"host-trusted\"`)"
+        )?,
+        (true, true) => {
+            writeln!(text, "  nothing was made or changed that a program outside would execute")?;
+        }
+        (true, false) => told.lines().try_for_each(|line| writeln!(text, "  {line}"))?,
+    }
+    for note in caveats(record) {
+        let note = look::fill(note.split(' '), 2, width);
+        writeln!(text, "\n{FAINT}* {note}{FAINT:#}")?;
+    }
+    Ok(text)
+}
+
+/// What the record cannot tell.
+fn caveats(record: &RunRecord) -> Vec<String> {
+    let mut notes = Vec::new();
+    if record.mode == "fast" {
+        notes.push(
+            "in mode `fast` the kernel grants alone what its envelope is exact about: that is not listed".to_owned(),
+        );
+    }
+    if record.mode.is_empty() {
+        notes.push("an older Dewar made this record, and noted denials only".to_owned());
+    }
+    for (kind, more) in &record.deeds_more {
+        let kind = crate::run::document::kind_name(*kind);
+        notes.push(format!("{more} more of what it {kind} was counted, not kept"));
+    }
+    if !record.unrecorded.is_empty() {
+        notes
+            .push(format!("refused without a record, if at all: {}", record.unrecorded.join("; ")));
+    }
+    notes
+}
+
+fn tell_deeds(
+    text: &mut String,
+    record: &RunRecord,
+    (kind, title): (DeedKind, &str),
+    most: usize,
+    width: usize,
+) -> std::fmt::Result {
+    let deeds: Vec<&Deed> = record.deeds.iter().filter(|deed| deed.kind == kind).collect();
+    if deeds.is_empty() {
+        return Ok(());
+    }
+    writeln!(text, "\n{STRONG}{title}{STRONG:#} {FAINT}({}){FAINT:#}", deeds.len())?;
+    if deeds.len() <= most || kind == DeedKind::Contacted {
+        for deed in deeds.iter().take(most) {
+            let times =
+                if deed.count > 1 { format!("  {} times", deed.count) } else { String::new() };
+            let line = format!(
+                "{:16}{}{times}",
+                look::cut(&visible(&deed.comm), 15),
+                visible(&deed.object)
+            );
+            writeln!(text, "  {}", look::cut(&line, width.saturating_sub(2)))?;
+        }
+        return more(text, deeds.len().saturating_sub(most), "");
+    }
+    let mut places: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for deed in &deeds {
+        let (place, name) = deed.object.rsplit_once('/').unwrap_or(("", &deed.object));
+        places.entry(place).or_default().push(name);
+    }
+    for (place, names) in places.iter().take(most) {
+        let line =
+            format!("{:>5}  {}/  {}", names.len(), visible(place), visible(&names.join(" ")));
+        writeln!(text, "  {}", look::cut(&line, width.clamp(40, 160) - 2))?;
+    }
+    more(text, places.len().saturating_sub(most), " directories")
+}
+
+fn more(text: &mut String, more: usize, of: &str) -> std::fmt::Result {
+    match more {
+        0 => Ok(()),
+        more => writeln!(text, "  {FAINT}and {more} more{of}; --all lists them{FAINT:#}"),
+    }
+}
+
+fn tell_denials(
+    text: &mut String,
+    record: &RunRecord,
+    most: usize,
+    width: usize,
+) -> std::fmt::Result {
+    writeln!(text, "\n{STRONG}denials{STRONG:#} {FAINT}({}){FAINT:#}", record.denied())?;
+    let groups = groups(&record.denials);
+    if groups.is_empty() {
+        writeln!(text, "  none was recorded")?;
+    }
+    for group in groups.iter().take(most) {
+        let it = &group.members[0].1.record;
+        let (comm, pattern) = (visible(&it.comm), visible(&group.pattern));
+        let line = format!("{comm} may not {} {pattern}", it.missing.join(" "));
+        let times = match group.times() {
+            1 => String::new(),
+            times => format!(", {times} times"),
+        };
+        let line = look::cut(&line, width.saturating_sub(2 + times.len()));
+        writeln!(text, "  {BAD}{line}{BAD:#}{times}")?;
+    }
+    more(text, groups.len().saturating_sub(most), " kinds")?;
+    if !groups.is_empty() {
+        let run = visible(&record.id);
+        writeln!(
+            text,
+            "  {FAINT}`dewar explain {run}` tells why, and what would allow it{FAINT:#}"
+        )?;
+    }
+    Ok(())
 }

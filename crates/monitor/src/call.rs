@@ -55,6 +55,7 @@ impl Asker<'_> {
             }
         }
         if granted || lent {
+            self.state.deeds.note((self.caller, self.number), tclass, requested, object);
             return Ok(());
         }
         lacking::note_denial();

@@ -3,6 +3,7 @@
 use crate::{
     asking::{Asking, Questions},
     audit::{Audit, Record, Trail},
+    deeds::{Deed, Deeds, Kind as DeedKind},
     file::{Beyond, FileManager, KnownPaths, Planted, Plantings, Watch},
     gate::Gate,
     label::{Labels, Private, Status},
@@ -116,6 +117,10 @@ pub struct Report {
     pub planted: Vec<Planted>,
     /// How much more of it there was.
     pub planted_more: u64,
+    /// What was written, removed, executed and contacted, as far as it was decided here.
+    pub deeds: Vec<Deed>,
+    /// How much more of each kind there was.
+    pub deeds_more: Vec<(DeedKind, u64)>,
     /// Why the trail of every decision lacks some, if it does.
     pub audit_failure: Option<std::io::Error>,
 }
@@ -157,6 +162,7 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
             listener: crate::sys::notify::Listener::new(listener),
             view,
             audit: Arc::clone(&audit),
+            deeds: Deeds::default(),
             labels: Labels::new(rules).in_view(private),
             subjects,
             caches: Caches {
@@ -198,6 +204,7 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
     let lacking = gate.state.privileges.lacking.all();
     let spent = gate.toll.all();
     let (planted, planted_more) = gate.files.plantings.report();
+    let (deeds, deeds_more) = gate.state.deeds.all();
     Ok(Report {
         outcome,
         decisions,
@@ -208,6 +215,8 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
         unrecorded,
         planted,
         planted_more,
+        deeds,
+        deeds_more,
         audit_failure,
     })
 }

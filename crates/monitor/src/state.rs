@@ -3,7 +3,7 @@
 //! An object manager sees this and what it owns, not the gate and not another manager.
 
 use crate::{
-    attempt, audit::Audit, label::Labels, manager::Caches, policy::PolicyState,
+    attempt, audit::Audit, deeds::Deeds, label::Labels, manager::Caches, policy::PolicyState,
     privileges::Privileges, quiesce::Quiesce, subject::Processes, sys::notify::Listener,
 };
 use arc_swap::ArcSwap;
@@ -19,6 +19,8 @@ pub(crate) struct MonitorState {
     pub(crate) view: ProcessTree,
     pub(crate) server: Arc<dyn SecurityServer>,
     pub(crate) audit: Arc<Audit>,
+    /// What was granted to be written, executed and contacted.
+    pub(crate) deeds: Deeds,
     /// What the policy in force comes to on this machine.
     pub(crate) policy: ArcSwap<PolicyState>,
     /// The labels of files.

@@ -6,6 +6,7 @@ use crate::collapse;
 use crate::compiled::Compiled;
 use crate::document::{self, Document};
 use crate::error::{ProfileErrors, Reporter};
+use crate::flat;
 use crate::source::{Source, Sources};
 use crate::variables::Variables;
 use crate::{hosts, merge, policy};
@@ -97,10 +98,19 @@ impl Documents {
         files.map(|file| (file.name.clone(), file.text.to_string())).collect()
     }
 
-    /// The policy and all the rest that the profile, changed by `amendments` in their order, stands for under
-    /// `variables`. Types of files and processes that it has without the last amendment keep their names.
+    /// The text of a profile that extends nothing and names the same things. Where patterns of
+    /// several files overlap, their order may have mattered: compare what the text stands for.
+    #[must_use]
+    pub fn flattened(&self) -> String {
+        flat::text(&self.documents)
+    }
+
+    /// The policy and all the rest that the profile, changed by `amendments` in their order, stands
+    /// for under `variables`. Types of files and processes that it has without the last amendment
+    /// keep their names.
     ///
-    /// `resolver` is as for [`load`](crate::load); names in amendments have their addresses with them.
+    /// `resolver` is as for [`load`](crate::load); names in amendments have their addresses with
+    /// them.
     ///
     /// # Errors
     ///
@@ -116,7 +126,8 @@ impl Documents {
         self.compile_into(variables, resolver, amendments, reporter)
     }
 
-    /// As [`Documents::compile`], with a reporter that knows the sources, and perhaps mistakes already.
+    /// As [`Documents::compile`], with a reporter that knows the sources, and perhaps mistakes
+    /// already.
     pub(crate) fn compile_into(
         &self,
         variables: &Variables,

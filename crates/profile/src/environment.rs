@@ -69,7 +69,8 @@ pub struct Environment {
 }
 
 impl Environment {
-    /// Lets variables through whose names match `pattern` (`*` stands for any characters, `?` for one).
+    /// Lets variables through whose names match `pattern` (`*` stands for any characters, `?` for
+    /// one).
     pub fn pass(&mut self, pattern: &str) {
         self.rules.push((pattern.to_owned(), true));
     }
@@ -77,6 +78,12 @@ impl Environment {
     /// Keeps variables out whose names match `pattern`.
     pub fn drop(&mut self, pattern: &str) {
         self.rules.push((pattern.to_owned(), false));
+    }
+
+    /// Name patterns in the order in which they were given, with whether they let variables
+    /// through.
+    pub fn rules(&self) -> impl Iterator<Item = (&str, bool)> {
+        self.rules.iter().map(|(pattern, pass)| (pattern.as_str(), *pass))
     }
 
     /// Whether a variable of that name passes, whatever its value: as the most specific matching

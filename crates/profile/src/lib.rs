@@ -43,6 +43,7 @@ mod document;
 mod documents;
 mod environment;
 mod error;
+mod flat;
 mod guard;
 mod guarded;
 mod hosts;

@@ -73,7 +73,16 @@ impl Run {
             runs.into_iter().partition(|run| run.status.id.starts_with(name.as_str()));
         match found.len() {
             1 => Ok(found.remove(0)),
-            0 => bail!(Usage(format!("no run is called `{name}`; there are {}", list(&others)))),
+            0 => {
+                let names = others.iter().map(|run| &run.status);
+                let names = names.flat_map(|it| [Some(it.id.as_str()), it.name.as_deref()]);
+                let meant = cli::look::did_you_mean(name, names.flatten());
+                bail!(Usage(format!(
+                    "no run is called `{}`{meant}; there are {}",
+                    monitor::visible(name),
+                    list(&others)
+                )))
+            }
             _ => bail!(Usage(format!(
                 "`{name}` is the beginning of more than one: {}",
                 list(&found)

@@ -4,6 +4,7 @@ use super::load::PolicySource;
 use crate::failure::Usage;
 use crate::output;
 use clap::Args;
+use cli::look::did_you_mean;
 use security_server::policy::{Context, Policy, TypeRuleKind};
 use security_server::{AvDecision, ClassId, Engine};
 use serde_json::{Value, json};
@@ -74,12 +75,33 @@ impl QuestionArgs {
         let context = |text: &Option<String>| {
             let text = text.as_deref().unwrap_or_default();
             let parsed = policy.parse_context(text);
-            parsed.map_err(|error| Usage(format!("`{text}`: {error}")))
+            parsed
+                .map_err(|error| Usage(format!("`{text}`: {error}{}", meant_context(policy, text))))
         };
         let name = self.class.as_deref().unwrap_or_default();
         let class = policy.class(name);
-        let class = class.ok_or_else(|| Usage(format!("the policy has no class `{name}`")))?;
+        let class = class.ok_or_else(|| Usage(no_class(policy, name)))?;
         Ok((context(&self.source)?, context(&self.target)?, class))
+    }
+}
+
+fn no_class(policy: &Policy, name: &str) -> String {
+    let meant = did_you_mean(name, policy.classes.keys().map(|it| &**it));
+    format!("the policy has no class `{name}`{meant}")
+}
+
+/// What may have been meant by the first part of a context that the policy lacks.
+fn meant_context(policy: &Policy, text: &str) -> String {
+    let mut parts = text.split(':');
+    let [user, role, kind] = [(); 3].map(|()| parts.next().unwrap_or_default());
+    if !policy.users.contains_key(user) {
+        did_you_mean(user, policy.users.keys().map(|it| &**it))
+    } else if !policy.roles.contains_key(role) {
+        did_you_mean(role, policy.roles.keys().map(|it| &**it))
+    } else if !policy.types.contains_key(kind) {
+        did_you_mean(kind, policy.types.keys().map(|it| &**it))
+    } else {
+        String::new()
     }
 }
 
@@ -94,7 +116,8 @@ pub(super) fn av(args: &AvArgs) -> anyhow::Result<()> {
     let bit = |name: &String| {
         let class = engine.policy().class_name(class);
         let bit = entry.permission(name);
-        bit.ok_or_else(|| Usage(format!("class `{class}` has no permission `{name}`")))
+        let meant = did_you_mean(name, entry.permissions.keys().map(|it| &**it));
+        bit.ok_or_else(|| Usage(format!("class `{class}` has no permission `{name}`{meant}")))
     };
     let perms = args.permission.iter().map(bit).collect::<Result<Vec<u32>, Usage>>()?;
     let perms = if perms.is_empty() { entry.all_permissions() } else { perms.iter().sum() };
@@ -199,7 +222,7 @@ impl Contexts<'_> {
             }
         }
         let id = self.policy.class(class);
-        let id = id.ok_or_else(|| format!("the policy has no class `{class}`"))?;
+        let id = id.ok_or_else(|| no_class(self.policy, class))?;
         Ok((&self.known[*source], &self.known[*target], id))
     }
 }

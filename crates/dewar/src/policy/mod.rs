@@ -5,6 +5,8 @@ mod decide;
 mod diff;
 mod env;
 mod export;
+mod grants;
+mod groups;
 mod history;
 mod load;
 mod profiles;
@@ -15,6 +17,8 @@ mod show;
 
 use crate::output;
 use clap::{Args, Subcommand};
+#[cfg(test)]
+pub(crate) use grants::Grants;
 
 /// Show, check, ask and compare profiles and policies; change that of a run.
 ///

@@ -4,6 +4,7 @@ use super::load::PolicySource;
 use crate::failure::Usage;
 use crate::output;
 use clap::{Args, ValueEnum};
+use cli::look::did_you_mean;
 use security_server::Engine;
 use security_server::analysis::{Found, Query, Which};
 use security_server::policy::{AvKind, TypeRuleKind};
@@ -129,7 +130,13 @@ pub(super) fn run(args: &QueryArgs) -> anyhow::Result<()> {
         expand: args.expand,
         active_only: args.active,
     };
-    let found = engine.query(&query).map_err(|error| Usage(error.to_string()))?;
+    let found = engine.query(&query).map_err(|error| {
+        let policy = engine.policy();
+        let types = policy.types.keys().chain(policy.roles.keys()).chain(policy.classes.keys());
+        let permissions = policy.classes.values().flat_map(|class| class.permissions.keys());
+        let meant = did_you_mean(&error.name, types.chain(permissions).map(|it| &**it));
+        Usage(format!("{error}{meant}"))
+    })?;
     let mut text = String::new();
     for rule in found {
         line(&mut text, &engine, &rule, args.json)?;

@@ -2,6 +2,7 @@
 
 use super::load::boolean;
 use crate::{
+    control::Run,
     failure::{Failed, Usage},
     output,
 };
@@ -35,7 +36,8 @@ pub(crate) struct SetArgs {
     #[arg(long)]
     all: bool,
 
-    /// The run (its name, the beginning of it, or `last`), unless --all is given; then booleans
+    /// The run (its id, the beginning of it, its name, or `last`), unless --all is given; then
+    /// booleans
     #[arg(required = true, value_name = "WORDS")]
     words: Vec<String>,
 
@@ -48,6 +50,13 @@ pub(crate) struct SetArgs {
     system: bool,
 }
 
+/// The id of the run that is called so; the daemon knows runs by their ids alone.
+fn id_of(run: &str) -> String {
+    let runs = Run::all().unwrap_or_default();
+    let named = runs.iter().rfind(|it| it.status.name.as_deref() == Some(run));
+    named.map_or_else(|| run.to_owned(), |it| it.status.id.clone())
+}
+
 /// Carries out `dewar policy set`.
 pub(super) fn run(args: &SetArgs) -> anyhow::Result<()> {
     let mut words = args.words.iter();
@@ -55,7 +64,7 @@ pub(super) fn run(args: &SetArgs) -> anyhow::Result<()> {
         Target::All
     } else {
         let run = words.next().filter(|word| !word.contains('='));
-        Target::Run(run.context(Usage("name the run first, or say --all".into()))?.clone())
+        Target::Run(id_of(run.context(Usage("name the run first, or say --all".into()))?))
     };
     let booleans = words.map(|word| boolean(word)).collect::<Result<Vec<_>, _>>();
     let booleans = booleans.map_err(Usage)?;

@@ -1,8 +1,16 @@
 //! `dewar policy show`.
 
-use super::{load, profiles};
-use crate::output;
+use super::{
+    grants::Grants,
+    groups, load,
+    profiles::{self, Read},
+};
+use crate::{output, run::document::schema};
+use anyhow::bail;
 use clap::Args;
+use cli::{failure::Usage, look};
+use monitor::visible;
+use profile::{Compiled, Documents, PathRule};
 use security_server::policy::{AvKind, Policy, TypeKind};
 use serde_json::json;
 use std::fmt::Write as _;
@@ -11,16 +19,20 @@ use std::path::PathBuf;
 const EXAMPLES: &str = "\
 Examples:
   dewar policy show workspace            who may do what where
+  dewar policy show --toml agent         one profile that extends nothing and grants the same
+  dewar policy show --json agent | jq '.domains[].connect'
   dewar policy show --cil ./build.toml   the policy in CIL; `secilc` reads it, too
-  dewar policy show --cil --origins -p agent | grep github_com
+  dewar policy show --cil --origins agent | grep github_com
   dewar policy show /etc/selinux/default/policy/policy.33
 
 Exit status: 0, or 2 for a mistake in the profile or policy.";
 
 /// Show what a profile grants, or what a policy is made of.
 ///
-/// For a profile, prints what each domain may do with which files and which hosts it reaches; for a policy, how
-/// many of everything it has; with --cil, the policy itself.
+/// For a profile, prints what each domain may do, in groups: workspace, yours, system, hidden,
+/// network, entry points; then environment and limits. Letters stand for reading, writing and
+/// executing. Of a domain besides `main`, only what differs from `main` is shown. For a policy,
+/// prints how many of everything it has; with --cil, the policy itself.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct ShowArgs {
@@ -32,13 +44,25 @@ pub(super) struct ShowArgs {
     #[arg(long)]
     cil: bool,
 
+    /// Print a profile that extends nothing and grants the same
+    #[arg(long, conflicts_with_all = ["cil", "json", "resolve"])]
+    toml: bool,
+
+    /// Leave nothing out of long lists
+    #[arg(long)]
+    all: bool,
+
     /// Append to each rule the place in the profile that it comes from
     #[arg(long, requires = "cil")]
     origins: bool,
 
-    /// Print JSON
+    /// Print JSON: what a profile grants, and how many of everything its policy has
     #[arg(long, conflicts_with = "cil")]
     json: bool,
+
+    /// Print the schema of what --json prints for a profile
+    #[arg(long, conflicts_with_all = ["json", "cil", "toml"])]
+    json_schema: bool,
 
     /// Resolve host names of a profile, as a run does
     #[arg(long)]
@@ -51,14 +75,25 @@ pub(super) struct ShowArgs {
 
 /// Carries out `dewar policy show`.
 pub(super) fn run(args: &ShowArgs) -> anyhow::Result<()> {
+    if args.json_schema {
+        return Ok(output::print(schema!("profile").as_bytes())?);
+    }
     let text = match &args.policies[..] {
-        [name] if load::is_profile(name) && !args.json => {
-            let compiled = profiles::compile(name, args.workspace.as_deref(), args.resolve)?;
+        [name] if load::is_profile(name) => {
+            let read = profiles::read(name, args.workspace.as_deref(), args.resolve)?;
             match (args.cil, args.origins) {
-                (true, true) => profiles::with_origins(&compiled),
-                (true, false) => compiled.cil,
-                _ => profiles::summary(&compiled)?,
+                (true, true) => profiles::with_origins(&read.compiled),
+                (true, false) => read.compiled.cil,
+                _ if args.toml => flat(&read)?,
+                _ if args.json => json(&read, &load::load(&args.policies)?)?,
+                _ => {
+                    let grants = Grants::of(&read.compiled, &read.variables);
+                    return Ok(look::show(&groups::tell(&grants, look::width(), args.all)?)?);
+                }
             }
+        }
+        _ if args.toml => {
+            bail!(Usage("only a profile can be printed as TOML; --cil prints a policy".into()))
         }
         policies => {
             let policy = load::load(policies)?;
@@ -66,6 +101,41 @@ pub(super) fn run(args: &ShowArgs) -> anyhow::Result<()> {
         }
     };
     Ok(output::print(text.as_bytes())?)
+}
+
+/// One text for a profile and all that it extends, if that grants the same.
+fn flat(read: &Read) -> anyhow::Result<String> {
+    let text = read.documents.flattened();
+    let name = read.compiled.name.clone();
+    let same = Documents::from_texts(name, &[("flat".to_owned(), text.clone())])
+        .and_then(|flat| flat.compile(&read.variables, &mut |_| Ok(Vec::new()), &[]))
+        .is_ok_and(|flat| same_files(&flat, &read.compiled));
+    if !same {
+        bail!(Usage(format!(
+            "what {} says and what it extends overlap so that one text would not grant the same; --cil prints the policy",
+            visible(&read.compiled.name)
+        )));
+    }
+    Ok(text.lines().map(|line| visible(line) + "\n").collect())
+}
+
+/// Whether two profiles grant the same of files, in whatever order they say so.
+fn same_files(one: &Compiled, other: &Compiled) -> bool {
+    let files = |it: &Compiled| {
+        let key = |rule: &PathRule| (rule.regex.clone(), rule.is_way, rule.by_name);
+        let mut all: Vec<_> =
+            it.paths.iter().map(|rule| (key(rule), rule.rights.clone())).collect();
+        all.sort_by(|a, b| a.0.cmp(&b.0));
+        all
+    };
+    one.domains.len() == other.domains.len() && files(one) == files(other)
+}
+
+/// What a profile grants, and how many of everything its policy has, on one line.
+fn json(read: &Read, policy: &Policy) -> anyhow::Result<String> {
+    let mut value = serde_json::to_value(Grants::of(&read.compiled, &read.variables))?;
+    value["policy"] = serde_json::from_str(&counts(policy, true)?)?;
+    Ok(visible(&value.to_string()) + "\n")
 }
 
 /// How many of everything a policy has.

@@ -14,6 +14,10 @@ Examples:
   dewar run -p npm+loopback -- npm test       two shipped profiles together
   dewar run -p ./build.toml --stats -- make   a profile of your own; how decisions were found
   dewar run --audit - -- ls                   every decision, as JSON lines on standard error
+  dewar run --dry-run -p agent -- claude      what would be laid down; nothing is run
+
+Inside, DEWAR_RUN begins with the run's id. For a mark in the prompt, write into .bashrc:
+  PS1='${DEWAR_RUN:+[dewar ${DEWAR_RUN%%:*}] }'$PS1
 
 Standard input, output, signals, job control and the exit status are the command's own. What it
 leaves running ends with it. If something was denied, one line on standard error says so at the
@@ -116,6 +120,15 @@ pub(crate) struct RunArgs {
     #[arg(short, long)]
     verbose: bool,
 
+    /// Say nothing at the end of what was denied; mistakes, and what is lost on this machine, are
+    /// still told
+    #[arg(short, long, conflicts_with_all = ["verbose", "stats", "json", "show_env"])]
+    quiet: bool,
+
+    /// Say what would be laid down, and run nothing
+    #[arg(short = 'n', long, conflicts_with_all = ["quiet", "stats", "json", "audit", "daemon"])]
+    dry_run: bool,
+
     /// The command and its arguments
     #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
     command: Vec<OsString>,
@@ -209,6 +222,8 @@ impl From<RunArgs> for RunRequest {
             show_env: args.show_env,
             verbose: args.verbose,
             ask: args.ask.then_some(AskRequest { timeout: args.ask_timeout, rate: args.ask_rate }),
+            quiet: args.quiet,
+            dry_run: args.dry_run,
             command: args.command,
         }
     }

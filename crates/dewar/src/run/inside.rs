@@ -5,7 +5,10 @@
 //! gets its command started in the run around it, where that profile decides; whatever else it asks
 //! for is refused by name, before anything is started.
 
-use super::{RunRequest, prepare::Profile};
+use super::{
+    RunRequest,
+    prepare::{DEFAULT, Profile},
+};
 use crate::output::tell;
 use anyhow::bail;
 use confine::launch::Outcome;
@@ -82,7 +85,8 @@ pub(super) fn run(request: &RunRequest) -> anyhow::Result<Option<Outcome>> {
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let workspace = real(request.workspace.as_deref().unwrap_or(Path::new(".")));
     let home = real(&std::env::home_dir().unwrap_or_default());
-    let documents = Documents::read(&Source::from_argument(&request.profile))?;
+    let profile = request.profile.as_deref().unwrap_or(DEFAULT);
+    let documents = Documents::read(&Source::from_argument(profile))?;
     if around.is_empty() || mark(&documents, &workspace, &home) != around {
         bail!(
             "this is inside of run {id} already, and no second policy can be enforced in it: `{}` for {} is not what that run \

@@ -1,16 +1,22 @@
 //! The records of past runs, for `dewar explain`.
 
 use super::{
-    RunRequest, link::Answered, owner::History, planted::PlantedRecord, prepare::POLICY_NAME,
+    RunRequest, Summary,
+    kept::{no_run, unknown},
+    link::Answered,
+    owner::History,
+    planted::PlantedRecord,
+    prepare::POLICY_NAME,
 };
 use crate::control::Change;
-use anyhow::{Context as _, anyhow};
-use monitor::{Record, Report, Stats};
+use anyhow::{Context as _, bail};
+use cli::failure::Usage;
+use monitor::{Deed, DeedKind, Record, Report, Stats};
 use serde::{Deserialize, Serialize};
 use std::{
     ffi::OsString,
     fs::{DirBuilder, File, Permissions},
-    io::{Read, Seek, Write},
+    io::{Seek, Write},
     os::unix::fs::{DirBuilderExt as _, PermissionsExt as _},
     path::PathBuf,
     time::{SystemTime, UNIX_EPOCH},
@@ -27,8 +33,12 @@ pub(crate) struct RunRecord {
     pub(crate) id: String,
     /// What `dewar run --name` called it.
     pub(crate) name: Option<String>,
-    /// Seconds since 1970.
+    /// When it ended, in seconds since 1970.
     pub(crate) time: f64,
+    /// When it began; 0 if nobody knows.
+    pub(crate) started: f64,
+    /// `all` or `fast`.
+    pub(crate) mode: String,
     /// The command and its arguments.
     pub(crate) command: Vec<String>,
     /// The profile.
@@ -64,6 +74,10 @@ pub(crate) struct RunRecord {
     pub(crate) planted: Vec<PlantedRecord>,
     /// How much more of that there was.
     pub(crate) planted_more: u64,
+    /// What was written, removed, executed and contacted, as far as the monitor decided it.
+    pub(crate) deeds: Vec<Deed>,
+    /// How much more of each kind there was.
+    pub(crate) deeds_more: Vec<(DeedKind, u64)>,
 }
 
 /// How many decisions an object manager asked for, and where they were found.
@@ -106,6 +120,8 @@ impl RunRecord {
             id: id.to_owned(),
             name: request.name.clone(),
             time: now.as_secs_f64(),
+            started: 0.0,
+            mode: String::new(),
             command: request
                 .command
                 .iter()
@@ -135,6 +151,8 @@ impl RunRecord {
             guarded: false,
             planted: Vec::new(),
             planted_more: report.planted_more,
+            deeds: report.deeds.clone(),
+            deeds_more: report.deeds_more.clone(),
         }
     }
 
@@ -260,25 +278,44 @@ impl Journal {
 
     /// The last finished run of that number or name, or of all.
     pub(crate) fn find(run: Option<&str>) -> anyhow::Result<RunRecord> {
+        let summaries = Self::summaries()?;
+        let Some(run) = run.filter(|run| *run != "last") else {
+            let last = summaries.first().with_context(no_run)?;
+            return last.whole();
+        };
+        if summaries.is_empty() {
+            bail!(no_run());
+        }
+        let is_it = |it: &&Summary| it.id == run || it.name.as_deref() == Some(run);
+        if let Some(found) = summaries.iter().find(is_it) {
+            return found.whole();
+        }
+        let begun: Vec<&Summary> =
+            summaries.iter().filter(|it| run.len() >= 2 && it.id.starts_with(run)).collect();
+        match begun[..] {
+            [one] => one.whole(),
+            [] => Err(unknown(run, &summaries)),
+            _ => bail!(Usage(format!(
+                "`{run}` is the beginning of {} runs: {}; `dewar runs` lists them",
+                begun.len(),
+                begun.iter().take(5).map(|it| it.id.as_str()).collect::<Vec<_>>().join(", ")
+            ))),
+        }
+    }
+
+    /// The finished runs that are kept, the last one first.
+    pub(crate) fn summaries() -> anyhow::Result<Vec<Summary>> {
         let directory = directory()?;
+        let mut summaries = Vec::new();
         for name in runs()?.into_iter().rev() {
-            let mut text = String::new();
-            File::open(directory.join(name))?.read_to_string(&mut text)?;
+            let path = directory.join(name);
+            // Another run may throw it away meanwhile.
+            let Ok(text) = std::fs::read(&path) else { continue };
             // A run that goes on has an empty record, and one that was killed a broken one.
-            let Ok(record) = serde_json::from_str::<RunRecord>(&text) else { continue };
-            let is_it = |name: &str| {
-                name == "last" || record.id == name || record.name.as_deref() == Some(name)
-            };
-            if run.is_none_or(is_it) {
-                return Ok(record);
-            }
+            let Ok(summary) = serde_json::from_slice::<Summary>(&text) else { continue };
+            summaries.push(summary.of(path));
         }
-        if let Some(run) = run {
-            return Err(anyhow!(
-                "no finished run is called `{run}`; without a name the last is meant"
-            ));
-        }
-        Err(anyhow!("no run has been recorded yet; start one with `dewar run -- COMMAND`"))
+        Ok(summaries)
     }
 }
 

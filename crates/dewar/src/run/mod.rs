@@ -2,8 +2,11 @@
 
 mod args;
 mod asking;
+pub(crate) mod document;
+mod dry;
 mod inside;
 mod journal;
+mod kept;
 pub(crate) mod link;
 mod owner;
 mod planted;
@@ -29,6 +32,7 @@ use std::{
     hash::{BuildHasher as _, RandomState},
     path::PathBuf,
     sync::Arc,
+    time::UNIX_EPOCH,
 };
 
 use owner::{Facts, Owner};
@@ -36,8 +40,10 @@ use owner::{Facts, Owner};
 pub(crate) use args::RunArgs;
 pub(crate) use asking::AskRequest;
 pub(crate) use journal::{Decisions, Denial, Journal, RunRecord};
+pub(crate) use kept::Summary;
 pub(crate) use owner::domain_of;
-pub(crate) use planted::{guarded, tell as tell_planted};
+pub(crate) use planted::{PlantedRecord, guarded, tell as tell_planted};
+pub(crate) use prepare::REQUIRED;
 pub(crate) use serving::UseDaemon;
 pub(crate) use summary::lacking;
 
@@ -75,6 +81,10 @@ pub(crate) struct RunRequest {
     pub(crate) verbose: bool,
     /// Whether somebody is asked before something is denied.
     pub(crate) ask: Option<AskRequest>,
+    /// Says nothing that is no mistake.
+    pub(crate) quiet: bool,
+    /// Says what would be laid down, and runs nothing.
+    pub(crate) dry_run: bool,
     /// The command and its arguments.
     pub(crate) command: Vec<OsString>,
 }
@@ -88,6 +98,10 @@ pub(crate) fn run(request: &RunRequest, inherited: Inherited) -> anyhow::Result<
     let probe = Probe::start();
     let profile = prepare::profile(request, &probe)?;
     insist_on_name(request)?;
+    if request.dry_run {
+        dry::run(request, &profile, probe)?;
+        return Ok(Outcome::Exited(0));
+    }
     let endpoint = Endpoint::bind();
     let id = endpoint.as_ref().map_or_else(|_| new_id(), |endpoint| endpoint.id().to_owned());
     let (serving, trail) = Serving::begin(request, &profile, &id)?;
@@ -132,6 +146,7 @@ pub(crate) fn run(request: &RunRequest, inherited: Inherited) -> anyhow::Result<
             serve(control);
         }
     }));
+    let mode = if job.request.mode == Mode::Fast { "fast" } else { "all" };
     let report = monitor::run(job, Arc::clone(&serving.server))?;
     // Waits for changes under way, which belong to the record.
     drop(endpoint);
@@ -142,8 +157,9 @@ pub(crate) fn run(request: &RunRequest, inherited: Inherited) -> anyhow::Result<
     let planted = planted::records(&report.planted, &record.denials);
     let guarded = profile.compiled.guarded;
     let variables = Some(profile.variables.clone());
-    let answers = notes.all();
-    let record = RunRecord { planted, guarded, variables, answers, ..record };
+    let started = owner.started().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
+    let (mode, answers) = (mode.to_owned(), notes.all());
+    let record = RunRecord { planted, guarded, variables, answers, started, mode, ..record };
     let kept = journal.and_then(|journal| journal.keep(&record));
     if report.outcome == Outcome::TimedOut {
         let limit =

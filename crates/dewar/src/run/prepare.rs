@@ -19,12 +19,12 @@ use std::{ffi::OsString, fs::File, io::Write, path::Path, sync::Arc};
 pub(super) const POLICY_NAME: &str = "policy";
 
 /// The profile of a run that names none, and whose project has none.
-const DEFAULT: &str = "workspace";
+pub(super) const DEFAULT: &str = "workspace";
 
 /// Layers without which what a profile denies could be had: Dewar refuses to start without them.
 /// Namespaces are not among them: without them things outside show that they exist, but stay out of
 /// reach.
-const REQUIRED: [&str; 7] = [
+pub(crate) const REQUIRED: [&str; 7] = [
     "landlock",
     "landlock-refer",
     "landlock-truncate",
@@ -196,7 +196,7 @@ fn hides(compiled: &Compiled) -> bool {
 }
 
 /// Refuses to run weaker than asked; or says aloud what is lost, if that was asked for.
-fn insist(request: &RunRequest, layers: &Layers) -> anyhow::Result<()> {
+pub(super) fn insist(request: &RunRequest, layers: &Layers) -> anyhow::Result<()> {
     let missing =
         REQUIRED.iter().filter_map(|name| layers.get(name)).filter(|layer| !layer.available);
     for layer in missing {
@@ -297,8 +297,10 @@ pub(super) fn job(
         profile::Mode::All => Mode::All,
         profile::Mode::Fast => Mode::Fast,
     });
-    let environment: Vec<(OsString, OsString)> =
+    let mut environment: Vec<(OsString, OsString)> =
         compiled.environment.apply(std::env::vars_os()).into_iter().collect();
+    // That of a run around this one.
+    environment.retain(|(name, _)| name != "DEWAR_RUN");
     tell_environment(request, &compiled.environment);
     let confined = Request {
         command: request.command.clone(),
@@ -345,7 +347,7 @@ fn tell_environment(request: &RunRequest, environment: &profile::Environment) {
     };
     let names = std::env::vars_os().filter(secret).map(|(name, _)| name);
     let names: Vec<String> = names.map(|name| visible(&name.to_string_lossy())).collect();
-    if !names.is_empty() {
+    if !names.is_empty() && !request.quiet {
         tell!(
             "dewar: kept out for what they hold: {}; `dewar policy env` tells why, and `env.pass` lets them in by name",
             names.join(", ")
@@ -386,9 +388,9 @@ fn audit(path: &Path) -> anyhow::Result<Trail> {
         Box::new(std::io::stderr())
     } else {
         let file = File::options().create(true).append(true).open(path);
-        Box::new(
-            file.with_context(|| format!("cannot write the audit trail to `{}`", path.display()))?,
-        )
+        Box::new(file.map_err(|error| {
+            Usage(format!("cannot write the audit trail to `{}`: {error}", path.display()))
+        })?)
     };
     Ok(Trail { sink, everything: true })
 }

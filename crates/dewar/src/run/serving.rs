@@ -4,8 +4,8 @@ use super::{
     RunRequest,
     prepare::{POLICY_NAME, Profile},
 };
-use crate::output::tell;
-use anyhow::{Context as _, bail};
+use crate::{failure::Usage, output::tell};
+use anyhow::bail;
 use daemon_client::{ClientError, NewRun, Place, Policy, Registration, Writer};
 use flask::SecurityServer;
 use monitor::{Control, Manner, Trail};
@@ -179,11 +179,19 @@ impl Serving {
     }
 }
 
+/// Whether the policy of a run compiles, with what the command line adds to it.
+pub(super) fn check(request: &RunRequest, profile: &Profile) -> anyhow::Result<()> {
+    Server::from_cil(&with_added(&profile.compiled.cil, &added(request)?))?;
+    Ok(())
+}
+
 /// What the command line adds to the policy of the profile.
 fn added(request: &RunRequest) -> anyhow::Result<Vec<(String, String)>> {
     let read = |path: &PathBuf| {
         let text = std::fs::read_to_string(path);
-        let text = text.with_context(|| format!("cannot read `{}`", path.display()))?;
+        let text = text.map_err(|error| {
+            Usage(format!("cannot read `{}`, which --cil names: {error}", path.display()))
+        })?;
         Ok((path.display().to_string(), text))
     };
     request.cil.iter().map(read).collect()

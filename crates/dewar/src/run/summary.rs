@@ -1,14 +1,17 @@
 //! What `dewar run` says at the end, on standard error.
 
-use super::{RunRecord, RunRequest, journal::Decisions, planted};
+use super::{RunRecord, RunRequest, document::RunDocument, journal::Decisions, planted};
 use crate::output::tell;
 use monitor::visible;
 
 pub(super) fn print(request: &RunRequest, record: &RunRecord) {
     if request.json {
-        if let Ok(text) = serde_json::to_string(record) {
+        if let Ok(text) = serde_json::to_string(&RunDocument::of(record)) {
             tell!("{}", visible(&text));
         }
+        return;
+    }
+    if request.quiet {
         return;
     }
     if request.stats {

@@ -239,12 +239,12 @@ impl Open {
         matches!(asker.state.subjects, Processes::Many(_)) && !self.flags.contains(OFlags::PATH)
     }
 
-    /// Whether a glance is enough: at an existing object with a label, all of which policy grants
-    /// without a record. Wherever else the program's own walk leads, the kernel refuses there what
-    /// policy refuses.
+    /// Whether a glance is enough: policy grants all of an existing object, and wants no record.
+    /// Wherever else the program's own walk leads, the kernel refuses what policy refuses.
     fn is_plainly_granted(&self, asker: FileAsker<'_>) -> bool {
         let state = asker.state;
-        if self.creates() || self.is_temporary() || state.audit.wants_everything() {
+        let makes = self.creates() || self.is_temporary();
+        if makes || self.writes() || state.audit.wants_everything() {
             return false;
         }
         let Some(status) = asker.files.paths.glance(asker.caller, self.name()) else {

@@ -288,6 +288,11 @@ impl Owner {
         denials.iter().map(|record| denial(&history, record)).collect()
     }
 
+    /// When the run began.
+    pub(super) fn started(&self) -> SystemTime {
+        self.facts.status.started
+    }
+
     fn status(&self) -> Status {
         let state = self.state();
         Status {

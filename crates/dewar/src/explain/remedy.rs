@@ -1,0 +1,105 @@
+//! What to write into a profile so that what was denied is granted.
+
+use crate::amend::literal;
+use monitor::{Record, visible};
+use std::path::Path;
+
+/// How to do without a right over a whole directory, which may be a home, for one new name in it.
+pub(super) fn made_first(record: &Record) -> Option<String> {
+    // A temporary file has no name.
+    let (_, name) = new_entry(record).filter(|(_, name)| !name.is_empty())?;
+    Some(format!(
+        "make `{}` yourself, and {}",
+        visible(name),
+        entry("files.write", &literal(&record.object))
+    ))
+}
+
+/// The directory that does not take a new entry, and the entry's name.
+fn new_entry(record: &Record) -> Option<(&str, &str)> {
+    let adds = record.tclass == "dir" && record.missing.iter().any(|name| name == "add_name");
+    let (directory, name) = record.object.rsplit_once('/').filter(|_| adds)?;
+    Some((if directory.is_empty() { "/" } else { directory }, name))
+}
+
+/// What to add to a profile, where its lists can say it.
+pub(super) fn in_profile(record: &Record) -> Option<String> {
+    let wants = |names: &[&str]| record.missing.iter().any(|name| names.contains(&name.as_str()));
+    let list = match record.tclass.as_str() {
+        "dir" if !record.missing.iter().any(|name| name != "read" && name != "open") => {
+            "files.list"
+        }
+        "file" | "dir" | "lnk_file" | "chr_file" | "fifo_file" | "sock_file" => {
+            if wants(&["execute", "execute_no_trans"]) {
+                "files.exec"
+            } else if wants(&["read", "getattr", "open", "search", "watch"])
+                && !wants(&["write", "append", "create"])
+            {
+                "files.read"
+            } else if wants(&["setid", "entrypoint"]) {
+                return None;
+            } else {
+                "files.write"
+            }
+        }
+        "endpoint" if wants(&["name_bind"]) => "network.bind",
+        "endpoint" => "network.connect",
+        // What a name is looked up by. A host that a profile names is known without.
+        "udp_socket" => return Some(entry("network.connect", "${nameserver}:53/udp")),
+        "tcp_socket" => return Some("network.connect = [\"HOST:PORT\"]".to_owned()),
+        "unix_stream_socket" if wants(&["connectto"]) => "network.connect",
+        "unix_dgram_socket" if wants(&["create"]) => {
+            return Some(entry("network.connect", "unixgram:${workspace}"));
+        }
+        "unix_dgram_socket" if wants(&["sendto"]) => {
+            let name = record.object.strip_prefix("unix:")?;
+            return Some(entry("network.connect", &format!("unixgram:{}", literal(name))));
+        }
+        _ => return None,
+    };
+    if let Some((directory, name)) = new_entry(record).filter(|(directory, _)| is_wide(directory)) {
+        return made_by_pattern(directory, name);
+    }
+    let object = new_entry(record).map_or(&*record.object, |(directory, _)| directory);
+    let is_path = list.starts_with("files.") || object.starts_with("unix:");
+    let object = if is_path { literal(object) } else { object.to_owned() };
+    (!object.is_empty()).then(|| entry(list, &object))
+}
+
+/// Whether a directory holds much more than one program's files: nobody should grant writing all of
+/// it for one new name.
+fn is_wide(directory: &str) -> bool {
+    let path = Path::new(directory);
+    let is_home = std::env::home_dir().is_some_and(|home| home.starts_with(path));
+    let homes = Path::new("/home");
+    is_home || path == homes || path.parent().is_none_or(|parent| parent == homes)
+}
+
+/// The right to make files with names like `name`, where its end is another each time, and to put
+/// one in the place of what it is named after: programs write so what must never be half written.
+fn made_by_pattern(directory: &str, name: &str) -> Option<String> {
+    let is_random = |part: &str| {
+        part.len() >= 4
+            && part.chars().all(char::is_alphanumeric)
+            && part.contains(|c: char| c.is_ascii_digit() || c.is_ascii_uppercase())
+    };
+    let start = name.trim_end_matches(|c: char| c != '.' && c != '-');
+    let (stem, last) = name.split_at(start.len());
+    if stem.len() < 2 || !is_random(last) {
+        return None;
+    }
+    let mut kept = stem.trim_end_matches(['.', '-']);
+    while let Some((before, last)) = kept.rsplit_once('.').filter(|(_, last)| is_random(last)) {
+        kept = if last.is_empty() { break } else { before };
+    }
+    let whole = kept.strip_suffix(".tmp").unwrap_or(kept);
+    let at = |name: &str| literal(&format!("{}/{name}", directory.trim_end_matches('/')));
+    let separator = &name[kept.len()..=kept.len()];
+    let names = serde_json::json!([at(whole), at(&format!("{kept}{separator}")) + "*"]);
+    Some(format!("files.write = {names}"))
+}
+
+/// A line of a profile. A string of JSON is one of TOML, once no control character is left in it.
+pub(super) fn entry(list: &str, value: &str) -> String {
+    format!("{list} = [{}]", serde_json::json!(value))
+}
