@@ -19,6 +19,7 @@ mod seeing;
 mod servers;
 mod shell;
 mod standin;
+mod top;
 mod trust;
 
 use assert_cmd::Command;

@@ -1,14 +1,16 @@
 //! `dewar top`: what runs decide, second by second.
 
 mod screen;
+mod view;
 
 use crate::{
-    control::{Counters, Reply, Request, Run},
+    control::{Counters, Outcome, Reply, Request, Run, RunArg},
     output,
     run::Decisions,
 };
 use clap::Args;
-use monitor::visible;
+use monitor::{Manner, visible};
+use profile::{AmendedObject, Amendment, AmendmentKind};
 use screen::{Event, Screen};
 use serde::Serialize;
 use std::{
@@ -18,8 +20,9 @@ use std::{
     os::unix::net::UnixStream,
     sync::mpsc::{Receiver, sync_channel},
     thread,
-    time::{Duration, Instant},
+    time::{Duration, Instant, SystemTime},
 };
+use view::View;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -32,8 +35,10 @@ Exit status: 0, or 125 if the runs of this user cannot be found.";
 
 /// Watch what runs decide: how many decisions a second, where they were found, and what was denied.
 ///
-/// For each run and each of its object managers: decisions a second by hint, by cache and by the security server; and for
-/// each run its denials so far and its processes by domain.
+/// For each run and each of its object managers: decisions a second by hint, by cache and by the
+/// security server; and for each run its denials so far and its processes by domain. On a terminal,
+/// runs are selected by the arrow keys, sorted by `s`, and `r` takes everything from the selected
+/// one, once that is confirmed.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct TopArgs {
@@ -112,23 +117,53 @@ fn live(interval: Duration) -> anyhow::Result<()> {
     let samples = samples(interval, Some(ring))?;
     bell.set_nonblocking(true)?;
     let screen = Screen::open()?;
-    let mut text = "looking at what runs decide …\n".to_owned();
+    let mut view = View::default();
     loop {
-        screen.draw(&text)?;
+        screen.draw(&view.text()?, &view.footer())?;
         match screen.wait(&bell)? {
             Event::Quit => return Ok(()),
             Event::Changed => {}
+            Event::Keys(keys) => {
+                for key in keys {
+                    if let Some(run) = view.key(key) {
+                        view.say(revoke(run));
+                    }
+                }
+            }
             Event::Rung => {
                 if let Some(sample) = samples.try_iter().last() {
-                    text = tell(&sample?)?;
+                    view.take(sample?);
                 }
             }
         }
     }
 }
 
-/// A sample at the end of each interval, taken by a thread of its own: a run that does not answer keeps nobody from
-/// leaving. The thread rings the bell for each, and ends when nobody takes them any more.
+/// Takes everything from a run; what came of it.
+fn revoke(run: String) -> String {
+    let amendment = Amendment {
+        when: SystemTime::now(),
+        kind: AmendmentKind::Revoke,
+        domain: None,
+        object: AmendedObject::All,
+    };
+    let found = Run::find(&RunArg { run: Some(run.clone()) });
+    let done = found.and_then(|mut it| it.change(Request::Amend(amendment, Manner::Repair)));
+    match done.map(|change| change.outcome) {
+        Ok(Outcome::Receipt(receipt)) if receipt.complete => {
+            format!("everything was taken from {run}")
+        }
+        Ok(Outcome::Receipt(_)) => {
+            format!("{run} can still use something: `dewar revoke {run} --all` tells what")
+        }
+        Ok(Outcome::Failed(why)) => format!("nothing was revoked: {why}"),
+        Err(error) => format!("nothing was revoked: {error:#}"),
+    }
+}
+
+/// A sample at the end of each interval, taken by a thread of its own: a run that does not answer
+/// keeps nobody from leaving. The thread rings the bell for each, and ends when nobody takes them
+/// any more.
 fn samples(
     interval: Duration,
     mut bell: Option<UnixStream>,

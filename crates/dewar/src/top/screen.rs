@@ -1,5 +1,6 @@
 //! A terminal that is drawn over again and again, and left as it was found.
 
+use super::view::Key;
 use rustix::{
     event::{PollFd, PollFlags, poll},
     io::Errno,
@@ -29,6 +30,8 @@ pub(super) enum Event {
     Rung,
     /// The terminal has another size, or is ours again.
     Changed,
+    /// Keys were pressed.
+    Keys(Vec<Key>),
     /// Somebody wants to leave: q, Ctrl-C, or a signal that ends programs.
     Quit,
 }
@@ -110,13 +113,13 @@ impl Screen {
     /// # Errors
     ///
     /// Whatever the system says.
-    pub(super) fn draw(&self, text: &str) -> io::Result<()> {
+    pub(super) fn draw(&self, text: &str, footer: &str) -> io::Result<()> {
         // A terminal that does not know its size says 0.
         let rows = match tcgetwinsize(stdout()).map_or(0, |size| size.ws_row) {
             0 => 24,
             rows => usize::from(rows),
         };
-        write(&picture(text, rows))
+        write(&picture(text, rows, footer))
     }
 
     /// Waits for the next event, of which the bell is one: a pipe that does not block.
@@ -136,8 +139,11 @@ impl Screen {
                 polled => polled?,
             };
             let [key, ended, suspended, resized, rung] = fds.map(|fd| !fd.revents().is_empty());
-            if ended || key && is_quit() {
+            if ended {
                 return Ok(Event::Quit);
+            }
+            if key {
+                return Ok(pressed().map_or(Event::Quit, Event::Keys));
             }
             if suspended {
                 drain(&self.suspended.arrived);
@@ -165,11 +171,21 @@ impl Drop for Screen {
     }
 }
 
-/// Whether the keys that were pressed mean to leave; so does the end of all input, and a terminal that is gone.
-fn is_quit() -> bool {
-    let mut keys = [0; 64];
-    let read = rustix::io::read(stdin(), &mut keys).unwrap_or(0);
-    read == 0 || keys[..read].iter().any(|key| matches!(key, b'q' | b'Q' | 3))
+/// The keys that were pressed; `None` if they mean to leave. So do the end of all input, and a terminal that is gone.
+fn pressed() -> Option<Vec<Key>> {
+    let mut bytes = [0; 64];
+    let read = rustix::io::read(stdin(), &mut bytes).unwrap_or(0);
+    let mut rest = &bytes[..read];
+    let mut keys = Vec::new();
+    while let Some((first, after)) = rest.split_first() {
+        (keys, rest) = match (first, after) {
+            (b'q' | b'Q' | 3, _) => return None,
+            (0x1b, [b'[' | b'O', b'A', after @ ..]) => ([keys, vec![Key::Up]].concat(), after),
+            (0x1b, [b'[' | b'O', b'B', after @ ..]) => ([keys, vec![Key::Down]].concat(), after),
+            (other, after) => ([keys, vec![Key::Char(*other)]].concat(), after),
+        };
+    }
+    (read > 0).then_some(keys)
 }
 
 fn write(text: &str) -> io::Result<()> {
@@ -183,8 +199,8 @@ fn drain(mut pipe: &UnixStream) {
     while pipe.read(&mut [0; 64]).is_ok_and(|read| read > 0) {}
 }
 
-/// What draws `text` over a screen of that many rows, and says how to leave.
-fn picture(text: &str, rows: usize) -> String {
+/// What draws `text` over a screen of that many rows, with `footer` in the last one.
+fn picture(text: &str, rows: usize, footer: &str) -> String {
     let room = rows.saturating_sub(1);
     let lines: Vec<&str> = text.lines().collect();
     let mut picture = "\x1b[H".to_owned();
@@ -194,7 +210,8 @@ fn picture(text: &str, rows: usize) -> String {
         picture.push_str("\x1b[K\r\n");
     }
     let hidden = lines.len().saturating_sub(room);
-    picture.push_str("\x1b[7mq quits");
+    picture.push_str("\x1b[7m");
+    picture.push_str(footer);
     if hidden > 0 {
         // Writing to a string does not fail.
         let _ = write!(picture, ", {hidden} lines more");
@@ -210,7 +227,7 @@ mod tests {
     fn a_picture_never_has_more_lines_than_the_screen() {
         for (lines, rows) in [(0, 24), (5, 24), (23, 24), (24, 24), (100, 24), (9, 1), (3, 0)] {
             let text = "line\n".repeat(lines);
-            let picture = picture(&text, rows);
+            let picture = picture(&text, rows, "q quits");
             assert!(picture.matches('\n').count() < rows.max(1), "{lines} on {rows}: {picture}");
             let shown = picture.matches("line\x1b[K").count();
             let hidden = lines - shown;
