@@ -74,19 +74,17 @@ fn camel(name: &str) -> String {
 }
 
 fn write_classes(classes: &[ClassDef]) -> String {
-    let mut out = String::from(
-        "/// A class of objects. See `policy/access_vectors`.\n\
-         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]\n#[repr(u16)]\npub enum Class {\n",
-    );
+    let mut out = String::from("#[allow(non_upper_case_globals)]\nimpl Class {\n");
     for (number, class) in classes.iter().enumerate() {
         let (name, comment) = &class.name;
-        writeln!(out, "/// `{name}`. {comment}\n{} = {},", camel(name), number + 1).unwrap();
+        let number = u8::try_from(number + 1).expect("fewer than 256 classes");
+        writeln!(out, "/// `{name}`. {comment}\npub const {}: Self = Self({number});", camel(name))
+            .unwrap();
     }
-    out += "}\n\npub(crate) const CLASSES: &[(Class, &str, &[&str])] = &[\n";
+    out += "}\n\nconst CLASSES: &[(&str, &[&str])] = &[\n";
     for class in classes {
         let names: Vec<&str> = class.permissions.iter().map(|p| p.0.as_str()).collect();
-        writeln!(out, "(Class::{}, {:?}, &{names:?}),", camel(&class.name.0), class.name.0)
-            .unwrap();
+        writeln!(out, "({:?}, &{names:?}),", class.name.0).unwrap();
     }
     out += "];\n\n/// The permissions of every class, as access vectors with one bit set.\npub mod perm {\n";
     for class in classes {

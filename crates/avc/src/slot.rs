@@ -18,7 +18,7 @@ pub(crate) struct Key {
 impl From<Question> for Key {
     #[inline]
     fn from(q: Question) -> Self {
-        Self { sids: join(q.ssid.get(), q.tsid.get()), class: q.tclass as u8 }
+        Self { sids: join(q.ssid.get(), q.tsid.get()), class: q.tclass.number() }
     }
 }
 

@@ -232,6 +232,19 @@ impl Registration {
         let _ = self.route.settled.set(settled);
         rustix::process::fchdir(&self.route.directory)?;
         self.route.inside.store(true, Ordering::Release);
+        self.follow_by_path(apply)
+    }
+
+    /// The same for a program that has no kernel side, and whose own working directory and view stay as they are: the daemon
+    /// is found by the path of its socket.
+    ///
+    /// # Errors
+    ///
+    /// Whatever the system says about the thread.
+    pub fn follow_by_path(
+        &self,
+        apply: impl FnMut(Change) -> Option<Vec<u8>> + Send + 'static,
+    ) -> io::Result<()> {
         let (server, stop) = (Arc::clone(&self.server), Arc::clone(&self.stop));
         let applied = self.applied;
         let follow = move || server.follow(applied, &stop, apply);

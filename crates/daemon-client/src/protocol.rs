@@ -6,11 +6,13 @@ use server_port::VOCABULARY_BYTES;
 /// Begins every command and its answer.
 const MARK: u8 = b'D';
 
-/// The texts that a policy consists of, named for messages.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// The texts that a policy consists of, named for messages, and the classes that it is asked about.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Policy {
     /// Name and CIL text of each.
     pub files: Vec<(String, String)>,
+    /// The classes that the program has of its own, each with its permissions in the program's order.
+    pub classes: Vec<(String, Vec<String>)>,
 }
 
 impl Policy {
@@ -21,13 +23,20 @@ impl Policy {
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         // Into memory: that cannot fail.
-        postcard::to_allocvec(self).unwrap_or_default()
+        let files = postcard::to_allocvec(&self.files).unwrap_or_default();
+        if self.classes.is_empty() {
+            return files;
+        }
+        postcard::to_extend(&self.classes, files).unwrap_or_default()
     }
 
     /// A policy that was sent; `None` if these bytes are none.
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        whole(bytes)
+        let (files, rest) = postcard::take_from_bytes(bytes).ok()?;
+        let classes = if rest.is_empty() { Vec::new() } else { whole(rest)? };
+        // What has no classes ends with the files: a policy has one form only.
+        (rest.is_empty() == classes.is_empty()).then_some(Self { files, classes })
     }
 }
 
@@ -222,10 +231,14 @@ mod tests {
 
     #[test]
     fn nothing_may_lie_behind_a_policy() {
-        let policy = Policy { files: vec![("a.cil".into(), "(type a)".into())] };
-        let bytes = policy.to_bytes();
-        assert_eq!(Policy::from_bytes(&bytes), Some(policy));
-        assert_eq!(Policy::from_bytes(&[&bytes[..], b"x"].concat()), None);
+        let files = vec![("a.cil".into(), "(type a)".into())];
+        for classes in [Vec::new(), vec![("table".into(), vec!["select".into()])]] {
+            let policy = Policy { files: files.clone(), classes };
+            let bytes = policy.to_bytes();
+            assert_eq!(Policy::from_bytes(&bytes), Some(policy));
+            assert_eq!(Policy::from_bytes(&[&bytes[..], b"x"].concat()), None);
+            assert_eq!(Policy::from_bytes(&[&bytes[..], &[0]].concat()), None);
+        }
     }
 
     proptest! {

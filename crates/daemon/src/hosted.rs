@@ -3,8 +3,8 @@
 use crate::state::{SavedServer, State, StateError};
 use daemon_client::Policy;
 use flask::{
-    AccessVector, Decision, Explanation, InitialSid, LabelError, LabelRules, Question,
-    SecurityServer, Seqno, Sid, Unreachable,
+    AccessVector, Classes, ClassesError, Decision, Explanation, InitialSid, LabelError, LabelRules,
+    Question, SecurityServer, Seqno, Sid, Unreachable,
 };
 use security_server::{LoadError, PolicyErrors, Server, UnknownBoolean, cil, policy};
 use server_port::Members;
@@ -50,6 +50,10 @@ pub(crate) enum HostError {
     #[error(transparent)]
     Load(#[from] LoadError),
     #[error(transparent)]
+    Classes(#[from] ClassesError),
+    #[error("a new policy is asked about the classes of the one before; this one brings others")]
+    OtherClasses,
+    #[error(transparent)]
     Boolean(#[from] UnknownBoolean),
     #[error(transparent)]
     State(#[from] StateError),
@@ -64,9 +68,10 @@ pub(crate) fn digest(policy: &[u8]) -> [u8; 32] {
     Sha256::digest(policy).into()
 }
 
-fn compile(bytes: &[u8]) -> Result<policy::Policy, HostError> {
+fn compile(bytes: &[u8]) -> Result<(policy::Policy, Classes), HostError> {
     let policy = Policy::from_bytes(bytes).ok_or(HostError::Unreadable)?;
-    Ok(cil::compile(&policy.files)?)
+    let classes = Classes::new(policy.classes)?;
+    Ok((cil::compile(&policy.files)?, classes))
 }
 
 impl Hosted {
@@ -76,7 +81,8 @@ impl Hosted {
         owner: u32,
         (digest, bytes): ([u8; 32], &[u8]),
     ) -> Result<Arc<Self>, HostError> {
-        let server = Server::new(compile(bytes)?)?;
+        let (policy, classes) = compile(bytes)?;
+        let server = Server::with_classes(policy, classes)?;
         let saved = server.save();
         let id = state.add_server((digest, bytes), true, &saved)?;
         Ok(Self::make(state, (id, owner), (digest, bytes.len()), true, server))
@@ -88,7 +94,8 @@ impl Hosted {
         owner: u32,
         kept: &SavedServer,
     ) -> Result<Arc<Self>, HostError> {
-        let server = Server::restore(compile(&kept.policy)?, &kept.saved)?;
+        let (policy, classes) = compile(&kept.policy)?;
+        let server = Server::restore_with(policy, &kept.saved, classes)?;
         let policy = (kept.digest, kept.policy.len());
         Ok(Self::make(state, (kept.id, owner), policy, kept.shared, server))
     }
@@ -162,21 +169,25 @@ impl Hosted {
     /// A server that nobody has yet, as this one would be with that policy.
     pub(crate) fn with_policy(&self, bytes: &[u8]) -> Result<Server, HostError> {
         let proposed = self.server.fork();
-        proposed.reload(self.keeping_booleans(compile(bytes)?).0)?;
+        proposed.reload(self.compile_next(bytes)?.0)?;
         Ok(proposed)
     }
 
     /// A new policy with the values of the booleans that both have, and those.
-    fn keeping_booleans(
+    fn compile_next(
         &self,
-        mut policy: policy::Policy,
-    ) -> (policy::Policy, Vec<(String, bool)>) {
+        bytes: &[u8],
+    ) -> Result<(policy::Policy, Vec<(String, bool)>), HostError> {
+        let (mut policy, classes) = compile(bytes)?;
+        if classes != *self.server.classes() {
+            return Err(HostError::OtherClasses);
+        }
         let mut booleans = self.booleans();
         booleans.retain(|(name, _)| policy.booleans.contains_key(name.as_str()));
         for (name, on) in &booleans {
             policy.booleans.insert(name.as_str().into(), *on);
         }
-        (policy, booleans)
+        Ok((policy, booleans))
     }
 
     /// Changes booleans. The caller holds [`Hosted::change`].
@@ -195,9 +206,9 @@ impl Hosted {
 
     /// Replaces the policy. Booleans that both policies have keep their values. The caller holds [`Hosted::change`].
     pub(crate) fn set_policy(&self, bytes: &[u8]) -> Result<Seqno, HostError> {
-        let (policy, booleans) = self.keeping_booleans(compile(bytes)?);
+        let (policy, booleans) = self.compile_next(bytes)?;
         // Whatever it would be refused for is found before anything is kept.
-        Server::new(policy.clone())?;
+        self.server.fork().reload(policy.clone())?;
         let digest = digest(bytes);
         let next = Seqno(self.state_number().0 + 1);
         self.shared.store(false, Ordering::Release);

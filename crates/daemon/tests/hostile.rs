@@ -122,7 +122,7 @@ fn a_run_that_has_ended_changes_the_policy_of_no_other() {
     let mut still_there = Port::connect(&place.socket(), Transport::Socket).unwrap();
     still_there.call(b"D\x01\x08attacker\0").expect("it attaches");
     attacker.end().unwrap();
-    let memory = server_port::sealed(&postcard::to_allocvec(&evil).unwrap()).unwrap();
+    let memory = server_port::sealed(&evil.to_bytes()).unwrap();
     let load = Call { body: b"D\x04\0", descriptors: &[memory.as_fd()], effective: None };
     let answer = still_there.send(load).unwrap().body.to_vec();
     assert!(String::from_utf8_lossy(&answer).contains("the run has ended"), "{answer:?}");

@@ -234,3 +234,63 @@ fn a_fork_changes_apart_from_its_origin() {
     let next = sid(&fork, "u:r:b");
     assert_eq!(old.sid_to_context(next), Err(flask::LabelError::UnknownSid(next)));
 }
+
+const TABLES: &str = "
+    (class file (read write)) (class table (drop insert select)) (classorder (file table))
+    (user u) (role r) (userrole u r) (roletype object_r row_t) (type row_t)
+    (type clerk_t) (roletype r clerk_t)
+    (allow clerk_t row_t (table (select)))
+    (auditallow clerk_t row_t (table (select)))
+";
+
+/// What a program with two classes of its own is told about `u:r:clerk_t`, in its own numbers.
+fn clerk(policy: &str) -> impl Fn(&str) -> flask::Decision + use<> {
+    let classes =
+        flask::Classes::new([("table", vec!["select", "drop", "grow"]), ("view", vec!["open"])]);
+    let classes = classes.unwrap();
+    let server = Server::from_cil_with(&[("t", policy)], classes.clone()).unwrap();
+    let ssid = server.context_to_sid("u:r:clerk_t").unwrap();
+    let tsid = server.context_to_sid("u:object_r:row_t").unwrap();
+    move |class| {
+        let tclass = classes.class(class).unwrap();
+        server.compute_av(Question { ssid, tsid, tclass }).unwrap()
+    }
+}
+
+#[test]
+fn a_program_s_own_classes_are_found_by_name_and_answered_in_its_numbers() {
+    let decision = clerk(TABLES)("table");
+    let bits = (decision.allowed.0, decision.auditallow.0, decision.auditdeny.0);
+    assert_eq!(bits, (1, 1, u32::MAX), "select is bit 0 here, and bit 2 in the policy");
+}
+
+#[test]
+fn what_the_policy_lacks_of_a_program_s_classes_is_as_handleunknown_says() {
+    let (deny, allow) = (clerk(TABLES), clerk(&format!("{TABLES} (handleunknown allow)")));
+    for (class, denied, allowed) in [("table", 1, 0b101), ("view", 0, u32::MAX)] {
+        assert_eq!(deny(class).allowed.0, denied, "{class}");
+        assert_eq!(allow(class).allowed.0, allowed, "{class}");
+    }
+    let reject = format!("{TABLES} (handleunknown reject)");
+    let classes = flask::Classes::new([("view", ["open"])]).unwrap();
+    assert!(Server::from_cil_with(&[("t", reject)], classes).is_err());
+}
+
+#[test]
+fn a_program_s_classes_keep_their_numbers_when_the_policy_orders_them_otherwise() {
+    let classes = flask::Classes::new([("table", ["select", "drop"])]).unwrap();
+    let table = classes.class("table").unwrap();
+    let server = Server::from_cil_with(&[("t", TABLES)], classes).unwrap();
+    assert_eq!(server.lacking_own(), []);
+    let [ssid, tsid] =
+        ["u:r:clerk_t", "u:object_r:row_t"].map(|text| server.context_to_sid(text).unwrap());
+    let turned = TABLES.replace("(drop insert select)", "(select insert drop)");
+    server.reload(security_server::cil::compile(&[("t", turned)]).unwrap()).unwrap();
+    let decision = server.compute_av(Question { ssid, tsid, tclass: table }).unwrap();
+    assert_eq!(decision.allowed.0, 1);
+    let explained = server.explain(Question { ssid, tsid, tclass: table }, flask::AccessVector(2));
+    assert_eq!(
+        explained.unwrap().would_allow.as_deref(),
+        Some("(allow clerk_t row_t (table (drop)))")
+    );
+}

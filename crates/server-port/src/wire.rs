@@ -155,12 +155,12 @@ impl Rules {
 }
 
 pub(crate) fn asked(q: Question) -> Asked {
-    (q.ssid.get(), q.tsid.get(), q.tclass as u16)
+    (q.ssid.get(), q.tsid.get(), q.tclass.number().into())
 }
 
 /// The question; `None` if a number means nothing.
 pub(crate) fn question((ssid, tsid, class): Asked) -> Option<Question> {
-    let tclass = Class::all().nth(usize::from(class).checked_sub(1)?)?;
+    let tclass = Class::from_number(class)?;
     Some(Question { ssid: Sid::new(ssid)?, tsid: Sid::new(tsid)?, tclass })
 }
 

@@ -13,7 +13,8 @@ use std::sync::{
 /// What policy `seqno` says about `q`: the reference that every verdict is held against. Any
 /// function would do that gives different answers to different questions and policies.
 pub(crate) fn reference(q: Question, seqno: Seqno) -> Decision {
-    let sides = u64::from(q.ssid.get()) * 31 + u64::from(q.tsid.get()) * 7 + q.tclass as u64;
+    let sides =
+        u64::from(q.ssid.get()) * 31 + u64::from(q.tsid.get()) * 7 + u64::from(q.tclass.number());
     let mixed = (sides * 1009 + u64::from(seqno.0) + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     Decision {
         allowed: AccessVector((mixed >> 32) as u32),

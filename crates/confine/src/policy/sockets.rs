@@ -29,7 +29,7 @@ impl Sockets {
             for &domain in domains {
                 for &class in classes {
                     if allowed(server, domain, class)?.contains(perm::socket::CREATE) {
-                        owners.push((domain.get(), class as u16));
+                        owners.push((domain.get(), u16::from(class.number())));
                     }
                 }
             }
@@ -41,7 +41,9 @@ impl Sockets {
     /// Whether sends to addresses are to be decided, and whether listening is. In a network of the
     /// run's own, they reach nobody else.
     pub(crate) fn decided(&self, own_network: bool) -> (bool, bool) {
-        let inside = |code: u16| own_network && INTERNET.iter().any(|class| *class as u16 == code);
+        let inside = |code: u16| {
+            own_network && INTERNET.iter().any(|class| u16::from(class.number()) == code)
+        };
         let some = |owners: &Owners| owners.iter().any(|(_, code)| !inside(*code));
         (some(&self.datagrams), some(&self.listens))
     }
@@ -70,7 +72,9 @@ mod tests {
     use super::*;
 
     fn sockets(domains: &[u32]) -> Sockets {
-        let of = |class: Class| domains.iter().map(|domain| (*domain, class as u16)).collect();
+        let of = |class: Class| {
+            domains.iter().map(|domain| (*domain, u16::from(class.number()))).collect()
+        };
         Sockets { datagrams: of(Class::UdpSocket), listens: of(Class::TcpSocket) }
     }
 
@@ -93,7 +97,7 @@ mod tests {
 
     #[test]
     fn datagrams_to_names_are_decided_everywhere() {
-        let class = Class::UnixDgramSocket as u16;
+        let class = Class::UnixDgramSocket.number().into();
         let local = Sockets { datagrams: vec![(1, class)], listens: vec![] };
         assert_eq!(local.decided(true), (true, false));
     }

@@ -39,7 +39,7 @@ pub(crate) fn policy() -> Policy {
     let order = order.join(" ");
     let levels =
         format!("{categories}(categoryorder ({order}))(sensitivitycategory s0 (range c0 c1023))");
-    Policy { files: vec![("policy.cil".into(), format!("{POLICY}{levels}"))] }
+    Policy { files: vec![("policy.cil".into(), format!("{POLICY}{levels}"))], ..Policy::default() }
 }
 
 /// What this program was started as, and where.

@@ -69,7 +69,7 @@ impl Decider {
                 server.reload(prepared.policy).map(drop).map_err(|error| failed(&error))
             }
             Holds::Daemon(registration) => {
-                let policy = Policy { files: prepared.files };
+                let policy = Policy { files: prepared.files, ..Policy::default() };
                 match registration.load(&policy, manner.kills()) {
                     Ok(_) => Ok(()),
                     Err(ClientError::Conflict(why)) => Err(LoadError::Refused(why)),
@@ -121,7 +121,8 @@ impl Serving {
         for rule in super::unchecked::unchecked(&profile.compiled.cil, &added) {
             tell!("dewar: {rule}");
         }
-        let policy = Policy { files: with_added(&profile.compiled.cil, &added) };
+        let policy =
+            Policy { files: with_added(&profile.compiled.cil, &added), ..Policy::default() };
         let added: Arc<[(String, String)]> = added.into();
         if request.daemon != UseDaemon::No
             && let Some((registration, spool)) = register(request, profile, id, &policy)?

@@ -3,7 +3,8 @@
 use crate::engine::AvDecision;
 use crate::policy::{HandleUnknown, Policy};
 use crate::{ClassId, LoadError};
-use flask::{AccessVector, Class, Decision, Seqno};
+use flask::{AccessVector, Class, Classes, Decision, Seqno};
+use std::sync::Arc;
 
 /// A class of the object managers as the policy knows it.
 #[derive(Debug)]
@@ -22,32 +23,47 @@ struct Mapped {
 /// For each class of the object managers, the policy's.
 #[derive(Debug)]
 pub(super) struct Mapping {
+    /// By number: the listed ones, and behind them the program's own.
     classes: Vec<Option<Mapped>>,
+    names: Arc<Classes>,
     allow_unknown: bool,
 }
 
 impl Mapping {
-    /// Finds every class and permission by name.
+    /// Finds every class and permission by name, those of `names` too.
     ///
     /// # Errors
     ///
     /// [`LoadError`] when one is missing from a policy with `(handleunknown reject)`.
-    pub(super) fn new(policy: &Policy) -> Result<Self, LoadError> {
-        let classes: Vec<_> = Class::all().map(|class| map_class(policy, class)).collect();
-        if policy.handle_unknown == HandleUnknown::Reject {
-            for (class, mapped) in Class::all().zip(&classes) {
-                let missing = mapped.as_ref().map_or(u32::MAX, |m| m.unknown);
-                let name = AccessVector(missing).names(class).next();
-                if let Some(permission) = name {
-                    return Err(LoadError::Unknown { class: class.name(), permission });
-                }
-            }
+    pub(super) fn new(policy: &Policy, names: Arc<Classes>) -> Result<Self, LoadError> {
+        let classes = Class::all().chain(names.own()).map(|class| map_class(policy, &names, class));
+        let allow_unknown = policy.handle_unknown == HandleUnknown::Allow;
+        let mapping = Self { classes: classes.collect(), allow_unknown, names };
+        if policy.handle_unknown == HandleUnknown::Reject
+            && let Some((class, permission)) = mapping.lacking().next()
+        {
+            return Err(LoadError::Unknown { class: class.into(), permission: permission.into() });
         }
-        Ok(Self { classes, allow_unknown: policy.handle_unknown == HandleUnknown::Allow })
+        Ok(mapping)
+    }
+
+    /// Every class and permission that the object managers know and the policy lacks, by name.
+    pub(super) fn lacking(&self) -> impl Iterator<Item = (&str, &str)> {
+        let classes = Class::all().chain(self.names.own());
+        classes.flat_map(move |class| {
+            let missing = self.get(class).map_or(u32::MAX, |mapped| mapped.unknown);
+            let names = self.names.names(class, AccessVector(missing));
+            names.map(move |permission| (self.names.name(class), permission))
+        })
+    }
+
+    /// The classes that the object managers know.
+    pub(super) fn names(&self) -> &Arc<Classes> {
+        &self.names
     }
 
     fn get(&self, class: Class) -> Option<&Mapped> {
-        self.classes.get(class as usize - 1)?.as_ref()
+        self.classes.get(usize::from(class.number()) - 1)?.as_ref()
     }
 
     /// The policy's class.
@@ -101,14 +117,14 @@ impl Mapped {
     }
 }
 
-fn map_class(policy: &Policy, class: Class) -> Option<Mapped> {
-    let id = policy.class(class.name())?;
+fn map_class(policy: &Policy, names: &Classes, class: Class) -> Option<Mapped> {
+    let id = policy.class(names.name(class))?;
     let entry = &policy.classes[id.index()];
-    let mut bits = [0; 32];
-    for (bit, name) in bits.iter_mut().zip(class.permissions()) {
+    let (mut bits, mut count) = ([0; 32], 0);
+    for (bit, name) in bits.iter_mut().zip(names.permissions(class)) {
         *bit = entry.permission(name).unwrap_or(0);
+        count += 1;
     }
-    let count = class.permissions().len();
     let unknown = (0..count).filter(|n| bits[*n] == 0).fold(0, |all, n| all | 1 << n);
     let beyond = u32::MAX.checked_shl(count as u32).unwrap_or(0);
     let identical = bits[..count].iter().enumerate().all(|(n, bit)| *bit == 1 << n)

@@ -10,8 +10,8 @@ use crate::policy::{Context, Policy, TypeRuleKind};
 use crate::{BoolId, ClassId};
 use arc_swap::{ArcSwap, ArcSwapOption};
 use flask::{
-    AccessVector, Class, Decision, Explanation, FileRule, LabelError, LabelRules, NodeRule,
-    PortRule, Question, SecurityServer, Seqno, Sid, Unreachable,
+    AccessVector, Class, Classes, Decision, Explanation, FileRule, LabelError, LabelRules,
+    NodeRule, PortRule, Question, SecurityServer, Seqno, Sid, Unreachable,
 };
 use mapping::Mapping;
 pub use saved::Saved;
@@ -28,9 +28,9 @@ pub enum LoadError {
     )]
     Unknown {
         /// The class.
-        class: &'static str,
+        class: String,
         /// The permission.
-        permission: &'static str,
+        permission: String,
     },
 }
 
@@ -68,8 +68,20 @@ impl Server {
     ///
     /// [`PolicyErrors`] with every mistake found, each with its place.
     pub fn from_cil<N: AsRef<str>, T: AsRef<str>>(files: &[(N, T)]) -> Result<Self, PolicyErrors> {
+        Self::from_cil_with(files, Classes::default())
+    }
+
+    /// The same for a program that has classes of its own beside those of `policy/access_vectors`.
+    ///
+    /// # Errors
+    ///
+    /// [`PolicyErrors`].
+    pub fn from_cil_with<N: AsRef<str>, T: AsRef<str>>(
+        files: &[(N, T)],
+        classes: Classes,
+    ) -> Result<Self, PolicyErrors> {
         let policy = cil::compile(files)?;
-        Self::new(policy).map_err(|error| PolicyErrors::from_load_error(&error))
+        Self::with_classes(policy, classes).map_err(|error| PolicyErrors::from_load_error(&error))
     }
 
     /// A server with that policy.
@@ -78,7 +90,17 @@ impl Server {
     ///
     /// [`LoadError`] when the policy rejects what it does not know.
     pub fn new(policy: Policy) -> Result<Self, LoadError> {
-        let mapping = Arc::new(Mapping::new(&policy)?);
+        Self::with_classes(policy, Classes::default())
+    }
+
+    /// A server with that policy for a program that has classes of its own: they are found in the policy by name, now
+    /// and with every later policy.
+    ///
+    /// # Errors
+    ///
+    /// [`LoadError`] when the policy rejects what it does not know.
+    pub fn with_classes(policy: Policy, classes: Classes) -> Result<Self, LoadError> {
+        let mapping = Arc::new(Mapping::new(&policy, Arc::new(classes))?);
         let sids = Arc::new(SidTable::new(&policy));
         Ok(Self::at(State { engine: Engine::new(policy), mapping, sids, seqno: Seqno(1) }))
     }
@@ -90,7 +112,7 @@ impl Server {
     ///
     /// [`LoadError`]; the old policy stays active.
     pub fn reload(&self, policy: Policy) -> Result<Seqno, LoadError> {
-        let mapping = Arc::new(Mapping::new(&policy)?);
+        let mapping = Arc::new(Mapping::new(&policy, self.classes())?);
         let engine = Engine::new(policy);
         let _changing = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
         let old = self.state.load_full();
@@ -131,6 +153,25 @@ impl Server {
     #[must_use]
     pub fn engine(&self) -> Engine {
         self.state.load().engine.clone()
+    }
+
+    /// The classes that the program has beside those of `policy/access_vectors`. No change of policy changes them.
+    #[must_use]
+    pub fn classes(&self) -> Arc<Classes> {
+        Arc::clone(self.state.load().mapping.names())
+    }
+
+    /// Every permission (with its class) of the program's own classes that the current policy lacks, so that
+    /// `handleunknown` decides.
+    #[must_use]
+    pub fn lacking_own(&self) -> Vec<(String, String)> {
+        let state = self.state.load();
+        let classes = state.mapping.names();
+        let own = |(class, _): &(&str, &str)| {
+            classes.class(class).is_some_and(|class| class.as_own().is_some())
+        };
+        let lacking = state.mapping.lacking().filter(own);
+        lacking.map(|(class, permission)| (class.into(), permission.into())).collect()
     }
 
     /// Whether the SID's context is one of the current policy's.
@@ -285,7 +326,10 @@ impl SecurityServer for Server {
             return Ok(unknown("a SID is unknown to this security server"));
         };
         let Some(class) = state.mapping.class(q.tclass) else {
-            return Ok(unknown(&format!("the policy has no class `{}`", q.tclass)));
+            return Ok(unknown(&format!(
+                "the policy has no class `{}`",
+                state.mapping.names().name(q.tclass)
+            )));
         };
         let perms = state.mapping.to_policy(q.tclass, requested);
         let explained = state.engine.explain(source, target, class, perms);

@@ -3,7 +3,7 @@
 use super::{LoadError, Mapping, Server, SidTable, State};
 use crate::{BoolId, engine::Engine, policy::Policy};
 use arc_swap::{ArcSwap, ArcSwapOption};
-use flask::{InitialSid, Seqno};
+use flask::{Classes, InitialSid, Seqno};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// What has to be kept of a server beside its policy, so that SIDs keep their meaning and policy
@@ -47,7 +47,20 @@ impl Server {
     ///
     /// [`LoadError`] when the policy rejects what it does not know.
     pub fn restore(policy: Policy, saved: &Saved) -> Result<Self, LoadError> {
-        let mapping = Arc::new(Mapping::new(&policy)?);
+        Self::restore_with(policy, saved, Classes::default())
+    }
+
+    /// The same for a program that has classes of its own.
+    ///
+    /// # Errors
+    ///
+    /// As [`Server::restore`].
+    pub fn restore_with(
+        policy: Policy,
+        saved: &Saved,
+        classes: Classes,
+    ) -> Result<Self, LoadError> {
+        let mapping = Arc::new(Mapping::new(&policy, Arc::new(classes))?);
         let sids = Arc::new(SidTable::with_contexts(&policy, saved.contexts.iter()));
         let changes: Vec<_> = saved
             .booleans
