@@ -235,8 +235,8 @@ impl Registration {
         self.follow_by_path(apply)
     }
 
-    /// The same for a program that has no kernel side, and whose own working directory and view stay as they are: the daemon
-    /// is found by the path of its socket.
+    /// The same for a program that has no kernel side, and whose own working directory and view
+    /// stay as they are: the daemon is found by the path of its socket.
     ///
     /// # Errors
     ///

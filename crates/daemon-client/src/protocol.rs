@@ -11,7 +11,8 @@ const MARK: u8 = b'D';
 pub struct Policy {
     /// Name and CIL text of each.
     pub files: Vec<(String, String)>,
-    /// The classes that the program has of its own, each with its permissions in the program's order.
+    /// The classes that the program has of its own, each with its permissions in the program's
+    /// order.
     pub classes: Vec<(String, Vec<String>)>,
 }
 

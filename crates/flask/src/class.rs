@@ -1,12 +1,13 @@
-//! Classes of objects and their permissions: those that `policy/access_vectors` lists, and a program's own.
+//! Classes of objects and their permissions: those that `policy/access_vectors` lists, and a
+//! program's own.
 
 use crate::AccessVector;
 use std::fmt;
 
 include!(concat!(env!("OUT_DIR"), "/classes.rs"));
 
-/// A class of objects: one of `policy/access_vectors`, or one of a program's own [`Classes`](crate::Classes), which have
-/// the numbers behind.
+/// A class of objects: one of `policy/access_vectors`, or one of a program's own
+/// [`Classes`](crate::Classes), which have the numbers behind.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Class(u8);
 
@@ -45,14 +46,15 @@ impl Class {
         (self.0 as usize).checked_sub(CLASSES.len() + 1)
     }
 
-    /// The name as policies spell it. A program's own class has its name in [`Classes`](crate::Classes), and here only
-    /// one that policies cannot spell.
+    /// The name as policies spell it. A program's own class has its name in
+    /// [`Classes`](crate::Classes), and here only one that policies cannot spell.
     #[must_use]
     pub fn name(self) -> &'static str {
         self.entry().0
     }
 
-    /// The names of its permissions: the n-th is bit n of its access vectors. Of a program's own class, none.
+    /// The names of its permissions: the n-th is bit n of its access vectors. Of a program's own
+    /// class, none.
     #[must_use]
     pub fn permissions(self) -> &'static [&'static str] {
         self.entry().1

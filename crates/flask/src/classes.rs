@@ -1,4 +1,5 @@
-//! The classes of a program of its own: what it calls them, and in which order it numbers their permissions.
+//! The classes of a program of its own: what it calls them, and in which order it numbers their
+//! permissions.
 
 use crate::{AccessVector, Class};
 
@@ -43,8 +44,9 @@ impl std::fmt::Display for ClassesError {
 
 impl std::error::Error for ClassesError {}
 
-/// The classes that a program has beside those of `policy/access_vectors`, as `selinux_set_mapping` knows them: the
-/// program numbers classes and permissions in its own order, and the security server finds them in its policy by name.
+/// The classes that a program has beside those of `policy/access_vectors`, as `selinux_set_mapping`
+/// knows them: the program numbers classes and permissions in its own order, and the security
+/// server finds them in its policy by name.
 ///
 /// ```
 /// use flask::{AccessVector, Classes};
@@ -61,8 +63,9 @@ pub struct Classes {
 }
 
 impl Classes {
-    /// Those classes, each with its permissions: the n-th is bit n of its access vectors. One that has the name of a
-    /// listed class is the program's own nevertheless, with the permissions that it names.
+    /// Those classes, each with its permissions: the n-th is bit n of its access vectors. One that
+    /// has the name of a listed class is the program's own nevertheless, with the permissions that
+    /// it names.
     ///
     /// # Errors
     ///

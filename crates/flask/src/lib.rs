@@ -1,17 +1,18 @@
 //! The vocabulary of the Flask security architecture.
 //!
-//! An *object manager* owns a kind of object, labels it, asks whether a subject may use it, and enforces the
-//! answer. A *security server* decides. They share nothing but the words of this crate:
+//! An *object manager* owns a kind of object, labels it, asks whether a subject may use it, and
+//! enforces the answer. A *security server* decides. They share nothing but the words of this
+//! crate:
 //!
 //! ```text
 //!  object manager ── Question { ssid, tsid, tclass } ──▶ security server
 //!                 ◀─ Decision { allowed, auditallow, auditdeny, seqno } ─
 //! ```
 //!
-//! Labels are security contexts; object managers see them only as [`Sid`]s, which stand for a context inside
-//! one security server and grant nothing by themselves. Classes, permissions and initial SIDs come from
-//! `policy/access_vectors` and `policy/initial_sids` and are typed nowhere else; a program that manages objects of other
-//! kinds has [`Classes`] of its own beside.
+//! Labels are security contexts; object managers see them only as [`Sid`]s, which stand for a
+//! context inside one security server and grant nothing by themselves. Classes, permissions and
+//! initial SIDs come from `policy/access_vectors` and `policy/initial_sids` and are typed nowhere
+//! else; a program that manages objects of other kinds has [`Classes`] of its own beside.
 //!
 //! # Example
 //!
@@ -25,8 +26,8 @@
 //! assert_eq!(wanted.missing_from(decision.allowed), perm::file::OPEN);
 //! ```
 //!
-//! Source: Spencer et al., "The Flask Security Architecture", USENIX Security 1999; names as in Linux
-//! `security/selinux/avc.c` and `ss/services.c`.
+//! Source: Spencer et al., "The Flask Security Architecture", USENIX Security 1999; names as in
+//! Linux `security/selinux/avc.c` and `ss/services.c`.
 #![forbid(unsafe_code)]
 
 mod access_vector;

@@ -93,8 +93,8 @@ impl Server {
         Self::with_classes(policy, Classes::default())
     }
 
-    /// A server with that policy for a program that has classes of its own: they are found in the policy by name, now
-    /// and with every later policy.
+    /// A server with that policy for a program that has classes of its own: they are found in the
+    /// policy by name, now and with every later policy.
     ///
     /// # Errors
     ///
@@ -155,14 +155,15 @@ impl Server {
         self.state.load().engine.clone()
     }
 
-    /// The classes that the program has beside those of `policy/access_vectors`. No change of policy changes them.
+    /// The classes that the program has beside those of `policy/access_vectors`. No change of
+    /// policy changes them.
     #[must_use]
     pub fn classes(&self) -> Arc<Classes> {
         Arc::clone(self.state.load().mapping.names())
     }
 
-    /// Every permission (with its class) of the program's own classes that the current policy lacks, so that
-    /// `handleunknown` decides.
+    /// Every permission (with its class) of the program's own classes that the current policy
+    /// lacks, so that `handleunknown` decides.
     #[must_use]
     pub fn lacking_own(&self) -> Vec<(String, String)> {
         let state = self.state.load();
