@@ -30,15 +30,17 @@ fn built() -> TempDir {
     let own = env::current_exe().unwrap();
     let files: Vec<PathBuf> =
         fs::read_dir(own.parent().unwrap()).unwrap().map(|file| file.unwrap().path()).collect();
-    for end in ["a", "so"] {
+    let both = ["libdewar", "libdewar_port"];
+    for (library, end) in both.into_iter().flat_map(|library| [(library, ".a"), (library, ".so")]) {
         let is_library = |path: &&PathBuf| {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
-            name.starts_with("libdewar_port") && name.ends_with(&format!(".{end}"))
+            let hash = name.strip_prefix(library).and_then(|rest| rest.strip_suffix(end));
+            hash.is_some_and(|hash| hash.is_empty() || hash.starts_with('-'))
         };
         let age = |path: &&PathBuf| path.metadata().and_then(|data| data.modified()).ok();
         let newest = files.iter().filter(is_library).max_by_key(age);
         let newest = newest.expect("the library is built with the tests of the workspace");
-        symlink(newest, directory.path().join(format!("libdewar_port.{end}"))).unwrap();
+        symlink(newest, directory.path().join(format!("{library}{end}"))).unwrap();
     }
     directory
 }
@@ -68,6 +70,8 @@ fn what_is_installed_is_complete_builds_c_and_is_taken_away_again() {
     let own = root.join("opt/d");
     for file in [
         "share/man/man1/dewar-run.1",
+        "share/man/man3/dewar.3",
+        "include/dewar.h",
         "share/bash-completion/completions/dewar",
         "share/zsh/site-functions/_dewar",
         "share/fish/vendor_completions.d/dewar.fish",
