@@ -8,10 +8,10 @@ PREFIX ?= /usr/local
 PROGRAMS := dewar dewar-bench dewar-daemon dewar-plugin dewar-selftest dewar-serve
 export RUST_BACKTRACE ?= 0
 
-.PHONY: demo test check compatibility fuzz build bench install uninstall deb clean
+.PHONY: demo test check compatibility fuzz build bench install uninstall deb wheel book package-check clean
 
 build:
-	$(CARGO) build --release --locked $(addprefix -p ,$(PROGRAMS)) -p ipc-c
+	$(CARGO) build --release --locked $(addprefix -p ,$(PROGRAMS)) -p ipc-c -p object-manager-c
 
 # Without plugins, which need compilers that take minutes to build.
 demo:
@@ -64,6 +64,18 @@ uninstall:
 
 deb: build
 	scripts/deb $(RELEASE)
+
+# Whether the package works in a minimal Debian 12, and is removed without a trace. As root, with a Debian mirror.
+package-check: build
+	scripts/package-check "$$(scripts/deb $(RELEASE))"
+
+# The wheel for Python, tested in a fresh environment. Needs PyPI.
+wheel:
+	scripts/wheel
+
+# The documents as a book, looked at in a browser. Every example in it is run by `make test`.
+book:
+	scripts/book
 
 clean:
 	$(CARGO) clean
