@@ -1,15 +1,18 @@
-//! Every example in README.md and docs/, run in order, page by page, in the home of a user who has just come.
+//! Every example in README.md and docs/, run in order, page by page, in the home of a user who has
+//! just come.
 //!
 //! A fenced block says what it is:
 //!
-//! - `sh`: commands, each of which succeeds, or ends with the status that `# exit N` behind it says;
+//! - `sh`: commands, each of which succeeds, or ends with the status that `# exit N` behind it
+//!   says;
 //! - `console`: commands after `$ `, and what they print. `…` stands for anything;
-//! - `toml` and `cil`: a profile that `dewar policy show` takes, a policy; with a name, that file, for what comes below (a
-//!   second block of that name goes on with it);
+//! - `toml` and `cil`: a profile that `dewar policy show` takes, a policy; with a name, that file,
+//!   for what comes below (a second block of that name goes on with it);
 //! - `text`: nothing to run.
 //!
-//! `<!-- before: COMMANDS -->` above a block prepares for it what a reader has. A block that cannot be run is marked by
-//! `<!-- not run: WHY -->` above it; `cargo test --test documents -- --nocapture` lists them.
+//! `<!-- before: COMMANDS -->` above a block prepares for it what a reader has. A block that cannot
+//! be run is marked by `<!-- not run: WHY -->` above it; `cargo test --test documents --
+//! --nocapture` lists them.
 
 mod page;
 mod reader;
@@ -19,7 +22,8 @@ use std::{fs, path::PathBuf};
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
-/// Pages that a test of their own follows, as they need ports: crates/dewar-serve/tests/followed.rs.
+/// Pages that a test of their own follows, as they need ports:
+/// crates/dewar-serve/tests/followed.rs.
 const FOLLOWED: &[&str] = &["docs/web.md", "docs/plugins/"];
 
 /// Blocks that are marked as not run. May shrink, not grow.

@@ -124,7 +124,8 @@ fn fits(line: &str, wanted: &str) -> bool {
     rest.ends_with(last.trim_start())
 }
 
-/// Whether what was printed is what the page says; a line of `…` alone stands for any number of lines.
+/// Whether what was printed is what the page says; a line of `…` alone stands for any number of
+/// lines.
 fn same(printed: &[&str], wanted: &[String]) -> bool {
     match wanted.split_first() {
         None => printed.is_empty(),

@@ -1,5 +1,6 @@
-//! The library for programs with objects of their own: the same key-value server (`examples/kv`) in each language, asked from
-//! outside and from a sandbox; and C, compiled against what is installed and nothing else.
+//! The library for programs with objects of their own: the same key-value server (`examples/kv`) in
+//! each language, asked from outside and from a sandbox; and C, compiled against what is installed
+//! and nothing else.
 
 mod installed;
 mod stage;

@@ -17,7 +17,8 @@ use tempfile::TempDir;
 
 pub(crate) const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
-/// The languages of `examples/kv`. Python where `make wheel` has put its environment into DEWAR_PYTHON.
+/// The languages of `examples/kv`. Python where `make wheel` has put its environment into
+/// DEWAR_PYTHON.
 pub(crate) fn languages() -> Vec<&'static str> {
     let python = env::var_os("DEWAR_PYTHON").map(|_| "python");
     ["rust", "c"].into_iter().chain(python).collect()
@@ -153,7 +154,8 @@ impl Server {
         fs::read_to_string(self.stage.path("said")).expect("a file")
     }
 
-    /// A client in a sandbox that sends these requests, and prints what comes until it is told `revoked`.
+    /// A client in a sandbox that sends these requests, and prints what comes until it is told
+    /// `revoked`.
     pub(crate) fn inside(&self, requests: &[&str]) -> Inside {
         let script = "use IO::Socket::UNIX; my $s = IO::Socket::UNIX->new(Peer => 'kv') or die \"connect: $!\";
             $s->autoflush; $| = 1; my $n = 0; for (@ARGV) { print $s \"$_\\n\"; }
