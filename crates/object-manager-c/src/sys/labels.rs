@@ -17,7 +17,9 @@ use std::ffi::c_char;
 pub unsafe extern "C" fn dewar_class_number(manager: *const dewar, name: *const c_char) -> u8 {
     returned(0, || {
         // SAFETY: as the caller promises.
-        let (held, name) = unsafe { (held(manager)?, text(name, "the name of a class")?) };
+        let held = unsafe { held(manager) }?;
+        // SAFETY: as the caller promises.
+        let name = unsafe { text(name, "the name of a class") }?;
         held.manager.class(name).map(Class::number).map_err(Failure::invalid)
     })
 }
@@ -35,7 +37,9 @@ pub unsafe extern "C" fn dewar_permission(
 ) -> u32 {
     returned(0, || {
         // SAFETY: as the caller promises.
-        let (held, name) = unsafe { (held(manager)?, text(name, "the name of a permission")?) };
+        let held = unsafe { held(manager) }?;
+        // SAFETY: as the caller promises.
+        let name = unsafe { text(name, "the name of a permission") }?;
         let class = Class::from_number(tclass.into());
         let class = class.ok_or_else(|| Failure::invalid("the class is 0"))?;
         held.manager.permission(class, name).map(|av| av.0).map_err(Failure::invalid)
@@ -51,7 +55,9 @@ pub unsafe extern "C" fn dewar_permission(
 pub unsafe extern "C" fn dewar_sid(manager: *const dewar, context: *const c_char) -> u32 {
     returned(0, || {
         // SAFETY: as the caller promises.
-        let (held, context) = unsafe { (held(manager)?, text(context, "the context")?) };
+        let held = unsafe { held(manager) }?;
+        // SAFETY: as the caller promises.
+        let context = unsafe { text(context, "the context") }?;
         held.manager.sid(context).map(Sid::get).map_err(Failure::invalid)
     })
 }

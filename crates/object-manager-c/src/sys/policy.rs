@@ -22,7 +22,9 @@ pub unsafe extern "C" fn dewar_load(
 ) -> c_int {
     returned(-1, || {
         // SAFETY: as the caller promises.
-        let (held, paths) = unsafe { (held(manager)?, paths(policies)) };
+        let held = unsafe { held(manager) }?;
+        // SAFETY: as the caller promises.
+        let paths = unsafe { paths(policies) };
         held.manager.load(&paths)?;
         Ok(0)
     })
@@ -41,7 +43,9 @@ pub unsafe extern "C" fn dewar_set_boolean(
 ) -> c_int {
     returned(-1, || {
         // SAFETY: as the caller promises.
-        let (held, name) = unsafe { (held(manager)?, text(name, "the boolean")?) };
+        let held = unsafe { held(manager) }?;
+        // SAFETY: as the caller promises.
+        let name = unsafe { text(name, "the boolean") }?;
         held.manager.set_booleans(&[(name, value != 0)])?;
         Ok(0)
     })
