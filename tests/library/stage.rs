@@ -161,7 +161,7 @@ impl Server {
             $s->autoflush; $| = 1; my $n = 0; for (@ARGV) { print $s \"$_\\n\"; }
             while (<$s>) { print; $n++; last if /revoked/ or ($n == @ARGV and \"@ARGV\" !~ /watch/); }";
         let profile = self.stage.path("client.toml");
-        let mut command = self.stage.command(&["run", "--quiet", "-p"]);
+        let mut command = self.stage.command(&["run", "-p"]);
         command.arg(profile).args(["--", "perl", "-e", script]).args(requests);
         let mut process = command.stdout(Stdio::piped()).spawn().expect("started");
         let out = BufReader::new(process.stdout.take().expect("a pipe"));
