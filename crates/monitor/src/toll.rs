@@ -82,6 +82,7 @@ fn manager(call: Sysno) -> &'static str {
         Some(Handler::File) => "file",
         Some(Handler::Process | Handler::Exec) => "process",
         Some(Handler::Socket) => "socket",
+        Some(Handler::Refused) => "refused",
         None => "none",
     }
 }
