@@ -247,7 +247,7 @@ fn a_profile_learned_from_a_cargo_project_is_short_and_names_its_registry() {
     );
     fs::create_dir_all(home.path().join(".cargo")).unwrap();
     fs::write(home.path().join(".cargo/config.toml"), config).unwrap();
-    let manifest = "[package]\nname = \"p\"\nversion = \"1.0.0\"\nedition = \"2021\"\n[dependencies]\nleft = \"1\"\n";
+    let manifest = "[package]\nname = \"p\"\nversion = \"1.0.0\"\nedition = \"2021\"\n[workspace]\n[dependencies]\nleft = \"1\"\n";
     fs::write(home.work().join("Cargo.toml"), manifest).unwrap();
     fs::create_dir_all(home.work().join("src")).unwrap();
     let test = "#[test]\nfn value() { assert_eq!(left::VALUE, 42); }\n";

@@ -4,6 +4,7 @@ use crate::account::{Account, accounts, has};
 use std::{
     io::{Read as _, Write as _},
     net::{TcpListener, TcpStream},
+    path::Path,
     process::Command,
     time::Duration,
 };
@@ -18,9 +19,13 @@ fn git_clones_and_commits_and_what_it_starts_reaches_nothing() {
     }
     let home = account.path("");
     let base = format!("--base-path={}", home.display());
-    let mut daemon = Command::new("git");
-    daemon.args(["-c", "safe.directory=*", "daemon", "--export-all", "--listen=127.0.0.1"]);
-    let mut daemon = daemon.arg(base).arg(format!("--port={free}")).spawn().unwrap();
+    // The daemon itself: `git daemon` would leave it behind when it is killed.
+    let programs = Command::new("git").arg("--exec-path").output().unwrap().stdout;
+    let programs = String::from_utf8(programs).unwrap();
+    let mut daemon = Command::new(Path::new(programs.trim()).join("git-daemon"));
+    daemon.args(["--export-all", "--listen=127.0.0.1"]).arg(base).arg(format!("--port={free}"));
+    daemon.env("GIT_CONFIG_COUNT", "1").env("GIT_CONFIG_KEY_0", "safe.directory");
+    let mut daemon = daemon.env("GIT_CONFIG_VALUE_0", "*").spawn().unwrap();
     account.write("work/f", "text");
     let own = format!("extends = 'git'\n[domains.git.network]\nconnect = ['127.0.0.1:{free}']\n");
     account.write("own.toml", &own);
