@@ -55,8 +55,11 @@ fn what_a_profile_grants_is_shown_for_people() {
 
 #[test]
 fn a_profile_is_printed_as_one_text_that_grants_the_same_or_not_at_all() {
-    let body =
-        |text: &str| text.lines().skip(1).map(|line| line.to_owned() + "\n").collect::<String>();
+    // A profile in the workspace protects itself, and has a line for that.
+    let body = |text: &str| {
+        let lines = text.lines().skip(1).filter(|line| !line.ends_with("/x.toml"));
+        lines.map(|line| line.to_owned() + "\n").collect::<String>()
+    };
     let mut printed = 0;
     for name in ["workspace", "build", "open", "agent", "readonly"] {
         let dir = tempfile::tempdir().unwrap();

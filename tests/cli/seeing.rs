@@ -62,7 +62,7 @@ fn a_run_is_found_by_its_name_and_by_the_beginning_of_its_id_and_a_slip_is_named
         let (_, out, err) = home.say(&["allow", name, "1", "--dry-run"]);
         assert!(out.contains("/etc/shadow"), "{name}: {out}{err}");
     }
-    assert!(home.say(&["explain"]).1.contains("`true`"));
+    assert!(home.say(&["explain"]).1.contains("`sh -c true`"));
     for command in
         [&["explain", "frist-one"][..], &["report", "frist-one"], &["allow", "frist-one", "1"]]
     {
@@ -251,7 +251,7 @@ fn bash_completes_names_of_profiles_and_runs() {
     let complete = |words: &[&str]| {
         let words: Vec<String> = words.iter().map(|word| format!("'{word}'")).collect();
         let script = format!(
-            ". ./completion; COMP_WORDS=({}); COMP_CWORD={}; _dewar_names; echo \"${{COMPREPLY[*]}}\"",
+            ". ./completion; COMP_WORDS=({}); COMP_CWORD={}; _dewar_names dewar \"${{COMP_WORDS[COMP_CWORD]}}\" \"${{COMP_WORDS[COMP_CWORD-1]}}\"; echo \"${{COMPREPLY[*]}}\"",
             words.join(" "),
             words.len() - 1
         );

@@ -82,7 +82,7 @@ fn list(names: Names) -> anyhow::Result<BTreeSet<String>> {
     let mut found = BTreeSet::new();
     match names {
         Names::Profiles => {
-            found.extend(profile::shipped().iter().map(|(name, _)| (*name).to_owned()))
+            found.extend(profile::shipped().iter().map(|(name, _)| (*name).to_owned()));
         }
         Names::Runs => {
             for run in Run::all()? {

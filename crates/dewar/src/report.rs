@@ -113,7 +113,7 @@ fn tell(record: &RunRecord, most: usize, width: usize) -> Result<String, std::fm
     match (record.guarded, told.is_empty()) {
         (false, _) => writeln!(
             text,
-            "  nothing was looked for: the profile sets no guard (`files.guard = \"host-trusted\"`)"
+            "  not looked for: the profile sets no guard (`files.guard = \"host-trusted\"`)"
         )?,
         (true, true) => {
             writeln!(text, "  nothing was made or changed that a program outside would execute")?;

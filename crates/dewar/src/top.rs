@@ -126,7 +126,7 @@ fn live(interval: Duration) -> anyhow::Result<()> {
             Event::Keys(keys) => {
                 for key in keys {
                     if let Some(run) = view.key(key) {
-                        view.say(revoke(run));
+                        view.say(revoke(&run));
                     }
                 }
             }
@@ -140,14 +140,14 @@ fn live(interval: Duration) -> anyhow::Result<()> {
 }
 
 /// Takes everything from a run; what came of it.
-fn revoke(run: String) -> String {
+fn revoke(run: &str) -> String {
     let amendment = Amendment {
         when: SystemTime::now(),
         kind: AmendmentKind::Revoke,
         domain: None,
         object: AmendedObject::All,
     };
-    let found = Run::find(&RunArg { run: Some(run.clone()) });
+    let found = Run::find(&RunArg { run: Some(run.to_owned()) });
     let done = found.and_then(|mut it| it.change(Request::Amend(amendment, Manner::Repair)));
     match done.map(|change| change.outcome) {
         Ok(Outcome::Receipt(receipt)) if receipt.complete => {

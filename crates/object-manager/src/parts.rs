@@ -4,11 +4,16 @@ use crate::{Record, Status};
 use avc::Avc;
 use flask::{Classes, Seqno};
 
+/// Is called with each record.
+pub(crate) type AuditHook = Box<dyn Fn(&Record) + Send + Sync>;
+/// Is called with the number of each policy.
+pub(crate) type ChangeHook = Box<dyn Fn(Seqno) + Send + Sync>;
+
 /// What the program wants to be told.
 #[derive(Default)]
 pub(crate) struct Hooks {
-    pub(crate) audit: Option<Box<dyn Fn(&Record) + Send + Sync>>,
-    pub(crate) change: Option<Box<dyn Fn(Seqno) + Send + Sync>>,
+    pub(crate) audit: Option<AuditHook>,
+    pub(crate) change: Option<ChangeHook>,
 }
 
 /// What the manager shares with the thread that follows the policy.

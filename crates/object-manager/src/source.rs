@@ -1,7 +1,7 @@
 //! The policy as it comes: files and texts in CIL, or the kernel's binary form.
 
 use security_server::{PolicyErrors, cil, policy::Policy, policydb};
-use std::{fs, io, path::PathBuf};
+use std::{fs, io, path::{Path, PathBuf}};
 
 /// A policy before it is read.
 #[derive(Clone, Debug)]
@@ -77,12 +77,12 @@ pub(crate) fn read(sources: &[Source]) -> Result<Read, PolicyFault> {
     Ok(Read { policy: cil::compile(&files)?, files })
 }
 
-fn binary(path: &PathBuf, bytes: &[u8], sources: usize) -> Result<Read, PolicyFault> {
+fn binary(path: &Path, bytes: &[u8], sources: usize) -> Result<Read, PolicyFault> {
     if sources > 1 {
-        return Err(PolicyFault::Added(path.clone()));
+        return Err(PolicyFault::Added(path.to_owned()));
     }
     let why = |error: policydb::ReadError| PolicyFault::Binary {
-        path: path.clone(),
+        path: path.to_owned(),
         why: error.to_string(),
     };
     let policy = policydb::read(bytes).map_err(why)?;

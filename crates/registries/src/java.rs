@@ -87,7 +87,8 @@ pub(crate) fn gradle(place: &Place<'_>, asked: &mut Asked) {
             let (name, value) = line.split_once(['=', ':'])?;
             (name.trim() == key).then(|| value.trim().to_owned())
         };
-        text.lines().filter(|line| !line.trim_start().starts_with(['#', '!'])).filter_map(of).last()
+        let lines = text.lines().rev().filter(|line| !line.trim_start().starts_with(['#', '!']));
+        lines.filter_map(of).next()
     };
     for scheme in ["https", "http"] {
         if let Some(host) = value(&format!("systemProp.{scheme}.proxyHost")) {

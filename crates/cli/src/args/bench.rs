@@ -9,7 +9,7 @@ Examples:
   dewar bench build --undo 'make clean' -- make
                                             a build of your own, in the working directory
   dewar bench run -- ./my-tests             the price of Dewar for a command, layer by layer
-  dewar bench project --fetch               a build of Lua, zlib and SQLite, from Debian's sources
+  dewar bench project --fetch               builds Lua, zlib and SQLite
   dewar bench syscalls                      single system calls
   dewar bench walk; dewar bench start       a walk over a tree of files; the start of `true`
   dewar bench unix                          the classic suite of system benchmarks

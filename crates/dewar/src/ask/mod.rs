@@ -208,7 +208,7 @@ fn tell(question: &Value) -> String {
     let text = |key: &str| visible(question[key].as_str().unwrap_or_default());
     let list = |key: &str| {
         let all = question[key].as_array().cloned().unwrap_or_default();
-        let words = all.iter().filter_map(|word| word.as_str()).map(|word| visible(word));
+        let words = all.iter().filter_map(|word| word.as_str()).map(visible);
         words.collect::<Vec<_>>()
     };
     let mut out = format!(

@@ -48,6 +48,8 @@ pub(crate) struct RunDocument {
     pub(crate) status: i32,
     /// Decisions by object manager, and where they were found.
     pub(crate) decisions: Vec<DecisionsDocument>,
+    /// What calls took the monitor, the dearest first; empty unless `--stats` or `--json` asked.
+    pub(crate) spent: Vec<SpentDocument>,
     /// What was denied, each kind once, the most frequent first.
     pub(crate) denials: Vec<DenialDocument>,
     /// Denials that were not kept.
@@ -59,6 +61,8 @@ pub(crate) struct RunDocument {
     pub(crate) unrecorded: Vec<String>,
     /// Changes of its policy while it ran.
     pub(crate) changes: Vec<ChangeDocument>,
+    /// What was asked before it was denied, and answered.
+    pub(crate) answers: Vec<AnswerDocument>,
     /// What was written, removed, executed and contacted.
     pub(crate) deeds: Vec<DeedDocument>,
     /// How much more of each kind was not kept.
@@ -82,6 +86,28 @@ pub(crate) struct DecisionsDocument {
     pub(crate) hint: u64,
     pub(crate) cache: u64,
     pub(crate) server: u64,
+}
+
+/// What a system call took the monitor.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct SpentDocument {
+    pub(crate) manager: String,
+    pub(crate) call: String,
+    pub(crate) times: u64,
+    pub(crate) seconds: f64,
+}
+
+/// An answer to a question of `dewar run --ask`.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct AnswerDocument {
+    pub(crate) at: String,
+    /// Who wanted what.
+    pub(crate) what: String,
+    /// `once`, `run`, `profile`, `no`, or why there was none.
+    pub(crate) answer: String,
+    pub(crate) by: String,
 }
 
 /// A denial.
@@ -183,14 +209,16 @@ impl RunDocument {
             mode: record.mode.clone(),
             started_at: time(record.started),
             ended_at: time(record.time),
-            duration_seconds: known.then(|| (record.time - record.started) as f32).map(f64::from),
+            duration_seconds: known.then_some((record.time - record.started) as f32).map(f64::from),
             status: record.status,
             decisions: record.decisions.iter().map(decisions).collect(),
+            spent: record.spent.iter().map(spent).collect(),
             denials: denials.map(|(index, denial)| self::denial(index + 1, denial)).collect(),
             dropped: record.dropped,
             lacking: record.lacking.clone(),
             unrecorded: record.unrecorded.clone(),
             changes: record.changes.iter().map(change).collect(),
+            answers: record.answers.iter().map(answer).collect(),
             deeds: record.deeds.iter().map(deed).collect(),
             deeds_more: record
                 .deeds_more
@@ -209,6 +237,16 @@ fn decisions(of: &Decisions) -> DecisionsDocument {
     let manager = of.manager.clone();
     let Decisions { queries, hint, cache, server, .. } = *of;
     DecisionsDocument { manager, queries, hint, cache, server }
+}
+
+fn spent(of: &crate::run::Spent) -> SpentDocument {
+    let crate::run::Spent { manager, call, times, seconds } = of.clone();
+    SpentDocument { manager, call, times, seconds }
+}
+
+fn answer(of: &crate::run::Answered) -> AnswerDocument {
+    let crate::run::Answered { when, what, answer, by } = of.clone();
+    AnswerDocument { at: moment(when), what, answer, by }
 }
 
 fn denial(number: usize, denial: &crate::run::Denial) -> DenialDocument {

@@ -39,8 +39,9 @@ use owner::{Facts, Owner};
 
 pub(crate) use args::RunArgs;
 pub(crate) use asking::AskRequest;
-pub(crate) use journal::{Decisions, Denial, Journal, RunRecord};
+pub(crate) use journal::{Decisions, Denial, Journal, RunRecord, Spent};
 pub(crate) use kept::Summary;
+pub(crate) use link::Answered;
 pub(crate) use owner::domain_of;
 pub(crate) use planted::{PlantedRecord, guarded, tell as tell_planted};
 pub(crate) use prepare::REQUIRED;

@@ -77,7 +77,7 @@ fn directories(workspace: &Path) -> Vec<&Path> {
     let all: Vec<&Path> = workspace.ancestors().collect();
     let is_top =
         |directory: &&Path| TOPS.iter().any(|name| directory.join(name).symlink_metadata().is_ok());
-    match all.iter().position(|directory| is_top(directory)) {
+    match all.iter().position(is_top) {
         Some(top) => all[..=top].to_vec(),
         None => all[..1].to_vec(),
     }

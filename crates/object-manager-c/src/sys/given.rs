@@ -82,7 +82,9 @@ pub(super) unsafe fn copy(words: &str, to: *mut c_char, room: usize) -> Outcome<
     // SAFETY: `to` has more than `words.len()` bytes (compared above); Rust's memory and the
     // caller's do not overlap.
     unsafe { ptr::copy_nonoverlapping(words.as_ptr(), to.cast(), words.len()) };
-    // SAFETY: there is room for one byte more, which was compared above.
-    unsafe { *to.add(words.len()) = 0 };
+    // SAFETY: `words.len()` is less than the bytes that there are.
+    let end = unsafe { to.add(words.len()) };
+    // SAFETY: so there is room for one byte more.
+    unsafe { end.write(0) };
     Ok(words.len().cast_signed())
 }
