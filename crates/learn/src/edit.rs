@@ -72,6 +72,14 @@ impl Edit {
         Ok(push(array, line))
     }
 
+    /// Takes the loopback of its own, unless the text says which one.
+    pub fn share_loopback(&mut self) {
+        let network = self.document.entry("network").or_insert_with(|| new_table(false));
+        if let Some(network) = network.as_table_like_mut() {
+            network.entry("loopback").or_insert_with(|| toml_edit::value("none"));
+        }
+    }
+
     /// Sets what stands at the top of the text.
     pub fn set_extends(&mut self, base: &str) {
         self.document["extends"] = toml_edit::value(base);

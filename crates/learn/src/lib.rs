@@ -29,5 +29,5 @@ pub use line::{Addresses, Line, lines};
 pub use need::{Need, What, need};
 pub use place::{Detail, Scope, literal};
 pub use secrets::Secrets;
-pub use settle::{Settled, needs, settle};
+pub use settle::{Settled, needs, settle, shares_loopback};
 pub use widening::{Widening, widening};

@@ -67,7 +67,7 @@ impl Addresses {
 }
 
 /// Where Linux takes ports from that nobody has named.
-const EPHEMERAL: u16 = 32_768;
+pub(crate) const EPHEMERAL: u16 = 32_768;
 
 /// More lines than this are taken together further.
 const MOST_LINES: usize = 40;

@@ -1,6 +1,9 @@
 //! Which lines it takes: enough that nothing is lacking, and none that is not needed.
 
-use crate::{Access, Addresses, Detail, Judge, Line, Need, Scope, lines, need};
+use crate::{
+    Access, Addresses, Detail, Judge, Line, Need, Scope, judge::endpoint, line::EPHEMERAL, lines,
+    need,
+};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What came of it.
@@ -52,6 +55,29 @@ pub fn settle<E>(
     Ok(Settled { lines, left: left.into_iter().cloned().collect() })
 }
 
+/// Whether servers of this machine were connected to that the run had not started: they are out of
+/// reach of a run with a loopback of its own.
+#[must_use]
+pub fn shares_loopback<'a>(accesses: impl Iterator<Item = &'a Access> + Clone) -> bool {
+    let endpoints = accesses.filter(|access| access.tclass == "endpoint");
+    let on_loopback = endpoints.filter_map(|access| {
+        let (address, protocol) = endpoint(&access.object)?;
+        Some((access.wants("name_bind"), address, protocol))
+    });
+    let own: Vec<_> = on_loopback
+        .clone()
+        .filter_map(|(binds, address, protocol)| binds.then_some((address.port(), protocol)))
+        .collect();
+    // Whoever binds no port in particular is given one that no record names.
+    let takes_any = own.iter().any(|(port, _)| *port == 0);
+    on_loopback.filter(|(binds, address, _)| !binds && address.ip().is_loopback()).any(
+        |(_, address, protocol)| {
+            let is_own = own.contains(&(address.port(), protocol));
+            !is_own && !(takes_any && address.port() >= EPHEMERAL)
+        },
+    )
+}
+
 /// Whether it is about a directory in which programs have their own, made by the first that came:
 /// the next run finds it there.
 fn is_made_once(access: &Access, all: &BTreeMap<Access, u64>, scope: &Scope) -> bool {
@@ -100,4 +126,30 @@ fn minimal<E>(
         }
     }
     Ok(lines)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn servers_that_a_run_had_not_started_are_others() {
+        let endpoint = |object: &str, permission: &str| Access {
+            tclass: "endpoint".into(),
+            object: object.into(),
+            requested: vec![permission.into()],
+            ..Access::default()
+        };
+        let bind = |object| endpoint(object, "name_bind");
+        let connect = |object| endpoint(object, "name_connect");
+        for (accesses, shares) in [
+            (vec![connect("127.0.0.1:5432")], true),
+            (vec![bind("127.0.0.1:5432"), connect("127.0.0.1:5432")], false),
+            (vec![bind("0.0.0.0:0"), connect("127.0.0.1:40001")], false),
+            (vec![bind("0.0.0.0:0"), connect("[::1]:5432")], true),
+            (vec![connect("192.0.2.1:443")], false),
+        ] {
+            assert_eq!(shares_loopback(accesses.iter()), shares, "{accesses:?}");
+        }
+    }
 }

@@ -1,7 +1,10 @@
 //! The policy as it comes: files and texts in CIL, or the kernel's binary form.
 
 use security_server::{PolicyErrors, cil, policy::Policy, policydb};
-use std::{fs, io, path::{Path, PathBuf}};
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
 
 /// A policy before it is read.
 #[derive(Clone, Debug)]

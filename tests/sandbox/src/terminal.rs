@@ -183,7 +183,7 @@ fn top_follows_the_terminal_and_leaves_it_as_it_was(stage: &Stage) {
         // What is drawn fits whatever the size is; the last row says how to leave.
         let size = |ws_row| Winsize { ws_row, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0 };
         tcsetwinsize(&keyboard.master, size(1)).expect("another size");
-        keyboard.expect("q quits, 1 lines more");
+        keyboard.expect("r revokes, 1 lines more");
         tcsetwinsize(&keyboard.master, size(24)).expect("another size");
         keyboard.expect("nothing runs");
         keyboard.keys(leave);

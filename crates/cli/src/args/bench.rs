@@ -14,7 +14,7 @@ Examples:
   dewar bench walk; dewar bench start       a walk over a tree of files; the start of `true`
   dewar bench unix                          the classic suite of system benchmarks
   dewar bench harden                        protections by compilers: price, and what they stop
-  dewar bench kernel --fetch                the suite on other kernels, in guests, by instructions
+  dewar bench kernel --fetch                the suite on other kernels, in guests
   dewar bench self                          native against native: is there a difference?
   dewar bench resolution                    where decisions were found, by object manager
   dewar bench releases OLD NEW              two programs `dewar` compared

@@ -102,7 +102,8 @@ impl Case {
         let mut proposal = Proposal::of(fitting, &[denial], &[]).map_err(failed)?;
         let mut secret = false;
         if !proposal.left.is_empty() {
-            proposal = Proposal::of(fitting, &[denial], std::slice::from_ref(&object)).map_err(failed)?;
+            proposal =
+                Proposal::of(fitting, &[denial], std::slice::from_ref(&object)).map_err(failed)?;
             secret = true;
         }
         if let Some((_, why)) = proposal.left.first() {

@@ -98,6 +98,17 @@ impl Fitting {
         Ok(Judge::new(&self.compile(lines)?)?)
     }
 
+    /// The same, where the run is to reach servers of this machine: without a loopback of its own,
+    /// which gives way to any line for an endpoint.
+    pub(crate) fn judge_outside(&self, lines: &[Line]) -> anyhow::Result<Judge> {
+        let mut edit = Edit::of(&self.with(lines)?).with_context(|| self.name.clone())?;
+        edit.share_loopback();
+        let (name, directory) = (self.name.clone(), self.directory.clone());
+        let source = Source::Text { name, text: edit.text(), directory };
+        let compiled = profile::load(&source, &self.variables, &mut |name| self.resolve(name))?;
+        Ok(Judge::new(&compiled)?)
+    }
+
     /// The addresses of a name, the same each time.
     fn resolve(&self, name: &str) -> io::Result<Vec<IpAddr>> {
         if let Some(known) = self.hosts.borrow().get(name) {

@@ -125,7 +125,11 @@ pub(crate) fn run(args: &LearnArgs) -> anyhow::Result<i32> {
     let accesses = read(&trail)?;
     let compiled = profile::load(&Source::File(above), &variables, &mut surroundings::resolve)?;
     let addresses = addresses(&compiled, &variables, &fitting);
-    let settled = settle(&accesses, &fitting.scope, &addresses, |lines| fitting.judge(lines))?;
+    let shares = learn::shares_loopback(accesses.keys());
+    let settled = settle(&accesses, &fitting.scope, &addresses, |lines| match shares {
+        true => fitting.judge_outside(lines),
+        false => fitting.judge(lines),
+    })?;
     let lines = addresses.with_all_names(settled.lines.clone());
     let text = text_of(&fitting, &lines, &command)?;
     tell_left(&settled, &accesses);

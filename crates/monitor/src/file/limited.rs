@@ -198,8 +198,9 @@ fn find_own(asker: Asker<'_>, open: &Open) -> Result<Found> {
     }
     let found = walk_without_magic(asker.caller, open.name())?;
     let Some(object) = &found.object else { return Ok(found) };
-    if open.limits.contains(ResolveFlags::NO_SYMLINKS) {
-        // `/proc/self` is one.
+    let is_link =
+        |part: Component<'_>| ["self", "thread-self"].map(OsStr::new).contains(&part.as_os_str());
+    if open.limits.contains(ResolveFlags::NO_SYMLINKS) && open.path.components().any(is_link) {
         return Err(Errno::LOOP);
     }
     if asker.state.view.is_proc(object.as_fd())? { Ok(found) } else { Err(Errno::XDEV) }
