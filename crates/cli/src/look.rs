@@ -3,7 +3,7 @@
 //!
 //! Text is made with colours; [`show`] takes them out where nobody wants them, by the rules of
 //! `anstream`: `NO_COLOR`, `CLICOLOR`, `CLICOLOR_FORCE`, and terminals only. What programs chose is
-//! made [`visible`] before it becomes a part of the text, so that no colour is theirs.
+//! made visible before it becomes a part of the text, so that no colour is theirs.
 
 use anstyle::{AnsiColor, Style};
 use std::{

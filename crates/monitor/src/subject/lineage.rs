@@ -93,7 +93,7 @@ impl Processes {
     }
 
     /// Whether every process is in the first domain, and stays there until
-    /// [`tell_apart`](super::apart::tell_apart).
+    /// [`tell_apart`](crate::stop::tell_apart).
     pub(crate) fn are_alike(&self) -> bool {
         match self {
             Self::One(_) => true,
