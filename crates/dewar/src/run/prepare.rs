@@ -101,7 +101,7 @@ fn load(
         let changed = store.knows(&project.path)?;
         bail!(Usage(format!(
             "{} {}; nothing was started.\n  dewar trust                     shows what it grants, and asks\n  \
-             dewar run -p {DEFAULT} -- …    runs without it",
+             dewar run -p {DEFAULT} -- …     runs without it",
             project.shown(),
             match changed {
                 true => "was changed since you trusted it",
