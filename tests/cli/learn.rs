@@ -56,6 +56,7 @@ impl Home {
             .current_dir(self.work())
             .env("NO_COLOR", "1")
             .env_remove("CARGO_HOME")
+            .env_remove("CARGO_TARGET_DIR")
             .env("HOME", self.path())
             .env("XDG_STATE_HOME", self.path().join("state"))
             .env("XDG_CACHE_HOME", self.path().join("cache"))

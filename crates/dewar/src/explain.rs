@@ -20,7 +20,7 @@ use std::fmt::Write as _;
 const EXAMPLES: &str = "\
 Examples:
   dewar run -- make; dewar explain
-  dewar explain ci                     a run by its name, or the beginning of its id (`dewar runs`)
+  dewar explain ci                     a run by its name, or the beginning of its id
   dewar explain --all                  each denial for itself, however many
   dewar explain --toml                 the lines of a profile that would allow it
   dewar explain --json | jq '.denials[].object'
