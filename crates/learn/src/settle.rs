@@ -73,7 +73,7 @@ pub fn shares_loopback<'a>(accesses: impl Iterator<Item = &'a Access> + Clone) -
     on_loopback.filter(|(binds, address, _)| !binds && address.ip().is_loopback()).any(
         |(_, address, protocol)| {
             let is_own = own.contains(&(address.port(), protocol));
-            !is_own && !(takes_any && address.port() >= EPHEMERAL)
+            !(is_own || takes_any && address.port() >= EPHEMERAL)
         },
     )
 }
