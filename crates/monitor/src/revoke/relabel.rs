@@ -5,39 +5,42 @@ use crate::{
     label::{Status, file_kind},
 };
 use flask::FileRule;
-use labelling::stem_dir;
+use labelling::{Tree, literal, stem_dir};
 use rustix::{
     fs::{FileType, Mode, OFlags},
     io::Errno,
 };
-use std::{
-    collections::HashSet,
-    os::fd::AsFd,
-    path::{Path, PathBuf},
-};
+use std::{collections::HashSet, os::fd::AsFd, path::Path};
 
 /// Files that are looked at for further names of what a new labelling rule is about.
 const MOST_FILES: usize = 100_000;
 
 /// Where the files lie that one list of rules speaks of and the other does not, or otherwise.
-pub(super) fn changed(old: &[FileRule], new: &[FileRule]) -> Vec<PathBuf> {
+pub(super) fn changed(old: &[FileRule], new: &[FileRule]) -> Vec<Tree> {
     let key = |rule: &FileRule| (rule.path.clone(), rule.sid);
     let [old, new] = [old, new].map(|rules| rules.iter().map(key).collect::<HashSet<_>>());
-    let mut stems: Vec<_> =
-        old.symmetric_difference(&new).map(|(path, _)| stem_dir(path)).collect();
-    stems.sort();
-    stems.dedup_by(|inner, outer| inner.starts_with(outer));
-    stems
+    let mut trees: Vec<_> = old.symmetric_difference(&new).map(|(path, _)| reach(path)).collect();
+    trees.sort_by(|a, b| (&a.path, !a.deep).cmp(&(&b.path, !b.deep)));
+    trees.dedup_by(|inner, outer| {
+        inner.path == outer.path || outer.deep && inner.path.starts_with(&outer.path)
+    });
+    trees
 }
 
-/// Labels anew the files below `stems` whose rule has changed, also those that nobody opens again: a file has the new
+/// Where the files lie that a rule can match: of one about a single directory, that directory, not what is beside or
+/// below it.
+fn reach(rule: &str) -> Tree {
+    literal(rule).unwrap_or_else(|| Tree { path: stem_dir(rule), deep: true })
+}
+
+/// Labels anew the files in `trees` whose rule has changed, also those that nobody opens again: a file has the new
 /// label by all its names, and is known by its number. Whether all were found.
-pub(super) fn relabel(gate: &Gate, stems: &[PathBuf]) -> bool {
+pub(super) fn relabel(gate: &Gate, trees: &[Tree]) -> bool {
     let mut left = MOST_FILES;
-    stems.iter().all(|stem| relabel_below(gate, stem, &mut left))
+    trees.iter().all(|tree| relabel_in(gate, &tree.path, tree.deep, &mut left))
 }
 
-fn relabel_below(gate: &Gate, at: &Path, left: &mut usize) -> bool {
+fn relabel_in(gate: &Gate, at: &Path, deep: bool, left: &mut usize) -> bool {
     if *left == 0 {
         return false;
     }
@@ -59,11 +62,11 @@ fn relabel_below(gate: &Gate, at: &Path, left: &mut usize) -> bool {
         }
     }
     // What the kernel makes up as it is looked at has one name and no end.
-    if kind != FileType::Directory || at == Path::new("/proc") {
+    if !deep || kind != FileType::Directory || at == Path::new("/proc") {
         return true;
     }
     let entry = |entry: std::io::Result<std::fs::DirEntry>| match entry {
-        Ok(entry) => relabel_below(gate, &entry.path(), left),
+        Ok(entry) => relabel_in(gate, &entry.path(), true, left),
         Err(error) => Errno::from_io_error(&error).is_some_and(is_out_of_reach),
     };
     match std::fs::read_dir(at) {
@@ -75,4 +78,42 @@ fn relabel_below(gate: &Gate, at: &Path, left: &mut usize) -> bool {
 /// Whether there is no file, or one that the sandbox, which has the monitor's IDs or less, does not reach either.
 fn is_out_of_reach(error: Errno) -> bool {
     matches!(error, Errno::NOENT | Errno::NOTDIR | Errno::ACCESS | Errno::PERM)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flask::{FileKind, Sid};
+
+    fn rules(rules: &[(&str, u32)]) -> Vec<FileRule> {
+        let rule = |&(path, sid): &(&str, u32)| FileRule {
+            path: path.into(),
+            kind: FileKind::Any,
+            sid: Sid::new(sid),
+        };
+        rules.iter().map(rule).collect()
+    }
+
+    fn between(old: &[(&str, u32)], new: &[(&str, u32)]) -> Vec<(String, bool)> {
+        let told = |tree: &Tree| (tree.path.display().to_string(), tree.deep);
+        changed(&rules(old), &rules(new)).iter().map(told).collect()
+    }
+
+    #[test]
+    fn what_lies_beside_a_directory_whose_rule_changed_is_not_looked_at() {
+        let before = [("/ws(/.*)?", 1)];
+        let after = [("/ws(/.*)?", 1), ("/ws", 2), ("/ws/key(/.*)?", 3)];
+        let want = [("/ws".to_owned(), false), ("/ws/key".to_owned(), true)];
+        assert_eq!(between(&before, &after), want);
+        assert_eq!(between(&after, &before), want);
+        assert_eq!(between(&after, &after), []);
+    }
+
+    #[test]
+    fn a_tree_whose_rule_changed_is_looked_through_once() {
+        let after = [("/ws/key(/.*)?", 3), ("/ws", 2), ("/ws(/.*)?", 1), ("/wsx", 1)];
+        let want = [("/ws".to_owned(), true), ("/wsx".to_owned(), false)];
+        assert_eq!(between(&[], &after), want);
+        assert_eq!(between(&[], &[("/home/u/[^/]*_history", 1)]), [("/home/u/".to_owned(), true)]);
+    }
 }
