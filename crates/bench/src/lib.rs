@@ -1,7 +1,7 @@
 //! What protection costs: the same work natively and under every configuration, in turn, with intervals.
 //!
 //! ```text
-//!  study::Conditions ──▶ Study ──▶ pairs::engine ──▶ Outcome ──▶ Sheet │ Figure ──▶ report
+//!  study::Conditions ──▶ Study ──▶ pairs::engine ──▶ ExperimentResult ──▶ Sheet │ Figure ──▶ report
 //!    configs, medium       units and stations    │
 //!                                                └──▶ JSON lines, from which it is continued
 //! ```

@@ -9,8 +9,8 @@ use crate::{
     medium::{Medium, WorkspaceError},
     operation,
     pairs::{
-        Aim, Experiment, Language, Launch, Outcome, ProcessStation, Processor, Setting, Station,
-        StationError, Store, StoreError, Subject, Unit, WholeCommand,
+        Aim, Experiment, ExperimentResult, Language, Launch, ProcessStation, Processor, Setting,
+        Station, StationError, Store, StoreError, Subject, Unit, WholeCommand,
         engine::{self, Standing},
     },
     sample, walk,
@@ -322,7 +322,7 @@ impl Study {
         raw: Option<&Path>,
         interrupt: &Interrupt,
         progress: &mut dyn FnMut(Standing<'_>),
-    ) -> Result<Outcome, StudyError> {
+    ) -> Result<ExperimentResult, StudyError> {
         let mut stations: Vec<Box<dyn Station + '_>> =
             self.hands.iter().map(|hand| hand.station(interrupt)).collect();
         calibrate(&mut self.experiment, &mut *stations[0])?;

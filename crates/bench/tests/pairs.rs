@@ -5,8 +5,8 @@ use bench::{
     interrupt::Interrupt,
     machine::Machine,
     pairs::{
-        Aim, Experiment, Language, Launch, Outcome, ProcessStation, Processor, Setting, Station,
-        StationError, Stop, Store, Subject, Took, Unit, Verdict, engine, read,
+        Aim, Experiment, ExperimentResult, Language, Launch, ProcessStation, Processor, Setting,
+        Station, StationError, Stop, Store, Subject, Took, Unit, Verdict, engine, read,
     },
 };
 use rustix::process::{Signal, getpid, kill_process};
@@ -75,7 +75,7 @@ fn experiment(settings: &[(&str, Kind)], subjects: &[&str]) -> Experiment {
 
 const TWO: [(&str, Kind); 2] = [("native", Kind::Native), ("other", Kind::Dewar)];
 
-fn run(store: Store, mut stations: Vec<Box<dyn Station>>) -> Outcome {
+fn run(store: Store, mut stations: Vec<Box<dyn Station>>) -> ExperimentResult {
     let interrupt = Interrupt::notice().expect("signals can be noticed");
     engine::run(store, &mut stations, &interrupt, &mut |_| {}).expect("samples are kept")
 }

@@ -2,7 +2,7 @@
 
 use crate::{
     launch::View,
-    plan::{Place, Plan, Rights},
+    plan::{Plan, Rights, Subtree},
 };
 use flask::FileKind;
 use labelling::PathRules;
@@ -91,7 +91,7 @@ impl Arrangement {
 
     /// The rights to a place that the kernel refuses whatever the envelope says: it is covered or
     /// left out, or it does not exist, or its permissions keep the user away.
-    pub(crate) fn shielded(&self, place: &Place) -> Rights {
+    pub(crate) fn shielded(&self, place: &Subtree) -> Rights {
         let path = &place.tree.path;
         if self.leaves_out(path) {
             return Rights::all();
@@ -122,9 +122,9 @@ impl Arrangement {
     /// Covers a place that is refused in the middle of what is granted.
     fn cover(
         &mut self,
-        place: &Place,
+        place: &Subtree,
         around: Rights,
-        files: &dyn Fn(&Place) -> Option<Vec<PathBuf>>,
+        files: &dyn Fn(&Subtree) -> Option<Vec<PathBuf>>,
     ) {
         if self.leaves_out(&place.tree.path) {
             return;
@@ -227,7 +227,7 @@ fn hides_in(plan: &Plan, directory: &Path) -> bool {
 }
 
 /// Granted patterns whose files lie in what is left out.
-fn left_out<'a>(plan: &'a Plan, absent: &'a [PathBuf]) -> impl Iterator<Item = &'a Place> {
+fn left_out<'a>(plan: &'a Plan, absent: &'a [PathBuf]) -> impl Iterator<Item = &'a Subtree> {
     let granted = plan.patterns.iter().filter(|pattern| !pattern.any.is_empty());
     granted.filter(move |pattern| {
         let path = &pattern.tree.path;
@@ -239,7 +239,7 @@ fn left_out<'a>(plan: &'a Plan, absent: &'a [PathBuf]) -> impl Iterator<Item = &
 /// Directories that stay, though something is hidden in them, as a pattern lets files be made
 /// there: what is hidden is covered instead.
 fn opened(plan: &Plan, absent: &[PathBuf]) -> Vec<PathBuf> {
-    let makes = |pattern: &&Place| pattern.any.contains(AccessFs::MakeReg);
+    let makes = |pattern: &&Subtree| pattern.any.contains(AccessFs::MakeReg);
     let directories = left_out(plan, absent).filter(makes).map(|pattern| &pattern.tree.path);
     directories.filter(|path| hides_in(plan, path)).cloned().collect()
 }
@@ -257,7 +257,7 @@ fn keep_patterns(plan: &Plan, rules: &PathRules, absent: &[PathBuf]) -> Vec<Path
 }
 
 /// The existing files that a pattern names; `None` when there were too many to look at.
-fn matches(rules: &PathRules, pattern: &Place) -> Option<Vec<PathBuf>> {
+fn matches(rules: &PathRules, pattern: &Subtree) -> Option<Vec<PathBuf>> {
     let mut todo = vec![(pattern.tree.path.clone(), 1)];
     let mut found = Vec::new();
     let mut looked_at = 0;

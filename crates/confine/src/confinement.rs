@@ -9,7 +9,7 @@ use crate::{
         self, EnterError, Entered, Envelope, Filter, Inherited, LaunchSpec, Limits, Namespaces,
         StartError, Started, View,
     },
-    plan::{Place, Plan, READS, Rights, WRITES},
+    plan::{Plan, READS, Rights, Subtree, WRITES},
     policy::{KernelPolicy, ReadError},
     settled::Settled,
 };
@@ -135,7 +135,7 @@ impl Confinement {
         let capabilities = policy.capabilities | request.keep;
         let leaves_cores = capabilities & RAISES_LIMITS != 0;
         let lineage = plan.domains.len() > 1;
-        let shielded = |place: &Place| arrangement.shielded(place);
+        let shielded = |place: &Subtree| arrangement.shielded(place);
         let mut inside = first.clone();
         let withheld = inside.withhold_reads(&policy.labels.files, &shielded);
         let all = if lineage { plan } else { &inside };
@@ -234,7 +234,7 @@ fn traps(
 fn exactness(
     request: &Request,
     (plan, first): (&Plan, &Plan),
-    shielded: &dyn Fn(&Place) -> Rights,
+    shielded: &dyn Fn(&Subtree) -> Rights,
     leaves_cores: bool,
 ) -> Exactness {
     let handled = request.landlock.map_or(Rights::empty(), AccessFs::from_all);

@@ -45,6 +45,6 @@ pub use bpf::TooLong;
 pub use confinement::{ConfineError, Confinement, Exactness, Request};
 pub use filter::{DECIDED, Handler, Mode, NEW_NAMESPACES, handler, is_refused_ioctl};
 pub use landlock::ABI;
-pub use plan::{Place, Plan, READS, Rights, WRITES, computed, entered};
+pub use plan::{Plan, READS, Rights, Subtree, WRITES, computed, entered};
 pub use policy::{KernelPolicy, ReadError};
 pub use settled::{Conflict, OutOfReach, Settled, Uncovered, admits, refuse_taken};

@@ -28,7 +28,7 @@ pub type Rights = BitFlags<AccessFs>;
 /// A subtree of the file system with one label, and what the reachable domains together may do
 /// there.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct Subtree {
     /// Index of the labelling rule.
     pub rule: usize,
     /// The rule is a pattern, and `tree` only the directory that its files lie below.
@@ -57,11 +57,11 @@ pub struct Plan {
     /// The domain of the command; then every other that an exec can lead to.
     pub domains: Vec<Sid>,
     /// Literal places, outermost first.
-    pub places: Vec<Place>,
+    pub places: Vec<Subtree>,
     /// Where in `places` a path stands.
     by_path: HashMap<PathBuf, usize>,
     /// Places known only by pattern, with the directory that they lie below.
-    pub patterns: Vec<Place>,
+    pub patterns: Vec<Subtree>,
     /// Labels of directories that can be listed, while nothing in them is granted. No envelope can
     /// say so; the monitor opens them.
     pub listed: Vec<Sid>,
@@ -170,10 +170,10 @@ impl Plan {
                 place.any &= KEPT;
                 place.all &= KEPT;
             }
-            let place = Place { rule: index, is_pattern, kind, only, depth, ..place };
+            let place = Subtree { rule: index, is_pattern, kind, only, depth, ..place };
             if is_pattern { patterns.push(place) } else { places.push(place) }
         }
-        places.sort_by_key(|place: &Place| place.tree.path.components().count());
+        places.sort_by_key(|place: &Subtree| place.tree.path.components().count());
         let rest = Tree { path: "/".into(), deep: true };
         let rest = place(server, actors, rest, InitialSid::File.into())?;
         let made = made(server, actors.own, &types)?;
@@ -192,14 +192,14 @@ impl Plan {
     /// it.
     fn set_listings_aside(&mut self, labels: &LabelRules) {
         let patterns = std::mem::take(&mut self.patterns);
-        let stands_alone = |pattern: &Place| {
+        let stands_alone = |pattern: &Subtree| {
             let around = self.innermost(&pattern.tree.path);
             pattern.any == BitFlags::from(AccessFs::ReadDir)
                 && !pattern.hidden
                 && self.unruled.is_empty()
                 && around.is_none_or(|around| around.any.is_empty())
         };
-        let (listed, rest): (Vec<Place>, _) = patterns.into_iter().partition(stands_alone);
+        let (listed, rest): (Vec<Subtree>, _) = patterns.into_iter().partition(stands_alone);
         self.listed = listed.iter().filter_map(|place| labels.files[place.rule].sid).collect();
         self.patterns = rest;
     }
@@ -214,7 +214,7 @@ impl Plan {
     }
 
     /// The literal place that `path` itself lies in.
-    pub(crate) fn innermost(&self, path: &Path) -> Option<&Place> {
+    pub(crate) fn innermost(&self, path: &Path) -> Option<&Subtree> {
         let place = path.ancestors().find_map(|ancestor| self.by_path.get(ancestor));
         place.map(|&index| &self.places[index])
     }
@@ -222,16 +222,16 @@ impl Plan {
     /// Whether some domain may open something at or below `path`.
     pub(crate) fn grants_in(&self, path: &Path) -> bool {
         let mut below = self.places.iter().filter(|place| place.tree.path.starts_with(path));
-        let grants = |place: &Place| !place.any.is_empty();
+        let grants = |place: &Subtree| !place.any.is_empty();
         !self.unruled.is_empty() || self.innermost(path).is_some_and(grants) || below.any(grants)
     }
 
     /// The rights that the kernel enforces exactly as policy decides them, once it grants `any`
     /// below every place. `shielded` are the rights to a place that the kernel refuses for another
     /// reason than the envelope.
-    pub(crate) fn exact(&self, shielded: &dyn Fn(&Place) -> Rights) -> Rights {
+    pub(crate) fn exact(&self, shielded: &dyn Fn(&Subtree) -> Rights) -> Rights {
         // What shields a place is asked of the file system, so only where it makes a difference.
-        let kept = |exact: Rights, refused: Rights, place: &Place| {
+        let kept = |exact: Rights, refused: Rights, place: &Subtree| {
             if refused.contains(exact) { exact } else { exact & (refused | shielded(place)) }
         };
         let mut exact = !self.unruled;
@@ -296,10 +296,10 @@ fn place(
     actors: Actors<'_>,
     tree: Tree,
     sid: Sid,
-) -> Result<Place, Unreachable> {
+) -> Result<Subtree, Unreachable> {
     let all = AccessFs::from_all(landlock::ABI::V5);
     let (any, around) = (Rights::empty(), Rights::empty());
-    let mut place = Place {
+    let mut place = Subtree {
         rule: usize::MAX,
         is_pattern: false,
         kind: FileKind::Any,

@@ -303,7 +303,7 @@ impl Settled {
             around.fold(0, |all, (_, rights)| all | rights)
         };
         let places = plan.places.iter().chain(&plan.patterns);
-        let path = |place: &'a crate::plan::Place| place.tree.path.as_path();
+        let path = |place: &'a crate::plan::Subtree| place.tree.path.as_path();
         places
             .filter(|place| (place.any & rights).bits() & !inside(path(place)) != 0)
             .map(path)

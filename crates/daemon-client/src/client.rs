@@ -1,14 +1,14 @@
 //! What a run, or an administrator, holds of the daemon.
 
 use crate::{
-    place::{Place, SOCKET},
+    dirs::{DaemonDirs, SOCKET},
     protocol::{self, Changed, Command, NewRun, Policy, Reply, RunStatus, Target},
     spool::Writer,
 };
 use flask::Seqno;
 use ipc::{Call, CallError, ConnectError, Port, Transport};
 use rustix::fs::{Mode, OFlags, open};
-use server_port::{Change, RemoteServer, received, sealed, vocabulary};
+use server_port::{PolicyUpdate, RemoteServer, received, sealed, vocabulary};
 use std::{
     io,
     os::fd::{AsFd as _, OwnedFd},
@@ -83,7 +83,7 @@ struct Route {
 }
 
 impl Route {
-    fn new(place: &Place) -> Result<Self, ClientError> {
+    fn new(place: &DaemonDirs) -> Result<Self, ClientError> {
         if !place.is_trusted() {
             return Err(match place.runtime.exists() {
                 true => ClientError::Untrusted(place.runtime.clone()),
@@ -149,7 +149,7 @@ fn command(
 ///
 /// [`ClientError`]; [`ClientError::Absent`] if none listens.
 pub fn register(
-    place: &Place,
+    place: &DaemonDirs,
     run: &NewRun,
     policy: &Policy,
 ) -> Result<(Registration, Writer), ClientError> {
@@ -226,7 +226,7 @@ impl Registration {
     pub fn follow(
         &self,
         settled: Vec<u8>,
-        apply: impl FnMut(Change) -> Option<Vec<u8>> + Send + 'static,
+        apply: impl FnMut(PolicyUpdate) -> Option<Vec<u8>> + Send + 'static,
     ) -> io::Result<()> {
         // It is called once.
         let _ = self.route.settled.set(settled);
@@ -243,7 +243,7 @@ impl Registration {
     /// Whatever the system says about the thread.
     pub fn follow_by_path(
         &self,
-        apply: impl FnMut(Change) -> Option<Vec<u8>> + Send + 'static,
+        apply: impl FnMut(PolicyUpdate) -> Option<Vec<u8>> + Send + 'static,
     ) -> io::Result<()> {
         let (server, stop) = (Arc::clone(&self.server), Arc::clone(&self.stop));
         let applied = self.applied;
@@ -293,7 +293,7 @@ impl Administration {
     /// # Errors
     ///
     /// [`ClientError`]; [`ClientError::Absent`] if none listens.
-    pub fn connect(place: &Place) -> Result<Self, ClientError> {
+    pub fn connect(place: &DaemonDirs) -> Result<Self, ClientError> {
         let mut port = Route::new(place)?.connect(Transport::Socket)?;
         port.set_timeout(Some(CHANGE));
         Ok(Self(port))

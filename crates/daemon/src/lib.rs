@@ -1,7 +1,7 @@
 //! One process that serves the policies of many runs, keeps their state over its own end, and writes the journal.
 //!
 //! ```text
-//!  dewar run ── register, with its policy ──▶ Keeper ─▶ Hosted: one security server for equal policies
+//!  dewar run ── register, with its policy ──▶ Daemon ─▶ Hosted: one security server for equal policies
 //!      │  ◀─ spool ─                            │           ├─▶ State (SQLite): policies, SIDs, booleans, runs
 //!      ├── queries, changes ══ server-port ═════┤           └─▶ Members: who has applied which policy state
 //!      └── audit records ─▶ spool (a file) ─────▶ Journal (SQLite) ◀── dewar audit
@@ -11,21 +11,21 @@
 //! moment: runs go on with what their caches hold, wait for it, find it again, and are told which policy state is in
 //! force. Audit records lie in a file that outlives both ends, and are taken from it once each.
 //!
-//! [`Keeper`] is the process. What others hold of it is in `daemon-client`, whose names are here, too.
+//! [`Daemon`] is the process. What others hold of it is in `daemon-client`, whose names are here, too.
 #![forbid(unsafe_code)]
 
+mod daemon;
 mod hosted;
 mod journal;
-mod keeper;
 mod process;
 mod registry;
 mod session;
 mod state;
 
+pub use daemon::{Admits, Daemon, Settings, StartError};
 pub use daemon_client::{
-    Administration, Batch, Changed, ChangedMember, ClientError, HEADER_BYTES, NewRun, Place,
+    Administration, Batch, Changed, ChangedMember, ClientError, DaemonDirs, HEADER_BYTES, NewRun,
     Policy, Reader, Registration, RunStatus, Target, Writer, decode, register,
 };
 pub use journal::{Entry, Filter, Journal, JournalError, RunEntry, SetAside, UNKNOWN};
-pub use keeper::{Admits, Keeper, Settings, StartError};
 pub use state::StateError;

@@ -1,7 +1,7 @@
 //! The conversation with one client.
 
 use crate::{
-    keeper::{ChangeError, Shared},
+    daemon::{ChangeError, Shared},
     registry::Run,
 };
 use daemon_client::protocol::{self, Command, Reply};

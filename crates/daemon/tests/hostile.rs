@@ -2,8 +2,8 @@
 
 mod common;
 
-use common::{Daemon, administration, keep, new_run, place, policy, role as started_as};
-use daemon::{ClientError, Filter, Journal, NewRun, Place, Policy, UNKNOWN, register};
+use common::{DaemonProcess, administration, keep, new_run, place, policy, role as started_as};
+use daemon::{ClientError, DaemonDirs, Filter, Journal, NewRun, Policy, UNKNOWN, register};
 use flask::{AccessVector, Class, Question, SecurityServer as _, perm};
 use ipc::{Call, Port, Transport};
 use std::{
@@ -22,11 +22,11 @@ fn role() {
 const RECORD: &[u8] = br#"{"time": 1.0, "granted": false, "scontext": "u:r:app_t", "object": "/x"}
 "#;
 
-fn spool(place: &Place, run: &str) -> File {
+fn spool(place: &DaemonDirs, run: &str) -> File {
     File::options().write(true).open(place.state.join("spool").join(run)).expect("a spool")
 }
 
-fn entries(place: &Place, run: &str) -> Vec<u64> {
+fn entries(place: &DaemonDirs, run: &str) -> Vec<u64> {
     let journal = Journal::read(&place.journal()).expect("a journal");
     let filter = Filter { run: Some(run.into()), ..Filter::default() };
     let found = journal.find(&filter, 0, 100).expect("entries");
@@ -40,7 +40,7 @@ fn said_otherwise(n: usize) -> Policy {
     policy
 }
 
-fn state_bytes(place: &Place) -> u64 {
+fn state_bytes(place: &DaemonDirs) -> u64 {
     let len = |name: &str| fs::metadata(place.state.join(name)).map_or(0, |file| file.len());
     len("state.db") + len("state.db-wal")
 }
@@ -49,7 +49,7 @@ fn state_bytes(place: &Place) -> u64 {
 fn a_spool_cut_short_loses_the_records_of_its_run_alone() {
     let directory = tempfile::tempdir().unwrap();
     let place = place(directory.path());
-    let mut keeper = Daemon::start(directory.path());
+    let mut daemon = DaemonProcess::start(directory.path());
     let (_bad, _) = new_run(&place, "bad");
     let (good, mut records) = new_run(&place, "good");
     spool(&place, "bad").set_len(0).unwrap();
@@ -58,8 +58,8 @@ fn a_spool_cut_short_loses_the_records_of_its_run_alone() {
     good.end().expect("the others end");
     assert_eq!((entries(&place, "good"), entries(&place, "bad")), (vec![0], vec![UNKNOWN]));
     assert!(!place.state.join("spool/bad").exists());
-    keeper.kill();
-    let _keeper = Daemon::start(directory.path());
+    daemon.kill();
+    let _daemon = DaemonProcess::start(directory.path());
     let (later, mut records) = new_run(&place, "later");
     records.append(RECORD);
     later.end().expect("so they do after a new daemon");
@@ -70,7 +70,7 @@ fn a_spool_cut_short_loses_the_records_of_its_run_alone() {
 fn long_command_lines_are_cut_and_lists_of_any_length_arrive() {
     let directory = tempfile::tempdir().unwrap();
     let place = place(directory.path());
-    let _keeper = Daemon::start(directory.path());
+    let _daemon = DaemonProcess::start(directory.path());
     let policy = policy();
     let register = |n: usize| {
         let command = "é".repeat(30_000);
@@ -87,7 +87,7 @@ fn long_command_lines_are_cut_and_lists_of_any_length_arrive() {
 fn refused_registrations_and_replaced_policies_leave_nothing() {
     let directory = tempfile::tempdir().unwrap();
     let place = place(directory.path());
-    let _keeper = Daemon::start(directory.path());
+    let _daemon = DaemonProcess::start(directory.path());
     let (run, _spool) = new_run(&place, "one");
     for n in 0..10 {
         let again = NewRun { id: "one".into(), ..NewRun::default() };
@@ -107,7 +107,7 @@ fn refused_registrations_and_replaced_policies_leave_nothing() {
 fn a_run_that_has_ended_changes_the_policy_of_no_other() {
     let directory = tempfile::tempdir().unwrap();
     let place = place(directory.path());
-    let _keeper = Daemon::start(directory.path());
+    let _daemon = DaemonProcess::start(directory.path());
     let (victim, _spool) = new_run(&place, "victim");
     let (attacker, _other) = new_run(&place, "attacker");
     let question = |run: &daemon::Registration| {

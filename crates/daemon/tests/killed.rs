@@ -3,7 +3,7 @@
 mod common;
 
 use avc::{Avc, Hint};
-use common::{Daemon, administration, keep, new_run, place, role as started_as};
+use common::{DaemonProcess, administration, keep, new_run, place, role as started_as};
 use daemon::{Filter, Journal, Target};
 use flask::{Class, Question, SecurityServer as _, Sid, perm};
 use std::{
@@ -37,7 +37,7 @@ struct Load {
 }
 
 impl Load {
-    fn new(place: &daemon::Place, id: &str) -> Arc<Self> {
+    fn new(place: &daemon::DaemonDirs, id: &str) -> Arc<Self> {
         let (registration, spool) = new_run(place, id);
         let avc = Avc::new(Arc::clone(&registration.server) as _);
         let load = Arc::new(Self {
@@ -50,7 +50,7 @@ impl Load {
             changes: AtomicU32::new(0),
         });
         let applying = Arc::clone(&load);
-        let apply = move |change: server_port::Change| {
+        let apply = move |change: server_port::PolicyUpdate| {
             applying.avc.reset(change.seqno);
             applying.changes.fetch_add(1, Ordering::Relaxed);
             Some(Vec::new())
@@ -124,7 +124,7 @@ fn a_daemon_that_is_killed_again_and_again_grants_nothing_wrong_and_loses_no_rec
         std::env::var("DEWAR_TESTS_RESTARTS").map_or(10, |n| n.parse().expect("a number"));
     let directory = tempfile::tempdir().expect("a directory");
     let place = place(directory.path());
-    let mut keeper = Daemon::start(directory.path());
+    let mut daemon = DaemonProcess::start(directory.path());
     let loads: Vec<_> = (0..3).map(|n| Load::new(&place, &format!("run{n}"))).collect();
     let (stop, begin) = (AtomicBool::new(false), Instant::now());
     let mut away = Duration::ZERO;
@@ -153,9 +153,9 @@ fn a_daemon_that_is_killed_again_and_again_grants_nothing_wrong_and_loses_no_rec
         });
         for _ in 0..restarts {
             thread::sleep(Duration::from_millis(100));
-            keeper.kill();
+            daemon.kill();
             let gone = Instant::now();
-            keeper = Daemon::start(directory.path());
+            daemon = DaemonProcess::start(directory.path());
             away += gone.elapsed();
         }
         // Long enough for everybody to be back.
@@ -191,5 +191,5 @@ fn a_daemon_that_is_killed_again_and_again_grants_nothing_wrong_and_loses_no_rec
         sum(|load| load.queries.load(Ordering::Relaxed)),
         sum(|load| load.records.load(Ordering::Relaxed)),
     );
-    keeper.kill();
+    daemon.kill();
 }

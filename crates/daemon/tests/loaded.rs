@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Daemon, administration, keep, new_run, place, policy, role as started_as};
+use common::{DaemonProcess, administration, keep, new_run, place, policy, role as started_as};
 use daemon::{Administration, Target};
 use flask::{Class, Question, SecurityServer as _, perm};
 
@@ -22,7 +22,7 @@ fn booleans(daemon: &mut Administration) -> Vec<(String, bool)> {
 fn what_was_set_holds_under_the_next_policy_and_the_next_daemon() {
     let directory = tempfile::tempdir().expect("a directory");
     let place = place(directory.path());
-    let mut keeper = Daemon::start(directory.path());
+    let mut daemon = DaemonProcess::start(directory.path());
     let (run, _spool) = new_run(&place, "run");
     run.follow(Vec::new(), |_| Some(Vec::new())).expect("followed");
     let set = [("open".to_owned(), true)];
@@ -42,8 +42,8 @@ fn what_was_set_holds_under_the_next_policy_and_the_next_daemon() {
     };
     assert!(opens());
 
-    keeper.kill();
-    let _keeper = Daemon::start(directory.path());
+    daemon.kill();
+    let _daemon = DaemonProcess::start(directory.path());
     assert_eq!(booleans(&mut administration(&place)), want);
     assert!(opens());
     // And back: what the policy does not know any more is forgotten.

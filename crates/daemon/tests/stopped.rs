@@ -2,8 +2,10 @@
 
 mod common;
 
-use common::{Daemon, administration, keep, new_run, place, role as started_as, start, wait_until};
-use daemon::{Place, Target};
+use common::{
+    DaemonProcess, administration, keep, new_run, place, role as started_as, start, wait_until,
+};
+use daemon::{DaemonDirs, Target};
 use rustix::process::{Pid, Signal, kill_process};
 use std::{
     path::Path,
@@ -15,14 +17,14 @@ use std::{
 #[test]
 fn role() {
     match started_as() {
-        Some((role, place)) if role == "keeper" => keep(&place),
+        Some((role, place)) if role == "daemon" => keep(&place),
         Some((role, place)) => be_a_run(&role, &place),
         None => {}
     }
 }
 
 /// A monitor with one process to watch.
-fn be_a_run(id: &str, place: &Place) {
+fn be_a_run(id: &str, place: &DaemonDirs) {
     drop(administration(place));
     let (registration, _spool) = new_run(place, id);
     registration
@@ -45,8 +47,8 @@ fn state(pid: u32) -> Option<char> {
 
 /// A daemon and some runs; and the process that each run watches.
 struct Stage {
-    place: Place,
-    _keeper: Daemon,
+    place: DaemonDirs,
+    _daemon: DaemonProcess,
     runs: Vec<(Child, u32)>,
     _directory: tempfile::TempDir,
 }
@@ -55,11 +57,11 @@ impl Stage {
     fn new(runs: &[&str]) -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         let place = place(directory.path());
-        let keeper = Daemon::start(directory.path());
+        let daemon = DaemonProcess::start(directory.path());
         let runs =
             runs.iter().map(|id| watched(start(id, directory.path()), &place.runtime.join(id)));
         let runs = runs.collect();
-        Self { place, _keeper: keeper, runs, _directory: directory }
+        Self { place, _daemon: daemon, runs, _directory: directory }
     }
 }
 

@@ -9,7 +9,7 @@ use anyhow::Context as _;
 use bench::{
     config::{Config, Kind, WORKSPACE},
     figure::{Bar, Drawing, Figure},
-    pairs::{Outcome, show::slowdown},
+    pairs::{ExperimentResult, show::slowdown},
     peers,
     report::Section,
     sheet::{Cell, Sheet},
@@ -171,11 +171,11 @@ pub(crate) fn run(args: &RunLayersArgs) -> anyhow::Result<()> {
 }
 
 /// The settings that build on each other; mode `fast` stands beside them.
-fn chain(outcome: &Outcome) -> impl Iterator<Item = &bench::pairs::Row> {
+fn chain(outcome: &ExperimentResult) -> impl Iterator<Item = &bench::pairs::Row> {
     outcome.rows.iter().filter(|row| outcome.setting(row) != "mode fast" && row.setting > 0)
 }
 
-fn steps(outcome: &Outcome) -> Sheet {
+fn steps(outcome: &ExperimentResult) -> Sheet {
     let mut sheet = Sheet::new(
         "Each step's share",
         &[
@@ -211,7 +211,7 @@ fn steps(outcome: &Outcome) -> Sheet {
     sheet
 }
 
-fn waterfall(outcome: &Outcome) -> Figure {
+fn waterfall(outcome: &ExperimentResult) -> Figure {
     let bar = |row: &bench::pairs::Row| {
         let wall = row.wall.as_ref()?;
         let name = outcome.setting(row).to_owned();
@@ -224,7 +224,7 @@ fn waterfall(outcome: &Outcome) -> Figure {
     }
 }
 
-fn headline(outcome: &Outcome) -> String {
+fn headline(outcome: &ExperimentResult) -> String {
     let of = |name: &str| {
         let row = outcome.rows.iter().find(|row| outcome.setting(row) == name)?;
         Some((row.wall.as_ref()?.ratio, row.verdict()))

@@ -13,7 +13,7 @@ use confine::{
     launch::{Inherited, Limits, Namespaces},
     layers::Layers,
 };
-use monitor::{Control, Enforce, Job, Manner};
+use monitor::{Control, Enforce, Job, RevokeMode};
 use profile::{Compiled, Source, Variables};
 use security_server::{Server, cil, policy::Policy};
 use std::{
@@ -119,7 +119,7 @@ fn in_sandbox(holding: Holding, count: usize, port: u16) -> anyhow::Result<Sampl
 pub(crate) fn once(
     args: OnceArgs,
     inherited: Inherited,
-) -> anyhow::Result<confine::launch::Outcome> {
+) -> anyhow::Result<confine::launch::CommandStatus> {
     let OnceArgs { directory, port, command } = args;
     let connect = format!("[network]\nconnect = ['127.0.0.1:{port}']\n");
     let before = compile(&directory, &connect)?;
@@ -176,7 +176,7 @@ pub(crate) fn once(
 /// Puts another policy in force; the sample and how many were taken back, as a line of JSON.
 fn take_back(control: &Control, server: &Server, policy: Policy) -> anyhow::Result<String> {
     server.reload(policy)?;
-    let receipt = control.apply(Manner::Repair)?;
+    let receipt = control.apply(RevokeMode::Repair)?;
     let micros = |time: Duration| time.as_secs_f64() * 1e6;
     let sample = Sample {
         prepared: micros(receipt.prepared),

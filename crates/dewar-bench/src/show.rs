@@ -3,7 +3,7 @@
 use anyhow::Context as _;
 use bench::{
     interrupt::Interrupt,
-    pairs::Outcome,
+    pairs::ExperimentResult,
     progress::Bar,
     report::Section,
     sheet::{Sheet, Width},
@@ -15,7 +15,7 @@ use serde::Serialize;
 use std::path::PathBuf;
 
 /// Measures a study, keeps its samples, and prints its tables.
-pub(crate) fn study(study: Study, show: &ShowArgs) -> anyhow::Result<Outcome> {
+pub(crate) fn study(study: Study, show: &ShowArgs) -> anyhow::Result<ExperimentResult> {
     let outcome = measure(study, show)?;
     sheets(&outcome.sheets(), &outcome, show)?;
     let measured = outcome.rows.iter().any(|row| row.setting > 0 && row.wall_s.is_some());
@@ -24,7 +24,7 @@ pub(crate) fn study(study: Study, show: &ShowArgs) -> anyhow::Result<Outcome> {
 }
 
 /// Measures a study and keeps its samples.
-pub(crate) fn measure(study: Study, show: &ShowArgs) -> anyhow::Result<Outcome> {
+pub(crate) fn measure(study: Study, show: &ShowArgs) -> anyhow::Result<ExperimentResult> {
     let name = study.experiment.name.clone();
     let interrupt = Interrupt::notice()?;
     let raw = kept(show, &format!("{name}.jsonl"))?;

@@ -1,7 +1,9 @@
 //! `dewar audit`: the journal, searched.
 
 use crate::daemon::place;
-use ::daemon::{Administration, ClientError, Entry, Filter, Journal, JournalError, Place, UNKNOWN};
+use ::daemon::{
+    Administration, ClientError, DaemonDirs, Entry, Filter, Journal, JournalError, UNKNOWN,
+};
 use anyhow::{Context as _, bail};
 use cli::{
     args::AuditArgs,
@@ -76,7 +78,7 @@ fn search(args: &AuditArgs, path: &Path) -> anyhow::Result<()> {
 }
 
 /// Has the daemon take in what waits in spools; says so if it cannot.
-fn flush(place: &Place) {
+fn flush(place: &DaemonDirs) {
     let error = match Administration::connect(place).and_then(|mut daemon| daemon.flush()) {
         Ok(()) => return,
         Err(ClientError::Absent(_)) => "no daemon runs".to_owned(),

@@ -1,6 +1,6 @@
 //! `dewar daemon`: the security server and the journal of many runs, in one process.
 
-use ::daemon::{Administration, Admits, Keeper, Place, RunStatus, Settings};
+use ::daemon::{Administration, Admits, Daemon, DaemonDirs, RunStatus, Settings};
 use anyhow::{Context as _, bail};
 use cli::{
     args::DaemonArgs,
@@ -26,7 +26,7 @@ pub(crate) fn run(args: &DaemonArgs) -> anyhow::Result<()> {
     if args.system && !geteuid().is_root() {
         bail!(Usage("only root can serve every user; without --system, it serves you".into()));
     }
-    let keeper = Keeper::start(&place, settings(args)?, activated()?)?;
+    let daemon = Daemon::start(&place, settings(args)?, activated()?)?;
     let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP])?;
     let handle = signals.handle();
     say!("dewar daemon: process {} serves at {}", std::process::id(), place.socket().display());
@@ -37,19 +37,19 @@ pub(crate) fn run(args: &DaemonArgs) -> anyhow::Result<()> {
                     SIGHUP => say!(
                         "dewar daemon: nothing to reload: policies come with the runs, and are changed by `dewar policy set`"
                     ),
-                    _ => keeper.stop(),
+                    _ => daemon.stop(),
                 }
             }
         });
-        let served = keeper.serve();
+        let served = daemon.serve();
         handle.close();
         served.context("the daemon cannot serve any more")
     })
 }
 
 /// The place of this user's daemon, or of that for all.
-pub(crate) fn place(system: bool) -> anyhow::Result<Place> {
-    Place::of(system).context("neither XDG_STATE_HOME nor HOME is set")
+pub(crate) fn place(system: bool) -> anyhow::Result<DaemonDirs> {
+    DaemonDirs::of(system).context("neither XDG_STATE_HOME nor HOME is set")
 }
 
 fn settings(args: &DaemonArgs) -> anyhow::Result<Settings> {

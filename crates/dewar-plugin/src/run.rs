@@ -20,7 +20,7 @@ use std::{
 };
 
 /// What came of one target.
-struct Outcome {
+struct TargetRun {
     target: Target,
     load_ms: f64,
     call_ms: f64,
@@ -88,7 +88,7 @@ fn on_target(
     source: &SourceFile,
     target: Target,
     request: &[u8],
-) -> anyhow::Result<Outcome> {
+) -> anyhow::Result<TargetRun> {
     let host = host::host(&args.host, &[target])?;
     let start = Instant::now();
     let loaded = host.load(&source.spec(target, limits(&args.host)))?;
@@ -99,12 +99,12 @@ fn on_target(
     host.show_log(&source.name);
     host.show_denials();
     let (code_bytes, from_cache) = (loaded.code_bytes, loaded.from_cache);
-    Ok(Outcome { target, load_ms, call_ms, code_bytes, from_cache, reply })
+    Ok(TargetRun { target, load_ms, call_ms, code_bytes, from_cache, reply })
 }
 
 fn report(
     args: &RunArgs,
-    outcomes: &[Outcome],
+    outcomes: &[TargetRun],
     left_out: &[(Target, String)],
 ) -> anyhow::Result<()> {
     if args.json {
@@ -126,7 +126,7 @@ fn report(
     }
     if args.target == TargetArg::All {
         for outcome in outcomes {
-            let Outcome { target, load_ms, call_ms, code_bytes, from_cache, reply } = outcome;
+            let TargetRun { target, load_ms, call_ms, code_bytes, from_cache, reply } = outcome;
             let loaded = if *from_cache { "from cache" } else { "compiled" };
             let reply = match reply {
                 Ok(reply) => format!("{} bytes of reply", reply.len()),

@@ -12,7 +12,7 @@ use crate::{
 use anyhow::bail;
 use clap::Args;
 use learn::{Line, widening};
-use monitor::{Manner, visible};
+use monitor::{RevokeMode, visible};
 use profile::{AmendedObject, Amendment, AmendmentKind};
 use std::{fmt::Write as _, path::PathBuf, time::SystemTime};
 
@@ -299,7 +299,7 @@ fn give(mut run: Run, proposal: &Proposal<'_>) -> anyhow::Result<()> {
             domain: line.domain.clone(),
             object,
         };
-        let change = run.change(Request::Amend(amendment, Manner::Repair))?;
+        let change = run.change(Request::Amend(amendment, RevokeMode::Repair))?;
         receipt::print(&change, false)?;
     }
     Ok(())

@@ -2,11 +2,11 @@
 
 use crate::{
     control::{Request, Run, RunArg},
-    receipt, surroundings,
+    machine, receipt,
 };
 use anyhow::Context as _;
 use clap::Args;
-use monitor::Manner;
+use monitor::RevokeMode;
 use profile::{AmendedObject, Amendment, AmendmentKind};
 use std::time::SystemTime;
 
@@ -54,7 +54,7 @@ pub(crate) struct Amend<'a> {
     pub(crate) run: &'a RunArg,
     pub(crate) kind: AmendmentKind,
     pub(crate) object: &'a ObjectArgs,
-    pub(crate) manner: Manner,
+    pub(crate) mode: RevokeMode,
     pub(crate) json: bool,
 }
 
@@ -65,7 +65,7 @@ impl Amend<'_> {
         let (domain, object) = (self.object.domain.clone(), self.object.object()?);
         let mut amendment = Amendment { when: SystemTime::now(), kind: self.kind, domain, object };
         resolve(&mut amendment);
-        let change = run.change(Request::Amend(amendment, self.manner))?;
+        let change = run.change(Request::Amend(amendment, self.mode))?;
         receipt::print(&change, self.json)
     }
 }
@@ -114,7 +114,7 @@ pub(crate) fn literal(path: &str) -> String {
 fn resolve(amendment: &mut Amendment) {
     let Some(name) = amendment.host() else { return };
     let AmendedObject::Network { addresses, .. } = &mut amendment.object else { return };
-    match surroundings::resolve(&name) {
+    match machine::resolve(&name) {
         Ok(found) => *addresses = found,
         Err(error) => crate::output::tell!(
             "dewar: `{name}` has no address now ({error}); those that the run knew by that name are meant"

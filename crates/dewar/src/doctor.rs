@@ -1,6 +1,6 @@
 //! `dewar doctor`: what this machine can enforce.
 
-use crate::{output, surroundings};
+use crate::{machine, output};
 use clap::Args;
 use cli::look::{self, BAD, FAINT, GOOD, STRONG, WARN, paint};
 use confine::layers::{Layer, Layers};
@@ -32,7 +32,7 @@ pub(crate) struct DoctorArgs {
 
 /// Carries out `dewar doctor`.
 pub(crate) fn run(args: &DoctorArgs) -> anyhow::Result<()> {
-    let layers = surroundings::layers(Layers::probe(), &args.without)?;
+    let layers = machine::layers(Layers::probe(), &args.without)?;
     if args.json {
         return Ok(output::print((serde_json::to_string_pretty(&layers)? + "\n").as_bytes())?);
     }

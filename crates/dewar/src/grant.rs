@@ -5,7 +5,7 @@ use crate::{
     control::RunArg,
 };
 use clap::Args;
-use monitor::Manner;
+use monitor::RevokeMode;
 use profile::AmendmentKind;
 
 const EXAMPLES: &str = "\
@@ -43,6 +43,6 @@ pub(crate) struct GrantArgs {
 
 /// Carries out `dewar grant`.
 pub(crate) fn run(args: &GrantArgs) -> anyhow::Result<()> {
-    let (kind, manner) = (AmendmentKind::Grant, Manner::Repair);
-    Amend { run: &args.run, kind, object: &args.object, manner, json: args.json }.carry_out()
+    let (kind, mode) = (AmendmentKind::Grant, RevokeMode::Repair);
+    Amend { run: &args.run, kind, object: &args.object, mode, json: args.json }.carry_out()
 }

@@ -16,6 +16,7 @@ mod groups;
 mod init;
 mod kept;
 mod learn;
+mod machine;
 mod man;
 mod policy;
 mod proposal;
@@ -24,7 +25,6 @@ mod receipt;
 mod report;
 mod revoke;
 mod run;
-mod surroundings;
 mod top;
 mod trust;
 

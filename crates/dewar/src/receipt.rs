@@ -1,7 +1,7 @@
 //! How the receipt of a change is told.
 
 use crate::{
-    control::{Change, Outcome},
+    control::{ChangeResult, PolicyChange},
     failure::Failed,
     output,
 };
@@ -18,34 +18,34 @@ const MOST_ROWS: usize = 20;
 /// # Errors
 ///
 /// [`Failed`] if it is not in force, or not complete.
-pub(crate) fn print(change: &Change, json: bool) -> anyhow::Result<()> {
+pub(crate) fn print(change: &PolicyChange, json: bool) -> anyhow::Result<()> {
     let text = if json { output::json(change)? } else { tell(change)? };
     output::print(text.as_bytes())?;
     match &change.outcome {
-        Outcome::Failed(why) => bail!(Failed(format!("nothing was changed: {why}"))),
-        Outcome::Receipt(receipt) if !receipt.complete => {
+        ChangeResult::Failed(why) => bail!(Failed(format!("nothing was changed: {why}"))),
+        ChangeResult::Receipt(receipt) if !receipt.complete => {
             bail!(Failed("not complete: something of it can still be used".into()))
         }
-        Outcome::Receipt(receipt) if !receipt.out_of_reach.is_empty() => {
+        ChangeResult::Receipt(receipt) if !receipt.out_of_reach.is_empty() => {
             bail!(Failed("the policy gives it, but part of it stays out of the run's reach".into()))
         }
-        Outcome::Receipt(_) => Ok(()),
+        ChangeResult::Receipt(_) => Ok(()),
     }
 }
 
 /// A change and its receipt, for people.
-pub(crate) fn tell(change: &Change) -> Result<String, std::fmt::Error> {
+pub(crate) fn tell(change: &PolicyChange) -> Result<String, std::fmt::Error> {
     let mut text = String::new();
     writeln!(text, "{}", visible(&change.what))?;
     match &change.outcome {
-        Outcome::Failed(why) => writeln!(text, "  not in force: {}", visible(why))?,
-        Outcome::Receipt(receipt) => tell_receipt(&mut text, receipt)?,
+        ChangeResult::Failed(why) => writeln!(text, "  not in force: {}", visible(why))?,
+        ChangeResult::Receipt(receipt) => tell_receipt(&mut text, receipt)?,
     }
     Ok(text)
 }
 
 /// The same with its time, for a list.
-pub(crate) fn tell_dated(change: &Change) -> Result<String, std::fmt::Error> {
+pub(crate) fn tell_dated(change: &PolicyChange) -> Result<String, std::fmt::Error> {
     let when = humantime::format_rfc3339_seconds(change.when);
     Ok(format!("{when}  {}", tell(change)?))
 }
@@ -151,8 +151,12 @@ mod tests {
     use super::*;
     use std::time::SystemTime;
 
-    fn change(outcome: Outcome) -> Change {
-        Change { when: SystemTime::UNIX_EPOCH, what: "dewar revoke --file /x".into(), outcome }
+    fn change(outcome: ChangeResult) -> PolicyChange {
+        PolicyChange {
+            when: SystemTime::UNIX_EPOCH,
+            what: "dewar revoke --file /x".into(),
+            outcome,
+        }
     }
 
     #[test]
@@ -169,7 +173,7 @@ mod tests {
         };
         let receipt =
             Receipt { holders: vec![holder], processes: 1, threads: 2, ..Receipt::default() };
-        let change = change(Outcome::Receipt(receipt));
+        let change = change(ChangeResult::Receipt(receipt));
         let text = tell(&change).unwrap();
         for part in [
             "descriptor 3",
@@ -186,7 +190,7 @@ mod tests {
 
     #[test]
     fn what_is_not_in_force_is_an_error() {
-        let change = change(Outcome::Failed("the reason".into()));
+        let change = change(ChangeResult::Failed("the reason".into()));
         let error = print(&change, false).unwrap_err();
         assert!(error.is::<Failed>() && error.to_string().contains("the reason"));
     }

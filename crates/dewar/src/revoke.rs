@@ -5,7 +5,7 @@ use crate::{
     control::RunArg,
 };
 use clap::Args;
-use monitor::Manner;
+use monitor::RevokeMode;
 use profile::AmendmentKind;
 use rustix::process::Signal;
 
@@ -55,13 +55,13 @@ pub(crate) struct RevokeArgs {
 
 /// Carries out `dewar revoke`.
 pub(crate) fn run(args: &RevokeArgs) -> anyhow::Result<()> {
-    let manner = match (args.kill, args.signal) {
-        (true, _) => Manner::Kill,
-        (false, Some(signal)) => Manner::Signal(signal),
-        (false, None) => Manner::Repair,
+    let mode = match (args.kill, args.signal) {
+        (true, _) => RevokeMode::Kill,
+        (false, Some(signal)) => RevokeMode::Signal(signal),
+        (false, None) => RevokeMode::Repair,
     };
     let kind = AmendmentKind::Revoke;
-    Amend { run: &args.run, kind, object: &args.object, manner, json: args.json }.carry_out()
+    Amend { run: &args.run, kind, object: &args.object, mode, json: args.json }.carry_out()
 }
 
 /// Reads the name or number of a signal.

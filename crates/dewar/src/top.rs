@@ -4,12 +4,12 @@ mod screen;
 mod view;
 
 use crate::{
-    control::{Counters, Outcome, Reply, Request, Run, RunArg},
+    control::{ChangeResult, Counters, Reply, Request, Run, RunArg},
     output,
     run::Decisions,
 };
 use clap::Args;
-use monitor::{Manner, visible};
+use monitor::{RevokeMode, visible};
 use profile::{AmendedObject, Amendment, AmendmentKind};
 use screen::{Event, Screen};
 use serde::Serialize;
@@ -148,15 +148,15 @@ fn revoke(run: &str) -> String {
         object: AmendedObject::All,
     };
     let found = Run::find(&RunArg { run: Some(run.to_owned()) });
-    let done = found.and_then(|mut it| it.change(Request::Amend(amendment, Manner::Repair)));
+    let done = found.and_then(|mut it| it.change(Request::Amend(amendment, RevokeMode::Repair)));
     match done.map(|change| change.outcome) {
-        Ok(Outcome::Receipt(receipt)) if receipt.complete => {
+        Ok(ChangeResult::Receipt(receipt)) if receipt.complete => {
             format!("everything was taken from {run}")
         }
-        Ok(Outcome::Receipt(_)) => {
+        Ok(ChangeResult::Receipt(_)) => {
             format!("{run} can still use something: `dewar revoke {run} --all` tells what")
         }
-        Ok(Outcome::Failed(why)) => format!("nothing was revoked: {why}"),
+        Ok(ChangeResult::Failed(why)) => format!("nothing was revoked: {why}"),
         Err(error) => format!("nothing was revoked: {error:#}"),
     }
 }

@@ -21,7 +21,7 @@ use instance::Loaded;
 
 use ecode::{
     Host,
-    ir::{Body, Func, FuncId, Inst, Module, Place, Signature, Ty},
+    ir::{Body, Func, FuncId, Inst, Module, Signature, SourceLocation, Ty},
     wasm::{EmitError, Layout, WasmOptions},
 };
 use graph::Need;
@@ -76,7 +76,7 @@ pub enum KernelError {
         /// The function.
         function: String,
         /// Where it first does so, if it has a text.
-        place: Option<Place>,
+        place: Option<SourceLocation>,
     },
     /// The kernel has no vectors: the module comes from [`Module::with_vectors`].
     #[error(

@@ -76,7 +76,7 @@ fn build(sources: &[Source<'_>; 3], diags: &mut Diags) -> Option<ir::Module> {
         let place = |span: &Span| {
             let source = sources[span.file as usize];
             let (line, column) = diag::place(source.text, span.start as usize);
-            ir::Place { file: source.name.to_owned(), line, column }
+            ir::SourceLocation { file: source.name.to_owned(), line, column }
         };
         func.float = floats.get(&func.name).map(place);
         func.begin = begins.get(&func.name).map(place);

@@ -19,4 +19,4 @@ pub(crate) enum Answer {
 }
 
 /// What an object manager makes of a call: an answer, or the errno that the program sees.
-pub(crate) type Outcome = std::result::Result<Answer, Errno>;
+pub(crate) type CallResult = std::result::Result<Answer, Errno>;

@@ -19,7 +19,7 @@ use rustix::{
 use std::{collections::BTreeSet, os::fd::OwnedFd};
 use syscalls::Sysno;
 
-pub(crate) use crate::answer::{Answer, Outcome};
+pub(crate) use crate::answer::{Answer, CallResult};
 
 /// A call with its subject.
 #[derive(Clone, Copy)]
@@ -58,14 +58,14 @@ impl Asker<'_> {
             self.state.deeds.note((self.caller, self.number), tclass, requested, object);
             return Ok(());
         }
-        lacking::note_denial();
+        missing_capabilities::note_denial();
         Err(Denied)
     }
 
     /// Records a refusal that policy has no say in; the errno that the program sees.
     pub(crate) fn refuse(&self, refusal: &Refusal) -> Errno {
         self.state.audit.refuse(self.caller, (self.ssid, self.number), refusal);
-        lacking::note_denial();
+        missing_capabilities::note_denial();
         refusal.errno
     }
 

@@ -6,18 +6,18 @@
 use crate::{
     asking::{Questions, Verdict},
     attempt::{self, key},
-    between::SocketFiles,
-    call::{Answer, Asker, Outcome},
+    call::{Answer, Asker, CallResult},
+    call_times::CallTimes,
     caller::Caller,
     exec,
     file::{self, FileAsker, FileManager},
     handler::are_known,
     lead::Lead,
     process, refused,
+    shared::SocketFiles,
     socket::{self, SocketAsker, SocketManager},
     state::MonitorState,
     sys::notify::Notification,
-    toll::Toll,
 };
 use confine::{Handler, Settled};
 use rustix::io::Errno;
@@ -39,7 +39,7 @@ pub(crate) struct Gate {
     pub(crate) lead: Lead,
     /// Denials that are put to somebody first.
     pub(crate) questions: Option<Questions>,
-    pub(crate) toll: Toll,
+    pub(crate) times: CallTimes,
     /// What a descriptor is replaced by that policy has taken back.
     pub(crate) refusal: OwnedFd,
 }
@@ -57,7 +57,7 @@ impl Gate {
     /// Handles a call, unless it is kept for the end of a change of policy.
     pub(crate) fn admit(&self, call: &Notification) {
         if self.state.quiesce.enter(call) {
-            self.toll.taken(call.nr, || self.handle(call));
+            self.times.taken(call.nr, || self.handle(call));
         }
     }
 
@@ -76,7 +76,7 @@ impl Gate {
     }
 
     /// Answers a call. Errors mean that the caller is gone, which is no concern of ours.
-    pub(crate) fn answer(&self, call: &Notification, outcome: Outcome) {
+    pub(crate) fn answer(&self, call: &Notification, outcome: CallResult) {
         let _ = match outcome {
             Ok(Answer::Continue) => self.state.listener.send_continue(call.id),
             Ok(Answer::Return(value)) => self.state.listener.send_result(call.id, Ok(value)),
@@ -95,7 +95,7 @@ impl Gate {
         };
     }
 
-    fn decide(&self, call: &Notification) -> Outcome {
+    fn decide(&self, call: &Notification) -> CallResult {
         let number = Sysno::new(call.nr as usize).ok_or(Errno::NOSYS)?;
         let refused = refused::of(number, &call.args);
         if self.off {
@@ -112,7 +112,7 @@ impl Gate {
     }
 
     /// Decides a call, with questions where it is denied.
-    fn decide_with(&self, questions: &Questions, call: &Notification) -> Outcome {
+    fn decide_with(&self, questions: &Questions, call: &Notification) -> CallResult {
         let mut once = Vec::new();
         for round in 0..MOST_ROUNDS {
             attempt::begin(std::mem::take(&mut once));
@@ -147,7 +147,7 @@ impl Gate {
     }
 
     /// Decides a call, and asks nobody but the policy.
-    fn decide_by_policy(&self, call: &Notification) -> Outcome {
+    fn decide_by_policy(&self, call: &Notification) -> CallResult {
         self.with_asker(call, |asker| {
             asker.take_capabilities()?;
             asker.state.privileges.lacking.watch(asker.number, || self.dispatch(asker))
@@ -168,7 +168,7 @@ impl Gate {
         with(Asker { state, caller, ssid, number })
     }
 
-    fn dispatch(&self, asker: Asker<'_>) -> Outcome {
+    fn dispatch(&self, asker: Asker<'_>) -> CallResult {
         let (files, sockets) = (&self.files, &self.sockets);
         match confine::handler(asker.number) {
             Some(Handler::File) => file::decide(FileAsker { asker, files }),

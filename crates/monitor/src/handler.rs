@@ -12,7 +12,7 @@ macro_rules! decides {
         pub(crate) const CALLS: &[::syscalls::Sysno] = &[$($(::syscalls::Sysno::$call),+),+];
 
         /// Decides them.
-        pub(crate) fn decide($asker: $type) -> $crate::call::Outcome {
+        pub(crate) fn decide($asker: $type) -> $crate::call::CallResult {
             match $asker.number {
                 $($(::syscalls::Sysno::$call)|+ => $answer,)+
                 _ => Err(::rustix::io::Errno::NOSYS),

@@ -1,6 +1,6 @@
 //! With which IDs and capabilities a call is made on a program's behalf.
 
-use crate::lacking::Lacking;
+use crate::missing_capabilities::MissingCapabilities;
 
 /// CAP_SETUID and CAP_SETGID: with them a process can stop being who it was launched as.
 const CHANGES_IDS: u64 = 1 << 7 | 1 << 6;
@@ -15,7 +15,7 @@ pub(crate) struct Privileges {
     /// The capabilities that the sandbox may have: bit n is capability n.
     pub(crate) capabilities: u64,
     /// What the kernel refuses root for want of a capability.
-    pub(crate) lacking: Lacking,
+    pub(crate) lacking: MissingCapabilities,
 }
 
 impl Privileges {
@@ -25,7 +25,7 @@ impl Privileges {
             ids: (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw()),
             ids_change: capabilities & CHANGES_IDS != 0,
             capabilities,
-            lacking: Lacking::new(capabilities),
+            lacking: MissingCapabilities::new(capabilities),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Quiescence: calls under way, and changes of policy, which wait until there are none.
 
-use crate::{sys::notify::Notification, waits::Waits};
+use crate::{pending::PendingCalls, sys::notify::Notification};
 use std::{
     sync::{
         Arc, Condvar, Mutex, MutexGuard, PoisonError,
@@ -16,7 +16,7 @@ pub(crate) struct Quiesce {
     inner: Mutex<Inner>,
     changed: Condvar,
     /// Calls on the program's behalf that wait for a peer.
-    pub(crate) waits: Waits,
+    pub(crate) waits: PendingCalls,
     /// The last change of policy. Held by whoever makes one.
     pub(crate) changing: Mutex<Option<HoldThread>>,
 }

@@ -1,6 +1,6 @@
 //! From a path of the program to the object that it names, in the program's own view.
 //!
-//! [`look`] lets the kernel walk, for calls that the program then makes itself. [`walk`] goes component by component,
+//! [`resolve`] lets the kernel resolve it, for calls that the program then makes itself. [`walk`] goes component by component,
 //! for calls that the monitor makes on the program's behalf: `/proc/self` is the program's, magic links are
 //! followed only where the program may look, and what comes back is a descriptor, so nothing can be swapped
 //! between decision and use.
@@ -35,7 +35,7 @@ pub(crate) struct Name<'a> {
 }
 
 /// The object that `name` names right now, as the kernel finds it.
-pub(crate) fn look(caller: Caller<'_>, name: Name<'_>) -> Result<OwnedFd> {
+pub(crate) fn resolve(caller: Caller<'_>, name: Name<'_>) -> Result<OwnedFd> {
     let nofollow = if name.follow { OFlags::empty() } else { OFlags::NOFOLLOW };
     let open = |base: BorrowedFd<'_>| {
         rustix::fs::openat2(
@@ -53,9 +53,9 @@ pub(crate) fn look(caller: Caller<'_>, name: Name<'_>) -> Result<OwnedFd> {
     }
 }
 
-/// As [`look`], with the limits on the way that the program has set: as the kernel finds it, but through no link that leads
+/// As [`resolve`], with the limits on the way that the program has set: as the kernel finds it, but through no link that leads
 /// each process elsewhere.
-pub(crate) fn look_within(
+pub(crate) fn resolve_within(
     caller: Caller<'_>,
     name: Name<'_>,
     limits: ResolveFlags,
@@ -74,18 +74,18 @@ pub(crate) fn look_within(
 }
 
 /// As [`walk`], through no magic link of `/proc`: `LOOP` at one.
-pub(crate) fn walk_without_magic(caller: Caller<'_>, name: Name<'_>) -> Result<Found> {
-    walk_noting(caller, name, &mut false, Magic::Refused)
+pub(crate) fn walk_no_magiclinks(caller: Caller<'_>, name: Name<'_>) -> Result<Found> {
+    walk_with(caller, name, &mut false, Magic::Refused)
 }
 
 /// What `name` names, for a call that the program then makes itself; and whether that is so for this process alone. The
 /// kernel walks as the monitor, to whom magic links lead elsewhere, and for whom there is no `/proc/self`: where it stops
 /// at one of them, the walk is made as the program's.
-pub(crate) fn sight(caller: Caller<'_>, name: Name<'_>) -> (Result<Found>, bool) {
-    match look(caller, name) {
+pub(crate) fn resolve_for_caller(caller: Caller<'_>, name: Name<'_>) -> (Result<Found>, bool) {
+    match resolve(caller, name) {
         Err(Errno::LOOP | Errno::NOENT) => {
             let mut is_own = false;
-            (walk_noting(caller, name, &mut is_own, Magic::Followed), is_own)
+            (walk_with(caller, name, &mut is_own, Magic::Followed), is_own)
         }
         Err(error) => (Err(error), false),
         Ok(object) => {
@@ -136,7 +136,7 @@ struct Walk<'a> {
 
 /// Walks `name` to its end. Symbolic links on the way are followed as the kernel does.
 pub(crate) fn walk(caller: Caller<'_>, name: Name<'_>) -> Result<Found> {
-    walk_noting(caller, name, &mut false, Magic::Followed)
+    walk_with(caller, name, &mut false, Magic::Followed)
 }
 
 /// What is done about magic links.
@@ -146,12 +146,7 @@ enum Magic {
     Refused,
 }
 
-fn walk_noting(
-    caller: Caller<'_>,
-    name: Name<'_>,
-    is_own: &mut bool,
-    magic: Magic,
-) -> Result<Found> {
+fn walk_with(caller: Caller<'_>, name: Name<'_>, is_own: &mut bool, magic: Magic) -> Result<Found> {
     if name.path.as_os_str().is_empty() {
         return Err(Errno::NOENT);
     }

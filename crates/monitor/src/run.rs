@@ -3,8 +3,9 @@
 use crate::{
     asking::{Asking, Questions},
     audit::{Audit, Record, Trail},
+    call_times::{CallTime, CallTimes},
     deeds::{Deed, Deeds, Kind as DeedKind},
-    file::{Beyond, FileManager, KnownPaths, Planted, Plantings, Watch},
+    file::{FileManager, Outside, PathCache, Planted, Plantings, Watch},
     gate::Gate,
     label::{Labels, Private, Status},
     lead::Lead,
@@ -17,13 +18,12 @@ use crate::{
     socket::{Endpoints, Peers, SocketManager},
     state::MonitorState,
     subject::Processes,
-    toll::{Spent, Toll},
 };
 use arc_swap::ArcSwap;
 use avc::Stats;
 use confine::{
     ConfineError, Confinement, KernelPolicy, PRIVATE, Request, Settled,
-    launch::{self, Outcome, Started},
+    launch::{self, CommandStatus, Started},
 };
 use flask::SecurityServer;
 use rustix::{
@@ -98,14 +98,14 @@ pub enum RunError {
 #[derive(Debug)]
 pub struct Report {
     /// How the command ended.
-    pub outcome: Outcome,
+    pub outcome: CommandStatus,
     /// Decisions asked for, by object manager.
     pub decisions: Vec<(&'static str, Stats)>,
     /// What was denied, each kind once, the most frequent first.
     pub denials: Vec<Record>,
     /// How often each system call was decided and how long that took, the dearest first; empty
     /// unless [`Job::account`].
-    pub spent: Vec<Spent>,
+    pub spent: Vec<CallTime>,
     /// Denials that were not kept, between the first kinds and the last.
     pub dropped: u64,
     /// What the kernel refused root although policy grants it, by the capability that would have helped: its name, and how
@@ -140,7 +140,7 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
     let capabilities = confinement.capabilities();
     // From a user namespace on, this process may not open that any more.
     let refusal = refusal().map_err(system("open /proc/self/io"))?;
-    let beyond = Beyond::before(confinement.view()).map_err(system("open /"))?;
+    let outside = Outside::before(confinement.view()).map_err(system("open /"))?;
     let entered = confinement.enter()?;
     let started = confinement.start(&entered)?;
     let proc =
@@ -155,7 +155,7 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
     let subjects = Processes::new(&plan.domains, command.as_raw_nonzero().get() as u32, &view)
         .map_err(system("label the command (`ulimit -H -x` must be unlimited)"))?;
     let avc = |decides| Manager::new(Arc::clone(&server), decides);
-    let (paths, endpoints) = (KnownPaths::new(plan.domains.clone()), Endpoints::new(&labels));
+    let (paths, endpoints) = (PathCache::new(plan.domains.clone()), Endpoints::new(&labels));
     let policy = PolicyState { plan, first, exactness, files: labels.files };
     let gate = Arc::new(Gate {
         state: MonitorState {
@@ -179,7 +179,7 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
             claims: Claims::default(),
             plantings: Plantings::new(watch),
             paths,
-            beyond,
+            outside,
         },
         sockets: SocketManager { endpoints, peers: Peers::default() },
         settled,
@@ -187,7 +187,7 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
         lead: Lead::default(),
         questions: ask.map(Questions::new),
         refusal,
-        toll: Toll::new(account),
+        times: CallTimes::new(account),
     });
     let serving = Arc::clone(&gate);
     let thread = std::thread::Builder::new().name("watchdog".into()).stack_size(128 << 10);
@@ -199,10 +199,10 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
     let outcome = sandbox.wait()?;
     let (denials, dropped) = audit.denials();
     let audit_failure = audit.failure();
-    let unrecorded = unrecorded(&gate.settled, &gate.files.beyond, capabilities);
+    let unrecorded = unrecorded(&gate.settled, &gate.files.outside, capabilities);
     let decisions = gate.state.caches.stats();
     let lacking = gate.state.privileges.lacking.all();
-    let spent = gate.toll.all();
+    let spent = gate.times.all();
     let (planted, planted_more) = gate.files.plantings.report();
     let (deeds, deeds_more) = gate.state.deeds.all();
     Ok(Report {
@@ -222,7 +222,7 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
 }
 
 /// Layers that refuse without a record, and what.
-fn unrecorded(settled: &Settled, beyond: &Beyond, capabilities: u64) -> Vec<&'static str> {
+fn unrecorded(settled: &Settled, outside: &Outside, capabilities: u64) -> Vec<&'static str> {
     let layers = [
         (
             true,
@@ -237,7 +237,7 @@ fn unrecorded(settled: &Settled, beyond: &Beyond, capabilities: u64) -> Vec<&'st
             "the envelope: reading, which mode `fast` leaves to the kernel; `--mode all` records it",
         ),
         (
-            !settled.looks_are_decided() && beyond.closes(),
+            !settled.looks_are_decided() && outside.closes(),
             "the view: looking at what lies in a denied directory, without opening it",
         ),
     ];

@@ -5,7 +5,7 @@ use crate::{
     source::{Read, Source, read},
 };
 use daemon_client::{
-    Administration, ClientError, NewRun, Place, Policy, Registration, Target, Writer,
+    Administration, ClientError, DaemonDirs, NewRun, Policy, Registration, Target, Writer,
 };
 use flask::{SecurityServer, Seqno};
 use security_server::{Server, UnknownBoolean, policy::HandleUnknown};
@@ -42,7 +42,7 @@ pub enum ChangeError {
 /// See the file.
 pub(crate) enum Hold {
     Own(Arc<Server>),
-    Daemon(Arc<Registration>, Place),
+    Daemon(Arc<Registration>, DaemonDirs),
 }
 
 /// A registration with the first daemon that answers; `None` if there need not be one.
@@ -59,7 +59,7 @@ pub(crate) fn register(
         name: Some(name.to_owned()),
     };
     let mut absent = None;
-    for place in [Place::user()?, Place::system()] {
+    for place in [DaemonDirs::user()?, DaemonDirs::system()] {
         match daemon_client::register(&place, &run, policy) {
             Ok((registration, spool)) => {
                 return Ok(Some((Hold::Daemon(Arc::new(registration), place), spool)));

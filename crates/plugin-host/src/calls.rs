@@ -1,8 +1,8 @@
 //! What plugins can call, once for all targets: each asks the policy, then acts.
 
 use crate::{
+    grant_cache::GrantCache,
     handles::{Handle, Handles, Object},
-    leave::Leave,
     objects::Found,
     plugin::Plugin,
 };
@@ -81,7 +81,7 @@ pub(crate) trait Bytes {
 pub(crate) struct Calls {
     pub(crate) plugin: Arc<Plugin>,
     /// What the plugin may do by itself.
-    own: Leave,
+    own: GrantCache,
     handles: Handles,
     /// When the time is used up. Set by the first look at the clock.
     deadline: Option<Instant>,
@@ -91,13 +91,13 @@ pub(crate) struct Calls {
 
 impl Calls {
     pub(crate) fn new(plugin: Arc<Plugin>) -> Self {
-        let (own, handles) = (Leave::new(plugin.sid, &plugin), Handles::default());
+        let (own, handles) = (GrantCache::new(plugin.sid, &plugin), Handles::default());
         Self { plugin, own, handles, deadline: None, logged: 0 }
     }
 
     /// The newest policy state that was heard of.
     pub(crate) fn policy(&self) -> Seqno {
-        self.plugin.gate.avc.current()
+        self.plugin.access.avc.current()
     }
 
     /// A call begins. Whether the plugin may see the request.
@@ -345,6 +345,6 @@ impl Plugin {
         object: &str,
     ) -> bool {
         let object = || Some(object.to_owned());
-        self.asked(self.gate.allows(&self.name, question, requested, hint, object))
+        self.asked(self.access.allows(&self.name, question, requested, hint, object))
     }
 }

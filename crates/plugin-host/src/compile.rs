@@ -2,6 +2,7 @@
 
 use crate::{
     cache::Cache,
+    cache_entry::{CacheEntry, Found},
     calls::HOST_DECLARATIONS,
     engine::engine,
     extent,
@@ -11,9 +12,8 @@ use crate::{
     kernel::Kernel,
     native::Native,
     origin::Origin,
-    place::{Found, Place},
     plugin::Plugin,
-    room::Room,
+    quota::Quota,
     spec::{LoadError, PluginSpec, Source},
     sys::{Slots, Trusted},
     target::Target,
@@ -63,7 +63,7 @@ pub struct Loaded {
 pub(crate) enum Code {
     Isolated(IsolatedCode),
     Native { code: NativeCode, trusted: Trusted },
-    Kernel { code: KernelCode, room: Arc<Room> },
+    Kernel { code: KernelCode, room: Arc<Quota> },
 }
 
 impl Code {
@@ -102,22 +102,22 @@ pub(crate) struct Compiler {
     own: Isolation,
     /// For modules that do not count their own turns; made when the first one comes.
     foreign: OnceLock<Isolation>,
-    kernel_room: Arc<Room>,
-    idle: Arc<Room>,
-    kernel_idle: Arc<Room>,
+    kernel_quota: Arc<Quota>,
+    idle: Arc<Quota>,
+    kernel_idle: Arc<Quota>,
     cache: Option<Cache>,
 }
 
 impl Compiler {
     pub(crate) fn new(cache: Option<Cache>) -> Result<Self, LoadError> {
         let own = Isolation::new(false).map_err(|error| refused(&error))?;
-        let (foreign, kernel_room) = (OnceLock::new(), Room::new(KERNEL_INSTANCES));
-        let (idle, kernel_idle) = (Room::new(IDLE), Room::new(KERNEL_IDLE));
-        Ok(Self { own, foreign, kernel_room, idle, kernel_idle, cache })
+        let (foreign, kernel_quota) = (OnceLock::new(), Quota::new(KERNEL_INSTANCES));
+        let (idle, kernel_idle) = (Quota::new(IDLE), Quota::new(KERNEL_IDLE));
+        Ok(Self { own, foreign, kernel_quota, idle, kernel_idle, cache })
     }
 
     /// Where instances of a target may wait for calls.
-    pub(crate) fn idle_room(&self, target: Target) -> &Arc<Room> {
+    pub(crate) fn idle_quota(&self, target: Target) -> &Arc<Quota> {
         if target == Target::Kernel { &self.kernel_idle } else { &self.idle }
     }
 
@@ -139,7 +139,7 @@ impl Compiler {
                 let (code, code_bytes) = if target == Target::Kernel {
                     let code = in_kernel(spec, &compiled.module)?;
                     let bytes = code.code_bytes();
-                    (Code::Kernel { code, room: Arc::clone(&self.kernel_room) }, bytes)
+                    (Code::Kernel { code, room: Arc::clone(&self.kernel_quota) }, bytes)
                 } else {
                     let code = native(&compiled.module, target)?;
                     let bytes = code.code_bytes();
@@ -203,8 +203,8 @@ impl Compiler {
         let (engine, memory) = (&self.own.engine, memory(spec));
         let (compiler, declarations) = (ecode::SOURCE_HASH, HOST_DECLARATIONS);
         let origin = Origin::Text { compiler, declarations, memory, text };
-        let place = Place::of(self.cache.as_ref(), engine, &origin, spec.name);
-        let warning = match place.find() {
+        let entry = CacheEntry::of(self.cache.as_ref(), engine, &origin, spec.name);
+        let warning = match entry.find() {
             Ok(Found { module, remarked }) => {
                 // Whoever loads the text hears the remarks about it, each time.
                 let remarks = if remarked { self.front(spec, text)?.warnings } else { Vec::new() };
@@ -218,7 +218,7 @@ impl Compiler {
             .map_err(|error| interface(spec, error.to_string()))?;
         let module = Module::from_binary(engine, &wasm).map_err(|error| refused(&error))?;
         let remarks = compiled.warnings;
-        let cache_warning = place.keep(&module, !remarks.is_empty()).or(warning);
+        let cache_warning = entry.keep(&module, !remarks.is_empty()).or(warning);
         let loaded = Loaded { remarks, cache_warning, ..Loaded::default() };
         link(spec, &self.own, &module, loaded, false)
     }
@@ -230,8 +230,8 @@ impl Compiler {
     ) -> Result<(Code, Loaded), LoadError> {
         let isolation = self.foreign()?;
         let engine = &isolation.engine;
-        let place = Place::of(self.cache.as_ref(), engine, &Origin::Wasm(wasm), spec.name);
-        let warning = match place.find() {
+        let entry = CacheEntry::of(self.cache.as_ref(), engine, &Origin::Wasm(wasm), spec.name);
+        let warning = match entry.find() {
             Ok(Found { module, .. }) => {
                 let loaded = Loaded { from_cache: true, ..Loaded::default() };
                 return link(spec, isolation, &module, loaded, true);
@@ -241,7 +241,7 @@ impl Compiler {
         // That it is refused is the module's own fault.
         let module = Module::from_binary(engine, wasm);
         let module = module.map_err(|error| interface(spec, format!("{error:#}")))?;
-        let cache_warning = place.keep(&module, false).or(warning);
+        let cache_warning = entry.keep(&module, false).or(warning);
         link(spec, isolation, &module, Loaded { cache_warning, ..Loaded::default() }, true)
     }
 }

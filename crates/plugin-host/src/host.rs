@@ -1,8 +1,8 @@
 //! The host: plugins by name.
 
 use crate::{
+    access_check::AccessCheck,
     cache::Cache,
-    check::Gate,
     compile::{Compiler, Loaded},
     denial::{Denial, Journal},
     instance::CallFailure,
@@ -25,7 +25,7 @@ use std::{
 pub struct PluginHost {
     compiler: Compiler,
     server: Arc<dyn SecurityServer>,
-    gate: Arc<Gate>,
+    access: Arc<AccessCheck>,
     labels: Arc<Labels>,
     own: Sid,
     plugins: RwLock<HashMap<String, Arc<Entry>>>,
@@ -57,10 +57,11 @@ impl PluginHost {
         cache: Option<Cache>,
     ) -> Result<Self, LoadError> {
         let compiler = Compiler::new(cache)?;
-        let gate = Gate { avc: Avc::new(Arc::clone(&server)), journal: Journal::default() };
+        let access =
+            AccessCheck { avc: Avc::new(Arc::clone(&server)), journal: Journal::default() };
         let labels = Arc::new(Labels::new(Arc::clone(&server)));
-        let (gate, plugins) = (Arc::new(gate), RwLock::default());
-        Ok(Self { compiler, server, gate, labels, own, plugins })
+        let (access, plugins) = (Arc::new(access), RwLock::default());
+        Ok(Self { compiler, server, access, labels, own, plugins })
     }
 
     /// Compiles and links a new plugin.
@@ -129,7 +130,7 @@ impl PluginHost {
     }
 
     fn call_version(&self, version: &Version, request: &[u8]) -> Result<Vec<u8>, CallFailure> {
-        may_call(&self.gate, self.own, version)?;
+        may_call(&self.access, self.own, version)?;
         let mut instance = version.lease()?;
         match instance.fill(request).and_then(|()| instance.run()) {
             Ok(len) => {
@@ -153,7 +154,7 @@ impl PluginHost {
     pub fn session(&self, name: &str) -> Result<Session, CallFailure> {
         let entry = self.entry(name).ok_or_else(|| CallFailure::Unknown(name.to_owned()))?;
         let version = entry.version.load_full();
-        may_call(&self.gate, self.own, &version)?;
+        may_call(&self.access, self.own, &version)?;
         let instance = version.lease()?;
         Ok(Session::new(self.own, version, instance))
     }
@@ -198,14 +199,14 @@ impl PluginHost {
     /// The last denials, each once, oldest first.
     #[must_use]
     pub fn denials(&self) -> Vec<Denial> {
-        self.gate.journal.all()
+        self.access.journal.all()
     }
 
     /// How many decisions were asked for, and where they were found. Those that an instance has kept count as found
     /// at the hint, when its call by name or its session ends.
     #[must_use]
     pub fn avc_stats(&self) -> avc::Stats {
-        self.gate.avc.stats()
+        self.access.avc.stats()
     }
 
     /// The cache of machine code, if there is one.
@@ -216,7 +217,7 @@ impl PluginHost {
 
     /// Takes note of a new policy state: answers older than it are not used any more.
     pub fn reset(&self, seqno: Seqno) {
-        self.gate.avc.reset(seqno);
+        self.access.avc.reset(seqno);
     }
 
     fn entry(&self, name: &str) -> Option<Arc<Entry>> {
@@ -240,13 +241,13 @@ impl PluginHost {
             name: spec.name.to_owned(),
             sid,
             limits: spec.limits,
-            gate: Arc::clone(&self.gate),
+            access: Arc::clone(&self.access),
             labels: Arc::clone(&self.labels),
             shared: Arc::clone(shared),
         });
-        let idle_room = self.compiler.idle_room(spec.target);
+        let idle_quota = self.compiler.idle_quota(spec.target);
         let version =
-            Version::new(plugin, code, (spec.target, number), idle_room).map_err(|error| {
+            Version::new(plugin, code, (spec.target, number), idle_quota).map_err(|error| {
                 LoadError::Interface { name: spec.name.to_owned(), what: error.to_string() }
             })?;
         Ok((version, loaded))
@@ -255,16 +256,16 @@ impl PluginHost {
     fn may_load(&self, spec: &PluginSpec<'_>, tsid: Sid) -> Result<Trusted, LoadError> {
         let question = Question { ssid: self.own, tsid, tclass: Class::Plugin };
         let (requested, permission) = spec.target.permission();
-        let granted = self.gate.allows(spec.name, question, requested, &Hint::default(), || None);
+        let granted = self.access.allows(spec.name, question, requested, &Hint::default(), || None);
         let denied = || LoadError::Denied { plugin: spec.name.to_owned(), permission };
         granted.then(Trusted::by_policy).ok_or_else(denied)
     }
 }
 
 /// Whether the host may call a version, and the version be called.
-fn may_call(gate: &Gate, own: Sid, version: &Version) -> Result<(), CallFailure> {
+fn may_call(access: &AccessCheck, own: Sid, version: &Version) -> Result<(), CallFailure> {
     let question = Question { ssid: own, tsid: version.plugin.sid, tclass: Class::Plugin };
-    if !gate.allows(&version.plugin.name, question, perm::CALL, &version.host_hint, || None) {
+    if !access.allows(&version.plugin.name, question, perm::CALL, &version.host_hint, || None) {
         return Err(CallFailure::Denied);
     }
     if version.is_quarantined() {

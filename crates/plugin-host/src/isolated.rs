@@ -5,9 +5,9 @@ use crate::{
     compile::MAX_MEMORY,
     imports::Running,
     instance::{CallFailure, reply_length},
+    mapped_images::MappedImages,
     plugin::Plugin,
     sys::{Image, Slots},
-    views::Views,
 };
 use std::sync::Arc;
 use wasmtime::{
@@ -73,7 +73,7 @@ pub(crate) struct Isolated {
     reply_room: usize,
     /// Images that lie in its memory; `None` for a module whose compiler may move bytes by
     /// instructions that know nothing of them.
-    views: Option<Views>,
+    images: Option<MappedImages>,
 }
 
 impl Isolated {
@@ -117,10 +117,10 @@ impl Isolated {
         let base = base.map_or(size, |base| base as u32 as usize).min(size);
         let (buffers, request) = (base..size, base..base);
         let args = (addr(base), 0, addr(base), 0);
-        let views = (!code.foreign)
-            .then(|| Views::new(&code.slots, memory.data_ptr(&store).expose_provenance()));
+        let images = (!code.foreign)
+            .then(|| MappedImages::new(&code.slots, memory.data_ptr(&store).expose_provenance()));
         let (reply_at, reply_room) = (base, 0);
-        Ok(Self { store, memory, handle, buffers, request, args, reply_at, reply_room, views })
+        Ok(Self { store, memory, handle, buffers, request, args, reply_at, reply_room, images })
     }
 
     /// Puts `request` where the plugin will find it, and makes room for its reply.
@@ -143,7 +143,7 @@ impl Isolated {
     /// Has the plugin find `image` as its request, where it lies if that is possible.
     pub(crate) fn view(&mut self, image: &Arc<Image>) -> Result<(), CallFailure> {
         let seqno = self.calls().policy();
-        let at = self.views.as_mut().and_then(|views| views.show(image, seqno));
+        let at = self.images.as_mut().and_then(|images| images.show(image, seqno));
         let Some(at) = at else { return self.fill(image.bytes()) };
         let wanted = self.store.data().calls.plugin.limits.output_bytes.min(i32::MAX as usize);
         let need = 64 + HEAD_ROOM;
@@ -203,8 +203,8 @@ impl Isolated {
     fn call_blind(&mut self) -> wasmtime::Result<i64> {
         self.memory.data_mut(&mut self.store)[self.request.clone()].fill(0);
         self.store.data_mut().view = None;
-        if let Some(views) = &mut self.views {
-            views.hide().map_err(|error| wasmtime::Error::msg(error.to_string()))?;
+        if let Some(images) = &mut self.images {
+            images.hide().map_err(|error| wasmtime::Error::msg(error.to_string()))?;
         }
         let (_, _, reply, room) = self.args;
         let request = addr(self.request.start);

@@ -4,7 +4,7 @@ use crate::{
     calls::Calls,
     instance::{CallFailure, reply_length},
     plugin::Plugin,
-    room::{Room, Taken},
+    quota::{Permit, Quota},
 };
 use ecode::Value;
 use ecode_kernel::{KernelCode, KernelInstance};
@@ -18,24 +18,24 @@ pub(crate) struct Kernel {
     reply_room: u64,
     /// The last reply, copied out of the arena.
     reply: Vec<u8>,
-    _place: Taken,
+    _permit: Permit,
 }
 
 impl Kernel {
     pub(crate) fn new(
         code: &KernelCode,
-        room: &Arc<Room>,
+        quota: &Arc<Quota>,
         plugin: &Arc<Plugin>,
     ) -> Result<Self, CallFailure> {
         let full =
             || CallFailure::NoRoom("the kernel holds as many instances as it may".to_owned());
-        let place = room.take().ok_or_else(full)?;
+        let permit = quota.take().ok_or_else(full)?;
         let instance = code.instantiate(Calls::new(Arc::clone(plugin)));
         let mut instance = instance.map_err(|error| CallFailure::Unavailable(error.to_string()))?;
         let base = instance.heap_base().unwrap_or_default().next_multiple_of(16);
         let (request_len, reply_room, reply) = (0, 0, Vec::new());
         let (request_at, reply_at) = (base, base);
-        Ok(Self { instance, request_at, request_len, reply_at, reply_room, reply, _place: place })
+        Ok(Self { instance, request_at, request_len, reply_at, reply_room, reply, _permit: permit })
     }
 
     pub(crate) fn fill(&mut self, request: &[u8]) -> Result<(), CallFailure> {

@@ -39,14 +39,16 @@
 //! ```
 #![deny(unsafe_code)]
 
+mod access_check;
 pub mod bare;
 mod cache;
+mod cache_entry;
 mod calls;
-mod check;
 mod compile;
 mod denial;
 mod engine;
 mod extent;
+mod grant_cache;
 mod handles;
 mod host;
 mod hosted;
@@ -54,21 +56,19 @@ mod imports;
 mod instance;
 mod isolated;
 mod kernel;
-mod leave;
 mod limits;
+mod mapped_images;
 mod native;
 mod objects;
 mod origin;
-mod place;
 mod plugin;
 mod policy;
-mod room;
+mod quota;
 mod session;
 mod spec;
 mod state;
 mod sys;
 mod target;
-mod views;
 
 pub use cache::{Cache, CacheError, CachedCode};
 pub use calls::{

@@ -1,12 +1,12 @@
 //! A plugin: its label, its versions, its idle instances, its numbers.
 
 use crate::{
-    check::Gate,
+    access_check::AccessCheck,
     compile::Code,
     instance::{CallFailure, Instance},
     limits::Limits,
     objects::Labels,
-    room::{Room, Taken},
+    quota::{Permit, Quota},
     state::State,
     target::Target,
 };
@@ -32,7 +32,7 @@ pub(crate) struct Plugin {
     pub(crate) name: String,
     pub(crate) sid: Sid,
     pub(crate) limits: Limits,
-    pub(crate) gate: Arc<Gate>,
+    pub(crate) access: Arc<AccessCheck>,
     pub(crate) labels: Arc<Labels>,
     pub(crate) shared: Arc<Shared>,
 }
@@ -82,8 +82,8 @@ pub(crate) struct Version {
     pub(crate) number: u64,
     pub(crate) host_hint: Hint,
     code: Code,
-    idle: Mutex<Vec<(Instance, Taken)>>,
-    idle_room: Arc<Room>,
+    idle: Mutex<Vec<(Instance, Permit)>>,
+    idle_quota: Arc<Quota>,
     faults_in_a_row: AtomicU32,
     /// It has failed too often. That stays, whatever calls that still run come to.
     quarantined: AtomicBool,
@@ -95,11 +95,12 @@ impl Version {
         plugin: Arc<Plugin>,
         code: Code,
         (target, number): (Target, u64),
-        idle_room: &Arc<Room>,
+        idle_quota: &Arc<Quota>,
     ) -> Result<Self, CallFailure> {
         let first = code.instantiate(&plugin)?;
-        let idle = Mutex::new(idle_room.take().map(|place| (first, place)).into_iter().collect());
-        let idle_room = Arc::clone(idle_room);
+        let idle =
+            Mutex::new(idle_quota.take().map(|permit| (first, permit)).into_iter().collect());
+        let idle_quota = Arc::clone(idle_quota);
         let (host_hint, faults_in_a_row) = (Hint::default(), AtomicU32::new(0));
         let quarantined = AtomicBool::new(plugin.limits.faults == 0);
         Ok(Self {
@@ -109,7 +110,7 @@ impl Version {
             host_hint,
             code,
             idle,
-            idle_room,
+            idle_quota,
             faults_in_a_row,
             quarantined,
         })
@@ -132,9 +133,9 @@ impl Version {
         let others = idle.iter().map(|(instance, _)| instance.memory_bytes()).sum::<usize>();
         if idle.len() < MAX_IDLE
             && others + instance.memory_bytes() <= MAX_IDLE_BYTES
-            && let Some(place) = self.idle_room.take()
+            && let Some(permit) = self.idle_quota.take()
         {
-            idle.push((instance, place));
+            idle.push((instance, permit));
             return;
         }
         // Taking an instance down takes longer than others should wait.

@@ -1,8 +1,8 @@
 //! Calls in a row.
 
 use crate::{
+    grant_cache::GrantCache,
     instance::{CallFailure, Instance},
-    leave::Leave,
     plugin::{Shared, Version},
     sys::Image,
 };
@@ -19,7 +19,7 @@ use std::{
 /// It stays on its version when the plugin is replaced, and ends when the plugin is unloaded.
 pub struct Session {
     /// What the host may do to the plugin.
-    host: Leave,
+    host: GrantCache,
     version: Arc<Version>,
     shared: Arc<Shared>,
     instance: Option<Instance>,
@@ -31,7 +31,7 @@ pub struct Session {
 impl Session {
     pub(crate) fn new(own: Sid, version: Arc<Version>, made: Instance) -> Self {
         let (instance, begun) = (Some(made), Instant::now());
-        let host = Leave::new(own, &version.plugin);
+        let host = GrantCache::new(own, &version.plugin);
         let shared = Arc::clone(&version.plugin.shared);
         Self { host, version, shared, instance, begun, calls: 0, faults: 0 }
     }

@@ -11,7 +11,7 @@ use std::{
 };
 
 /// The targets that keep plugins apart, of those that this machine permits.
-fn apart() -> impl Iterator<Item = Target> {
+fn isolating() -> impl Iterator<Item = Target> {
     targets().into_iter().filter(|target| matches!(target, Target::Isolated | Target::Kernel))
 }
 
@@ -133,7 +133,7 @@ impl Witness {
 
 #[test]
 fn what_a_hostile_plugin_does_ends_its_own_call() {
-    for target in apart() {
+    for target in isolating() {
         let host = host();
         let mut witness = Witness::new(&host, target);
         for (number, (body, want)) in HOSTILE.iter().enumerate() {
@@ -155,7 +155,7 @@ fn what_a_hostile_plugin_does_ends_its_own_call() {
 
 #[test]
 fn a_memory_bomb_is_refused_or_finds_its_limit() {
-    for target in apart() {
+    for target in isolating() {
         let host = host();
         let mut witness = Witness::new(&host, target);
         let limits = Limits { memory_bytes: 1 << 20, ..patient() };
@@ -183,7 +183,7 @@ fn a_memory_bomb_is_refused_or_finds_its_limit() {
 
 #[test]
 fn a_reply_is_never_longer_than_its_limit() {
-    for target in apart() {
+    for target in isolating() {
         let host = host();
         for (output_bytes, over) in [(1000, 0), (1000, 1), (0, 0), (0, 1), (1 << 30, 1)] {
             let text = handle(&format!("return room + {over};"));
@@ -233,7 +233,7 @@ fn forged_addresses_lengths_and_handles_are_errors() {
             wrong += host_read(h, out, 1) != -9 || host_write(h, in, 1) != -9 || host_close(h) != -9;
         wrong += host_read(0x7fffffff, out, 1) != -9 || host_close(-0x7fffffff - 1) != -9;
         return wrong;";
-    for target in apart() {
+    for target in isolating() {
         let host = host();
         let mut witness = Witness::new(&host, target);
         load(&host, "forge", target, patient(), &handle(FORGE));
@@ -252,7 +252,7 @@ fn host_calls_without_permission_are_denied_and_do_nothing() {
         "out[0] = host_log(in, n) == -13; out[1] = host_get(in, n, out + 16, 8) == -13;
         out[2] = host_set(in, n, in, n) == -13; out[3] = host_open(\"/etc/passwd\", 11) == -13;
         out[4] = host_connect(\"127.0.0.1:1\", 11) == -13; return 5;";
-    for target in apart() {
+    for target in isolating() {
         let host = host_of(&server(&(NATIVE.to_owned() + RULES)), None);
         let text = handle(ASK);
         let guest = PluginSpec { target, context: GUEST, ..spec("guest", &text) };
@@ -269,7 +269,7 @@ fn host_calls_without_permission_are_denied_and_do_nothing() {
 
 #[test]
 fn faults_during_replacement_stay_with_the_calls_that_make_them() {
-    for target in apart() {
+    for target in isolating() {
         let host = host();
         let bad = handle("for (;;) ;");
         let text = |text, limits| PluginSpec {

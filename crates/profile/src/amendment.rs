@@ -9,7 +9,7 @@ use crate::hosts::{self, ResolvedHost};
 use crate::merge::Profile;
 use crate::network::{self, AbstractName, Endpoints, Host, Target};
 use crate::pattern::{self, Pattern};
-use crate::source::Place;
+use crate::source::TextSpan;
 use crate::variables::Variables;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -126,7 +126,7 @@ pub(crate) struct Clause {
     pub(crate) kind: AmendmentKind,
     /// Index of the domain; `None` for all.
     domain: Option<usize>,
-    pub(crate) place: Place,
+    pub(crate) place: TextSpan,
     pub(crate) object: ClauseObject,
 }
 
@@ -164,7 +164,7 @@ impl Clause {
 }
 
 /// Whether everything was taken from a domain, and where that was said.
-pub(crate) fn everything(clauses: &[Clause], domain: usize) -> Option<Place> {
+pub(crate) fn everything(clauses: &[Clause], domain: usize) -> Option<TextSpan> {
     let last =
         clauses.iter().rfind(|c| matches!(c.object, ClauseObject::All) && c.is_about(domain));
     last.filter(|clause| clause.kind == AmendmentKind::Revoke).map(|clause| clause.place)
@@ -201,7 +201,7 @@ fn clause(
     profile: &Profile,
     known: &[ResolvedHost],
     variables: &Variables,
-    place: Place,
+    place: TextSpan,
 ) -> Result<Clause, Problem> {
     let names: Vec<&str> = profile.domains.iter().map(|domain| domain.name.as_str()).collect();
     let index = |name: &String| {

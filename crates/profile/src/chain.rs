@@ -2,7 +2,7 @@
 
 use crate::document::{self, Document};
 use crate::error::{Problem, Reporter, closest};
-use crate::source::{Place, Source, shipped};
+use crate::source::{Source, TextSpan, shipped};
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
@@ -41,7 +41,7 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     /// Reads `source`, what it extends before it.
-    fn visit(&mut self, source: &Source, place: Option<Place>) {
+    fn visit(&mut self, source: &Source, place: Option<TextSpan>) {
         if let Source::Combined(parts) = source {
             parts.iter().for_each(|part| self.visit(part, place));
             return;
@@ -69,7 +69,7 @@ impl Reader<'_> {
     }
 }
 
-fn open(source: &Source, place: Option<Place>, reporter: &mut Reporter) -> Option<Text> {
+fn open(source: &Source, place: Option<TextSpan>, reporter: &mut Reporter) -> Option<Text> {
     let opened = match source {
         // Its parts are opened one by one.
         Source::Combined(_) => return None,

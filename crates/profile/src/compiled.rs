@@ -8,7 +8,7 @@ use crate::merge::{self, Direction, Profile};
 use crate::network::Target;
 use crate::policy::Policy;
 use crate::rights::Taken;
-use crate::source::{Origin, Place, Sources};
+use crate::source::{Origin, Sources, TextSpan};
 use flask::Protocol;
 use std::path::PathBuf;
 
@@ -70,15 +70,15 @@ pub struct Compiled {
     /// The line of the profile that denies or hides all that the last amendment grants.
     pub granted_in_vain: Option<String>,
     sources: Sources,
-    origins: Vec<Option<Place>>,
+    origins: Vec<Option<TextSpan>>,
     /// For each of `paths`, and each of `domains`, what denies or hides it.
-    withheld: Vec<Vec<Option<Place>>>,
+    withheld: Vec<Vec<Option<TextSpan>>>,
     /// For each of `paths`, and each of `domains`, what amendments took.
     taken: Vec<Vec<Taken>>,
     /// Domain, type of an endpoint or abstract name, and the amendment that took it.
-    taken_names: Vec<(usize, String, Place)>,
+    taken_names: Vec<(usize, String, TextSpan)>,
     /// For each of `domains`, the amendment that took everything.
-    taken_everything: Vec<Option<Place>>,
+    taken_everything: Vec<Option<TextSpan>>,
 }
 
 /// A domain.

@@ -1,7 +1,7 @@
 //! One profile file as written: strings with their places, not yet looked into.
 
 use crate::error::{Problem, Reporter, closest};
-use crate::source::{Place, Placed};
+use crate::source::{Located, TextSpan};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -50,24 +50,24 @@ pub(crate) const ROUTE: &str = "route";
 /// What a person wrote into one file.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Document {
-    pub(crate) description: Option<Placed<String>>,
-    pub(crate) extends: Option<Placed<String>>,
-    pub(crate) mode: Option<Placed<String>>,
-    pub(crate) hiding: Option<Placed<String>>,
+    pub(crate) description: Option<Located<String>>,
+    pub(crate) extends: Option<Located<String>>,
+    pub(crate) mode: Option<Located<String>>,
+    pub(crate) hiding: Option<Located<String>>,
     pub(crate) env: EnvironmentLists,
     pub(crate) limits: LimitTexts,
     /// The base domain.
     pub(crate) main: DomainLists,
-    pub(crate) domains: Vec<(Placed<String>, DomainLists)>,
+    pub(crate) domains: Vec<(Located<String>, DomainLists)>,
 }
 
 /// Rights of one domain.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DomainLists {
-    pub(crate) exec: Vec<Placed<String>>,
-    pub(crate) from: Option<Vec<Placed<String>>>,
-    pub(crate) inherit: Option<Placed<bool>>,
-    pub(crate) capabilities: Vec<Placed<String>>,
+    pub(crate) exec: Vec<Located<String>>,
+    pub(crate) from: Option<Vec<Located<String>>>,
+    pub(crate) inherit: Option<Located<bool>>,
+    pub(crate) capabilities: Vec<Located<String>>,
     pub(crate) files: FileLists,
     pub(crate) network: NetworkLists,
 }
@@ -75,48 +75,48 @@ pub(crate) struct DomainLists {
 /// `[files]`.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FileLists {
-    pub(crate) list: Vec<Placed<String>>,
-    pub(crate) read: Vec<Placed<String>>,
-    pub(crate) write: Vec<Placed<String>>,
-    pub(crate) exec: Vec<Placed<String>>,
-    pub(crate) readonly: Vec<Placed<String>>,
-    pub(crate) deny: Vec<Placed<String>>,
-    pub(crate) hide: Vec<Placed<String>>,
-    pub(crate) guard: Option<Placed<String>>,
-    pub(crate) guard_action: Option<Placed<String>>,
-    pub(crate) unguarded: Vec<Placed<String>>,
+    pub(crate) list: Vec<Located<String>>,
+    pub(crate) read: Vec<Located<String>>,
+    pub(crate) write: Vec<Located<String>>,
+    pub(crate) exec: Vec<Located<String>>,
+    pub(crate) readonly: Vec<Located<String>>,
+    pub(crate) deny: Vec<Located<String>>,
+    pub(crate) hide: Vec<Located<String>>,
+    pub(crate) guard: Option<Located<String>>,
+    pub(crate) guard_action: Option<Located<String>>,
+    pub(crate) unguarded: Vec<Located<String>>,
 }
 
 /// `[network]`.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct NetworkLists {
-    pub(crate) connect: Vec<Placed<String>>,
-    pub(crate) bind: Vec<Placed<String>>,
+    pub(crate) connect: Vec<Located<String>>,
+    pub(crate) bind: Vec<Located<String>>,
     /// Names of tools.
-    pub(crate) registries: Vec<Placed<String>>,
+    pub(crate) registries: Vec<Located<String>>,
     /// Names of protocols; `true` is [`ROUTE`], `false` none.
-    pub(crate) netlink: Option<Placed<Vec<String>>>,
-    pub(crate) loopback: Option<Placed<String>>,
-    pub(crate) inherit: Option<Placed<bool>>,
+    pub(crate) netlink: Option<Located<Vec<String>>>,
+    pub(crate) loopback: Option<Located<String>>,
+    pub(crate) inherit: Option<Located<bool>>,
 }
 
 /// `[env]`.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct EnvironmentLists {
-    pub(crate) pass: Vec<Placed<String>>,
-    pub(crate) drop: Vec<Placed<String>>,
-    pub(crate) set: Vec<(Placed<String>, Placed<String>)>,
+    pub(crate) pass: Vec<Located<String>>,
+    pub(crate) drop: Vec<Located<String>>,
+    pub(crate) set: Vec<(Located<String>, Located<String>)>,
 }
 
 /// `[limits]`, integers as text.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LimitTexts {
-    pub(crate) memory: Option<Placed<String>>,
-    pub(crate) processes: Option<Placed<String>>,
-    pub(crate) cpu: Option<Placed<String>>,
-    pub(crate) time: Option<Placed<String>>,
-    pub(crate) files: Option<Placed<String>>,
-    pub(crate) file_size: Option<Placed<String>>,
+    pub(crate) memory: Option<Located<String>>,
+    pub(crate) processes: Option<Located<String>>,
+    pub(crate) cpu: Option<Located<String>>,
+    pub(crate) time: Option<Located<String>>,
+    pub(crate) files: Option<Located<String>>,
+    pub(crate) file_size: Option<Located<String>>,
 }
 
 /// Reads the text of source `file`. What is wrong goes to `reporter`; the rest is returned.
@@ -125,7 +125,7 @@ pub(crate) fn parse(text: &str, file: usize, reporter: &mut Reporter) -> Documen
     let broken = !errors.is_empty();
     for error in errors {
         let span = error.span().unwrap_or(0..0);
-        let place = Place { file, start: span.start, end: span.end };
+        let place = TextSpan { file, start: span.start, end: span.end };
         let message = error.message().to_owned();
         reporter.report(Problem::Syntax { message }, Some(place));
     }
@@ -241,9 +241,9 @@ impl<'a, 'r> Section<'a, 'r> {
         self.table.iter().find(|(name, _)| name.get_ref().as_ref() == key).map(|(_, value)| value)
     }
 
-    fn place<T>(&self, spanned: &Spanned<T>) -> Place {
+    fn place<T>(&self, spanned: &Spanned<T>) -> TextSpan {
         let span = spanned.span();
-        Place { file: self.file, start: span.start, end: span.end }
+        TextSpan { file: self.file, start: span.start, end: span.end }
     }
 
     fn wrong_type(&mut self, key: &str, expected: &'static str, value: &Spanned<DeValue<'_>>) {
@@ -254,31 +254,31 @@ impl<'a, 'r> Section<'a, 'r> {
     }
 
     /// The keys of a table whose keys are names that the writer chose.
-    fn names(&self) -> Vec<Placed<String>> {
+    fn names(&self) -> Vec<Located<String>> {
         let names = self.table.keys();
-        names.map(|k| Placed { value: k.get_ref().to_string(), place: self.place(k) }).collect()
+        names.map(|k| Located { value: k.get_ref().to_string(), place: self.place(k) }).collect()
     }
 
-    fn string(&mut self, key: &str) -> Option<Placed<String>> {
+    fn string(&mut self, key: &str) -> Option<Located<String>> {
         let value = self.get(key)?;
         let Some(text) = value.get_ref().as_str() else {
             self.wrong_type(key, "a string", value);
             return None;
         };
-        Some(Placed { value: text.to_owned(), place: self.place(value) })
+        Some(Located { value: text.to_owned(), place: self.place(value) })
     }
 
-    fn boolean(&mut self, key: &str) -> Option<Placed<bool>> {
+    fn boolean(&mut self, key: &str) -> Option<Located<bool>> {
         let value = self.get(key)?;
         let Some(boolean) = value.get_ref().as_bool() else {
             self.wrong_type(key, "`true` or `false`", value);
             return None;
         };
-        Some(Placed { value: boolean, place: self.place(value) })
+        Some(Located { value: boolean, place: self.place(value) })
     }
 
     /// A list of strings; `true` stands for [`ROUTE`] alone, `false` for none.
-    fn protocols(&mut self, key: &str) -> Option<Placed<Vec<String>>> {
+    fn protocols(&mut self, key: &str) -> Option<Located<Vec<String>>> {
         let value = self.get(key)?;
         let text = |item: &Spanned<DeValue<'_>>| item.get_ref().as_str().map(str::to_owned);
         let protocols = match value.get_ref() {
@@ -291,11 +291,11 @@ impl<'a, 'r> Section<'a, 'r> {
             self.wrong_type(key, "`true`, `false` or a list of names of protocols", value);
             return None;
         };
-        Some(Placed { value: protocols, place: self.place(value) })
+        Some(Located { value: protocols, place: self.place(value) })
     }
 
     /// A string, or an integer as text.
-    fn scalar(&mut self, key: &str) -> Option<Placed<String>> {
+    fn scalar(&mut self, key: &str) -> Option<Located<String>> {
         let value = self.get(key)?;
         let text = match value.get_ref() {
             DeValue::String(text) => text.to_string(),
@@ -305,10 +305,10 @@ impl<'a, 'r> Section<'a, 'r> {
                 return None;
             }
         };
-        Some(Placed { value: text, place: self.place(value) })
+        Some(Located { value: text, place: self.place(value) })
     }
 
-    fn strings(&mut self, key: &str) -> Vec<Placed<String>> {
+    fn strings(&mut self, key: &str) -> Vec<Located<String>> {
         const EXPECTED: &str = "a list of strings";
         let Some(value) = self.get(key) else { return Vec::new() };
         let Some(array) = value.get_ref().as_array() else {
@@ -319,7 +319,7 @@ impl<'a, 'r> Section<'a, 'r> {
         for item in array.iter() {
             match item.get_ref().as_str() {
                 Some(text) => {
-                    strings.push(Placed { value: text.to_owned(), place: self.place(item) });
+                    strings.push(Located { value: text.to_owned(), place: self.place(item) });
                 }
                 None => self.wrong_type(key, EXPECTED, item),
             }
@@ -327,7 +327,7 @@ impl<'a, 'r> Section<'a, 'r> {
         strings
     }
 
-    fn pairs(&mut self, key: &str) -> Vec<(Placed<String>, Placed<String>)> {
+    fn pairs(&mut self, key: &str) -> Vec<(Located<String>, Located<String>)> {
         let mut pairs = Vec::new();
         self.section(key, |table| {
             for name in table.names() {

@@ -1,6 +1,6 @@
 //! What can be wrong with a profile, each with its place and with what to write instead.
 
-use crate::source::{Place, Sources};
+use crate::source::{Sources, TextSpan};
 use miette::{Diagnostic, LabeledSpan, NamedSource, SourceCode, SourceSpan};
 use std::fmt;
 use std::sync::Arc;
@@ -187,7 +187,7 @@ pub struct ProfileError {
 
 impl ProfileError {
     /// `problem`, found at `place` of `sources`.
-    pub(crate) fn new(problem: Problem, place: Option<Place>, sources: &Sources) -> Self {
+    pub(crate) fn new(problem: Problem, place: Option<TextSpan>, sources: &Sources) -> Self {
         let file = place.and_then(|place| sources.get(place).map(|file| (place, file)));
         let at = file.map(|(place, file)| {
             let length = place.end.saturating_sub(place.start);
@@ -266,12 +266,12 @@ pub(crate) struct Reporter {
 
 impl Reporter {
     /// Records a problem; loading goes on to find more, and fails in the end.
-    pub(crate) fn report(&mut self, problem: Problem, place: Option<Place>) {
+    pub(crate) fn report(&mut self, problem: Problem, place: Option<TextSpan>) {
         self.errors.push(ProfileError::new(problem, place, &self.sources));
     }
 
     /// The value, or `None` with its problem recorded.
-    pub(crate) fn take<T>(&mut self, result: Result<T, Problem>, place: Place) -> Option<T> {
+    pub(crate) fn take<T>(&mut self, result: Result<T, Problem>, place: TextSpan) -> Option<T> {
         result.map_err(|problem| self.report(problem, Some(place))).ok()
     }
 

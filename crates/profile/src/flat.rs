@@ -1,11 +1,11 @@
 //! A profile with all that it extends, as one text.
 
 use crate::document::{Document, DomainLists};
-use crate::source::Placed;
+use crate::source::Located;
 use std::fmt::Write as _;
 
 /// One list of a domain, as it is written.
-type List = (&'static str, fn(&DomainLists) -> &[Placed<String>]);
+type List = (&'static str, fn(&DomainLists) -> &[Located<String>]);
 
 const GRANTS: [List; 4] = [
     ("files.list", |lists| &lists.files.list),
@@ -37,7 +37,7 @@ const OTHERS: [List; 5] = [
 pub(crate) fn text(documents: &[Document]) -> String {
     let mut text = String::new();
     let last =
-        |pick: fn(&Document) -> Option<&Placed<String>>| documents.iter().rev().find_map(pick);
+        |pick: fn(&Document) -> Option<&Located<String>>| documents.iter().rev().find_map(pick);
     for (key, value) in [
         ("description", last(|it| it.description.as_ref())),
         ("mode", last(|it| it.mode.as_ref())),
@@ -107,7 +107,7 @@ fn lists(text: &mut String, layers: &[&DomainLists]) {
             layers.iter().flat_map(|it| pick(it)).map(|it| it.value.as_str()).collect();
         list(text, key, &all);
     }
-    let files = |pick: fn(&DomainLists) -> Option<&Placed<String>>| {
+    let files = |pick: fn(&DomainLists) -> Option<&Located<String>>| {
         layers.iter().rev().find_map(|it| pick(it)).map(|it| quoted(&it.value))
     };
     entry(text, "files.guard", files(|it| it.files.guard.as_ref()));

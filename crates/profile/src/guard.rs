@@ -2,7 +2,7 @@
 
 use crate::document::FileLists;
 use crate::error::{Problem, Reporter};
-use crate::source::{Place, Placed};
+use crate::source::{Located, TextSpan};
 
 /// What a guard does about a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,7 +64,7 @@ pub(crate) enum GuardAction {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Guard {
     /// Whether there is one, and where that is said.
-    set: Option<(bool, Place)>,
+    set: Option<(bool, TextSpan)>,
     action: Option<GuardAction>,
 }
 
@@ -87,13 +87,13 @@ impl Guard {
     }
 
     /// What happens to guarded names, and where the guard is set; `None` without one.
-    pub(crate) fn action(&self) -> Option<(GuardAction, Place)> {
+    pub(crate) fn action(&self) -> Option<(GuardAction, TextSpan)> {
         let (_, place) = self.set.filter(|(set, _)| *set)?;
         Some((self.action.unwrap_or(GuardAction::Deny), place))
     }
 }
 
-fn parse_guard(text: &Placed<String>) -> Result<bool, Problem> {
+fn parse_guard(text: &Located<String>) -> Result<bool, Problem> {
     match text.value.as_str() {
         "host-trusted" => Ok(true),
         "none" => Ok(false),
@@ -101,7 +101,7 @@ fn parse_guard(text: &Placed<String>) -> Result<bool, Problem> {
     }
 }
 
-fn parse_action(text: &Placed<String>) -> Result<GuardAction, Problem> {
+fn parse_action(text: &Located<String>) -> Result<GuardAction, Problem> {
     match text.value.as_str() {
         "deny" => Ok(GuardAction::Deny),
         "report" => Ok(GuardAction::Report),

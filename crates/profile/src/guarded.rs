@@ -4,7 +4,7 @@ use crate::error::Reporter;
 use crate::merge::Profile;
 use crate::pattern::{self, Pattern};
 use crate::rights::{Entry, List};
-use crate::source::Place;
+use crate::source::TextSpan;
 use crate::variables::Variables;
 use std::path::{Path, PathBuf};
 
@@ -37,7 +37,7 @@ pub(crate) fn guard(profile: &mut Profile, variables: &Variables, reporter: &mut
     }
 }
 
-fn entry(pattern: Pattern, list: List, place: Place) -> Entry {
+fn entry(pattern: Pattern, list: List, place: TextSpan) -> Entry {
     Entry { pattern, list, layer: usize::MAX, place }
 }
 

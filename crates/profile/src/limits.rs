@@ -2,7 +2,7 @@
 
 use crate::document::LimitTexts;
 use crate::error::{Problem, Reporter};
-use crate::source::Placed;
+use crate::source::Located;
 use std::time::Duration;
 
 /// Upper bounds on what a run may use; `None` leaves the system's own bound.
@@ -36,7 +36,7 @@ impl Limits {
 
 fn set<T>(
     bound: &mut Option<T>,
-    text: Option<&Placed<String>>,
+    text: Option<&Located<String>>,
     parse: fn(&str) -> Result<T, Problem>,
     reporter: &mut Reporter,
 ) {

@@ -3,7 +3,7 @@
 use crate::error::{Problem, Reporter};
 use crate::merge::{Direction, NetworkRule, Profile, bad};
 use crate::network::{Endpoints, Host, Target};
-use crate::source::Place;
+use crate::source::TextSpan;
 use flask::Protocol;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -22,7 +22,7 @@ pub(crate) enum Loopback {
 /// Lets every domain use that loopback, if it `gets` one of its own where it asks for that.
 pub(crate) fn open(
     profile: &mut Profile,
-    (loopback, place): (Loopback, Place),
+    (loopback, place): (Loopback, TextSpan),
     gets: bool,
     reporter: &mut Reporter,
 ) {
@@ -60,7 +60,7 @@ fn is_on_this_machine(rule: &NetworkRule) -> bool {
 }
 
 /// Every port of this machine, to connect to, and to bind also at no address in particular.
-fn rules(place: Place) -> impl Iterator<Item = NetworkRule> {
+fn rules(place: TextSpan) -> impl Iterator<Item = NetworkRule> {
     let hosts: [(IpAddr, u8, bool); 4] = [
         (Ipv4Addr::new(127, 0, 0, 0).into(), 8, true),
         (Ipv6Addr::LOCALHOST.into(), 128, true),

@@ -13,7 +13,7 @@ use crate::network::{self, Target};
 use crate::pattern::{self, Pattern};
 use crate::registry;
 use crate::rights::{Entries, Entry, List};
-use crate::source::{Place, Placed};
+use crate::source::{Located, TextSpan};
 use crate::variables::Variables;
 use crate::{Hiding, Mode};
 
@@ -33,7 +33,7 @@ pub(crate) struct Profile {
     pub(crate) environment: Environment,
     pub(crate) limits: Limits,
     /// Where it asks for a loopback of its own.
-    loopback: Option<(Loopback, Place)>,
+    loopback: Option<(Loopback, TextSpan)>,
     /// Whether it gets that, if it asks for it. Then all rules for endpoints are about it.
     pub(crate) private_loopback: Option<bool>,
     /// The base domain first.
@@ -52,23 +52,23 @@ pub(crate) struct Profile {
 #[derive(Debug)]
 pub(crate) struct Domain {
     pub(crate) name: String,
-    place: Option<Place>,
+    place: Option<TextSpan>,
     /// The programs that enter it.
-    pub(crate) programs: Vec<(Pattern, Place)>,
-    from: Option<Vec<Placed<String>>>,
+    pub(crate) programs: Vec<(Pattern, TextSpan)>,
+    from: Option<Vec<Located<String>>>,
     inherit: bool,
-    pub(crate) capabilities: Vec<Placed<String>>,
+    pub(crate) capabilities: Vec<Located<String>>,
     pub(crate) own: Vec<Entry>,
     /// The rights to files, those of the base domain included.
     pub(crate) entries: Entries,
     pub(crate) network: Vec<NetworkRule>,
-    netlink: Option<Placed<Vec<String>>>,
+    netlink: Option<Located<Vec<String>>>,
     /// What keeps names that programs outside trust.
     pub(crate) guard: Guard,
 }
 
 impl Domain {
-    fn new(name: &str, place: Option<Place>) -> Self {
+    fn new(name: &str, place: Option<TextSpan>) -> Self {
         Self {
             name: name.to_owned(),
             place,
@@ -86,12 +86,12 @@ impl Domain {
 
     /// Whether a process of domain `name` enters this one by executing one of its programs.
     pub(crate) fn is_entered_from(&self, name: &str) -> bool {
-        let listed = |from: &Vec<Placed<String>>| from.iter().any(|domain| domain.value == name);
+        let listed = |from: &Vec<Located<String>>| from.iter().any(|domain| domain.value == name);
         name != self.name && self.from.as_ref().is_none_or(listed)
     }
 
     /// The protocols of netlink that it may use, and where that is said.
-    pub(crate) fn netlink(&self) -> Option<(Place, &[String])> {
+    pub(crate) fn netlink(&self) -> Option<(TextSpan, &[String])> {
         let netlink = self.netlink.as_ref().filter(|netlink| !netlink.value.is_empty())?;
         Some((netlink.place, &netlink.value))
     }
@@ -102,7 +102,7 @@ impl Domain {
 pub(crate) struct NetworkRule {
     pub(crate) target: Target,
     pub(crate) direction: Direction,
-    pub(crate) place: Place,
+    pub(crate) place: TextSpan,
 }
 
 /// Who starts the conversation.
@@ -234,7 +234,7 @@ impl Merger<'_> {
         self.add_network(domain, &lists.network);
     }
 
-    fn patterns(&mut self, text: &Placed<String>) -> Vec<Pattern> {
+    fn patterns(&mut self, text: &Located<String>) -> Vec<Pattern> {
         let parsed = pattern::parse(&text.value, self.variables);
         self.reporter.take(parsed, text.place).unwrap_or_default()
     }
@@ -330,7 +330,7 @@ impl Merger<'_> {
     /// No exec takes a capability from a process, and none gives it one.
     fn check_capabilities(&mut self, main: &Domain, domain: &Domain) {
         let lacks = |of: &Domain, name: &str| !of.capabilities.iter().any(|c| c.value == name);
-        let mut differs = |capability: &Placed<String>, place| {
+        let mut differs = |capability: &Located<String>, place| {
             let (domain, capability) = (domain.name.clone(), capability.value.clone());
             self.reporter.report(Problem::UnequalCapabilities { domain, capability }, place);
         };

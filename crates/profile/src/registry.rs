@@ -3,13 +3,13 @@
 use crate::error::{Problem, Reporter, closest};
 use crate::merge::{Direction, NetworkRule, Profile, bad};
 use crate::network::{self, Target};
-use crate::source::Placed;
+use crate::source::Located;
 use crate::variables::Variables;
 use registries::Tool;
 
 /// The rules that the name of a tool stands for.
 pub(crate) fn rules(
-    tool: &Placed<String>,
+    tool: &Located<String>,
     variables: &Variables,
     reporter: &mut Reporter,
 ) -> Vec<NetworkRule> {

@@ -3,7 +3,7 @@
 
 use crate::amendment::{AmendmentKind, Clause, ClauseObject, PathUse};
 use crate::pattern::Pattern;
-use crate::source::Place;
+use crate::source::TextSpan;
 
 /// The list of `[files]` that a pattern stands in. Order is strength: of two entries for one pattern in one
 /// file, the greater has the last word.
@@ -34,7 +34,7 @@ pub(crate) struct Entry {
     /// Depth in the chain of `extends`: greater for what extends than for what is extended, greater still for
     /// what a domain adds to the base domain.
     pub(crate) layer: usize,
-    pub(crate) place: Place,
+    pub(crate) place: TextSpan,
 }
 
 impl Entry {
@@ -46,20 +46,20 @@ impl Entry {
 /// Rights to the files of one pattern, each with the entry that gives it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Rights {
-    pub(crate) list: Option<Place>,
-    pub(crate) read: Option<Place>,
-    pub(crate) write: Option<Place>,
-    pub(crate) exec: Option<Place>,
-    pub(crate) denied: Option<Place>,
-    pub(crate) hidden: Option<Place>,
+    pub(crate) list: Option<TextSpan>,
+    pub(crate) read: Option<TextSpan>,
+    pub(crate) write: Option<TextSpan>,
+    pub(crate) exec: Option<TextSpan>,
+    pub(crate) denied: Option<TextSpan>,
+    pub(crate) hidden: Option<TextSpan>,
     /// New files may be made, existing ones not be changed.
-    pub(crate) make: Option<Place>,
+    pub(crate) make: Option<TextSpan>,
     /// No guard is set here.
-    pub(crate) unguarded: Option<Place>,
+    pub(crate) unguarded: Option<TextSpan>,
 }
 
 impl Rights {
-    fn apply(&mut self, list: List, place: Place) {
+    fn apply(&mut self, list: List, place: TextSpan) {
         let granted = |old: Self| Self { denied: None, hidden: None, ..old };
         match list {
             List::Unguarded => self.unguarded = Some(place),
@@ -78,7 +78,7 @@ impl Rights {
     }
 
     /// What makes it readable: writing and executing imply it.
-    pub(crate) fn readable(&self) -> Option<Place> {
+    pub(crate) fn readable(&self) -> Option<TextSpan> {
         self.read.or(self.write).or(self.exec)
     }
 }
@@ -86,11 +86,11 @@ impl Rights {
 /// What amendments have taken from a domain, each with the one that did; and the connecting that one gave.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Taken {
-    pub(crate) everything: Option<Place>,
-    pub(crate) write: Option<Place>,
-    pub(crate) exec: Option<Place>,
-    pub(crate) connect: Option<Place>,
-    pub(crate) connect_given: Option<Place>,
+    pub(crate) everything: Option<TextSpan>,
+    pub(crate) write: Option<TextSpan>,
+    pub(crate) exec: Option<TextSpan>,
+    pub(crate) connect: Option<TextSpan>,
+    pub(crate) connect_given: Option<TextSpan>,
 }
 
 /// What amendments have come to for some files, whatever the profile grants there.
@@ -123,7 +123,7 @@ impl Amended {
         }
     }
 
-    fn revoke(&mut self, uses: PathUse, place: Place) {
+    fn revoke(&mut self, uses: PathUse, place: TextSpan) {
         let (taken, given, place) = (&mut self.taken, &mut self.given, Some(place));
         match uses {
             PathUse::Everything => {
@@ -146,7 +146,7 @@ impl Amended {
     }
 
     /// Takes revocations back; where there are none, gives.
-    fn grant(&mut self, uses: PathUse, place: Place) {
+    fn grant(&mut self, uses: PathUse, place: TextSpan) {
         let (taken, given, place) = (&mut self.taken, &mut self.given, Some(place));
         match uses {
             PathUse::Everything if taken.files() => {
@@ -202,7 +202,8 @@ impl Taken {
         if rights.denied.is_some() {
             return rights;
         }
-        let kept = |right: Option<Place>, taken: Option<Place>| right.filter(|_| taken.is_none());
+        let kept =
+            |right: Option<TextSpan>, taken: Option<TextSpan>| right.filter(|_| taken.is_none());
         Rights {
             list: rights.list,
             // Reading that came with what was taken stays.

@@ -102,7 +102,7 @@ pub fn shipped() -> &'static [(&'static str, &'static str)] {
 
 /// A stretch of bytes in one of the files that make up a profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct Place {
+pub(crate) struct TextSpan {
     /// Index into [`Sources`].
     pub(crate) file: usize,
     pub(crate) start: usize,
@@ -111,9 +111,9 @@ pub(crate) struct Place {
 
 /// Something that a person wrote, and where.
 #[derive(Clone, Debug)]
-pub(crate) struct Placed<T> {
+pub(crate) struct Located<T> {
     pub(crate) value: T,
-    pub(crate) place: Place,
+    pub(crate) place: TextSpan,
 }
 
 /// One file of a profile.
@@ -168,18 +168,18 @@ impl Sources {
     }
 
     /// Adds an amendment and returns the place of all its text.
-    pub(crate) fn add_amendment(&mut self, name: String, text: &str) -> Place {
-        let place = Place { file: self.0.len(), start: 0, end: text.len() };
+    pub(crate) fn add_amendment(&mut self, name: String, text: &str) -> TextSpan {
+        let place = TextSpan { file: self.0.len(), start: 0, end: text.len() };
         self.0.push(SourceFile { name, text: text.into(), path: None, amendment: true });
         place
     }
 
-    pub(crate) fn get(&self, place: Place) -> Option<&SourceFile> {
+    pub(crate) fn get(&self, place: TextSpan) -> Option<&SourceFile> {
         self.0.get(place.file)
     }
 
     /// File, line, column and text of `place`.
-    pub(crate) fn origin(&self, place: Place) -> Option<Origin> {
+    pub(crate) fn origin(&self, place: TextSpan) -> Option<Origin> {
         let file = self.get(place)?;
         let before = file.text.get(..place.start)?;
         let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);

@@ -1,7 +1,7 @@
 //! What came of asking one tool's configuration.
 
 use crate::address::{Endpoint, without_password};
-use crate::place::Place;
+use crate::roots::ConfigRoots;
 use std::path::{Path, PathBuf};
 
 /// A file of configuration that is no such thing.
@@ -50,11 +50,11 @@ impl Asked {
     }
 
     /// What all tools take from the environment.
-    pub(crate) fn add_proxies(&mut self, place: &Place<'_>) {
+    pub(crate) fn add_proxies(&mut self, roots: &ConfigRoots<'_>) {
         for name in
             ["https_proxy", "http_proxy", "all_proxy", "HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY"]
         {
-            if let Some(proxy) = place.variable(name) {
+            if let Some(proxy) = roots.variable(name) {
                 self.add_proxy(proxy);
             }
         }
@@ -68,17 +68,17 @@ impl Asked {
     }
 
     /// The text of a file of the user or the machine; `None` if it is not there.
-    pub(crate) fn read(&mut self, place: &Place<'_>, path: &Path) -> Option<String> {
-        match place.read(path) {
+    pub(crate) fn read(&mut self, roots: &ConfigRoots<'_>, path: &Path) -> Option<String> {
+        match roots.read(path) {
             Ok(found) => {
                 self.files.push(found.path);
                 found.text
             }
-            Err(crate::place::Refused::InWorkspace(path)) => {
+            Err(crate::roots::Refused::InWorkspace(path)) => {
                 self.ignored.push(path);
                 None
             }
-            Err(crate::place::Refused::Unreadable(why)) => {
+            Err(crate::roots::Refused::Unreadable(why)) => {
                 self.files.push(why.path.clone());
                 self.unreadable.get_or_insert(why);
                 None
@@ -87,8 +87,8 @@ impl Asked {
     }
 
     /// As [`Asked::read`], for TOML.
-    pub(crate) fn toml(&mut self, place: &Place<'_>, path: &Path) -> Option<toml::Table> {
-        let text = self.read(place, path)?;
+    pub(crate) fn toml(&mut self, roots: &ConfigRoots<'_>, path: &Path) -> Option<toml::Table> {
+        let text = self.read(roots, path)?;
         match text.parse() {
             Ok(table) => Some(table),
             Err(error) => {

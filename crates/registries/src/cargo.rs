@@ -2,39 +2,39 @@
 //! does not count.
 
 use crate::asked::Asked;
-use crate::place::Place;
+use crate::roots::ConfigRoots;
 use toml::{Table, Value};
 
 const DEFAULT: [&str; 2] = ["https://index.crates.io/", "https://static.crates.io/"];
 
-pub(crate) fn ask(place: &Place<'_>, asked: &mut Asked) {
-    let home = place.directory("CARGO_HOME", ".cargo");
+pub(crate) fn ask(roots: &ConfigRoots<'_>, asked: &mut Asked) {
+    let home = roots.directory("CARGO_HOME", ".cargo");
     // The old name comes first where both are there, as in Cargo.
-    let old = asked.toml(place, &home.join("config"));
-    let new = asked.toml(place, &home.join("config.toml"));
+    let old = asked.toml(roots, &home.join("config"));
+    let new = asked.toml(roots, &home.join("config.toml"));
     let config = old.or(new).unwrap_or_default();
     let empty = Table::new();
     let table = |name: &str| config.get(name).and_then(Value::as_table).unwrap_or(&empty);
     let sources = table("source");
-    sources_of(place, sources, asked);
+    sources_of(roots, sources, asked);
     for registry in table("registries").values() {
         if let Some(index) = text(registry, "index") {
             asked.add(index);
         }
     }
-    for (name, value) in place.variables {
+    for (name, value) in roots.variables {
         if name.starts_with("CARGO_REGISTRIES_") && name.ends_with("_INDEX") {
             asked.add(value);
         }
     }
     let proxy = table("http").get("proxy").and_then(Value::as_str);
-    if let Some(proxy) = place.variable("CARGO_HTTP_PROXY").or(proxy) {
+    if let Some(proxy) = roots.variable("CARGO_HTTP_PROXY").or(proxy) {
         asked.add_proxy(proxy);
     }
 }
 
 /// What crates.io is replaced by, if it is.
-fn sources_of(place: &Place<'_>, sources: &Table, asked: &mut Asked) {
+fn sources_of(roots: &ConfigRoots<'_>, sources: &Table, asked: &mut Asked) {
     let mut name = "crates-io";
     let mut registry: Option<String> = None;
     for _ in 0..=sources.len() {
@@ -47,7 +47,7 @@ fn sources_of(place: &Place<'_>, sources: &Table, asked: &mut Asked) {
         let variable =
             format!("CARGO_SOURCE_{}_REPLACE_WITH", name.replace('-', "_").to_uppercase());
         let next = source.and_then(|source| text(source, "replace-with"));
-        match place.variable(&variable).or(next) {
+        match roots.variable(&variable).or(next) {
             Some(next) => name = next,
             // A directory needs no network.
             None if is_elsewhere("directory") || is_elsewhere("local-registry") => return,

@@ -2,25 +2,25 @@
 //! wherever a module lies.
 
 use crate::asked::Asked;
-use crate::place::Place;
+use crate::roots::ConfigRoots;
 use std::collections::BTreeMap;
 
 const PROXY: &str = "https://proxy.golang.org,direct";
 const SUMS: &str = "sum.golang.org";
 
-pub(crate) fn ask(place: &Place<'_>, asked: &mut Asked) {
+pub(crate) fn ask(roots: &ConfigRoots<'_>, asked: &mut Asked) {
     let mut settings: BTreeMap<String, String> = BTreeMap::new();
-    let mut files = vec![place.system("/usr/lib/go/go.env"), place.system("/usr/local/go/go.env")];
-    if let Some(root) = place.variable("GOROOT") {
+    let mut files = vec![roots.system("/usr/lib/go/go.env"), roots.system("/usr/local/go/go.env")];
+    if let Some(root) = roots.variable("GOROOT") {
         files = vec![std::path::Path::new(root).join("go.env")];
     }
-    match place.variable("GOENV") {
+    match roots.variable("GOENV") {
         Some("off") => {}
         Some(path) => files.push(path.into()),
-        None => files.push(place.directory("XDG_CONFIG_HOME", ".config").join("go/env")),
+        None => files.push(roots.directory("XDG_CONFIG_HOME", ".config").join("go/env")),
     }
     for path in files {
-        let text = asked.read(place, &path).unwrap_or_default();
+        let text = asked.read(roots, &path).unwrap_or_default();
         for line in text.lines().filter(|line| !line.trim_start().starts_with('#')) {
             if let Some((key, value)) = line.split_once('=') {
                 settings.insert(key.trim().to_owned(), value.trim().trim_matches('"').to_owned());
@@ -28,7 +28,7 @@ pub(crate) fn ask(place: &Place<'_>, asked: &mut Asked) {
         }
     }
     let setting = |name: &str, default: &str| {
-        let told = place.variable(name).map(str::to_owned);
+        let told = roots.variable(name).map(str::to_owned);
         let told = told.or_else(|| settings.get(name).cloned()).filter(|value| !value.is_empty());
         told.unwrap_or_else(|| default.to_owned())
     };

@@ -1,6 +1,6 @@
 //! Files of `key = value` lines: npm's, and pip's with sections. Each has its own idea of the rest.
 
-use crate::place::Place;
+use crate::roots::ConfigRoots;
 
 /// The pairs of a file in its order, with the section that each stands in, in lower case. A line
 /// that starts with white space continues the value before it, where `continues`.
@@ -41,13 +41,13 @@ pub(crate) fn pairs(text: &str, continues: bool) -> Vec<(String, String, String)
 }
 
 /// `text` with `${NAME}` replaced by variables, as npm does it.
-pub(crate) fn expanded(text: &str, place: &Place<'_>) -> String {
+pub(crate) fn expanded(text: &str, roots: &ConfigRoots<'_>) -> String {
     let mut out = String::new();
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("${") {
         let Some((name, behind)) = after.split_once('}') else { break };
         out.push_str(before);
-        match place.variable(name.trim_end_matches('?')) {
+        match roots.variable(name.trim_end_matches('?')) {
             Some(value) => out.push_str(value),
             None => out.push_str(&rest[before.len()..before.len() + 3 + name.len()]),
         }

@@ -2,7 +2,7 @@
 //! not count.
 
 use crate::asked::Asked;
-use crate::place::Place;
+use crate::roots::ConfigRoots;
 use roxmltree::{Document, Node};
 use std::path::Path;
 
@@ -16,16 +16,16 @@ const GRADLE: [&str; 4] = [
     "https://downloads.gradle.org/",
 ];
 
-pub(crate) fn maven(place: &Place<'_>, asked: &mut Asked) {
-    let mut files = vec![place.system("/etc/maven/settings.xml")];
+pub(crate) fn maven(roots: &ConfigRoots<'_>, asked: &mut Asked) {
+    let mut files = vec![roots.system("/etc/maven/settings.xml")];
     for variable in ["MAVEN_HOME", "M2_HOME"] {
         files
-            .extend(place.variable(variable).map(|home| Path::new(home).join("conf/settings.xml")));
+            .extend(roots.variable(variable).map(|home| Path::new(home).join("conf/settings.xml")));
     }
-    files.push(place.home.join(".m2/settings.xml"));
+    files.push(roots.home.join(".m2/settings.xml"));
     let mut is_mirrored = false;
     for path in files {
-        let Some(text) = asked.read(place, &path) else { continue };
+        let Some(text) = asked.read(roots, &path) else { continue };
         match Document::parse(&text) {
             Ok(document) => is_mirrored |= settings(&document, asked),
             Err(error) => asked.fail(&path, &error.to_string()),
@@ -77,11 +77,11 @@ fn child<'a>(node: Node<'a, '_>, name: &'static str) -> Option<&'a str> {
     found.text().map(str::trim).filter(|text| !text.is_empty())
 }
 
-pub(crate) fn gradle(place: &Place<'_>, asked: &mut Asked) {
+pub(crate) fn gradle(roots: &ConfigRoots<'_>, asked: &mut Asked) {
     asked.add(CENTRAL);
     GRADLE.iter().for_each(|url| asked.add(url));
-    let home = place.directory("GRADLE_USER_HOME", ".gradle");
-    let text = asked.read(place, &home.join("gradle.properties")).unwrap_or_default();
+    let home = roots.directory("GRADLE_USER_HOME", ".gradle");
+    let text = asked.read(roots, &home.join("gradle.properties")).unwrap_or_default();
     let value = |key: &str| {
         let of = |line: &str| {
             let (name, value) = line.split_once(['=', ':'])?;

@@ -7,11 +7,11 @@
 //! `.cargo/config.toml`, is the repository's word, and the code that is run could have written it.
 //!
 //! ```
-//! use registries::{Place, Tool};
+//! use registries::{ConfigRoots, Tool};
 //!
 //! let nothing = std::path::Path::new("/nonexistent");
-//! let place = Place { home: nothing, workspace: nothing, root: nothing, variables: &[] };
-//! let asked = Tool::Npm.asked(&place);
+//! let roots = ConfigRoots { home: nothing, workspace: nothing, root: nothing, variables: &[] };
+//! let asked = Tool::Npm.asked(&roots);
 //! assert_eq!(asked.endpoints[0].to_string(), "registry.npmjs.org:443");
 //! ```
 #![forbid(unsafe_code)]
@@ -23,12 +23,12 @@ mod go;
 mod ini;
 mod java;
 mod npm;
-mod place;
 mod python;
+mod roots;
 
 pub use address::Endpoint;
 pub use asked::{Asked, Unreadable};
-pub use place::Place;
+pub use roots::ConfigRoots;
 
 /// A package manager.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -80,21 +80,21 @@ impl Tool {
         }
     }
 
-    /// What it would ask, at `place`.
+    /// What it would ask, at `roots`.
     #[must_use]
-    pub fn asked(self, place: &Place<'_>) -> Asked {
+    pub fn asked(self, roots: &ConfigRoots<'_>) -> Asked {
         let mut asked = Asked::default();
         match self {
-            Self::Cargo => cargo::ask(place, &mut asked),
-            Self::Go => go::ask(place, &mut asked),
-            Self::Gradle => java::gradle(place, &mut asked),
-            Self::Maven => java::maven(place, &mut asked),
-            Self::Npm => npm::ask(place, &[], &mut asked),
-            Self::Pip => python::pip(place, &mut asked),
-            Self::Pnpm => npm::ask(place, &npm::PNPM, &mut asked),
-            Self::Uv => python::uv(place, &mut asked),
+            Self::Cargo => cargo::ask(roots, &mut asked),
+            Self::Go => go::ask(roots, &mut asked),
+            Self::Gradle => java::gradle(roots, &mut asked),
+            Self::Maven => java::maven(roots, &mut asked),
+            Self::Npm => npm::ask(roots, &[], &mut asked),
+            Self::Pip => python::pip(roots, &mut asked),
+            Self::Pnpm => npm::ask(roots, &npm::PNPM, &mut asked),
+            Self::Uv => python::uv(roots, &mut asked),
         }
-        asked.add_proxies(place);
+        asked.add_proxies(roots);
         asked.finish()
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::asked::Asked;
 use crate::ini;
-use crate::place::Place;
+use crate::roots::ConfigRoots;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -12,19 +12,19 @@ const DEFAULT: &str = "https://registry.npmjs.org/";
 /// Files in the home in which pnpm keeps settings of its own.
 pub(crate) const PNPM: [&str; 1] = [".config/pnpm/rc"];
 
-pub(crate) fn ask(place: &Place<'_>, more: &[&str], asked: &mut Asked) {
+pub(crate) fn ask(roots: &ConfigRoots<'_>, more: &[&str], asked: &mut Asked) {
     let mut settings: BTreeMap<String, String> = BTreeMap::new();
     // What is more special comes later.
-    for path in files(place, more) {
-        let text = asked.read(place, &path).unwrap_or_default();
+    for path in files(roots, more) {
+        let text = asked.read(roots, &path).unwrap_or_default();
         for (section, key, value) in ini::pairs(&text, false) {
             if section.is_empty() {
-                settings.insert(key, ini::expanded(&value, place));
+                settings.insert(key, ini::expanded(&value, roots));
             }
         }
     }
     let in_files = settings.clone();
-    for (name, value) in place.variables {
+    for (name, value) in roots.variables {
         if let Some(key) = strip(name) {
             let key =
                 if key.starts_with('@') { key } else { key.to_ascii_lowercase().replace('_', "-") };
@@ -57,20 +57,20 @@ fn strip(variable: &str) -> Option<String> {
     head.eq_ignore_ascii_case("npm_config_").then(|| variable[11..].to_owned())
 }
 
-fn files(place: &Place<'_>, more: &[&str]) -> Vec<PathBuf> {
+fn files(roots: &ConfigRoots<'_>, more: &[&str]) -> Vec<PathBuf> {
     let setting = |name: &str| {
         let is = |known: &String| strip(known).is_some_and(|key| key.eq_ignore_ascii_case(name));
-        let found = place.variables.iter().find(|(known, _)| is(known));
+        let found = roots.variables.iter().find(|(known, _)| is(known));
         found.map(|(_, value)| PathBuf::from(value)).filter(|path| path.is_absolute())
     };
     let mut files = match (setting("globalconfig"), setting("prefix")) {
         (Some(file), _) => vec![file],
         (None, Some(prefix)) => vec![prefix.join("etc/npmrc")],
         (None, None) => ["/etc/npmrc", "/usr/etc/npmrc", "/usr/local/etc/npmrc"]
-            .map(|path| place.system(path))
+            .map(|path| roots.system(path))
             .to_vec(),
     };
-    files.extend(more.iter().map(|path| place.home.join(path)));
-    files.push(setting("userconfig").unwrap_or_else(|| place.home.join(".npmrc")));
+    files.extend(more.iter().map(|path| roots.home.join(path)));
+    files.push(setting("userconfig").unwrap_or_else(|| roots.home.join(".npmrc")));
     files
 }

@@ -3,7 +3,7 @@
 
 use crate::asked::Asked;
 use crate::ini;
-use crate::place::Place;
+use crate::roots::ConfigRoots;
 use toml::{Table, Value};
 
 const DEFAULT: &str = "https://pypi.org/simple";
@@ -41,16 +41,16 @@ fn words(text: &str) -> Vec<String> {
     text.split_whitespace().map(str::to_owned).collect()
 }
 
-pub(crate) fn pip(place: &Place<'_>, asked: &mut Asked) {
+pub(crate) fn pip(roots: &ConfigRoots<'_>, asked: &mut Asked) {
     let mut said = Said::default();
-    let mut files = vec![place.system("/etc/xdg/pip/pip.conf"), place.system("/etc/pip.conf")];
-    match place.variable("PIP_CONFIG_FILE") {
+    let mut files = vec![roots.system("/etc/xdg/pip/pip.conf"), roots.system("/etc/pip.conf")];
+    match roots.variable("PIP_CONFIG_FILE") {
         Some("/dev/null") => files.clear(),
-        Some(file) => files.extend([home(place, ".pip/pip.conf"), user(place), file.into()]),
-        None => files.extend([home(place, ".pip/pip.conf"), user(place)]),
+        Some(file) => files.extend([home(roots, ".pip/pip.conf"), user(roots), file.into()]),
+        None => files.extend([home(roots, ".pip/pip.conf"), user(roots)]),
     }
     for path in files {
-        let text = asked.read(place, &path).unwrap_or_default();
+        let text = asked.read(roots, &path).unwrap_or_default();
         let pairs = ini::pairs(&text, true);
         for wanted in ["global", "download", "install"] {
             for (_, key, value) in pairs.iter().filter(|(section, ..)| section == wanted) {
@@ -64,51 +64,51 @@ pub(crate) fn pip(place: &Place<'_>, asked: &mut Asked) {
             }
         }
     }
-    tell(place, &said, asked, ["PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL"]);
-    let take = |name: &str| place.variable(name).map(words);
+    tell(roots, &said, asked, ["PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL"]);
+    let take = |name: &str| roots.variable(name).map(words);
     said.index = take("PIP_INDEX_URL").and_then(|mut urls| urls.pop()).or(said.index);
     said.extra = take("PIP_EXTRA_INDEX_URL").unwrap_or(said.extra);
     said.links = take("PIP_FIND_LINKS").unwrap_or(said.links);
-    said.proxy = place.variable("PIP_PROXY").map(str::to_owned).or(said.proxy);
+    said.proxy = roots.variable("PIP_PROXY").map(str::to_owned).or(said.proxy);
     said.add_to(asked);
 }
 
-fn home(place: &Place<'_>, path: &str) -> std::path::PathBuf {
-    place.home.join(path)
+fn home(roots: &ConfigRoots<'_>, path: &str) -> std::path::PathBuf {
+    roots.home.join(path)
 }
 
-fn user(place: &Place<'_>) -> std::path::PathBuf {
-    place.directory("XDG_CONFIG_HOME", ".config").join("pip/pip.conf")
+fn user(roots: &ConfigRoots<'_>) -> std::path::PathBuf {
+    roots.directory("XDG_CONFIG_HOME", ".config").join("pip/pip.conf")
 }
 
 /// Has the tool told what files say that it may not see.
-fn tell(place: &Place<'_>, said: &Said, asked: &mut Asked, [index, extra]: [&str; 2]) {
-    if let Some(url) = said.index.as_ref().filter(|_| place.variable(index).is_none()) {
+fn tell(roots: &ConfigRoots<'_>, said: &Said, asked: &mut Asked, [index, extra]: [&str; 2]) {
+    if let Some(url) = said.index.as_ref().filter(|_| roots.variable(index).is_none()) {
         asked.tell(index, url);
     }
     if let [url] = &said.extra[..]
-        && place.variable(extra).is_none()
+        && roots.variable(extra).is_none()
     {
         asked.tell(extra, url);
     }
 }
 
-pub(crate) fn uv(place: &Place<'_>, asked: &mut Asked) {
+pub(crate) fn uv(roots: &ConfigRoots<'_>, asked: &mut Asked) {
     let mut said = Said::default();
-    let mut files = vec![place.system("/etc/uv/uv.toml")];
-    files.push(place.directory("XDG_CONFIG_HOME", ".config").join("uv/uv.toml"));
-    if let Some(file) = place.variable("UV_CONFIG_FILE") {
+    let mut files = vec![roots.system("/etc/uv/uv.toml")];
+    files.push(roots.directory("XDG_CONFIG_HOME", ".config").join("uv/uv.toml"));
+    if let Some(file) = roots.variable("UV_CONFIG_FILE") {
         files = vec![file.into()];
     }
     for path in files {
-        let table = asked.toml(place, &path).unwrap_or_default();
+        let table = asked.toml(roots, &path).unwrap_or_default();
         settings(&table, &mut said);
         if let Some(pip) = table.get("pip").and_then(Value::as_table) {
             settings(pip, &mut said);
         }
     }
-    tell(place, &said, asked, ["UV_DEFAULT_INDEX", "UV_INDEX"]);
-    let first = |names: [&str; 2]| names.into_iter().find_map(|name| place.variable(name));
+    tell(roots, &said, asked, ["UV_DEFAULT_INDEX", "UV_INDEX"]);
+    let first = |names: [&str; 2]| names.into_iter().find_map(|name| roots.variable(name));
     // `NAME=URL`, or the URL.
     let urls = |text: &str| -> Vec<String> {
         let bare = |word: &str| match word.split_once('=') {
@@ -123,7 +123,7 @@ pub(crate) fn uv(place: &Place<'_>, asked: &mut Asked) {
     if let Some(extra) = first(["UV_INDEX", "UV_EXTRA_INDEX_URL"]) {
         said.extra = urls(extra);
     }
-    if let Some(links) = place.variable("UV_FIND_LINKS") {
+    if let Some(links) = roots.variable("UV_FIND_LINKS") {
         said.links = links.split([',', ' ']).map(str::to_owned).collect();
     }
     said.add_to(asked);

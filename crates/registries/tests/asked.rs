@@ -1,7 +1,7 @@
 //! Which registries each tool asks, by made-up homes and machines.
 
 use proptest::prelude::*;
-use registries::{Asked, Place, Tool};
+use registries::{Asked, ConfigRoots, Tool};
 use std::fs;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
@@ -15,8 +15,8 @@ struct Machine {
 impl Machine {
     fn new() -> Self {
         let machine = Self { directory: TempDir::new().unwrap(), variables: Vec::new() };
-        for place in ["home", "home/project", "root"] {
-            fs::create_dir_all(machine.path(place)).unwrap();
+        for roots in ["home", "home/project", "root"] {
+            fs::create_dir_all(machine.path(roots)).unwrap();
         }
         machine
     }
@@ -42,7 +42,7 @@ impl Machine {
         let (home, root) = (self.path("home"), self.path("root"));
         let workspace = self.path("home/project");
         let variables = &self.variables;
-        tool.asked(&Place { home: &home, workspace: &workspace, root: &root, variables })
+        tool.asked(&ConfigRoots { home: &home, workspace: &workspace, root: &root, variables })
     }
 
     fn hosts(&self, tool: Tool) -> String {

@@ -1,6 +1,6 @@
 //! Which process of which run is behind a connection.
 
-use crate::{Answer, Connector, Place, Question, VERSION, Versioned, read};
+use crate::{Answer, Connector, Question, RunDirectory, VERSION, Versioned, read};
 use flask::Sid;
 use ipc::{Call, ConnectError, Generation, Label, Peer, PeerLabels, Port, Transport};
 use std::{
@@ -135,7 +135,7 @@ fn ask(peer: &Peer, name: String) -> Result<Client, Unknown> {
 /// A connection to the control socket at which the process `peer` itself listens.
 fn connect(peer: &Peer) -> Result<Port, Unknown> {
     let begin = Instant::now();
-    for place in Place::of_user(peer.uid()) {
+    for place in RunDirectory::of_user(peer.uid()) {
         let entries = place.entries()?.into_iter().filter(|entry| entry.pid == peer.pid());
         for entry in entries.take(MOST_SOCKETS) {
             // For all together: the directory is the client's.

@@ -40,9 +40,9 @@
 #![forbid(unsafe_code)]
 
 mod client;
-mod place;
+mod directory;
 mod wire;
 
 pub use client::{Client, RunLabels, Unknown, client};
-pub use place::{Entry, Place, cache_directory, state_directory};
+pub use directory::{Entry, RunDirectory, cache_directory, state_directory};
 pub use wire::{Answer, Connector, Question, ReadError, VERSION, Versioned, read};

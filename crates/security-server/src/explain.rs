@@ -1,7 +1,7 @@
 //! Why a permission is granted or denied.
 
 use crate::engine::Engine;
-use crate::policy::{AvKind, AvRule, Constraint, Context, Contexts, Place, Policy};
+use crate::policy::{AvKind, AvRule, Constraint, Context, Contexts, Policy, SourceLine};
 use crate::{ClassId, TypeId};
 use flask::Explanation;
 
@@ -202,7 +202,7 @@ impl Reasons {
 impl Policy {
     /// ` (FILE:LINE)`, or nothing where the place is not known.
     #[must_use]
-    pub fn format_place(&self, place: Option<Place>) -> String {
+    pub fn format_place(&self, place: Option<SourceLine>) -> String {
         let found = place.and_then(|p| Some((self.sources.get(p.source as usize)?, p.line)));
         found.map_or_else(String::new, |(source, line)| format!("    {source}:{line}"))
     }

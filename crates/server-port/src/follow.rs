@@ -21,7 +21,7 @@ const RETRY_LATER: Duration = Duration::from_millis(500);
 
 /// A change of policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Change {
+pub struct PolicyUpdate {
     /// The state that was applied last.
     pub before: Seqno,
     /// The state that is in force now. More than one higher if changes were missed.
@@ -38,7 +38,7 @@ impl RemoteServer {
         &self,
         applied: Seqno,
         stop: &AtomicBool,
-        mut apply: impl FnMut(Change) -> Option<Vec<u8>>,
+        mut apply: impl FnMut(PolicyUpdate) -> Option<Vec<u8>>,
     ) {
         self.applied.store(applied.0, Ordering::Release);
         self.followed.store(true, Ordering::Release);
@@ -60,7 +60,7 @@ impl RemoteServer {
             let next = wire::encode(&Query::Next { seqno: applied.0, report: &report });
             match call(connected, &next) {
                 Ok(Some(Answer::Seqno(seqno))) if seqno > applied.0 => {
-                    let change = Change { before: applied, seqno: Seqno(seqno) };
+                    let change = PolicyUpdate { before: applied, seqno: Seqno(seqno) };
                     let Some(said) = apply(change) else {
                         thread::sleep(RETRY);
                         continue;

@@ -52,8 +52,8 @@ mod serve;
 mod wire;
 
 pub use client::RemoteServer;
-pub use follow::Change;
-pub use members::{Acknowledged, Member, Members, Outcome, Patience, Progress, Stage};
+pub use follow::PolicyUpdate;
+pub use members::{Acknowledged, Member, MemberOutcome, Members, Patience, Progress, Stage};
 pub use sealed::{read_sealed, received, sealed};
 pub use serve::{answer, reply, serve, waits};
 pub use wire::{VOCABULARY_BYTES, decode, vocabulary};

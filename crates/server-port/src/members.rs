@@ -80,7 +80,7 @@ pub enum Stage {
 
 /// How it went with one member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum MemberOutcome {
     /// It has applied the change.
     Applied,
     /// It ended by itself.
@@ -97,7 +97,7 @@ pub struct Acknowledged {
     /// Its name.
     pub name: String,
     /// How it went.
-    pub outcome: Outcome,
+    pub outcome: MemberOutcome,
     /// From the beginning of the change until that was known.
     pub after: Duration,
     /// What had to be done about it, the last such; `None` if it answered in time.
@@ -198,7 +198,7 @@ impl Members {
 fn pending((id, entry): (&u64, &Entry)) -> (u64, Acknowledged) {
     let member = Acknowledged {
         name: entry.name.clone(),
-        outcome: Outcome::Unreached,
+        outcome: MemberOutcome::Unreached,
         after: Duration::ZERO,
         stage: None,
         report: Vec::new(),
@@ -217,7 +217,7 @@ fn settle(
     events: &mut Vec<(String, Stage)>,
 ) -> bool {
     let killed = member.stage == Some(Stage::Kill);
-    let gone = if killed { Outcome::Killed } else { Outcome::Gone };
+    let gone = if killed { MemberOutcome::Killed } else { MemberOutcome::Gone };
     let Some(entry) = state.members.get(&id) else {
         member.outcome = gone;
         return true;
@@ -226,7 +226,7 @@ fn settle(
         if member.stage == Some(Stage::Freeze) {
             events.push((member.name.clone(), Stage::Thaw));
         }
-        member.outcome = Outcome::Applied;
+        member.outcome = MemberOutcome::Applied;
         member.report.clone_from(&entry.report);
         return true;
     }
@@ -351,7 +351,7 @@ mod tests {
             }
             let (done, seen) = stages(&members, 2, |_| {});
             assert_eq!((done.len(), seen.len()), (5, 0));
-            assert!(done.iter().all(|m| m.outcome == Outcome::Applied && m.report == b"ok"));
+            assert!(done.iter().all(|m| m.outcome == MemberOutcome::Applied && m.report == b"ok"));
             members.stop();
         });
         assert_eq!(members.count(), 0);
@@ -362,7 +362,7 @@ mod tests {
         let members = Members::new(Seqno(1));
         let _dead = members.join("dead".into(), Seqno(1), || false);
         let (done, seen) = stages(&members, 2, |_| {});
-        assert_eq!((done[0].outcome, seen.len()), (Outcome::Gone, 0));
+        assert_eq!((done[0].outcome, seen.len()), (MemberOutcome::Gone, 0));
     }
 
     #[test]
@@ -374,14 +374,14 @@ mod tests {
         let (done, seen) =
             stages(&members, 2, |stage| lives.store(stage != Stage::Kill, Ordering::Relaxed));
         assert_eq!(seen, [Stage::Report, Stage::Freeze, Stage::Kill]);
-        assert_eq!(done[0].outcome, Outcome::Killed);
+        assert_eq!(done[0].outcome, MemberOutcome::Killed);
     }
 
     #[test]
     fn one_that_cannot_be_killed_leaves_the_change_incomplete() {
         let members = Members::new(Seqno(1));
         let _stuck = members.join("stuck".into(), Seqno(1), || true);
-        assert_eq!(stages(&members, 2, |_| {}).0[0].outcome, Outcome::Unreached);
+        assert_eq!(stages(&members, 2, |_| {}).0[0].outcome, MemberOutcome::Unreached);
     }
 
     #[test]
@@ -394,6 +394,6 @@ mod tests {
             }
         });
         assert_eq!(seen, [Stage::Report, Stage::Freeze, Stage::Thaw]);
-        assert_eq!(done[0].outcome, Outcome::Applied);
+        assert_eq!(done[0].outcome, MemberOutcome::Applied);
     }
 }

@@ -6,7 +6,7 @@ use avc::{Avc, Hint};
 use common::{Behind, POLICY, policy};
 use flask::{Class, Question, SecurityServer as _, Seqno, perm};
 use ipc::{Port, Transport};
-use server_port::{Acknowledged, Outcome, Patience, Stage};
+use server_port::{Acknowledged, MemberOutcome, Patience, Stage};
 use std::{
     sync::{
         Arc, Barrier, Mutex,
@@ -70,7 +70,7 @@ fn when_a_change_is_complete_no_client_decides_by_the_policy_before() {
         for n in 0..50 {
             let (seqno, acknowledged) = change(&behind, n % 2 == 0);
             assert!(
-                acknowledged.iter().all(|it| it.outcome == Outcome::Applied),
+                acknowledged.iter().all(|it| it.outcome == MemberOutcome::Applied),
                 "{acknowledged:?}"
             );
             assert_eq!(acknowledged.len(), 4);
@@ -154,7 +154,7 @@ fn a_client_that_does_not_apply_holds_up_the_change_and_nobody_else() {
         stop.store(true, Ordering::Release);
         assert_eq!(stages, [Stage::Report, Stage::Freeze, Stage::Thaw]);
         let late = done.iter().find(|it| it.stage.is_some()).expect("one was late");
-        assert_eq!((late.outcome, late.report.as_slice()), (Outcome::Applied, &b"late"[..]));
+        assert_eq!((late.outcome, late.report.as_slice()), (MemberOutcome::Applied, &b"late"[..]));
     });
 }
 

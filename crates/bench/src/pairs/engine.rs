@@ -1,8 +1,8 @@
 //! Rounds until it is enough.
 
 use super::{
-    Experiment, Failure, Kept, Outcome, Sample, Station, StationError, Stop, Store, StoreError,
-    Unit,
+    Experiment, ExperimentResult, Failure, Kept, Sample, Station, StationError, Stop, Store,
+    StoreError, Unit,
     outcome::{self, widest},
 };
 use crate::{interrupt::Interrupt, random::Random};
@@ -36,7 +36,7 @@ pub fn run(
     stations: &mut [Box<dyn Station + '_>],
     interrupt: &Interrupt,
     progress: &mut dyn FnMut(Standing<'_>),
-) -> Result<Outcome, StoreError> {
+) -> Result<ExperimentResult, StoreError> {
     let experiment = store.kept().experiment.clone();
     let mut rounds = Rounds::of(&experiment, &store);
     let begin = Instant::now();

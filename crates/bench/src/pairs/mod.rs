@@ -26,7 +26,7 @@ mod store;
 mod unit;
 
 pub use estimate::{Estimate, Verdict};
-pub use outcome::{Outcome, Row, of as outcome_of};
+pub use outcome::{ExperimentResult, Row, of as outcome_of};
 pub use process::{Language, Launch, ProcessStation, Processor, WholeCommand};
 pub use store::{Failure, Kept, Store, StoreError, read};
 pub use unit::{Took, Unit, serve};

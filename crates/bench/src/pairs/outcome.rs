@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 /// What came of an experiment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Outcome {
+pub struct ExperimentResult {
     /// What was compared.
     pub experiment: Experiment,
     /// Why it ended.
@@ -50,7 +50,7 @@ impl Row {
     }
 }
 
-impl Outcome {
+impl ExperimentResult {
     /// The rows of one subject.
     pub fn of_subject(&self, subject: usize) -> impl Iterator<Item = &Row> {
         self.rows.iter().filter(move |row| row.subject == subject)
@@ -94,7 +94,7 @@ impl Outcome {
 
 /// Makes an outcome of what was kept.
 #[must_use]
-pub fn of(kept: &Kept) -> Outcome {
+pub fn of(kept: &Kept) -> ExperimentResult {
     let mut rows = Vec::new();
     for subject in 0..kept.experiment.subjects.len() {
         for setting in 0..kept.experiment.settings.len() {
@@ -102,7 +102,7 @@ pub fn of(kept: &Kept) -> Outcome {
         }
     }
     let Kept { experiment, stop, seconds, .. } = kept.clone();
-    Outcome { experiment, stop, seconds, rows }
+    ExperimentResult { experiment, stop, seconds, rows }
 }
 
 fn row(kept: &Kept, subject: usize, setting: usize) -> Row {

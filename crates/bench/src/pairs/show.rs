@@ -1,13 +1,13 @@
 //! Outcomes for people: tables, and one sentence.
 
-use super::{Estimate, Outcome, Row, Stop, Verdict};
+use super::{Estimate, ExperimentResult, Row, Stop, Verdict};
 use crate::{
     config::Kind,
     sheet::{Cell, Sheet},
     table::seconds,
 };
 
-impl Outcome {
+impl ExperimentResult {
     /// The tables: one of settings for a single subject; for several, subjects down and settings across, as many across as
     /// fit.
     #[must_use]

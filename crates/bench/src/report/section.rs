@@ -3,7 +3,7 @@
 use crate::{
     figure::{Bar, Curve, Drawing, Figure},
     machine::Machine,
-    pairs::{Kept, Outcome, outcome_of},
+    pairs::{ExperimentResult, Kept, outcome_of},
     sheet::Sheet,
     web,
 };
@@ -109,7 +109,7 @@ impl Section {
 }
 
 /// Whether the figures can be trusted.
-fn trust(outcome: &Outcome) -> String {
+fn trust(outcome: &ExperimentResult) -> String {
     let estimates = || outcome.rows.iter().filter_map(|row| row.wall.as_ref());
     let least = estimates().map(|it| it.pairs).min().unwrap_or_default();
     let widest = estimates().map(crate::pairs::Estimate::half_width).fold(0.0, f64::max);
@@ -125,7 +125,7 @@ fn capitalised(text: &str) -> String {
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
-fn ratios(outcome: &Outcome) -> Figure {
+fn ratios(outcome: &ExperimentResult) -> Figure {
     let several = outcome.experiment.subjects.len() > 1;
     let mut bars = Vec::new();
     for row in &outcome.rows {

@@ -3,7 +3,7 @@
 use super::{IMAGES, station::Asked};
 use crate::{
     figure::{Bar, Drawing, Figure},
-    pairs::{Estimate, Kept, Outcome, Row, outcome_of},
+    pairs::{Estimate, ExperimentResult, Kept, Row, outcome_of},
     sheet::{Cell, Sheet},
     statistics::Summary,
 };
@@ -13,7 +13,7 @@ use serde::Serialize;
 #[derive(Clone, Debug, Serialize)]
 #[serde(transparent)]
 pub struct Report {
-    outcome: Outcome,
+    outcome: ExperimentResult,
 }
 
 /// What a figure shows of a row.
@@ -27,7 +27,7 @@ enum Quantity {
 }
 
 impl Report {
-    pub(super) fn new(outcome: Outcome) -> Self {
+    pub(super) fn new(outcome: ExperimentResult) -> Self {
         Self { outcome }
     }
 

@@ -44,7 +44,7 @@ pub use landlock::{AccessFs, BitFlags};
 pub use limits::{ByCgroup, Limits};
 pub use mounts::ViewError;
 pub use namespaces::Namespaces;
-pub use outcome::Outcome;
+pub use outcome::CommandStatus;
 pub use rustix::thread::CapabilitySet;
 pub use sandbox::{Sandbox, WaitError};
 pub use start::{EnterError, Entered, StartError, Started, enter_view, start};

@@ -14,7 +14,7 @@ use rustix::mount::{
     fsconfig_create, fsconfig_set_string, fsmount, fsopen, move_mount, open_tree, unmount,
 };
 
-use super::view::{Place, Step};
+use super::view::{Step, ViewEntry};
 use crate::sys;
 
 /// Why the view could not be built. Nothing was started.
@@ -58,7 +58,7 @@ impl Mounts {
     /// Takes hold of everything that `steps` put back.
     pub(super) fn open(steps: &[Step], private_bytes: Option<u64>) -> Result<Self, ViewError> {
         let mut originals = HashMap::new();
-        for step in steps.iter().filter(|step| step.place == Place::Keep) {
+        for step in steps.iter().filter(|step| step.place == ViewEntry::Keep) {
             let tree = clone_tree(CWD, &step.path).map_err(at("take hold of", &step.path))?;
             originals.insert(step.path.clone(), tree);
         }
@@ -68,10 +68,10 @@ impl Mounts {
     /// Does one of `steps`; those before it are done.
     pub(super) fn put(&mut self, step: &Step, steps: &[Step]) -> Result<(), ViewError> {
         let act = match step.place {
-            Place::Link(_) => return Ok(()),
-            Place::Keep => "put back",
-            Place::Private => "make private",
-            Place::Absent => "hide what is in",
+            ViewEntry::Link(_) => return Ok(()),
+            ViewEntry::Keep => "put back",
+            ViewEntry::Private => "make private",
+            ViewEntry::Absent => "hide what is in",
         };
         let failed = at(act, &step.path);
         if let Some(original) = self.originals.remove(&step.path) {
@@ -90,7 +90,7 @@ impl Mounts {
         step: &Step,
         inside: impl Iterator<Item = &'a Step>,
     ) -> Result<OwnedFd, Errno> {
-        let private = step.place == Place::Private;
+        let private = step.place == ViewEntry::Private;
         let cover = if private {
             new_tmpfs(c"1777", true, self.private_bytes)?
         } else {
@@ -238,7 +238,7 @@ fn make_place(
         parent.push(component);
         make_directory(cover, &parent)?;
     }
-    if let Place::Link(target) = &step.place {
+    if let ViewEntry::Link(target) = &step.place {
         let target = CString::new(target.as_bytes()).map_err(|_| Errno::INVAL)?;
         return rustix::fs::symlinkat(&target, cover, below);
     }

@@ -7,7 +7,7 @@ use crate::sys;
 
 /// How the command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
+pub enum CommandStatus {
     /// It exited with this status.
     Exited(i32),
     /// This signal killed it.
@@ -18,7 +18,7 @@ pub enum Outcome {
     NotExecuted(Errno),
 }
 
-impl Outcome {
+impl CommandStatus {
     /// The exit status that a shell would show: 124 after the time limit, as with `timeout`; 127
     /// for a command that was not found, and 126 for one that was found but not executed.
     #[must_use]
@@ -62,12 +62,12 @@ mod tests {
     #[test]
     fn statuses_are_those_of_a_shell() {
         let table = [
-            (Outcome::Exited(3), 3),
-            (Outcome::Killed(9), 137),
-            (Outcome::TimedOut, 124),
-            (Outcome::NotExecuted(Errno::NOENT), 127),
-            (Outcome::NotExecuted(Errno::ACCESS), 126),
-            (Outcome::NotExecuted(Errno::NOEXEC), 126),
+            (CommandStatus::Exited(3), 3),
+            (CommandStatus::Killed(9), 137),
+            (CommandStatus::TimedOut, 124),
+            (CommandStatus::NotExecuted(Errno::NOENT), 127),
+            (CommandStatus::NotExecuted(Errno::ACCESS), 126),
+            (CommandStatus::NotExecuted(Errno::NOEXEC), 126),
         ];
         for (outcome, status) in table {
             assert_eq!(outcome.status(), status, "{outcome:?}");

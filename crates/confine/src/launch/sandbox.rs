@@ -16,7 +16,7 @@ use super::cgroup::Cgroup;
 use super::descendants;
 use super::inherited::Inherited;
 use super::limits::Limits;
-use super::outcome::Outcome;
+use super::outcome::CommandStatus;
 use super::stop::Stop;
 use super::terminal::Terminal;
 use super::wire::{Report, Wire};
@@ -116,7 +116,7 @@ impl Sandbox {
     /// # Errors
     ///
     /// [`WaitError`], after ending the sandbox.
-    pub fn wait(&mut self) -> Result<Outcome, WaitError> {
+    pub fn wait(&mut self) -> Result<CommandStatus, WaitError> {
         // A command that is gone already shows below.
         let _ = self.release();
         let outcome = self.follow();
@@ -137,7 +137,7 @@ impl Sandbox {
         }
     }
 
-    fn follow(&mut self) -> Result<Outcome, Errno> {
+    fn follow(&mut self) -> Result<CommandStatus, Errno> {
         let mut clock = match self.limits.time {
             Some(time) => Clock::Running(Instant::now() + time),
             None => Clock::Unlimited,
@@ -159,8 +159,8 @@ impl Sandbox {
             }
             if let Some(outcome) = self.on_report()? {
                 return Ok(match (clock, not_executed) {
-                    (Clock::Grace(_) | Clock::Over, _) => Outcome::TimedOut,
-                    (_, Some(errno)) => Outcome::NotExecuted(errno),
+                    (Clock::Grace(_) | Clock::Over, _) => CommandStatus::TimedOut,
+                    (_, Some(errno)) => CommandStatus::NotExecuted(errno),
                     _ => outcome,
                 });
             }
@@ -203,10 +203,10 @@ impl Sandbox {
     }
 
     /// Acts on init's next report; the outcome if the command has ended.
-    fn on_report(&mut self) -> Result<Option<Outcome>, Errno> {
+    fn on_report(&mut self) -> Result<Option<CommandStatus>, Errno> {
         Ok(match self.reports.receive()?.map(|received| received.report) {
-            Some(Report::Exited(status)) => Some(Outcome::Exited(status)),
-            Some(Report::Killed(signal)) => Some(Outcome::Killed(signal)),
+            Some(Report::Exited(status)) => Some(CommandStatus::Exited(status)),
+            Some(Report::Killed(signal)) => Some(CommandStatus::Killed(signal)),
             Some(Report::Stopped(signal)) => {
                 self.on_stop(signal);
                 None
@@ -219,7 +219,7 @@ impl Sandbox {
             }
             Some(Report::Ready(_) | Report::Failed(..)) => None,
             // Init was killed, and everything with it.
-            None => Some(Outcome::Killed(libc::SIGKILL)),
+            None => Some(CommandStatus::Killed(libc::SIGKILL)),
         })
     }
 

@@ -16,7 +16,7 @@ use super::cgroup::Cgroup;
 use super::exec::{CommandError, Program};
 use super::init::{Order, become_init};
 use super::mounts::ViewError;
-use super::outcome::Outcome;
+use super::outcome::CommandStatus;
 use super::sandbox::{Sandbox, WATCHED};
 use super::stop::Stop;
 use super::terminal::Terminal;
@@ -219,7 +219,7 @@ fn end_if_interrupted(signals: &sys::SignalFd) {
     let deadly = [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM];
     while let Some(signalled) = signals.next() {
         if deadly.contains(&signalled.signal) {
-            Outcome::Killed(signalled.signal).leave();
+            CommandStatus::Killed(signalled.signal).leave();
         }
     }
 }

@@ -39,7 +39,7 @@ const SEARCHED: u32 = 0o111;
 
 /// What happens at one path.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum ViewEntry {
     /// An empty directory for everyone.
     Private,
     /// A read-only directory with nothing but mount points.
@@ -50,7 +50,7 @@ pub(super) enum Place {
     Link(OsString),
 }
 
-impl Place {
+impl ViewEntry {
     /// Whether it takes away what is below.
     fn covers(&self) -> bool {
         matches!(self, Self::Private | Self::Absent)
@@ -61,7 +61,7 @@ impl Place {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Step {
     pub(super) path: PathBuf,
-    pub(super) place: Place,
+    pub(super) place: ViewEntry,
     /// The covered directory that this place lies in, if it is not in the original file system.
     pub(super) host: Option<PathBuf>,
 }
@@ -101,12 +101,12 @@ impl View {
     }
 
     /// What is asked at which path, with symbolic links on the way resolved.
-    fn places(&self) -> BTreeMap<PathBuf, Place> {
+    fn places(&self) -> BTreeMap<PathBuf, ViewEntry> {
         let private = ["/tmp", "/var/tmp", "/dev/shm"].map(PathBuf::from);
         let private = if self.private_tmp { &private[..] } else { &[] };
         let mut places = BTreeMap::new();
-        places.extend(directories(private).map(|path| (path, Place::Private)));
-        places.extend(directories(&self.absent).map(|path| (path, Place::Absent)));
+        places.extend(directories(private).map(|path| (path, ViewEntry::Private)));
+        places.extend(directories(&self.absent).map(|path| (path, ViewEntry::Absent)));
         let mut parents = HashMap::new();
         places.extend(self.keep.iter().filter_map(|path| kept(path, &mut parents)));
         places
@@ -127,7 +127,7 @@ fn directories(paths: &[PathBuf]) -> impl Iterator<Item = PathBuf> {
 fn kept<'a>(
     path: &'a Path,
     parents: &mut HashMap<&'a Path, Option<PathBuf>>,
-) -> Option<(PathBuf, Place)> {
+) -> Option<(PathBuf, ViewEntry)> {
     let real = match (path.parent(), path.file_name()) {
         (Some(parent), Some(name)) => {
             parents.entry(parent).or_insert_with(|| parent.canonicalize().ok()).as_ref()?.join(name)
@@ -136,24 +136,24 @@ fn kept<'a>(
     };
     let metadata = real.symlink_metadata().ok()?;
     let place = if metadata.is_symlink() {
-        Place::Link(real.read_link().ok()?.into_os_string())
+        ViewEntry::Link(real.read_link().ok()?.into_os_string())
     } else {
-        Place::Keep
+        ViewEntry::Keep
     };
     Some((real, place))
 }
 
 /// The steps that make `places` so, parents first, without those that change nothing.
-fn arrange(places: BTreeMap<PathBuf, Place>) -> Vec<Step> {
+fn arrange(places: BTreeMap<PathBuf, ViewEntry>) -> Vec<Step> {
     let mut steps: Vec<Step> = Vec::new();
     // A PathBuf orders by components, so that a directory comes before what is below it.
     for (path, place) in places {
         let above = steps.iter().rev().find(|step| path.starts_with(&step.path));
         let covered = above.filter(|step| step.place.covers());
         let needed = match place {
-            Place::Keep | Place::Link(_) => covered.is_some(),
-            Place::Absent => covered.is_none(),
-            Place::Private => covered.is_none_or(|step| step.place == Place::Absent),
+            ViewEntry::Keep | ViewEntry::Link(_) => covered.is_some(),
+            ViewEntry::Absent => covered.is_none(),
+            ViewEntry::Private => covered.is_none_or(|step| step.place == ViewEntry::Absent),
         };
         if needed {
             let host = covered.map(|step| step.path.clone());
@@ -167,30 +167,34 @@ fn arrange(places: BTreeMap<PathBuf, Place>) -> Vec<Step> {
 mod tests {
     use super::*;
 
-    fn arranged(places: &[(&str, Place)]) -> Vec<(String, Place, Option<String>)> {
+    fn arranged(places: &[(&str, ViewEntry)]) -> Vec<(String, ViewEntry, Option<String>)> {
         let text = |path: &Path| path.display().to_string();
         let places = places.iter().map(|(path, place)| (PathBuf::from(path), place.clone()));
         let steps = arrange(places.collect());
         steps.into_iter().map(|s| (text(&s.path), s.place, s.host.map(|h| text(&h)))).collect()
     }
 
-    fn step(path: &str, place: Place, host: Option<&str>) -> (String, Place, Option<String>) {
+    fn step(
+        path: &str,
+        place: ViewEntry,
+        host: Option<&str>,
+    ) -> (String, ViewEntry, Option<String>) {
         (path.into(), place, host.map(Into::into))
     }
 
     #[test]
     fn what_is_kept_is_put_back_into_the_nearest_cover() {
         let got = arranged(&[
-            ("/home/u", Place::Absent),
-            ("/home/u/app", Place::Keep),
-            ("/home/u/app/secret", Place::Absent),
-            ("/home/u/app/secret/not", Place::Keep),
+            ("/home/u", ViewEntry::Absent),
+            ("/home/u/app", ViewEntry::Keep),
+            ("/home/u/app/secret", ViewEntry::Absent),
+            ("/home/u/app/secret/not", ViewEntry::Keep),
         ]);
         let want = [
-            step("/home/u", Place::Absent, None),
-            step("/home/u/app", Place::Keep, Some("/home/u")),
-            step("/home/u/app/secret", Place::Absent, None),
-            step("/home/u/app/secret/not", Place::Keep, Some("/home/u/app/secret")),
+            step("/home/u", ViewEntry::Absent, None),
+            step("/home/u/app", ViewEntry::Keep, Some("/home/u")),
+            step("/home/u/app/secret", ViewEntry::Absent, None),
+            step("/home/u/app/secret/not", ViewEntry::Keep, Some("/home/u/app/secret")),
         ];
         assert_eq!(got, want);
     }
@@ -198,20 +202,22 @@ mod tests {
     #[test]
     fn what_changes_nothing_is_not_done() {
         let got = arranged(&[
-            ("/home", Place::Absent),
-            ("/home/u", Place::Absent),
-            ("/home/u/app", Place::Keep),
-            ("/home/u/app/src", Place::Keep),
-            ("/usr", Place::Keep),
+            ("/home", ViewEntry::Absent),
+            ("/home/u", ViewEntry::Absent),
+            ("/home/u/app", ViewEntry::Keep),
+            ("/home/u/app/src", ViewEntry::Keep),
+            ("/usr", ViewEntry::Keep),
         ]);
-        let want =
-            [step("/home", Place::Absent, None), step("/home/u/app", Place::Keep, Some("/home"))];
+        let want = [
+            step("/home", ViewEntry::Absent, None),
+            step("/home/u/app", ViewEntry::Keep, Some("/home")),
+        ];
         assert_eq!(got, want);
     }
 
     #[test]
     fn a_name_that_only_begins_alike_is_not_below() {
-        let got = arranged(&[("/home/u", Place::Absent), ("/home/user2", Place::Keep)]);
-        assert_eq!(got, [step("/home/u", Place::Absent, None)]);
+        let got = arranged(&[("/home/u", ViewEntry::Absent), ("/home/user2", ViewEntry::Keep)]);
+        assert_eq!(got, [step("/home/u", ViewEntry::Absent, None)]);
     }
 }

@@ -1,6 +1,6 @@
 //! What the envelope does not let the program read itself, so that it is exact about the rest.
 
-use super::{Place, Plan, READS, Rights, WRITES};
+use super::{Plan, READS, Rights, Subtree, WRITES};
 use flask::{FileRule, Sid};
 use landlock::AccessFs;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ impl Plan {
     pub(crate) fn withhold_reads(
         &mut self,
         files: &[FileRule],
-        shielded: &dyn Fn(&Place) -> Rights,
+        shielded: &dyn Fn(&Subtree) -> Rights,
     ) -> Vec<Sid> {
         let mut withheld = Vec::new();
         if !self.unruled.is_empty() {
@@ -22,11 +22,11 @@ impl Plan {
         self.withhold_patterns(files, &mut withheld);
         loop {
             let nested = self.places.iter().chain(&self.patterns).filter(|place| {
-                let around = self.surroundings(place).map_or(Rights::empty(), |outer| outer.any);
+                let around = self.enclosing(place).map_or(Rights::empty(), |outer| outer.any);
                 let refused = READS & around & !place.any;
                 !refused.is_empty() && !shielded(place).contains(refused)
             });
-            let open = nested.filter_map(|place| self.surroundings(place));
+            let open = nested.filter_map(|place| self.enclosing(place));
             let open = open.filter(|outer| !outer.any.contains(AccessFs::Execute));
             let open: Vec<PathBuf> = open.map(|outer| outer.tree.path.clone()).collect();
             if open.is_empty() {
@@ -59,7 +59,7 @@ impl Plan {
     }
 
     /// The literal place around another one.
-    fn surroundings(&self, place: &Place) -> Option<&Place> {
+    fn enclosing(&self, place: &Subtree) -> Option<&Subtree> {
         let path = &place.tree.path;
         if place.is_pattern { self.innermost(path) } else { self.innermost(path.parent()?) }
     }
@@ -67,7 +67,7 @@ impl Plan {
     /// Finds out what may be done around each place.
     pub(super) fn look_around(&mut self) {
         for index in 0..self.places.len() {
-            let outer = self.surroundings(&self.places[index]);
+            let outer = self.enclosing(&self.places[index]);
             self.places[index].around = outer.map_or(Rights::empty(), |outer| outer.any);
         }
     }

@@ -5,7 +5,7 @@ use super::Settled;
 use crate::{
     arrange::PRIVATE,
     launch::View,
-    plan::{Place, Plan, READS},
+    plan::{Plan, READS, Subtree},
 };
 use serde::{Deserialize, Serialize};
 use std::{
@@ -43,7 +43,7 @@ pub(super) struct Grants {
 
 impl Grants {
     pub(super) fn of(plan: &Plan) -> Self {
-        let grant = |place: &Place| Grant {
+        let grant = |place: &Subtree| Grant {
             path: place.tree.path.clone(),
             rights: place.any.bits(),
             hidden: place.hidden,

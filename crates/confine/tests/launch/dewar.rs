@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use confine::launch::{
-    AccessFs, Envelope, Filter, Inherited, LaunchSpec, Limits, Namespaces, Outcome, View,
+    AccessFs, CommandStatus, Envelope, Filter, Inherited, LaunchSpec, Limits, Namespaces, View,
     enter_view, start,
 };
 use confine::layers::Layers;
@@ -35,7 +35,7 @@ pub(crate) fn main(mut arguments: impl Iterator<Item = OsString>) -> ! {
     }
 }
 
-fn run(plan: &Value, spec: &LaunchSpec) -> Result<Outcome, Box<dyn std::error::Error>> {
+fn run(plan: &Value, spec: &LaunchSpec) -> Result<CommandStatus, Box<dyn std::error::Error>> {
     let begun = Instant::now();
     let entered = enter_view(spec)?;
     let entered_after = begun.elapsed();
@@ -55,7 +55,7 @@ fn run(plan: &Value, spec: &LaunchSpec) -> Result<Outcome, Box<dyn std::error::E
     if plan["times"] == true {
         eprintln!("{entered_after:?} {started_after:?} {:?}", begun.elapsed());
     }
-    if let Outcome::NotExecuted(errno) = outcome {
+    if let CommandStatus::NotExecuted(errno) = outcome {
         eprintln!("dewar: cannot execute {:?}: {errno}", spec.command[0]);
     }
     Ok(outcome)

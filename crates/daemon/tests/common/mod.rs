@@ -2,7 +2,7 @@
 #![allow(dead_code)]
 
 use daemon::{
-    Administration, Keeper, NewRun, Place, Policy, Registration, Settings, Writer, register,
+    Administration, Daemon, DaemonDirs, NewRun, Policy, Registration, Settings, Writer, register,
 };
 use server_port::Patience;
 use std::{
@@ -29,8 +29,8 @@ pub(crate) const POLICY: &str = r#"
 const ROLE: &str = "DEWAR_TESTS_ROLE";
 const PLACE: &str = "DEWAR_TESTS_PLACE";
 
-pub(crate) fn place(directory: &Path) -> Place {
-    Place { runtime: directory.join("run"), state: directory.join("state"), system: false }
+pub(crate) fn place(directory: &Path) -> DaemonDirs {
+    DaemonDirs { runtime: directory.join("run"), state: directory.join("state"), system: false }
 }
 
 pub(crate) fn policy() -> Policy {
@@ -43,7 +43,7 @@ pub(crate) fn policy() -> Policy {
 }
 
 /// What this program was started as, and where.
-pub(crate) fn role() -> Option<(String, Place)> {
+pub(crate) fn role() -> Option<(String, DaemonDirs)> {
     let place = place(Path::new(&env::var_os(PLACE)?));
     Some((env::var(ROLE).ok()?, place))
 }
@@ -57,26 +57,26 @@ pub(crate) fn start(role: &str, directory: &Path) -> Child {
 }
 
 /// Serves until it is killed.
-pub(crate) fn keep(place: &Place) {
+pub(crate) fn keep(place: &DaemonDirs) {
     let [report, freeze, kill] = [100, 300, 1500].map(Duration::from_millis);
     let settings = Settings { patience: Patience { report, freeze, kill }, ..Settings::default() };
-    let keeper = loop {
-        match Keeper::start(place, settings, None) {
-            Ok(keeper) => break keeper,
+    let daemon = loop {
+        match Daemon::start(place, settings, None) {
+            Ok(daemon) => break daemon,
             // The one that was killed holds its lock until it is buried.
             Err(daemon::StartError::Runs(_)) => thread::sleep(Duration::from_millis(1)),
             Err(error) => panic!("{error}"),
         }
     };
-    keeper.serve().expect("served");
+    daemon.serve().expect("served");
 }
 
 /// The daemon of a test, which ends with it.
-pub(crate) struct Daemon(Child);
+pub(crate) struct DaemonProcess(Child);
 
-impl Daemon {
+impl DaemonProcess {
     pub(crate) fn start(directory: &Path) -> Self {
-        let daemon = Self(start("keeper", directory));
+        let daemon = Self(start("daemon", directory));
         drop(administration(&place(directory)));
         daemon
     }
@@ -92,7 +92,7 @@ impl Daemon {
     }
 }
 
-impl Drop for Daemon {
+impl Drop for DaemonProcess {
     fn drop(&mut self) {
         self.end();
     }
@@ -106,7 +106,7 @@ pub(crate) fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
     }
 }
 
-pub(crate) fn administration(place: &Place) -> Administration {
+pub(crate) fn administration(place: &DaemonDirs) -> Administration {
     let mut found = None;
     wait_until("the daemon listens", || {
         found = Administration::connect(place).ok();
@@ -115,7 +115,7 @@ pub(crate) fn administration(place: &Place) -> Administration {
     found.expect("found")
 }
 
-pub(crate) fn new_run(place: &Place, id: &str) -> (Registration, Writer) {
+pub(crate) fn new_run(place: &DaemonDirs, id: &str) -> (Registration, Writer) {
     let run = NewRun { id: id.into(), command: "make".into(), profile: "test".into(), name: None };
     register(place, &run, &policy()).unwrap_or_else(|error| panic!("{id}: {error}"))
 }

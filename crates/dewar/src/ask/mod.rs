@@ -1,13 +1,13 @@
 //! `dewar ask`: the questions of a run, and their answers; see docs/ask.md.
 //!
 //! ```text
-//!  monitor ── link ──▶ clerk ──▶ terminal of the run
+//!  monitor ── link ──▶ prompter ──▶ terminal of the run
 //!   (in the view)     (outside)──▶ socket ──▶ `dewar ask`, editors, agents
 //! ```
 
 mod case;
-mod clerk;
-mod docket;
+mod prompter;
+mod queue;
 mod socket;
 mod state;
 mod terminal;
@@ -65,7 +65,7 @@ pub(crate) struct AskArgs {
 
     /// What `dewar run --ask` starts
     #[arg(long, hide = true, value_name = "STAGE")]
-    clerk: Option<clerk::Stage>,
+    prompter: Option<prompter::Stage>,
 }
 
 fn answer(text: &str) -> Result<(u64, String), String> {
@@ -86,8 +86,8 @@ fn user() -> String {
 
 /// Carries out `dewar ask`.
 pub(crate) fn run(args: &AskArgs) -> anyhow::Result<()> {
-    if let Some(stage) = args.clerk {
-        return clerk::run(stage);
+    if let Some(stage) = args.prompter {
+        return prompter::run(stage);
     }
     let run = Run::find(&args.run)?;
     let id = run.status.id;

@@ -1,7 +1,7 @@
 //! The socket for editors, agents and `dewar ask`: JSON lines, for processes of the user outside.
 //! docs/ask.md describes the lines.
 
-use super::{case::Choice, docket::Docket};
+use super::{case::Choice, queue::QuestionQueue};
 use anyhow::Context as _;
 use ipc::Peer;
 use monitor::visible;
@@ -81,19 +81,19 @@ impl Listener {
     }
 
     /// Serves for ever.
-    pub(crate) fn serve(&self, docket: &Arc<Docket>) {
+    pub(crate) fn serve(&self, queue: &Arc<QuestionQueue>) {
         let open = Arc::new(());
         for (who, stream) in (1..).zip(self.listener.incoming()) {
             let Ok(stream) = stream else { continue };
-            let Some(by) = outsider(docket, &stream) else { continue };
+            let Some(by) = outsider(queue, &stream) else { continue };
             if Arc::strong_count(&open) > MOST {
                 continue;
             }
-            let (docket, open) = (Arc::clone(docket), Arc::clone(&open));
+            let (queue, open) = (Arc::clone(queue), Arc::clone(&open));
             // Without a thread it is not served.
             let _ = thread::Builder::new().name("client".into()).spawn(move || {
-                let _ = talk(&docket, stream, who, &by);
-                docket.leave(who);
+                let _ = talk(&queue, stream, who, &by);
+                queue.leave(who);
                 drop(open);
             });
         }
@@ -118,12 +118,12 @@ fn remove_stale() {
 
 /// Who a process outside of every sandbox is; `None` for all others. A process in a sandbox does
 /// not connect itself: its monitor does, by a socket with a name.
-fn outsider(docket: &Docket, stream: &UnixStream) -> Option<String> {
+fn outsider(queue: &QuestionQueue, stream: &UnixStream) -> Option<String> {
     let peer = Peer::of(stream.as_fd()).ok()?;
     let is_user = peer.uid() == rustix::process::geteuid().as_raw() || peer.uid() == 0;
     let pid = peer.pid().cast_unsigned();
     let proc = Proc::open().ok()?;
-    let is_inside = proc.is_at_or_below(pid, docket.setup.monitor);
+    let is_inside = proc.is_at_or_below(pid, queue.setup.monitor);
     let outside = matches!(runs::client(stream.as_fd()), Ok(None));
     let comm = proc.identity(pid).ok()?.comm;
     // Held by its descriptor: while it lives, the number is its own.
@@ -147,17 +147,17 @@ struct Answer {
 }
 
 /// Tells events and takes answers until the other side goes.
-fn talk(docket: &Arc<Docket>, stream: UnixStream, who: u64, by: &str) -> anyhow::Result<()> {
+fn talk(queue: &Arc<QuestionQueue>, stream: UnixStream, who: u64, by: &str) -> anyhow::Result<()> {
     let mut writer = stream.try_clone()?;
     // Who does not read is not waited for.
     writer.set_write_timeout(Some(Duration::from_secs(5)))?;
-    let setup = &docket.setup;
+    let setup = &queue.setup;
     let hello = json!({
         "dewar": "ask", "version": VERSION, "run": setup.id, "name": setup.name,
         "command": setup.command, "profile": setup.argument,
     });
     writeln!(writer, "{hello}")?;
-    let events = docket.listen(who);
+    let events = queue.listen(who);
     let tell = move || {
         while let Ok(event) = events.recv() {
             if writeln!(writer, "{event}").is_err() {
@@ -175,16 +175,16 @@ fn talk(docket: &Arc<Docket>, stream: UnixStream, who: u64, by: &str) -> anyhow:
             return Ok(());
         }
         let event = match serde_json::from_str::<Said>(&line) {
-            Ok(Said { answer }) => hear(docket, &answer, by),
+            Ok(Said { answer }) => hear(queue, &answer, by),
             Err(error) => json!({ "error": { "why": format!("no such request: {error}") } }),
         };
-        docket.tell(who, &event);
+        queue.tell(who, &event);
     }
 }
 
-fn hear(docket: &Docket, said: &Answer, by: &str) -> serde_json::Value {
+fn hear(queue: &QuestionQueue, said: &Answer, by: &str) -> serde_json::Value {
     let done = match Choice::of(&said.answer) {
-        Some(choice) => docket.answer(said.id, choice, said.named.as_deref(), by),
+        Some(choice) => queue.answer(said.id, choice, said.named.as_deref(), by),
         None => Err(format!("`{}` is no answer", visible(&said.answer))),
     };
     match done {

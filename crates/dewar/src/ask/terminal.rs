@@ -5,7 +5,7 @@
 
 use super::{
     case::{Case, Choice},
-    docket::Docket,
+    queue::QuestionQueue,
 };
 use crate::run::link::ToRun;
 use monitor::visible;
@@ -78,50 +78,50 @@ enum Asked {
 }
 
 /// Asks what is open, for ever.
-pub(crate) fn serve(docket: &Arc<Docket>, holds: &Holds, tty: &OwnedFd) {
+pub(crate) fn serve(queue: &Arc<QuestionQueue>, holds: &Holds, tty: &OwnedFd) {
     loop {
-        let Some(case) = docket.open().into_iter().next() else {
-            docket.wait(Duration::from_secs(1));
+        let Some(case) = queue.open().into_iter().next() else {
+            queue.wait(Duration::from_secs(1));
             continue;
         };
-        let Some(group) = free(docket, tty) else {
+        let Some(group) = free(queue, tty) else {
             std::thread::sleep(LOOK);
             continue;
         };
-        ask(docket, holds, tty, (case, group));
+        ask(queue, holds, tty, (case, group));
     }
 }
 
 /// The group that has the terminal, if it belongs to this run and reads it line by line.
-fn free(docket: &Docket, tty: &OwnedFd) -> Option<Pid> {
+fn free(queue: &QuestionQueue, tty: &OwnedFd) -> Option<Pid> {
     let group = tcgetpgrp(tty).ok()?;
     let modes = tcgetattr(tty).ok()?.local_modes;
     let proc = Proc::open().ok()?;
     let leader = group.as_raw_nonzero().get().cast_unsigned();
-    let ours = group == getpgrp() || proc.is_at_or_below(leader, docket.setup.monitor);
+    let ours = group == getpgrp() || proc.is_at_or_below(leader, queue.setup.monitor);
     (ours && modes.contains(LocalModes::ICANON | LocalModes::ECHO)).then_some(group)
 }
 
-fn ask(docket: &Arc<Docket>, holds: &Holds, tty: &OwnedFd, (case, group): (Case, Pid)) {
+fn ask(queue: &Arc<QuestionQueue>, holds: &Holds, tty: &OwnedFd, (case, group): (Case, Pid)) {
     let (number, stands) = holds.expect();
-    docket.say(&ToRun::Hold(number));
+    queue.say(&ToRun::Hold(number));
     if !stands.recv_timeout(PATIENCE).unwrap_or(false) {
-        docket.say(&ToRun::LetGo(number));
+        queue.say(&ToRun::LetGo(number));
         std::thread::sleep(LOOK);
         return;
     }
     // Who reads a terminal belongs to the group that has it.
     let own = getpgrp();
     let moved = group != own && setpgid(None, Some(group)).is_ok();
-    let asked = put(docket, tty, &case, &|| holds.loose.load(Ordering::Acquire) == number);
+    let asked = put(queue, tty, &case, &|| holds.loose.load(Ordering::Acquire) == number);
     if moved {
         let _ = setpgid(None, Some(own));
     }
-    docket.say(&ToRun::LetGo(number));
+    queue.say(&ToRun::LetGo(number));
     match asked {
         Asked::Answered(choice, named) => {
             let by = format!("the terminal of the run, {}", super::user());
-            if let Err(why) = docket.answer(case.number, choice, named.as_deref(), &by) {
+            if let Err(why) = queue.answer(case.number, choice, named.as_deref(), &by) {
                 say(tty, &format!("  not done: {}\n", visible(&why)));
             }
         }
@@ -130,13 +130,13 @@ fn ask(docket: &Arc<Docket>, holds: &Holds, tty: &OwnedFd, (case, group): (Case,
     }
 }
 
-fn put(docket: &Docket, tty: &OwnedFd, case: &Case, is_loose: &dyn Fn() -> bool) -> Asked {
+fn put(queue: &QuestionQueue, tty: &OwnedFd, case: &Case, is_loose: &dyn Fn() -> bool) -> Asked {
     // What was typed before was no answer to this.
     let _ = tcflush(tty, QueueSelector::IFlush);
     say(tty, &format!("\ndewar: {}{}", case.text(), case.choice_line()));
     let mut typed = Vec::new();
     loop {
-        if !docket.is_open(case.number) {
+        if !queue.is_open(case.number) {
             say(tty, "\n  withdrawn, answered elsewhere, or denied as its time is over\n");
             return Asked::Interrupted;
         }

@@ -1,11 +1,11 @@
 //! Finding a run, and talking to it.
 
-use super::wire::{Change, Packed, Reply, Request, Status, pack, unpack};
+use super::wire::{Packed, PolicyChange, Reply, Request, Status, pack, unpack};
 use crate::failure::{Failed, Usage};
 use anyhow::{Context as _, bail};
 use clap::Args;
 use ipc::{Call, ConnectError, Port, Transport};
-use runs::Place;
+use runs::RunDirectory;
 use std::{io, os::fd::AsFd as _, time::Duration};
 
 /// How long a run may take to answer. Most of a change is stopping its processes.
@@ -29,7 +29,7 @@ impl Run {
     /// Every run of this user, the oldest first. What runs that were killed have left is removed.
     pub(crate) fn all() -> anyhow::Result<Vec<Self>> {
         let mut runs = Vec::new();
-        for place in Place::all() {
+        for place in RunDirectory::all() {
             for entry in place.entries()? {
                 match Port::connect(&place.socket(&entry), Transport::Socket) {
                     Ok(port) => runs.extend(Self::greet(port)),
@@ -119,7 +119,7 @@ impl Run {
     /// # Errors
     ///
     /// As for [`Run::ask`].
-    pub(crate) fn change(&mut self, request: Request) -> anyhow::Result<Change> {
+    pub(crate) fn change(&mut self, request: Request) -> anyhow::Result<PolicyChange> {
         match self.ask(request)? {
             Reply::Done(change) => Ok(change),
             _ => bail!(odd()),

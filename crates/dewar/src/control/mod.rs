@@ -12,4 +12,4 @@ mod wire;
 
 pub(crate) use client::{Run, RunArg, odd};
 pub(crate) use service::{Endpoint, Service};
-pub(crate) use wire::{Change, Counters, NewProfile, Outcome, Reply, Request, Status};
+pub(crate) use wire::{ChangeResult, Counters, NewProfile, PolicyChange, Reply, Request, Status};

@@ -7,7 +7,7 @@ use super::{
 use anyhow::Context as _;
 use ipc::SharedCounter;
 use monitor::Control;
-use runs::{Connector, Entry, Place};
+use runs::{Connector, Entry, RunDirectory};
 use std::{
     io,
     os::fd::AsFd as _,
@@ -37,7 +37,7 @@ pub(crate) trait Service: Send + Sync + 'static {
 /// A control socket.
 pub(crate) struct Endpoint {
     entry: Entry,
-    place: Place,
+    place: RunDirectory,
     outsiders: Arc<Outsiders>,
     server: Arc<ipc::Server>,
     /// Questions that are not answered yet.
@@ -50,7 +50,7 @@ impl Endpoint {
     /// Listens for a new run. No thread is started yet; who connects waits.
     pub(crate) fn bind() -> anyhow::Result<Self> {
         let pid = rustix::process::getpid().as_raw_nonzero().get();
-        let (entry, place) = (Entry { id: new_id()?, pid }, Place::own()?);
+        let (entry, place) = (Entry { id: new_id()?, pid }, RunDirectory::own()?);
         let outsiders = Arc::new(Outsiders::default());
         let access = outsiders.access()?;
         let server = ipc::Server::bind(&place.socket(&entry), access).context("cannot listen")?;

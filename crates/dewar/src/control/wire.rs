@@ -1,7 +1,7 @@
 //! What the command and a run say to each other: JSON, in one message or, where it is long, in a file that is passed.
 
 use crate::run::Decisions;
-use monitor::{Manner, ProcessStatus, Receipt};
+use monitor::{ProcessStatus, Receipt, RevokeMode};
 use profile::{Amendment, Variables};
 use runs::{Connector, VERSION, Versioned};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
@@ -27,9 +27,9 @@ pub(crate) enum Request {
     /// Which process made a connection, as [`runs::Question`]: [`Reply::Connector`].
     Connector(String),
     /// To change: [`Reply::Done`].
-    Amend(Amendment, Manner),
+    Amend(Amendment, RevokeMode),
     /// To go on under another profile: [`Reply::Done`].
-    Load(NewProfile, Manner),
+    Load(NewProfile, RevokeMode),
 }
 
 /// A profile for a run, read where its files can be read and its hosts be resolved.
@@ -50,8 +50,8 @@ pub(crate) enum Reply {
     Processes(Vec<ProcessStatus>),
     Counters(Counters),
     Denials(Vec<crate::run::Denial>),
-    History(Vec<Change>),
-    Done(Change),
+    History(Vec<PolicyChange>),
+    Done(PolicyChange),
     /// Two descriptors come with it: see [`runs::Answer`].
     Connector(Connector),
     /// Nothing has changed; why.
@@ -91,17 +91,17 @@ pub(crate) struct Counters {
 
 /// A change of policy that was asked for, and what came of it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Change {
+pub(crate) struct PolicyChange {
     pub(crate) when: SystemTime,
     /// As a command.
     pub(crate) what: String,
-    pub(crate) outcome: Outcome,
+    pub(crate) outcome: ChangeResult,
 }
 
 /// What came of a change.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Outcome {
+pub(crate) enum ChangeResult {
     /// It is in force.
     Receipt(Receipt),
     /// The policy before is in force.

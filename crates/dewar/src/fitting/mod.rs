@@ -4,7 +4,7 @@ mod target;
 
 pub(crate) use target::{Target, undo};
 
-use crate::surroundings;
+use crate::machine;
 use anyhow::Context as _;
 use learn::{Edit, Judge, Line, Scope, Secrets};
 use profile::{Compiled, Source, Variables};
@@ -114,7 +114,7 @@ impl Fitting {
         if let Some(known) = self.hosts.borrow().get(name) {
             return Ok(known.clone());
         }
-        let found = surroundings::resolve(name).unwrap_or_default();
+        let found = machine::resolve(name).unwrap_or_default();
         self.hosts.borrow_mut().insert(name.to_owned(), found.clone());
         Ok(found)
     }

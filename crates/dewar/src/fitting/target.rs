@@ -1,6 +1,6 @@
 //! The file that a profile is written to: whole or not at all, and with a way back.
 
-use crate::{failure::Usage, surroundings, trust};
+use crate::{failure::Usage, machine, trust};
 use anyhow::{Context as _, bail};
 use profile::Variables;
 use serde::{Deserialize, Serialize};
@@ -25,7 +25,7 @@ pub(crate) struct Target {
 
 /// A change that can be taken back.
 #[derive(Debug, Serialize, Deserialize)]
-struct Change {
+struct ProfileEdit {
     path: PathBuf,
     before: Option<String>,
     after: String,
@@ -45,7 +45,7 @@ impl Target {
 
     /// A file of settings, whatever it is called.
     pub(crate) fn at(path: &Path) -> anyhow::Result<Self> {
-        let path = surroundings::real(path);
+        let path = machine::real(path);
         let before = match fs::read_to_string(&path) {
             Ok(text) => Some(text),
             Err(error) if error.kind() == ErrorKind::NotFound => None,
@@ -75,7 +75,8 @@ impl Target {
     /// Whether it holds what Dewar has written there last, by a record that no run can change.
     fn is_own_work(&self) -> anyhow::Result<bool> {
         let changes = names(&directory()?).into_iter().filter_map(|name| fs::read(name).ok());
-        let mut changes = changes.filter_map(|text| serde_json::from_slice::<Change>(&text).ok());
+        let mut changes =
+            changes.filter_map(|text| serde_json::from_slice::<ProfileEdit>(&text).ok());
         let last = changes.rfind(|change| change.path == self.path);
         Ok(last.is_some_and(|change| Some(change.after) == self.before))
     }
@@ -85,7 +86,7 @@ impl Target {
         let shown = self.path.display();
         let trusted = trust::keep(&self.path);
         // Before the change: what cannot be taken back is not done.
-        let undo = remember(&Change {
+        let undo = remember(&ProfileEdit {
             path: self.path.clone(),
             before: self.before.clone(),
             after: text.to_owned(),
@@ -127,7 +128,7 @@ fn names(directory: &Path) -> Vec<PathBuf> {
     names
 }
 
-fn remember(change: &Change) -> anyhow::Result<PathBuf> {
+fn remember(change: &ProfileEdit) -> anyhow::Result<PathBuf> {
     let directory = directory()?;
     let made = DirBuilder::new().recursive(true).mode(0o700).create(&directory);
     made.with_context(|| format!("cannot create `{}`", directory.display()))?;
@@ -144,9 +145,9 @@ fn remember(change: &Change) -> anyhow::Result<PathBuf> {
 
 /// Takes the last change back: of `file`, or of all. Returns the file, and whether it still exists.
 pub(crate) fn undo(file: Option<&Path>) -> anyhow::Result<(PathBuf, bool)> {
-    let wanted = file.map(surroundings::real);
+    let wanted = file.map(machine::real);
     for name in names(&directory()?).into_iter().rev() {
-        let Ok(change) = serde_json::from_slice::<Change>(&fs::read(&name)?) else { continue };
+        let Ok(change) = serde_json::from_slice::<ProfileEdit>(&fs::read(&name)?) else { continue };
         if wanted.as_ref().is_some_and(|wanted| *wanted != change.path) {
             continue;
         }

@@ -1,6 +1,6 @@
 //! `dewar init`: a profile for a project, by what lies in it.
 
-use crate::{failure::Usage, fitting::Target, output, surroundings, trust};
+use crate::{failure::Usage, fitting::Target, machine, output, trust};
 use anyhow::bail;
 use clap::Args;
 use std::path::Path;
@@ -43,7 +43,7 @@ pub(super) struct ProjectArgs {
 
 /// Writes the profile of the project in the working directory.
 pub(super) fn project(args: &ProjectArgs) -> anyhow::Result<()> {
-    let workspace = surroundings::variables(None, "/tmp".into())?.workspace;
+    let workspace = machine::variables(None, "/tmp".into())?.workspace;
     let text = text(&workspace);
     if args.print {
         return Ok(output::print(text.as_bytes())?);

@@ -6,8 +6,8 @@ mod hosts;
 use crate::{
     failure::Usage,
     fitting::{Fitting, Target, file_of},
+    machine,
     output::{self, tell},
-    surroundings,
 };
 use anyhow::{Context as _, bail};
 use clap::Args;
@@ -90,7 +90,7 @@ impl LearnArgs {
 
 /// Carries out `dewar learn`.
 pub(crate) fn run(args: &LearnArgs) -> anyhow::Result<i32> {
-    let variables = surroundings::variables(args.workspace.as_deref(), "/tmp".into())?;
+    let variables = machine::variables(args.workspace.as_deref(), "/tmp".into())?;
     let target = target(args)?;
     let here = std::env::current_dir().context("cannot tell the working directory")?;
     let fitting = fitting(args, target.as_ref(), &here, variables.clone())?;
@@ -123,7 +123,7 @@ pub(crate) fn run(args: &LearnArgs) -> anyhow::Result<i32> {
         return Ok(status);
     }
     let accesses = read(&trail)?;
-    let compiled = profile::load(&Source::File(above), &variables, &mut surroundings::resolve)?;
+    let compiled = profile::load(&Source::File(above), &variables, &mut machine::resolve)?;
     let addresses = addresses(&compiled, &variables, &fitting);
     let shares = learn::shares_loopback(accesses.keys());
     let settled = settle(&accesses, &fitting.scope, &addresses, |lines| match shares {

@@ -5,7 +5,7 @@ use crate::output;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use security_server::Engine;
-use security_server::analysis::{Change, FactChange, How, SECTIONS, diff};
+use security_server::analysis::{FactChange, How, RuleChange, SECTIONS, diff};
 use security_server::policy::AvKind;
 use serde_json::{Value, json};
 use std::fmt::{self, Write as _};
@@ -75,8 +75,8 @@ pub(super) fn run(args: &DiffArgs) -> anyhow::Result<()> {
     Ok(output::print(text.as_bytes())?)
 }
 
-fn write_change(text: &mut String, change: &Change) -> fmt::Result {
-    let Change { kind, source, target, class, condition, added, removed } = change;
+fn write_change(text: &mut String, change: &RuleChange) -> fmt::Result {
+    let RuleChange { kind, source, target, class, condition, added, removed } = change;
     let keyword = match kind {
         AvKind::Allow => String::new(),
         kind => format!("{} ", kind.keyword()),
@@ -91,8 +91,8 @@ fn write_change(text: &mut String, change: &Change) -> fmt::Result {
     Ok(())
 }
 
-fn change_json(change: &Change) -> Value {
-    let Change { kind, source, target, class, condition, added, removed } = change;
+fn change_json(change: &RuleChange) -> Value {
+    let RuleChange { kind, source, target, class, condition, added, removed } = change;
     let kind = kind.keyword();
     json!({
         "section": "authority", "kind": kind, "source": source, "target": target, "class": class,

@@ -1,7 +1,7 @@
 //! `dewar policy history`: what was changed in a run.
 
 use crate::{
-    control::{Change, Reply, Request, Run, RunArg, odd},
+    control::{PolicyChange, Reply, Request, Run, RunArg, odd},
     output, receipt,
 };
 use anyhow::bail;
@@ -36,7 +36,7 @@ pub(super) fn run(args: &HistoryArgs) -> anyhow::Result<()> {
     Ok(output::print(text.as_bytes())?)
 }
 
-fn tell(changes: &[Change]) -> Result<String, std::fmt::Error> {
+fn tell(changes: &[PolicyChange]) -> Result<String, std::fmt::Error> {
     if changes.is_empty() {
         return Ok("nothing was changed\n".into());
     }

@@ -1,6 +1,6 @@
 //! Profiles, as the policy subcommands see them.
 
-use crate::surroundings;
+use crate::machine;
 use profile::{Compiled, Documents, Source, Variables, shipped};
 use serde_json::json;
 use std::{fmt::Write as _, path::Path};
@@ -14,10 +14,9 @@ pub(super) struct Read {
 
 /// A profile under the variables of this machine. Without `resolve`, names of hosts stay names.
 pub(super) fn read(name: &str, workspace: Option<&Path>, resolve: bool) -> anyhow::Result<Read> {
-    let variables = surroundings::variables(workspace, "/tmp".into())?;
+    let variables = machine::variables(workspace, "/tmp".into())?;
     let source = Source::from_argument(name);
-    let mut resolver =
-        |name: &str| if resolve { surroundings::resolve(name) } else { Ok(Vec::new()) };
+    let mut resolver = |name: &str| if resolve { machine::resolve(name) } else { Ok(Vec::new()) };
     let (compiled, documents) = profile::load_with_documents(&source, &variables, &mut resolver)?;
     Ok(Read { compiled, documents, variables })
 }

@@ -2,10 +2,10 @@
 
 use crate::{
     control::{NewProfile, Request, Run, RunArg},
-    receipt, surroundings,
+    machine, receipt,
 };
 use clap::Args;
-use monitor::Manner;
+use monitor::RevokeMode;
 use profile::{Host, Source, load_with_documents};
 
 const EXAMPLES: &str = "\
@@ -51,14 +51,13 @@ pub(super) fn run(args: &LoadArgs) -> anyhow::Result<()> {
     let source = Source::from_argument(profile);
     // Compiled here as well, where mistakes can be shown in their places and hosts be resolved.
     let variables = &run.status.variables;
-    let (compiled, documents) =
-        load_with_documents(&source, variables, &mut surroundings::resolve)?;
+    let (compiled, documents) = load_with_documents(&source, variables, &mut machine::resolve)?;
     let hosts = compiled.hosts.into_iter().filter_map(|host| match host.host {
         Host::Name(name) => Some((name, host.networks.iter().map(|(ip, _)| *ip).collect())),
         _ => None,
     });
     let new = NewProfile { name: source.title(), texts: documents.texts(), hosts: hosts.collect() };
-    let manner = if args.kill { Manner::Kill } else { Manner::Repair };
-    let change = run.change(Request::Load(new, manner))?;
+    let mode = if args.kill { RevokeMode::Kill } else { RevokeMode::Repair };
+    let change = run.change(Request::Load(new, mode))?;
     receipt::print(&change, args.json)
 }

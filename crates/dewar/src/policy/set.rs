@@ -8,7 +8,7 @@ use crate::{
 };
 use anyhow::{Context as _, bail};
 use clap::Args;
-use daemon_client::{Administration, Changed, ClientError, Place, Target};
+use daemon_client::{Administration, Changed, ClientError, DaemonDirs, Target};
 use monitor::Receipt;
 use std::fmt::Write as _;
 
@@ -71,7 +71,7 @@ pub(super) fn run(args: &SetArgs) -> anyhow::Result<()> {
     if booleans.is_empty() {
         bail!(Usage("name a boolean to change: NAME=on or NAME=off".into()));
     }
-    let place = Place::of(args.system).context("neither XDG_STATE_HOME nor HOME is set")?;
+    let place = DaemonDirs::of(args.system).context("neither XDG_STATE_HOME nor HOME is set")?;
     let changed = match Administration::connect(&place)?.set(target, &booleans) {
         Err(ClientError::Conflict(why)) => bail!(Failed(why)),
         changed => changed?,

@@ -1,8 +1,8 @@
-//! A run's side of questions: its clerk outside is started, told what is denied, and heard.
+//! A run's side of questions: its prompter outside is started, told what is denied, and heard.
 
 use super::{
     RunRequest,
-    link::{Answered, Propose, Receiver, Sender, Setup, ToClerk, ToRun},
+    link::{Answered, Propose, Receiver, Sender, Setup, ToPrompter, ToRun},
     owner::Owner,
     prepare::Profile,
 };
@@ -20,13 +20,13 @@ use std::{
     time::Duration,
 };
 
-/// A clerk that does not answer in its time is not waited for much longer.
+/// A prompter that does not answer in its time is not waited for much longer.
 const GRACE: Duration = Duration::from_secs(10);
 /// Answers that are kept for the record.
 const MOST_NOTES: usize = 1_000;
 
-/// A clerk that is ready.
-pub(super) struct Clerk {
+/// A prompter that is ready.
+pub(super) struct Prompter {
     sender: Arc<Sender>,
     receiver: Receiver,
     notes: Notes,
@@ -50,7 +50,7 @@ impl Notes {
     }
 }
 
-impl Clerk {
+impl Prompter {
     /// Starts one, while this process is outside of the view and has one thread.
     pub(super) fn start(
         request: &RunRequest,
@@ -60,10 +60,10 @@ impl Clerk {
     ) -> anyhow::Result<Self> {
         let (own, other) = UnixStream::pair().context("no sockets")?;
         let program = std::env::current_exe().context("cannot find the program itself")?;
-        let mut clerk = Command::new(program);
-        clerk.args(["ask", "--clerk", "outer"]).stdin(Stdio::from(OwnedFd::from(other)));
-        let status = clerk.stdout(Stdio::null()).status().context("cannot start `dewar ask`")?;
-        drop(clerk);
+        let mut prompter = Command::new(program);
+        prompter.args(["ask", "--prompter", "outer"]).stdin(Stdio::from(OwnedFd::from(other)));
+        let status = prompter.stdout(Stdio::null()).status().context("cannot start `dewar ask`")?;
+        drop(prompter);
         if !status.success() {
             bail!("who would ask cannot be started; nothing was run");
         }
@@ -83,7 +83,7 @@ impl Clerk {
             propose,
         };
         let timeout = setup.timeout;
-        sender.send(&ToClerk::Begin(Box::new(setup))).context("who would ask has gone")?;
+        sender.send(&ToPrompter::Begin(Box::new(setup))).context("who would ask has gone")?;
         match receiver.next() {
             Some(ToRun::Ready) => {}
             Some(ToRun::Failed(why)) => bail!("nobody can be asked, so nothing was run: {why}"),
@@ -101,18 +101,18 @@ impl Clerk {
         let (put, owner) = (Arc::clone(&self.sender), Arc::clone(owner));
         let withdraw = Arc::clone(&self.sender);
         Asking {
-            // Without a clerk, nobody answers: the thread that hears of its end says so.
+            // Without a prompter, nobody answers: the thread that hears of its end says so.
             put: Box::new(move |question| {
                 let denial = Box::new(owner.denial(&question.record));
                 let (id, call) = (question.id, question.call);
-                let _ = put.send(&ToClerk::Ask { id, call, denial });
+                let _ = put.send(&ToPrompter::Ask { id, call, denial });
             }),
-            withdraw: Box::new(move |id| drop(withdraw.send(&ToClerk::Gone(id)))),
+            withdraw: Box::new(move |id| drop(withdraw.send(&ToPrompter::Gone(id)))),
             patience: self.timeout + GRACE,
         }
     }
 
-    /// Does what the clerk says, from now until it ends.
+    /// Does what the prompter says, from now until it ends.
     pub(super) fn serve(self, control: Control, owner: Arc<Owner>) {
         let fails = control.clone();
         let serve = move || {
@@ -137,20 +137,20 @@ impl Clerk {
                     // A change takes its time, and others answer meanwhile.
                     let answer = move || {
                         let reply = Box::new(owner.answer(*request));
-                        let _ = sender.send(&ToClerk::Reply(number, reply));
+                        let _ = sender.send(&ToPrompter::Reply(number, reply));
                     };
-                    if thread::Builder::new().name("clerk".into()).spawn(answer).is_err() {
+                    if thread::Builder::new().name("prompter".into()).spawn(answer).is_err() {
                         let why = Box::new(Reply::Refused("no thread".into()));
-                        let _ = self.sender.send(&ToClerk::Reply(number, why));
+                        let _ = self.sender.send(&ToPrompter::Reply(number, why));
                     }
                 }
                 ToRun::Hold(number) => {
                     let sender = Arc::clone(&self.sender);
-                    let ended = move || drop(sender.send(&ToClerk::Loose(number)));
+                    let ended = move || drop(sender.send(&ToPrompter::Loose(number)));
                     let hold = control.hold(ended);
                     let stands = hold.is_some();
                     *lock(&holds) = hold.map(|hold| (number, hold));
-                    let _ = self.sender.send(&ToClerk::Held(number, stands));
+                    let _ = self.sender.send(&ToPrompter::Held(number, stands));
                 }
                 ToRun::LetGo(number) => {
                     let mut hold = lock(&holds);

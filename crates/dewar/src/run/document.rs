@@ -274,12 +274,12 @@ fn denial(number: usize, denial: &crate::run::Denial) -> DenialDocument {
     }
 }
 
-fn change(change: &crate::control::Change) -> ChangeDocument {
-    use crate::control::Outcome;
+fn change(change: &crate::control::PolicyChange) -> ChangeDocument {
+    use crate::control::ChangeResult;
     let outcome = match &change.outcome {
-        Outcome::Receipt(receipt) if receipt.complete => "complete".to_owned(),
-        Outcome::Receipt(_) => "incomplete".to_owned(),
-        Outcome::Failed(why) => format!("nothing was changed: {why}"),
+        ChangeResult::Receipt(receipt) if receipt.complete => "complete".to_owned(),
+        ChangeResult::Receipt(_) => "incomplete".to_owned(),
+        ChangeResult::Failed(why) => format!("nothing was changed: {why}"),
     };
     ChangeDocument { at: moment(change.when), what: change.what.clone(), outcome }
 }

@@ -5,7 +5,7 @@ use super::{
     prepare::{Profile, insist},
     serving,
 };
-use crate::{output, surroundings};
+use crate::{machine, output};
 use confine::{launch::Namespaces, layers::Probe};
 use monitor::visible;
 use profile::{Environment, Fate};
@@ -27,7 +27,7 @@ struct Laid {
 pub(super) fn run(request: &RunRequest, profile: &Profile, probe: Probe) -> anyhow::Result<()> {
     // What the command line adds to the policy is checked, too.
     serving::check(request, profile)?;
-    let layers = surroundings::layers(probe.finish(true), &request.without)?;
+    let layers = machine::layers(probe.finish(true), &request.without)?;
     insist(request, &layers)?;
     let offline = profile.compiled.domains.iter().all(profile::Domain::is_offline);
     let namespaces = layers.namespaces(Namespaces::all(true));

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::output::tell;
 use anyhow::bail;
-use confine::launch::Outcome;
+use confine::launch::CommandStatus;
 use monitor::Enforce;
 use profile::{Documents, Source, Variables};
 use rustix::process::{DumpableBehavior, dumpable_behavior, set_dumpable_behavior};
@@ -62,7 +62,7 @@ fn is_inside() -> bool {
 
 /// Runs the command in the run that this process is in, if that enforces what is asked for; `None`
 /// outside of any run.
-pub(super) fn run(request: &RunRequest) -> anyhow::Result<Option<Outcome>> {
+pub(super) fn run(request: &RunRequest) -> anyhow::Result<Option<CommandStatus>> {
     if !is_inside() {
         return Ok(None);
     }
@@ -102,5 +102,5 @@ pub(super) fn run(request: &RunRequest) -> anyhow::Result<Option<Outcome>> {
     let error = Command::new(&request.command[0]).args(&request.command[1..]).exec();
     let errno = rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::NOENT);
     tell!("dewar: cannot execute `{}`: {errno}", request.command[0].display());
-    Ok(Some(Outcome::NotExecuted(errno)))
+    Ok(Some(CommandStatus::NotExecuted(errno)))
 }

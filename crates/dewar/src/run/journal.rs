@@ -8,7 +8,7 @@ use super::{
     planted::PlantedRecord,
     prepare::POLICY_NAME,
 };
-use crate::control::Change;
+use crate::control::PolicyChange;
 use anyhow::{Context as _, bail};
 use cli::failure::Usage;
 use monitor::{Deed, DeedKind, Record, Report, Stats};
@@ -65,7 +65,7 @@ pub(crate) struct RunRecord {
     /// Layers that refused without a record, if they refused anything.
     pub(crate) unrecorded: Vec<String>,
     /// Changes of its policy.
-    pub(crate) changes: Vec<Change>,
+    pub(crate) changes: Vec<PolicyChange>,
     /// What was asked, and answered.
     pub(crate) answers: Vec<Answered>,
     /// Whether the profile sets a guard, so that what follows was looked for.
@@ -194,7 +194,7 @@ fn weight(record: &Record) -> u8 {
 }
 
 impl Spent {
-    fn of(spent: &monitor::Spent) -> Self {
+    fn of(spent: &monitor::CallTime) -> Self {
         Self {
             manager: spent.manager.to_owned(),
             call: spent.call.to_owned(),

@@ -1,4 +1,4 @@
-//! What a run and its clerk say to each other: a line of JSON each, over a pair of sockets that
+//! What a run and its prompter say to each other: a line of JSON each, over a pair of sockets that
 //! nobody else holds.
 
 use super::Denial;
@@ -14,9 +14,9 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-/// What a clerk is told.
+/// What a prompter is told.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) enum ToClerk {
+pub(crate) enum ToPrompter {
     /// First of all: answered by [`ToRun::Ready`].
     Begin(Box<Setup>),
     /// A call waits.
@@ -31,7 +31,7 @@ pub(crate) enum ToClerk {
     Loose(u64),
 }
 
-/// What a clerk says.
+/// What a prompter says.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum ToRun {
     /// It can be asked.
@@ -50,7 +50,7 @@ pub(crate) enum ToRun {
     LetGo(u64),
 }
 
-/// The run that a clerk is for.
+/// The run that a prompter is for.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Setup {
     pub(crate) id: String,

@@ -23,7 +23,7 @@ use crate::{
 };
 use anyhow::bail;
 use confine::Mode;
-use confine::launch::{Inherited, Outcome};
+use confine::launch::{CommandStatus, Inherited};
 use confine::layers::Probe;
 use monitor::Enforce;
 use serving::Serving;
@@ -91,7 +91,7 @@ pub(crate) struct RunRequest {
 }
 
 /// Runs the command; how it ended.
-pub(crate) fn run(request: &RunRequest, inherited: Inherited) -> anyhow::Result<Outcome> {
+pub(crate) fn run(request: &RunRequest, inherited: Inherited) -> anyhow::Result<CommandStatus> {
     if let Some(outcome) = inside::run(request)? {
         return Ok(outcome);
     }
@@ -101,7 +101,7 @@ pub(crate) fn run(request: &RunRequest, inherited: Inherited) -> anyhow::Result<
     insist_on_name(request)?;
     if request.dry_run {
         dry::run(request, &profile, probe)?;
-        return Ok(Outcome::Exited(0));
+        return Ok(CommandStatus::Exited(0));
     }
     let endpoint = Endpoint::bind();
     let id = endpoint.as_ref().map_or_else(|_| new_id(), |endpoint| endpoint.id().to_owned());
@@ -111,11 +111,11 @@ pub(crate) fn run(request: &RunRequest, inherited: Inherited) -> anyhow::Result<
     for confine::launch::Withheld { fd, why } in inherited.withheld() {
         tell!("dewar: descriptor {fd} is not handed on: {why}");
     }
-    let clerk = match request.ask {
-        Some(_) => Some(asking::Clerk::start(request, &profile, &id, None)?),
+    let prompter = match request.ask {
+        Some(_) => Some(asking::Prompter::start(request, &profile, &id, None)?),
         None => None,
     };
-    let notes = clerk.as_ref().map(asking::Clerk::notes).unwrap_or_default();
+    let notes = prompter.as_ref().map(asking::Prompter::notes).unwrap_or_default();
     let mut job = prepare::job(request, &profile, &protection, inherited)?;
     job.audit.extend(trail);
     job.request.environment.push(inside::variable(&id, request, &profile));
@@ -135,12 +135,13 @@ pub(crate) fn run(request: &RunRequest, inherited: Inherited) -> anyhow::Result<
             None
         }
     };
-    job.ask = clerk.as_ref().filter(|_| request.ask.is_some()).map(|clerk| clerk.asking(&owner));
+    job.ask =
+        prompter.as_ref().filter(|_| request.ask.is_some()).map(|prompter| prompter.asking(&owner));
     let asked = Arc::clone(&owner);
     job.started = Some(Box::new(move |control| {
         begin.begin(control.clone());
-        if let Some(clerk) = clerk {
-            clerk.serve(control.clone(), asked);
+        if let Some(prompter) = prompter {
+            prompter.serve(control.clone(), asked);
         }
         follow(control.clone());
         if let Some(serve) = serve {
@@ -162,7 +163,7 @@ pub(crate) fn run(request: &RunRequest, inherited: Inherited) -> anyhow::Result<
     let (mode, answers) = (mode.to_owned(), notes.all());
     let record = RunRecord { planted, guarded, variables, answers, started, mode, ..record };
     let kept = journal.and_then(|journal| journal.keep(&record));
-    if report.outcome == Outcome::TimedOut {
+    if report.outcome == CommandStatus::TimedOut {
         let limit =
             profile.compiled.limits.time.map(|limit| humantime::format_duration(limit).to_string());
         tell!(
@@ -171,7 +172,7 @@ pub(crate) fn run(request: &RunRequest, inherited: Inherited) -> anyhow::Result<
             profile.compiled.name
         );
     }
-    if let Outcome::NotExecuted(errno) = report.outcome {
+    if let CommandStatus::NotExecuted(errno) = report.outcome {
         tell!("dewar: cannot execute `{}`: {errno}", request.command[0].display());
     }
     summary::print(request, &record);

@@ -3,8 +3,8 @@
 use super::{RunRequest, scratch::Scratch};
 use crate::{
     failure::Usage,
+    machine,
     output::tell,
-    surroundings,
     trust::{self, Store},
 };
 use anyhow::{Context as _, bail};
@@ -65,10 +65,10 @@ pub(super) fn profile(request: &RunRequest, probe: &Probe) -> anyhow::Result<Pro
     let has_view = probe.mounts(&request.without);
     let tmp = if has_view { None } else { Some(Scratch::make()?) };
     let place = tmp.as_ref().map_or("/tmp".into(), |tmp| tmp.path().to_owned());
-    let mut variables = surroundings::variables(request.workspace.as_deref(), place)?;
+    let mut variables = machine::variables(request.workspace.as_deref(), place)?;
     insist_on_workspace(request, &variables, has_view)?;
     let trail = request.audit.iter().filter(|file| file.as_path() != Path::new("-"));
-    variables.fixed.extend(request.cil.iter().chain(trail).map(|file| surroundings::real(file)));
+    variables.fixed.extend(request.cil.iter().chain(trail).map(|file| machine::real(file)));
     // Where mounts can be made, so can a network. That it was is checked before the start.
     variables.private_network = has_view && !request.without.iter().any(|layer| layer == "net");
     variables.shares_memory = !has_view;
@@ -85,7 +85,7 @@ fn load(
     request: &RunRequest,
     variables: &Variables,
 ) -> anyhow::Result<(Compiled, Documents, String)> {
-    let resolver = &mut surroundings::resolve;
+    let resolver = &mut machine::resolve;
     let store = Store::open()?;
     let project = match &request.profile {
         Some(_) => None,
@@ -119,7 +119,7 @@ fn load(
 }
 
 /// Makes the directories that the profile wants to be there, as the user, before anything is
-/// confined: a run could make none where the surroundings are left out.
+/// confined: a run could make none whose parent is left out.
 fn make_directories(compiled: &Compiled) -> anyhow::Result<()> {
     use std::os::unix::fs::DirBuilderExt as _;
     for path in compiled.directories.iter().filter(|path| !path.exists()) {
@@ -145,7 +145,7 @@ pub(super) fn protection(
     profile: &Profile,
     probe: Probe,
 ) -> anyhow::Result<Protection> {
-    let layers = surroundings::layers(probe.finish(request.verbose), &request.without)?;
+    let layers = machine::layers(probe.finish(request.verbose), &request.without)?;
     insist(request, &layers)?;
     let namespaces = layers.namespaces(Namespaces::all(true));
     if namespaces.mount == profile.tmp.is_some() {

@@ -6,9 +6,9 @@ use super::{
 };
 use crate::{failure::Usage, output::tell};
 use anyhow::bail;
-use daemon_client::{ClientError, NewRun, Place, Policy, Registration, Writer};
+use daemon_client::{ClientError, DaemonDirs, NewRun, Policy, Registration, Writer};
 use flask::SecurityServer;
-use monitor::{Control, Manner, Trail};
+use monitor::{Control, RevokeMode, Trail};
 use security_server::Server;
 use std::{path::PathBuf, sync::Arc};
 
@@ -57,7 +57,7 @@ impl Decider {
         &self,
         prepared: Prepared,
         control: &Control,
-        manner: Manner,
+        mode: RevokeMode,
     ) -> Result<(), LoadError> {
         let failed = |error: &dyn std::fmt::Display| LoadError::Failed(error.to_string());
         match &self.holds {
@@ -65,12 +65,12 @@ impl Decider {
                 // Of a server that nobody has: what is refused never decides anything.
                 let proposed = server.fork();
                 proposed.reload(prepared.policy.clone()).map_err(|error| failed(&error))?;
-                control.admits(&proposed, manner)?;
+                control.admits(&proposed, mode)?;
                 server.reload(prepared.policy).map(drop).map_err(|error| failed(&error))
             }
             Holds::Daemon(registration) => {
                 let policy = Policy { files: prepared.files, ..Policy::default() };
-                match registration.load(&policy, manner.kills()) {
+                match registration.load(&policy, mode.kills()) {
                     Ok(_) => Ok(()),
                     Err(ClientError::Conflict(why)) => Err(LoadError::Refused(why)),
                     Err(error) => Err(failed(&error)),
@@ -153,7 +153,7 @@ impl Serving {
         Box::new(move |control| {
             let settled = control.settled();
             let mut told = String::new();
-            let apply = move |_| match control.apply(Manner::Repair) {
+            let apply = move |_| match control.apply(RevokeMode::Repair) {
                 Ok(receipt) => serde_json::to_vec(&receipt).ok(),
                 Err(error) => {
                     // It is tried again and again.
@@ -210,7 +210,7 @@ fn register(
     let name = request.name.clone();
     let run = NewRun { id: id.to_owned(), command: command.join(" "), profile, name };
     let mut absent: Option<PathBuf> = None;
-    for place in [Place::user()?, Place::system()] {
+    for place in [DaemonDirs::user()?, DaemonDirs::system()] {
         match daemon_client::register(&place, &run, policy) {
             Ok(registered) => return Ok(Some(registered)),
             Err(ClientError::Absent(path)) => absent = absent.or(Some(path)),

@@ -14,7 +14,7 @@ pub(crate) use store::{Hash, Store};
 
 use crate::{
     failure::{Failed, Usage},
-    output, surroundings,
+    machine, output,
 };
 use anyhow::{Context as _, bail};
 use clap::Args;
@@ -75,7 +75,7 @@ pub(crate) fn run(args: &TrustArgs) -> anyhow::Result<()> {
         let said = format!("{} is trusted already\n", project.shown());
         return Ok(output::print(said.as_bytes())?);
     }
-    let variables = surroundings::variables(Some(&workspace), "/tmp".into())?;
+    let variables = machine::variables(Some(&workspace), "/tmp".into())?;
     let compiled = project.documents.compile(&variables, &mut |_| Ok(Vec::new()), &[])?;
     let mut text = format!("{}\n", project.shown());
     if let Some(description) = &compiled.description {
@@ -179,7 +179,7 @@ fn list(store: &Store) -> anyhow::Result<()> {
 }
 
 fn revoke(store: &Store, place: &Path) -> anyhow::Result<()> {
-    let real = surroundings::real(place);
+    let real = machine::real(place);
     let path = if real.ends_with(find::NAME) { real } else { real.join(find::NAME) };
     if !store.remove(&path)? {
         bail!(Usage(format!(

@@ -121,7 +121,7 @@ impl Checker<'_> {
     fn unary(&mut self, op: UnOp, inner: &Expr, whole: &Expr) -> Checked<Val> {
         match op {
             UnOp::Deref => match self.deref(inner, whole.span)? {
-                Deref::Place(lvalue) => self.load(lvalue),
+                Deref::Lvalue(lvalue) => self.load(lvalue),
                 Deref::Function(value) => Ok(value),
             },
             UnOp::Addr => self.address_of(inner, whole.span),

@@ -12,20 +12,20 @@ use crate::{
 };
 
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Place {
+pub(super) enum Location {
     Reg(Reg),
     Mem { addr: Operand, off: i64 },
 }
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LVal {
-    pub(super) place: Place,
+    pub(super) place: Location,
     pub(super) ty: TypeId,
 }
 
 /// What `*pointer` is: `*function` is the function.
 pub(super) enum Deref {
-    Place(LVal),
+    Lvalue(LVal),
     Function(Val),
 }
 
@@ -38,7 +38,7 @@ impl Checker<'_> {
                 _ => None,
             },
             ExprKind::Unary(UnOp::Deref, inner) => match self.deref(inner, expr.span) {
-                Ok(Deref::Place(lvalue)) => Some(Ok(lvalue)),
+                Ok(Deref::Lvalue(lvalue)) => Some(Ok(lvalue)),
                 Ok(Deref::Function(_)) => None,
                 Err(reported) => Some(Err(reported)),
             },
@@ -47,7 +47,7 @@ impl Checker<'_> {
             ExprKind::Str(bytes) => {
                 let ty = self.types.array(TypeId::CHAR, Some(bytes.len() as u64));
                 let addr = self.string(bytes);
-                Some(Ok(LVal { place: Place::Mem { addr, off: 0 }, ty }))
+                Some(Ok(LVal { place: Location::Mem { addr, off: 0 }, ty }))
             }
             ExprKind::Compound(name, init) => Some(self.compound_literal(name, init, expr.span)),
             _ => None,
@@ -79,7 +79,7 @@ impl Checker<'_> {
         if pointer.op == Operand::Int(0) {
             self.diags.warn(span, "this reads or writes at NULL", None);
         }
-        Ok(Deref::Place(LVal { place: Place::Mem { addr: pointer.op, off: 0 }, ty }))
+        Ok(Deref::Lvalue(LVal { place: Location::Mem { addr: pointer.op, off: 0 }, ty }))
     }
 
     fn index(&mut self, base: &Expr, index: &Expr, span: Span) -> Checked<LVal> {
@@ -97,11 +97,11 @@ impl Checker<'_> {
             let size = self.pointee_size(ty, span)?;
             let off = number.wrapping_mul(size);
             if i32::try_from(off).is_ok() {
-                return Ok(LVal { place: Place::Mem { addr: pointer.op, off }, ty });
+                return Ok(LVal { place: Location::Mem { addr: pointer.op, off }, ty });
             }
         }
         let address = self.pointer_plus(pointer, index, false, span)?;
-        Ok(LVal { place: Place::Mem { addr: address.op, off: 0 }, ty })
+        Ok(LVal { place: Location::Mem { addr: address.op, off: 0 }, ty })
     }
 
     fn member(&mut self, base: &Expr, field: &Ident, arrow: bool) -> Checked<LVal> {
@@ -127,7 +127,7 @@ impl Checker<'_> {
             let text = format!("`{}` has no field `{}`", self.types.name(ty), field.name);
             return Err(self.diags.error(field.span, text));
         };
-        let place = Place::Mem { addr, off: off + offset as i64 };
+        let place = Location::Mem { addr, off: off + offset as i64 };
         Ok(LVal { place, ty: field_ty.with_const(ty.is_const()) })
     }
 
@@ -136,8 +136,8 @@ impl Checker<'_> {
             Some(lvalue) => {
                 let lvalue = lvalue?;
                 match lvalue.place {
-                    Place::Mem { addr, off } => Ok((addr, off, lvalue.ty)),
-                    Place::Reg(_) => Ok((Operand::Int(0), 0, lvalue.ty)),
+                    Location::Mem { addr, off } => Ok((addr, off, lvalue.ty)),
+                    Location::Reg(_) => Ok((Operand::Int(0), 0, lvalue.ty)),
                 }
             }
             None => self.rvalue(base).map(|value| (value.op, 0, value.ty)),
@@ -148,8 +148,8 @@ impl Checker<'_> {
     pub(super) fn load(&mut self, lvalue: LVal) -> Checked<Val> {
         let LVal { place, ty } = lvalue;
         let (addr, off) = match place {
-            Place::Reg(reg) => return Ok(Val { op: Operand::Reg(reg), ty: ty.plain() }),
-            Place::Mem { addr, off } => (addr, off),
+            Location::Reg(reg) => return Ok(Val { op: Operand::Reg(reg), ty: ty.plain() }),
+            Location::Mem { addr, off } => (addr, off),
         };
         match self.types.get(ty) {
             Type::Array(of, _) => {
@@ -171,13 +171,13 @@ impl Checker<'_> {
     pub(super) fn store(&mut self, lvalue: LVal, value: Val) {
         let reg_ty = self.types.reg(lvalue.ty);
         match lvalue.place {
-            Place::Reg(reg) => self.emit_copy(reg_ty, reg, value.op),
-            Place::Mem { addr, off } if self.types.is_record(lvalue.ty) => {
+            Location::Reg(reg) => self.emit_copy(reg_ty, reg, value.op),
+            Location::Mem { addr, off } if self.types.is_record(lvalue.ty) => {
                 let len = self.types.size(lvalue.ty).unwrap_or(0);
                 let dst = self.emit_offset(addr, off);
                 self.emit(Inst::MemCopy { dst, src: value.op, len });
             }
-            Place::Mem { addr, off } => {
+            Location::Mem { addr, off } => {
                 let mem = self.mem_ty(lvalue.ty);
                 self.emit(Inst::Store { mem, addr, off, val: value.op });
             }
@@ -186,7 +186,7 @@ impl Checker<'_> {
 
     /// The address of a place.
     pub(super) fn address(&mut self, lvalue: LVal, span: Span) -> Checked<Val> {
-        let Place::Mem { addr, off } = lvalue.place else {
+        let Location::Mem { addr, off } = lvalue.place else {
             return Err(self.diags.error(span, "this has no address"));
         };
         let op = self.emit_offset(addr, off);
@@ -220,11 +220,11 @@ impl Checker<'_> {
     }
 }
 
-pub(super) fn home_place(home: Home) -> Place {
+pub(super) fn home_place(home: Home) -> Location {
     match home {
-        Home::Reg(reg) => Place::Reg(reg),
-        Home::Slot(slot) => Place::Mem { addr: Operand::Slot(slot, 0), off: 0 },
-        Home::Indirect(reg) => Place::Mem { addr: Operand::Reg(reg), off: 0 },
-        Home::Global(global) => Place::Mem { addr: Operand::Global(global, 0), off: 0 },
+        Home::Reg(reg) => Location::Reg(reg),
+        Home::Slot(slot) => Location::Mem { addr: Operand::Slot(slot, 0), off: 0 },
+        Home::Indirect(reg) => Location::Mem { addr: Operand::Reg(reg), off: 0 },
+        Home::Global(global) => Location::Mem { addr: Operand::Global(global, 0), off: 0 },
     }
 }

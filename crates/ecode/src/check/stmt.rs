@@ -4,7 +4,7 @@ use super::{
     Checked, Checker, FuncState,
     func::Label,
     init::Plan,
-    lvalue::{LVal, Place},
+    lvalue::{LVal, Location},
     scope::{Home, Sym},
 };
 use crate::{
@@ -394,7 +394,7 @@ impl Checker<'_> {
             let reg = self.func.reg(self.types.reg(ty));
             self.func.vars.insert(reg);
             self.define_var(name.clone(), ty, Home::Reg(reg), span);
-            return self.init_scalar(Place::Reg(reg), ty, init);
+            return self.init_scalar(Location::Reg(reg), ty, init);
         }
         let (plan, full) = match init {
             Some(init @ Init::List(..)) => self.plan(ty, init)?,
@@ -410,14 +410,14 @@ impl Checker<'_> {
         self.define_var(name.clone(), full, Home::Slot(slot), span);
         match init {
             Some(Init::Expr(_)) if !matches!(self.types.get(ty), Type::Array(..)) => {
-                self.init_scalar(Place::Mem { addr: Operand::Slot(slot, 0), off: 0 }, ty, init)
+                self.init_scalar(Location::Mem { addr: Operand::Slot(slot, 0), off: 0 }, ty, init)
             }
             Some(_) => self.run_plan(Operand::Slot(slot, 0), full, &plan),
             None => Ok(()),
         }
     }
 
-    fn init_scalar(&mut self, place: Place, ty: TypeId, init: Option<&Init>) -> Checked<()> {
+    fn init_scalar(&mut self, place: Location, ty: TypeId, init: Option<&Init>) -> Checked<()> {
         let expr = match init {
             None => return Ok(()),
             Some(Init::Expr(expr)) => expr,
@@ -451,7 +451,7 @@ impl Checker<'_> {
             }
             let value = self.rvalue(leaf.value)?;
             let value = self.implicit(value, leaf.ty, leaf.value.span)?;
-            self.store(LVal { place: Place::Mem { addr: base, off }, ty: leaf.ty }, value);
+            self.store(LVal { place: Location::Mem { addr: base, off }, ty: leaf.ty }, value);
         }
         Ok(())
     }
@@ -471,10 +471,10 @@ impl Checker<'_> {
         if self.scopes.len() <= 2 {
             let id = self.new_global("");
             let ty = self.fill_global(id, ty, Some(init), span)?;
-            return Ok(LVal { place: Place::Mem { addr: Operand::Global(id, 0), off: 0 }, ty });
+            return Ok(LVal { place: Location::Mem { addr: Operand::Global(id, 0), off: 0 }, ty });
         }
         let slot = self.new_slot("", ty, span);
         self.run_plan(Operand::Slot(slot, 0), ty, &plan)?;
-        Ok(LVal { place: Place::Mem { addr: Operand::Slot(slot, 0), off: 0 }, ty })
+        Ok(LVal { place: Location::Mem { addr: Operand::Slot(slot, 0), off: 0 }, ty })
     }
 }

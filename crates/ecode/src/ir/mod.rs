@@ -24,7 +24,7 @@ mod verify;
 
 pub(crate) use graph::{Dominators, Loop};
 pub use live::{Live, RegSet};
-pub use module::{Body, Func, Global, Module, Place, Signature, Slot};
+pub use module::{Body, Func, Global, Module, Signature, Slot, SourceLocation};
 pub(crate) use size::MAX_ALL_BLOCKS;
 pub use vector::{Lane, VecInst};
 pub use verify::Malformed;

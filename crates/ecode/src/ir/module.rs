@@ -47,14 +47,14 @@ pub struct Func {
     /// `None` for a host function.
     pub body: Option<Body>,
     /// Where its text first computes with floating point, if it does.
-    pub float: Option<Place>,
+    pub float: Option<SourceLocation>,
     /// Where its text begins, if it has one.
-    pub begin: Option<Place>,
+    pub begin: Option<SourceLocation>,
 }
 
 /// A place in source text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct SourceLocation {
     /// What messages call the text.
     pub file: String,
     /// Counted from 1.

@@ -262,8 +262,8 @@ impl Emitter<'_> {
                 }
                 let (own, its) = (walk.addresses[index], walk.addresses[other_index]);
                 let before = other_index < index && !other.is_store && other.step == store.step;
-                let apart = self.apart((store, own), (other, its), turns, before);
-                fits = self.bin(BinOp::And, Ty::I32, fits, apart);
+                let disjoint = self.disjoint((store, own), (other, its), turns, before);
+                fits = self.bin(BinOp::And, Ty::I32, fits, disjoint);
             }
         }
         fits
@@ -271,7 +271,7 @@ impl Emitter<'_> {
 
     /// Whether what `store` writes in `turns` turns and what `other` uses in them do not overlap, or only so that
     /// it does not matter.
-    fn apart(
+    fn disjoint(
         &mut self,
         (store, own): (&Access, Operand),
         (other, its): (&Access, Operand),

@@ -4,11 +4,11 @@ mod verify;
 
 use crate::{
     audit::Refusal,
-    call::{Answer, Asker, Outcome},
+    call::{Answer, Asker, CallResult},
     file::{Attempt, FileAsker, New, Seen, stays_plain},
     manager::Request,
-    resolve::{Name, look, walk},
-    stop::tell_apart,
+    resolve::{Name, resolve, walk},
+    stop::begin_tracking,
     subject::Processes,
     subject::proc_files,
 };
@@ -31,7 +31,7 @@ use syscalls::Sysno;
 pub(crate) const CALLS: &[Sysno] = &[Sysno::execve, Sysno::execveat];
 
 /// Decides them.
-pub(crate) fn decide(asker: FileAsker<'_>) -> Outcome {
+pub(crate) fn decide(asker: FileAsker<'_>) -> CallResult {
     let (dirfd, n, flags) = match asker.number {
         Sysno::execveat => (asker.caller.int(0), 1, asker.caller.int(4)),
         _ => (libc::AT_FDCWD, 0, 0),
@@ -59,7 +59,7 @@ pub(crate) fn decide(asker: FileAsker<'_>) -> Outcome {
         Some(domain) => {
             let sid = seen.label.sid;
             let enters = entered(&*asker.state.server, asker.ssid, sid) == Ok(Some(domain));
-            if enters && let Some(later) = tell_apart(*asker) {
+            if enters && let Some(later) = begin_tracking(*asker) {
                 return later;
             }
             seen.allow(*asker, perm::file::EXECUTE, &file)?;
@@ -115,7 +115,7 @@ fn found(asker: FileAsker<'_>, dirfd: i32, path: &Path, flags: i32) -> Result<Ow
         return if by_descriptor { asker.caller.base(dirfd) } else { Err(Errno::NOENT) };
     }
     let name = Name { dirfd, path, follow: flags & libc::AT_SYMLINK_NOFOLLOW == 0 };
-    match look(asker.caller, name) {
+    match resolve(asker.caller, name) {
         // In its way is a link of `/proc`, or what the program would find there.
         Err(Errno::LOOP | Errno::NOENT) => {}
         // What the monitor found there is its own.

@@ -2,7 +2,7 @@
 //! program has replaced the old one but has not run yet.
 
 use crate::{
-    call::{Answer, Asker, Outcome},
+    call::{Answer, Asker, CallResult},
     file::Seen,
     label::Status,
     subject,
@@ -21,7 +21,7 @@ use rustix::{
 use std::os::fd::{AsFd, OwnedFd};
 
 /// Executes `file`, decided as `seen`, and enters `domain`.
-pub(super) fn enter(asker: Asker<'_>, seen: &Seen, file: &OwnedFd, domain: Sid) -> Outcome {
+pub(super) fn enter(asker: Asker<'_>, seen: &Seen, file: &OwnedFd, domain: Sid) -> CallResult {
     // An interpreter opens its script by name, after the label has changed: nothing ties it to this
     // file.
     if is_script(asker, file)? {
@@ -76,7 +76,7 @@ fn make_secure(pid: u32) -> Result<()> {
 
 /// Executes the file decided as `seen` and keeps the domain, where the envelope alone would let
 /// other files be executed.
-pub(super) fn stay(asker: Asker<'_>, seen: &Seen) -> Outcome {
+pub(super) fn stay(asker: Asker<'_>, seen: &Seen) -> CallResult {
     let stayed = supervised(asker, |pid| {
         let executed = executed(asker, pid)?;
         if is_same(&executed, seen)? {
@@ -130,7 +130,7 @@ fn is_script(asker: Asker<'_>, file: &OwnedFd) -> Result<bool> {
 
 /// Lets the call run under ptrace and calls `check` at the exec stop. A process that fails the
 /// check is killed: it must not run a single instruction with a wrong label.
-fn supervised(asker: Asker<'_>, check: impl FnOnce(u32) -> Result<()>) -> Outcome {
+fn supervised(asker: Asker<'_>, check: impl FnOnce(u32) -> Result<()>) -> CallResult {
     let tid = asker.caller.call.tid;
     let pid = asker.caller.identity()?.pid;
     // A process that is traced already is denied, as SELinux does.

@@ -3,12 +3,12 @@
 
 use super::{
     FileAsker,
-    beyond::{Attempt, New},
     memory::{is_program, stays_plain},
     object::{Seen, Target, has_name},
+    outside::{Attempt, New},
 };
 use crate::{
-    call::{Answer, Outcome},
+    call::{Answer, CallResult},
     resolve::{Name, walk},
     subject::proc_files,
 };
@@ -46,7 +46,7 @@ enum Which {
     Descriptor(usize),
 }
 
-pub(super) fn decide(asker: FileAsker<'_>) -> Outcome {
+pub(super) fn decide(asker: FileAsker<'_>) -> CallResult {
     use Sysno::*;
     match asker.number {
         chmod | fchmod | fchmodat | fchmodat2 => change_mode(asker),
@@ -137,7 +137,7 @@ fn path_with_flags(asker: FileAsker<'_>, n: usize) -> Result<Which> {
     Ok(Which::Path { dirfd: asker.caller.int(0), n: 1, follow })
 }
 
-fn change_mode(asker: FileAsker<'_>) -> Outcome {
+fn change_mode(asker: FileAsker<'_>) -> CallResult {
     let (which, n) = match asker.number {
         Sysno::chmod => (path_at(0, true), 1),
         Sysno::fchmod => (Which::Open(0), 1),
@@ -190,7 +190,7 @@ pub(super) fn lends_ids(mode: Mode) -> bool {
     mode.intersects(Mode::SUID | Mode::SGID)
 }
 
-fn change_owner(asker: FileAsker<'_>) -> Outcome {
+fn change_owner(asker: FileAsker<'_>) -> CallResult {
     let (which, n) = match asker.number {
         Sysno::chown => (path_at(0, true), 1),
         Sysno::lchown => (path_at(0, false), 1),
@@ -215,7 +215,7 @@ fn change_owner(asker: FileAsker<'_>) -> Outcome {
     Ok(Answer::Return(0))
 }
 
-fn change_times(asker: FileAsker<'_>) -> Outcome {
+fn change_times(asker: FileAsker<'_>) -> CallResult {
     let args = &asker.caller.call.args;
     let (which, address) = match asker.number {
         Sysno::utime | Sysno::utimes => (path_at(0, true), args[1]),
@@ -262,7 +262,7 @@ fn times(asker: FileAsker<'_>, address: u64) -> Result<Timestamps> {
     })
 }
 
-fn cut(asker: FileAsker<'_>) -> Outcome {
+fn cut(asker: FileAsker<'_>) -> CallResult {
     let length = asker.caller.call.args[1];
     if length > i64::MAX as u64 {
         return Err(Errno::INVAL);
@@ -331,7 +331,7 @@ fn xattr_name(asker: FileAsker<'_>) -> Result<CString> {
     CString::new(name).map_err(|_| Errno::INVAL)
 }
 
-fn set_xattr(asker: FileAsker<'_>) -> Outcome {
+fn set_xattr(asker: FileAsker<'_>) -> CallResult {
     let args = &asker.caller.call.args;
     let flags = XattrFlags::from_bits_retain(args[4] as u32);
     if flags.intersects(!(XattrFlags::CREATE | XattrFlags::REPLACE)) {
@@ -352,7 +352,7 @@ fn set_xattr(asker: FileAsker<'_>) -> Outcome {
 }
 
 /// ioctl(2) with `FS_IOC_SETFLAGS`, the one that comes here.
-fn set_flags(asker: FileAsker<'_>) -> Outcome {
+fn set_flags(asker: FileAsker<'_>) -> CallResult {
     let flags = asker.caller.bytes::<4>(asker.caller.call.args[2])?;
     let flags = IFlags::from_bits_retain(u32::from_ne_bytes(flags));
     asker.same_ids()?;
@@ -362,7 +362,7 @@ fn set_flags(asker: FileAsker<'_>) -> Outcome {
     Ok(Answer::Return(0))
 }
 
-fn remove_xattr(asker: FileAsker<'_>) -> Outcome {
+fn remove_xattr(asker: FileAsker<'_>) -> CallResult {
     let name = xattr_name(asker)?;
     let object = xattr_target(asker, &name)?;
     rustix::fs::removexattr(own_name(&object), name)?;

@@ -3,14 +3,14 @@
 use super::{
     FileAsker,
     attribute::granted_mode,
-    beyond::{Attempt, New},
     entry::{
         allow_entry, allow_new, allow_removal, entry_path, note_entry, reserved_label, with_umask,
     },
     object::Seen,
+    outside::{Attempt, New},
 };
 use crate::{
-    call::{Answer, Outcome},
+    call::{Answer, CallResult},
     label::Status,
     resolve::{Found, Name, walk},
 };
@@ -32,10 +32,10 @@ fn at(asker: FileAsker<'_>, with_dirfd: bool, n: usize) -> (i32, usize) {
     if with_dirfd { (asker.caller.int(n), n + 1) } else { (libc::AT_FDCWD, n) }
 }
 
-pub(super) fn decide(asker: FileAsker<'_>) -> Outcome {
+pub(super) fn decide(asker: FileAsker<'_>) -> CallResult {
     use Sysno::*;
     asker.same_ids()?;
-    let change = Change { asker };
+    let change = NameChange { asker };
     let flags = |n| asker.caller.int(n);
     match asker.number {
         mkdir | mkdirat => change.mkdir(asker.number == mkdirat),
@@ -54,7 +54,7 @@ pub(super) fn decide(asker: FileAsker<'_>) -> Outcome {
     }
 }
 
-pub(super) struct Change<'a> {
+pub(super) struct NameChange<'a> {
     pub(super) asker: FileAsker<'a>,
 }
 
@@ -67,13 +67,13 @@ pub(super) struct Entry {
 }
 
 /// What a path ends in: a name in a directory, or a directory by `.`, `..` or `/`.
-pub(super) struct Place {
+pub(super) struct LastComponent {
     pub(super) entry: Option<(OwnedFd, OsString)>,
     pub(super) object: Option<OwnedFd>,
     wants_dir: bool,
 }
 
-impl Place {
+impl LastComponent {
     pub(super) fn into_entry(self) -> Option<Entry> {
         let Self { entry, object, wants_dir } = self;
         entry.map(|(parent, name)| Entry { parent, name, object, wants_dir })
@@ -86,7 +86,7 @@ pub(super) fn file_system(fd: &OwnedFd) -> Result<(u32, u32)> {
     Ok(Status::of(fd.as_fd())?.device)
 }
 
-impl Change<'_> {
+impl NameChange<'_> {
     /// Walks to a name without following a link at its end. `root` is the errno for paths that end in no name.
     fn entry(&self, (dirfd, n): (i32, usize), root: Errno) -> Result<Entry> {
         let path = self.asker.caller.path(n)?;
@@ -98,7 +98,7 @@ impl Change<'_> {
     }
 
     /// Walks to what a path ends in, which may be no name.
-    pub(super) fn place_of(&self, (dirfd, path): (i32, &Path), new: New) -> Result<Place> {
+    pub(super) fn place_of(&self, (dirfd, path): (i32, &Path), new: New) -> Result<LastComponent> {
         let trimmed = without_slashes(path);
         let name = Name { dirfd, path: &trimmed, follow: false };
         let attempt = Attempt { name, requested: perm::file::UNLINK, new };
@@ -107,7 +107,7 @@ impl Change<'_> {
         if process.is_some() {
             return Err(Errno::ACCESS);
         }
-        Ok(Place { entry, object, wants_dir: trimmed.as_os_str() != path.as_os_str() })
+        Ok(LastComponent { entry, object, wants_dir: trimmed.as_os_str() != path.as_os_str() })
     }
 
     /// Makes a new object and labels it.
@@ -116,7 +116,7 @@ impl Change<'_> {
         entry: &Entry,
         kind: FileType,
         make: impl FnOnce(&Entry, Sid) -> Result<()>,
-    ) -> Outcome {
+    ) -> CallResult {
         if entry.object.is_some() {
             return Err(Errno::EXIST);
         }
@@ -132,7 +132,7 @@ impl Change<'_> {
         Ok(Answer::Return(0))
     }
 
-    fn mkdir(&self, with_dirfd: bool) -> Outcome {
+    fn mkdir(&self, with_dirfd: bool) -> CallResult {
         let place = at(self.asker, with_dirfd, 0);
         let mode = Mode::from_bits_retain(self.asker.caller.call.args[place.1 + 1] as u32 & 0o7777);
         let entry = self.entry(place, Errno::EXIST)?;
@@ -141,7 +141,7 @@ impl Change<'_> {
         })
     }
 
-    fn mknod(&self, with_dirfd: bool) -> Outcome {
+    fn mknod(&self, with_dirfd: bool) -> CallResult {
         let place = at(self.asker, with_dirfd, 0);
         let args = &self.asker.caller.call.args;
         let raw_mode = args[place.1 + 1] as u32;
@@ -164,7 +164,7 @@ impl Change<'_> {
         })
     }
 
-    fn symlink(&self, dirfd: i32, n: usize) -> Outcome {
+    fn symlink(&self, dirfd: i32, n: usize) -> CallResult {
         let target = self.asker.caller.path(0)?;
         if target.as_os_str().is_empty() {
             return Err(Errno::NOENT);
@@ -181,7 +181,7 @@ impl Change<'_> {
         })
     }
 
-    fn remove(&self, place: (i32, usize), directory: bool) -> Outcome {
+    fn remove(&self, place: (i32, usize), directory: bool) -> CallResult {
         let path = self.asker.caller.path(place.1)?;
         let root = if directory { irremovable(&path) } else { Errno::ISDIR };
         let entry = self.entry_of((place.0, &path), root, New::No)?;
@@ -232,7 +232,7 @@ impl Change<'_> {
         allow_removal(self.asker, &entry.parent, &entry.name, object.status.kind)
     }
 
-    fn link(&self, from: (i32, usize), to: (i32, usize), flags: i32) -> Outcome {
+    fn link(&self, from: (i32, usize), to: (i32, usize), flags: i32) -> CallResult {
         if flags & !(libc::AT_SYMLINK_FOLLOW | libc::AT_EMPTY_PATH) != 0 {
             return Err(Errno::INVAL);
         }

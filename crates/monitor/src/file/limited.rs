@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     call::Asker,
-    resolve::{Found, Name, look_within, walk_without_magic},
+    resolve::{Found, Name, resolve_within, walk_no_magiclinks},
 };
 use flask::{Class, perm};
 use rustix::{
@@ -106,12 +106,12 @@ pub(super) fn find(asker: Asker<'_>, open: &Open) -> Result<Found> {
         let parent = path.parent().unwrap_or(&path);
         let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
         let directory = Name { path: parent, follow: true, ..open.name() };
-        look_within(asker.caller, directory, open.limits)?;
+        resolve_within(asker.caller, directory, open.limits)?;
         return Err(Errno::ISDIR);
     }
     for _ in 0..MOST_LINKS {
         let name = Name { path: &path, ..open.name() };
-        match look_within(asker.caller, name, open.limits) {
+        match resolve_within(asker.caller, name, open.limits) {
             Ok(object) if !asker.state.view.is_proc(object.as_fd())? => {
                 return Ok(existing(object));
             }
@@ -121,14 +121,14 @@ pub(super) fn find(asker: Asker<'_>, open: &Open) -> Result<Found> {
             Err(Errno::NOENT) => {}
             // A link of `/proc` that the monitor has need not be the program's.
             Err(Errno::LOOP) if !open.limits.intersects(CONFINED | ResolveFlags::NO_SYMLINKS) => {
-                let own = walk_without_magic(asker.caller, open.name()).and_then(Found::existing);
+                let own = walk_no_magiclinks(asker.caller, open.name()).and_then(Found::existing);
                 return Err(own.err().unwrap_or(Errno::LOOP));
             }
             Err(error) => return Err(error),
         }
         let (parent, last) = split(&path).ok_or(Errno::NOENT)?;
         let directory = Name { path: parent, follow: true, ..name };
-        let directory = match look_within(asker.caller, directory, open.limits) {
+        let directory = match resolve_within(asker.caller, directory, open.limits) {
             Err(Errno::NOENT) => return find_own(asker, open),
             directory => directory?,
         };
@@ -196,7 +196,7 @@ fn find_own(asker: Asker<'_>, open: &Open) -> Result<Found> {
             return Err(Errno::XDEV);
         }
     }
-    let found = walk_without_magic(asker.caller, open.name())?;
+    let found = walk_no_magiclinks(asker.caller, open.name())?;
     let Some(object) = &found.object else { return Ok(found) };
     let is_link =
         |part: Component<'_>| ["self", "thread-self"].map(OsStr::new).contains(&part.as_os_str());

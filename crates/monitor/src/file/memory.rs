@@ -6,7 +6,7 @@
 //! execute it. That costs the few programs which make any, not every exec.
 
 use super::place::place_of;
-use crate::call::{Answer, Asker, Outcome};
+use crate::call::{Answer, Asker, CallResult};
 use avc::Hint;
 use flask::{Class, FileKind, Question, perm};
 use rustix::{
@@ -27,7 +27,7 @@ const PREFIX: &str = "/memfd:";
 /// The bits that make a file a program.
 const EXECUTABLE: Mode = Mode::from_raw_mode(0o111);
 
-pub(super) fn decide(asker: Asker<'_>) -> Outcome {
+pub(super) fn decide(asker: Asker<'_>) -> CallResult {
     if may_be_executed(asker) {
         // Policy lets every domain execute it: nothing is gained by other flags.
         return Ok(Answer::Continue);

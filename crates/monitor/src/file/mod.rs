@@ -2,15 +2,15 @@
 //! program's behalf whatever the envelope does not refuse exactly as policy does.
 
 mod attribute;
-mod beyond;
 mod change;
 mod entry;
-mod known;
 mod limited;
-mod look;
 mod memory;
+mod metadata;
 mod object;
 mod open;
+mod outside;
+mod path_cache;
 mod place;
 mod planted;
 mod rename;
@@ -23,23 +23,23 @@ use crate::{
 };
 use std::ops::Deref;
 
-pub(crate) use beyond::{Attempt, Beyond, New};
 pub(crate) use entry::{allow_new, with_umask};
-pub(crate) use known::KnownPaths;
 pub(crate) use memory::stays_plain;
 pub(crate) use object::{Seen, class_of};
+pub(crate) use outside::{Attempt, New, Outside};
+pub(crate) use path_cache::PathCache;
 pub(crate) use planted::Plantings;
 pub use planted::{Planted, Watch, Why};
 
 /// The file object manager: what it knows of files beside their labels.
 pub(crate) struct FileManager {
-    pub(crate) paths: KnownPaths,
+    pub(crate) paths: PathCache,
     /// Names that make a directory a repository.
     pub(crate) claims: Claims,
     /// What a program outside may execute later.
     pub(crate) plantings: Plantings,
     /// What the view keeps back: what is not found in it is explained.
-    pub(crate) beyond: Beyond,
+    pub(crate) outside: Outside,
 }
 
 /// A call with its subject, at the file object manager.
@@ -67,12 +67,12 @@ decides! { asker: FileAsker<'_>,
     | ioctl => attribute::decide(asker),
     stat | lstat | newfstatat | statx | access | faccessat | faccessat2 | readlink
     | readlinkat | statfs | getxattr | lgetxattr | getxattrat | listxattr | llistxattr
-    | listxattrat | file_getattr | name_to_handle_at => look::decide(asker),
-    inotify_add_watch => look::watch(asker),
+    | listxattrat | file_getattr | name_to_handle_at => metadata::decide(asker),
+    inotify_add_watch => metadata::watch(asker),
     memfd_create => memory::decide(*asker),
     chdir => {
         asker.files.paths.forget_directories();
-        look::decide(asker)
+        metadata::decide(asker)
     },
     fchdir => {
         asker.files.paths.forget_directories();

@@ -3,17 +3,17 @@
 use super::{
     FileAsker,
     attribute::{granted_mode, lends_ids},
-    beyond::{Attempt, New},
     entry::{adds, allow_new, entry_path, note_entry, with_umask},
-    known::Known,
     limited,
     object::{Seen, class_of, has_name},
+    outside::{Attempt, New},
+    path_cache::Known,
     place::{ends_in_name, place_of},
 };
 use crate::{
-    call::{Answer, Outcome},
+    call::{Answer, CallResult},
     label::Status,
-    resolve::{Found, Name, look, sight, walk},
+    resolve::{Found, Name, resolve, resolve_for_caller, walk},
     subject::Processes,
     subject::proc_files,
 };
@@ -45,7 +45,7 @@ pub(super) struct Open {
     pub(super) limits: ResolveFlags,
 }
 
-pub(super) fn decide(asker: FileAsker<'_>) -> Outcome {
+pub(super) fn decide(asker: FileAsker<'_>) -> CallResult {
     let open = arguments(asker)?;
     let named = !open.path.as_os_str().is_empty();
     if named && (open.creates() || open.is_temporary()) && lends_ids(open.mode) {
@@ -176,7 +176,7 @@ impl Open {
     ///
     /// Sound because the envelope refuses for these rights what policy refuses (`Plan::exact`):
     /// other bytes in the path, or other links on the way, reach nothing that is not granted.
-    fn leave_to_kernel(&self, asker: FileAsker<'_>) -> Outcome {
+    fn leave_to_kernel(&self, asker: FileAsker<'_>) -> CallResult {
         let paths = &asker.files.paths;
         if let Some(known) = self.known(asker) {
             known.allow(*asker, |class| self.requested(class))?;
@@ -185,7 +185,7 @@ impl Open {
         if self.is_plainly_granted(asker) {
             return Ok(Answer::Continue);
         }
-        let (found, is_own) = sight(asker.caller, self.name());
+        let (found, is_own) = resolve_for_caller(asker.caller, self.name());
         paths.remember_directory(asker.caller);
         match found {
             Ok(Found { object: None, entry: Some((parent, name)), .. }) if self.creates() => {
@@ -239,7 +239,7 @@ impl Open {
         matches!(asker.state.subjects, Processes::Many(_)) && !self.flags.contains(OFlags::PATH)
     }
 
-    /// Whether a glance is enough: policy grants all of an existing object, and wants no record.
+    /// Whether one `stat` is enough: policy grants all of an existing object, and wants no record.
     /// Wherever else the program's own walk leads, the kernel refuses what policy refuses.
     fn is_plainly_granted(&self, asker: FileAsker<'_>) -> bool {
         let state = asker.state;
@@ -247,7 +247,7 @@ impl Open {
         if makes || self.writes() || state.audit.wants_everything() {
             return false;
         }
-        let Some(status) = asker.files.paths.glance(asker.caller, self.name()) else {
+        let Some(status) = asker.files.paths.stat(asker.caller, self.name()) else {
             return false;
         };
         let Ok(label) = state.labels.of_file(&status, || Err(Errno::NODATA)) else {
@@ -286,7 +286,7 @@ impl Open {
     }
 
     /// Opens on the program's behalf.
-    fn make(&self, asker: FileAsker<'_>) -> Outcome {
+    fn make(&self, asker: FileAsker<'_>) -> CallResult {
         asker.same_ids()?;
         if self.path.as_os_str().is_empty() {
             return Err(Errno::NOENT);
@@ -302,7 +302,7 @@ impl Open {
         self.open_decided(asker).or_else(|errno| asker.caller.has_room().and(Err(errno)))
     }
 
-    fn open_decided(&self, asker: FileAsker<'_>) -> Outcome {
+    fn open_decided(&self, asker: FileAsker<'_>) -> CallResult {
         let cloexec = self.flags.contains(OFlags::CLOEXEC);
         let makes = self.creates() && self.limits.is_empty() && !self.flags.contains(OFlags::PATH);
         if makes && let Err(errno) = ends_in_name(*asker, self.name()) {
@@ -333,7 +333,7 @@ impl Open {
             return limited::find(*asker, self);
         }
         if !self.creates()
-            && let Ok(object) = look(asker.caller, self.name())
+            && let Ok(object) = resolve(asker.caller, self.name())
             && !asker.state.view.is_proc(object.as_fd())?
         {
             return Ok(Found {

@@ -1,16 +1,16 @@
 //! Renames: made on the program's behalf, from one directory descriptor to another.
 
 use super::{
-    beyond::New,
-    change::{Change, Entry, Place, file_system, removal},
+    change::{Entry, LastComponent, NameChange, file_system, removal},
     entry::note_entry,
     object::{Seen, Target, class_of},
+    outside::New,
 };
 use crate::{
-    call::{Answer, Outcome},
+    call::{Answer, CallResult},
     label::{Status, file_kind, path_from},
     repository::known_as,
-    resolve::{Name, look},
+    resolve::{Name, resolve},
 };
 use avc::Hint;
 use flask::{AccessVector, Class, perm};
@@ -29,8 +29,8 @@ fn file_of(object: &OwnedFd) -> Result<((u32, u32), u64)> {
     Status::of(object.as_fd()).map(|status| (status.device, status.number))
 }
 
-impl Change<'_> {
-    pub(super) fn rename(&self, from: (i32, usize), to: (i32, usize), flags: u32) -> Outcome {
+impl NameChange<'_> {
+    pub(super) fn rename(&self, from: (i32, usize), to: (i32, usize), flags: u32) -> CallResult {
         let flags = RenameFlags::from_bits_retain(flags);
         let (source, target) = self.both(from, to, flags)?;
         let object = source.object.as_ref().ok_or(Errno::NOENT)?;
@@ -113,14 +113,18 @@ impl Change<'_> {
     }
 
     /// The file system that the last part of a path is looked up in.
-    fn file_system_of(&self, place: &Place, (dirfd, path): (i32, &Path)) -> Result<(u32, u32)> {
+    fn file_system_of(
+        &self,
+        place: &LastComponent,
+        (dirfd, path): (i32, &Path),
+    ) -> Result<(u32, u32)> {
         match (&place.entry, &place.object) {
             (Some((parent, _)), _) => file_system(parent),
             (None, Some(object)) if !path.ends_with("..") => file_system(object),
             _ => {
                 let above = path.parent().filter(|above| !above.as_os_str().is_empty());
                 let name = Name { dirfd, path: above.unwrap_or(Path::new(".")), follow: true };
-                file_system(&look(self.asker.caller, name)?)
+                file_system(&resolve(self.asker.caller, name)?)
             }
         }
     }

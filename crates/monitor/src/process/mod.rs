@@ -3,7 +3,7 @@
 mod others;
 
 use crate::{
-    call::{Answer, Asker, Outcome},
+    call::{Answer, Asker, CallResult},
     handler::decides,
     state::MonitorState,
     subject::label_of,
@@ -52,7 +52,7 @@ decides! { asker: Asker<'_>,
 
 /// A change of IDs, where the user namespace has no other than the program's. Of another the kernel
 /// would say that it means nothing; outside it means somebody whom the program may not become.
-fn change_ids(asker: Asker<'_>) -> Outcome {
+fn change_ids(asker: Asker<'_>) -> CallResult {
     use Sysno::*;
     let of_user = matches!(asker.number, setuid | setreuid | setresuid);
     let own = if of_user { asker.state.privileges.ids.0 } else { asker.state.privileges.ids.1 };

@@ -1,9 +1,9 @@
 //! What one process may do to another, and forking.
 
 use crate::{
-    call::{Answer, Asker, Outcome},
+    call::{Answer, Asker, CallResult},
     manager::Request,
-    stop::tell_apart,
+    stop::begin_tracking,
     subject::{Processes, is_gone, subject_of, watch},
     sys::thread,
 };
@@ -32,7 +32,7 @@ fn ask(
     asker.ask(&asker.state.caches.process, &request).map_err(|_| Errno::PERM)
 }
 
-pub(super) fn fork(asker: Asker<'_>) -> Outcome {
+pub(super) fn fork(asker: Asker<'_>) -> CallResult {
     ask(asker, asker.ssid, perm::process::FORK, &|| "itself".to_owned())?;
     // The flags came in a register, and the child has its parent's label: nothing is gained by changing anything.
     Ok(Answer::Continue)
@@ -119,7 +119,7 @@ fn members(
 /// Sends a signal to a process group, or to all but the caller: to those whom the monitor has asked about. Another thread
 /// could put the caller, or others, into another group meanwhile, and without PIDs of its own the sandbox has no groups
 /// of its own.
-fn send(asker: Asker<'_>, group: Option<u32>, signal: i32) -> Outcome {
+fn send(asker: Asker<'_>, group: Option<u32>, signal: i32) -> CallResult {
     let own = asker.caller.identity()?.pid;
     let mut members = members(asker, group, of_signal(signal))?;
     if group.is_none() {
@@ -189,7 +189,7 @@ fn keeps_to_itself(asker: Asker<'_>) -> bool {
         && asker.caller.identity().is_ok_and(has_own_pids)
 }
 
-pub(super) fn signal(asker: Asker<'_>) -> Outcome {
+pub(super) fn signal(asker: Asker<'_>) -> CallResult {
     let int = |n| asker.caller.int(n);
     let one = |n: usize| u32::try_from(int(n)).map(Targets::One).map_err(|_| Errno::INVAL);
     let (targets, signal) = match asker.number {
@@ -216,7 +216,7 @@ pub(super) fn signal(asker: Asker<'_>) -> Outcome {
 }
 
 /// fcntl(2) with `F_SETOWN`: whoever owns a descriptor can be sent any signal, for as long as the descriptor lives.
-pub(super) fn own(asker: Asker<'_>) -> Outcome {
+pub(super) fn own(asker: Asker<'_>) -> CallResult {
     let owner = asker.caller.int(2);
     asker.caller.file(asker.caller.int(0))?;
     let many = matches!(asker.state.subjects, Processes::Many(_));
@@ -237,8 +237,8 @@ pub(super) fn own(asker: Asker<'_>) -> Outcome {
     Ok(Answer::Continue)
 }
 
-pub(super) fn inspect(asker: Asker<'_>) -> Outcome {
-    if let Some(later) = tell_apart(asker) {
+pub(super) fn inspect(asker: Asker<'_>) -> CallResult {
+    if let Some(later) = begin_tracking(asker) {
         return later;
     }
     let int = |n| asker.caller.int(n);
@@ -267,7 +267,7 @@ pub(super) fn inspect(asker: Asker<'_>) -> Outcome {
     Ok(Answer::Continue)
 }
 
-pub(super) fn tune(asker: Asker<'_>) -> Outcome {
+pub(super) fn tune(asker: Asker<'_>) -> CallResult {
     let int = |n| asker.caller.int(n);
     let (pid, requested) = match asker.number {
         Sysno::prlimit64 => (int(0), perm::process::SETRLIMIT),

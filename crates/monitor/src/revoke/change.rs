@@ -4,7 +4,7 @@ use super::{
     ApplyError,
     held::{Comparison, Finding, Subject, loses},
     inject::{Call, Injector},
-    receipt::{Action, Held, Holder, Manner, Receipt},
+    receipt::{Action, Held, Holder, Receipt, RevokeMode},
     relabel::{changed, relabel},
 };
 use crate::{
@@ -42,9 +42,14 @@ const LATE: Duration = Duration::from_secs(2);
 const LINGER: Duration = Duration::from_millis(1);
 
 /// Carries a change out and sends its receipt; then waits, until `end`, for threads that could not be let go yet.
-pub(super) fn run(gate: &Arc<Gate>, manner: Manner, receipts: &Sender<Outcome>, end: &AtomicBool) {
+pub(super) fn run(
+    gate: &Arc<Gate>,
+    mode: RevokeMode,
+    receipts: &Sender<ApplyResult>,
+    end: &AtomicBool,
+) {
     let began = Instant::now();
-    match Change::begin(gate, manner, began) {
+    match PolicyTransition::begin(gate, mode, began) {
         Ok(mut change) => {
             let _ = receipts.send(Ok(change.finish()));
             while change.stopped.count() > 0 && !end.load(Ordering::Acquire) {
@@ -57,11 +62,11 @@ pub(super) fn run(gate: &Arc<Gate>, manner: Manner, receipts: &Sender<Outcome>, 
 }
 
 /// What becomes of a change.
-pub(super) type Outcome = std::result::Result<Receipt, ApplyError>;
+pub(super) type ApplyResult = std::result::Result<Receipt, ApplyError>;
 
-struct Change<'a> {
+struct PolicyTransition<'a> {
     gate: &'a Arc<Gate>,
-    manner: Manner,
+    mode: RevokeMode,
     began: Instant,
     stopped: Stopped<'a>,
     receipt: Receipt,
@@ -83,16 +88,16 @@ struct Change<'a> {
     _old: Arc<PolicyState>,
 }
 
-impl<'a> Change<'a> {
+impl<'a> PolicyTransition<'a> {
     /// Puts the new policy in force for everything that is asked from now on, and stops the sandbox.
     fn begin(
         gate: &'a Arc<Gate>,
-        manner: Manner,
+        mode: RevokeMode,
         began: Instant,
     ) -> std::result::Result<Self, ApplyError> {
         let policy = KernelPolicy::new(&*gate.state.server)?;
         let taken = gate.settled.compare(&*gate.state.server, &policy)?;
-        refuse_taken(&taken, manner.kills())?;
+        refuse_taken(&taken, mode.kills())?;
         let mut ending = gate.settled.ending(&*gate.state.server, &policy, &taken)?;
         let KernelPolicy { plan, first, labels, rules, .. } = policy;
         let old = gate.state.policy.load_full();
@@ -119,12 +124,12 @@ impl<'a> Change<'a> {
         let receipt = Receipt { seqno: seqno.0, complete: all_names, ..told };
         let losing: Vec<Sid> =
             old.plan.domains.iter().copied().filter(|ssid| loses(gate, *ssid)).collect();
-        if manner == Manner::End {
+        if mode == RevokeMode::End {
             ending.splice(..0, losing.iter().map(|ssid| (*ssid, "everything".to_owned())));
         }
         let mut change = Self {
             gate,
-            manner,
+            mode,
             began,
             stopped: Stopped::new(&gate.state),
             receipt,
@@ -200,7 +205,7 @@ impl<'a> Change<'a> {
         let processes = self.stopped.processes();
         self.receipt.processes = processes.len() as u32;
         for (pid, threads) in &processes {
-            self.look_into(*pid, threads);
+            self.inspect(*pid, threads);
         }
         let early = processes.into_keys().filter(|pid| !self.late.contains_key(pid)).collect();
         self.signal(&early);
@@ -233,13 +238,13 @@ impl<'a> Change<'a> {
 
     /// Looks into parents by vfork(2) that have come back from it, if they hold something, and lets them go on.
     fn release_settled(&mut self) {
-        self.stopped.look();
+        self.stopped.scan();
         for (pid, threads) in self.stopped.processes() {
             if self.stopped.is_late(pid) {
                 continue;
             }
             if self.late.remove(&pid).is_some() {
-                self.look_into(pid, &threads);
+                self.inspect(pid, &threads);
             }
             let pids = BTreeSet::from([pid]);
             self.signal(&pids);
@@ -257,7 +262,7 @@ impl<'a> Change<'a> {
         }
     }
 
-    fn look_into(&mut self, pid: u32, stopped: &[u32]) {
+    fn inspect(&mut self, pid: u32, stopped: &[u32]) {
         let ssid = label_of(&self.gate.state, pid).ok();
         // Whose label cannot be found out may be in any domain.
         let ends = self.ending.iter().find(|(domain, _)| ssid.is_none_or(|ssid| ssid == *domain));
@@ -291,7 +296,7 @@ impl<'a> Change<'a> {
 
     /// Repairs what a process holds, through its stopped thread `tid`; what cannot be repaired ends with its process.
     fn repair(&mut self, who: Subject, tid: Option<u32>, findings: Vec<Finding>) {
-        if self.manner.kills() {
+        if self.mode.kills() {
             return self.kill(who.pid, &findings, "");
         }
         let mut done: Vec<(Finding, Result<Action>)> = Vec::new();
@@ -443,7 +448,7 @@ impl<'a> Change<'a> {
 
     /// Tells the processes that lost something.
     fn signal(&self, pids: &BTreeSet<u32>) {
-        let Manner::Signal(number) = self.manner else { return };
+        let RevokeMode::Signal(number) = self.mode else { return };
         let Some(signal) = Signal::from_named_raw(number) else { return };
         let holders: BTreeSet<u32> = self.receipt.holders.iter().map(|it| it.pid).collect();
         for pid in holders.intersection(pids).filter(|pid| !self.killed.contains(pid)) {

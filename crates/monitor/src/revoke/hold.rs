@@ -61,7 +61,7 @@ fn stand_still(gate: &Arc<Gate>, end: &AtomicBool, tell: &mpsc::Sender<bool>) {
     let _ = tell.send(seized);
     while seized && !end.load(Ordering::Acquire) {
         std::thread::sleep(LOOK);
-        stopped.look();
+        stopped.scan();
     }
     // Those that have not stopped are let go by the end of this thread.
     let all: BTreeSet<u32> = stopped.processes().into_keys().collect();

@@ -24,7 +24,7 @@ use confine::{Conflict, ReadError};
 use flask::{SecurityServer, Unreachable};
 pub use hold::Hold;
 use hold::hold;
-pub use receipt::{Action, Held, Holder, Manner, Receipt};
+pub use receipt::{Action, Held, Holder, Receipt, RevokeMode};
 use rustix::io::Errno;
 use std::sync::{Arc, PoisonError, atomic::AtomicBool, mpsc};
 
@@ -74,7 +74,7 @@ impl Control {
     ///
     /// [`ApplyError`]; then the caller goes back to the policy before, and applies that, or ends
     /// the run.
-    pub fn apply(&self, manner: Manner) -> Result<Receipt, ApplyError> {
+    pub fn apply(&self, mode: RevokeMode) -> Result<Receipt, ApplyError> {
         if self.0.off {
             return Ok(Receipt { complete: true, ..Receipt::default() });
         }
@@ -85,7 +85,7 @@ impl Control {
         let (receipts, receipt) = mpsc::channel();
         let end = Arc::new(AtomicBool::new(false));
         let (gate, ended) = (Arc::clone(&self.0), Arc::clone(&end));
-        let change = move || change::run(&gate, manner, &receipts, &ended);
+        let change = move || change::run(&gate, mode, &receipts, &ended);
         let thread = std::thread::Builder::new().name("change".into());
         let thread = thread.spawn(change).map_err(|_| Errno::AGAIN)?;
         *last = Some(HoldThread { thread, end });
@@ -180,7 +180,7 @@ impl Control {
     /// # Errors
     ///
     /// [`Conflict`]: why not.
-    pub fn admits(&self, server: &dyn SecurityServer, manner: Manner) -> Result<(), Conflict> {
-        if self.0.off { Ok(()) } else { self.0.settled.admits(server, manner.kills()) }
+    pub fn admits(&self, server: &dyn SecurityServer, mode: RevokeMode) -> Result<(), Conflict> {
+        if self.0.off { Ok(()) } else { self.0.settled.admits(server, mode.kills()) }
     }
 }

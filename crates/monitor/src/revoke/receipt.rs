@@ -7,7 +7,7 @@ use std::time::Duration;
 /// How a process that holds a permission which was taken back is treated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Manner {
+pub enum RevokeMode {
     /// Its descriptors, mappings and connections are repaired under it, and it goes on. What cannot be repaired is
     /// killed.
     #[default]
@@ -20,7 +20,7 @@ pub enum Manner {
     End,
 }
 
-impl Manner {
+impl RevokeMode {
     /// Whether processes may be killed for what cannot be taken from them otherwise.
     #[must_use]
     pub fn kills(self) -> bool {

@@ -2,7 +2,7 @@
 
 use super::{Socket, SocketAsker, address::Address, address_at, control::Control, names};
 use crate::{
-    call::{Answer, Outcome},
+    call::{Answer, CallResult},
     sys,
 };
 use rustix::{
@@ -32,7 +32,7 @@ struct Header {
 /// Size of `struct msghdr`, and where `struct mmsghdr` keeps the length sent.
 const HEADER: usize = 56;
 
-pub(super) fn sendto(asker: SocketAsker<'_>) -> Outcome {
+pub(super) fn sendto(asker: SocketAsker<'_>) -> CallResult {
     let args = &asker.caller.call.args;
     let socket = Socket::of(asker, asker.caller.int(0))?;
     let len = usize::try_from(args[2]).unwrap_or(usize::MAX);
@@ -42,13 +42,13 @@ pub(super) fn sendto(asker: SocketAsker<'_>) -> Outcome {
     Ok(Answer::Return(sent as i64))
 }
 
-pub(super) fn sendmsg(asker: SocketAsker<'_>) -> Outcome {
+pub(super) fn sendmsg(asker: SocketAsker<'_>) -> CallResult {
     let sent = one(asker, asker.caller.call.args[1], asker.caller.int(2))?;
     Ok(Answer::Return(sent as i64))
 }
 
 /// Sends the first message only, which sendmmsg may do; the program sends the rest with another call.
-pub(super) fn sendmmsg(asker: SocketAsker<'_>) -> Outcome {
+pub(super) fn sendmmsg(asker: SocketAsker<'_>) -> CallResult {
     let at = asker.caller.call.args[1];
     if asker.caller.call.args[2] == 0 {
         return Ok(Answer::Return(0));

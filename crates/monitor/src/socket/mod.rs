@@ -12,10 +12,10 @@ mod pair;
 mod peers;
 
 use crate::{
-    between::SocketFiles,
-    call::{Answer, Asker, Outcome},
+    call::{Answer, Asker, CallResult},
     handler::decides,
     manager::Request,
+    shared::SocketFiles,
     subject::connection,
     sys,
 };
@@ -104,7 +104,7 @@ pub(crate) fn class_of(family: i32, kind: i32, protocol: i32) -> Class {
     }
 }
 
-fn create(asker: SocketAsker<'_>, class: Class) -> Outcome {
+fn create(asker: SocketAsker<'_>, class: Class) -> CallResult {
     allow(asker, class, asker.ssid, perm::socket::CREATE, &|| format!("a new {class}"))?;
     // Family, type and protocol came in registers.
     Ok(Answer::Continue)
@@ -154,7 +154,7 @@ fn address_at(asker: SocketAsker<'_>, at: u64, len: i32) -> Result<Address> {
     Address::parse(asker.caller.buffer(at, len)?)
 }
 
-fn connect(asker: SocketAsker<'_>) -> Outcome {
+fn connect(asker: SocketAsker<'_>) -> CallResult {
     let socket = Socket::of(asker, asker.caller.int(0))?;
     let address = address(asker, 1)?;
     allow(asker, socket.class, asker.ssid, perm::socket::CONNECT, &|| address.to_string())?;
@@ -175,7 +175,7 @@ fn connect(asker: SocketAsker<'_>) -> Outcome {
     Ok(Answer::Return(0))
 }
 
-fn bind(asker: SocketAsker<'_>) -> Outcome {
+fn bind(asker: SocketAsker<'_>) -> CallResult {
     let socket = Socket::of(asker, asker.caller.int(0))?;
     let address = address(asker, 1)?;
     allow(asker, socket.class, asker.ssid, perm::socket::BIND, &|| address.to_string())?;
@@ -184,7 +184,7 @@ fn bind(asker: SocketAsker<'_>) -> Outcome {
 }
 
 /// A socket that has no port yet gets one here, so this is a bind to whatever the kernel chooses.
-fn listen(asker: SocketAsker<'_>) -> Outcome {
+fn listen(asker: SocketAsker<'_>) -> CallResult {
     let socket = Socket::of(asker, asker.caller.int(0))?;
     if !matches!(socket_type(&socket.fd)?, SocketType::STREAM | SocketType::SEQPACKET) {
         // Nobody connects to it.

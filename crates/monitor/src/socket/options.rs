@@ -3,7 +3,7 @@
 
 use super::{Socket, SocketAsker, allow};
 use crate::{
-    call::{Answer, Outcome},
+    call::{Answer, CallResult},
     sys,
 };
 use rustix::io::{Errno, Result};
@@ -13,7 +13,7 @@ use std::os::fd::AsFd;
 const MOST: usize = 1 << 16;
 
 /// Decides setsockopt, and makes the call: the descriptor could be another one's by the time that the kernel looks.
-pub(super) fn set(asker: SocketAsker<'_>) -> Outcome {
+pub(super) fn set(asker: SocketAsker<'_>) -> CallResult {
     let socket = Socket::of(asker, asker.caller.int(0))?;
     let (level, name) = (asker.caller.int(1), asker.caller.int(2));
     allow_one(asker, &socket, level, name)?;

@@ -1,9 +1,9 @@
 //! Stopping every thread of the sandbox for a moment.
 
-mod apart;
 mod pause;
+mod tracking;
 
-pub(crate) use apart::tell_apart;
+pub(crate) use tracking::begin_tracking;
 
 use crate::{
     state::MonitorState,
@@ -82,7 +82,7 @@ impl<'a> Stopped<'a> {
                 return Ok(self.refused.is_empty());
             } else {
                 std::thread::sleep(PAUSE);
-                self.look();
+                self.scan();
             }
             if !self.refused.is_empty() || Instant::now() > until {
                 return Ok(false);
@@ -166,7 +166,7 @@ impl<'a> Stopped<'a> {
     fn wait_for_all(&mut self, patience: Duration) {
         let until = Instant::now() + patience;
         for turn in 0.. {
-            if !self.look() || Instant::now() > until {
+            if !self.scan() || Instant::now() > until {
                 break;
             }
             if turn < TURNS {
@@ -180,7 +180,7 @@ impl<'a> Stopped<'a> {
     }
 
     /// Notes who has stopped, and who was born; whether somebody has not stopped.
-    pub(crate) fn look(&mut self) -> bool {
+    pub(crate) fn scan(&mut self) -> bool {
         for call in self.state.quiesce.held() {
             // Not seized yet, it would see the errno: it comes back when it is.
             if self.threads.contains_key(&call.tid) {

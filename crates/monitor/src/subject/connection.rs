@@ -15,7 +15,7 @@
 use crate::{
     call::Asker,
     state::MonitorState,
-    subject::{self, Tenure},
+    subject::{self, LabelGeneration},
     sys,
 };
 use rustix::{
@@ -38,18 +38,22 @@ pub(crate) const PREFIX: &[u8] = b"dewar/";
 struct Origin {
     monitor: u32,
     pid: u32,
-    tenure: Tenure,
+    label_generation: LabelGeneration,
 }
 
 impl Origin {
     fn of(state: &MonitorState, pid: u32) -> Result<Self> {
-        Ok(Self { monitor: std::process::id(), pid, tenure: subject::tenure(state, pid)? })
+        Ok(Self {
+            monitor: std::process::id(),
+            pid,
+            label_generation: subject::label_generation(state, pid)?,
+        })
     }
 }
 
 impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { monitor, pid, tenure: Tenure { started, entered } } = self;
+        let Self { monitor, pid, label_generation: LabelGeneration { started, entered } } = self;
         write!(f, "dewar/{monitor:x}/{pid:x}.{started:x}.{entered:x}/")
     }
 }
@@ -64,8 +68,8 @@ impl FromStr for Origin {
         let ["dewar", monitor, pid, started, entered, _] = parts[..] else {
             return Err(Errno::INVAL);
         };
-        let tenure = Tenure { started: number(started)?, entered: small(entered)? };
-        Ok(Self { monitor: small(monitor)?, pid: small(pid)?, tenure })
+        let generation = LabelGeneration { started: number(started)?, entered: small(entered)? };
+        Ok(Self { monitor: small(monitor)?, pid: small(pid)?, label_generation })
     }
 }
 
@@ -135,8 +139,8 @@ mod tests {
 
     #[test]
     fn a_name_says_who_connected() {
-        let tenure = Tenure { started: 0xabc_def0, entered: 17 };
-        let origin = Origin { monitor: 70_000, pid: 4_000_000, tenure };
+        let generation = LabelGeneration { started: 0xabc_def0, entered: 17 };
+        let origin = Origin { monitor: 70_000, pid: 4_000_000, label_generation };
         assert_eq!(format!("{origin}2f").parse(), Ok(origin));
         assert!(format!("{origin}{:x}", u64::MAX).len() < 107);
     }

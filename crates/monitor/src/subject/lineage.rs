@@ -65,9 +65,9 @@ impl fmt::Debug for Known {
 }
 
 /// For how long a process has had its label: another process, and another domain, have another
-/// tenure.
+/// label_generation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Tenure {
+pub(crate) struct LabelGeneration {
     /// When it started, in clock ticks since boot: together with the PID, that is who it is.
     pub(crate) started: u64,
     /// Which of the entries into a domain of this run gave it, or its ancestor, its label; 0 for
@@ -93,7 +93,7 @@ impl Processes {
     }
 
     /// Whether every process is in the first domain, and stays there until
-    /// [`tell_apart`](crate::stop::tell_apart).
+    /// [`begin_tracking`](crate::stop::begin_tracking).
     pub(crate) fn are_alike(&self) -> bool {
         match self {
             Self::One(_) => true,
@@ -141,30 +141,32 @@ pub(crate) fn subject_of(asker: Asker<'_>, pid: u32) -> Result<Sid> {
 
 /// For how long a process of the sandbox has had its label. Not said in the middle of a change: who
 /// is told of that asks again, and must not get the old answer.
-pub(crate) fn tenure(state: &MonitorState, pid: u32) -> Result<Tenure> {
+pub(crate) fn label_generation(state: &MonitorState, pid: u32) -> Result<LabelGeneration> {
     match &state.subjects {
-        Processes::One(_) => Ok(Tenure { started: state.view.proc.started(pid)?, entered: 0 }),
-        Processes::Many(lineage) => lineage.known().tenure(&state.view, pid),
+        Processes::One(_) => {
+            Ok(LabelGeneration { started: state.view.proc.started(pid)?, entered: 0 })
+        }
+        Processes::Many(lineage) => lineage.known().label_generation(&state.view, pid),
     }
 }
 
 impl Known {
     /// As long as this is held, no label changes.
-    fn tenure(&self, view: &ProcessTree, pid: u32) -> Result<Tenure> {
+    fn label_generation(&self, view: &ProcessTree, pid: u32) -> Result<LabelGeneration> {
         let started = view.proc.started(pid)?;
         let entered = Mark::of(view, pid)?.entry;
         // Else it was another process that had the number in between.
         let is_same = view.proc.started(pid)? == started;
-        if is_same { Ok(Tenure { started, entered }) } else { Err(Errno::SRCH) }
+        if is_same { Ok(LabelGeneration { started, entered }) } else { Err(Errno::SRCH) }
     }
 }
 
 /// Whether what has just been opened of a process belongs to the domain that it has had for
 /// `before`.
-pub(crate) fn has_stayed(state: &MonitorState, pid: u32, before: Tenure) -> bool {
+pub(crate) fn has_stayed(state: &MonitorState, pid: u32, before: LabelGeneration) -> bool {
     let Processes::Many(lineage) = &state.subjects else { return true };
     let known = lineage.known();
-    !known.entering.contains(&pid) && known.tenure(&state.view, pid) == Ok(before)
+    !known.entering.contains(&pid) && known.label_generation(&state.view, pid) == Ok(before)
 }
 
 /// Notes that another process has been let at the inside of `pid`. The kernel may take its time

@@ -4,7 +4,7 @@ use crate::{
     call::Asker,
     manager::Request,
     resolve::Found,
-    subject::{Processes, Tenure, has_stayed, subject_of, tenure, watch},
+    subject::{LabelGeneration, Processes, has_stayed, label_generation, subject_of, watch},
 };
 use avc::Hint;
 use flask::{Class, perm};
@@ -47,14 +47,14 @@ const OF_MEMORY: [&str; 7] = ["environ", "maps", "mem", "smaps", "smaps_rollup",
 /// Another process into which a file of `/proc` lets look, as it was when that was decided.
 pub(crate) struct LookedInto {
     pid: u32,
-    tenure: Tenure,
+    label_generation: LabelGeneration,
 }
 
 impl LookedInto {
     /// Once the file is open: whether the process has not begun to enter another domain since. The
     /// descriptor would show what belongs to that.
     pub(crate) fn has_stayed(&self, asker: Asker<'_>) -> Result<()> {
-        let stayed = has_stayed(asker.state, self.pid, self.tenure);
+        let stayed = has_stayed(asker.state, self.pid, self.label_generation);
         if stayed { Ok(()) } else { Err(Errno::ACCESS) }
     }
 }
@@ -70,7 +70,12 @@ pub(crate) fn allow(asker: Asker<'_>, found: &Found) -> Result<Option<LookedInto
     let outer = asker.state.view.outer_pid(pid, identity)?;
     let many = matches!(asker.state.subjects, Processes::Many(_));
     let looks_into = (many && !harmless && asker.state.view.is_inside(outer))
-        .then(|| Ok::<_, Errno>(LookedInto { pid: outer, tenure: tenure(asker.state, outer)? }))
+        .then(|| {
+            Ok::<_, Errno>(LookedInto {
+                pid: outer,
+                label_generation: label_generation(asker.state, outer)?,
+            })
+        })
         .transpose()?;
     let tsid = subject_of(asker, outer)?;
     let object = || format!("process {pid}");

@@ -38,7 +38,7 @@ impl Listener {
         code == 0
     }
 
-    /// Waits for the next call. `Ok(None)` when the caller died before its call was received.
+    /// PendingCalls for the next call. `Ok(None)` when the caller died before its call was received.
     pub(crate) fn receive(&self) -> Result<Option<Notification>> {
         // SAFETY: `seccomp_notif` is plain integers, for which all zeroes is a value; the kernel demands it zeroed.
         let mut raw: libc::seccomp_notif = unsafe { std::mem::zeroed() };

@@ -33,7 +33,7 @@ impl Seized {
         Ok(Self { tid })
     }
 
-    /// Waits for the exec, or for its failure.
+    /// PendingCalls for the exec, or for its failure.
     pub(crate) fn wait(self) -> Result<Event> {
         let mut status = 0;
         loop {

@@ -2,7 +2,7 @@
 
 use confine::launch::{Inherited, Namespaces};
 use confine::{ABI, Mode, Request, layers::Layers};
-use monitor::{Control, Enforce, Job, Manner, Trail};
+use monitor::{Control, Enforce, Job, RevokeMode, Trail};
 use profile::{AmendedObject, Amendment, AmendmentKind, Compiled, Documents, Source, Variables};
 use security_server::Server;
 use serde_json::{Value, json};
@@ -24,10 +24,13 @@ pub(crate) fn main(mut arguments: impl Iterator<Item = OsString>) -> ! {
     let inherited = Inherited::capture();
     let directory = arguments.next().expect("a directory");
     let directory = Path::new(&directory).to_owned();
-    let manner = arguments.next().and_then(|it| it.into_string().ok()).expect("a manner");
-    let toggles = manner == "toggle";
-    let manner =
-        if toggles { Manner::Repair } else { serde_json::from_str(&manner).expect("a manner") };
+    let mode = arguments.next().and_then(|it| it.into_string().ok()).expect("a revoke mode");
+    let toggles = mode == "toggle";
+    let mode = if toggles {
+        RevokeMode::Repair
+    } else {
+        serde_json::from_str(&mode).expect("a revoke mode")
+    };
     let mut before = compile(&directory, "before.toml", &[]);
     let all = Amendment {
         when: SystemTime::now(),
@@ -60,8 +63,8 @@ pub(crate) fn main(mut arguments: impl Iterator<Item = OsString>) -> ! {
                 std::thread::sleep(Duration::from_millis(2));
             }
             let receipt = match &booleans {
-                Some(booleans) => booleans.set(&control, &changing, manner),
-                None => change(&control, &changing, &after.cil, manner),
+                Some(booleans) => booleans.set(&control, &changing, mode),
+                None => change(&control, &changing, &after.cil, mode),
             };
             std::fs::write(home.join("receipt.json"), receipt.to_string()).expect("write");
             std::fs::write(home.join("changed"), "").expect("write");
@@ -122,22 +125,22 @@ fn toggle(control: &Control, server: &Server, policies: [&str; 2], directory: &P
     for cil in policies.into_iter().cycle() {
         let policy = security_server::cil::compile(&[("policy", cil)]).expect("a policy");
         server.reload(policy).expect("load");
-        let Ok(receipt) = control.apply(Manner::Repair) else { return };
+        let Ok(receipt) = control.apply(RevokeMode::Repair) else { return };
         let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("a time").as_secs_f64();
         let line = json!({ "time": now, "seqno": receipt.seqno, "complete": receipt.complete, "holders": receipt.holders });
         writeln!(log, "{line}").expect("write");
     }
 }
 
-fn change(control: &Control, server: &Server, cil: &str, manner: Manner) -> Value {
+fn change(control: &Control, server: &Server, cil: &str, mode: RevokeMode) -> Value {
     let policy = || security_server::cil::compile(&[("policy", cil)]).expect("a policy");
     let proposed = server.fork();
     proposed.reload(policy()).expect("load");
-    if let Err(error) = control.admits(&proposed, manner) {
+    if let Err(error) = control.admits(&proposed, mode) {
         return json!({ "error": error.to_string() });
     }
     server.reload(policy()).expect("load");
-    match control.apply(manner) {
+    match control.apply(mode) {
         Ok(receipt) => json!(receipt),
         Err(error) => json!({ "error": error.to_string() }),
     }
@@ -156,17 +159,17 @@ impl Booleans {
         Some(serde_json::from_str(&text).expect("booleans"))
     }
 
-    fn set(&self, control: &Control, server: &Server, manner: Manner) -> Value {
+    fn set(&self, control: &Control, server: &Server, mode: RevokeMode) -> Value {
         let set: Vec<(&str, bool)> = self.set.iter().map(|(name, on)| (&**name, *on)).collect();
         let proposed = server.fork();
         proposed.set_booleans(&set).expect("booleans");
         // As the daemon asks: by what the run has told it.
-        let kills = manner == Manner::Kill;
+        let kills = mode == RevokeMode::Kill;
         if let Err(why) = confine::admits(&control.settled(), &proposed, kills) {
             return json!({ "error": why.to_string() });
         }
         server.set_booleans(&set).expect("booleans");
-        match control.apply(manner) {
+        match control.apply(mode) {
             Ok(receipt) => json!(receipt),
             Err(error) => json!({ "error": format!("not before it was in force: {error}") }),
         }

@@ -175,7 +175,7 @@ fn forks_that_nobody_decides_are_taken_by_killing(stage: &Stage) {
             added: &added,
             set: &[("gate", false)],
             without,
-            manner: "\"kill\"",
+            mode: "\"kill\"",
             ..Booleans::default()
         },
         &script,

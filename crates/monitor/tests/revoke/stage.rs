@@ -28,12 +28,12 @@ pub(crate) struct Booleans<'a> {
     /// Text of the profile's CIL, and what stands there instead.
     pub(crate) without: Option<(&'a str, &'a str)>,
     pub(crate) set: &'a [(&'a str, bool)],
-    pub(crate) manner: &'a str,
+    pub(crate) mode: &'a str,
 }
 
 impl Default for Booleans<'_> {
     fn default() -> Self {
-        Self { profile: "", added: "", without: None, set: &[], manner: "\"repair\"" }
+        Self { profile: "", added: "", without: None, set: &[], mode: "\"repair\"" }
     }
 }
 
@@ -108,7 +108,7 @@ impl Stage {
         self.file("added.cil", booleans.added);
         let set = serde_json::json!({ "set": booleans.set, "without": booleans.without });
         self.file("booleans", &set.to_string());
-        self.change((booleans.profile, ""), booleans.manner, script)
+        self.change((booleans.profile, ""), booleans.mode, script)
     }
 
     /// Runs a script that makes the file `ready`, and takes everything from it then.
@@ -119,13 +119,13 @@ impl Stage {
 
     /// Runs a script that calls `change()` once, first under the profile `workspace` with the lines `before`, then
     /// with the lines `after`.
-    pub(crate) fn change(&self, (before, after): (&str, &str), manner: &str, script: &str) -> Ran {
+    pub(crate) fn change(&self, (before, after): (&str, &str), mode: &str, script: &str) -> Ran {
         for (name, lines) in [("before.toml", before), ("after.toml", after)] {
             self.file(name, &format!("extends = 'workspace'\n{lines}"));
         }
         self.file("script.py", &format!("{PRELUDE}{script}\nprint(json.dumps(said))\n"));
         let mut command = self.user.command(program(), self.path());
-        command.arg("--as-dewar").arg(self.path()).arg(manner).args(["python3", "script.py"]);
+        command.arg("--as-dewar").arg(self.path()).arg(mode).args(["python3", "script.py"]);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("start");
         let begun = Instant::now();

@@ -22,8 +22,6 @@ impl Failure {
     }
 }
 
-pub(super) type Outcome<T> = Result<T, Failure>;
-
 pub(super) fn number(error: &io::Error) -> c_int {
     error.raw_os_error().unwrap_or(libc::EIO)
 }
@@ -61,7 +59,7 @@ impl From<ChangeError> for Failure {
 
 /// What a function returns: what `call` gives, or `failed` with `errno` and a message. A panic is a
 /// failure.
-pub(super) fn returned<T>(failed: T, call: impl FnOnce() -> Outcome<T>) -> T {
+pub(super) fn returned<T>(failed: T, call: impl FnOnce() -> Result<T, Failure>) -> T {
     let outcome = catch_unwind(AssertUnwindSafe(call));
     let Failure(errno, words) = match outcome {
         Ok(Ok(value)) => return value,

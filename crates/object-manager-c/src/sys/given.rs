@@ -1,9 +1,6 @@
 //! What C gives, as Rust has it, and back.
 
-use super::{
-    failure::{Failure, Outcome},
-    forms::dewar,
-};
+use super::{failure::Failure, forms::dewar};
 use object_manager::{Class, Question, Sid};
 use std::{
     ffi::{CStr, OsStr, c_char},
@@ -15,7 +12,7 @@ use std::{
 /// # Safety
 ///
 /// `text` is null or a string that ends with 0 and outlives the result.
-pub(super) unsafe fn text<'a>(text: *const c_char, what: &str) -> Outcome<&'a str> {
+pub(super) unsafe fn text<'a>(text: *const c_char, what: &str) -> Result<&'a str, Failure> {
     if text.is_null() {
         return Err(Failure::invalid(format_args!("{what} is NULL")));
     }
@@ -57,12 +54,12 @@ pub(super) unsafe fn paths(list: *const *const c_char) -> Vec<PathBuf> {
 /// # Safety
 ///
 /// `manager` is null, or comes from [`dewar_open`], and is not closed meanwhile.
-pub(super) unsafe fn held<'a>(manager: *const dewar) -> Outcome<&'a dewar> {
+pub(super) unsafe fn held<'a>(manager: *const dewar) -> Result<&'a dewar, Failure> {
     // SAFETY: null or live, as promised by the caller, and only ever shared.
     unsafe { manager.as_ref() }.ok_or_else(|| Failure::invalid("the manager is NULL"))
 }
 
-pub(super) fn question(ssid: u32, tsid: u32, tclass: u8) -> Outcome<Question> {
+pub(super) fn question(ssid: u32, tsid: u32, tclass: u8) -> Result<Question, Failure> {
     let sid = |sid| Sid::new(sid).ok_or_else(|| Failure::invalid("a SID is 0"));
     let class = Class::from_number(tclass.into());
     let tclass = class.ok_or_else(|| Failure::invalid("the class is 0"))?;
@@ -74,7 +71,7 @@ pub(super) fn question(ssid: u32, tsid: u32, tclass: u8) -> Outcome<Question> {
 /// # Safety
 ///
 /// `to` is null or has `room` bytes to write.
-pub(super) unsafe fn copy(words: &str, to: *mut c_char, room: usize) -> Outcome<isize> {
+pub(super) unsafe fn copy(words: &str, to: *mut c_char, room: usize) -> Result<isize, Failure> {
     let fits = !to.is_null() && words.len() < room;
     if !fits || words.contains('\0') {
         return Err(Failure(libc::ERANGE, format!("it takes {} bytes", words.len() + 1)));

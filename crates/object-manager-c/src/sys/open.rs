@@ -1,7 +1,7 @@
 //! Opening and closing, and the callbacks.
 
 use super::{
-    failure::{Failure, Outcome, returned},
+    failure::{Failure, returned},
     forms::{dewar, dewar_audit, dewar_options, dewar_record},
     given::{held, paths, strings, text},
 };
@@ -83,7 +83,7 @@ pub unsafe extern "C" fn dewar_open(options: *const dewar_options) -> *mut dewar
 /// # Safety
 ///
 /// What `options` names is as the header says.
-unsafe fn open(options: &dewar_options) -> Outcome<Manager> {
+unsafe fn open(options: &dewar_options) -> Result<Manager, Failure> {
     // SAFETY: a string, as the caller promises.
     let mut builder = Manager::builder(unsafe { text(options.name, "`name`") }?);
     // SAFETY: a list, as the caller promises.

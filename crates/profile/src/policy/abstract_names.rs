@@ -6,7 +6,7 @@ use super::writer::{Writer, object};
 use crate::amendment::{Clause, ClauseObject};
 use crate::merge::Profile;
 use crate::network::{AbstractName, Target};
-use crate::source::Place;
+use crate::source::TextSpan;
 
 /// Abstract names carry the label of the rule for `@NAME`, or that of the initial SID `any_socket`.
 pub(super) fn write(
@@ -67,7 +67,7 @@ fn abstract_names(
     profile: &Profile,
     clauses: &[Clause],
     out: &mut Writer,
-) -> Vec<(AbstractName, String, Place)> {
+) -> Vec<(AbstractName, String, TextSpan)> {
     let rules = profile.domains.iter().flat_map(|domain| &domain.network);
     let of_profile = rules.filter_map(|rule| match &rule.target {
         Target::Abstract(_, Some(name)) => Some((name, rule.place, "t")),
@@ -77,7 +77,7 @@ fn abstract_names(
         ClauseObject::Abstract(Some(name)) => Some((name, clause.place, "_t")),
         _ => None,
     });
-    let mut names: Vec<(AbstractName, String, Place)> = Vec::new();
+    let mut names: Vec<(AbstractName, String, TextSpan)> = Vec::new();
     for (name, place, suffix) in of_profile.chain(of_clauses) {
         if names.iter().all(|(known, _, _)| known != name) {
             names.push((name.clone(), out.names.fresh(&name.label(), suffix), place));

@@ -103,7 +103,7 @@ fn alternatives(names: impl Iterator<Item = &'static str>) -> String {
     seen.join("|")
 }
 
-fn narrowed(rights: Rights, uses: Use, place: crate::source::Place) -> Rights {
+fn narrowed(rights: Rights, uses: Use, place: crate::source::TextSpan) -> Rights {
     let kept = Rights { read: rights.readable(), write: None, denied: Some(place), ..rights };
     match uses {
         Use::Guarded => kept,

@@ -16,7 +16,7 @@ use crate::amendment::{AmendmentKind, Clause, ClauseObject};
 use crate::error::Reporter;
 use crate::hosts::ResolvedHost;
 use crate::merge::Profile;
-use crate::source::Place;
+use crate::source::TextSpan;
 pub(crate) use files::Node;
 pub(crate) use standing::Standing;
 use writer::Writer;
@@ -26,15 +26,15 @@ use writer::Writer;
 pub(crate) struct Policy {
     pub(crate) cil: String,
     /// Where line n + 1 of `cil` comes from.
-    pub(crate) origins: Vec<Option<Place>>,
+    pub(crate) origins: Vec<Option<TextSpan>>,
     /// The types of the profile's domains.
     pub(crate) types: Vec<String>,
     pub(crate) nodes: Vec<Node>,
     /// Types of endpoints and abstract names that an amendment took: domain, type, and which.
-    pub(crate) taken: Vec<(usize, String, Place)>,
+    pub(crate) taken: Vec<(usize, String, TextSpan)>,
     /// The last amendment grants files that the profile denies or hides, and no others; where it
     /// does.
-    pub(crate) in_vain: Option<Place>,
+    pub(crate) in_vain: Option<TextSpan>,
 }
 
 /// Writes the policy that `profile` stands for.
@@ -73,7 +73,7 @@ pub(crate) fn write(
 }
 
 /// What keeps all of the files away that the last clause grants.
-fn in_vain(nodes: &[Node], clauses: &[Clause]) -> Option<Place> {
+fn in_vain(nodes: &[Node], clauses: &[Clause]) -> Option<TextSpan> {
     let last = clauses.len().checked_sub(1)?;
     let clause = &clauses[last];
     if clause.kind != AmendmentKind::Grant || !matches!(clause.object, ClauseObject::Paths(..)) {

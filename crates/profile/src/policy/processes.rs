@@ -5,7 +5,7 @@ use super::writer::Writer;
 use crate::amendment::{Clause, everything};
 use crate::error::{Problem, Reporter};
 use crate::merge::Profile;
-use crate::source::Place;
+use crate::source::TextSpan;
 
 /// What processes of one domain may do to each other.
 const OWN: &[(&str, &str)] =
@@ -30,7 +30,7 @@ pub(crate) struct Entry {
     from: usize,
     node: usize,
     into: usize,
-    place: Place,
+    place: TextSpan,
 }
 
 /// Every way from a domain into another. Files that are denied or hidden lead nowhere.

@@ -11,7 +11,7 @@ use crate::hosts::ResolvedHost;
 use crate::merge::{Direction, Domain, NetworkRule, Profile};
 use crate::network::{Endpoints, Flavour, Target, netmask};
 use crate::pattern::Pattern;
-use crate::source::Place;
+use crate::source::TextSpan;
 use flask::Protocol;
 
 /// Unix sockets of its own: socket pairs, and names that the domain itself has bound, which carry its label. No
@@ -98,8 +98,8 @@ fn is_withheld(node: &Node, domain: usize) -> bool {
 
 fn write_families(
     (domain, name): (&Domain, &str),
-    datagrams: Option<Place>,
-    given: &[(Place, &Endpoints)],
+    datagrams: Option<TextSpan>,
+    given: &[(TextSpan, &Endpoints)],
     out: &mut Writer,
 ) {
     out.allow(None, name, "self", UNIX);
@@ -122,7 +122,7 @@ fn write_families(
 }
 
 /// The endpoints of a clause about some.
-fn endpoints_of(clause: &Clause) -> impl Iterator<Item = (Place, &Endpoints)> {
+fn endpoints_of(clause: &Clause) -> impl Iterator<Item = (TextSpan, &Endpoints)> {
     let endpoints = match &clause.object {
         ClauseObject::Endpoints(_, endpoints) => endpoints.as_slice(),
         _ => &[],
@@ -138,7 +138,7 @@ fn is_datagram(target: &Target) -> bool {
     }
 }
 
-fn ip_rules(domain: &Domain) -> impl Iterator<Item = (Place, Direction, &Endpoints)> {
+fn ip_rules(domain: &Domain) -> impl Iterator<Item = (TextSpan, Direction, &Endpoints)> {
     domain.network.iter().filter_map(|rule| match &rule.target {
         Target::Ip(endpoints) => Some((rule.place, rule.direction, endpoints)),
         _ => None,

@@ -1,23 +1,23 @@
 //! What amendments leave of a right that one rule of the profile gives.
 
 use crate::amendment::{AmendmentKind, Clause, ClauseObject};
-use crate::source::Place;
+use crate::source::TextSpan;
 
 /// Types that an amendment took: the domain, the type, and which amendment.
-pub(super) type Taken = Vec<(usize, String, Place)>;
+pub(super) type Taken = Vec<(usize, String, TextSpan)>;
 
 /// What a domain has of something after its amendments: what grants it, and what took it.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Standing {
-    pub(crate) granted: Option<Place>,
-    pub(crate) taken: Option<Place>,
+    pub(crate) granted: Option<TextSpan>,
+    pub(crate) taken: Option<TextSpan>,
 }
 
 impl Standing {
     /// What the clauses of which `is_about` holds, in their order, make of what the profile grants. Unless they
     /// `may_give`, they only take and give back.
     pub(crate) fn new<'a>(
-        granted: Option<Place>,
+        granted: Option<TextSpan>,
         clauses: impl Iterator<Item = &'a Clause>,
         is_about: impl Fn(&ClauseObject) -> bool,
         may_give: bool,

@@ -1,7 +1,7 @@
 //! CIL text that remembers which place of the profile each line comes from.
 
 use crate::names::Names;
-use crate::source::Place;
+use crate::source::TextSpan;
 use std::fmt::{self, Write as _};
 
 /// A policy that is being written.
@@ -9,7 +9,7 @@ use std::fmt::{self, Write as _};
 pub(crate) struct Writer {
     text: String,
     /// Where line n + 1 comes from.
-    origins: Vec<Option<Place>>,
+    origins: Vec<Option<TextSpan>>,
     /// The names of types so far.
     pub(crate) names: Names,
     /// The types of objects so far, each after a blank.
@@ -31,7 +31,7 @@ impl Writer {
     }
 
     /// Adds one line that `place` asked for.
-    pub(crate) fn rule(&mut self, place: Option<Place>, line: fmt::Arguments<'_>) {
+    pub(crate) fn rule(&mut self, place: Option<TextSpan>, line: fmt::Arguments<'_>) {
         // Writing to a `String` cannot fail.
         let _ = self.text.write_fmt(line);
         self.text.push('\n');
@@ -60,7 +60,7 @@ impl Writer {
     /// Allows `source` the permissions of each class (named in one string, with blanks) on `target`.
     pub(crate) fn allow(
         &mut self,
-        place: Option<Place>,
+        place: Option<TextSpan>,
         source: &str,
         target: &str,
         classes: &[(&str, &str)],
@@ -82,7 +82,7 @@ impl Writer {
     /// Allows `source` what is in `set` on `target`.
     pub(crate) fn allow_set(
         &mut self,
-        place: Option<Place>,
+        place: Option<TextSpan>,
         source: &str,
         target: &str,
         set: PermissionSet,
@@ -91,7 +91,7 @@ impl Writer {
     }
 
     /// The text, and where its lines come from.
-    pub(crate) fn finish(mut self) -> (String, Vec<Option<Place>>) {
+    pub(crate) fn finish(mut self) -> (String, Vec<Option<TextSpan>>) {
         let objects = std::mem::take(&mut self.objects);
         self.heading("the role of all objects");
         // Types end in `_t`, so it is no type's name.

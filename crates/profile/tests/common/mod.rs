@@ -24,8 +24,12 @@ pub(crate) fn variables() -> Variables {
 fn registries() -> std::collections::BTreeMap<String, profile::Registries> {
     let of = |tool: registries::Tool| {
         let nowhere = std::path::Path::new("/nonexistent");
-        let place =
-            registries::Place { home: nowhere, workspace: nowhere, root: nowhere, variables: &[] };
+        let place = registries::TextSpan {
+            home: nowhere,
+            workspace: nowhere,
+            root: nowhere,
+            variables: &[],
+        };
         let asked = tool.asked(&place);
         let mut registries = profile::Registries {
             endpoints: asked.endpoints.iter().map(ToString::to_string).collect(),

@@ -10,14 +10,14 @@ use std::collections::BTreeSet;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Differences {
     /// What rules grant, record and keep quiet about.
-    pub authority: Vec<Change>,
+    pub authority: Vec<RuleChange>,
     /// Everything else, by section and by what it is about.
     pub facts: Vec<FactChange>,
 }
 
 /// Permissions of one (source type, target type, class) that differ.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Change {
+pub struct RuleChange {
     /// What the rules do.
     pub kind: AvKind,
     /// Type of the subject.
@@ -159,7 +159,7 @@ impl<'a> Rules<'a> {
     }
 }
 
-fn compare(old: &Rules<'_>, new: &Rules<'_>, source: &str, changes: &mut Vec<Change>) {
+fn compare(old: &Rules<'_>, new: &Rules<'_>, source: &str, changes: &mut Vec<RuleChange>) {
     let (before, after) = (old.of(source), new.of(source));
     let mut keys: Vec<_> = before.keys().chain(after.keys()).collect();
     keys.sort_unstable();
@@ -169,7 +169,7 @@ fn compare(old: &Rules<'_>, new: &Rules<'_>, source: &str, changes: &mut Vec<Cha
         let had = names(old.engine.policy(), class, before.get(key).copied());
         let has = names(new.engine.policy(), class, after.get(key).copied());
         if had != has {
-            changes.push(Change {
+            changes.push(RuleChange {
                 kind: old.kind,
                 source: source.to_owned(),
                 target: (*target).to_owned(),

@@ -8,7 +8,7 @@ mod neverallow;
 mod query;
 
 pub use bounds::Excess;
-pub use diff::{Change, Differences, FactChange, How, diff};
+pub use diff::{Differences, FactChange, How, RuleChange, diff};
 pub use facts::SECTIONS;
 pub use neverallow::Violation;
 pub use query::{Found, Query, QueryError, Which};

@@ -2,7 +2,7 @@
 
 use super::matching::{Pattern, Side};
 use crate::policy::{
-    AvKind, AvRule, Branch, Place, Policy, Range, TypeRule, TypeRuleKind, XpermRule,
+    AvKind, AvRule, Branch, Policy, Range, SourceLine, TypeRule, TypeRuleKind, XpermRule,
 };
 use crate::{ClassId, Engine, RoleId, TypeId};
 
@@ -136,7 +136,7 @@ impl Found<'_> {
 
     /// Where it was written.
     #[must_use]
-    pub fn place(&self) -> Option<Place> {
+    pub fn place(&self) -> Option<SourceLine> {
         match self {
             Self::Av(rule) => rule.place,
             Self::Xperm(rule) => rule.place,

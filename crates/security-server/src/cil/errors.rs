@@ -216,14 +216,14 @@ impl Sources {
     }
 
     /// The file and line of an offset; those that a line mark tells, where one does.
-    pub(super) fn place(&self, offset: u32) -> Option<crate::policy::Place> {
+    pub(super) fn place(&self, offset: u32) -> Option<crate::policy::SourceLine> {
         let located = self.locate(offset)?;
         let line = located.line as u32;
         if let Some(Origin { file, line }) = located.file.marks.origin(line) {
             let source = self.files.len() + self.marked.get_index_of(file)?;
-            return Some(crate::policy::Place { source: source as u32, line });
+            return Some(crate::policy::SourceLine { source: source as u32, line });
         }
-        Some(crate::policy::Place { source: located.number as u32, line })
+        Some(crate::policy::SourceLine { source: located.number as u32, line })
     }
 
     /// The text from an offset on, up to the end of the list or word that starts there.

@@ -98,7 +98,7 @@ pub struct Constraint {
     /// The condition under which the permissions stay.
     pub program: Program,
     /// Where it was written.
-    pub place: Option<super::Place>,
+    pub place: Option<super::SourceLine>,
 }
 
 /// The steps are malformed or nested too deeply.

@@ -22,8 +22,8 @@ pub use labels::{
 };
 pub use mls::{Level, Range};
 pub use rules::{
-    AvKind, AvRule, Branch, NameTransitions, Neverallow, Place, TypeKey, TypeRule, TypeRuleKind,
-    XpermKind, XpermRule, Xperms,
+    AvKind, AvRule, Branch, NameTransitions, Neverallow, SourceLine, TypeKey, TypeRule,
+    TypeRuleKind, XpermKind, XpermRule, Xperms,
 };
 
 use crate::{BitSet, ClassId, RoleId, TypeId};
@@ -138,7 +138,7 @@ pub struct Type {
     /// The type that bounds it.
     pub bounds: Option<TypeId>,
     /// Where that was written.
-    pub bounds_place: Option<Place>,
+    pub bounds_place: Option<SourceLine>,
     /// Whether the domain is permissive: denials are recorded, not enforced.
     pub permissive: bool,
     /// Whether the domain's denials are never recorded.

@@ -5,7 +5,7 @@ use rustc_hash::FxHashMap;
 
 /// Where a rule was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct SourceLine {
     /// Index into [`super::Policy::sources`].
     pub source: u32,
     /// Line, counted from 1.
@@ -60,7 +60,7 @@ pub struct AvRule {
     /// The branch that it stands in.
     pub branch: Option<Branch>,
     /// Where it was written.
-    pub place: Option<Place>,
+    pub place: Option<SourceLine>,
 }
 
 /// The family of operations that an extended permission number belongs to.
@@ -105,7 +105,7 @@ pub struct XpermRule {
     /// The branch that it stands in.
     pub branch: Option<Branch>,
     /// Where it was written.
-    pub place: Option<Place>,
+    pub place: Option<SourceLine>,
 }
 
 /// Which question a type rule answers.
@@ -154,7 +154,7 @@ pub struct TypeRule {
     /// The branch that it stands in.
     pub branch: Option<Branch>,
     /// Where it was written.
-    pub place: Option<Place>,
+    pub place: Option<SourceLine>,
 }
 
 /// `(typetransition source target class name result)`, by target, class and name.
@@ -230,5 +230,5 @@ pub struct Neverallow {
     /// The rule as it was written.
     pub text: Box<str>,
     /// Where it was written.
-    pub place: Option<Place>,
+    pub place: Option<SourceLine>,
 }

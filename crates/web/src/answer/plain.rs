@@ -6,7 +6,7 @@ use crate::{
     files::{Found, Served, compressed},
     http::{
         accept::Coding,
-        conditional::{self, Outcome},
+        conditional::{self, Precondition},
         head::field,
         range::Range,
     },
@@ -43,9 +43,9 @@ impl Responder {
         }
         self.fields.extend_from_slice(&file.fields);
         match conditional::outcome(ask.fields, &file.etag, file.modified) {
-            Outcome::Go => {}
-            Outcome::NotModified => return Answer::new(304, Body::Empty),
-            Outcome::Failed => return Answer::new(412, Body::Empty),
+            Precondition::Go => {}
+            Precondition::NotModified => return Answer::new(304, Body::Empty),
+            Precondition::Failed => return Answer::new(412, Body::Empty),
         }
         let range = field(ask.fields, "range").filter(|_| ask.method == "GET");
         let range =
@@ -101,9 +101,9 @@ impl Responder {
             crate::clock::http(file.modified)
         );
         match conditional::outcome(ask.fields, &etag, file.modified) {
-            Outcome::Go => {}
-            Outcome::NotModified => return Answer::new(304, Body::Empty),
-            Outcome::Failed => return Answer::new(412, Body::Empty),
+            Precondition::Go => {}
+            Precondition::NotModified => return Answer::new(304, Body::Empty),
+            Precondition::Failed => return Answer::new(412, Body::Empty),
         }
         match coded {
             Coded::File(file, _) => Answer::new(200, whole(&file)),

@@ -28,7 +28,7 @@ pub(super) struct Known {
 }
 
 /// Where a request leads.
-enum Place {
+enum Resolved {
     File(Known),
     Answer(Answer),
     Handler(Arc<Binding>),
@@ -40,18 +40,18 @@ impl Responder {
         let now = now_ms();
         let known = self.known.get(path.as_bytes());
         let place = match known.filter(|known| !passed(known.until, now)) {
-            Some(known) => Place::File(known.clone()),
+            Some(known) => Resolved::File(known.clone()),
             None => self.resolve(path, now)?,
         };
         match place {
-            Place::Handler(binding) => self.handled(ask, &binding),
+            Resolved::Handler(binding) => self.handled(ask, &binding),
             _ if ask.method == "OPTIONS" => {
                 self.fields.extend_from_slice(b"Allow: GET, HEAD, OPTIONS\r\n");
                 Ok(Answer::new(204, Body::Empty))
             }
             _ if !matches!(ask.method, "GET" | "HEAD") => Err(Failure(405)),
-            Place::File(known) => self.content(ask, &known),
-            Place::Answer(answer) => Ok(answer),
+            Resolved::File(known) => self.content(ask, &known),
+            Resolved::Answer(answer) => Ok(answer),
         }
     }
 
@@ -66,9 +66,9 @@ impl Responder {
         })
     }
 
-    fn resolve(&mut self, raw: &str, now: u32) -> Result<Place, Failure> {
+    fn resolve(&mut self, raw: &str, now: u32) -> Result<Resolved, Failure> {
         if raw == "*" {
-            return Ok(Place::Answer(Answer::new(404, Body::Empty)));
+            return Ok(Resolved::Answer(Answer::new(404, Body::Empty)));
         }
         let target = path::decode(raw.as_bytes()).map_err(|refusal| Failure(refusal.status))?;
         let slashed = String::from_utf8(target.path.clone()).ok().map(|path| format!("/{path}/"));
@@ -76,7 +76,7 @@ impl Responder {
         let mut at = target.path.as_slice();
         if let Some(binding) = &binding {
             if binding.config.kind == Kind::Handler {
-                return Ok(Place::Handler(Arc::clone(binding)));
+                return Ok(Resolved::Handler(Arc::clone(binding)));
             }
             let route = binding.config.route.as_deref().unwrap_or_default();
             at = at.get(route.len() - 1..).unwrap_or_default();
@@ -85,11 +85,11 @@ impl Responder {
         let files = &self.site.files;
         match files.find(at, known.as_ref()) {
             Ok(Found::File(_)) if target.is_dir => Err(Failure(404)),
-            Ok(Found::File(file)) => Ok(Place::File(self.learn(raw, now, (binding, file, at)))),
+            Ok(Found::File(file)) => Ok(Resolved::File(self.learn(raw, now, (binding, file, at)))),
             Ok(Found::Directory(fd)) if target.is_dir => {
                 self.directory(raw, now, (binding, fd, at))
             }
-            Ok(Found::Directory(_)) => Ok(Place::Answer(self.moved(&target))),
+            Ok(Found::Directory(_)) => Ok(Resolved::Answer(self.moved(&target))),
             Err(error) => {
                 self.known.remove(raw.as_bytes());
                 Err(status(error))
@@ -102,7 +102,7 @@ impl Responder {
         raw: &str,
         now: u32,
         (binding, fd, at): (Option<Arc<Binding>>, OwnedFd, &[u8]),
-    ) -> Result<Place, Failure> {
+    ) -> Result<Resolved, Failure> {
         let site = Arc::clone(&self.site);
         for name in &site.config.index {
             let path = if at.is_empty() {
@@ -112,7 +112,7 @@ impl Responder {
             };
             match site.files.find(&path, None) {
                 Ok(Found::File(file)) => {
-                    return Ok(Place::File(self.learn(raw, now, (binding, file, &path))));
+                    return Ok(Resolved::File(self.learn(raw, now, (binding, file, &path))));
                 }
                 Ok(Found::Directory(_)) | Err(Errno::NOENT | Errno::NOTDIR) => {}
                 Err(error) => return Err(status(error)),
@@ -123,7 +123,7 @@ impl Responder {
         }
         let page = listing::page(fd, at).map_err(status)?;
         self.fields.extend_from_slice(b"Content-Type: text/html; charset=utf-8\r\n");
-        Ok(Place::Answer(Answer::new(200, Body::Bytes(page.into()))))
+        Ok(Resolved::Answer(Answer::new(200, Body::Bytes(page.into()))))
     }
 
     /// A directory's name without the slash: relative links in its page would lead elsewhere.

@@ -6,7 +6,7 @@ use std::time::SystemTime;
 
 /// What a condition comes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum Precondition {
     /// Answer as if there were no condition.
     Go,
     /// The client has it already: 304.
@@ -17,22 +17,26 @@ pub enum Outcome {
 
 /// What the conditions among `fields` come to, for what has this tag and date.
 #[must_use]
-pub fn outcome(fields: &[Header<'_>], etag: &str, modified: SystemTime) -> Outcome {
+pub fn outcome(fields: &[Header<'_>], etag: &str, modified: SystemTime) -> Precondition {
     if let Some(wanted) = field(fields, "if-match") {
         if !matches(wanted, etag, true) {
-            return Outcome::Failed;
+            return Precondition::Failed;
         }
     } else if let Some(date) = field(fields, "if-unmodified-since").and_then(date)
         && modified > date
     {
-        return Outcome::Failed;
+        return Precondition::Failed;
     }
     if let Some(known) = field(fields, "if-none-match") {
-        return if matches(known, etag, false) { Outcome::NotModified } else { Outcome::Go };
+        return if matches(known, etag, false) {
+            Precondition::NotModified
+        } else {
+            Precondition::Go
+        };
     }
     match field(fields, "if-modified-since").and_then(date) {
-        Some(date) if modified <= date => Outcome::NotModified,
-        _ => Outcome::Go,
+        Some(date) if modified <= date => Precondition::NotModified,
+        _ => Precondition::Go,
     }
 }
 
@@ -67,19 +71,19 @@ mod tests {
         let modified = UNIX_EPOCH + Duration::from_secs(1_000_000_000);
         let (then, before) = ("Sun, 09 Sep 2001 01:46:40 GMT", "Sun, 09 Sep 2001 01:46:39 GMT");
         for (name, value, want) in [
-            ("If-None-Match", "\"a\"", Outcome::NotModified),
-            ("If-None-Match", "W/\"a\"", Outcome::NotModified),
-            ("If-None-Match", "\"b\", \"a\"", Outcome::NotModified),
-            ("If-None-Match", "*", Outcome::NotModified),
-            ("If-None-Match", "\"b\"", Outcome::Go),
-            ("If-Match", "\"a\"", Outcome::Go),
-            ("If-Match", "W/\"a\"", Outcome::Failed),
-            ("If-Match", "\"b\"", Outcome::Failed),
-            ("If-Modified-Since", then, Outcome::NotModified),
-            ("If-Modified-Since", before, Outcome::Go),
-            ("If-Modified-Since", "yesterday", Outcome::Go),
-            ("If-Unmodified-Since", before, Outcome::Failed),
-            ("If-Unmodified-Since", then, Outcome::Go),
+            ("If-None-Match", "\"a\"", Precondition::NotModified),
+            ("If-None-Match", "W/\"a\"", Precondition::NotModified),
+            ("If-None-Match", "\"b\", \"a\"", Precondition::NotModified),
+            ("If-None-Match", "*", Precondition::NotModified),
+            ("If-None-Match", "\"b\"", Precondition::Go),
+            ("If-Match", "\"a\"", Precondition::Go),
+            ("If-Match", "W/\"a\"", Precondition::Failed),
+            ("If-Match", "\"b\"", Precondition::Failed),
+            ("If-Modified-Since", then, Precondition::NotModified),
+            ("If-Modified-Since", before, Precondition::Go),
+            ("If-Modified-Since", "yesterday", Precondition::Go),
+            ("If-Unmodified-Since", before, Precondition::Failed),
+            ("If-Unmodified-Since", then, Precondition::Go),
         ] {
             let fields = [Header { name, value: value.as_bytes() }];
             assert_eq!(outcome(&fields, "\"a\"", modified), want, "{name}: {value}");

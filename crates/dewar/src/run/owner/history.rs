@@ -1,7 +1,7 @@
 //! What was in force in a run, and what was changed.
 
-use super::Basis;
-use crate::control::Change;
+use super::ResolvedProfile;
+use crate::control::PolicyChange;
 use profile::{Amendment, Compiled, Variables};
 use std::{cell::OnceCell, collections::VecDeque, sync::Arc};
 
@@ -16,23 +16,28 @@ pub(super) struct Policies(VecDeque<Held>);
 struct Held {
     /// The state of the security server from which on it held.
     from: u32,
-    basis: Arc<Basis>,
+    profile: Arc<ResolvedProfile>,
     amendments: Arc<[Amendment]>,
 }
 
 impl Policies {
-    pub(super) fn beginning_with(basis: &Arc<Basis>) -> Self {
+    pub(super) fn beginning_with(profile: &Arc<ResolvedProfile>) -> Self {
         let amendments = Arc::default();
-        Self(VecDeque::from([Held { from: 0, basis: Arc::clone(basis), amendments }]))
+        Self(VecDeque::from([Held { from: 0, profile: Arc::clone(profile), amendments }]))
     }
 
-    /// From the state `from` on, `basis` holds with `amendments`.
-    pub(super) fn push(&mut self, from: u32, basis: &Arc<Basis>, amendments: &Arc<[Amendment]>) {
+    /// From the state `from` on, `profile` holds with `amendments`.
+    pub(super) fn push(
+        &mut self,
+        from: u32,
+        profile: &Arc<ResolvedProfile>,
+        amendments: &Arc<[Amendment]>,
+    ) {
         if self.0.len() >= MOST {
             self.0.pop_front();
         }
-        let (basis, amendments) = (Arc::clone(basis), Arc::clone(amendments));
-        self.0.push_back(Held { from, basis, amendments });
+        let (profile, amendments) = (Arc::clone(profile), Arc::clone(amendments));
+        self.0.push_back(Held { from, profile, amendments });
     }
 }
 
@@ -41,11 +46,15 @@ impl Policies {
 pub(crate) struct History {
     policies: Vec<(Held, OnceCell<Option<Compiled>>)>,
     variables: Variables,
-    pub(crate) changes: Vec<Change>,
+    pub(crate) changes: Vec<PolicyChange>,
 }
 
 impl History {
-    pub(super) fn new(policies: &Policies, variables: &Variables, changes: &[Change]) -> Self {
+    pub(super) fn new(
+        policies: &Policies,
+        variables: &Variables,
+        changes: &[PolicyChange],
+    ) -> Self {
         Self {
             policies: policies.0.iter().map(|held| (held.clone(), OnceCell::new())).collect(),
             variables: variables.clone(),
@@ -56,7 +65,7 @@ impl History {
     /// The policy of the state `seqno` of the security server, if it is still known.
     pub(crate) fn policy(&self, seqno: u32) -> Option<&Compiled> {
         let (held, compiled) = self.policies.iter().rfind(|(held, _)| held.from <= seqno)?;
-        let compile = || held.basis.compile(&self.variables, &held.amendments);
+        let compile = || held.profile.compile(&self.variables, &held.amendments);
         compiled.get_or_init(|| compile().ok()).as_ref()
     }
 }

@@ -4,26 +4,27 @@
 //! the monitor makes it reach what is held already. If that fails, the former policy is put in force again; if that
 //! fails, too, the run ends.
 
+mod amendable;
 mod history;
-mod possible;
-mod way_back;
+mod rollback;
 
 use super::{
     prepare::Profile,
     serving::{Decider, LoadError, Prepared},
 };
-use crate::control::{Change, Counters, Outcome, Reply, Request, Service, Status};
+use crate::control::{ChangeResult, Counters, PolicyChange, Reply, Request, Service, Status};
 use crate::run::{
     Denial,
     journal::{decisions, denial},
 };
+use amendable::{FAST, takes_reading};
 pub(super) use history::History;
 use history::Policies;
-use monitor::{Control, Manner, Receipt, visible};
-use possible::{FAST, takes_reading};
+use monitor::{Control, Receipt, RevokeMode, visible};
 use profile::{
     AmendedObject, Amendment, AmendmentKind, Compiled, Documents, ProfileErrors, Variables,
 };
+use rollback::Rollback;
 use std::{
     collections::BTreeMap,
     io,
@@ -32,7 +33,6 @@ use std::{
     thread,
     time::{Duration, Instant, SystemTime},
 };
-use way_back::WayBack;
 
 /// Changes that are kept for the history.
 const MOST_CHANGES: usize = 1_000;
@@ -61,27 +61,27 @@ pub(super) struct Owner {
 }
 
 struct State {
-    terms: Terms,
+    input: PolicyInput,
     compiled: Arc<Compiled>,
     policies: Policies,
-    changes: Vec<Change>,
+    changes: Vec<PolicyChange>,
 }
 
 /// What a policy is compiled from.
 #[derive(Clone)]
-struct Terms {
-    basis: Arc<Basis>,
+struct PolicyInput {
+    profile: Arc<ResolvedProfile>,
     /// Those that are enough, in their order.
     amendments: Arc<[Amendment]>,
 }
 
 /// A profile, and the addresses of the hosts that it names.
-struct Basis {
+struct ResolvedProfile {
     documents: Documents,
     hosts: BTreeMap<String, Vec<IpAddr>>,
 }
 
-impl Basis {
+impl ResolvedProfile {
     fn compile(
         &self,
         variables: &Variables,
@@ -103,10 +103,10 @@ impl Owner {
             }
             _ => None,
         });
-        let basis = Arc::new(Basis { documents, hosts: named.collect() });
-        let policies = Policies::beginning_with(&basis);
-        let terms = Terms { basis, amendments: Arc::default() };
-        let state = State { terms, compiled, policies, changes: Vec::new() };
+        let profile = Arc::new(ResolvedProfile { documents, hosts: named.collect() });
+        let policies = Policies::beginning_with(&profile);
+        let input = PolicyInput { profile, amendments: Arc::default() };
+        let state = State { input, compiled, policies, changes: Vec::new() };
         let offline = state.compiled.domains.iter().all(profile::Domain::is_offline);
         let own_loopback = state.compiled.private_loopback == Some(true);
         let (control, state) = (OnceLock::new(), Mutex::new(state));
@@ -147,8 +147,8 @@ impl Owner {
     fn change(
         &self,
         what: String,
-        terms: impl FnOnce(&Terms) -> Result<Terms, String>,
-        manner: Manner,
+        input: impl FnOnce(&PolicyInput) -> Result<PolicyInput, String>,
+        mode: RevokeMode,
     ) -> Reply {
         let when = SystemTime::now();
         let Some(control) = self.control.get() else {
@@ -161,24 +161,24 @@ impl Owner {
         }
         let mut state = self.state();
         // Before anything is swapped: a request that cannot be met is no change.
-        let prepared = terms(&state.terms).and_then(|terms| {
-            let is_new = !Arc::ptr_eq(&terms.amendments, &state.terms.amendments);
-            Ok((self.compile(&terms, is_new)?, terms))
+        let prepared = input(&state.input).and_then(|input| {
+            let is_new = !Arc::ptr_eq(&input.amendments, &state.input.amendments);
+            Ok((self.compile(&input, is_new)?, input))
         });
-        let ((compiled, policy), terms) = match prepared {
+        let ((compiled, policy), input) = match prepared {
             Ok(prepared) => prepared,
             Err(why) => return Reply::Refused(why),
         };
         // What has been cancelled, or came to nothing more, would make every later change dearer.
-        let amendments = compiled.amendments.iter().map(|at| terms.amendments[*at].clone());
-        let terms = Terms { amendments: amendments.collect(), ..terms };
-        let outcome =
-            match self.put_in_force(&mut state, control, (compiled, policy), terms, manner) {
-                Ok(receipt) => Outcome::Receipt(receipt),
-                Err(LoadError::Refused(why)) => return Reply::Refused(why),
-                Err(LoadError::Failed(why)) => Outcome::Failed(why),
-            };
-        let change = Change { when, what, outcome };
+        let amendments = compiled.amendments.iter().map(|at| input.amendments[*at].clone());
+        let input = PolicyInput { amendments: amendments.collect(), ..input };
+        let outcome = match self.put_in_force(&mut state, control, (compiled, policy), input, mode)
+        {
+            Ok(receipt) => ChangeResult::Receipt(receipt),
+            Err(LoadError::Refused(why)) => return Reply::Refused(why),
+            Err(LoadError::Failed(why)) => ChangeResult::Failed(why),
+        };
+        let change = PolicyChange { when, what, outcome };
         if state.changes.len() >= MOST_CHANGES {
             state.changes.remove(0);
         }
@@ -188,8 +188,12 @@ impl Owner {
 
     /// Refuses a last amendment that gives nothing if it `is_new`: another profile may deny what
     /// was given before.
-    fn compile(&self, terms: &Terms, is_new: bool) -> Result<(Arc<Compiled>, Prepared), String> {
-        let compiled = terms.basis.compile(&self.facts.status.variables, &terms.amendments);
+    fn compile(
+        &self,
+        input: &PolicyInput,
+        is_new: bool,
+    ) -> Result<(Arc<Compiled>, Prepared), String> {
+        let compiled = input.profile.compile(&self.facts.status.variables, &input.amendments);
         let compiled = compiled.map_err(|errors| tell(&errors))?;
         if let Some(line) = compiled.granted_in_vain.as_ref().filter(|_| is_new) {
             return Err(format!(
@@ -212,40 +216,39 @@ impl Owner {
         state: &mut State,
         control: &Control,
         (compiled, policy): (Arc<Compiled>, Prepared),
-        terms: Terms,
-        manner: Manner,
+        input: PolicyInput,
+        mode: RevokeMode,
     ) -> Result<Receipt, LoadError> {
-        let way_back =
-            WayBack { owner: self, control, former: &state.compiled.clone(), armed: true };
-        if let Err(error) = self.decider.load(policy, control, manner) {
+        let rollback =
+            Rollback { owner: self, control, former: &state.compiled.clone(), armed: true };
+        if let Err(error) = self.decider.load(policy, control, mode) {
             if let LoadError::Refused(_) = error {
-                way_back.disarm();
+                rollback.disarm();
             }
             return Err(error);
         }
-        let receipt =
-            control.apply(manner).map_err(|error| LoadError::Failed(error.to_string()))?;
-        way_back.disarm();
-        state.policies.push(receipt.seqno, &terms.basis, &terms.amendments);
-        (state.compiled, state.terms) = (compiled, terms);
+        let receipt = control.apply(mode).map_err(|error| LoadError::Failed(error.to_string()))?;
+        rollback.disarm();
+        state.policies.push(receipt.seqno, &input.profile, &input.amendments);
+        (state.compiled, state.input) = (compiled, input);
         Ok(receipt)
     }
 
-    fn amend(&self, amendment: Amendment, manner: Manner) -> Reply {
+    fn amend(&self, amendment: Amendment, mode: RevokeMode) -> Reply {
         if self.leaves_reads() && takes_reading(&amendment) && amendment.domain.is_some() {
             return Reply::Refused(FAST.into());
         }
         // Who may do nothing any more must not go on with what it has in memory.
         let takes_all = (AmendmentKind::Revoke, &AmendedObject::All);
-        let manner =
-            if (amendment.kind, &amendment.object) == takes_all { Manner::End } else { manner };
+        let mode =
+            if (amendment.kind, &amendment.object) == takes_all { RevokeMode::End } else { mode };
         let what = amendment.to_string();
-        let terms = |terms: &Terms| {
-            self.check(&amendment, terms)?;
-            let amendments = terms.amendments.iter().cloned().chain([amendment]).collect();
-            Ok(Terms { amendments, ..terms.clone() })
+        let input = |input: &PolicyInput| {
+            self.check(&amendment, input)?;
+            let amendments = input.amendments.iter().cloned().chain([amendment]).collect();
+            Ok(PolicyInput { amendments, ..input.clone() })
         };
-        self.change(what, terms, manner)
+        self.change(what, input, mode)
     }
 
     fn leaves_reads(&self) -> bool {
@@ -328,15 +331,15 @@ impl Service for Owner {
             Request::History => Reply::History(self.state().changes.clone()),
             // It is answered with descriptors.
             Request::Connector(_) => Reply::Refused("a question without its descriptors".into()),
-            Request::Amend(amendment, manner) => self.amend(amendment, manner),
-            Request::Load(new, manner) => {
-                let load = |terms: &Terms| {
+            Request::Amend(amendment, mode) => self.amend(amendment, mode),
+            Request::Load(new, mode) => {
+                let load = |input: &PolicyInput| {
                     let documents = Documents::from_texts(new.name.clone(), &new.texts);
                     let documents = documents.map_err(|errors| tell(&errors))?;
-                    let basis = Arc::new(Basis { documents, hosts: new.hosts.clone() });
-                    Ok(Terms { basis, amendments: terms.amendments.clone() })
+                    let profile = Arc::new(ResolvedProfile { documents, hosts: new.hosts.clone() });
+                    Ok(PolicyInput { profile, amendments: input.amendments.clone() })
                 };
-                self.change(format!("dewar policy load {}", new.name), load, manner)
+                self.change(format!("dewar policy load {}", new.name), load, mode)
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Sets of types, roles and users that have a name.
 
-use super::statements::{Placed, Statements};
+use super::statements::{LiveStatement, Statements};
 use super::{
     Binding, Builder, Container, Failure, NO_NUMBER, Node, Report, Space, SymbolId, Word, kw,
 };
@@ -13,7 +13,7 @@ use rustc_hash::FxHashMap;
 const MAX_DEPTH: u32 = 100;
 
 /// The statements that give each attribute its members.
-type Definitions = FxHashMap<SymbolId, Vec<Placed>>;
+type Definitions = FxHashMap<SymbolId, Vec<LiveStatement>>;
 
 impl Builder<'_> {
     /// Finds the members of all attributes.
@@ -40,7 +40,12 @@ impl Builder<'_> {
         }
     }
 
-    fn definitions(&self, space: Space, statements: &[Placed], report: &mut Report) -> Definitions {
+    fn definitions(
+        &self,
+        space: Space,
+        statements: &[LiveStatement],
+        report: &mut Report,
+    ) -> Definitions {
         let mut definitions = Definitions::default();
         for s in statements {
             match self.attribute_of(space, s) {
@@ -51,7 +56,7 @@ impl Builder<'_> {
         definitions
     }
 
-    fn attribute_of(&self, space: Space, s: &Placed) -> Result<SymbolId, Failure> {
+    fn attribute_of(&self, space: Space, s: &LiveStatement) -> Result<SymbolId, Failure> {
         let [name, _] = self.args(s)?;
         let id = self.symbol(s.at, space, name)?;
         if is_attribute(self.flavor(id)) {

@@ -1,6 +1,6 @@
 //! Classes, commons, and names for sets of permissions.
 
-use super::statements::{Placed, Statements};
+use super::statements::{LiveStatement, Statements};
 use super::{Binding, Builder, Container, Failure, Item, Node, Report, Space, SymbolId, Word, kw};
 use crate::cil::sets::{Sets, set};
 use crate::policy::{DefaultFrom, DefaultRange, Names};
@@ -29,7 +29,7 @@ impl Builder<'_> {
         self.each(statements, &[kw::DEFAULTRANGE], report, Self::default_range);
     }
 
-    fn permission_names(&self, s: &Placed, list: Node) -> Result<Names<()>, Failure> {
+    fn permission_names(&self, s: &LiveStatement, list: Node) -> Result<Names<()>, Failure> {
         let mut names = Names::default();
         for node in self.tree.list(list) {
             names.insert(self.tree.text(self.word(*node)?).into(), ());
@@ -41,7 +41,7 @@ impl Builder<'_> {
         Ok(names)
     }
 
-    fn common(&mut self, s: &Placed) -> Result<(), Failure> {
+    fn common(&mut self, s: &LiveStatement) -> Result<(), Failure> {
         let [name, list] = self.args(s)?;
         let id = self.symbol(s.at, Space::Common, name)?;
         let permissions = self.permission_names(s, list)?;
@@ -50,7 +50,7 @@ impl Builder<'_> {
         Ok(())
     }
 
-    fn class_common(&mut self, s: &Placed) -> Result<(), Failure> {
+    fn class_common(&mut self, s: &LiveStatement) -> Result<(), Failure> {
         let [class, common] = self.args(s)?;
         let class = self.class_number(s.at, class)?;
         let common = self.number(s.at, Space::Common, common)? as usize;
@@ -65,7 +65,7 @@ impl Builder<'_> {
         Err(Failure::wrong(s.node, message, "remove one of the two `classcommon` statements"))
     }
 
-    fn class(&mut self, s: &Placed) -> Result<(), Failure> {
+    fn class(&mut self, s: &LiveStatement) -> Result<(), Failure> {
         let [name, list] = self.args(s)?;
         let class = self.class_number(s.at, name)?;
         let permissions = self.permission_names(s, list)?;
@@ -78,7 +78,7 @@ impl Builder<'_> {
         Ok(())
     }
 
-    fn class_map(&mut self, s: &Placed) -> Result<(), Failure> {
+    fn class_map(&mut self, s: &LiveStatement) -> Result<(), Failure> {
         let [name, list] = self.args(s)?;
         let id = self.symbol(s.at, Space::Class, name)?;
         for node in self.tree.list(list) {
@@ -135,7 +135,7 @@ impl Builder<'_> {
         perms.map(|perms| 1 + perms.perms.count_ones()).sum()
     }
 
-    fn class_mapping(&mut self, s: &Placed) -> Result<(), Failure> {
+    fn class_mapping(&mut self, s: &LiveStatement) -> Result<(), Failure> {
         let [map, permission, perms] = self.args(s)?;
         let id = self.symbol(s.at, Space::Class, map)?;
         let permission_word = self.word(permission)?;
@@ -147,7 +147,7 @@ impl Builder<'_> {
         Ok(())
     }
 
-    fn class_permission_set(&mut self, s: &Placed) -> Result<(), Failure> {
+    fn class_permission_set(&mut self, s: &LiveStatement) -> Result<(), Failure> {
         let [name, perms] = self.args(s)?;
         let id = self.symbol(s.at, Space::ClassPermission, name)?;
         let perms = self.class_perms(s.at, perms)?;
@@ -232,7 +232,7 @@ impl Builder<'_> {
         Ok(all)
     }
 
-    fn default_from(&mut self, s: &Placed) -> Result<(), Failure> {
+    fn default_from(&mut self, s: &LiveStatement) -> Result<(), Failure> {
         let [classes, from] = self.args(s)?;
         let from = self.source_or_target(s, from)?;
         for class in self.class_list(s.at, classes)? {
@@ -246,7 +246,7 @@ impl Builder<'_> {
         Ok(())
     }
 
-    fn source_or_target(&self, s: &Placed, node: Node) -> Result<DefaultFrom, Failure> {
+    fn source_or_target(&self, s: &LiveStatement, node: Node) -> Result<DefaultFrom, Failure> {
         match node.item {
             Item::Word(kw::SOURCE) => Ok(DefaultFrom::Source),
             Item::Word(kw::TARGET) => Ok(DefaultFrom::Target),
@@ -254,7 +254,7 @@ impl Builder<'_> {
         }
     }
 
-    fn default_range(&mut self, s: &Placed) -> Result<(), Failure> {
+    fn default_range(&mut self, s: &LiveStatement) -> Result<(), Failure> {
         let (classes, range) = match self.rest(s) {
             [classes, Node { item: Item::Word(kw::GLBLUB), .. }] => {
                 (*classes, DefaultRange::GlbLub)

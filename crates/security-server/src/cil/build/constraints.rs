@@ -1,6 +1,6 @@
 //! Constraints on permissions and on changes of labels.
 
-use super::statements::{Placed, Statements};
+use super::statements::{LiveStatement, Statements};
 use super::{Builder, ClassPerms, Failure, Item, Node, Report, Space, Word, kw};
 use crate::BitSet;
 use crate::policy::{Comparison, Constraint, Expr, LevelPair, Program, Step, Subject, Symbol};
@@ -13,7 +13,7 @@ impl Builder<'_> {
         self.each(statements, &validations, report, Self::validate_trans);
     }
 
-    fn constrain(&mut self, s: &Placed) -> Result<(), Failure> {
+    fn constrain(&mut self, s: &LiveStatement) -> Result<(), Failure> {
         let [perms, expression] = self.args(s)?;
         let program = self.program(s, expression)?;
         let place = self.place(s.node);
@@ -26,7 +26,7 @@ impl Builder<'_> {
         Ok(())
     }
 
-    fn validate_trans(&mut self, s: &Placed) -> Result<(), Failure> {
+    fn validate_trans(&mut self, s: &LiveStatement) -> Result<(), Failure> {
         let [class, expression] = self.args(s)?;
         let program = self.program(s, expression)?;
         let place = self.place(s.node);
@@ -40,18 +40,23 @@ impl Builder<'_> {
     }
 
     /// `mls…` statements count in multi-level policies only.
-    fn is_in_force(&self, s: &Placed) -> bool {
+    fn is_in_force(&self, s: &LiveStatement) -> bool {
         self.policy.mls || !matches!(self.keyword(s), kw::MLSCONSTRAIN | kw::MLSVALIDATETRANS)
     }
 
-    fn program(&mut self, s: &Placed, expression: Node) -> Result<Program, Failure> {
+    fn program(&mut self, s: &LiveStatement, expression: Node) -> Result<Program, Failure> {
         let mut steps = Vec::new();
         self.steps(s, expression, &mut steps)?;
         Program::new(steps)
             .map_err(|error| Failure::wrong(expression, error.to_string(), "use fewer levels"))
     }
 
-    fn steps(&mut self, s: &Placed, node: Node, steps: &mut Vec<Step>) -> Result<(), Failure> {
+    fn steps(
+        &mut self,
+        s: &LiveStatement,
+        node: Node,
+        steps: &mut Vec<Step>,
+    ) -> Result<(), Failure> {
         let items = self.tree.list(node);
         match items {
             [Node { item: Item::Word(kw::NOT), .. }, operand] => {
@@ -74,7 +79,7 @@ impl Builder<'_> {
 
     fn test(
         &mut self,
-        s: &Placed,
+        s: &LiveStatement,
         node: Node,
         comparison: Comparison,
         first: Node,
@@ -138,7 +143,7 @@ impl Builder<'_> {
         )
     }
 
-    fn names(&mut self, s: &Placed, symbol: Symbol, node: Node) -> Result<BitSet, Failure> {
+    fn names(&mut self, s: &LiveStatement, symbol: Symbol, node: Node) -> Result<BitSet, Failure> {
         let space = match symbol {
             Symbol::User => Space::User,
             Symbol::Role => Space::Role,

@@ -1,6 +1,6 @@
 //! The tables of the policy: everything declared, in its order.
 
-use super::statements::{Placed, Statements};
+use super::statements::{LiveStatement, Statements};
 use super::{Builder, Failure, Item, Node, Report, Space, SymbolId, Word, kw};
 use crate::policy::{Class, Role, Type, TypeKind, User};
 use rustc_hash::FxHashMap;
@@ -73,7 +73,7 @@ impl Builder<'_> {
     fn ordered(
         &self,
         space: Space,
-        orders: &[Placed],
+        orders: &[LiveStatement],
         declared: Vec<SymbolId>,
         report: &mut Report,
     ) -> Vec<SymbolId> {
@@ -108,7 +108,7 @@ impl Builder<'_> {
         merged
     }
 
-    fn order_list(&self, s: &Placed, space: Space) -> Result<Vec<SymbolId>, Failure> {
+    fn order_list(&self, s: &LiveStatement, space: Space) -> Result<Vec<SymbolId>, Failure> {
         let [list] = self.args(s)?;
         let names = self.tree.list(list);
         if let [Node { item: Item::Word(kw::UNORDERED), .. }, names @ ..] = names {

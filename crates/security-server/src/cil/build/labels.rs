@@ -1,6 +1,6 @@
 //! Labelling rules.
 
-use super::statements::{Placed, Statements};
+use super::statements::{LiveStatement, Statements};
 use super::{Binding, Builder, Container, Failure, Item, Node, Report, Space, Word, kw};
 use crate::policy::{
     Context, DeviceLabel, FileLabel, FsUse, FsUseKind, Genfs, Netif, NodeLabel, PortLabel,
@@ -33,7 +33,7 @@ impl Builder<'_> {
         self.each(statements, &DEVICES.map(|device| device.0), report, Self::device);
     }
 
-    fn sid_context(&mut self, s: &Placed) -> Result<(), Failure> {
+    fn sid_context(&mut self, s: &LiveStatement) -> Result<(), Failure> {
         let [sid, context] = self.args(s)?;
         let sid = self.number(s.at, Space::Sid, sid)? as usize;
         let context = self.context(s.at, context)?;
@@ -49,12 +49,12 @@ impl Builder<'_> {
         Ok(())
     }
 
-    fn named_context(&mut self, s: &Placed) -> Result<(), Failure> {
+    fn named_context(&mut self, s: &LiveStatement) -> Result<(), Failure> {
         let [_, value] = self.args(s)?;
         self.context(s.at, value).map(drop)
     }
 
-    fn filecon(&mut self, s: &Placed) -> Result<(), Failure> {
+    fn filecon(&mut self, s: &LiveStatement) -> Result<(), Failure> {
         let [path, kind, context] = self.args(s)?;
         let path = self.text_or_param(s.at, path)?.into();
         let kind = file_kind(kind)?;
@@ -64,7 +64,7 @@ impl Builder<'_> {
         Ok(())
     }
 
-    fn portcon(&mut self, s: &Placed) -> Result<(), Failure> {
+    fn portcon(&mut self, s: &LiveStatement) -> Result<(), Failure> {
         let [protocol, ports, context] = self.args(s)?;
         let protocol = match protocol.item {
             Item::Word(kw::TCP) => Protocol::Tcp,
@@ -98,7 +98,7 @@ impl Builder<'_> {
         Ok((low, high))
     }
 
-    fn nodecon(&mut self, s: &Placed) -> Result<(), Failure> {
+    fn nodecon(&mut self, s: &LiveStatement) -> Result<(), Failure> {
         let [address_node, mask_node, context] = self.args(s)?;
         let address = self.address(s.at, address_node)?;
         let mask = self.address(s.at, mask_node)?;
@@ -141,7 +141,7 @@ impl Builder<'_> {
         }
     }
 
-    fn netifcon(&mut self, s: &Placed) -> Result<(), Failure> {
+    fn netifcon(&mut self, s: &LiveStatement) -> Result<(), Failure> {
         let [name, interface, packets] = self.args(s)?;
         let name = self.text_or_param(s.at, name)?.into();
         let interface = self.context(s.at, interface)?;
@@ -150,7 +150,7 @@ impl Builder<'_> {
         Ok(())
     }
 
-    fn genfscon(&mut self, s: &Placed) -> Result<(), Failure> {
+    fn genfscon(&mut self, s: &LiveStatement) -> Result<(), Failure> {
         let (filesystem, path, kind, context) = match *self.rest(s) {
             [filesystem, path, context] => (filesystem, path, FileKind::Any, context),
             [filesystem, path, kind, context] => (filesystem, path, file_kind(kind)?, context),
@@ -163,7 +163,7 @@ impl Builder<'_> {
         Ok(())
     }
 
-    fn fsuse(&mut self, s: &Placed) -> Result<(), Failure> {
+    fn fsuse(&mut self, s: &LiveStatement) -> Result<(), Failure> {
         let [kind, filesystem, context] = self.args(s)?;
         let kind = match kind.item {
             Item::Word(kw::XATTR) => FsUseKind::Xattr,
@@ -177,7 +177,7 @@ impl Builder<'_> {
         Ok(())
     }
 
-    fn device(&mut self, s: &Placed) -> Result<(), Failure> {
+    fn device(&mut self, s: &LiveStatement) -> Result<(), Failure> {
         let [device @ .., context] = self.rest(s) else { return Err(self.misuse(s)) };
         if device.is_empty() {
             return Err(self.misuse(s));

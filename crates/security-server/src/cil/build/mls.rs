@@ -1,6 +1,6 @@
 //! Sensitivities, categories, levels and ranges; and aliases of all kinds.
 
-use super::statements::{Placed, Statements};
+use super::statements::{LiveStatement, Statements};
 use super::{Binding, Builder, Container, Failure, Item, Node, Report, Space, SymbolId, Word, kw};
 use crate::cil::sets::{Sets, set};
 use crate::policy::{Level, Range};
@@ -38,7 +38,7 @@ impl Builder<'_> {
         }
     }
 
-    fn alias(&self, s: &Placed, space: Space) -> Result<(SymbolId, SymbolId), Failure> {
+    fn alias(&self, s: &LiveStatement, space: Space) -> Result<(SymbolId, SymbolId), Failure> {
         let [alias, actual] = self.args(s)?;
         let id = self.symbol(s.at, space, alias)?;
         let is_alias =
@@ -73,7 +73,7 @@ impl Builder<'_> {
         self.each(statements, &[kw::LEVEL, kw::LEVELRANGE], report, Self::named_level);
     }
 
-    fn mls(&mut self, s: &Placed) -> Result<(), Failure> {
+    fn mls(&mut self, s: &LiveStatement) -> Result<(), Failure> {
         let [value] = self.args(s)?;
         self.policy.mls = match value.item {
             Item::Word(kw::TRUE) => true,
@@ -83,7 +83,7 @@ impl Builder<'_> {
         Ok(())
     }
 
-    fn category_set(&mut self, s: &Placed) -> Result<(), Failure> {
+    fn category_set(&mut self, s: &LiveStatement) -> Result<(), Failure> {
         let [name, _] = self.args(s)?;
         let id = self.symbol(s.at, Space::Category, name)?;
         self.named_set(id, 0).map(drop)
@@ -109,7 +109,7 @@ impl Builder<'_> {
         Ok(value)
     }
 
-    fn sensitivity_category(&mut self, s: &Placed) -> Result<(), Failure> {
+    fn sensitivity_category(&mut self, s: &LiveStatement) -> Result<(), Failure> {
         let [sensitivity, categories] = self.args(s)?;
         let sensitivity = self.number(s.at, Space::Sensitivity, sensitivity)?;
         let value = self.categories(s.at, categories)?;
@@ -125,7 +125,7 @@ impl Builder<'_> {
         set(sets.builder.tree, node, &mut sets)
     }
 
-    fn named_level(&mut self, s: &Placed) -> Result<(), Failure> {
+    fn named_level(&mut self, s: &LiveStatement) -> Result<(), Failure> {
         let [_, value] = self.args(s)?;
         if self.tree.list(s.node).first().is_some_and(|k| matches!(k.item, Item::Word(kw::LEVEL))) {
             self.level(s.at, value).map(drop)

@@ -20,10 +20,10 @@ use super::tree::{Item, Node, Tree};
 use super::words::{Word, kw};
 use super::{Failure, Report};
 use crate::TypeId;
-use crate::policy::{Branch, Place, Policy};
+use crate::policy::{Branch, Policy, SourceLine};
 use classes::ClassPerms;
 use rustc_hash::FxHashMap;
-use statements::{Placed, Statements};
+use statements::{LiveStatement, Statements};
 use std::cell::Cell;
 
 /// The policy that the live statements spell. What is wrong goes to `report`.
@@ -150,7 +150,7 @@ impl<'a> Builder<'a> {
         self.scopes.symbol(id).flavor
     }
 
-    fn place(&self, node: Node) -> Option<Place> {
+    fn place(&self, node: Node) -> Option<SourceLine> {
         self.tree.sources.place(node.offset)
     }
 
@@ -181,7 +181,7 @@ impl<'a> Builder<'a> {
         &self.scopes.symbol(id).full_name
     }
 
-    fn rule_base(&self, s: &Placed) -> (Option<Branch>, Option<Place>) {
+    fn rule_base(&self, s: &LiveStatement) -> (Option<Branch>, Option<SourceLine>) {
         (s.branch, self.place(s.node))
     }
 }

@@ -1,6 +1,6 @@
 //! Roles and users.
 
-use super::statements::{Placed, Statements};
+use super::statements::{LiveStatement, Statements};
 use super::{Builder, Failure, Report, Space, kw};
 use crate::{RoleId, TypeId, UserId};
 
@@ -26,7 +26,7 @@ impl Builder<'_> {
         }
     }
 
-    fn role_type(&mut self, s: &Placed) -> Result<(), Failure> {
+    fn role_type(&mut self, s: &LiveStatement) -> Result<(), Failure> {
         let [role, types] = self.args(s)?;
         let roles = self.members(s.at, Space::Role, role)?;
         let types = self.members(s.at, Space::Type, types)?;
@@ -36,7 +36,7 @@ impl Builder<'_> {
         Ok(())
     }
 
-    fn role_allow(&mut self, s: &Placed) -> Result<(), Failure> {
+    fn role_allow(&mut self, s: &LiveStatement) -> Result<(), Failure> {
         let [from, to] = self.args(s)?;
         let from = self.members(s.at, Space::Role, from)?;
         let to = self.members(s.at, Space::Role, to)?;
@@ -48,7 +48,7 @@ impl Builder<'_> {
         Ok(())
     }
 
-    fn role_transition(&mut self, s: &Placed) -> Result<(), Failure> {
+    fn role_transition(&mut self, s: &LiveStatement) -> Result<(), Failure> {
         let [from, types, classes, to] = self.args(s)?;
         let from = self.members(s.at, Space::Role, from)?;
         let types = self.members(s.at, Space::Type, types)?;
@@ -71,7 +71,7 @@ impl Builder<'_> {
         Ok(())
     }
 
-    fn role_bounds(&mut self, s: &Placed) -> Result<(), Failure> {
+    fn role_bounds(&mut self, s: &LiveStatement) -> Result<(), Failure> {
         let [parent, child] = self.args(s)?;
         let parent = RoleId(self.number(s.at, Space::Role, parent)?);
         let child = self.number(s.at, Space::Role, child)?;
@@ -79,7 +79,7 @@ impl Builder<'_> {
         Ok(())
     }
 
-    fn user_role(&mut self, s: &Placed) -> Result<(), Failure> {
+    fn user_role(&mut self, s: &LiveStatement) -> Result<(), Failure> {
         let [user, role] = self.args(s)?;
         let users = self.members(s.at, Space::User, user)?;
         let roles = self.members(s.at, Space::Role, role)?;
@@ -89,7 +89,7 @@ impl Builder<'_> {
         Ok(())
     }
 
-    fn user_level(&mut self, s: &Placed) -> Result<(), Failure> {
+    fn user_level(&mut self, s: &LiveStatement) -> Result<(), Failure> {
         let [user, level] = self.args(s)?;
         let users = self.members(s.at, Space::User, user)?;
         let level = self.level(s.at, level)?;
@@ -99,7 +99,7 @@ impl Builder<'_> {
         Ok(())
     }
 
-    fn user_range(&mut self, s: &Placed) -> Result<(), Failure> {
+    fn user_range(&mut self, s: &LiveStatement) -> Result<(), Failure> {
         let [user, range] = self.args(s)?;
         let users = self.members(s.at, Space::User, user)?;
         let range = self.range(s.at, range)?;
@@ -109,7 +109,7 @@ impl Builder<'_> {
         Ok(())
     }
 
-    fn user_bounds(&mut self, s: &Placed) -> Result<(), Failure> {
+    fn user_bounds(&mut self, s: &LiveStatement) -> Result<(), Failure> {
         let [parent, child] = self.args(s)?;
         let parent = UserId(self.number(s.at, Space::User, parent)?);
         let child = self.number(s.at, Space::User, child)?;
@@ -118,18 +118,18 @@ impl Builder<'_> {
     }
 
     /// Prefixes and logins are for other programs: only the names are checked.
-    fn user_prefix(&mut self, s: &Placed) -> Result<(), Failure> {
+    fn user_prefix(&mut self, s: &LiveStatement) -> Result<(), Failure> {
         let [user, _] = self.args(s)?;
         self.members(s.at, Space::User, user).map(drop)
     }
 
-    fn selinux_user(&mut self, s: &Placed) -> Result<(), Failure> {
+    fn selinux_user(&mut self, s: &LiveStatement) -> Result<(), Failure> {
         let [_, user, range] = self.args(s)?;
         self.number(s.at, Space::User, user)?;
         self.range(s.at, range).map(drop)
     }
 
-    fn selinux_user_default(&mut self, s: &Placed) -> Result<(), Failure> {
+    fn selinux_user_default(&mut self, s: &LiveStatement) -> Result<(), Failure> {
         let [user, range] = self.args(s)?;
         self.number(s.at, Space::User, user)?;
         self.range(s.at, range).map(drop)

@@ -1,6 +1,6 @@
 //! Rules on types: access vectors and labels of new objects.
 
-use super::statements::{Placed, Statements};
+use super::statements::{LiveStatement, Statements};
 use super::{Builder, ClassPerms, Container, Failure, Item, Node, Report, Space, kw};
 use crate::policy::{
     AvKind, AvRule, Neverallow, TypeKey, TypeKind, TypeRule, TypeRuleKind, XpermKind,
@@ -38,7 +38,7 @@ impl Builder<'_> {
     }
 
     /// The kind of an access vector rule by its keyword.
-    pub(super) fn av_kind(&self, s: &Placed) -> AvKind {
+    pub(super) fn av_kind(&self, s: &LiveStatement) -> AvKind {
         match self.keyword(s) {
             kw::ALLOW | kw::ALLOWX => AvKind::Allow,
             kw::AUDITALLOW | kw::AUDITALLOWX => AvKind::AuditAllow,
@@ -46,7 +46,7 @@ impl Builder<'_> {
         }
     }
 
-    fn av_rule(&mut self, s: &Placed) -> Result<(), Failure> {
+    fn av_rule(&mut self, s: &LiveStatement) -> Result<(), Failure> {
         let [source, target, perms] = self.args(s)?;
         let kind = self.av_kind(s);
         let (branch, place) = self.rule_base(s);
@@ -106,7 +106,7 @@ impl Builder<'_> {
         Ok(pairs.collect())
     }
 
-    fn neverallow(&mut self, s: &Placed) -> Result<(), Failure> {
+    fn neverallow(&mut self, s: &LiveStatement) -> Result<(), Failure> {
         let [source, target, perms] = self.args(s)?;
         for perms in self.class_perms(s.at, perms)? {
             let rule = self.neverallow_rule(s, source, target, perms, None)?;
@@ -117,7 +117,7 @@ impl Builder<'_> {
 
     pub(super) fn neverallow_rule(
         &mut self,
-        s: &Placed,
+        s: &LiveStatement,
         source: Node,
         target: Node,
         perms: ClassPerms,
@@ -144,7 +144,7 @@ impl Builder<'_> {
         })
     }
 
-    fn type_rule(&mut self, s: &Placed) -> Result<(), Failure> {
+    fn type_rule(&mut self, s: &LiveStatement) -> Result<(), Failure> {
         let kind = match self.keyword(s) {
             kw::TYPETRANSITION => TypeRuleKind::Transition,
             kw::TYPEMEMBER => TypeRuleKind::Member,
@@ -178,7 +178,7 @@ impl Builder<'_> {
 
     fn name_transition(
         &mut self,
-        s: &Placed,
+        s: &LiveStatement,
         sources: &BitSet,
         targets: Option<&BitSet>,
         classes: &[ClassId],
@@ -209,7 +209,7 @@ impl Builder<'_> {
 
     fn type_rules(
         &mut self,
-        s: &Placed,
+        s: &LiveStatement,
         kind: TypeRuleKind,
         sources: &BitSet,
         targets: Option<&BitSet>,
@@ -231,7 +231,7 @@ impl Builder<'_> {
         Ok(())
     }
 
-    fn range_transition(&mut self, s: &Placed) -> Result<(), Failure> {
+    fn range_transition(&mut self, s: &LiveStatement) -> Result<(), Failure> {
         let [source, target, classes, range] = self.args(s)?;
         let sources = self.members(s.at, Space::Type, source)?;
         let targets = self.members(s.at, Space::Type, target)?;
@@ -251,7 +251,7 @@ impl Builder<'_> {
     }
 
     /// Takes permissions out of `allow` rules. A rule that also grants something else is split.
-    fn deny(&mut self, s: &Placed) -> Result<(), Failure> {
+    fn deny(&mut self, s: &LiveStatement) -> Result<(), Failure> {
         let [source, target, perms] = self.args(s)?;
         for perms in self.class_perms(s.at, perms)? {
             let denied = self.neverallow_rule(s, source, target, perms, None)?;

@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 
 /// A statement and where it stands.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Placed {
+pub(super) struct LiveStatement {
     pub(super) node: Node,
     pub(super) at: Container,
     pub(super) branch: Option<Branch>,
@@ -19,7 +19,7 @@ pub(super) struct Placed {
 
 /// Live statements by keyword, in the order of the text.
 #[derive(Debug, Default)]
-pub(super) struct Statements(FxHashMap<Word, Vec<Placed>>);
+pub(super) struct Statements(FxHashMap<Word, Vec<LiveStatement>>);
 
 impl Statements {
     /// Sorts the statements of the live containers.
@@ -35,14 +35,14 @@ impl Statements {
             branches.insert(*id, branch);
             for entry in builder.containers.entries(*id) {
                 if let Entry::Statement(node) = entry {
-                    out.sort_in(builder, Placed { node: *node, at: *id, branch }, report);
+                    out.sort_in(builder, LiveStatement { node: *node, at: *id, branch }, report);
                 }
             }
         }
         out
     }
 
-    fn sort_in(&mut self, builder: &Builder<'_>, placed: Placed, report: &mut Report) {
+    fn sort_in(&mut self, builder: &Builder<'_>, placed: LiveStatement, report: &mut Report) {
         let items = builder.tree.list(placed.node);
         let Some(Item::Word(keyword)) = items.first().map(|first| first.item) else { return };
         if usage(keyword).is_none() {
@@ -57,7 +57,7 @@ impl Statements {
     }
 
     /// The statements with that keyword.
-    pub(super) fn of(&self, keyword: Word) -> &[Placed] {
+    pub(super) fn of(&self, keyword: Word) -> &[LiveStatement] {
         self.0.get(&keyword).map_or(&[], Vec::as_slice)
     }
 }
@@ -69,7 +69,7 @@ impl Builder<'_> {
         statements: &Statements,
         keywords: &[Word],
         report: &mut Report,
-        run: fn(&mut Self, &Placed) -> Result<(), Failure>,
+        run: fn(&mut Self, &LiveStatement) -> Result<(), Failure>,
     ) {
         for keyword in keywords {
             for placed in statements.of(*keyword) {
@@ -85,18 +85,18 @@ impl Builder<'_> {
     }
 
     /// The words and lists behind the keyword, which must be `N`.
-    pub(super) fn args<const N: usize>(&self, s: &Placed) -> Result<[Node; N], Failure> {
+    pub(super) fn args<const N: usize>(&self, s: &LiveStatement) -> Result<[Node; N], Failure> {
         let args = self.tree.list(s.node).get(1..).unwrap_or(&[]);
         args.try_into().map_err(|_| self.misuse(s))
     }
 
     /// The words and lists behind the keyword.
-    pub(super) fn rest(&self, s: &Placed) -> &[Node] {
+    pub(super) fn rest(&self, s: &LiveStatement) -> &[Node] {
         self.tree.list(s.node).get(1..).unwrap_or(&[])
     }
 
     /// The statement's keyword.
-    pub(super) fn keyword(&self, s: &Placed) -> Word {
+    pub(super) fn keyword(&self, s: &LiveStatement) -> Word {
         match self.tree.list(s.node).first().map(|first| first.item) {
             Some(Item::Word(word)) => word,
             _ => kw::STAR,
@@ -104,7 +104,7 @@ impl Builder<'_> {
     }
 
     /// The statement does not have the form that its keyword asks for.
-    pub(super) fn misuse(&self, s: &Placed) -> Failure {
+    pub(super) fn misuse(&self, s: &LiveStatement) -> Failure {
         let keyword = self.keyword(s);
         let text = self.tree.text(keyword);
         let help = format!("write `({text} {})`", usage(keyword).unwrap_or(""));

@@ -1,6 +1,6 @@
 //! Statements about single types: bounds, permissive domains.
 
-use super::statements::{Placed, Statements};
+use super::statements::{LiveStatement, Statements};
 use super::{Builder, Failure, Item, Report, kw};
 use crate::TypeId;
 
@@ -18,7 +18,7 @@ impl Builder<'_> {
         self.each(statements, &[kw::HANDLEUNKNOWN], report, Self::handle_unknown);
     }
 
-    fn type_bounds(&mut self, s: &Placed) -> Result<(), Failure> {
+    fn type_bounds(&mut self, s: &LiveStatement) -> Result<(), Failure> {
         let [parent, child] = self.args(s)?;
         let (parent, child) = (self.single_type(s.at, parent)?, self.single_type(s.at, child)?);
         let place = self.place(s.node);
@@ -38,14 +38,14 @@ impl Builder<'_> {
         Ok(())
     }
 
-    fn type_permissive(&mut self, s: &Placed) -> Result<(), Failure> {
+    fn type_permissive(&mut self, s: &LiveStatement) -> Result<(), Failure> {
         let [name] = self.args(s)?;
         let id = self.single_type(s.at, name)?;
         self.policy.types[id.index()].permissive = true;
         Ok(())
     }
 
-    fn type_neveraudit(&mut self, s: &Placed) -> Result<(), Failure> {
+    fn type_neveraudit(&mut self, s: &LiveStatement) -> Result<(), Failure> {
         let [name] = self.args(s)?;
         let id = self.single_type(s.at, name)?;
         self.policy.types[id.index()].neveraudit = true;
@@ -53,7 +53,7 @@ impl Builder<'_> {
     }
 
     /// How attributes are stored makes no difference to any answer: only the names are checked.
-    fn expand_attribute(&mut self, s: &Placed) -> Result<(), Failure> {
+    fn expand_attribute(&mut self, s: &LiveStatement) -> Result<(), Failure> {
         let [names, _] = self.args(s)?;
         let list = match names.item {
             Item::List { .. } => self.tree.list(names),
@@ -62,7 +62,7 @@ impl Builder<'_> {
         list.iter().try_for_each(|name| self.type_id(s.at, *name).map(drop))
     }
 
-    fn policy_capability(&mut self, s: &Placed) -> Result<(), Failure> {
+    fn policy_capability(&mut self, s: &LiveStatement) -> Result<(), Failure> {
         let [name] = self.args(s)?;
         let name: Box<str> = self.text(name)?.into();
         if !self.policy.capabilities.contains(&name) {
@@ -71,7 +71,7 @@ impl Builder<'_> {
         Ok(())
     }
 
-    fn handle_unknown(&mut self, s: &Placed) -> Result<(), Failure> {
+    fn handle_unknown(&mut self, s: &LiveStatement) -> Result<(), Failure> {
         use crate::policy::HandleUnknown;
         let [action] = self.args(s)?;
         self.policy.handle_unknown = match action.item {

@@ -1,6 +1,6 @@
 //! Rules on extended permissions: numbers of `ioctl` commands and netlink messages.
 
-use super::statements::Placed;
+use super::statements::LiveStatement;
 use super::{Binding, Builder, ClassPerms, Container, Failure, Item, Node, Space, Word, kw};
 use crate::cil::sets::{Sets, set};
 use crate::policy::{XpermKind, XpermRule, Xperms};
@@ -15,7 +15,7 @@ pub(super) struct XpermSet {
 }
 
 impl Builder<'_> {
-    pub(super) fn permission_x(&mut self, s: &Placed) -> Result<(), Failure> {
+    pub(super) fn permission_x(&mut self, s: &LiveStatement) -> Result<(), Failure> {
         let [name, value] = self.args(s)?;
         let id = self.symbol(s.at, Space::PermissionX, name)?;
         let set = self.xperm_set(s.at, value)?;
@@ -48,7 +48,7 @@ impl Builder<'_> {
         Ok(XpermSet { family, classes, numbers })
     }
 
-    pub(super) fn xperm_rule(&mut self, s: &Placed) -> Result<(), Failure> {
+    pub(super) fn xperm_rule(&mut self, s: &LiveStatement) -> Result<(), Failure> {
         let [source, target, value] = self.args(s)?;
         let set = self.xperm_set(s.at, value)?;
         let kind = self.av_kind(s);
@@ -75,7 +75,7 @@ impl Builder<'_> {
         Ok(())
     }
 
-    pub(super) fn neverallow_x(&mut self, s: &Placed) -> Result<(), Failure> {
+    pub(super) fn neverallow_x(&mut self, s: &LiveStatement) -> Result<(), Failure> {
         let [source, target, value] = self.args(s)?;
         let set = self.xperm_set(s.at, value)?;
         let name = match set.family {

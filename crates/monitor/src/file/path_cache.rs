@@ -27,14 +27,14 @@ use std::{
 
 /// What an absolute path was found to name, links followed.
 #[derive(Clone, Debug)]
-pub(crate) enum Known {
+pub(crate) enum CachedPath {
     /// An object, and where it lies.
     Object { label: Arc<Label>, class: Class, place: Arc<Path> },
     /// Nothing, and policy has no part in that.
     Missing,
 }
 
-impl Known {
+impl CachedPath {
     /// Whether it is an object with a label and of a class of that kind.
     pub(crate) fn is(&self, kind: impl FnOnce(Sid, Class) -> bool) -> bool {
         match self {
@@ -64,10 +64,10 @@ type Directories = [Option<(u32, Arc<OwnedFd>)>; DIRECTORIES];
 /// Saves the walk to an object for a decision after which the program walks itself. Somebody outside may change what a
 /// path leads to: then a decision that the kernel repeats is made, and recorded, on the former object.
 #[derive(Debug)]
-pub(crate) struct KnownPaths {
+pub(crate) struct PathCache {
     domains: Vec<Sid>,
     /// By the very bytes of the path: to compare components takes several times as long.
-    known: Mutex<HashMap<OsString, Arc<Known>, RandomState>>,
+    known: Mutex<HashMap<OsString, Arc<CachedPath>, RandomState>>,
     /// Whether directories with a label keep their entries.
     keeping: Mutex<HashMap<Sid, bool>>,
     /// Directories last asked about: whether they and all above them keep their entries.
@@ -76,7 +76,7 @@ pub(crate) struct KnownPaths {
     directories: Mutex<Directories>,
 }
 
-impl KnownPaths {
+impl PathCache {
     /// Beyond, it starts anew: about 4 MiB.
     const MOST: usize = 16_384;
     /// Directories, likewise: at most as much again.
@@ -97,7 +97,7 @@ impl KnownPaths {
         lock(&self.fixed).clear();
     }
 
-    pub(crate) fn get(&self, name: Name<'_>) -> Option<Arc<Known>> {
+    pub(crate) fn get(&self, name: Name<'_>) -> Option<Arc<CachedPath>> {
         let path = key(name)?;
         lock(&self.known).get(path.as_os_str()).cloned()
     }
@@ -117,7 +117,7 @@ impl KnownPaths {
         let place = seen.place(state, fd)?;
         if self.is_fixed(state, &place) {
             let label = Arc::clone(&seen.label);
-            self.insert(path, Known::Object { label, class: seen.class, place: place.into() });
+            self.insert(path, CachedPath::Object { label, class: seen.class, place: place.into() });
         }
         Ok(())
     }
@@ -126,14 +126,14 @@ impl KnownPaths {
     pub(crate) fn missing(&self, state: &MonitorState, name: Name<'_>) {
         let Some(path) = key(name) else { return };
         if self.is_fixed(state, &normal(path)) {
-            self.insert(path, Known::Missing);
+            self.insert(path, CachedPath::Missing);
         }
     }
 
     /// What `name` leads to by a single look at it. Another thread may just have changed the caller's working directory or
     /// have its number by now, and a magic link leads to where it leads the monitor: it is good for a grant after which
     /// the program walks itself, and for nothing else.
-    pub(crate) fn glance(&self, caller: Caller<'_>, name: Name<'_>) -> Option<Status> {
+    pub(crate) fn stat(&self, caller: Caller<'_>, name: Name<'_>) -> Option<Status> {
         let links = if name.follow { AtFlags::empty() } else { AtFlags::SYMLINK_NOFOLLOW };
         let flags = links | AtFlags::NO_AUTOMOUNT;
         if name.path.is_absolute() {
@@ -191,7 +191,7 @@ impl KnownPaths {
         })
     }
 
-    fn insert(&self, path: &Path, known: Known) {
+    fn insert(&self, path: &Path, known: CachedPath) {
         let mut all = lock(&self.known);
         if all.len() >= Self::MOST {
             all.clear();
@@ -212,7 +212,7 @@ fn may_differ(path: &Path) -> bool {
 
 /// What leads to the same object from everywhere.
 fn key(name: Name<'_>) -> Option<&Path> {
-    let is_short = name.path.as_os_str().len() <= KnownPaths::LONGEST;
+    let is_short = name.path.as_os_str().len() <= PathCache::LONGEST;
     (name.follow && is_short && name.path.is_absolute()).then_some(name.path)
 }
 

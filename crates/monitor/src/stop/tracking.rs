@@ -2,7 +2,7 @@
 
 use super::pause::pause;
 use crate::{
-    call::{Answer, Asker, Outcome},
+    call::{Answer, Asker, CallResult},
     subject::Processes,
 };
 use std::sync::atomic::Ordering;
@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 /// Before the first call that can make processes differ: `None` when they are told apart already.
 /// Else every thread of the sandbox is brought out of the kernel, so that none is still in a call
 /// which was let go on because they were alike, and the call is made anew.
-pub(crate) fn tell_apart(asker: Asker<'_>) -> Option<Outcome> {
+pub(crate) fn begin_tracking(asker: Asker<'_>) -> Option<CallResult> {
     let Processes::Many(lineage) = &asker.state.subjects else { return None };
     if !asker.state.subjects.are_alike() {
         return None;

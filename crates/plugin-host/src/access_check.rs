@@ -1,16 +1,16 @@
-//! Asking whether a plugin may.
+//! Checks access for plugins: cache, security server, record.
 
 use crate::denial::{Denial, Journal};
 use avc::{Avc, Hint, Verdict};
 use flask::{AccessVector, Question};
 
-/// What every check of a host goes through.
-pub(crate) struct Gate {
+/// The AVC of one host, and the journal of what it denied.
+pub(crate) struct AccessCheck {
     pub(crate) avc: Avc,
     pub(crate) journal: Journal,
 }
 
-impl Gate {
+impl AccessCheck {
     /// Whether `question.ssid` may use `requested`. What is denied is recorded under `plugin`, with what `object`
     /// calls the thing; no answer is a denial.
     pub(crate) fn allows(

@@ -46,9 +46,9 @@ impl Entry {
 
 /// An open directory of runs.
 #[derive(Debug)]
-pub struct Place(OwnedFd);
+pub struct RunDirectory(OwnedFd);
 
-impl Place {
+impl RunDirectory {
     /// The directory for a new run of this user, made if need be.
     ///
     /// # Errors
@@ -197,9 +197,9 @@ mod tests {
         let uid = rustix::process::geteuid().as_raw();
         for (mode, usable) in [(0o700, true), (0o755, false), (0o701, false)] {
             fs::set_permissions(directory.path(), fs::Permissions::from_mode(mode)).unwrap();
-            assert_eq!(Place::open(directory.path(), uid).is_ok(), usable, "{mode:o}");
+            assert_eq!(RunDirectory::open(directory.path(), uid).is_ok(), usable, "{mode:o}");
         }
         fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o700)).unwrap();
-        assert!(Place::open(directory.path(), uid + 1).is_err(), "it is another user's");
+        assert!(RunDirectory::open(directory.path(), uid + 1).is_err(), "it is another user's");
     }
 }

@@ -1,18 +1,18 @@
 //! The way back from a change that failed, or panicked, halfway.
 
 use super::Owner;
-use monitor::{Control, Manner};
+use monitor::{Control, RevokeMode};
 use profile::Compiled;
 
 /// Puts the former policy in force again, unless it is told that the new one is.
-pub(super) struct WayBack<'a> {
+pub(super) struct Rollback<'a> {
     pub(super) owner: &'a Owner,
     pub(super) control: &'a Control,
     pub(super) former: &'a Compiled,
     pub(super) armed: bool,
 }
 
-impl WayBack<'_> {
+impl Rollback<'_> {
     /// The new policy is in force.
     pub(super) fn disarm(mut self) {
         self.armed = false;
@@ -21,12 +21,14 @@ impl WayBack<'_> {
     fn go(&self) -> Result<(), String> {
         let decider = &self.owner.decider;
         let former = decider.compile(&self.former.cil)?;
-        decider.load(former, self.control, Manner::Repair).map_err(|error| error.to_string())?;
-        self.control.apply(Manner::Repair).map(drop).map_err(|error| error.to_string())
+        decider
+            .load(former, self.control, RevokeMode::Repair)
+            .map_err(|error| error.to_string())?;
+        self.control.apply(RevokeMode::Repair).map(drop).map_err(|error| error.to_string())
     }
 }
 
-impl Drop for WayBack<'_> {
+impl Drop for Rollback<'_> {
     fn drop(&mut self) {
         if !self.armed {
             return;

@@ -13,7 +13,7 @@ use crate::{
     state::{SavedRun, State, StateError},
 };
 pub(crate) use change::ChangeError;
-use daemon_client::{NewRun, Place, Policy, Reader, RunStatus};
+use daemon_client::{DaemonDirs, NewRun, Policy, Reader, RunStatus};
 use flask::SecurityServer;
 use records::Spools;
 use rustix::{
@@ -115,14 +115,14 @@ pub(crate) struct Shared {
 }
 
 /// See the crate.
-pub struct Keeper {
+pub struct Daemon {
     shared: Shared,
     port: ipc::Server,
     /// Held as long as the daemon lives.
     _lock: File,
 }
 
-impl Keeper {
+impl Daemon {
     /// Goes on where the last daemon at `place` stopped, and listens; on `bound`, if a service manager has bound the
     /// socket.
     ///
@@ -130,7 +130,7 @@ impl Keeper {
     ///
     /// [`StartError`].
     pub fn start(
-        place: &Place,
+        place: &DaemonDirs,
         settings: Settings,
         bound: Option<OwnedFd>,
     ) -> Result<Self, StartError> {
@@ -175,7 +175,7 @@ impl Keeper {
         Ok(Self { shared, port, _lock: lock })
     }
 
-    /// Serves until [`Keeper::stop`]. What lies in spools then is in the journal.
+    /// Serves until [`Daemon::stop`]. What lies in spools then is in the journal.
     ///
     /// # Errors
     ///
@@ -189,7 +189,7 @@ impl Keeper {
         })
     }
 
-    /// Ends [`Keeper::serve`]. Runs go on, and wait for the next daemon.
+    /// Ends [`Daemon::serve`]. Runs go on, and wait for the next daemon.
     pub fn stop(&self) {
         self.shared.stopping.store(true, Ordering::Release);
         for server in &self.shared.registry().servers {
@@ -206,7 +206,7 @@ fn raise_descriptors() {
 }
 
 /// Takes the lock, and writes there who has it.
-fn lock(place: &Place) -> Result<File, StartError> {
+fn lock(place: &DaemonDirs) -> Result<File, StartError> {
     let path = place.state.join("lock");
     let io = |what| {
         let path = path.display().to_string();

@@ -1,13 +1,13 @@
-//! The clerk of a run: a process outside that asks people, and changes the profile or the run as
+//! The prompter of a run: a process outside that asks people, and changes the profile or the run as
 //! they say. The monitor lives in the view of its sandbox; it has no terminal of a person's, and
 //! could write no profile.
 
 use super::{
-    docket::Docket,
+    queue::QuestionQueue,
     socket::Listener,
     terminal::{self, Holds},
 };
-use crate::run::link::{Receiver, Sender, ToClerk, ToRun};
+use crate::run::link::{Receiver, Sender, ToPrompter, ToRun};
 use anyhow::{Context as _, bail};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGTTIN, SIGTTOU};
 use std::{
@@ -24,9 +24,9 @@ const TICK: Duration = Duration::from_millis(100);
 /// Which of the two processes this is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Stage {
-    /// It starts the other and ends: so the clerk is no descendant of the monitor's.
+    /// It starts the other and ends: so the prompter is no descendant of the monitor's.
     Outer,
-    /// The clerk.
+    /// The prompter.
     Inner,
 }
 
@@ -35,14 +35,14 @@ pub(crate) fn run(stage: Stage) -> anyhow::Result<()> {
     if stage == Stage::Outer {
         let program = std::env::current_exe().context("cannot find the program itself")?;
         let mut inner = Command::new(program);
-        inner.args(["ask", "--clerk", "inner"]).stdout(Stdio::null());
+        inner.args(["ask", "--prompter", "inner"]).stdout(Stdio::null());
         return inner.spawn().map(drop).context("cannot start it");
     }
     let link = std::io::stdin().as_fd().try_clone_to_owned().context("no link")?;
     let link = UnixStream::from(link);
     let mut receiver = Receiver::new(link.try_clone().context("no link")?);
-    let Some(ToClerk::Begin(setup)) = receiver.next() else {
-        bail!("`dewar ask --clerk` is started by `dewar run --ask` alone");
+    let Some(ToPrompter::Begin(setup)) = receiver.next() else {
+        bail!("`dewar ask --prompter` is started by `dewar run --ask` alone");
     };
     // The keyboard's signals are for the program. This ends with the run.
     for signal in [SIGINT, SIGQUIT, SIGTSTP, SIGTTIN, SIGTTOU, SIGHUP, SIGTERM] {
@@ -50,11 +50,11 @@ pub(crate) fn run(stage: Stage) -> anyhow::Result<()> {
     }
     let plain = Sender::new(link.try_clone().context("no link")?);
     let sender = Sender::new(link);
-    let begun = Docket::new(*setup, sender).and_then(|docket| {
-        let listener = Listener::bind(&docket.setup.id)?;
-        Ok((Arc::new(docket), Arc::new(listener)))
+    let begun = QuestionQueue::new(*setup, sender).and_then(|queue| {
+        let listener = Listener::bind(&queue.setup.id)?;
+        Ok((Arc::new(queue), Arc::new(listener)))
     });
-    let (docket, listener) = match begun {
+    let (queue, listener) = match begun {
         Ok(begun) => begun,
         Err(error) => {
             let _ = plain.send(&ToRun::Failed(format!("{error:#}")));
@@ -62,27 +62,31 @@ pub(crate) fn run(stage: Stage) -> anyhow::Result<()> {
         }
     };
     let holds = Arc::new(Holds::default());
-    let done = begin(&docket, &listener, &holds);
+    let done = begin(&queue, &listener, &holds);
     if let Err(error) = done {
-        docket.say(&ToRun::Failed(format!("{error:#}")));
+        queue.say(&ToRun::Failed(format!("{error:#}")));
         listener.remove();
         return Ok(());
     }
-    docket.say(&ToRun::Ready);
+    queue.say(&ToRun::Ready);
     while let Some(told) = receiver.next() {
-        hear(&docket, &holds, told);
+        hear(&queue, &holds, told);
     }
     listener.remove();
     std::process::exit(0);
 }
 
-fn begin(docket: &Arc<Docket>, listener: &Arc<Listener>, holds: &Arc<Holds>) -> anyhow::Result<()> {
+fn begin(
+    queue: &Arc<QuestionQueue>,
+    listener: &Arc<Listener>,
+    holds: &Arc<Holds>,
+) -> anyhow::Result<()> {
     let start = |name: &str, work: Box<dyn FnOnce() + Send>| {
         thread::Builder::new().name(name.into()).spawn(work).context("cannot start a thread")
     };
-    let (own, at) = (Arc::clone(docket), Arc::clone(listener));
+    let (own, at) = (Arc::clone(queue), Arc::clone(listener));
     start("socket", Box::new(move || at.serve(&own)))?;
-    let own = Arc::clone(docket);
+    let own = Arc::clone(queue);
     start(
         "clock",
         Box::new(move || {
@@ -92,34 +96,34 @@ fn begin(docket: &Arc<Docket>, listener: &Arc<Listener>, holds: &Arc<Holds>) -> 
             }
         }),
     )?;
-    if let Some(tty) = terminal::open().filter(|_| docket.setup.asks) {
-        docket.sits_at_terminal();
-        let (own, holds) = (Arc::clone(docket), Arc::clone(holds));
+    if let Some(tty) = terminal::open().filter(|_| queue.setup.asks) {
+        queue.sits_at_terminal();
+        let (own, holds) = (Arc::clone(queue), Arc::clone(holds));
         start("terminal", Box::new(move || terminal::serve(&own, &holds, &tty)))?;
-    } else if docket.setup.asks {
+    } else if queue.setup.asks {
         crate::output::tell!(
             "dewar: no terminal to ask on: what is denied is denied at once, unless somebody\n\
              has connected by then: dewar ask {}",
-            docket.setup.id
+            queue.setup.id
         );
     }
     Ok(())
 }
 
-fn hear(docket: &Arc<Docket>, holds: &Holds, told: ToClerk) {
+fn hear(queue: &Arc<QuestionQueue>, holds: &Holds, told: ToPrompter) {
     match told {
-        ToClerk::Begin(_) => {}
-        ToClerk::Ask { id, call, denial } => {
-            let own = Arc::clone(docket);
+        ToPrompter::Begin(_) => {}
+        ToPrompter::Ask { id, call, denial } => {
+            let own = Arc::clone(queue);
             // Looking at it takes a while, and the run may want to say that it is gone.
             let ask = move || own.ask(id, call, &denial);
             if thread::Builder::new().name("question".into()).spawn(ask).is_err() {
-                docket.say(&ToRun::Answer(id, monitor::Verdict::NotNow));
+                queue.say(&ToRun::Answer(id, monitor::Verdict::NotNow));
             }
         }
-        ToClerk::Gone(id) => docket.gone(id),
-        ToClerk::Reply(number, reply) => docket.replied(number, *reply),
-        ToClerk::Held(number, stands) => holds.held(number, stands),
-        ToClerk::Loose(number) => holds.loose(number),
+        ToPrompter::Gone(id) => queue.gone(id),
+        ToPrompter::Reply(number, reply) => queue.replied(number, *reply),
+        ToPrompter::Held(number, stands) => holds.held(number, stands),
+        ToPrompter::Loose(number) => holds.loose(number),
     }
 }

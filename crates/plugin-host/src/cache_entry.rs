@@ -1,4 +1,4 @@
-//! Where a plugin's machine code lies in the cache, if there is one.
+//! The cache's entry for the machine code of one plugin, if there is a cache.
 
 use crate::{
     cache::{Cache, Key, Lookup},
@@ -7,8 +7,8 @@ use crate::{
 };
 use wasmtime::{Engine, Module};
 
-/// The place of one plugin's code.
-pub(crate) struct Place<'c> {
+/// The entry for one plugin's code.
+pub(crate) struct CacheEntry<'c> {
     at: Option<(&'c Cache, Key)>,
     engine: &'c Engine,
     name: &'c str,
@@ -21,8 +21,8 @@ pub(crate) struct Found {
     pub(crate) remarked: bool,
 }
 
-impl<'c> Place<'c> {
-    /// The place of what `engine` makes of `origin` for the plugin `name`.
+impl<'c> CacheEntry<'c> {
+    /// The entry for what `engine` makes of `origin` for the plugin `name`.
     pub(crate) fn of(
         cache: Option<&'c Cache>,
         engine: &'c Engine,

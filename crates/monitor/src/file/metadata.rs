@@ -1,13 +1,14 @@
-//! Calls that only look at a name: decided where policy hides something.
+//! Calls that read metadata by name (`stat`, `access`, `getxattr`, watches): decided where policy
+//! hides something.
 
 use super::{
     FileAsker,
-    beyond::{Attempt, New},
     object::{Seen, has_name},
+    outside::{Attempt, New},
 };
 use crate::{
-    call::{Answer, Outcome},
-    resolve::{Found, Name, sight, walk},
+    call::{Answer, CallResult},
+    resolve::{Found, Name, resolve_for_caller, walk},
     subject::proc_files,
 };
 use flask::{AccessVector, Class, perm};
@@ -23,14 +24,14 @@ use syscalls::Sysno;
 const ALL_INOTIFY_BITS: u32 = 0xf700_efff;
 
 /// Where the path stands in the arguments, whether a link at its end is followed, and what is asked for.
-struct Look {
+struct MetadataCall {
     dirfd: i32,
     path: usize,
     follow: bool,
     requested: AccessVector,
 }
 
-pub(super) fn decide(asker: FileAsker<'_>) -> Outcome {
+pub(super) fn decide(asker: FileAsker<'_>) -> CallResult {
     let what = arguments(asker);
     let path = asker.caller.path(what.path)?;
     if path.as_os_str().is_empty() {
@@ -47,7 +48,7 @@ pub(super) fn decide(asker: FileAsker<'_>) -> Outcome {
         known.allow(*asker, requested)?;
         return Ok(Answer::Continue);
     }
-    let (found, is_own) = sight(asker.caller, name);
+    let (found, is_own) = resolve_for_caller(asker.caller, name);
     match found.and_then(Found::existing) {
         Ok(fd) => {
             let seen = Seen::of(*asker, fd.as_fd())?;
@@ -74,7 +75,7 @@ pub(super) fn decide(asker: FileAsker<'_>) -> Outcome {
 
 /// Watches the very object that was decided: no envelope knows watches, and a path swapped meanwhile would tell the names
 /// of everything in a directory that nothing grants.
-pub(super) fn watch(asker: FileAsker<'_>) -> Outcome {
+pub(super) fn watch(asker: FileAsker<'_>) -> CallResult {
     let mask = WatchFlags::from_bits_retain(asker.caller.call.args[2] as u32);
     if mask.bits() & ALL_INOTIFY_BITS == 0
         || mask.contains(WatchFlags::MASK_ADD | WatchFlags::MASK_CREATE)
@@ -111,13 +112,13 @@ pub(super) fn watch(asker: FileAsker<'_>) -> Outcome {
     Ok(Answer::Return(watch.into()))
 }
 
-fn arguments(asker: FileAsker<'_>) -> Look {
+fn arguments(asker: FileAsker<'_>) -> MetadataCall {
     use Sysno::*;
     let flag = |n: usize, flag: libc::c_int| asker.caller.int(n) & flag != 0;
     let nofollow = libc::AT_SYMLINK_NOFOLLOW;
     let at = |path: usize, follow: bool| {
         let dirfd = if path == 1 { asker.caller.int(0) } else { libc::AT_FDCWD };
-        Look { dirfd, path, follow, requested: perm::file::GETATTR }
+        MetadataCall { dirfd, path, follow, requested: perm::file::GETATTR }
     };
     match asker.number {
         lstat | readlink | lgetxattr | llistxattr => at(0, false),

@@ -26,7 +26,7 @@ const HANDLE: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
 
 /// The file system as it is outside of the view, for finding out what a denial is about. Nothing is ever opened there.
 #[derive(Debug, Default)]
-pub(crate) struct Beyond {
+pub(crate) struct Outside {
     /// The root, from before the view was entered; without a view, nothing is kept back.
     root: Option<OwnedFd>,
     /// Directories whose content the view leaves out.
@@ -39,7 +39,7 @@ pub(crate) struct Beyond {
     has_hollows: bool,
 }
 
-impl Beyond {
+impl Outside {
     /// Of the calling process, before it enters `view`.
     pub(crate) fn before(view: &confine::launch::View) -> Result<Self> {
         if view.is_plain() {
@@ -109,15 +109,15 @@ impl Attempt<'_> {
     /// outside of the view there is what was looked for, or it would have been made there. What does not exist anywhere is
     /// no denial, whatever policy would have said of it.
     pub(crate) fn ended(self, asker: FileAsker<'_>, errno: Errno) -> Ended {
-        let beyond = &asker.files.beyond;
+        let outside = &asker.files.outside;
         let ended = |errno, refused| Ended { errno, refused };
         let is_nameless = self.name.path.as_os_str().is_empty();
-        if beyond.root.is_none() || is_nameless || !matches!(errno, Errno::NOENT | Errno::ACCESS) {
+        if outside.root.is_none() || is_nameless || !matches!(errno, Errno::NOENT | Errno::ACCESS) {
             return ended(errno, false);
         }
         let Ok(path) = self.path(asker, errno) else { return ended(errno, false) };
         if errno == Errno::ACCESS {
-            if !beyond.closed.iter().any(|top| path.starts_with(top)) {
+            if !outside.closed.iter().any(|top| path.starts_with(top)) {
                 // The permissions of the file system, as outside.
                 return ended(errno, false);
             }
@@ -129,7 +129,7 @@ impl Attempt<'_> {
         let question = Question { ssid: asker.ssid, tsid, tclass: Class::File };
         let exists =
             || asker.state.caches.file.grants(question, perm::file::GETATTR, &Hint::default());
-        let refused = beyond.leaves_out(&path) || !exists();
+        let refused = outside.leaves_out(&path) || !exists();
         if refused {
             self.record(asker, &path);
         }
@@ -149,7 +149,7 @@ impl Attempt<'_> {
             });
             true
         };
-        let existing = if self.new == New::Entry { None } else { asker.files.beyond.status(path) };
+        let existing = if self.new == New::Entry { None } else { asker.files.outside.status(path) };
         if let Some(status) = existing {
             let (tclass, tsid) = (class_of(status.kind), label(path, file_kind(status.kind)));
             let question = Question { ssid: asker.ssid, tsid, tclass };
@@ -160,7 +160,7 @@ impl Attempt<'_> {
         }
         match path
             .parent()
-            .filter(|parent| self.new != New::No && asker.files.beyond.status(parent).is_some())
+            .filter(|parent| self.new != New::No && asker.files.outside.status(parent).is_some())
         {
             Some(parent) => {
                 let added = perm::dir::ADD_NAME | perm::dir::SEARCH;
@@ -180,7 +180,7 @@ impl Attempt<'_> {
             path_of(view, asker.caller.base(dirfd)?)?
         };
         let full = beyond_links(normal(&base.join(path)));
-        if errno == Errno::NOENT && !asker.files.beyond.has_hollows {
+        if errno == Errno::NOENT && !asker.files.outside.has_hollows {
             return Ok(full);
         }
         // Links on the way may lead into what is covered.

@@ -9,7 +9,7 @@ use crate::{
 };
 use daemon_client::{Changed, ChangedMember, Policy, Target};
 use flask::{SecurityServer, Seqno};
-use server_port::{Acknowledged, Outcome, Stage, read_sealed};
+use server_port::{Acknowledged, MemberOutcome, Stage, read_sealed};
 use std::{
     collections::HashMap,
     os::fd::OwnedFd,
@@ -162,7 +162,7 @@ impl Shared {
 fn is_complete(member: &Acknowledged) -> bool {
     let receipt = serde_json::from_slice::<serde_json::Value>(&member.report).unwrap_or_default();
     let in_vain = receipt["out_of_reach"].as_array().is_some_and(|paths| !paths.is_empty());
-    member.outcome != Outcome::Unreached && receipt["complete"] != false && !in_vain
+    member.outcome != MemberOutcome::Unreached && receipt["complete"] != false && !in_vain
 }
 
 fn word(stage: Stage) -> &'static str {
@@ -180,10 +180,10 @@ fn micros(duration: Duration) -> u64 {
 
 fn changed(member: Acknowledged) -> ChangedMember {
     let outcome = match member.outcome {
-        Outcome::Applied => "applied",
-        Outcome::Gone => "ended",
-        Outcome::Killed => "killed",
-        Outcome::Unreached => "unreached",
+        MemberOutcome::Applied => "applied",
+        MemberOutcome::Gone => "ended",
+        MemberOutcome::Killed => "killed",
+        MemberOutcome::Unreached => "unreached",
     };
     ChangedMember {
         run: member.name,

@@ -1,14 +1,16 @@
-//! What a subject may do to a plugin, kept with who asks: the answer itself, where a hint would be its place.
+//! The grants that one subject has on one plugin. They are kept with the subject: the answer itself,
+//! not only a hint to it.
 
-use crate::{check::Gate, plugin::Plugin};
+use crate::{access_check::AccessCheck, plugin::Plugin};
 use avc::Hint;
 use flask::{AccessVector, Class, Question, Seqno, Sid};
 use std::sync::Arc;
 
-/// Permissions of class `plugin` that were granted under one policy state, and hold until a newer one is heard of. What
-/// is not among them is asked through the cache, so every denial is a fresh one, and on record.
-pub(crate) struct Leave {
-    gate: Arc<Gate>,
+/// Permissions of class `plugin` that were granted under one policy state. They hold until a newer
+/// one is heard of. Everything else is asked through the cache: so every denial is fresh, and on
+/// record.
+pub(crate) struct GrantCache {
+    access: Arc<AccessCheck>,
     question: Question,
     granted: AccessVector,
     /// The policy state that granted them.
@@ -18,20 +20,20 @@ pub(crate) struct Leave {
     hint: Hint,
 }
 
-impl Leave {
+impl GrantCache {
     /// What `ssid` may do to `plugin`: nothing is known yet.
     pub(crate) fn new(ssid: Sid, plugin: &Plugin) -> Self {
         let question = Question { ssid, tsid: plugin.sid, tclass: Class::Plugin };
-        let gate = Arc::clone(&plugin.gate);
+        let access = Arc::clone(&plugin.access);
         let (granted, hint) = (AccessVector::NONE, Hint::default());
-        Self { gate, question, granted, seqno: Seqno(0), used: 0, hint }
+        Self { access, question, granted, seqno: Seqno(0), used: 0, hint }
     }
 
     /// Whether `requested` is granted; a denial is recorded under the name of `plugin`.
     #[inline]
     pub(crate) fn allows(&mut self, plugin: &Plugin, requested: AccessVector) -> bool {
         // As in the cache: an answer is good while no newer policy state than its own was heard of.
-        if self.granted.contains(requested) && self.seqno >= self.gate.avc.current() {
+        if self.granted.contains(requested) && self.seqno >= self.access.avc.current() {
             self.used += 1;
             return true;
         }
@@ -41,7 +43,7 @@ impl Leave {
     #[cold]
     #[inline(never)]
     fn ask(&mut self, plugin: &Plugin, requested: AccessVector) -> bool {
-        let asked = self.gate.ask(&plugin.name, self.question, requested, &self.hint, || None);
+        let asked = self.access.ask(&plugin.name, self.question, requested, &self.hint, || None);
         let Some(verdict) = asked else { return false };
         // What passes only because the domain is permissive is asked, and recorded, every time.
         if verdict.missing.is_empty() {
@@ -54,6 +56,6 @@ impl Leave {
 
     /// Counts the uses of what is kept as answers found at a hint.
     pub(crate) fn settle(&mut self) {
-        self.gate.avc.count_kept(std::mem::take(&mut self.used));
+        self.access.avc.count_kept(std::mem::take(&mut self.used));
     }
 }

@@ -3,9 +3,9 @@
 use crate::failure::Usage;
 use anyhow::{Context as _, bail};
 use confine::layers::Layers;
-use daemon_client::Place;
+use daemon_client::DaemonDirs;
 use profile::{Registries, Variables};
-use registries::{Place as Machine, Tool};
+use registries::{ConfigRoots as Machine, Tool};
 use std::{
     collections::BTreeMap,
     io,
@@ -59,7 +59,7 @@ fn kept() -> Vec<PathBuf> {
     let places = [runs::cache_directory(), runs::state_directory()];
     let places = places.into_iter().flatten().map(|place| place.join("dewar"));
     let mut paths: Vec<PathBuf> = places.collect();
-    for place in Place::user().into_iter().chain([Place::system()]) {
+    for place in DaemonDirs::user().into_iter().chain([DaemonDirs::system()]) {
         paths.extend([place.state, place.runtime]);
     }
     paths.iter().map(|path| real(path)).collect()

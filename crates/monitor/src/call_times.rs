@@ -15,7 +15,7 @@ const CALLS: usize = 1024;
 
 /// How often a system call was decided, and how long it took.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Spent {
+pub struct CallTime {
     /// The object manager that decided it.
     pub manager: &'static str,
     /// The call.
@@ -28,7 +28,7 @@ pub struct Spent {
 
 /// The account of a run.
 #[derive(Default)]
-pub(crate) struct Toll(Option<Box<[Entry]>>);
+pub(crate) struct CallTimes(Option<Box<[Entry]>>);
 
 #[derive(Default)]
 struct Entry {
@@ -36,7 +36,7 @@ struct Entry {
     nanoseconds: AtomicU64,
 }
 
-impl Toll {
+impl CallTimes {
     pub(crate) fn new(is_wanted: bool) -> Self {
         Self(is_wanted.then(|| (0..CALLS).map(|_| Entry::default()).collect()))
     }
@@ -56,17 +56,17 @@ impl Toll {
     }
 
     /// What was decided, the dearest first.
-    pub(crate) fn all(&self) -> Vec<Spent> {
+    pub(crate) fn all(&self) -> Vec<CallTime> {
         let spent = |(number, entry): (usize, &Entry)| {
             let call = Sysno::new(number).filter(|_| entry.times.load(Relaxed) > 0)?;
-            Some(Spent {
+            Some(CallTime {
                 manager: manager(call),
                 call: call.name(),
                 times: entry.times.load(Relaxed),
                 time: Duration::from_nanos(entry.nanoseconds.load(Relaxed)),
             })
         };
-        let mut all: Vec<Spent> = self
+        let mut all: Vec<CallTime> = self
             .0
             .iter()
             .flat_map(|entries| entries.iter().enumerate())
@@ -93,13 +93,13 @@ mod tests {
 
     #[test]
     fn calls_are_counted_by_their_manager_the_dearest_first() {
-        let toll = Toll::new(true);
+        let times = CallTimes::new(true);
         let long = || std::thread::sleep(Duration::from_millis(2));
-        toll.taken(Sysno::openat as i32, || ());
-        toll.taken(Sysno::execve as i32, long);
-        toll.taken(Sysno::openat as i32, || ());
-        toll.taken(-1, || ());
-        let all = toll.all();
+        times.taken(Sysno::openat as i32, || ());
+        times.taken(Sysno::execve as i32, long);
+        times.taken(Sysno::openat as i32, || ());
+        times.taken(-1, || ());
+        let all = times.all();
         let seen: Vec<_> = all.iter().map(|it| (it.manager, it.call, it.times)).collect();
         assert_eq!(seen, [("process", "execve", 1), ("file", "openat", 2)]);
         assert!(all[0].time >= Duration::from_millis(2), "{all:?}");
@@ -107,8 +107,8 @@ mod tests {
 
     #[test]
     fn nothing_is_kept_that_nobody_wants() {
-        let toll = Toll::new(false);
-        assert_eq!(toll.taken(Sysno::openat as i32, || 7), 7);
-        assert!(toll.all().is_empty());
+        let times = CallTimes::new(false);
+        assert_eq!(times.taken(Sysno::openat as i32, || 7), 7);
+        assert!(times.all().is_empty());
     }
 }

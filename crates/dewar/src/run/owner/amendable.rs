@@ -1,6 +1,6 @@
 //! What can be taken from, and given to, a run that goes on: the rest was settled in the kernel at its start.
 
-use super::{Owner, Terms};
+use super::{Owner, PolicyInput};
 use profile::{AmendedObject, Amendment, AmendmentKind};
 
 /// Why reading cannot be taken from one domain in mode `fast`.
@@ -10,9 +10,9 @@ pub(super) const FAST: &str = "this run is in mode `fast`: opens for reading are
 
 impl Owner {
     /// Says why something cannot be taken from, or given to, a run that goes on.
-    pub(super) fn check(&self, amendment: &Amendment, terms: &Terms) -> Result<(), String> {
+    pub(super) fn check(&self, amendment: &Amendment, input: &PolicyInput) -> Result<(), String> {
         let revoked = |is: fn(&AmendedObject) -> bool| {
-            let before = terms.amendments.iter();
+            let before = input.amendments.iter();
             before.filter(|a| a.kind == AmendmentKind::Revoke).any(|a| is(&a.object))
         };
         match (amendment.kind, &amendment.object) {
@@ -30,7 +30,7 @@ impl Owner {
                 Err("this run has a loopback of its own, and what is sent there is not decided. Its endpoints are nobody \
                      outside; take everything (--all), or start it without `network.loopback`".into())
             }
-            (AmendmentKind::Grant, object) if *object != AmendedObject::All && everything_is_taken(terms) => {
+            (AmendmentKind::Grant, object) if *object != AmendedObject::All && everything_is_taken(input) => {
                 Err("everything was revoked; `dewar grant --all` gives it back".into())
             }
             (AmendmentKind::Grant, AmendedObject::All) if !revoked(|_| true) => Err("nothing was revoked".into()),
@@ -46,7 +46,7 @@ pub(super) fn takes_reading(amendment: &Amendment) -> bool {
 }
 
 /// Whether everything was taken from all domains, and not given back.
-fn everything_is_taken(terms: &Terms) -> bool {
+fn everything_is_taken(input: &PolicyInput) -> bool {
     let all = |a: &&Amendment| a.object == AmendedObject::All && a.domain.is_none();
-    terms.amendments.iter().rfind(all).is_some_and(|a| a.kind == AmendmentKind::Revoke)
+    input.amendments.iter().rfind(all).is_some_and(|a| a.kind == AmendmentKind::Revoke)
 }

@@ -5,14 +5,14 @@ use super::{
     state::{Considered, MOST_LOANS, State, closed},
 };
 use crate::{
-    control::{Outcome, Reply, Request},
+    control::{ChangeResult, Reply, Request},
     proposal::of_profile,
     run::{
         Denial,
         link::{Answered, Sender, Setup, ToRun},
     },
 };
-use monitor::{Manner, Verdict};
+use monitor::{RevokeMode, Verdict};
 use serde_json::{Value, json};
 use std::{
     collections::HashMap,
@@ -29,7 +29,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 const MOST_EVENTS: usize = 256;
 
 /// See the module.
-pub(crate) struct Docket {
+pub(crate) struct QuestionQueue {
     pub(crate) setup: Setup,
     link: Sender,
     state: Mutex<State>,
@@ -37,7 +37,7 @@ pub(crate) struct Docket {
     replies: Mutex<(u64, HashMap<u64, SyncSender<Reply>>)>,
 }
 
-impl Docket {
+impl QuestionQueue {
     pub(crate) fn new(setup: Setup, link: Sender) -> anyhow::Result<Self> {
         let fitting = of_profile(&setup.argument, &setup.directory, setup.variables.clone())?;
         // What is wrong with it is said before anything runs.
@@ -210,10 +210,10 @@ impl Docket {
     /// Gives something to the running sandbox.
     fn amend(&self, amendments: &[profile::Amendment]) -> Result<(), String> {
         for amendment in amendments {
-            let request = Request::Amend(amendment.clone(), Manner::Repair);
+            let request = Request::Amend(amendment.clone(), RevokeMode::Repair);
             match self.request(request)? {
                 Reply::Done(change) => {
-                    if let Outcome::Failed(why) = change.outcome {
+                    if let ChangeResult::Failed(why) = change.outcome {
                         return Err(why);
                     }
                 }

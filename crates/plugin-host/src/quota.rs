@@ -5,30 +5,30 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering::Relaxed},
 };
 
-/// Room for so many.
+/// A bound on how many there may be.
 #[derive(Debug)]
-pub(crate) struct Room {
+pub(crate) struct Quota {
     most: usize,
     taken: AtomicUsize,
 }
 
-/// One of the places, free again when this ends.
+/// One of them. It counts until this is dropped.
 #[derive(Debug)]
-pub(crate) struct Taken(Arc<Room>);
+pub(crate) struct Permit(Arc<Quota>);
 
-impl Room {
+impl Quota {
     pub(crate) fn new(most: usize) -> Arc<Self> {
         Arc::new(Self { most, taken: AtomicUsize::new(0) })
     }
 
-    /// A place, if one is free.
-    pub(crate) fn take(self: &Arc<Self>) -> Option<Taken> {
+    /// One more, if the quota allows it.
+    pub(crate) fn take(self: &Arc<Self>) -> Option<Permit> {
         let more = |taken| (taken < self.most).then_some(taken + 1);
-        self.taken.fetch_update(Relaxed, Relaxed, more).ok().map(|_| Taken(Arc::clone(self)))
+        self.taken.fetch_update(Relaxed, Relaxed, more).ok().map(|_| Permit(Arc::clone(self)))
     }
 }
 
-impl Drop for Taken {
+impl Drop for Permit {
     fn drop(&mut self) {
         self.0.taken.fetch_sub(1, Relaxed);
     }
@@ -41,16 +41,16 @@ mod tests {
 
     #[test]
     fn there_are_never_more_than_there_may_be() {
-        let room = Room::new(3);
-        let held: Vec<Taken> = (0..3).map_while(|_| room.take()).collect();
+        let quota = Quota::new(3);
+        let held: Vec<Permit> = (0..3).map_while(|_| quota.take()).collect();
         assert_eq!(held.len(), 3);
-        assert!(room.take().is_none());
+        assert!(quota.take().is_none());
         drop(held);
         let (now, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
         thread::scope(|scope| {
             for _ in 0..8 {
                 scope.spawn(|| {
-                    for taken in (0..2000).filter_map(|_| room.take()) {
+                    for taken in (0..2000).filter_map(|_| quota.take()) {
                         most.fetch_max(now.fetch_add(1, Relaxed) + 1, Relaxed);
                         thread::yield_now();
                         now.fetch_sub(1, Relaxed);
@@ -60,6 +60,6 @@ mod tests {
             }
         });
         assert!((1..=3).contains(&most.into_inner()));
-        assert!(room.take().is_some(), "all places are free again");
+        assert!(quota.take().is_some(), "the quota is free again");
     }
 }

@@ -27,10 +27,10 @@ const AGAIN: Errno = Errno::from_raw_os_error(513);
 
 /// The calls that wait, by notification.
 #[derive(Debug, Default)]
-pub(crate) struct Waits(Mutex<HashMap<u64, Wait>>);
+pub(crate) struct PendingCalls(Mutex<HashMap<u64, PendingCall>>);
 
 #[derive(Clone, Copy, Debug)]
-struct Wait {
+struct PendingCall {
     /// The thread of the sandbox.
     tid: u32,
     /// The thread of the monitor.
@@ -39,7 +39,7 @@ struct Wait {
     again: bool,
 }
 
-impl Waits {
+impl PendingCalls {
     /// Makes a call until it is done, or its caller has something else to do.
     pub(crate) fn until_done<T>(
         &self,
@@ -48,7 +48,7 @@ impl Waits {
         make: impl Fn() -> Result<T>,
     ) -> Result<T> {
         let call = caller.call;
-        let wait = Wait { tid: call.tid, thread: Interruptible::current(), again: false };
+        let wait = PendingCall { tid: call.tid, thread: Interruptible::current(), again: false };
         {
             let mut waits = self.lock();
             if waits.len() >= MOST {
@@ -96,7 +96,7 @@ impl Waits {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<u64, Wait>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<u64, PendingCall>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

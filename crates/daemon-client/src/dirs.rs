@@ -9,7 +9,7 @@ use std::{
 
 /// Directories of one daemon.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct DaemonDirs {
     /// Holds the socket and the lock.
     pub runtime: PathBuf,
     /// Holds the databases and the spools.
@@ -18,7 +18,7 @@ pub struct Place {
     pub system: bool,
 }
 
-impl Place {
+impl DaemonDirs {
     /// That of this user: `$XDG_RUNTIME_DIR/dewar` and `$XDG_STATE_HOME/dewar/daemon`, or their
     /// defaults. Where the machine has no runtime directories, the socket lies in the state
     /// directory.
@@ -50,7 +50,7 @@ impl Place {
     ///
     /// # Errors
     ///
-    /// As [`Place::user`].
+    /// As [`DaemonDirs::user`].
     pub fn of(system: bool) -> io::Result<Self> {
         if system { Ok(Self::system()) } else { Self::user() }
     }
@@ -115,7 +115,7 @@ mod tests {
     #[test]
     fn directories_that_others_can_write_are_refused_and_so_are_links() {
         let above = tempfile::tempdir().unwrap();
-        let at = |name: &str| Place {
+        let at = |name: &str| DaemonDirs {
             runtime: above.path().join(name),
             state: above.path().join("state"),
             system: false,

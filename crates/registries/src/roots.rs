@@ -9,7 +9,7 @@ const MOST_BYTES: u64 = 1 << 20;
 
 /// Whose configuration is asked.
 #[derive(Clone, Copy, Debug)]
-pub struct Place<'a> {
+pub struct ConfigRoots<'a> {
     /// The user's home.
     pub home: &'a Path,
     /// The directory whose files do not count, without links.
@@ -32,7 +32,7 @@ pub(crate) enum Refused {
     Unreadable(Unreadable),
 }
 
-impl<'a> Place<'a> {
+impl<'a> ConfigRoots<'a> {
     pub(crate) fn variable(&self, name: &str) -> Option<&'a str> {
         let found = self.variables.iter().find(|(known, _)| known == name);
         found.map(|(_, value)| value.as_str()).filter(|value| !value.trim().is_empty())

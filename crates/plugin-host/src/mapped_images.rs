@@ -11,7 +11,7 @@ const PAGE: usize = 4096;
 
 /// What one instance is shown. All of it goes when there is no more room, and when the policy
 /// changes: a plugin does not keep what a newer policy does not let it see.
-pub(crate) struct Views {
+pub(crate) struct MappedImages {
     slots: Arc<Slots>,
     /// Where the instance's memory begins.
     base: usize,
@@ -21,7 +21,7 @@ pub(crate) struct Views {
     seqno: Seqno,
 }
 
-impl Views {
+impl MappedImages {
     pub(crate) fn new(slots: &Arc<Slots>, base: usize) -> Self {
         let slots = Arc::clone(slots);
         Self { slots, base, shown: Vec::new(), next: 0, seqno: Seqno(0) }

@@ -4,9 +4,9 @@
 //! an open that the program makes itself is looked at beforehand.
 
 use crate::{
-    answer::Outcome,
+    answer::CallResult,
     caller::Caller,
-    resolve::{Name, look},
+    resolve::{Name, resolve},
 };
 use rustix::{
     fs::{Access, AtFlags, accessat},
@@ -39,7 +39,7 @@ pub(crate) fn note_denial() {
 
 /// See the file.
 #[derive(Debug)]
-pub(crate) struct Lacking {
+pub(crate) struct MissingCapabilities {
     /// The run is root's.
     is_root: bool,
     /// The capabilities that it has.
@@ -47,7 +47,7 @@ pub(crate) struct Lacking {
     counts: Mutex<BTreeMap<&'static str, u64>>,
 }
 
-impl Lacking {
+impl MissingCapabilities {
     /// For a run of this process's user with the capabilities `has`.
     pub(crate) fn new(has: u64) -> Self {
         let is_root = rustix::process::geteuid().is_root();
@@ -55,7 +55,7 @@ impl Lacking {
     }
 
     /// Runs `decide`, and notes what the kernel refused it.
-    pub(crate) fn watch(&self, call: Sysno, decide: impl FnOnce() -> Outcome) -> Outcome {
+    pub(crate) fn watch(&self, call: Sysno, decide: impl FnOnce() -> CallResult) -> CallResult {
         if !self.is_root {
             return decide();
         }
@@ -80,9 +80,9 @@ impl Lacking {
                 parent if parent.as_os_str().is_empty() => Path::new("."),
                 parent => parent,
             };
-            look(caller, Name { path, follow: true, ..name }).ok()
+            resolve(caller, Name { path, follow: true, ..name }).ok()
         };
-        let file = look(caller, name).ok().or_else(directory);
+        let file = resolve(caller, name).ok().or_else(directory);
         let own_fds = &caller.view.own_fds;
         let refused = file.is_some_and(|file| {
             let number = file.as_raw_fd().to_string();
