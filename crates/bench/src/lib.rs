@@ -2,12 +2,12 @@
 //!
 //! ```text
 //!  study::Conditions ──▶ Study ──▶ pairs::engine ──▶ ExperimentResult ──▶ Sheet │ Figure ──▶ report
-//!    configs, medium       units and stations    │
+//!    configs, medium       units and runners    │
 //!                                                └──▶ JSON lines, from which it is continued
 //! ```
 //!
 //! A [`config::Config`] is a way to run something: natively, under Dewar, under a [`peers`] tool. A [`study::Study`] has the
-//! units of work and a station for each configuration; the engine in [`pairs`] alternates them.
+//! units of work and a runner for each configuration; the engine in [`pairs`] alternates them.
 //!
 //! # Example
 //!
@@ -37,7 +37,8 @@ pub mod config;
 pub mod figure;
 pub mod guest;
 pub mod harden;
-pub mod holding;
+pub mod held_resource;
+pub mod interleaved;
 pub mod interrupt;
 pub mod kernels;
 pub mod layer;
@@ -59,7 +60,6 @@ pub mod statistics;
 pub mod study;
 mod sys;
 pub mod table;
-pub mod turns;
 mod walk;
 pub mod web;
 pub mod worker;

@@ -2,7 +2,7 @@
 
 use crate::{
     figure::{Curve, Drawing, Figure},
-    holding::Holding,
+    held_resource::HeldResource,
     machine::Machine,
     plot::{self, Line, PlotError},
     report::Section,
@@ -38,7 +38,7 @@ pub struct Sample {
 #[derive(Clone, Debug, Serialize)]
 pub struct Cell {
     /// What was held.
-    pub holding: Holding,
+    pub holding: HeldResource,
     /// How many.
     pub count: usize,
     /// Every round as it was.
@@ -64,13 +64,13 @@ impl Report {
     pub fn measure(
         rounds: usize,
         most: usize,
-        revoke: &mut dyn FnMut(Holding, usize) -> Result<Sample, String>,
-        progress: &mut dyn FnMut(Holding, usize),
+        revoke: &mut dyn FnMut(HeldResource, usize) -> Result<Sample, String>,
+        progress: &mut dyn FnMut(HeldResource, usize),
     ) -> Self {
         let counts = || COUNTS.into_iter().filter(|count| *count <= most);
         let cell = |holding, count| Cell { holding, count, rounds: Vec::new(), error: None };
         let cells =
-            Holding::ALL.into_iter().flat_map(|it| counts().map(move |count| cell(it, count)));
+            HeldResource::ALL.into_iter().flat_map(|it| counts().map(move |count| cell(it, count)));
         let mut cells: Vec<Cell> = cells.collect();
         for _ in 0..rounds {
             for cell in cells.iter_mut().filter(|cell| cell.error.is_none()) {
@@ -90,7 +90,7 @@ impl Report {
     ///
     /// [`PlotError`].
     pub fn plot(&self) -> Result<String, PlotError> {
-        let lines: Vec<Line> = Holding::ALL
+        let lines: Vec<Line> = HeldResource::ALL
             .into_iter()
             .map(|holding| Line { name: holding.to_string(), points: self.points(holding) })
             .collect();
@@ -98,7 +98,7 @@ impl Report {
     }
 
     /// How many were held, and the milliseconds that it took.
-    fn points(&self, holding: Holding) -> Vec<(f64, f64)> {
+    fn points(&self, holding: HeldResource) -> Vec<(f64, f64)> {
         let cells = self.cells.iter().filter(|cell| cell.holding == holding);
         let point = |cell: &Cell| {
             let took: Vec<f64> = cell.rounds.iter().map(|round| round.took).collect();
@@ -134,7 +134,7 @@ impl Report {
     #[must_use]
     pub fn section(&self) -> Section {
         let most = self.cells.iter().map(|cell| cell.count).max().unwrap_or_default();
-        let said = Holding::ALL.into_iter().filter_map(|holding| {
+        let said = HeldResource::ALL.into_iter().filter_map(|holding| {
             let (_, took) =
                 self.points(holding).into_iter().find(|(count, _)| *count == most as f64)?;
             Some(format!("{most} {holding} in {took:.1} ms"))
@@ -143,15 +143,17 @@ impl Report {
         let mut section =
             Section::new("revoke", "Taking permissions back", headline, vec![self.sheet()]);
         section.machine = Some(self.machine.clone());
-        let curve =
-            |holding: Holding| Curve { name: holding.to_string(), points: self.points(holding) };
+        let curve = |holding: HeldResource| Curve {
+            name: holding.to_string(),
+            points: self.points(holding),
+        };
         section.figures.push(Figure {
             title: "How the time grows with what is held".to_owned(),
             description: "Milliseconds until complete, by how many are held, on logarithmic axes."
                 .to_owned(),
             drawing: Drawing::Growth {
                 axes: ["held", "ms until complete"].map(str::to_owned),
-                curves: Holding::ALL.into_iter().map(curve).collect(),
+                curves: HeldResource::ALL.into_iter().map(curve).collect(),
             },
         });
         section
@@ -185,7 +187,7 @@ impl Report {
             points.retain(|(count, _)| *count >= MANY);
             Some(format!("{holding} {:.2}", plot::exponent(&points)?))
         };
-        let growth: Vec<String> = Holding::ALL.into_iter().filter_map(growth).collect();
+        let growth: Vec<String> = HeldResource::ALL.into_iter().filter_map(growth).collect();
         if !growth.is_empty() {
             text += &format!(
                 "From {MANY} on the time grows with this power of the count (1: in proportion): {}.\n",
@@ -205,7 +207,7 @@ fn row(cell: &Cell) -> Vec<String> {
         summary.map_or_else(|| "–".to_owned(), |summary| time(part(&summary)))
     };
     let founding = FOUNDING.iter().find(|(count, _)| *count == cell.count);
-    let founding = founding.filter(|_| cell.holding == Holding::Connections);
+    let founding = founding.filter(|_| cell.holding == HeldResource::Connections);
     vec![
         cell.holding.to_string(),
         cell.count.to_string(),

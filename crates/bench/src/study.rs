@@ -1,4 +1,4 @@
-//! The experiments of `dewar bench`: which units, in which workspaces, by which stations.
+//! The experiments of `dewar bench`: which units, in which workspaces, by which runners.
 
 mod compiled;
 
@@ -9,8 +9,8 @@ use crate::{
     medium::{Medium, WorkspaceError},
     operation,
     pairs::{
-        Aim, Experiment, ExperimentResult, Language, Launch, ProcessStation, Processor, Setting,
-        Station, StationError, Store, StoreError, Subject, Unit, WholeCommand,
+        Aim, Experiment, ExperimentResult, Language, Launch, ProcessRunner, Processor, Runner,
+        RunnerError, Setting, Store, StoreError, Subject, Unit, WholeCommand,
         engine::{self, Standing},
     },
     sample, walk,
@@ -63,7 +63,7 @@ pub enum StudyError {
         /// The setting with which all others are compared.
         setting: String,
         /// Why.
-        source: StationError,
+        source: RunnerError,
     },
     /// Signals cannot be noticed.
     #[error("cannot run the benchmark: {0}")]
@@ -75,7 +75,7 @@ pub enum StudyError {
 pub struct Conditions {
     /// The settings; the first is what all others are compared with.
     pub configs: Vec<Config>,
-    /// The program of stations.
+    /// The program of runners.
     pub worker: Worker,
     /// Where workspaces lie.
     pub medium: Medium,
@@ -186,7 +186,7 @@ impl Conditions {
         self.worker.install(inside.path())?;
         for config in &self.configs {
             study.hands.push(Hand::Stays(Launch {
-                argv: config.command_line(&here, &self.worker.station(inside.path())),
+                argv: config.command_line(&here, &self.worker.runner(inside.path())),
                 env: config.env.clone(),
                 directory: here.clone(),
                 language: Language::Json,
@@ -213,7 +213,7 @@ impl Conditions {
         Ok(study)
     }
 
-    /// Stations that stay, each in a workspace of its own.
+    /// Runners that stay, each in a workspace of its own.
     fn staying(
         &self,
         (name, title, unit): (&str, &str, &str),
@@ -226,7 +226,7 @@ impl Conditions {
                 self.worker.install(place)?;
                 fill(place)
             })?;
-            let command = self.worker.station(Path::new("."));
+            let command = self.worker.runner(Path::new("."));
             hands.push(Hand::Stays(Launch {
                 argv: config.command_line(workspace.path(), &command),
                 env: config.env.clone(),
@@ -323,21 +323,21 @@ impl Study {
         interrupt: &Interrupt,
         progress: &mut dyn FnMut(Standing<'_>),
     ) -> Result<ExperimentResult, StudyError> {
-        let mut stations: Vec<Box<dyn Station + '_>> =
-            self.hands.iter().map(|hand| hand.station(interrupt)).collect();
-        calibrate(&mut self.experiment, &mut *stations[0])?;
+        let mut runners: Vec<Box<dyn Runner + '_>> =
+            self.hands.iter().map(|hand| hand.runner(interrupt)).collect();
+        calibrate(&mut self.experiment, &mut *runners[0])?;
         let store = match raw {
             Some(path) => Store::open(path, self.experiment.clone())?,
             None => Store::nowhere(self.experiment.clone()),
         };
-        Ok(engine::run(store, &mut stations, interrupt, progress)?)
+        Ok(engine::run(store, &mut runners, interrupt, progress)?)
     }
 }
 
 impl Hand {
-    fn station<'a>(&self, interrupt: &'a Interrupt) -> Box<dyn Station + 'a> {
+    fn runner<'a>(&self, interrupt: &'a Interrupt) -> Box<dyn Runner + 'a> {
         match self {
-            Self::Stays(launch) => Box::new(ProcessStation::new(launch.clone(), interrupt)),
+            Self::Stays(launch) => Box::new(ProcessRunner::new(launch.clone(), interrupt)),
             Self::Anew { prefix, env, directory, cpu_known } => Box::new(WholeCommand {
                 prefix: prefix.clone(),
                 env: env.clone(),
@@ -350,7 +350,7 @@ impl Hand {
 }
 
 /// Makes units of operations as long as they shall be under the first setting.
-fn calibrate(experiment: &mut Experiment, station: &mut dyn Station) -> Result<(), StudyError> {
+fn calibrate(experiment: &mut Experiment, runner: &mut dyn Runner) -> Result<(), StudyError> {
     let timeout = Duration::from_secs_f64(experiment.aim.timeout_s);
     for subject in &mut experiment.subjects {
         for unit in &mut subject.units {
@@ -362,7 +362,7 @@ fn calibrate(experiment: &mut Experiment, station: &mut dyn Station) -> Result<(
                 source,
             };
             let batch = if matches!(unit, Unit::Suite { .. }) { SUITE_BATCH } else { BATCH };
-            *unit = engine::calibrate(station, unit, batch, timeout).map_err(reference)?;
+            *unit = engine::calibrate(runner, unit, batch, timeout).map_err(reference)?;
             subject.operations = unit.count();
         }
     }

@@ -29,9 +29,9 @@ impl Worker {
     }
 
     /// The command that performs units, as it lies in `directory`.
-    pub(crate) fn station(&self, directory: &Path) -> Vec<OsString> {
+    pub(crate) fn runner(&self, directory: &Path) -> Vec<OsString> {
         let program = std::iter::once(directory.join(NAME).into());
-        program.chain(self.arguments.iter().cloned()).chain([Task::Station.name().into()]).collect()
+        program.chain(self.arguments.iter().cloned()).chain([Task::Runner.name().into()]).collect()
     }
 }
 
@@ -39,7 +39,7 @@ impl Worker {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Task {
     /// Performs units as it is asked for them, and says what they took.
-    Station,
+    Runner,
 }
 
 impl Task {
@@ -47,7 +47,7 @@ impl Task {
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
-            Self::Station => "station",
+            Self::Runner => "runner",
         }
     }
 
@@ -58,7 +58,7 @@ impl Task {
     /// When nobody asks in words that can be read, or hears the answer.
     pub fn run(self) -> io::Result<()> {
         match self {
-            Self::Station => crate::pairs::serve(io::stdin().lock(), io::stdout().lock()),
+            Self::Runner => crate::pairs::serve(io::stdin().lock(), io::stdout().lock()),
         }
     }
 }
@@ -67,8 +67,8 @@ impl FromStr for Task {
     type Err = String;
 
     fn from_str(name: &str) -> Result<Self, String> {
-        if name == Self::Station.name() {
-            return Ok(Self::Station);
+        if name == Self::Runner.name() {
+            return Ok(Self::Runner);
         }
         Err(format!("there is no task `{name}`"))
     }

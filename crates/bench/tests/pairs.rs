@@ -5,8 +5,8 @@ use bench::{
     interrupt::Interrupt,
     machine::Machine,
     pairs::{
-        Aim, Experiment, ExperimentResult, Language, Launch, ProcessStation, Processor, Setting,
-        Station, StationError, Stop, Store, Subject, Took, Unit, Verdict, engine, read,
+        Aim, Experiment, ExperimentResult, Language, Launch, ProcessRunner, Processor, Runner,
+        RunnerError, Setting, Stop, Store, Subject, Took, Unit, Verdict, engine, read,
     },
 };
 use rustix::process::{Signal, getpid, kill_process};
@@ -23,7 +23,7 @@ struct Made {
 }
 
 impl Made {
-    fn station(seed: u64, effect: f64) -> Box<dyn Station> {
+    fn runner(seed: u64, effect: f64) -> Box<dyn Runner> {
         Box::new(Self { state: seed, effect, fails_after: usize::MAX })
     }
 
@@ -36,11 +36,11 @@ impl Made {
     }
 }
 
-impl Station for Made {
-    fn perform(&mut self, unit: &Unit, _: Duration) -> Result<Took, StationError> {
+impl Runner for Made {
+    fn perform(&mut self, unit: &Unit, _: Duration) -> Result<Took, RunnerError> {
         self.fails_after = self.fails_after.saturating_sub(1);
         if self.fails_after == 0 {
-            return Err(StationError::Unit("no more".to_owned()));
+            return Err(RunnerError::Unit("no more".to_owned()));
         }
         let noise = 1.0 + 0.1 * (self.draw() + self.draw() - 1.0);
         let disturbed = if self.draw() < 0.1 { 1.0 + self.draw() } else { 1.0 };
@@ -75,9 +75,9 @@ fn experiment(settings: &[(&str, Kind)], subjects: &[&str]) -> Experiment {
 
 const TWO: [(&str, Kind); 2] = [("native", Kind::Native), ("other", Kind::Dewar)];
 
-fn run(store: Store, mut stations: Vec<Box<dyn Station>>) -> ExperimentResult {
+fn run(store: Store, mut runners: Vec<Box<dyn Runner>>) -> ExperimentResult {
     let interrupt = Interrupt::notice().expect("signals can be noticed");
-    engine::run(store, &mut stations, &interrupt, &mut |_| {}).expect("samples are kept")
+    engine::run(store, &mut runners, &interrupt, &mut |_| {}).expect("samples are kept")
 }
 
 #[test]
@@ -88,11 +88,11 @@ fn equal_settings_are_not_ranked_and_an_effect_of_two_percent_is() {
         let plan = experiment(&TWO, &["one"]);
         let same = run(
             Store::nowhere(plan.clone()),
-            vec![Made::station(seed, 1.0), Made::station(!seed, 1.0)],
+            vec![Made::runner(seed, 1.0), Made::runner(!seed, 1.0)],
         );
         held += usize::from(same.rows[1].wall.expect("pairs").holds(1.0));
         let more =
-            run(Store::nowhere(plan), vec![Made::station(seed, 1.0), Made::station(!seed, 1.02)]);
+            run(Store::nowhere(plan), vec![Made::runner(seed, 1.0), Made::runner(!seed, 1.02)]);
         assert_eq!(more.stop, Stop::Narrow);
         let estimate = more.rows[1].wall.expect("pairs");
         assert!(estimate.half_width() <= 0.01, "{estimate:?}");
@@ -106,7 +106,7 @@ fn it_ends_when_the_budget_is_spent_and_says_so() {
     let _alone = ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let mut plan = experiment(&TWO, &["one", "two"]);
     plan.aim = Aim { half_width: 1e-9, budget_s: 0.2, ..plan.aim };
-    let outcome = run(Store::nowhere(plan), vec![Made::station(1, 1.0), Made::station(2, 1.5)]);
+    let outcome = run(Store::nowhere(plan), vec![Made::runner(1, 1.0), Made::runner(2, 1.5)]);
     assert_eq!(outcome.stop, Stop::Budget);
     assert!(outcome.seconds >= 0.2, "{}", outcome.seconds);
     let [one, two] = [1, 3].map(|row| outcome.rows[row].wall.expect("pairs").pairs);
@@ -117,9 +117,9 @@ fn it_ends_when_the_budget_is_spent_and_says_so() {
 fn a_setting_that_fails_is_a_row_that_says_why_and_the_others_go_on() {
     let _alone = ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let three = [TWO[0], TWO[1], ("peer", Kind::Peer)];
-    let failing: Box<dyn Station> = Box::new(Made { state: 1, effect: 1.0, fails_after: 10 });
-    let stations = vec![Made::station(1, 1.0), Made::station(2, 1.2), failing];
-    let outcome = run(Store::nowhere(experiment(&three, &["one"])), stations);
+    let failing: Box<dyn Runner> = Box::new(Made { state: 1, effect: 1.0, fails_after: 10 });
+    let runners = vec![Made::runner(1, 1.0), Made::runner(2, 1.2), failing];
+    let outcome = run(Store::nowhere(experiment(&three, &["one"])), runners);
     assert_eq!(outcome.stop, Stop::Narrow);
     assert_eq!(outcome.rows[2].failure.as_deref(), Some("no more"));
     assert_eq!(outcome.rows[1].verdict(), Verdict::Slower);
@@ -132,13 +132,13 @@ fn what_was_begun_is_continued_and_a_broken_last_line_is_forgotten() {
     let path = directory.path().join("made.jsonl");
     let mut plan = experiment(&TWO, &["one"]);
     plan.aim = Aim { half_width: 1e-9, budget_s: 0.05, ..plan.aim };
-    let stations = || vec![Made::station(1, 1.0), Made::station(2, 1.0)];
-    run(Store::open(&path, plan.clone()).expect("a file"), stations());
+    let runners = || vec![Made::runner(1, 1.0), Made::runner(2, 1.0)];
+    run(Store::open(&path, plan.clone()).expect("a file"), runners());
     let first = read(&path).expect("samples");
     let text = std::fs::read_to_string(&path).expect("a file");
     std::fs::write(&path, text + "{\"sample\":{\"rou").expect("a file");
     plan.aim.budget_s = 0.1;
-    let outcome = run(Store::open(&path, plan.clone()).expect("a file"), stations());
+    let outcome = run(Store::open(&path, plan.clone()).expect("a file"), runners());
     let second = read(&path).expect("samples");
     assert!(second.samples.len() > first.samples.len());
     assert_eq!(second.samples[..first.samples.len()], first.samples);
@@ -158,8 +158,8 @@ fn after_ctrl_c_every_whole_round_is_kept() {
     plan.aim = Aim { half_width: 1e-9, budget_s: 600.0, ..plan.aim };
     let store = Store::open(&path, plan).expect("a file");
     let interrupt = Interrupt::notice().expect("signals can be noticed");
-    let mut stations = vec![Made::station(1, 1.0), Made::station(2, 1.0)];
-    let outcome = engine::run(store, &mut stations, &interrupt, &mut |standing| {
+    let mut runners = vec![Made::runner(1, 1.0), Made::runner(2, 1.0)];
+    let outcome = engine::run(store, &mut runners, &interrupt, &mut |standing| {
         if standing.rounds == 40 {
             kill_process(getpid(), Signal::INT).expect("it is this process");
         }
@@ -173,19 +173,19 @@ fn after_ctrl_c_every_whole_round_is_kept() {
     );
 }
 
-fn process(argv: &[&str], directory: &std::path::Path) -> Box<dyn Station> {
+fn process(argv: &[&str], directory: &std::path::Path) -> Box<dyn Runner> {
     let interrupt = Interrupt::notice().expect("signals can be noticed");
     let test = env::current_exe().expect("a path");
     let program: PathBuf = test.ancestors().nth(2).expect("two up").join("examples/measure");
     let words = argv.iter().map(Into::into);
     let launch = Launch {
-        argv: words.chain([program.into(), "worker".into(), "station".into()]).collect(),
+        argv: words.chain([program.into(), "worker".into(), "runner".into()]).collect(),
         env: Vec::new(),
         directory: directory.to_owned(),
         language: Language::Json,
         processor: Processor::Own,
     };
-    Box::new(ProcessStation::new(launch, &interrupt))
+    Box::new(ProcessRunner::new(launch, &interrupt))
 }
 
 #[test]
@@ -193,10 +193,10 @@ fn stations_are_processes_that_stay_and_a_missing_one_is_named() {
     let _alone = ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let directory = tempfile::tempdir().expect("a directory");
     let patience = Duration::from_secs(20);
-    let mut station = process(&["env", "A=1"], directory.path());
+    let mut runner = process(&["env", "A=1"], directory.path());
     let unit = Unit::command(&["sh", "-c", "echo $PPID >> parents; test \"$A\" = 1"]);
     for _ in 0..3 {
-        assert!(station.perform(&unit, patience).expect("it runs").cpu_s.is_some());
+        assert!(runner.perform(&unit, patience).expect("it runs").cpu_s.is_some());
     }
     let parents = std::fs::read_to_string(directory.path().join("parents")).expect("a file");
     assert!(parents.lines().all(|line| Some(line) == parents.lines().next()), "{parents}");
@@ -204,8 +204,8 @@ fn stations_are_processes_that_stay_and_a_missing_one_is_named() {
     assert!(error.expect_err("not there").to_string().contains("cannot start `no-such-sandbox`"));
     let ends = ["sh", "-c", "echo no luck >&2; exit 1"];
     let error = process(&ends, directory.path()).perform(&unit, patience).expect_err("it ends");
-    assert_eq!(error.to_string(), "the station ended: no luck");
+    assert_eq!(error.to_string(), "the runner ended: no luck");
     let hangs = Unit::command(&["sleep", "20"]);
-    let error = station.perform(&hangs, Duration::from_millis(300)).expect_err("it hangs");
-    assert!(matches!(error, StationError::Timeout(_)), "{error}");
+    let error = runner.perform(&hangs, Duration::from_millis(300)).expect_err("it hangs");
+    assert!(matches!(error, RunnerError::Timeout(_)), "{error}");
 }

@@ -84,7 +84,7 @@ pub(crate) fn shell(line: &str) -> Vec<String> {
     ["sh", "-c", line].map(str::to_owned).to_vec()
 }
 
-/// The program of stations: this one.
+/// The program of runners: this one.
 pub(crate) fn worker() -> anyhow::Result<Worker> {
     let program = env::current_exe().context("cannot tell which program this is")?;
     Ok(Worker { program, arguments: vec!["worker".into()] })

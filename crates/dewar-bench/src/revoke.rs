@@ -3,7 +3,7 @@
 use crate::show;
 use anyhow::{Context as _, anyhow};
 use bench::{
-    holding::{DONE, FILE, Holding, READY, may_open_many},
+    held_resource::{DONE, FILE, HeldResource, READY, may_open_many},
     revocation::{COUNTS, Report, Sample},
 };
 use clap::Args;
@@ -45,7 +45,7 @@ pub(crate) struct OnceArgs {
 #[derive(Debug, Args)]
 pub(crate) struct HoldArgs {
     /// What to hold
-    holding: Holding,
+    holding: HeldResource,
     /// How many
     count: usize,
     /// Where connections go
@@ -93,7 +93,7 @@ fn accept_for_ever(listener: &TcpListener) {
     }
 }
 
-fn in_sandbox(holding: Holding, count: usize, port: u16) -> anyhow::Result<Sample> {
+fn in_sandbox(holding: HeldResource, count: usize, port: u16) -> anyhow::Result<Sample> {
     let directory = tempfile::tempdir().context("cannot make a directory")?;
     std::fs::write(directory.path().join(FILE), [0; 4096])?;
     let worker = directory.path().join("worker");

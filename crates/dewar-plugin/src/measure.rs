@@ -7,12 +7,12 @@ mod operations;
 
 use anyhow::Context as _;
 use bench::{
+    interleaved::Interleaved,
     kernels::{Cod, Gcc, Implementation, KernelComparison, KernelReport, LuaJit},
     progress,
     report::Section,
     sheet::Width,
     table::{self, Style},
-    turns::Turns,
 };
 use cli::{
     args::bench::PluginBenchArgs,
@@ -60,7 +60,7 @@ fn limits() -> Limits {
 /// Carries out `dewar bench plugin`.
 pub(crate) fn run(args: &PluginBenchArgs) -> anyhow::Result<()> {
     let batch = Duration::from_millis(args.batch_ms);
-    let turns = Turns { rounds: args.rounds as usize, batch, seed: 1 };
+    let turns = Interleaved { rounds: args.rounds as usize, batch, seed: 1 };
     progress::note("single operations");
     let operations = operations::measure(turns)?;
     let kernels = if args.no_kernels { None } else { Some(compare(args, turns)?) };
@@ -107,7 +107,7 @@ fn section(report: &Report) -> Section {
     section
 }
 
-fn compare(args: &PluginBenchArgs, turns: Turns) -> anyhow::Result<KernelReport> {
+fn compare(args: &PluginBenchArgs, turns: Interleaved) -> anyhow::Result<KernelReport> {
     let trial = Rc::new(Trial::new(None)?);
     let mut implementations: Vec<Box<dyn Implementation>> = Vec::new();
     for target in Target::ALL {

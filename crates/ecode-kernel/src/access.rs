@@ -15,7 +15,7 @@ use ecode::ir::{Inst, MemTy, Operand, Reg, Ty};
 pub(super) const MAX_OFFSET: i64 = 16 << 10;
 /// Copies up to this length are spelled out.
 const MAX_INLINE_COPY: u64 = 128;
-/// Bytes that a turn of a longer copy moves.
+/// Bytes that an iteration of a longer copy moves.
 const STRIDE: u64 = 32;
 
 impl Flow<'_, '_> {
@@ -124,8 +124,8 @@ impl Flow<'_, '_> {
         if len <= MAX_INLINE_COPY {
             return pieces(len).for_each(|(size, at)| piece(self, size, at));
         }
-        let turns = (len / STRIDE) as i32;
-        self.asm().store(Size::B4, R10, cell::COUNT, Src::Imm(turns));
+        let iterations = (len / STRIDE) as i32;
+        self.asm().store(Size::B4, R10, cell::COUNT, Src::Imm(iterations));
         let (again, late) = (self.asm().label(), self.unit.trap(code::TIME));
         self.asm().place(again);
         self.asm().may_goto(late);
@@ -138,9 +138,9 @@ impl Flow<'_, '_> {
         self.asm().store(Size::B4, R10, cell::COUNT, Src::Reg(R0));
         self.asm().jump_if(Cond::NE, Width::W32, R0, Src::Imm(0), again);
         pieces(len % STRIDE).for_each(|(size, at)| piece(self, size, at));
-        // It took as long as that many turns of a loop.
+        // It took as long as that many iterations of a loop.
         self.asm().load(Size::B4, R0, R10, cell::FUEL);
-        self.asm().alu(Alu::SUB, Width::W32, R0, Src::Imm(turns));
+        self.asm().alu(Alu::SUB, Width::W32, R0, Src::Imm(iterations));
         self.asm().store(Size::B4, R10, cell::FUEL, Src::Reg(R0));
     }
 }

@@ -34,7 +34,7 @@ pub(super) struct Flow<'u, 'm> {
     /// Loops that leave for a look at the clock: header, where from.
     ticks: Vec<(usize, Label)>,
     /// The same at entries and returns: where from, where back to.
-    turns: Vec<(Label, Label)>,
+    iterations: Vec<(Label, Label)>,
 }
 
 pub(super) fn emit(unit: &mut Unit<'_>, id: FuncId) -> Result<(), KernelError> {
@@ -46,7 +46,7 @@ pub(super) fn emit(unit: &mut Unit<'_>, id: FuncId) -> Result<(), KernelError> {
     let labels = body.blocks.iter().map(|_| Labels::new(&mut unit.asm)).collect();
     let (slots, slot_bytes) = slots(body);
     let (in_r2, checked) = (None, HashMap::new());
-    let (ticks, turns) = (Vec::new(), Vec::new());
+    let (ticks, iterations) = (Vec::new(), Vec::new());
     let over_calls = over_calls(body, &live);
     let mut flow = Flow {
         unit,
@@ -61,7 +61,7 @@ pub(super) fn emit(unit: &mut Unit<'_>, id: FuncId) -> Result<(), KernelError> {
         labels,
         over_calls,
         ticks,
-        turns,
+        iterations,
     };
     flow.prologue(params);
     flow.blocks();
@@ -97,7 +97,7 @@ impl Flow<'_, '_> {
         };
         self.asm().place(entry);
         if recursive || several {
-            self.turn();
+            self.iteration();
         }
         let end = self.unit.control_end - i32::from(self.homes.frame_bytes);
         let spent = self.unit.trap(code::STACK);
@@ -123,12 +123,12 @@ impl Flow<'_, '_> {
         }
     }
 
-    /// Counts a turn where nothing but `R0` is live in machine registers.
-    fn turn(&mut self) {
+    /// Counts an iteration where nothing but `R0` is live in machine registers.
+    fn iteration(&mut self) {
         let (spent, again) = (self.asm().label(), self.asm().label());
         self.asm().place(again);
-        self.unit.count_turn(spent);
-        self.turns.push((spent, again));
+        self.unit.count_iteration(spent);
+        self.iterations.push((spent, again));
     }
 
     fn blocks(&mut self) {
@@ -137,7 +137,7 @@ impl Flow<'_, '_> {
             let Labels { entry, again } = self.labels[index];
             self.asm().place(entry);
             if headers.binary_search(&index).is_ok() {
-                if self.unit.bounds == Bounds::Turn {
+                if self.unit.bounds == Bounds::Iteration {
                     self.asm().place(again);
                 }
                 self.forget_bounds(index);
@@ -145,7 +145,7 @@ impl Flow<'_, '_> {
                 if self.unit.bounds == Bounds::Enter {
                     self.asm().place(again);
                 }
-                self.unit.count_turn(spent);
+                self.unit.count_iteration(spent);
                 self.ticks.push((index, spent));
             }
             self.block(index, block);
@@ -153,7 +153,7 @@ impl Flow<'_, '_> {
     }
 
     /// Takes from the verifier what it believes about the values that enter a loop: it would follow the loop
-    /// again for every turn that they tell apart.
+    /// again for every iteration that they tell apart.
     fn forget_bounds(&mut self, header: usize) {
         self.asm().load(Size::B8, R0, R10, cell::ZERO);
         for (mreg, ty) in self.in_mregs(&self.live.at_start[header]) {
@@ -259,7 +259,7 @@ impl Flow<'_, '_> {
         let (sites, recursive) = (own.sites.clone(), own.is_recursive);
         if recursive {
             // Returns of a function that has called itself are a loop of their own.
-            self.turn();
+            self.iteration();
         }
         if sites.len() > 1 {
             self.asm().load(Size::B4, R1, FRAME, RETURN);
@@ -324,7 +324,7 @@ impl Flow<'_, '_> {
 
     /// Ways that are rarely taken.
     fn out_of_line(&mut self) {
-        for (spent, again) in std::mem::take(&mut self.turns) {
+        for (spent, again) in std::mem::take(&mut self.iterations) {
             self.asm().place(spent);
             self.unit.tick(again);
         }

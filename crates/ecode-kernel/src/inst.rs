@@ -177,8 +177,8 @@ impl Flow<'_, '_> {
             | Inst::Select { .. }
             | Inst::Spend { .. }
             | Inst::Spent
-            | Inst::TurnsLeft { .. }
-            | Inst::SetTurnsLeft { .. }
+            | Inst::FuelLeft { .. }
+            | Inst::SetFuelLeft { .. }
             | Inst::Tick { .. } => {}
         }
     }

@@ -17,7 +17,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Turns of loops and calls between two looks at the clock.
+/// Iterations of loops and calls between two looks at the clock.
 const STRIP: u64 = 32_768;
 /// What the verifier says is cut to its last lines.
 const LOG_LINES: usize = 12;
@@ -140,7 +140,7 @@ impl<H: Host> KernelInstance<H> {
                     return Ok(sig.ret.map(|ty| Value::from_bits(ty, context.value)));
                 }
                 Err(code) => return Err(failure(code)),
-                // At host calls, too: turns before them are not in the count when the program goes on.
+                // At host calls, too: iterations before them are not in the count when the program goes on.
                 Ok(_) if deadline.is_some_and(|end| Instant::now() >= end) => {
                     return Err(CallError::Timeout);
                 }

@@ -1,6 +1,6 @@
 //! The `kernel` target: BPF over an arena that host and kernel share.
 //!
-//! The kernel's verifier proves that the program ends its turns and touches nothing but its arena; in the arena,
+//! The kernel's verifier proves that the program ends its iterations and touches nothing but its arena; in the arena,
 //! every address that the program computes is compared with the end of its memory. Host functions work as
 //! everywhere: the program leaves with all its state in the arena, and is started again with the result.
 #![deny(unsafe_code)]
@@ -144,7 +144,7 @@ impl KernelCode {
         if let Some(func) = module.funcs.iter().find(is_large) {
             return Err(KernelError::TooLarge(func.name.clone()));
         }
-        let shared = match Shared::new(&module.with_rows(), options, Bounds::Enter) {
+        let shared = match Shared::new(&module.with_unrolled_loops(), options, Bounds::Enter) {
             // It may fit without what was written out.
             Err(KernelError::TooLarge(_)) => Shared::new(module, options, Bounds::Enter),
             done => done,
@@ -180,7 +180,7 @@ impl KernelCode {
 impl Code {
     /// The program with less, and fewer bounds, for the verifier to follow, if it can be made.
     fn patient(&self) -> Option<&Arc<Shared>> {
-        let build = || Shared::new(&self.module, self.options, Bounds::Turn).ok();
+        let build = || Shared::new(&self.module, self.options, Bounds::Iteration).ok();
         self.patient.get_or_init(build).as_ref()
     }
 }
@@ -277,8 +277,8 @@ mod tests {
         });
         let loads =
             "long p = a[i], q = a[i + 1], r = a[i + 2], s = a[i + 3], t = a[i + 4], u = a[i + 5];";
-        let turn = "h ^= u - t; h ^= s - r; h ^= q - p;";
-        let looped = format!("for (long i = 0; i < n; i++) {{ {loads} {turn} }}").repeat(10);
+        let iteration = "h ^= u - t; h ^= s - r; h ^= q - p;";
+        let looped = format!("for (long i = 0; i < n; i++) {{ {loads} {iteration} }}").repeat(10);
         let text = format!(
             "static long a[99]; long proc(long n) {{ long h = 0; {variables} {looped} {uses} return h; }}"
         );
@@ -289,7 +289,7 @@ mod tests {
     fn what_is_too_large_with_its_loops_written_out_is_taken_as_it_is() {
         let options = KernelOptions::default();
         let module = crowded(1_950);
-        let rows = Shared::new(&module.with_rows(), options, Bounds::Enter);
+        let rows = Shared::new(&module.with_unrolled_loops(), options, Bounds::Enter);
         assert!(matches!(rows, Err(KernelError::TooLarge(name)) if name == "proc"));
         assert!(KernelCode::compile(&module, options).is_ok());
     }

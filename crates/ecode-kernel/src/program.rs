@@ -27,7 +27,7 @@ pub(super) const FRAME: Mreg = Mreg(9);
 
 /// Cells of the kernel's frame. Those of 4 bytes lie where the verifier does not remember what is in them.
 pub(super) mod cell {
-    /// Turns left, 4 bytes.
+    /// Iterations left, 4 bytes.
     pub(crate) const FUEL: i16 = -4;
     /// Bytes of the plugin's memory, 4 bytes.
     pub(crate) const MEMORY: i16 = -12;
@@ -126,11 +126,11 @@ pub(super) struct Unit<'m> {
 /// Where values lose the bounds that the verifier believes them to have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Bounds {
-    /// Where a loop is entered. That is enough, unless conditions in a loop leave only one number for a variable: its turns
+    /// Where a loop is entered. That is enough, unless conditions in a loop leave only one number for a variable: its iterations
     /// are then followed one by one.
     Enter,
-    /// In each turn, which takes time.
-    Turn,
+    /// In each iteration, which takes time.
+    Iteration,
 }
 
 /// The program for `module`, whose frames end at `control_end`.
@@ -355,9 +355,9 @@ impl<'m> Unit<'m> {
         asm.exit();
     }
 
-    /// Counts a turn: leaves for a look at the clock when the last is used up, to come back here with nothing
+    /// Counts an iteration: leaves for a look at the clock when the last is used up, to come back here with nothing
     /// but what is in the frame.
-    pub(super) fn count_turn(&mut self, spent: Label) {
+    pub(super) fn count_iteration(&mut self, spent: Label) {
         let asm = &mut self.asm;
         asm.may_goto(spent);
         asm.load(Size::B4, R2, R10, cell::FUEL);

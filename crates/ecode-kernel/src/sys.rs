@@ -88,7 +88,7 @@ pub(super) struct Context {
     pub(super) value: u64,
     /// The frame, as an address.
     pub(super) frame: u64,
-    /// Turns until the program leaves to let the host look at the clock.
+    /// Iterations until the program leaves to let the host look at the clock.
     pub(super) fuel: u64,
     /// Bytes of the plugin's memory.
     pub(super) memory: u64,

@@ -129,8 +129,8 @@ impl Flow<'_, '_> {
                 (*dst, self.b.ins().select(cond, a, b))
             }
             // Native code is trusted with its time.
-            Inst::TurnsLeft { .. }
-            | Inst::SetTurnsLeft { .. }
+            Inst::FuelLeft { .. }
+            | Inst::SetFuelLeft { .. }
             | Inst::Tick { .. }
             | Inst::Spend { .. }
             | Inst::Spent => return,

@@ -55,7 +55,7 @@ pub const ENOSPC: i32 = -28;
 /// Nobody answers at that address.
 pub const ECONNREFUSED: i32 = -111;
 
-/// Copies up to this length are part of a turn of the plugin's loops.
+/// Copies up to this length are part of an iteration of the plugin's loops.
 const FREE_BYTES: usize = 1024;
 /// Keys, paths and addresses are no longer than this.
 const MAX_NAME: usize = 4096;

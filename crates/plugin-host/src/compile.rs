@@ -43,7 +43,7 @@ const STACK_BYTES: u32 = 256 << 10;
 const CALL_STACK_BYTES: usize = 256 << 10;
 /// WebAssembly beyond this size is refused.
 const MAX_WASM: usize = 4 << 20;
-/// How often modules that do not count their own turns are made to look at the clock.
+/// How often modules that do not count their own iterations are made to look at the clock.
 const EPOCH: Duration = Duration::from_millis(5);
 
 /// Where code came from, and what was remarkable about it.
@@ -100,7 +100,7 @@ impl Isolation {
 /// Compiles and links.
 pub(crate) struct Compiler {
     own: Isolation,
-    /// For modules that do not count their own turns; made when the first one comes.
+    /// For modules that do not count their own iterations; made when the first one comes.
     foreign: OnceLock<Isolation>,
     kernel_quota: Arc<Quota>,
     idle: Arc<Quota>,

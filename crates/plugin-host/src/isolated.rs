@@ -33,7 +33,7 @@ pub(crate) struct IsolatedCode {
     handle: ModuleExport,
     /// Where E-code says that its own data ends.
     heap_base: Option<ModuleExport>,
-    /// It does not count its own turns: the engine's epoch interrupts it.
+    /// It does not count its own iterations: the engine's epoch interrupts it.
     foreign: bool,
     slots: Arc<Slots>,
 }

@@ -93,14 +93,14 @@ fn idle_instances_keep_no_more_memory_than_they_may() {
         let small = spec("times", TIMES);
         let limits = Limits { memory_bytes: 64 << 20, output_bytes, ..small.limits };
         host.load(&PluginSpec { limits, ..small }).unwrap();
-        for turn in 0..2 {
+        for iteration in 0..2 {
             let mut sessions: Vec<_> = (0..20).map(|_| host.session("times").unwrap()).collect();
             let used_before = sessions.iter_mut().filter_map(|session| {
                 session.fill(b"").unwrap();
                 assert_eq!(session.run(), Ok(1));
                 (session.reply(1) == [2]).then_some(())
             });
-            assert_eq!(used_before.count(), turn * kept, "replies of {output_bytes} bytes");
+            assert_eq!(used_before.count(), iteration * kept, "replies of {output_bytes} bytes");
         }
     }
 }

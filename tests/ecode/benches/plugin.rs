@@ -43,17 +43,17 @@ fn main() {
 
 /// Calls into a plugin by a typed entry, and from it to its host.
 fn calls(isolated: &mut plugin_host::bare::IsolatedInstance, module: &ecode::ir::Module) {
-    const TURNS: u32 = 10_000;
+    const ITERATIONS: u32 = 10_000;
     let second = Duration::from_secs(1);
     let each = |name: &str, run: &mut dyn FnMut()| {
         let times = samples(100, run);
-        let nanos = |time: Duration| time.as_nanos() as f64 / f64::from(TURNS);
+        let nanos = |time: Duration| time.as_nanos() as f64 / f64::from(ITERATIONS);
         let (best, median) = (nanos(times[0]), nanos(times[times.len() / 2]));
         println!("{name:<34} best {best:>7.2} ns, median {median:>7.2} ns");
     };
     let empty = isolated.entry::<(), i64>("empty").expect("it is there");
     each("isolated: enter", &mut || {
-        for _ in 0..TURNS {
+        for _ in 0..ITERATIONS {
             let _ = isolated.enter(&empty, (), second);
         }
     });
@@ -62,18 +62,18 @@ fn calls(isolated: &mut plugin_host::bare::IsolatedInstance, module: &ecode::ir:
     let mut native = unsafe { code.instantiate(Box::new(NoHost)) };
     let empty = native.entry::<(), i64>("empty").expect("it is there");
     each("native: enter", &mut || {
-        for _ in 0..TURNS {
+        for _ in 0..ITERATIONS {
             let _ = native.enter(&empty, ());
         }
     });
-    let text = "int next(int n); int proc(int turns) { int n = 0; while (turns--) n = next(n); return n; }";
+    let text = "int next(int n); int proc(int iterations) { int n = 0; while (iterations--) n = next(n); return n; }";
     let module = compile(&Input::new("next.e", text)).expect("it compiles").module;
     let engine = IsolatedEngine::new(IsolatedOptions::default()).expect("address space");
     let code = engine.compile(&module).expect("it compiles");
     let mut caller = code.instantiate(Box::new(Next)).expect("there is room");
     let proc = caller.entry::<(i32,), i32>("proc").expect("it is there");
     each("isolated: host call", &mut || {
-        let _ = caller.enter(&proc, (TURNS as i32,), second);
+        let _ = caller.enter(&proc, (ITERATIONS as i32,), second);
     });
 }
 

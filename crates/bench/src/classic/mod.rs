@@ -1,5 +1,5 @@
 //! The classic suite of system benchmarks, as bytebench and UnixBench made it known: a C program, compiled here, that is
-//! a station by itself.
+//! a runner by itself.
 
 use crate::pairs::{Subject, Unit};
 use std::{

@@ -1,5 +1,5 @@
 /*
- * The classic suite of system benchmarks, as a station: it reads "NAME TIMES" and answers "WALL CPU" in nanoseconds,
+ * The classic suite of system benchmarks, as a runner: it reads "NAME TIMES" and answers "WALL CPU" in nanoseconds,
  * or "! why". The tests are those that bytebench and UnixBench made known; the code is new.
  */
 #define _GNU_SOURCE

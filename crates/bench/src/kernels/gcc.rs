@@ -1,7 +1,7 @@
 //! Kernels through gcc, as shared objects in this process.
 
 use super::{Callable, Implementation, Kernel};
-use crate::{sys::SharedObject, turns::Stopwatch};
+use crate::{interleaved::Stopwatch, sys::SharedObject};
 use std::{fs, path::Path, process::Command, time::Duration};
 
 /// gcc with some flags.

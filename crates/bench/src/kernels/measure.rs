@@ -5,10 +5,10 @@ use super::{
     report::{CodeSize, Mean},
 };
 use crate::{
+    interleaved::{Batch, Interleaved},
     machine::Machine,
     statistics::Summary,
     sys,
-    turns::{Batch, Turns},
 };
 use std::cell::RefCell;
 
@@ -21,7 +21,7 @@ pub struct KernelComparison<'a> {
     /// The names of the kernels; all if empty.
     pub kernels: Vec<String>,
     /// How often.
-    pub turns: Turns,
+    pub turns: Interleaved,
     /// Pairs of names whose ratio is wanted over all kernels and sizes.
     pub ratios: Vec<(String, String)>,
 }

@@ -3,10 +3,10 @@
 use super::KERNELS;
 use crate::{
     figure::{Bar, Drawing, Figure},
+    interleaved::Interleaved,
     machine::Machine,
     sheet::{Cell as Number, Sheet},
     statistics::{Summary, median_of},
-    turns::Turns,
 };
 use serde::Serialize;
 
@@ -112,7 +112,7 @@ pub struct KernelReport {
     /// Where and when.
     pub machine: Machine,
     /// How often.
-    pub turns: Turns,
+    pub turns: Interleaved,
     /// The implementations, in the order of columns.
     pub names: Vec<String>,
     /// Sizes of requests in bytes.

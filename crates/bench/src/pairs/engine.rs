@@ -1,7 +1,7 @@
 //! Rounds until it is enough.
 
 use super::{
-    Experiment, ExperimentResult, Failure, Kept, Sample, Station, StationError, Stop, Store,
+    Experiment, ExperimentResult, Failure, Kept, Runner, RunnerError, Sample, Stop, Store,
     StoreError, Unit,
     outcome::{self, widest},
 };
@@ -26,14 +26,14 @@ pub struct Standing<'a> {
 }
 
 /// Performs rounds until every interval is narrow enough, the budget is spent, or somebody interrupts; tells `progress`
-/// after each. `stations` are those of the experiment's settings, in their order. What `store` already holds counts.
+/// after each. `runners` are those of the experiment's settings, in their order. What `store` already holds counts.
 ///
 /// # Errors
 ///
 /// [`StoreError`], when samples cannot be kept. A setting that fails is a row that says why, not an error.
 pub fn run(
     mut store: Store,
-    stations: &mut [Box<dyn Station + '_>],
+    runners: &mut [Box<dyn Runner + '_>],
     interrupt: &Interrupt,
     progress: &mut dyn FnMut(Standing<'_>),
 ) -> Result<ExperimentResult, StoreError> {
@@ -47,8 +47,8 @@ pub fn run(
             break stop;
         }
         let subject = rounds.next_subject(&experiment, &store);
-        match round(&experiment, subject, &mut rounds, &mut store, stations, interrupt) {
-            Err(StationError::Interrupted) => break Stop::Interrupted,
+        match round(&experiment, subject, &mut rounds, &mut store, runners, interrupt) {
+            Err(RunnerError::Interrupted) => break Stop::Interrupted,
             _ if interrupt.happened() => break Stop::Interrupted,
             _ => {}
         }
@@ -189,11 +189,11 @@ fn round(
     subject: usize,
     rounds: &mut Rounds,
     store: &mut Store,
-    stations: &mut [Box<dyn Station + '_>],
+    runners: &mut [Box<dyn Runner + '_>],
     interrupt: &Interrupt,
-) -> Result<(), StationError> {
+) -> Result<(), RunnerError> {
     let unit = rounds.next_unit(experiment, subject);
-    let mut order: Vec<usize> = (0..stations.len()).collect();
+    let mut order: Vec<usize> = (0..runners.len()).collect();
     rounds.random.shuffle(&mut order);
     let asked = &experiment.subjects[subject].units[unit];
     let timeout = Duration::from_secs_f64(experiment.aim.timeout_s);
@@ -203,9 +203,9 @@ fn round(
             continue;
         }
         if interrupt.happened() {
-            return Err(StationError::Interrupted);
+            return Err(RunnerError::Interrupted);
         }
-        match stations[setting].perform(asked, timeout) {
+        match runners[setting].perform(asked, timeout) {
             Ok(took) => {
                 // Files that a monitor sees for the first time are another matter; compilations all begin alike.
                 let first = if matches!(asked, Unit::Walk { .. }) { unit } else { 0 };
@@ -220,10 +220,10 @@ fn round(
                     took,
                 });
             }
-            Err(StationError::Interrupted) => return Err(StationError::Interrupted),
+            Err(RunnerError::Interrupted) => return Err(RunnerError::Interrupted),
             Err(error) => {
                 // What refuses one unit may perform others; what has ended does not.
-                let subject = matches!(error, StationError::Unit(_)).then_some(subject);
+                let subject = matches!(error, RunnerError::Unit(_)).then_some(subject);
                 store.failure(Failure { setting, subject, why: error.to_string() });
             }
         }
@@ -236,21 +236,21 @@ fn round(
     Ok(())
 }
 
-/// The unit, so many times as often that `station` takes about as long as `target` for it.
+/// The unit, so many times as often that `runner` takes about as long as `target` for it.
 ///
 /// # Errors
 ///
-/// [`StationError`].
+/// [`RunnerError`].
 pub fn calibrate(
-    station: &mut dyn Station,
+    runner: &mut dyn Runner,
     unit: &Unit,
     target: Duration,
     timeout: Duration,
-) -> Result<Unit, StationError> {
+) -> Result<Unit, RunnerError> {
     let mut unit = unit.clone();
     let target = target.as_secs_f64();
     for _ in 0..40 {
-        let took = station.perform(&unit, timeout)?.wall_s;
+        let took = runner.perform(&unit, timeout)?.wall_s;
         if took >= target / 2.0 || matches!(unit, Unit::Command { .. } | Unit::Walk { .. }) {
             return Ok(unit.times(target / took));
         }

@@ -5,7 +5,7 @@
 //!  Experiment ── subjects (what is measured) × settings (under what), reference first
 //!      │
 //!      ▼            round: one unit, performed by every setting, in an order drawn anew
-//!  engine::run ──▶ Station … Station ──▶ Sample ──▶ Store (JSON lines; resumed from there)
+//!  engine::run ──▶ Runner … Runner ──▶ Sample ──▶ Store (JSON lines; resumed from there)
 //!      │                                    │
 //!      │  stop: narrow enough, budget spent, interrupted
 //!      ▼                                    ▼
@@ -27,7 +27,7 @@ mod unit;
 
 pub use estimate::{Estimate, Verdict};
 pub use outcome::{ExperimentResult, Row, of as outcome_of};
-pub use process::{Language, Launch, ProcessStation, Processor, WholeCommand};
+pub use process::{Language, Launch, ProcessRunner, Processor, WholeCommand};
 pub use store::{Failure, Kept, Store, StoreError, read};
 pub use unit::{Took, Unit, serve};
 
@@ -139,20 +139,20 @@ pub enum Stop {
 }
 
 /// What performs units under one setting, for as long as the experiment lasts.
-pub trait Station {
+pub trait Runner {
     /// Performs one unit, in at most `timeout`.
     ///
     /// # Errors
     ///
-    /// [`StationError`]; after one the station is not asked again.
-    fn perform(&mut self, unit: &Unit, timeout: Duration) -> Result<Took, StationError>;
+    /// [`RunnerError`]; after one the runner is not asked again.
+    fn perform(&mut self, unit: &Unit, timeout: Duration) -> Result<Took, RunnerError>;
 }
 
 /// Why a unit was not performed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum StationError {
-    /// The station could not be started.
+pub enum RunnerError {
+    /// The runner could not be started.
     #[error("cannot start `{program}`: {source}")]
     Start {
         /// Its program.
@@ -160,8 +160,8 @@ pub enum StationError {
         /// What the system says.
         source: std::io::Error,
     },
-    /// The station ended, and what it said last.
-    #[error("the station ended{}{said}", if .said.is_empty() { "" } else { ": " })]
+    /// The runner ended, and what it said last.
+    #[error("the runner ended{}{said}", if .said.is_empty() { "" } else { ": " })]
     Ended {
         /// Its last words on standard error.
         said: String,
@@ -173,7 +173,7 @@ pub enum StationError {
     #[error("{0}")]
     Unit(String),
     /// Pipes failed, or it answered what cannot be read.
-    #[error("cannot talk to the station: {0}")]
+    #[error("cannot talk to the runner: {0}")]
     Talk(#[from] std::io::Error),
     /// The person at the terminal stopped it.
     #[error("interrupted")]

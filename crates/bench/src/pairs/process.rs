@@ -1,6 +1,6 @@
-//! Stations that are processes: one that stays and performs unit after unit, and a command that is launched anew.
+//! Runners that are processes: one that stays and performs unit after unit, and a command that is launched anew.
 
-use super::{Station, StationError, Took, Unit, unit::Answer};
+use super::{Runner, RunnerError, Took, Unit, unit::Answer};
 use crate::{
     interrupt::Interrupt,
     process::{CommandLine, ProcessError, last_words},
@@ -25,10 +25,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How a station is started.
+/// How a runner is started.
 #[derive(Clone, Debug)]
 pub struct Launch {
-    /// The program and its arguments, those of the setting and those of the station.
+    /// The program and its arguments, those of the setting and those of the runner.
     pub argv: Vec<OsString>,
     /// Variables set beyond those inherited.
     pub env: Vec<(String, String)>,
@@ -43,15 +43,15 @@ pub struct Launch {
 /// Whose processor time a unit takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Processor {
-    /// Of the station and the children it waits for.
+    /// Of the runner and the children it waits for.
     Own,
-    /// Of the process that was started, too: a monitor around the station.
+    /// Of the process that was started, too: a monitor around the runner.
     AndMonitor,
     /// Part of it is not known.
     Unknown,
 }
 
-/// How a station is talked to.
+/// How a runner is talked to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Language {
     /// Requests and answers of [`super::serve`].
@@ -61,7 +61,7 @@ pub enum Language {
 }
 
 /// A process that stays. Started by the first unit; ended when dropped.
-pub struct ProcessStation {
+pub struct ProcessRunner {
     launch: Launch,
     running: Option<Running>,
     interrupted: Arc<AtomicBool>,
@@ -74,19 +74,19 @@ struct Running {
     said: File,
 }
 
-impl ProcessStation {
-    /// A station that is started in this way when it is first asked.
+impl ProcessRunner {
+    /// A runner that is started in this way when it is first asked.
     #[must_use]
     pub fn new(launch: Launch, interrupt: &Interrupt) -> Self {
         Self { launch, running: None, interrupted: interrupt.flag() }
     }
 
-    fn start(launch: &Launch) -> Result<Running, StationError> {
+    fn start(launch: &Launch) -> Result<Running, RunnerError> {
         let said = tempfile::tempfile()?;
         let (program, arguments) = launch
             .argv
             .split_first()
-            .ok_or_else(|| StationError::Unit("the command is empty".to_owned()))?;
+            .ok_or_else(|| RunnerError::Unit("the command is empty".to_owned()))?;
         let mut child = Command::new(program)
             .args(arguments)
             .envs(launch.env.iter().map(|(name, value)| (name, value)))
@@ -96,7 +96,7 @@ impl ProcessStation {
             .stderr(said.try_clone()?)
             .process_group(0)
             .spawn()
-            .map_err(|source| StationError::Start {
+            .map_err(|source| RunnerError::Start {
                 program: program.to_string_lossy().into_owned(),
                 source,
             })?;
@@ -106,8 +106,8 @@ impl ProcessStation {
     }
 }
 
-impl Station for ProcessStation {
-    fn perform(&mut self, unit: &Unit, timeout: Duration) -> Result<Took, StationError> {
+impl Runner for ProcessRunner {
+    fn perform(&mut self, unit: &Unit, timeout: Duration) -> Result<Took, RunnerError> {
         let running = match &mut self.running {
             Some(running) => running,
             none => none.insert(Self::start(&self.launch)?),
@@ -121,7 +121,7 @@ impl Station for ProcessStation {
         let mut took = match self.launch.language {
             Language::Json => match serde_json::from_str(&answer).map_err(io::Error::from)? {
                 Answer::Took(took) => took,
-                Answer::Failed(why) => return Err(StationError::Unit(why)),
+                Answer::Failed(why) => return Err(RunnerError::Unit(why)),
             },
             Language::Plain => plain(&answer)?,
         };
@@ -138,16 +138,16 @@ impl Station for ProcessStation {
     }
 }
 
-fn plain(answer: &str) -> Result<Took, StationError> {
+fn plain(answer: &str) -> Result<Took, RunnerError> {
     if let Some(why) = answer.strip_prefix('!') {
-        return Err(StationError::Unit(why.trim().to_owned()));
+        return Err(RunnerError::Unit(why.trim().to_owned()));
     }
     let numbers: Option<Vec<f64>> = answer.split_whitespace().map(|it| it.parse().ok()).collect();
     match numbers.as_deref() {
         Some([wall, cpu]) => {
             Ok(Took { wall_s: wall / 1e9, cpu_s: Some(cpu / 1e9), inside_s: None })
         }
-        _ => Err(StationError::Unit(format!("it answered `{}`", answer.trim()))),
+        _ => Err(RunnerError::Unit(format!("it answered `{}`", answer.trim()))),
     }
 }
 
@@ -157,7 +157,7 @@ impl Running {
         request: &str,
         timeout: Duration,
         interrupted: &AtomicBool,
-    ) -> Result<String, StationError> {
+    ) -> Result<String, RunnerError> {
         let mut answer = String::new();
         let sent = match &mut self.requests {
             Some(requests) => requests.write_all(request.as_bytes()),
@@ -172,11 +172,11 @@ impl Running {
         }
         // Its words come before its end.
         let _ = self.child.wait();
-        Err(StationError::Ended { said: last_words(&mut self.said) })
+        Err(RunnerError::Ended { said: last_words(&mut self.said) })
     }
 
     /// Waits until it answers or ends. After an interrupt the unit is finished, unless it takes long.
-    fn wait(&self, timeout: Duration, interrupted: &AtomicBool) -> Result<(), StationError> {
+    fn wait(&self, timeout: Duration, interrupted: &AtomicBool) -> Result<(), RunnerError> {
         const PATIENCE: Duration = Duration::from_secs(2);
         let begin = Instant::now();
         let mut since: Option<Instant> = None;
@@ -191,10 +191,10 @@ impl Running {
                 since = since.or_else(|| Some(Instant::now()));
             }
             if since.is_some_and(|since| since.elapsed() > PATIENCE) {
-                return Err(StationError::Interrupted);
+                return Err(RunnerError::Interrupted);
             }
             if begin.elapsed() > timeout {
-                return Err(StationError::Timeout(timeout));
+                return Err(RunnerError::Timeout(timeout));
             }
         }
     }
@@ -230,16 +230,16 @@ pub struct WholeCommand<'a> {
     pub interrupt: &'a Interrupt,
 }
 
-impl Station for WholeCommand<'_> {
-    fn perform(&mut self, unit: &Unit, timeout: Duration) -> Result<Took, StationError> {
+impl Runner for WholeCommand<'_> {
+    fn perform(&mut self, unit: &Unit, timeout: Duration) -> Result<Took, RunnerError> {
         let Unit::Command { argv, remove, before } = unit else {
-            return Err(StationError::Unit("only commands can be launched".to_owned()));
+            return Err(RunnerError::Unit("only commands can be launched".to_owned()));
         };
         let run = |argv: Vec<OsString>, env: &[(String, String)]| {
             let line = CommandLine { argv, env: env.to_vec() };
             line.run(&self.directory, timeout, self.interrupt).map_err(|error| match error {
-                ProcessError::Interrupted => StationError::Interrupted,
-                error => StationError::Unit(error.to_string()),
+                ProcessError::Interrupted => RunnerError::Interrupted,
+                error => RunnerError::Unit(error.to_string()),
             })
         };
         for file in remove {

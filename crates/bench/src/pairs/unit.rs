@@ -1,4 +1,4 @@
-//! Units of work, and the station that performs them inside a setting: requests on standard input, answers on standard
+//! Units of work, and the runner that performs them inside a setting: requests on standard input, answers on standard
 //! output, a line of JSON each.
 
 use crate::{operation, sys, walk};
@@ -12,7 +12,7 @@ use std::{
 };
 use wait4::Wait4 as _;
 
-/// What a station is asked to do once, in its working directory.
+/// What a runner is asked to do once, in its working directory.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Unit {
@@ -97,7 +97,7 @@ pub struct Took {
     pub inside_s: Option<f64>,
 }
 
-/// What a station answers.
+/// What a runner answers.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Answer {
@@ -154,7 +154,7 @@ impl Worker<'_> {
                 })?;
                 timed(|| (0..*times).try_for_each(|_| operation()))
             }
-            Unit::Suite { .. } => Err(io::Error::other("the suite has a station of its own")),
+            Unit::Suite { .. } => Err(io::Error::other("the suite has a runner of its own")),
         }
     }
 }
@@ -209,7 +209,7 @@ mod tests {
         let requests: String =
             units.iter().map(|unit| serde_json::to_string(unit).expect("JSON") + "\n").collect();
         let mut answered = Vec::new();
-        serve(requests.as_bytes(), &mut answered).expect("a station");
+        serve(requests.as_bytes(), &mut answered).expect("a runner");
         let text = String::from_utf8(answered).expect("text");
         text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
     }

@@ -129,7 +129,7 @@ fn methods() -> Markup {
         section id="methods" aria-labelledby="methods-heading" {
             h2 id="methods-heading" { "Methods" }
             p {
-                "Every setting (the program alone, or under some protection) runs a station that stays. Small units of work \
+                "Every setting (the program alone, or under some protection) runs a runner that stays. Small units of work \
                  (one compilation, 200 files of a walk, two milliseconds of a call) go round: each setting performs the same \
                  unit once, in an order drawn anew for each round. What else happens on the machine meets neighbours \
                  alike, so the ratio within a round says more than two averages do."

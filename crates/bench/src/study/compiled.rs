@@ -94,8 +94,8 @@ impl Conditions {
                 sample::write(place)?;
                 build.write_makefile(place)
             })?;
-            let mut argv = self.worker.station(Path::new("."));
-            // Whatever unit comes first finds the program. What the compiler refuses is a station
+            let mut argv = self.worker.runner(Path::new("."));
+            // Whatever unit comes first finds the program. What the compiler refuses is a runner
             // that does not start.
             let made = ["sh", "-c", "make -s >&2 && exec \"$@\"", "made"].map(OsString::from);
             argv.splice(0..0, made);
@@ -124,7 +124,7 @@ impl Conditions {
         self.staying(what, vec![subject], &|workspace| project::copy(directory, workspace))
     }
 
-    /// A station of the suite in a workspace of its own. What the compiler refuses is a station
+    /// A runner of the suite in a workspace of its own. What the compiler refuses is a runner
     /// that does not start.
     fn suite_in(
         &self,

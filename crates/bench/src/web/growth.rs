@@ -5,8 +5,8 @@ use super::{
     IMAGES, Programs, Server, WebError,
     client::Load,
     own::Grown,
+    runner::{UNDER_WAY, slice},
     server::directory,
-    station::{UNDER_WAY, slice},
     write_images,
 };
 use crate::{

@@ -21,16 +21,16 @@ mod growth;
 mod own;
 mod peers;
 mod report;
+mod runner;
 mod server;
-mod station;
 
 pub use found::{Found, found};
 pub use growth::{Growth, GrowthReport};
 pub use own::Programs;
 pub use peers::install;
 pub use report::Report;
+pub use runner::measure;
 pub use server::Server;
-pub use station::measure;
 
 use std::{fs, io, path::Path};
 

@@ -1,6 +1,6 @@
 //! What was measured, for people: tables, and the founding paper's figures.
 
-use super::{IMAGES, station::Asked};
+use super::{IMAGES, runner::Asked};
 use crate::{
     figure::{Bar, Drawing, Figure},
     pairs::{Estimate, ExperimentResult, Kept, Row, outcome_of},

@@ -1,7 +1,7 @@
 //! What wasmtime alone takes for the same: no host that runs on it gets below.
 
 use super::operations::{GRAY, Jobs, batch, text};
-use bench::turns::Stopwatch;
+use bench::interleaved::Stopwatch;
 use ecode::wasm::WasmOptions;
 use plugin_host::HOST_DECLARATIONS;
 use std::time::Duration;
@@ -12,11 +12,11 @@ const CALLED: u32 = 1000;
 /// The same interface as a plugin's.
 type Handle = TypedFunc<(i32, i64, i32, i64), i64>;
 
-/// A module whose `handle` does nothing, or `turn` so many times.
-fn module(turn: Option<&str>) -> String {
-    let turns = turn.map_or_else(String::new, |turn| {
+/// A module whose `handle` does nothing, or `iteration` so many times.
+fn module(iteration: Option<&str>) -> String {
+    let iterations = iteration.map_or_else(String::new, |iteration| {
         format!(
-            "(loop $next {turn}
+            "(loop $next {iteration}
                 (local.set $i (i32.add (local.get $i) (i32.const 1)))
                 (br_if $next (i32.lt_u (local.get $i) (i32.const {CALLED}))))"
         )
@@ -25,7 +25,7 @@ fn module(turn: Option<&str>) -> String {
         "(module (import \"host\" \"log\" (func $log (param i32 i64) (result i32)))
             (memory (export \"memory\") 5)
             (func (export \"handle\") (param i32 i64 i32 i64) (result i64) (local $i i32)
-                {turns} (i64.const 0)))"
+                {iterations} (i64.const 0)))"
     )
 }
 
@@ -40,9 +40,9 @@ fn linker(engine: &Engine) -> wasmtime::Result<Linker<u64>> {
     Ok(linker)
 }
 
-fn handle(store: &mut Store<u64>, turn: Option<&str>) -> anyhow::Result<Handle> {
+fn handle(store: &mut Store<u64>, iteration: Option<&str>) -> anyhow::Result<Handle> {
     let engine = store.engine().clone();
-    let module = Module::new(&engine, wat::parse_str(module(turn))?).map_err(own)?;
+    let module = Module::new(&engine, wat::parse_str(module(iteration))?).map_err(own)?;
     let instance = linker(&engine).and_then(|linker| linker.instantiate(&mut *store, &module));
     instance.and_then(|made| made.get_typed_func(&mut *store, "handle")).map_err(own)
 }
@@ -69,10 +69,10 @@ pub(super) fn jobs<'a>(jobs: &mut Jobs<'a>) -> anyhow::Result<()> {
 
     let mut store = Store::new(&engine, 0);
     let calls = handle(&mut store, Some("(drop (call $log (local.get $i) (i64.const 0)))"))?;
-    let turns = handle(&mut store, Some("(drop (i32.mul (local.get $i) (local.get $i)))"))?;
+    let iterations = handle(&mut store, Some("(drop (i32.mul (local.get $i) (local.get $i)))"))?;
     let run = move |times: u32| {
         let mut took = [Duration::ZERO; 2];
-        for (handle, took) in [&calls, &turns].into_iter().zip(&mut took) {
+        for (handle, took) in [&calls, &iterations].into_iter().zip(&mut took) {
             let start = Stopwatch::start();
             for _ in 0..times {
                 handle.call(&mut store, (0, 0, 0, 0)).map_err(text)?;

@@ -2,8 +2,8 @@
 
 use super::{Trial, limits};
 use bench::{
+    interleaved::Stopwatch,
     kernels::{Callable, Implementation, Kernel},
-    turns::Stopwatch,
 };
 use plugin_host::{PLUGIN_CONTEXT, PluginSpec, Session, Target};
 use std::{rc::Rc, time::Duration};

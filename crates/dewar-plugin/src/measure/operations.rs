@@ -8,11 +8,11 @@ use super::{
 use anyhow::Context as _;
 use avc::{Avc, Hint};
 use bench::{
+    interleaved::{Batch, Interleaved, Stopwatch},
     machine::Machine,
     sheet::{Cell, Sheet},
     statistics::Summary,
     table,
-    turns::{Batch, Stopwatch, Turns},
 };
 use ecode_kernel::{KernelCode, KernelOptions};
 use flask::{Class, Question, SecurityServer, perm};
@@ -23,11 +23,11 @@ use std::{fmt::Display, os::unix::fs::PermissionsExt, sync::Arc, time::Duration}
 /// The image transcoder that "Kernel Plugins" (VM'04) measured, in E-code.
 pub(super) const GRAY: &str = include_str!("../../../../examples/plugins/gray.e");
 const NULL: &str = "long handle(const char *in, long n, char *out, long room) { return 0; }";
-/// Asks for a permission in each turn.
+/// Asks for a permission in each iteration.
 const ASKS: &str = "long handle(const char *in, long n, char *out, long room)
 { for (int i = 0; i < 1000; i++) host_log(in, 0); return 0; }";
-/// The same turns without asking.
-const TURNS: &str = "long handle(const char *in, long n, char *out, long room)
+/// The same iterations without asking.
+const ITERATIONS: &str = "long handle(const char *in, long n, char *out, long room)
 { long sum = 0; for (int i = 0; i < 1000; i++) sum ^= i * n; return sum & 0; }";
 const ASKED: u32 = 1000;
 /// How often the operations are timed one by one.
@@ -91,7 +91,7 @@ impl OperationReport {
 /// The names of operations, and how to do them.
 pub(super) type Jobs<'a> = Vec<(String, Batch<'a>)>;
 
-pub(super) fn measure(turns: Turns) -> anyhow::Result<OperationReport> {
+pub(super) fn measure(iterations: Interleaved) -> anyhow::Result<OperationReport> {
     let machine = Machine::here();
     let plain = Trial::new(None)?;
     let directory = tempfile::tempdir().context("no temporary directory")?;
@@ -105,7 +105,7 @@ pub(super) fn measure(turns: Turns) -> anyhow::Result<OperationReport> {
     checks(&plain, &mut jobs)?;
     loads(&plain, &cached, &mut jobs)?;
     let (names, mut batches): (Vec<String>, Vec<Batch<'_>>) = jobs.into_iter().unzip();
-    let results = turns.run(&mut batches);
+    let results = iterations.run(&mut batches);
     let operation = |(name, result): (String, Result<Vec<f64>, String>)| match result {
         Ok(runs) => Operation { name, ns: Summary::of(&runs), runs, failure: None },
         Err(why) => Operation { name, ns: None, runs: Vec::new(), failure: Some(why) },
@@ -150,10 +150,10 @@ fn calls<'a>(trial: &'a Trial, jobs: &mut Jobs<'a>) -> anyhow::Result<()> {
     jobs.push(("instantiate, isolated".to_owned(), batch(instantiate)));
     for target in Target::ALL {
         let mut asks = load(trial, &format!("asks {target}"), ASKS, target)?;
-        let mut turns = load(trial, &format!("turns {target}"), TURNS, target)?;
+        let mut iterations = load(trial, &format!("iterations {target}"), ITERATIONS, target)?;
         let run = move |times: u32| {
             let mut took = [Duration::ZERO; 2];
-            for (session, took) in [&mut asks, &mut turns].into_iter().zip(&mut took) {
+            for (session, took) in [&mut asks, &mut iterations].into_iter().zip(&mut took) {
                 let start = Stopwatch::start();
                 for _ in 0..times {
                     session.run().map_err(text)?;

@@ -222,7 +222,7 @@ impl Checker<'_> {
 
     fn for_loop(&mut self, cond: Option<&Expr>, step: Option<&Expr>, body: &Stmt) -> Checked<()> {
         let (start, next, done) = (self.func.block(), self.func.block(), self.func.block());
-        // `while (c) body` is generated as `if (c) do body while (c)`: one jump a turn.
+        // `while (c) body` is generated as `if (c) do body while (c)`: one jump an iteration.
         let rotated = cond.is_none_or(|cond| cond.depth <= MAX_ROTATED);
         let test = if rotated { start } else { self.func.block() };
         if !rotated {

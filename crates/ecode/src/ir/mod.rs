@@ -311,23 +311,23 @@ pub enum Inst {
     },
     /// A step on vectors.
     Vec(VecInst),
-    /// Counts `turns` (an `I32`) turns of a loop that follows, where turns are counted.
+    /// Spends `fuel` (an `I32`) for the iterations of a loop that follows, where iterations are counted.
     Spend {
-        turns: Operand,
+        fuel: Operand,
     },
-    /// First in a loop: its turns are counted by a [`Inst::Spend`] before it.
+    /// First in a loop: its iterations are counted by a [`Inst::Spend`] before it.
     Spent,
-    /// How many turns (an `I32`) there are until the clock must be looked at, as the last caller or callee left it.
-    TurnsLeft {
+    /// The fuel (an `I32`) until the clock must be read, as the last caller or callee left it.
+    FuelLeft {
         dst: Reg,
     },
     /// Leaves that number to a caller or callee.
-    SetTurnsLeft {
+    SetFuelLeft {
         src: Operand,
     },
-    /// When `turns` is not positive: looks at the clock, which may end the call; then there is a strip of turns again.
+    /// When `fuel` is not positive: reads the clock, which may end the call; then there is fuel for a strip again.
     Tick {
-        turns: Reg,
+        fuel: Reg,
         /// What is used behind it. It is put away for that time, so that it can stay in registers otherwise.
         kept: Vec<Reg>,
     },

@@ -38,9 +38,9 @@ impl Inst {
                 note(b);
             }
             Inst::Vec(inst) => inst.operands(note),
-            Inst::Spend { turns: src } | Inst::SetTurnsLeft { src } => note(src),
-            Inst::Tick { turns, .. } => note(&Operand::Reg(*turns)),
-            Inst::Spent | Inst::TurnsLeft { .. } => {}
+            Inst::Spend { fuel: src } | Inst::SetFuelLeft { src } => note(src),
+            Inst::Tick { fuel, .. } => note(&Operand::Reg(*fuel)),
+            Inst::Spent | Inst::FuelLeft { .. } => {}
         }
     }
 
@@ -79,9 +79,9 @@ impl Inst {
                 note(b);
             }
             Inst::Vec(inst) => inst.operands_mut(note),
-            Inst::Spend { turns: src } | Inst::SetTurnsLeft { src } => note(src),
+            Inst::Spend { fuel: src } | Inst::SetFuelLeft { src } => note(src),
             // The counter itself is no operand that could be another one.
-            Inst::Spent | Inst::TurnsLeft { .. } | Inst::Tick { .. } => {}
+            Inst::Spent | Inst::FuelLeft { .. } | Inst::Tick { .. } => {}
         }
     }
 
@@ -117,7 +117,7 @@ impl Inst {
             Inst::Call { dst: Some(dst), .. } => (*dst, None),
             Inst::Select { ty, dst, .. } => (*dst, Some(*ty)),
             Inst::Vec(inst) => return inst.result(),
-            Inst::TurnsLeft { dst } | Inst::Tick { turns: dst, .. } => (*dst, Some(Ty::I32)),
+            Inst::FuelLeft { dst } | Inst::Tick { fuel: dst, .. } => (*dst, Some(Ty::I32)),
             _ => return None,
         })
     }
@@ -130,8 +130,8 @@ impl Inst {
                 | Inst::Select { .. }
                 | Inst::Spend { .. }
                 | Inst::Spent
-                | Inst::TurnsLeft { .. }
-                | Inst::SetTurnsLeft { .. }
+                | Inst::FuelLeft { .. }
+                | Inst::SetFuelLeft { .. }
                 | Inst::Tick { .. }
         )
     }

@@ -35,11 +35,11 @@ impl fmt::Display for Inst {
             }
             Inst::MemCopy { dst, src, len } => write!(f, "copy [{dst}], [{src}], {len}"),
             Inst::Vec(inst) => write!(f, "{inst}"),
-            Inst::Spend { turns } => write!(f, "spend {turns}"),
+            Inst::Spend { fuel } => write!(f, "spend {fuel}"),
             Inst::Spent => f.write_str("spent"),
-            Inst::TurnsLeft { .. } => f.write_str("turns left"),
-            Inst::SetTurnsLeft { src } => write!(f, "turns left = {src}"),
-            Inst::Tick { turns, kept } => write!(f, "tick r{}, {} kept", turns.0, kept.len()),
+            Inst::FuelLeft { .. } => f.write_str("fuel left"),
+            Inst::SetFuelLeft { src } => write!(f, "fuel left = {src}"),
+            Inst::Tick { fuel, kept } => write!(f, "tick r{}, {} kept", fuel.0, kept.len()),
             Inst::Select { ty, cond, a, b, .. } => write!(f, "select.{ty:?} {cond}, {a}, {b}"),
             Inst::MemZero { dst, len } => write!(f, "zero [{dst}], {len}"),
             Inst::Call { callee, args, .. } => {

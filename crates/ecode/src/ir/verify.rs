@@ -80,8 +80,8 @@ impl Check<'_> {
                 self.operand(*ty, a)?;
                 self.operand(*ty, b)
             }
-            Inst::Spend { turns: src } | Inst::SetTurnsLeft { src } => self.operand(Ty::I32, src),
-            Inst::Spent | Inst::TurnsLeft { .. } | Inst::Tick { .. } => Some(()),
+            Inst::Spend { fuel: src } | Inst::SetFuelLeft { src } => self.operand(Ty::I32, src),
+            Inst::Spent | Inst::FuelLeft { .. } | Inst::Tick { .. } => Some(()),
             Inst::Vec(inst) => {
                 let mut types = inst.operand_types().into_iter();
                 let mut right = true;

@@ -10,7 +10,7 @@ const MAX_REPEATED: (usize, usize) = (24, 6);
 /// Steps that a bound is computed by.
 const MAX_DEPTH: u32 = 6;
 
-/// The test that every turn passes, and that ends the loop.
+/// The test that every iteration passes, and that ends the loop.
 #[derive(Debug)]
 pub(super) struct Plan {
     /// The block that it ends.
@@ -26,15 +26,15 @@ pub(super) struct Plan {
     pub(super) var: Reg,
     pub(super) growth: Growth,
     pub(super) bound: Operand,
-    /// What computes the bound, where the loop does that in every turn.
+    /// What computes the bound, where the loop does that in every iteration.
     pub(super) before: Vec<Inst>,
     /// The variable changes before it is tested.
     pub(super) tested_after: bool,
 }
 
 impl Plan {
-    /// Whether the test ends each turn of the loop with this head.
-    pub(super) fn ends_turns(&self, head: BlockId) -> bool {
+    /// Whether the test ends each iteration of the loop with this head.
+    pub(super) fn ends_iterations(&self, head: BlockId) -> bool {
         self.stays == head
     }
 
@@ -43,7 +43,7 @@ impl Plan {
         self.growth.most_change() == 1
     }
 
-    /// Whether the loop takes the turn at the bound as well.
+    /// Whether the loop takes the iteration at the bound as well.
     pub(super) fn takes_bound(&self) -> bool {
         matches!(self.op, CmpOp::LeS | CmpOp::LeU | CmpOp::GeS | CmpOp::GeU)
     }
@@ -73,8 +73,8 @@ impl Counting<'_> {
             (false, true) => (other, then),
             _ => return None,
         };
-        let every_turn = self.latches(own).all(|latch| self.dominators.dominates(test, latch));
-        if !every_turn || self.is_deeper(own, test) {
+        let every_iteration = self.latches(own).all(|latch| self.dominators.dominates(test, latch));
+        if !every_iteration || self.is_deeper(own, test) {
             return None;
         }
         let at = self.last(test, insts.len(), cond)?;
@@ -106,7 +106,7 @@ impl Counting<'_> {
         })
     }
 
-    /// The steps in the loop that compute an operand of step `at`, if they give the same in every turn.
+    /// The steps in the loop that compute an operand of step `at`, if they give the same in every iteration.
     fn invariant(
         &self,
         own: &Loop,
@@ -119,7 +119,7 @@ impl Counting<'_> {
             return Some(Vec::new());
         }
         let (block, place) = self.only_assignment(own, reg).filter(|_| depth > 0)?;
-        // Assigned before it is used, in every turn.
+        // Assigned before it is used, in every iteration.
         let before =
             if block == at.0 { place < at.1 } else { self.dominators.dominates(block, at.0) };
         let inst = &self.body.blocks[block.0 as usize].insts[place];
@@ -167,15 +167,15 @@ impl Counting<'_> {
     /// Lets the loop end where the counter would.
     pub(super) fn bounded(&mut self, own: &Loop, plan: &Plan, region: &[BlockId], weight: i64) {
         // In a loop in a loop, what the pointers need first may cost more than they save.
-        let walk = self.walk(own, plan).filter(|_| !self.is_inner);
+        let eliminated = self.elimination(own, plan).filter(|_| !self.is_inner);
         let mut code = Code::new(self, plan, weight);
         let Ends { bound, last, left, behind } = code.ends();
         let (mut before, on_leaving) = (std::mem::take(&mut code.insts), code.leaving(&left));
         let (inner, outer) = (self.reg(Ty::I32), self.reg(Ty::I32));
         let (op, ty, a) = (plan.op, plan.ty, Operand::Reg(plan.var));
         let mut goes_on = Inst::Cmp { op: plan.inner_op(), ty, dst: inner, a, b: last };
-        if let Some(walk) = walk {
-            let (start, test) = self.go(own, plan, &walk, last);
+        if let Some(eliminated) = eliminated {
+            let (start, test) = self.go(own, plan, &eliminated, last);
             before.extend(start);
             goes_on = test(inner);
         }
@@ -188,7 +188,7 @@ impl Counting<'_> {
         // The test: by `last` in the loop, by the bound behind it.
         let mut insts = if behind == a { on_leaving } else { Vec::new() };
         if behind != a && !plan.takes_bound() {
-            // It is that already. So the loop need not keep what it was before the last turn.
+            // It is that already. So the loop need not keep what it was before the last iteration.
             insts.push(Inst::Copy { ty, dst: plan.var, src: last });
         }
         insts.push(Inst::Cmp { op, ty, dst: outer, a: behind, b: bound });

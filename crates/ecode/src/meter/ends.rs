@@ -1,4 +1,4 @@
-//! Where a bounded loop is to end so that it takes no more turns than the counter has.
+//! Where a bounded loop is to end so that it takes no more iterations than the counter has.
 
 use super::{Counting, bounded::Plan};
 use crate::ir::{BinOp, CmpOp, ConvOp, Inst, Operand, Reg, Ty};
@@ -17,7 +17,7 @@ pub(super) struct Ends {
 
 /// How the counter is known when the loop is left.
 pub(super) enum Left {
-    /// It counts the turns up to `last`, which the loop meets exactly: what is not taken is given back.
+    /// It counts the iterations up to `last`, which the loop meets exactly: what is not taken is given back.
     Last(Operand),
     /// It is what the variable has left up to here.
     Limit(Operand),
@@ -25,7 +25,7 @@ pub(super) enum Left {
 
 /// Numbers by which a variable is kept from wrapping.
 struct Edge {
-    /// Up to here a turn does not wrap.
+    /// Up to here an iteration does not wrap.
     edge: Operand,
     /// The other end of all numbers.
     opposite: Operand,
@@ -35,7 +35,7 @@ struct Edge {
 pub(super) struct Code<'c, 'b> {
     counting: &'c mut Counting<'b>,
     plan: &'c Plan,
-    /// Turns to the left by this are what the variable may change by.
+    /// Iterations to the left by this are what the variable may change by.
     shift: i64,
     pub(super) insts: Vec<Inst>,
 }
@@ -49,7 +49,7 @@ impl<'c, 'b> Code<'c, 'b> {
 
     /// What lies around the loop.
     pub(super) fn ends(&mut self) -> Ends {
-        self.insts.push(super::tick(self.counting.turns));
+        self.insts.push(super::tick(self.counting.fuel));
         let bound = self.bound();
         if self.plan.is_exact() {
             return self.exact(bound);
@@ -116,7 +116,7 @@ impl<'c, 'b> Code<'c, 'b> {
         Operand::Reg(dst)
     }
 
-    /// The bound, which the loop may compute in every turn, in a register of its own.
+    /// The bound, which the loop may compute in every iteration, in a register of its own.
     fn bound(&mut self) -> Operand {
         let mut places: HashMap<Reg, Operand> = HashMap::new();
         let now = |places: &HashMap<Reg, Operand>, operand: &Operand| match operand {
@@ -137,7 +137,7 @@ impl<'c, 'b> Code<'c, 'b> {
 
     /// What the counter allows the variable to change by, 1 or more.
     fn allowed(&mut self) -> Operand {
-        let mut allowed = Operand::Reg(self.counting.turns);
+        let mut allowed = Operand::Reg(self.counting.fuel);
         if self.shift != 0 {
             let op = if self.shift > 0 { BinOp::Shl } else { BinOp::ShrS };
             allowed = self.bin(op, Ty::I32, allowed, Operand::Int(self.shift.abs()));
@@ -151,20 +151,20 @@ impl<'c, 'b> Code<'c, 'b> {
         }
     }
 
-    /// A distance as turns.
-    fn turns(&mut self, distance: Operand) -> Operand {
-        let mut turns = distance;
+    /// A distance as iterations.
+    fn iterations(&mut self, distance: Operand) -> Operand {
+        let mut iterations = distance;
         if self.wide() == Ty::I64 {
-            turns = self.conv(ConvOp::Wrap, Ty::I64, Ty::I32, turns);
+            iterations = self.conv(ConvOp::Wrap, Ty::I64, Ty::I32, iterations);
         }
         let op = if self.shift > 0 { BinOp::ShrS } else { BinOp::Shl };
         match self.shift {
-            0 => turns,
-            by => self.bin(op, Ty::I32, turns, Operand::Int(by.abs())),
+            0 => iterations,
+            by => self.bin(op, Ty::I32, iterations, Operand::Int(by.abs())),
         }
     }
 
-    /// For a variable that meets each number between: it takes as many turns as lie before the bound, or as there
+    /// For a variable that meets each number between: it takes as many iterations as lie before the bound, or as there
     /// are; they are counted here.
     fn exact(&mut self, bound: Operand) -> Ends {
         let (plan, wide, var) = (self.plan, self.wide(), Operand::Reg(self.plan.var));
@@ -172,7 +172,7 @@ impl<'c, 'b> Code<'c, 'b> {
         let ahead = self.distance(from, to);
         let allowed = self.allowed();
         let take = if plan.op == CmpOp::Ne {
-            // Tested behind the first turn: 0 is the way around all numbers.
+            // Tested behind the first iteration: 0 is the way around all numbers.
             let others = self.bin(BinOp::Sub, wide, ahead, Operand::Int(1));
             let near = self.cmp(CmpOp::LtU, wide, others, allowed);
             self.select(wide, near, ahead, allowed)
@@ -184,14 +184,14 @@ impl<'c, 'b> Code<'c, 'b> {
                 false => ahead,
             };
             let take = self.select(wide, near, all, allowed);
-            // Behind the bound there is the first turn, and only if it is tested behind that.
+            // Behind the bound there is the first iteration, and only if it is tested behind that.
             let goes_on = self.cmp(plan.op, plan.ty, var, bound);
             let first = Operand::Int(i64::from(plan.tested_after));
             self.select(wide, goes_on, take, first)
         };
         let last = self.ahead(take);
-        let turns = self.turns(take);
-        self.insts.push(super::take(self.counting.turns, turns));
+        let iterations = self.iterations(take);
+        self.insts.push(super::take(self.counting.fuel, iterations));
         Ends { bound, last, left: Left::Last(last), behind: last }
     }
 
@@ -221,7 +221,7 @@ impl<'c, 'b> Code<'c, 'b> {
         let Edge { edge, opposite } = self.edge(unsigned, up);
         last = self.choose(nearer, last, edge);
         last = self.choose(nearer, last, bound);
-        // A turn from there may wrap, and then be far from all of these: it is the only one.
+        // An iteration from there may wrap, and then be far from all of these: it is the only one.
         let beyond = self.cmp(further, ty, var, edge);
         self.select(ty, beyond, opposite, last)
     }
@@ -251,8 +251,8 @@ impl<'c, 'b> Code<'c, 'b> {
         let (Left::Last(end) | Left::Limit(end)) = *left;
         let (from, to) = if up { (end, var) } else { (var, end) };
         let distance = self.distance(from, to);
-        let src = self.turns(distance);
-        let dst = self.counting.turns;
+        let src = self.iterations(distance);
+        let dst = self.counting.fuel;
         self.insts.push(match left {
             Left::Limit(_) => Inst::Copy { ty: Ty::I32, dst, src },
             Left::Last(_) => {

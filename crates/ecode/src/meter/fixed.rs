@@ -1,11 +1,11 @@
-//! Loops of a small number of turns, which constants bound.
+//! Loops of a small number of iterations, which constants bound.
 
 use super::{Counting, bounded::Plan};
 use crate::ir::{BlockId, CmpOp, Inst, Loop, Operand};
 
-/// Turns that may be taken without a look at the counter.
-const MAX_TURNS: i64 = 2048;
-/// Turns from which on it pays to let pointers walk.
+/// Iterations that may be taken without a look at the counter.
+const MAX_ITERATIONS: i64 = 2048;
+/// Iterations from which on it pays to let pointers step.
 const MIN_WALK: i128 = 8;
 
 /// A loop that counts nothing.
@@ -13,13 +13,13 @@ pub(super) struct Fixed {
     pub(super) head: BlockId,
     /// Its blocks.
     pub(super) inside: Vec<bool>,
-    /// Turns that it takes at most, those of loops in it too.
-    pub(super) turns: i64,
+    /// Iterations that it takes at most, those of loops in it too.
+    pub(super) iterations: i64,
 }
 
 impl Counting<'_> {
-    /// How many turns the loop takes at most, `weight` counting for one, if that is known and not many.
-    pub(super) fn fixed_turns(&self, own: &Loop, plan: &Plan, weight: i64) -> Option<i64> {
+    /// How many iterations the loop takes at most, `weight` counting for one, if that is known and not many.
+    pub(super) fn fixed_iterations(&self, own: &Loop, plan: &Plan, weight: i64) -> Option<i64> {
         let start = i128::from(self.start(own, plan)?);
         let (low, high) = self.range(plan.bound)?;
         let (low, high) = (i128::from(low), i128::from(high));
@@ -30,7 +30,7 @@ impl Counting<'_> {
         let small = [start, low, high].iter().all(|number| number.abs() < 1 << 20);
         let meets = match plan.op {
             CmpOp::Ne => low == high && ahead > 0 && ahead % step == 0 && step == most,
-            // The first turn may come before any test.
+            // The first iteration may come before any test.
             CmpOp::GtU | CmpOp::GeU => {
                 let least = if plan.tested_after { most } else { 0 };
                 start >= least && low >= most
@@ -38,9 +38,11 @@ impl Counting<'_> {
             CmpOp::LtU | CmpOp::LeU => start >= 0 && low >= 0,
             _ => true,
         };
-        // One turn more for `<=`, and one for a test behind the first turn.
-        let turns: i128 = (ahead.max(0) / step + 2) * i128::from(weight);
-        (meets && small).then_some(turns as i64).filter(|turns| *turns <= MAX_TURNS)
+        // One iteration more for `<=`, and one for a test behind the first iteration.
+        let iterations: i128 = (ahead.max(0) / step + 2) * i128::from(weight);
+        (meets && small)
+            .then_some(iterations as i64)
+            .filter(|iterations| *iterations <= MAX_ITERATIONS)
     }
 
     /// The range of a bound that is a constant, or a register that only constants are assigned to.

@@ -1,12 +1,12 @@
-//! Variables that only grow, or only shrink, from turn to turn.
+//! Variables that only grow, or only shrink, from iteration to iteration.
 
 use super::Counting;
 use crate::ir::{BinOp, BlockId, ConvOp, Inst, Loop, Operand, Reg};
 
-/// More than this is no growth by which turns are worth to be counted.
+/// More than this is no growth by which iterations are worth to be counted.
 const MAX_GROWTH: i64 = 1 << 10;
 
-/// What each turn adds to a variable: between `least` and `most`, both of one sign.
+/// What each iteration adds to a variable: between `least` and `most`, both of one sign.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Growth {
     pub(super) least: i64,
@@ -33,11 +33,12 @@ impl Growth {
 }
 
 impl Counting<'_> {
-    /// How `var` changes in each turn of the loop, if it does so once and in one direction.
+    /// How `var` changes in each iteration of the loop, if it does so once and in one direction.
     pub(super) fn growth(&self, own: &Loop, var: Reg) -> Option<Growth> {
         let (block, at) = self.only_assignment(own, var)?;
-        let every_turn = self.latches(own).all(|latch| self.dominators.dominates(block, latch));
-        if !every_turn || self.is_deeper(own, block) {
+        let every_iteration =
+            self.latches(own).all(|latch| self.dominators.dominates(block, latch));
+        if !every_iteration || self.is_deeper(own, block) {
             return None;
         }
         let (least, most) = match &self.body.blocks[block.0 as usize].insts[at] {

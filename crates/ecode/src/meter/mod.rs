@@ -1,14 +1,17 @@
-//! Counting of turns, so that the clock can be looked at once per strip of them.
+//! Metering: loops spend fuel, and the clock is read once per strip of iterations.
 //!
-//! A function that takes time keeps how many turns are left in a register. Whatever can go on for long takes from
-//! it, and [`Inst::Tick`] looks at the clock when nothing is left.
+//! A function that takes time keeps its fuel in a register. Whatever can go on for long spends it.
+//! [`Inst::Tick`] reads the clock when nothing is left.
 //!
-//! - A loop that ends when a variable that only grows (or shrinks) meets a bound counts nothing ([`bounded`]): its
-//!   bound is lowered to what the counter allows, and behind the loop the counter is what the variable has left.
-//! - A loop of a small number of turns, bounded by constants, counts nothing either ([`fixed`]): what is around it counts for it.
-//! - Every other loop counts each turn down.
+//! - A loop that ends when a variable that only grows (or shrinks) meets a bound spends nothing by
+//!   itself ([`bounded`]): its bound is lowered to what the fuel allows. Behind the loop, the fuel is
+//!   what the variable has left.
+//! - A loop of few iterations, bounded by constants, spends nothing either ([`fixed`]): what is
+//!   around it pays for it.
+//! - Every other loop pays for each iteration.
 //!
-//! A variable that a loop of the first two kinds uses for addresses only is taken away ([`walk`]).
+//! An induction variable that a loop of the first two kinds uses for addresses only is eliminated
+//! ([`induction`]).
 //!
 //! ```text
 //!  around: tick; how far may it go?  ◀──────┐
@@ -24,8 +27,8 @@ mod bounded;
 mod ends;
 mod fixed;
 mod growth;
+mod induction;
 mod line;
-mod walk;
 
 use crate::ir::{
     BinOp, Block, BlockId, Body, Callee, Dominators, FuncId, Inst, Live, Loop, Module, Operand,
@@ -33,17 +36,17 @@ use crate::ir::{
 };
 use fixed::Fixed;
 
-/// Steps that count for one more turn: a turn may be long, and lies between two looks at the clock as a short one does.
-const STEPS_OF_TURN: i64 = 256;
+/// Steps that count for one more iteration: an iteration may be long, and lies between two looks at the clock as a short one does.
+const STEPS_OF_ITERATION: i64 = 256;
 /// A function of more steps takes time even if it is straight and calls no one.
 const MAX_STRAIGHT: i64 = 64;
 /// Bytes that are copied in the time of a step.
 const BYTES_OF_STEP: u64 = 32;
-/// Turns that are counted at once at most, so that the counter cannot wrap.
+/// Iterations that are counted at once at most, so that the counter cannot wrap.
 const MAX_AT_ONCE: i64 = 1 << 30;
 
 impl Module {
-    /// The same program, which counts its turns. Nothing is removed from it afterwards: that would join what has
+    /// The same program, which counts its iterations. Nothing is removed from it afterwards: that would join what has
     /// been taken apart.
     pub(crate) fn with_counters(mut self) -> Module {
         let counts: Vec<bool> =
@@ -90,10 +93,10 @@ fn work<'b>(blocks: impl Iterator<Item = &'b Block>) -> i64 {
 
 fn count(body: &mut Body, params: usize, shares: &impl Fn(&Callee) -> bool) {
     body.regs.push(Ty::I32);
-    let turns = Reg(body.regs.len() as u32 - 1);
-    let calls = straight(body, turns, shares);
-    let mut at_entry = i64::from(calls) + work(body.blocks.iter()) / STEPS_OF_TURN;
-    enter(body, turns);
+    let fuel = Reg(body.regs.len() as u32 - 1);
+    let calls = straight(body, fuel, shares);
+    let mut at_entry = i64::from(calls) + work(body.blocks.iter()) / STEPS_OF_ITERATION;
+    enter(body, fuel);
     body.drop_unreached();
     let is_large = body.is_large();
     let preds = body.predecessors();
@@ -102,30 +105,30 @@ fn count(body: &mut Body, params: usize, shares: &impl Fn(&Callee) -> bool) {
     match loops {
         Some(loops) => {
             let (fixed, is_inner) = (Vec::new(), false);
-            let mut counting = Counting { body, params, turns, preds, dominators, fixed, is_inner };
+            let mut counting = Counting { body, params, fuel, preds, dominators, fixed, is_inner };
             counting.all(loops);
-            at_entry += counting.fixed.iter().map(|fixed| fixed.turns).sum::<i64>();
+            at_entry += counting.fixed.iter().map(|fixed| fixed.iterations).sum::<i64>();
             body.drop_unreached();
         }
-        None => in_place(body, turns),
+        None => in_place(body, fuel),
     }
     if at_entry > 0 {
         let by = Operand::Int(at_entry.min(MAX_AT_ONCE));
-        body.blocks[0].insts.splice(1..1, [take(turns, by), tick(turns)]);
+        body.blocks[0].insts.splice(1..1, [take(fuel, by), tick(fuel)]);
     }
     if !is_large {
         keep(body);
     }
 }
 
-/// `turns -= by`
-fn take(turns: Reg, by: Operand) -> Inst {
-    Inst::Bin { op: BinOp::Sub, ty: Ty::I32, dst: turns, a: Operand::Reg(turns), b: by }
+/// `fuel -= by`
+fn take(fuel: Reg, by: Operand) -> Inst {
+    Inst::Bin { op: BinOp::Sub, ty: Ty::I32, dst: fuel, a: Operand::Reg(fuel), b: by }
 }
 
 /// A look at the clock, if it is time.
-fn tick(turns: Reg) -> Inst {
-    Inst::Tick { turns, kept: Vec::new() }
+fn tick(fuel: Reg) -> Inst {
+    Inst::Tick { fuel, kept: Vec::new() }
 }
 
 /// Tells each look at the clock what is used behind it.
@@ -140,8 +143,8 @@ fn keep(body: &mut Body) {
         let behind: Vec<(usize, Vec<Reg>)> =
             behind.map(|(at, _, set)| (at, set.iter().collect())).collect();
         for (at, set) in behind {
-            if let Inst::Tick { turns, kept } = &mut body.blocks[index].insts[at] {
-                *kept = set.into_iter().filter(|reg| reg != turns).collect();
+            if let Inst::Tick { fuel, kept } = &mut body.blocks[index].insts[at] {
+                *kept = set.into_iter().filter(|reg| reg != fuel).collect();
             }
         }
     }
@@ -149,7 +152,7 @@ fn keep(body: &mut Body) {
 
 /// What lies in blocks: calls that count too, loops that were counted before, returns. Returns whether there are
 /// such calls.
-fn straight(body: &mut Body, turns: Reg, shares: &impl Fn(&Callee) -> bool) -> bool {
+fn straight(body: &mut Body, fuel: Reg, shares: &impl Fn(&Callee) -> bool) -> bool {
     let mut calls = false;
     for block in &mut body.blocks {
         let mut insts = Vec::with_capacity(block.insts.len());
@@ -157,16 +160,16 @@ fn straight(body: &mut Body, turns: Reg, shares: &impl Fn(&Callee) -> bool) -> b
             match inst {
                 Inst::Call { ref callee, .. } if shares(callee) => {
                     calls = true;
-                    insts.push(Inst::SetTurnsLeft { src: Operand::Reg(turns) });
+                    insts.push(Inst::SetFuelLeft { src: Operand::Reg(fuel) });
                     insts.push(inst);
-                    insts.push(Inst::TurnsLeft { dst: turns });
+                    insts.push(Inst::FuelLeft { dst: fuel });
                 }
-                Inst::Spend { turns: by } => insts.extend([take(turns, by), tick(turns)]),
+                Inst::Spend { fuel: by } => insts.extend([take(fuel, by), tick(fuel)]),
                 inst => insts.push(inst),
             }
         }
         if matches!(block.term, Term::Return(_)) {
-            insts.push(Inst::SetTurnsLeft { src: Operand::Reg(turns) });
+            insts.push(Inst::SetFuelLeft { src: Operand::Reg(fuel) });
         }
         block.insts = insts;
     }
@@ -174,23 +177,23 @@ fn straight(body: &mut Body, turns: Reg, shares: &impl Fn(&Callee) -> bool) -> b
 }
 
 /// A first block, which takes over the counter.
-fn enter(body: &mut Body, turns: Reg) {
+fn enter(body: &mut Body, fuel: Reg) {
     let old = BlockId(body.blocks.len() as u32);
     for block in &mut body.blocks {
         block.term.retarget(|to| if to == BlockId(0) { old } else { to });
     }
-    let insts = vec![Inst::TurnsLeft { dst: turns }];
+    let insts = vec![Inst::FuelLeft { dst: fuel }];
     let first = std::mem::replace(&mut body.blocks[0], Block { insts, term: Term::Jump(old) });
     body.blocks.push(first);
 }
 
 /// For graphs that are too large, or whose loops cannot be told apart: every block that a jump leads back to counts.
-fn in_place(body: &mut Body, turns: Reg) {
-    let weight = 1 + work(body.blocks.iter()) / STEPS_OF_TURN;
+fn in_place(body: &mut Body, fuel: Reg) {
+    let weight = 1 + work(body.blocks.iter()) / STEPS_OF_ITERATION;
     for (index, preds) in body.predecessors().iter().enumerate() {
         if preds.iter().any(|pred| pred.0 as usize >= index) {
             let by = Operand::Int(weight.min(MAX_AT_ONCE));
-            let count = [take(turns, by), tick(turns)];
+            let count = [take(fuel, by), tick(fuel)];
             body.blocks[index].insts.splice(0..0, count);
         }
     }
@@ -200,7 +203,7 @@ struct Counting<'b> {
     body: &'b mut Body,
     /// So many registers are parameters.
     params: usize,
-    turns: Reg,
+    fuel: Reg,
     /// Of the graph as it was; what is added lies around loops and at their ends.
     preds: Vec<Vec<BlockId>>,
     dominators: Dominators,
@@ -231,19 +234,25 @@ impl Counting<'_> {
             return;
         }
         let blocks = own.blocks().map(|id| &self.body.blocks[id.0 as usize]);
-        let inner = self.fixed.iter().filter(|f| own.contains(f.head)).map(|f| f.turns);
-        let weight = (1 + work(blocks) / STEPS_OF_TURN + inner.sum::<i64>()).min(MAX_AT_ONCE);
+        let inner = self.fixed.iter().filter(|f| own.contains(f.head)).map(|f| f.iterations);
+        let weight = (1 + work(blocks) / STEPS_OF_ITERATION + inner.sum::<i64>()).min(MAX_AT_ONCE);
         let counts_inside =
-            self.insts(own).any(|inst| inst.result().is_some_and(|(reg, _)| reg == self.turns));
+            self.insts(own).any(|inst| inst.result().is_some_and(|(reg, _)| reg == self.fuel));
         let plan = if counts_inside { None } else { self.plan(own) };
-        if let Some(turns) = plan.as_ref().and_then(|plan| self.fixed_turns(own, plan, weight)) {
+        if let Some(iterations) =
+            plan.as_ref().and_then(|plan| self.fixed_iterations(own, plan, weight))
+        {
             self.fixed.retain(|f| !own.contains(f.head));
             if let Some(plan) = plan.filter(|plan| self.goes_far(own, plan)) {
-                self.walk_fixed(own, &plan);
+                self.eliminate_fixed(own, &plan);
             }
-            return self.fixed.push(Fixed { head: own.head, inside: own.inside.clone(), turns });
+            return self.fixed.push(Fixed {
+                head: own.head,
+                inside: own.inside.clone(),
+                iterations,
+            });
         }
-        // A loop in a loop may take few turns, each time.
+        // A loop in a loop may take few iterations, each time.
         let is_inner = self.is_inner;
         let pays = |plan: &&bounded::Plan| !is_inner || plan.is_exact();
         let region = plan.as_ref().filter(pays).and_then(|plan| self.region(own, plan));
@@ -251,13 +260,13 @@ impl Counting<'_> {
         self.fixed.retain(|f| !own.contains(f.head));
         match plan.zip(region) {
             Some((plan, region)) => self.bounded(own, &plan, &region, weight),
-            None if weight == 1 && self.counts_in_every_turn(own) => {}
+            None if weight == 1 && self.counts_in_every_iteration(own) => {}
             None => self.counted(own, weight),
         }
     }
 
-    /// Whether each turn comes by a place that counts, such as that before a vector loop.
-    fn counts_in_every_turn(&self, own: &Loop) -> bool {
+    /// Whether each iteration comes by a place that counts, such as that before a vector loop.
+    fn counts_in_every_iteration(&self, own: &Loop) -> bool {
         own.blocks().filter(|id| (id.0 as usize) < self.preds.len()).any(|id| {
             let mut insts = self.body.blocks[id.0 as usize].insts.iter();
             insts.any(|inst| matches!(inst, Inst::Tick { .. }))
@@ -288,9 +297,9 @@ impl Counting<'_> {
         }
     }
 
-    /// Counts each turn where it starts.
+    /// Counts each iteration where it starts.
     fn counted(&mut self, own: &Loop, weight: i64) {
-        let insts = [take(self.turns, Operand::Int(weight)), tick(self.turns)];
+        let insts = [take(self.fuel, Operand::Int(weight)), tick(self.fuel)];
         self.body.blocks[own.head.0 as usize].insts.splice(0..0, insts);
     }
 }

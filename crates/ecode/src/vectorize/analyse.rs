@@ -1,9 +1,9 @@
-//! Whether a loop can become one over vectors, and how: what each of its steps computes over the turns.
+//! Whether a loop can become one over vectors, and how: what each of its steps computes over the iterations.
 
 use super::{
     ranges::full,
-    row::Row,
     scalar::{Linear, Root, steps, sum},
+    unroll::Unrolled,
 };
 use crate::ir::{Block, BlockId, CmpOp, Inst, MemTy, Operand, Reg, Term, Ty};
 use std::collections::{HashMap, HashSet};
@@ -14,21 +14,21 @@ const MAX_TESTS: usize = 16;
 /// What a step of the loop is to be.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Role {
-    /// A number of the first of the turns that a vector turn stands for: computed as before.
+    /// A number of the first of the iterations that a vector iteration stands for: computed as before.
     Scalar,
-    /// Reads or writes one cell a turn: access number.
+    /// Reads or writes one cell an iteration: access number.
     Access(usize),
-    /// Computes one number a turn.
+    /// Computes one number an iteration.
     Lanes,
     /// The same, by a shift to the right that fills up with zeros or with the sign.
     ShiftRight { zeros: bool },
-    /// Compares two numbers of each turn.
+    /// Compares two numbers of each iteration.
     Compare(Compare),
     /// Selects by what such a comparison gave.
     Select,
     /// Conversion between integers that changes nothing in lanes of this width.
     Same,
-    /// Adds one number a turn to the register.
+    /// Adds one number an iteration to the register.
     Sum(Reg),
     /// Of no concern to vectors.
     Skip,
@@ -42,7 +42,7 @@ pub(super) struct Compare {
     pub(super) most: i128,
 }
 
-/// A cell read or written in every turn.
+/// A cell read or written in every iteration.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Access {
     /// The step of the loop that it is.
@@ -51,7 +51,7 @@ pub(super) struct Access {
     pub(super) mem: MemTy,
     pub(super) addr: Operand,
     pub(super) off: i64,
-    /// Bytes from turn to turn; 0 for a number that does not change.
+    /// Bytes from iteration to iteration; 0 for a number that does not change.
     pub(super) step: i64,
     pub(super) root: Option<Root>,
 }
@@ -66,11 +66,11 @@ pub(super) struct Test {
     pub(super) value: Operand,
     pub(super) bound: Operand,
     pub(super) step: i64,
-    /// What the value is at the turn's start.
+    /// What the value is at the iteration's start.
     pub(super) root: Option<Root>,
 }
 
-/// A 32-bit number that must not wrap in the turns of a strip, because it is used as a wider one.
+/// A 32-bit number that must not wrap in the iterations of a strip, because it is used as a wider one.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Widened {
     /// The step of the loop that uses it.
@@ -86,40 +86,40 @@ pub(super) struct Plan {
     pub(super) accesses: Vec<Access>,
     pub(super) test: Test,
     pub(super) widened: Vec<Widened>,
-    /// Variables and what each turn adds to them.
+    /// Variables and what each iteration adds to them.
     pub(super) inductions: Vec<(Reg, i64)>,
     pub(super) sums: Vec<Reg>,
     /// Bytes of a lane.
     pub(super) width: u64,
-    /// How the loop's turns are taken together.
+    /// How the loop's iterations are taken together.
     pub(super) kind: Kind,
 }
 
-/// What a turn of the new loop is.
+/// What an iteration of the new loop is.
 #[derive(Debug)]
 pub(super) enum Kind {
-    /// As many turns as a vector has lanes, at once.
+    /// As many iterations as a vector has lanes, at once.
     Vectors,
-    /// Turns one after the other, without tests between them.
-    Row(Row),
+    /// Iterations one after the other, without tests between them.
+    Unrolled(Unrolled),
 }
 
 impl Plan {
-    /// Turns of the loop that a turn of the new one stands for.
-    pub(super) fn turns(&self) -> i64 {
+    /// Iterations of the loop that an iteration of the new one stands for.
+    pub(super) fn iterations(&self) -> i64 {
         match &self.kind {
             Kind::Vectors => 16 / self.width as i64,
-            Kind::Row(row) => row.turns,
+            Kind::Unrolled(unrolled) => unrolled.iterations,
         }
     }
 }
 
-/// What a register holds, over the turns.
+/// What a register holds, over the iterations.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Value {
     /// Changes by `Linear::step`, perhaps 0.
     Linear(Linear),
-    /// Its own number in each turn; the mathematical range of an integer.
+    /// Its own number in each iteration; the mathematical range of an integer.
     Lanes { low: i128, high: i128 },
     /// The running sum in a register.
     Sum(Reg),
@@ -131,7 +131,7 @@ pub(super) struct Analysis {
     /// Widths (bytes of a lane) that are still possible; each is a bit.
     pub(super) widths: u64,
     tests: HashMap<Reg, Test>,
-    /// What comparisons of each turn's own numbers gave.
+    /// What comparisons of each iteration's own numbers gave.
     pub(super) masks: HashSet<Reg>,
     /// All registers that the loop assigns.
     assigned: HashSet<Reg>,
@@ -225,7 +225,7 @@ impl Analysis {
         Some(())
     }
 
-    /// Within a turn of vectors, loads come before the stores of earlier scalar turns. Where the distance is known,
+    /// Within an iteration of vectors, loads come before the stores of earlier scalar iterations. Where the distance is known,
     /// it must not matter; else it is tested when the loop runs.
     fn overlaps_can_be_told(&self) -> Option<()> {
         let accesses = &self.plan.accesses;
@@ -267,7 +267,7 @@ impl Analysis {
         matches!(self.value(operand)?, Value::Linear(Linear { step: 0, .. })).then_some(())
     }
 
-    /// The range of an operand of lanes: one that has its own number in each turn, or does not change.
+    /// The range of an operand of lanes: one that has its own number in each iteration, or does not change.
     pub(super) fn range(&self, operand: &Operand, ty: Ty) -> Option<(i128, i128)> {
         match (self.value(operand)?, operand) {
             (Value::Lanes { low, high }, _) => Some((low, high)),
@@ -422,7 +422,7 @@ impl Analysis {
     }
 }
 
-/// Bytes from the store to the other access, where that is the same in every turn and known.
+/// Bytes from the store to the other access, where that is the same in every iteration and known.
 pub(super) fn distance(store: &Access, other: &Access) -> Option<i64> {
     let (own, its) = (store.root?, other.root?);
     (own.is_beside(its) && store.step == other.step).then(|| its.off.wrapping_sub(own.off))

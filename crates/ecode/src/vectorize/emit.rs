@@ -1,4 +1,4 @@
-//! The blocks of a vector loop, or of one that takes turns in a row.
+//! The blocks of a vector loop, or of one that is unrolled.
 
 use super::{
     STRIP,
@@ -12,15 +12,15 @@ use std::collections::HashMap;
 
 /// Puts the loop of `plan`, whose steps are `insts`, before that with the head `id`, to which `latch` leads back.
 pub(super) fn emit(body: &mut Body, id: BlockId, latch: BlockId, insts: &[Inst], plan: &Plan) {
-    let turns = if id == latch { fixed::turns(body, id, plan) } else { None };
-    let lanes = plan.turns();
+    let iterations = if id == latch { fixed::iterations(body, id, plan) } else { None };
+    let lanes = plan.iterations();
     let mut out = Emitter { body, insts, plan, lanes, sums: Vec::new(), code: Vec::new() };
     for sum in &plan.sums {
         let lanes = out.reg(Ty::V128);
         out.sums.push((*sum, lanes));
     }
-    let outer = match turns {
-        Some(turns) => out.spelled_out(turns),
+    let outer = match iterations {
+        Some(iterations) => out.spelled_out(iterations),
         None => out.outer(id),
     };
     for (index, block) in body.blocks.iter_mut().enumerate() {
@@ -41,8 +41,8 @@ pub(super) fn emit(body: &mut Body, id: BlockId, latch: BlockId, insts: &[Inst],
     }
 }
 
-/// Values of one walk over the loop's steps.
-pub(super) struct Walk {
+/// Values of one pass over the loop's steps.
+pub(super) struct Pass {
     /// What the registers that the loop assigns are now.
     pub(super) map: HashMap<Reg, Operand>,
     /// By access: its address.
@@ -59,7 +59,7 @@ pub(super) struct Emitter<'b> {
     pub(super) body: &'b mut Body,
     pub(super) insts: &'b [Inst],
     pub(super) plan: &'b Plan,
-    /// Turns of the old loop in one of the new: lanes of a vector.
+    /// Iterations of the old loop in one of the new: lanes of a vector.
     pub(super) lanes: i64,
     /// Running sums, and the vectors that they are added up in.
     pub(super) sums: Vec<(Reg, Reg)>,
@@ -104,13 +104,13 @@ impl Emitter<'_> {
         let (count, cap, check, spend, vector, after) = (at(1), at(2), at(3), at(4), at(5), at(6));
         let branch = |cond, then, other| Term::Branch { cond, then, other };
 
-        let walk = self.walk(false);
-        let (goes_on, turns) = self.turns(&walk);
+        let pass = self.pass(false);
+        let (goes_on, iterations) = self.iterations(&pass);
         let outer = self.block(branch(goes_on, count, scalar));
 
         let left = self.reg(Ty::I64);
         let shift = Operand::Int(i64::from(self.lanes.trailing_zeros()));
-        let whole = self.bin(BinOp::ShrU, Ty::I64, turns, shift);
+        let whole = self.bin(BinOp::ShrU, Ty::I64, iterations, shift);
         self.code.push(Inst::Copy { ty: Ty::I64, dst: left, src: whole });
         let many = self.cmp(CmpOp::GtU, Ty::I64, whole, Operand::Int(STRIP));
         self.block(branch(many, cap, check));
@@ -118,18 +118,18 @@ impl Emitter<'_> {
         self.code.push(Inst::Copy { ty: Ty::I64, dst: left, src: Operand::Int(STRIP) });
         self.block(Term::Jump(check));
 
-        let fits = self.check(&walk, Operand::Reg(left));
+        let fits = self.check(&pass, Operand::Reg(left));
         self.block(branch(fits, spend, scalar));
 
-        // Turns in a row take the time of as many turns, those at once that of one.
+        // Unrolled iterations take the time of as many iterations, those at once that of one.
         let spent = match self.plan.kind {
             Kind::Vectors => Operand::Reg(left),
-            Kind::Row(_) => {
+            Kind::Unrolled(_) => {
                 self.bin(BinOp::Mul, Ty::I64, Operand::Reg(left), Operand::Int(self.lanes))
             }
         };
-        let turns = self.conv(ConvOp::Wrap, Ty::I64, Ty::I32, spent);
-        self.code.push(Inst::Spend { turns });
+        let fuel = self.conv(ConvOp::Wrap, Ty::I64, Ty::I32, spent);
+        self.code.push(Inst::Spend { fuel });
         for (_, lanes) in self.sums.clone() {
             let splat = VecInst::Splat { lane: Lane::I32, dst: lanes, src: Operand::Int(0) };
             self.code.push(Inst::Vec(splat));
@@ -137,7 +137,7 @@ impl Emitter<'_> {
         self.block(Term::Jump(vector));
 
         self.code.push(Inst::Spent);
-        self.turn();
+        self.iteration();
         let next = self.bin(BinOp::Sub, Ty::I64, Operand::Reg(left), Operand::Int(1));
         self.code.push(Inst::Copy { ty: Ty::I64, dst: left, src: next });
         let more = self.cmp(CmpOp::Ne, Ty::I64, Operand::Reg(left), Operand::Int(0));
@@ -150,10 +150,10 @@ impl Emitter<'_> {
         outer
     }
 
-    /// The loop's scalar steps for the first of the next turns; with `vectors`, all of them.
-    fn walk(&mut self, vectors: bool) -> Walk {
+    /// The loop's scalar steps for the first of the next iterations; with `vectors`, all of them.
+    fn pass(&mut self, vectors: bool) -> Pass {
         let nowhere = Operand::Int(0);
-        let mut walk = Walk {
+        let mut pass = Pass {
             map: HashMap::new(),
             masks: HashMap::new(),
             addresses: vec![nowhere; self.plan.accesses.len()],
@@ -162,46 +162,46 @@ impl Emitter<'_> {
             groups: Vec::new(),
         };
         for (at, inst) in self.insts.iter().enumerate() {
-            self.note(at, &mut walk);
+            self.note(at, &mut pass);
             let role = self.plan.roles[at];
             if role == Role::Scalar {
-                self.scalar(inst, &mut walk);
+                self.scalar(inst, &mut pass);
             } else if vectors {
-                self.lanes(inst, role, &mut walk);
+                self.lanes(inst, role, &mut pass);
             }
         }
-        walk
+        pass
     }
 
     /// Takes note of the operands, as they are now, that other blocks need.
-    fn note(&self, at: usize, walk: &mut Walk) {
+    fn note(&self, at: usize, pass: &mut Pass) {
         let plan = self.plan;
         for (index, access) in plan.accesses.iter().enumerate().filter(|(_, a)| a.inst == at) {
-            walk.addresses[index] = walk.now(&access.addr);
+            pass.addresses[index] = pass.now(&access.addr);
         }
         for (index, widened) in plan.widened.iter().enumerate().filter(|(_, w)| w.inst == at) {
-            walk.widened[index] = walk.now(&widened.value);
+            pass.widened[index] = pass.now(&widened.value);
         }
         if plan.test.inst == at {
-            walk.test = (walk.now(&plan.test.value), walk.now(&plan.test.bound));
+            pass.test = (pass.now(&plan.test.value), pass.now(&plan.test.bound));
         }
     }
 
-    fn scalar(&mut self, inst: &Inst, walk: &mut Walk) {
+    fn scalar(&mut self, inst: &Inst, pass: &mut Pass) {
         let mut inst = inst.clone();
-        inst.operands_mut(&mut |operand| *operand = walk.now(operand));
+        inst.operands_mut(&mut |operand| *operand = pass.now(operand));
         let Some((old, _)) = inst.result() else { return };
         let new = self.reg(self.body.regs[old.0 as usize]);
         inst.set_result(new);
-        walk.map.insert(old, Operand::Reg(new));
+        pass.map.insert(old, Operand::Reg(new));
         self.code.push(inst);
     }
 
-    /// Whether the loop goes on after this turn, and after how many turns at least it still does.
-    fn turns(&mut self, walk: &Walk) -> (Operand, Operand) {
+    /// Whether the loop goes on after this iteration, and after how many iterations at least it still does.
+    fn iterations(&mut self, pass: &Pass) -> (Operand, Operand) {
         use CmpOp::{GeS, GtS, GtU, LeS, LtS, LtU};
         let test = self.plan.test;
-        let (value, bound) = walk.test;
+        let (value, bound) = pass.test;
         let signed = matches!(test.op, LtS | LeS | GtS | GeS);
         let (from, to) = (self.wide(value, test.ty, signed), self.wide(bound, test.ty, signed));
         let up = test.step > 0;
@@ -236,13 +236,13 @@ impl Emitter<'_> {
         }
     }
 
-    /// Whether `vectors` (1 or more) turns can be done by vectors.
-    fn check(&mut self, walk: &Walk, vectors: Operand) -> Operand {
+    /// Whether `vectors` (1 or more) iterations can be done by vectors.
+    fn check(&mut self, pass: &Pass, vectors: Operand) -> Operand {
         let mut fits = self.cmp(CmpOp::Ne, Ty::I64, vectors, Operand::Int(0));
-        let turns = self.bin(BinOp::Mul, Ty::I64, vectors, Operand::Int(self.lanes));
-        for (widened, value) in self.plan.widened.iter().zip(&walk.widened) {
+        let iterations = self.bin(BinOp::Mul, Ty::I64, vectors, Operand::Int(self.lanes));
+        for (widened, value) in self.plan.widened.iter().zip(&pass.widened) {
             let from = self.wide(*value, Ty::I32, widened.signed);
-            let by = self.bin(BinOp::Mul, Ty::I64, turns, Operand::Int(widened.step));
+            let by = self.bin(BinOp::Mul, Ty::I64, iterations, Operand::Int(widened.step));
             let end = self.bin(BinOp::Add, Ty::I64, from, by);
             let (least, most) = match widened.signed {
                 true => (i64::from(i32::MIN), i64::from(i32::MAX)),
@@ -260,30 +260,30 @@ impl Emitter<'_> {
                 if twice || distance(store, other).is_some() {
                     continue;
                 }
-                let (own, its) = (walk.addresses[index], walk.addresses[other_index]);
+                let (own, its) = (pass.addresses[index], pass.addresses[other_index]);
                 let before = other_index < index && !other.is_store && other.step == store.step;
-                let disjoint = self.disjoint((store, own), (other, its), turns, before);
+                let disjoint = self.disjoint((store, own), (other, its), iterations, before);
                 fits = self.bin(BinOp::And, Ty::I32, fits, disjoint);
             }
         }
         fits
     }
 
-    /// Whether what `store` writes in `turns` turns and what `other` uses in them do not overlap, or only so that
+    /// Whether what `store` writes in `iterations` iterations and what `other` uses in them do not overlap, or only so that
     /// it does not matter.
     fn disjoint(
         &mut self,
         (store, own): (&Access, Operand),
         (other, its): (&Access, Operand),
-        turns: Operand,
+        iterations: Operand,
         load_comes_first: bool,
     ) -> Operand {
-        let (own, own_bytes) = self.range(store, own, turns);
-        let (its, its_bytes) = self.range(other, its, turns);
+        let (own, own_bytes) = self.range(store, own, iterations);
+        let (its, its_bytes) = self.range(other, its, iterations);
         let ahead = self.bin(BinOp::Sub, Ty::I64, its, own);
         let behind = self.bin(BinOp::Sub, Ty::I64, own, its);
         let first = match load_comes_first {
-            // Turns only read what later ones write.
+            // Iterations only read what later ones write.
             true => self.cmp(CmpOp::GeU, Ty::I64, its, own),
             false => self.cmp(CmpOp::GeU, Ty::I64, ahead, own_bytes),
         };
@@ -293,19 +293,19 @@ impl Emitter<'_> {
     }
 
     /// Where an access begins, and how many bytes it spans.
-    fn range(&mut self, access: &Access, addr: Operand, turns: Operand) -> (Operand, Operand) {
+    fn range(&mut self, access: &Access, addr: Operand, iterations: Operand) -> (Operand, Operand) {
         let addr = self.wide(addr, Ty::Ptr, false);
         let start = self.bin(BinOp::Add, Ty::I64, addr, Operand::Int(access.off));
-        let steps = self.bin(BinOp::Mul, Ty::I64, turns, Operand::Int(access.step));
+        let steps = self.bin(BinOp::Mul, Ty::I64, iterations, Operand::Int(access.step));
         let bytes = self.bin(BinOp::Add, Ty::I64, steps, Operand::Int(size(access.mem)));
         (start, bytes)
     }
 
-    /// One turn of the vector loop.
-    pub(super) fn turn(&mut self) {
+    /// One iteration of the vector loop.
+    pub(super) fn iteration(&mut self) {
         match &self.plan.kind {
-            Kind::Vectors => drop(self.walk(true)),
-            Kind::Row(row) => self.row(row),
+            Kind::Vectors => drop(self.pass(true)),
+            Kind::Unrolled(unrolled) => self.unrolled(unrolled),
         }
         for (reg, step) in &self.plan.inductions {
             let (ty, by) = (self.body.regs[reg.0 as usize], step.wrapping_mul(self.lanes));
@@ -323,7 +323,7 @@ impl Emitter<'_> {
     }
 }
 
-impl Walk {
+impl Pass {
     pub(super) fn now(&self, operand: &Operand) -> Operand {
         match operand {
             Operand::Reg(reg) => self.map.get(reg).copied().unwrap_or(*operand),

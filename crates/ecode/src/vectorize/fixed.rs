@@ -1,4 +1,4 @@
-//! Loops of a few turns whose number is known: their vectors follow one another, without tests.
+//! Loops of a few iterations whose number is known: their vectors follow one another, without tests.
 
 use super::{
     analyse::{Kind, Plan, distance},
@@ -11,15 +11,15 @@ const MAX_VECTORS: i64 = 8;
 /// Beyond these numbers something might wrap.
 const SMALL: i64 = 1 << 20;
 
-/// How many vector turns the loop takes, and where it goes then.
+/// How many vector iterations the loop takes, and where it goes then.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Turns {
+pub(super) struct Iterations {
     vectors: i64,
     next: BlockId,
 }
 
-/// The loop's turns, if they are known and nothing must be tested when it runs.
-pub(super) fn turns(body: &Body, id: BlockId, plan: &Plan) -> Option<Turns> {
+/// The loop's iterations, if they are known and nothing must be tested when it runs.
+pub(super) fn iterations(body: &Body, id: BlockId, plan: &Plan) -> Option<Iterations> {
     let accesses = &plan.accesses;
     let stores = accesses.iter().enumerate().filter(|(_, access)| access.is_store);
     let is_known = |(index, store)| {
@@ -27,14 +27,14 @@ pub(super) fn turns(body: &Body, id: BlockId, plan: &Plan) -> Option<Turns> {
         accesses.iter().enumerate().all(known)
     };
     let count = count(body, id, plan).filter(|_| stores.into_iter().all(is_known))?;
-    let lanes = plan.turns();
+    let lanes = plan.iterations();
     let exit = exit(body, id)?;
     let all = count % lanes == 0 && is_all_there(body, id, plan);
     let (vectors, next) = if all { (count / lanes, exit) } else { ((count - 1) / lanes, id) };
-    (1..=MAX_VECTORS).contains(&vectors).then_some(Turns { vectors, next })
+    (1..=MAX_VECTORS).contains(&vectors).then_some(Iterations { vectors, next })
 }
 
-/// How many turns it takes.
+/// How many iterations it takes.
 pub(super) fn count(body: &Body, id: BlockId, plan: &Plan) -> Option<i64> {
     let (test, Operand::Int(bound)) = (plan.test, plan.test.bound) else { return None };
     let root = test.root?;
@@ -49,8 +49,8 @@ pub(super) fn count(body: &Body, id: BlockId, plan: &Plan) -> Option<i64> {
     {
         return None;
     }
-    let goes_on = |turn: &i64| {
-        let value = start + root.off + test.step * turn;
+    let goes_on = |iteration: &i64| {
+        let value = start + root.off + test.step * iteration;
         match test.op {
             CmpOp::LtS | CmpOp::LtU => value < bound,
             CmpOp::LeS | CmpOp::LeU => value <= bound,
@@ -60,7 +60,7 @@ pub(super) fn count(body: &Body, id: BlockId, plan: &Plan) -> Option<i64> {
         }
     };
     let most = (MAX_VECTORS + 1) * 16;
-    (0..most).find(|turn| !goes_on(turn)).map(|turn| turn + 1)
+    (0..most).find(|iteration| !goes_on(iteration)).map(|iteration| iteration + 1)
 }
 
 /// What the register is where the loop is entered.
@@ -79,7 +79,7 @@ fn exit(body: &Body, id: BlockId) -> Option<BlockId> {
     body.blocks[id.0 as usize].term.successors().into_iter().find(|to| *to != id)
 }
 
-/// Whether the new turns leave everything behind that is used there.
+/// Whether the new iterations leave everything behind that is used there.
 pub(super) fn is_all_there(body: &Body, id: BlockId, plan: &Plan) -> bool {
     let Some(exit) = exit(body, id) else { return false };
     let live = Live::new(body);
@@ -88,26 +88,26 @@ pub(super) fn is_all_there(body: &Body, id: BlockId, plan: &Plan) -> bool {
         results.map(|(reg, _)| reg).filter(|reg| live.at_start[exit.0 as usize].contains(*reg));
     let carried = match &plan.kind {
         Kind::Vectors => &plan.sums,
-        Kind::Row(row) => &row.carried,
+        Kind::Unrolled(unrolled) => &unrolled.carried,
     };
     used.all(|reg| carried.contains(&reg) || plan.inductions.iter().any(|(own, _)| *own == reg))
 }
 
 impl Emitter<'_> {
-    /// The vectors of all turns; returns their block.
-    pub(super) fn spelled_out(&mut self, turns: Turns) -> BlockId {
+    /// The vectors of all iterations; returns their block.
+    pub(super) fn spelled_out(&mut self, iterations: Iterations) -> BlockId {
         for (_, lanes) in self.sums.clone() {
             let splat = VecInst::Splat { lane: Lane::I32, dst: lanes, src: Operand::Int(0) };
             self.code.push(Inst::Vec(splat));
         }
-        for _ in 0..turns.vectors {
-            self.turn();
+        for _ in 0..iterations.vectors {
+            self.iteration();
         }
         for (sum, lanes) in self.sums.clone() {
             self.add_up(sum, lanes);
         }
         let insts = std::mem::take(&mut self.code);
-        self.body.blocks.push(Block { insts, term: Term::Jump(turns.next) });
+        self.body.blocks.push(Block { insts, term: Term::Jump(iterations.next) });
         BlockId(self.body.blocks.len() as u32 - 1)
     }
 }

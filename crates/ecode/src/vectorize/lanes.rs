@@ -2,23 +2,23 @@
 
 use super::{
     analyse::{Access, Role, size},
-    emit::{Emitter, Walk},
+    emit::{Emitter, Pass},
 };
 use crate::ir::{BinOp, ConvOp, Inst, Lane, MemTy, Operand, Reg, Ty, VecInst};
 
 impl Emitter<'_> {
     /// The vector form of a step.
-    pub(super) fn lanes(&mut self, inst: &Inst, role: Role, walk: &mut Walk) {
+    pub(super) fn lanes(&mut self, inst: &Inst, role: Role, pass: &mut Pass) {
         let value = match (inst, role) {
-            (Inst::Copy { src, .. } | Inst::Conv { src, .. }, Role::Same) => walk.now(src),
-            (Inst::Load { .. }, Role::Access(access)) => self.load(access, walk),
+            (Inst::Copy { src, .. } | Inst::Conv { src, .. }, Role::Same) => pass.now(src),
+            (Inst::Load { .. }, Role::Access(access)) => self.load(access, pass),
             (Inst::Store { mem, val, .. }, Role::Access(access)) => {
-                let val = self.vector(val, mem.reg(), walk);
-                return self.store(access, val, walk);
+                let val = self.vector(val, mem.reg(), pass);
+                return self.store(access, val, pass);
             }
             (Inst::Bin { ty, a, b, .. }, Role::Sum(sum)) => {
                 let added = if *a == Operand::Reg(sum) { b } else { a };
-                let added = self.vector(added, *ty, walk);
+                let added = self.vector(added, *ty, pass);
                 let lanes = self.sums.iter().find(|own| own.0 == sum).map(|own| own.1);
                 let (lane, lanes) = (self.lane(*ty), lanes.unwrap_or(sum));
                 let (op, a) = (BinOp::Add, Operand::Reg(lanes));
@@ -26,44 +26,44 @@ impl Emitter<'_> {
                 return;
             }
             (Inst::Cmp { dst, ty, a, b, .. }, Role::Compare(compare)) => {
-                let (a, b) = (self.vector(a, *ty, walk), self.vector(b, *ty, walk));
+                let (a, b) = (self.vector(a, *ty, pass), self.vector(b, *ty, pass));
                 let (op, lane) = (compare.of_lanes(self.plan.width), self.lane(*ty));
                 let mask = self.reg(Ty::V128);
                 self.code.push(Inst::Vec(VecInst::Cmp { op, lane, dst: mask, a, b }));
-                walk.masks.insert(*dst, Operand::Reg(mask));
-                let one = self.vector(&Operand::Int(1), *ty, walk);
+                pass.masks.insert(*dst, Operand::Reg(mask));
+                let one = self.vector(&Operand::Int(1), *ty, pass);
                 self.vector_bin(BinOp::And, lane, Operand::Reg(mask), one)
             }
             (Inst::Select { ty, cond: Operand::Reg(cond), a, b, .. }, Role::Select) => {
-                let (a, b) = (self.vector(a, *ty, walk), self.vector(b, *ty, walk));
+                let (a, b) = (self.vector(a, *ty, pass), self.vector(b, *ty, pass));
                 // INVARIANT: the analysis lets through only what a comparison has given.
-                let mask = walk.masks.get(cond).copied().unwrap_or(Operand::Reg(*cond));
+                let mask = pass.masks.get(cond).copied().unwrap_or(Operand::Reg(*cond));
                 let dst = self.reg(Ty::V128);
                 self.code.push(Inst::Vec(VecInst::Select { dst, mask, a, b }));
                 Operand::Reg(dst)
             }
             (Inst::Bin { op: BinOp::Shl, ty, a, b, .. }, _) => {
-                self.shift(BinOp::Shl, *ty, a, b, walk)
+                self.shift(BinOp::Shl, *ty, a, b, pass)
             }
             (Inst::Bin { ty, a, b, .. }, Role::ShiftRight { zeros }) => {
                 let op = if zeros { BinOp::ShrU } else { BinOp::ShrS };
-                self.shift(op, *ty, a, b, walk)
+                self.shift(op, *ty, a, b, pass)
             }
             (Inst::Bin { op, ty, a, b, .. }, Role::Lanes) => match (op, self.lane(*ty), a, b) {
                 (BinOp::Mul, Lane::I8, number, Operand::Int(by))
                 | (BinOp::Mul, Lane::I8, Operand::Int(by), number) => {
-                    let number = self.vector(number, *ty, walk);
+                    let number = self.vector(number, *ty, pass);
                     self.multiple(number, *by)
                 }
                 (_, lane, ..) => {
-                    let (a, b) = (self.vector(a, *ty, walk), self.vector(b, *ty, walk));
+                    let (a, b) = (self.vector(a, *ty, pass), self.vector(b, *ty, pass));
                     self.vector_bin(*op, lane, a, b)
                 }
             },
             _ => return,
         };
         if let Some((reg, _)) = inst.result() {
-            walk.map.insert(reg, value);
+            pass.map.insert(reg, value);
         }
     }
 
@@ -101,8 +101,8 @@ impl Emitter<'_> {
         sum.unwrap_or(number)
     }
 
-    fn shift(&mut self, op: BinOp, ty: Ty, a: &Operand, b: &Operand, walk: &Walk) -> Operand {
-        let (lane, a) = (self.lane(ty), self.vector(a, ty, walk));
+    fn shift(&mut self, op: BinOp, ty: Ty, a: &Operand, b: &Operand, pass: &Pass) -> Operand {
+        let (lane, a) = (self.lane(ty), self.vector(a, ty, pass));
         let mask = if ty == Ty::I64 { 63 } else { 31 };
         // INVARIANT: the analysis lets constants through only.
         let by = if let Operand::Int(by) = b { (by & mask) as u32 } else { 0 };
@@ -112,8 +112,8 @@ impl Emitter<'_> {
     }
 
     /// An operand of type `ty` as a vector.
-    fn vector(&mut self, operand: &Operand, ty: Ty, walk: &Walk) -> Operand {
-        let mut src = walk.now(operand);
+    fn vector(&mut self, operand: &Operand, ty: Ty, pass: &Pass) -> Operand {
+        let mut src = pass.now(operand);
         if let Operand::Reg(reg) = src
             && self.body.regs[reg.0 as usize] == Ty::V128
         {
@@ -132,13 +132,13 @@ impl Emitter<'_> {
         Operand::Reg(dst)
     }
 
-    fn load(&mut self, index: usize, walk: &mut Walk) -> Operand {
+    fn load(&mut self, index: usize, pass: &mut Pass) -> Operand {
         let access = self.plan.accesses[index];
         let bytes = size(access.mem);
         if access.step != bytes {
-            return self.load_apart(index, walk);
+            return self.load_apart(index, pass);
         }
-        let (addr, off, dst) = (walk.addresses[index], access.off, self.reg(Ty::V128));
+        let (addr, off, dst) = (pass.addresses[index], access.off, self.reg(Ty::V128));
         let lane = self.lane(access.mem.reg());
         let from = bytes as u64;
         let signed = !matches!(access.mem, MemTy::U8 | MemTy::U16);
@@ -150,7 +150,7 @@ impl Emitter<'_> {
     }
 
     /// Cells with others between them: all are read, once for all accesses to them, and those wanted are picked.
-    fn load_apart(&mut self, index: usize, walk: &mut Walk) -> Operand {
+    fn load_apart(&mut self, index: usize, pass: &mut Pass) -> Operand {
         let access = self.plan.accesses[index];
         let (Some(root), bytes) = (access.root, size(access.mem)) else {
             return Operand::Int(0);
@@ -164,18 +164,18 @@ impl Emitter<'_> {
         let offsets =
             self.plan.accesses.iter().filter(|other| alike(other)).filter_map(|other| other.root);
         let first = offsets.map(|root| root.off).min().unwrap_or(root.off);
-        if !walk.groups.iter().any(|known| known.0 == group) {
+        if !pass.groups.iter().any(|known| known.0 == group) {
             let start = access.off + (first - root.off);
             let mut all = Vec::new();
             for part in 0..access.step / bytes {
                 let dst = self.reg(Ty::V128);
-                let (addr, off) = (walk.addresses[index], start + 16 * part);
+                let (addr, off) = (pass.addresses[index], start + 16 * part);
                 self.code.push(Inst::Vec(VecInst::Load { dst, addr, off }));
                 all.push(Operand::Reg(dst));
             }
-            walk.groups.push((group, first, all));
+            pass.groups.push((group, first, all));
         }
-        let known = walk.groups.iter().find(|known| known.0 == group);
+        let known = pass.groups.iter().find(|known| known.0 == group);
         let all = known.map_or_else(Vec::new, |known| known.2.clone());
         let wanted: Vec<i64> =
             (0..16).map(|at| (root.off - first) + at / bytes * access.step + at % bytes).collect();
@@ -200,7 +200,7 @@ impl Emitter<'_> {
         picked
     }
 
-    fn store(&mut self, index: usize, val: Operand, walk: &Walk) {
+    fn store(&mut self, index: usize, val: Operand, pass: &Pass) {
         let access = self.plan.accesses[index];
         let (bytes, width) = (size(access.mem) as u64, self.plan.width);
         let mut val = val;
@@ -211,7 +211,7 @@ impl Emitter<'_> {
             self.code.push(Inst::Vec(VecInst::Shuffle { dst, a: val, b: val, bytes }));
             val = Operand::Reg(dst);
         }
-        let (addr, off) = (walk.addresses[index], access.off);
+        let (addr, off) = (pass.addresses[index], access.off);
         let bytes = bytes * self.lanes as u64;
         self.code.push(Inst::Vec(VecInst::Store { bytes, addr, off, val }));
     }

@@ -4,17 +4,17 @@
 //! not change, becomes
 //!
 //! ```text
-//!  outer:  how many whole vectors are left, but for the last turn?  none ─▶ scalar
+//!  outer:  how many whole vectors are left, but for the last iteration?  none ─▶ scalar
 //!          do stores overlap what they must not, does an index wrap? yes ──▶ scalar
-//!  spend:  their turns are counted at once (the deadline is looked at per strip, not per turn)
-//!  vector: as many turns as a vector has lanes, at once              ─┐ up to STRIP times
+//!  spend:  their iterations are counted at once (the deadline is looked at per strip, not per iteration)
+//!  vector: as many iterations as a vector has lanes, at once              ─┐ up to STRIP times
 //!          ◀──────────────────────────────────────────────────────────┘
 //!  sums:   lanes are added up; back to outer
-//!  scalar: the loop as it was, for what is left: at least one turn
+//!  scalar: the loop as it was, for what is left: at least one iteration
 //! ```
 //!
 //! The scalar loop always runs last, so whatever is used behind the loop has the value that it always had. Vector
-//! turns read and write the bytes that the scalar ones would, no others. Integers wrap in lanes as they do in
+//! iterations read and write the bytes that the scalar ones would, no others. Integers wrap in lanes as they do in
 //! registers; floats are never reassociated.
 
 mod analyse;
@@ -23,23 +23,23 @@ mod fixed;
 mod flatten;
 mod lanes;
 mod ranges;
-mod row;
 mod scalar;
+mod unroll;
 
 use crate::ir::{Block, BlockId, Body, Live, Module};
 use flatten::Flat;
 
 /// Loops with more steps than this are left alone.
 const MAX_STEPS: usize = 64;
-/// Steps of turns in a row in one function, and in all: code takes time to be made.
+/// Steps of unrolled iterations in one function, and in all: code takes time to be made.
 const MAX_IN_FUNCTION: usize = 1_000;
-const MAX_IN_ROWS: usize = 10_000;
+const MAX_UNROLLEDS: usize = 10_000;
 /// Vectors between two looks of the deadline's counter.
 const STRIP: i64 = 512;
 
 impl Module {
     /// The same program as targets with vectors run it: small functions written out, plain loops also as vector loops or
-    /// with several turns in a row. [`crate::wasm::emit`] and native code do this by themselves.
+    /// with loops unrolled. [`crate::wasm::emit`] and native code do this by themselves.
     #[must_use]
     pub fn with_vectors(&self) -> Module {
         self.transformed(true)
@@ -47,14 +47,14 @@ impl Module {
 
     /// The same without vectors, as the kernel runs it.
     #[must_use]
-    pub fn with_rows(&self) -> Module {
+    pub fn with_unrolled_loops(&self) -> Module {
         self.transformed(false)
     }
 
     fn transformed(&self, vectors: bool) -> Module {
         let mut module = self.clone();
         module.inline();
-        let mut room = MAX_IN_ROWS;
+        let mut room = MAX_UNROLLEDS;
         for func in &mut module.funcs {
             let Some(body) = &mut func.body else { continue };
             body.narrow_stores();
@@ -66,7 +66,7 @@ impl Module {
     }
 }
 
-/// Whether anything changed. There is `room` for so many steps of turns in a row.
+/// Whether anything changed. There is `room` for so many steps of unrolled iterations.
 fn transform(body: &mut Body, vectors: bool, room: &mut usize) -> bool {
     if body.is_large() {
         return false;
@@ -102,8 +102,8 @@ fn of_one_block(
     }
     let vector = if vectors { analyse::plan(block, id) } else { None };
     let plan = vector.or_else(|| {
-        let plan = if *room > 0 { row::plan(body, id, is_inner) } else { None }?;
-        *room = room.saturating_sub(block.insts.len() * plan.turns() as usize);
+        let plan = if *room > 0 { unroll::plan(body, id, is_inner) } else { None }?;
+        *room = room.saturating_sub(block.insts.len() * plan.iterations() as usize);
         Some(plan)
     });
     let Some(plan) = plan else { return false };

@@ -1,16 +1,16 @@
-//! Numbers that change by the same amount in every turn.
+//! Numbers that change by the same amount in every iteration.
 
 use crate::ir::{BinOp, Inst, Operand, Reg, Ty};
 use std::collections::{HashMap, HashSet};
 
-/// A number that changes by `step` from turn to turn (by 0: not at all).
+/// A number that changes by `step` from iteration to iteration (by 0: not at all).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Linear {
     pub(super) step: i64,
     pub(super) root: Option<Root>,
 }
 
-/// A number as `base + scale * var + off`, the registers as they are at the turn's start, so that two can be compared.
+/// A number as `base + scale * var + off`, the registers as they are at the iteration's start, so that two can be compared.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Root {
     /// Something that does not change: a pointer, mostly.
@@ -126,9 +126,9 @@ impl Linear {
     }
 }
 
-/// Registers that carry a number from turn to turn.
+/// Registers that carry a number from iteration to iteration.
 pub(super) struct Carried {
-    /// In order: each, and what a turn makes of it, where that is an old register plus a constant.
+    /// In order: each, and what an iteration makes of it, where that is an old register plus a constant.
     pub(super) regs: Vec<(Reg, Option<(Reg, i64)>)>,
     /// How often steps use each register.
     pub(super) uses: HashMap<Reg, usize>,

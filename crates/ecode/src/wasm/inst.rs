@@ -179,15 +179,15 @@ impl<'u, 'm> Emitter<'u, 'm> {
                 self.code.instructions().select();
                 self.set(*dst);
             }
-            Inst::TurnsLeft { dst } => {
+            Inst::FuelLeft { dst } => {
                 self.code.instructions().global_get(FUEL);
                 self.set(*dst);
             }
-            Inst::SetTurnsLeft { src } => {
+            Inst::SetFuelLeft { src } => {
                 self.operand(src, Ty::I32);
                 self.code.instructions().global_set(FUEL);
             }
-            Inst::Tick { turns, kept } => self.tick(*turns, kept),
+            Inst::Tick { fuel, kept } => self.tick(*fuel, kept),
             // Counters have taken them up.
             Inst::Spend { .. } | Inst::Spent => {}
         }
@@ -252,7 +252,7 @@ impl<'u, 'm> Emitter<'u, 'm> {
 
     /// The host's code uses all registers. Where values are put away for that time, the register allocator need
     /// not do that for the whole of the loop around.
-    fn tick(&mut self, turns: Reg, kept: &[Reg]) {
+    fn tick(&mut self, iterations: Reg, kept: &[Reg]) {
         let mut at = layout::ROOM.start;
         let places = kept.iter().map(|reg| {
             at += 16;
@@ -261,7 +261,7 @@ impl<'u, 'm> Emitter<'u, 'm> {
         let places: Vec<_> = places.collect();
         let fits = at <= layout::ROOM.end;
         let mut code = self.code.instructions();
-        code.local_get(turns.0).i32_const(0).i32_le_s();
+        code.local_get(iterations.0).i32_const(0).i32_le_s();
         let branch_func_offset = self.code.byte_len() as u32;
         self.unlikely.push(BranchHint { branch_func_offset, branch_hint_value: 0 });
         self.code.instructions().if_(BlockType::Empty);
@@ -273,7 +273,11 @@ impl<'u, 'm> Emitter<'u, 'm> {
                 None => drop(code.v128_store(*arg)),
             }
         }
-        self.code.instructions().call(Numbers::TICK).i32_const(self.unit.strip).local_set(turns.0);
+        self.code
+            .instructions()
+            .call(Numbers::TICK)
+            .i32_const(self.unit.strip)
+            .local_set(iterations.0);
         for (reg, ty, arg) in places.iter().filter(|_| fits) {
             self.code.instructions().i32_const(0);
             match ty {
@@ -288,7 +292,7 @@ impl<'u, 'm> Emitter<'u, 'm> {
         self.code.instructions().end();
     }
 
-    /// One step that takes as long as many turns.
+    /// One step that takes as long as many iterations.
     fn long_step(&mut self, len: u64) {
         if len > LONG_COPY {
             self.code.instructions().call(Numbers::TICK);

@@ -1,7 +1,7 @@
 //! The intermediate form to WebAssembly.
 //!
 //! Memory, from address 0: a part that holds nothing, the frames (growing down), static data, the heap.
-//! A counter of turns ([`crate::ir::Inst::Tick`]) goes from [`STRIP`] down; when it is used up, the module calls the
+//! A fuel counter ([`crate::ir::Inst::Tick`]) goes from [`STRIP`] down; when it is used up, the module calls the
 //! import `dewar.tick`, where the host ends calls that take too long.
 
 mod func;
@@ -22,9 +22,9 @@ use wasm_encoder::{
     ValType,
 };
 
-/// Turns of loops and calls between two looks at the clock, unless said otherwise.
+/// Iterations of loops and calls between two looks at the clock, unless said otherwise.
 pub const STRIP: i32 = 8192;
-/// The longest strip. Pointers walk through no more than memory in so many turns ([`crate::meter`]).
+/// The longest strip. Pointers walk through no more than memory in so many iterations ([`crate::meter`]).
 const MAX_STRIP: i32 = 1 << 20;
 /// Module name of host functions.
 pub const HOST: &str = "host";
@@ -40,14 +40,14 @@ pub struct WasmOptions {
     pub heap_bytes: u32,
     /// Bytes that its memory may grow to.
     pub max_memory_bytes: u32,
-    /// Turns of loops and calls between two looks at the clock, from 1 to 1,048,576.
-    pub strip_turns: i32,
+    /// Iterations of loops and calls between two looks at the clock, from 1 to 1,048,576.
+    pub strip_iterations: i32,
 }
 
 impl Default for WasmOptions {
     fn default() -> Self {
         let (stack_bytes, heap_bytes, max_memory_bytes) = (1 << 20, 1 << 16, 64 << 20);
-        Self { stack_bytes, heap_bytes, max_memory_bytes, strip_turns: STRIP }
+        Self { stack_bytes, heap_bytes, max_memory_bytes, strip_iterations: STRIP }
     }
 }
 
@@ -79,7 +79,7 @@ pub fn emit(module: &Module, options: &WasmOptions) -> Result<Vec<u8>, EmitError
     let module = &module.with_vectors().with_counters();
     let layout = Layout::new(module, options)?;
     let numbers = Numbers::new(module);
-    let strip = options.strip_turns.clamp(1, MAX_STRIP);
+    let strip = options.strip_iterations.clamp(1, MAX_STRIP);
     let unit = Unit { module, layout, numbers, strip };
     let mut out = wasm_encoder::Module::new();
     out.section(&unit.types());

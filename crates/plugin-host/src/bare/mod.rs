@@ -192,7 +192,7 @@ impl IsolatedInstance {
     }
 
     /// Calls `entry`, for at most `time`: the clock starts with the call's first look at it, after at most
-    /// [`wasm::STRIP`] turns.
+    /// [`wasm::STRIP`] iterations.
     ///
     /// # Errors
     ///

@@ -328,13 +328,13 @@ mod tests {
                 let slots = &slots;
                 scope.spawn(move || {
                     let mut made = 0;
-                    for turn in 0_usize.. {
-                        let size = (1 + (turn + usize::from(own)) % 9) * PAGE;
+                    for iteration in 0_usize.. {
+                        let size = (1 + (iteration + usize::from(own)) % 9) * PAGE;
                         // Two at a time, if there is room.
                         let pair = [memory(slots, size), memory(slots, 1)];
                         for mut memory in pair.into_iter().flatten() {
                             assert!(bytes(&mut *memory).iter().all(|byte| *byte == 0));
-                            memory.grow_to(size + turn % 3 * PAGE).unwrap();
+                            memory.grow_to(size + iteration % 3 * PAGE).unwrap();
                             bytes(&mut *memory).fill(own);
                             thread::yield_now();
                             assert!(bytes(&mut *memory).iter().all(|byte| *byte == own));

@@ -142,19 +142,23 @@ impl Kernel<'_> {
                 format!("for (int i = {from}; i > 2; i -= {step})")
             }
             12 | 13 => {
-                let turns = self.rng.below(70);
+                let iterations = self.rng.below(70);
                 let c = match self.rng.below(9) {
-                    0 => format!("int c = 2147483647 - {turns}; c < 2147483647; c++"),
-                    1 => format!("unsigned c = 0xffffffffu - {turns}; c < 0xffffffffu; c++"),
-                    2 => format!("unsigned c = 0u - {turns}; c != 0; c++"),
-                    3 => format!("unsigned c = 0xffffffffu - {turns}; c < 0xfffffffcu; c += 3"),
-                    4 => format!("int c = -2147483647 - 1 + {turns}; c > -2147483647 - 1; c--"),
+                    0 => format!("int c = 2147483647 - {iterations}; c < 2147483647; c++"),
+                    1 => format!("unsigned c = 0xffffffffu - {iterations}; c < 0xffffffffu; c++"),
+                    2 => format!("unsigned c = 0u - {iterations}; c != 0; c++"),
+                    3 => {
+                        format!("unsigned c = 0xffffffffu - {iterations}; c < 0xfffffffcu; c += 3")
+                    }
+                    4 => {
+                        format!("int c = -2147483647 - 1 + {iterations}; c > -2147483647 - 1; c--")
+                    }
                     5 => format!(
-                        "long c = 0x7fffffffffffffffL - {turns}; c <= 0x7ffffffffffffffeL; c++"
+                        "long c = 0x7fffffffffffffffL - {iterations}; c <= 0x7ffffffffffffffeL; c++"
                     ),
-                    6 => format!("unsigned short c = 65535 - {turns}; c > 9; c++"),
+                    6 => format!("unsigned short c = 65535 - {iterations}; c > 9; c++"),
                     7 => "signed char c = -128; c < -60; c++".to_owned(),
-                    _ => format!("unsigned long c = {turns}; c >= 1; c--"),
+                    _ => format!("unsigned long c = {iterations}; c >= 1; c--"),
                 };
                 return format!("  {index} i = 0;\n  for ({c}, i++) {{\n{steps}  }}\n");
             }
@@ -174,13 +178,13 @@ impl Kernel<'_> {
                 );
             }
             5 => {
-                let (from, turns) = (self.rng.below(4), self.rng.below(40) + 1);
-                format!("for ({index} i = {from}; i < {}; i++)", from + turns)
+                let (from, iterations) = (self.rng.below(4), self.rng.below(40) + 1);
+                format!("for ({index} i = {from}; i < {}; i++)", from + iterations)
             }
             // A counter that wraps.
             6 => {
-                let turns = self.rng.below(70) + 1;
-                let c = format!("unsigned char c = {}; c != 0; c++, i++", 256 - turns);
+                let iterations = self.rng.below(70) + 1;
+                let c = format!("unsigned char c = {}; c != 0; c++, i++", 256 - iterations);
                 return format!("  {index} i = 0;\n  for ({c}) {{\n{steps}  }}\n");
             }
             _ => format!("for ({index} i = 0; i < n; i++)"),
@@ -188,7 +192,7 @@ impl Kernel<'_> {
         format!("  {head} {{\n{steps}  }}\n")
     }
 
-    /// A number of the target's kind, of what is read at this turn.
+    /// A number of the target's kind, of what is read at this iteration.
     fn value(&mut self, depth: usize) -> String {
         if depth == 0 || self.rng.chance(10) {
             return self.leaf();

@@ -25,12 +25,12 @@ pub(crate) fn engine() -> &'static IsolatedEngine {
     ENGINE.get_or_init(|| IsolatedEngine::new(IsolatedOptions::default()).unwrap())
 }
 
-/// An engine whose code looks at the clock every 3 turns, so that loops of few turns do that too.
+/// An engine whose code looks at the clock every 3 iterations, so that loops of few iterations do that too.
 pub(crate) fn engine_of_short_strips() -> &'static IsolatedEngine {
     static ENGINE: OnceLock<IsolatedEngine> = OnceLock::new();
     ENGINE.get_or_init(|| {
         let mut options = IsolatedOptions::default();
-        options.memory.strip_turns = 3;
+        options.memory.strip_iterations = 3;
         IsolatedEngine::new(options).unwrap()
     })
 }

@@ -1,4 +1,4 @@
-//! Loops that count no turns end at the deadline all the same, however they are bounded, and give the results of the
+//! Loops that count no iterations end at the deadline all the same, however they are bounded, and give the results of the
 //! loops as written, however often the clock is looked at.
 
 use crate::common::{engine, engine_of_short_strips, module};
@@ -63,7 +63,7 @@ fn endless_loops_end_at_the_deadline() {
     }
 }
 
-/// Each returns what a walk over its turns gives; `n` is a number of turns.
+/// Each returns what a walk over its iterations gives; `n` is a number of iterations.
 const SHAPES: [&str; 16] = [
     "for (long i = 0; i < n; i++) h = h * 31 + i;",
     "for (long i = 0; i <= n; i++) h = h * 31 + i;",

@@ -20,13 +20,13 @@ fn random_programs_agree_with_gcc_on_every_target() {
     let count = crate::batches::run(10_000, |batch| {
         vectors.fetch_add(agree(batch), Ordering::Relaxed);
     });
-    println!("{} loops ran by vectors, or took several turns in a row", vectors.into_inner());
+    println!("{} loops ran by vectors, or were unrolled", vectors.into_inner());
     println!(
         "{count} programs agree on {TARGETS:?} and gcc -O0; one in twenty by gcc -O2 and under its sanitizers, too"
     );
 }
 
-/// Compares the results of a batch; how many of its loops became others, by vectors or with turns in a row.
+/// Compares the results of a batch; how many of its loops became others, by vectors or unrolled.
 fn agree(batch: Batch) -> usize {
     let Batch { seed, size, is_sample } = batch;
     let folder = tempfile::tempdir().unwrap();

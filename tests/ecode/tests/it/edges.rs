@@ -49,7 +49,7 @@ const CASES: &[&str] = &[
     "for (long i = big - 33; i <= big - 1; i += 1) h = h * 31 + i;",
     "for (long i = 20; i >= -20; i--) h = h * 31 + a[i + 20];",
     "for (long i = -1; i < 40; i++) h = h * 31 + v[i + 1];",
-    // Any number of turns.
+    // Any number of iterations.
     "for (int n = -3; n < 70; n++) for (int i = 0; i < n; i++) h = h * 31 + a[i] + i;",
     "for (int n = -3; n < 70; n++) for (int i = n; i > 0; i--) h = h * 31 + s[i] + i;",
     "for (int n = 0; n < 70; n++) for (long i = 0; i != n; i++) h ^= h * 5 + v[i];",
@@ -60,7 +60,7 @@ const CASES: &[&str] = &[
     "unsigned char *p = a + 3, *e = a + 3 + one * 50; while (p != e) h = h * 31 + *p++;",
     "unsigned char *p = a + 50, *e = a; while (p > e + 2) { h = h * 31 + *p; p -= 3; }",
     "unsigned char *p = a + 50; do h = h * 31 + *p; while (--p != a);",
-    // What one turn hands to the next, by registers and by memory.
+    // What one iteration hands to the next, by registers and by memory.
     "unsigned long x = 0, y = 1; for (int i = 0; i < 60 * known; i++) { unsigned long t = x + y; x = y; y = t; } h = x * 31 + y;",
     "int x = 1, y = 2, z = 3; for (int i = 0; i < 50 * known; i++) { int t = x; x = y; y = z; z = t ^ a[i]; } h = x * 31 + y * 7 + z;",
     "unsigned x = 1, y = 2, z = 3; for (int i = 0; i < 50 * known; i++) { unsigned t = x; x = y; y = z; z = t; h = h * 31 + x; } h += x * 7 + y;",

@@ -347,9 +347,9 @@ impl Program<'_> {
     fn counted_loop(&mut self, depth: usize) {
         self.loops += 1;
         let name = self.name("i");
-        let turns = self.rng.below(9) + 1;
+        let iterations = self.rng.below(9) + 1;
         let step = if self.rng.chance(70) { format!("{name}++") } else { format!("{name} += 2") };
-        self.line(&format!("for (int {name} = 0; {name} < {turns}; {step}) {{"));
+        self.line(&format!("for (int {name} = 0; {name} < {iterations}; {step}) {{"));
         self.counters.push(name.clone());
         self.block(depth - 1);
         self.indent += 1;
@@ -371,8 +371,8 @@ impl Program<'_> {
     fn while_loop(&mut self, depth: usize) {
         self.loops += 1;
         let name = self.name("n");
-        let turns = self.rng.below(7);
-        self.line(&format!("{{ int {name} = {turns};"));
+        let iterations = self.rng.below(7);
+        self.line(&format!("{{ int {name} = {iterations};"));
         let post = self.rng.chance(50);
         self.line(&if post { "do {".to_owned() } else { format!("while ({name}-- > 0) {{") });
         self.block(depth - 1);

@@ -51,7 +51,7 @@ fn endless_loops_end_at_the_deadline() {
 }
 
 #[test]
-fn turns_that_take_long_end_at_the_deadline_too() {
+fn iterations_that_take_long_end_at_the_deadline_too() {
     let copies = "x = y;".repeat(2000);
     let calls = "f();".repeat(30_000);
     let data = "struct b { char c[1 << 16]; } x, y; long n;";
@@ -61,7 +61,7 @@ fn turns_that_take_long_end_at_the_deadline_too() {
         format!(
             "{data} void g() {{ {copies} }} void f() {{ g(); }} long proc() {{ {calls} return 0; }}"
         ),
-        // The counter of turns does not wrap.
+        // The fuel counter does not wrap.
         format!(
             "{data} void f() {{ for (int i = 0; i < 2000; i++) n ^= i; }} void g() {{ {calls} }} \
              long proc() {{ g(); g(); g(); for (;;) x = y; }}"
@@ -204,16 +204,16 @@ fn an_overflow_changes_no_other_variable_and_no_pointer_argument() {
 
 #[test]
 fn an_overflow_changes_no_pointer_argument_that_has_no_register() {
-    // More numbers than there are registers, all used in each turn; the pointer only behind it.
+    // More numbers than there are registers, all used in each iteration; the pointer only behind it.
     let names: Vec<String> = (0..24).map(|i| format!("a{i}")).collect();
-    let [mut start, mut turn, sum] = [String::new(), String::new(), names.join(" ^ ")];
+    let [mut start, mut iteration, sum] = [String::new(), String::new(), names.join(" ^ ")];
     for (i, name) in names.iter().enumerate() {
         start += &format!("long {name} = n * {};", 2 * i + 3);
-        turn += &format!("{name} += {} ^ i;", names[(i + 7) % 24]);
+        iteration += &format!("{name} += {} ^ i;", names[(i + 7) % 24]);
     }
     let text = format!(
         "long f(long *out, long n) {{ char b[16]; b[15] = 0; {start}
-           for (long i = 0; i < n; i++) {{ b[i] = 'x'; {turn} }}
+           for (long i = 0; i < n; i++) {{ b[i] = 'x'; {iteration} }}
            *out = 7; return b[15] + ({sum}); }}
          long seen; long proc(long n) {{ return f(&seen, n); }}
          long look() {{ return seen; }}"

@@ -1,7 +1,7 @@
-//! Random loops as text, and what they do turn by turn.
+//! Random loops as text, and what they do iteration by iteration.
 //!
 //! [`Function::text`] prints one, [`Walk`] runs it as slowly as can be: whatever comes by the head of a loop, jumps back or is
-//! called takes a turn.
+//! called takes an iteration.
 
 use crate::generate::Rng;
 use std::fmt::Write;
@@ -438,22 +438,22 @@ impl Lowering {
     }
 }
 
-/// Runs functions turn by turn.
+/// Runs functions iteration by iteration.
 pub(crate) struct Walk<'f> {
     functions: &'f [Function],
-    /// Turns taken.
-    pub(crate) turns: u64,
+    /// Iterations taken.
+    pub(crate) iterations: u64,
     most: u64,
 }
 
 impl<'f> Walk<'f> {
     pub(crate) fn new(functions: &'f [Function], most: u64) -> Self {
-        Self { functions, turns: 0, most }
+        Self { functions, iterations: 0, most }
     }
 
-    /// What function `id` gives, unless it takes more turns than it may.
+    /// What function `id` gives, unless it takes more iterations than it may.
     pub(crate) fn call(&mut self, id: usize, argument: i64) -> Option<i64> {
-        self.turn()?;
+        self.iteration()?;
         let Function { vars: types, body } = &self.functions[id];
         let mut code = Lowering::default();
         // Outside of loops there is no `break`.
@@ -475,7 +475,7 @@ impl<'f> Walk<'f> {
                     vars[*var] = types[*var].keep(vars[*var].wrapping_add(by));
                 }
                 Op::Note(var) => hash = hash.wrapping_mul(31).wrapping_add(vars[*var] as u64),
-                Op::Head => self.turn()?,
+                Op::Head => self.iteration()?,
                 Op::Call(id, var) => {
                     hash = hash.wrapping_add(self.call(*id, vars[*var])? as u64);
                 }
@@ -487,7 +487,7 @@ impl<'f> Walk<'f> {
                 Op::Jump(place) => {
                     next = code.places[*place];
                     if next <= at {
-                        self.turn()?;
+                        self.iteration()?;
                     }
                 }
             }
@@ -496,9 +496,9 @@ impl<'f> Walk<'f> {
         Some(hash as i64)
     }
 
-    fn turn(&mut self) -> Option<()> {
-        self.turns += 1;
-        (self.turns <= self.most).then_some(())
+    fn iteration(&mut self) -> Option<()> {
+        self.iterations += 1;
+        (self.iterations <= self.most).then_some(())
     }
 }
 

@@ -138,7 +138,7 @@ fn plain_loops_become_vector_loops_and_others_do_not() {
 }
 
 #[test]
-fn overlapping_ranges_keep_the_order_of_the_turns() {
+fn overlapping_ranges_keep_the_order_of_the_iterations() {
     let text = "char a[300]; void move(char *to, char *from, int n) { for (int i = 0; i < n; i++) to[i] = from[i] ^ 1; }
         long proc(int to, int from, int n) {
             for (int i = 0; i < 300; i++) a[i] = i * 7;

@@ -6,7 +6,7 @@ use crate::{
     interrupt::Interrupt,
     machine::Machine,
     pairs::{
-        Aim, Experiment, Setting, Station, StationError, Store, Subject, Took, Unit,
+        Aim, Experiment, Runner, RunnerError, Setting, Store, Subject, Took, Unit,
         engine::{self, Standing},
     },
 };
@@ -56,15 +56,15 @@ impl Asked {
 /// A server that is asked.
 struct Asking<'a>(&'a Server);
 
-impl Station for Asking<'_> {
-    fn perform(&mut self, unit: &Unit, _: Duration) -> Result<Took, StationError> {
+impl Runner for Asking<'_> {
+    fn perform(&mut self, unit: &Unit, _: Duration) -> Result<Took, RunnerError> {
         let Unit::Operation { name, times } = unit else {
-            return Err(StationError::Unit("a server is only asked".to_owned()));
+            return Err(RunnerError::Unit("a server is only asked".to_owned()));
         };
         let asked = Asked::all().find(|asked| asked.name() == *name);
-        let asked = asked.ok_or_else(|| StationError::Unit(format!("nothing is called {name}")))?;
+        let asked = asked.ok_or_else(|| RunnerError::Unit(format!("nothing is called {name}")))?;
         if !asked.gray && !self.0.serves_plain {
-            return Err(StationError::Unit("plain files: as another row".to_owned()));
+            return Err(RunnerError::Unit("plain files: as another row".to_owned()));
         }
         // Logs tell requests of one kind by this.
         let kind = if asked.single { "?one" } else { "" };
@@ -80,7 +80,7 @@ impl Station for Asking<'_> {
             let inside = clock.mean_since(before, &path)?;
             Ok(Took { inside_s: inside.map(|mean| mean * f64::from(*times)), ..took })
         });
-        took.map_err(|error| StationError::Unit(error.to_string()))
+        took.map_err(|error| RunnerError::Unit(error.to_string()))
     }
 }
 
@@ -133,7 +133,7 @@ pub fn measure(
         Some(path) => Store::open(path, experiment)?,
         None => Store::nowhere(experiment),
     };
-    let station = |server| Box::new(Asking(server)) as Box<dyn Station + '_>;
-    let mut stations: Vec<_> = found.servers.iter().map(station).collect();
-    Ok(Report::new(engine::run(store, &mut stations, interrupt, progress)?))
+    let runner = |server| Box::new(Asking(server)) as Box<dyn Runner + '_>;
+    let mut runners: Vec<_> = found.servers.iter().map(runner).collect();
+    Ok(Report::new(engine::run(store, &mut runners, interrupt, progress)?))
 }

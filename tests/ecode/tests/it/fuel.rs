@@ -1,5 +1,5 @@
-//! Random loops, against a walk over them turn by turn: one that ends gives the same, and needs no more looks at the clock
-//! than it takes turns; one that goes on looks at the clock again and again. In the kernel, whose clock cannot be replaced,
+//! Random loops, against a walk over them iteration by iteration: one that ends gives the same, and needs no more looks at the clock
+//! than it takes iterations; one that goes on looks at the clock again and again. In the kernel, whose clock cannot be replaced,
 //! the one gives the same and the other ends soon. `ECODE_PROGRAMS` and `ECODE_SEED` as in `differential.rs`.
 
 use crate::batches::Batch;
@@ -17,11 +17,11 @@ use std::{
 };
 use wasmtime::{Config, Engine, Linker, Store, Trap};
 
-/// A walk of more turns than this goes on for ever, or nearly.
-const MOST_TURNS: u64 = 60_000;
-/// Turns between two looks at the clock, and how many looks there are at least in so many turns: between two of them
-/// lie at most twice the turns of a strip (growth and weights are powers of two) and those of a few loops of at most
-/// 2,048 turns, which are counted at their beginning.
+/// A walk of more iterations than this goes on for ever, or nearly.
+const MOST_ITERATIONS: u64 = 60_000;
+/// Iterations between two looks at the clock, and how many looks there are at least in so many iterations: between two of them
+/// lie at most twice the iterations of a strip (growth and weights are powers of two) and those of a few loops of at most
+/// 2,048 iterations, which are counted at their beginning.
 const STRIPS: [(i32, u64); 3] = [(1, 6), (3, 6), (8192, 1)];
 /// What ends a run that never looks at the clock, in tenths of a second.
 const KILL: u64 = 50;
@@ -63,7 +63,7 @@ fn loops_end_by_their_limit_and_never_before() {
     assert!(ended > count / 4 && endless > count / 4, "the generator makes one kind only");
 }
 
-/// Each returns about how many turns it takes; `n` is a number.
+/// Each returns about how many iterations it takes; `n` is a number.
 const COUNTED: [&str; 13] = [
     "for (;;) { t++; if (t == 50 * n) break; }",
     "for (long i = 0; i < 50 * n; i++) t++;",
@@ -81,7 +81,7 @@ const COUNTED: [&str; 13] = [
 ];
 
 #[test]
-fn looks_at_the_clock_are_as_many_as_strips_of_turns() {
+fn looks_at_the_clock_are_as_many_as_strips_of_iterations() {
     const STRIP: u64 = wasm::STRIP as u64;
     let engine = Engine::default();
     for text in COUNTED {
@@ -90,14 +90,14 @@ fn looks_at_the_clock_are_as_many_as_strips_of_turns() {
         );
         let bytes = wasm::emit(&crate::common::module(&text, ""), &WasmOptions::default()).unwrap();
         let code = wasmtime::Module::new(&engine, bytes).unwrap();
-        let (End::Value(turns), looks) = run(&engine, &code, "proc", 9000, u64::MAX) else {
+        let (End::Value(iterations), looks) = run(&engine, &code, "proc", 9000, u64::MAX) else {
             panic!("{text}: it does not end");
         };
-        let strips = turns as u64 / STRIP;
-        assert!(strips >= 20, "{text}: {turns} turns");
+        let strips = iterations as u64 / STRIP;
+        assert!(strips >= 20, "{text}: {iterations} iterations");
         assert!(
             (strips / 2..=2 * strips + 2).contains(&looks),
-            "{text}: {turns} turns, {looks} looks"
+            "{text}: {iterations} iterations, {looks} looks"
         );
     }
 }
@@ -113,24 +113,24 @@ fn check(batch: Batch, engine: &Engine) -> (usize, usize) {
     let walks: Vec<_> = (0..batch.size)
         .map(|id| {
             let argument = *rng.pick(&[0, 1, 2, 5, 40, 1000, -3, i64::MAX]);
-            let mut walk = Walk::new(&functions, MOST_TURNS);
-            (argument, walk.call(id, argument), walk.turns)
+            let mut walk = Walk::new(&functions, MOST_ITERATIONS);
+            (argument, walk.call(id, argument), walk.iterations)
         })
         .collect();
-    for (strip_turns, least) in STRIPS {
-        let options = WasmOptions { strip_turns, ..WasmOptions::default() };
+    for (strip_iterations, least) in STRIPS {
+        let options = WasmOptions { strip_iterations, ..WasmOptions::default() };
         let bytes = wasm::emit(&module, &options).unwrap();
         let code = wasmtime::Module::new(engine, bytes).unwrap();
-        for (id, (argument, value, turns)) in walks.iter().enumerate() {
+        for (id, (argument, value, iterations)) in walks.iter().enumerate() {
             let (wanted, looks) = match value {
-                Some(value) => (End::Value(*value), *turns),
+                Some(value) => (End::Value(*value), *iterations),
                 None => (End::Stopped, least),
             };
             *(if value.is_some() { &mut ended } else { &mut endless }) += 1;
             let (got, _) = run(engine, &code, &format!("loop_{id}"), *argument, looks);
             assert_eq!(
                 got, wanted,
-                "seed {}, loop_{id}({argument}), {turns} turns, strips of {strip_turns}, {looks} looks\n{}",
+                "seed {}, loop_{id}({argument}), {iterations} iterations, strips of {strip_iterations}, {looks} looks\n{}",
                 batch.seed, texts[id]
             );
         }
@@ -183,7 +183,7 @@ fn loops_end_by_their_limit_in_the_kernel() {
             Err(error) => panic!("{error}\n{text}"),
         };
         let argument = *rng.pick(&[0, 1, 5, 1000]);
-        let value = Walk::new(&function, MOST_TURNS).call(0, argument);
+        let value = Walk::new(&function, MOST_ITERATIONS).call(0, argument);
         let (start, time) =
             (Instant::now(), Duration::from_millis(if value.is_some() { 5000 } else { 2 }));
         let got = instance.call("loop_0", &[Value::I64(argument)], time);

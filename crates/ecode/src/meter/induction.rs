@@ -1,4 +1,5 @@
-//! Pointers that walk through arrays, instead of being computed from an index in every turn.
+//! Induction-variable elimination: pointers that step through arrays, instead of being computed from
+//! an index in every iteration.
 //!
 //! ```text
 //!  for (i = 0; i < n; i++) s += a[i];      p = &a[0]; last = &a[…];
@@ -6,7 +7,7 @@
 //! ```
 //!
 //! An address of 32 bits can meet its end too early, or never, where the index does not. Here it cannot: a loop that ends by
-//! the counter takes no more turns than a strip has, and so its pointers walk less than once around memory.
+//! the counter takes no more iterations than a strip has, and so its pointers step less than once around memory.
 
 use super::{
     Counting,
@@ -18,7 +19,7 @@ use std::collections::{HashMap, HashSet};
 
 /// Pointers for which there are registers.
 const MAX_POINTERS: usize = 4;
-/// Bytes that a pointer moves in a turn; times the turns of the longest strip, less than its 32 bits.
+/// Bytes that a pointer moves in an iteration; times the iterations of the longest strip, less than its 32 bits.
 const MAX_MOVE: u64 = 1 << 10;
 /// Offsets that go into loads and stores: nothing lies below this address, so that the rest is none below 0.
 const MAX_OFFSET: i64 = 1 << 10;
@@ -39,20 +40,20 @@ struct Pointer {
     sites: Vec<Site>,
 }
 
-/// How the variable of a loop is taken away.
+/// How the induction variable of a loop is eliminated.
 #[derive(Debug)]
-pub(super) struct Walk {
+pub(super) struct Elimination {
     pointers: Vec<Pointer>,
     /// The steps that compute addresses, and the variable.
     steps: HashSet<(BlockId, usize)>,
 }
 
 impl Counting<'_> {
-    /// How the loop's variable can be taken away: it is used for addresses only, and the loop has only one end, which it
-    /// meets exactly and at the end of a turn.
-    pub(super) fn walk(&self, own: &Loop, plan: &Plan) -> Option<Walk> {
+    /// How the loop's variable can be eliminated: it is used for addresses only, and the loop has only one end, which it
+    /// meets exactly and at the end of an iteration.
+    pub(super) fn elimination(&self, own: &Loop, plan: &Plan) -> Option<Elimination> {
         let (block, at) = (plan.growth.block, plan.growth.at);
-        let is_simple = plan.is_exact() && !plan.takes_bound() && plan.ends_turns(own.head);
+        let is_simple = plan.is_exact() && !plan.takes_bound() && plan.ends_iterations(own.head);
         let only_end = own.blocks().all(|id| {
             let ways = self.body.blocks[id.0 as usize].term.successors();
             let stays = |to: &BlockId| own.contains(*to) && (*to == own.head || *to > id);
@@ -64,12 +65,12 @@ impl Counting<'_> {
         let trace = |block, site| Trace::of(self, own, plan, (block, site));
         let (_, steps) = trace(block, at)?;
         let steps = steps.into_iter().chain([(block, at)]).collect();
-        let mut walk = Walk { pointers: Vec::new(), steps };
+        let mut eliminated = Elimination { pointers: Vec::new(), steps };
         for id in own.blocks() {
             for (at, inst) in self.body.blocks[id.0 as usize].insts.iter().enumerate() {
                 let Inst::PtrAdd { dst, .. } = *inst else { continue };
                 if let Some((mut line, steps)) = trace(id, at) {
-                    walk.steps.extend(steps);
+                    eliminated.steps.extend(steps);
                     let is_after = match id == block {
                         true => at > plan.growth.at,
                         false => self.dominators.dominates(block, id),
@@ -79,31 +80,31 @@ impl Counting<'_> {
                         let by = line.by.wrapping_mul(plan.growth.least);
                         line.off = line.off.wrapping_add(by);
                     }
-                    walk.point(Site { block: id, at, dst, line });
+                    eliminated.point(Site { block: id, at, dst, line });
                 }
             }
         }
         // An address that others follow from is a step to them.
-        let steps = &walk.steps;
-        walk.pointers.iter_mut().for_each(|pointer| {
+        let steps = &eliminated.steps;
+        eliminated.pointers.iter_mut().for_each(|pointer| {
             pointer.sites.retain(|site| !steps.contains(&(site.block, site.at)));
         });
-        walk.pointers.retain(|pointer| !pointer.sites.is_empty());
+        eliminated.pointers.retain(|pointer| !pointer.sites.is_empty());
         let moves = |pointer: &Pointer| (1..=MAX_MOVE).contains(&pointer.line.by.unsigned_abs());
-        let fits = (1..=MAX_POINTERS).contains(&walk.pointers.len())
-            && walk.pointers.iter().all(moves)
-            && self.is_used_for_nothing_else(own, plan, &walk);
-        fits.then_some(walk)
+        let fits = (1..=MAX_POINTERS).contains(&eliminated.pointers.len())
+            && eliminated.pointers.iter().all(moves)
+            && self.is_used_for_nothing_else(own, plan, &eliminated);
+        fits.then_some(eliminated)
     }
 
-    fn is_used_for_nothing_else(&self, own: &Loop, plan: &Plan, walk: &Walk) -> bool {
+    fn is_used_for_nothing_else(&self, own: &Loop, plan: &Plan, eliminated: &Elimination) -> bool {
         let step = |(block, at): &(BlockId, usize)| {
             let inst = &self.body.blocks[block.0 as usize].insts[*at];
             inst.result().map(|(reg, _)| reg)
         };
-        let follows = walk.steps.iter().filter_map(step).filter(|reg| *reg != plan.var);
+        let follows = eliminated.steps.iter().filter_map(step).filter(|reg| *reg != plan.var);
         let follows: HashSet<Reg> = follows.collect();
-        let sites: HashSet<(BlockId, usize)> = (walk.pointers.iter())
+        let sites: HashSet<(BlockId, usize)> = (eliminated.pointers.iter())
             .flat_map(|pointer| &pointer.sites)
             .map(|site| (site.block, site.at))
             .collect();
@@ -119,15 +120,18 @@ impl Counting<'_> {
                 let mut used = false;
                 inst.operands(&mut |operand| used |= uses(id, operand));
                 let is_test = id == plan.test && at == plan.at;
-                !used || is_test || sites.contains(&(id, at)) || walk.steps.contains(&(id, at))
+                !used
+                    || is_test
+                    || sites.contains(&(id, at))
+                    || eliminated.steps.contains(&(id, at))
             }) && free
         })
     }
 
-    /// Lets the pointers of a loop of fixed turns walk, to the constant that its variable meets.
-    pub(super) fn walk_fixed(&mut self, own: &Loop, plan: &Plan) {
-        let Some(walk) = self.walk(own, plan) else { return };
-        let (before, test) = self.go(own, plan, &walk, plan.bound);
+    /// Lets the pointers of a loop of fixed iterations step, to the constant that its variable meets.
+    pub(super) fn eliminate_fixed(&mut self, own: &Loop, plan: &Plan) {
+        let Some(eliminated) = self.elimination(own, plan) else { return };
+        let (before, test) = self.go(own, plan, &eliminated, plan.bound);
         let around = BlockId(self.body.blocks.len() as u32);
         self.enter_by(own, around);
         self.block(before, Term::Jump(own.head));
@@ -139,16 +143,16 @@ impl Counting<'_> {
         end.term = Term::Branch { cond: Operand::Reg(goes_on), then: own.head, other };
     }
 
-    /// Lets the pointers walk: returns what comes before the loop, and the test by which it goes on to `last`.
+    /// Lets the pointers step: returns what comes before the loop, and the test by which it goes on to `last`.
     pub(super) fn go(
         &mut self,
         own: &Loop,
         plan: &Plan,
-        walk: &Walk,
+        eliminated: &Elimination,
         last: Operand,
     ) -> (Vec<Inst>, impl FnOnce(Reg) -> Inst + use<>) {
         let (mut before, mut moves, mut walkers) = (Vec::new(), Vec::new(), Vec::new());
-        for Pointer { line, sites } in &walk.pointers {
+        for Pointer { line, sites } in &eliminated.pointers {
             let walker = self.reg(Ty::Ptr);
             let by = line.by.wrapping_mul(plan.growth.least);
             let start = Line { off: line.off.wrapping_sub(by), ..line.clone() };
@@ -161,13 +165,13 @@ impl Counting<'_> {
             }
             walkers.push((walker, start));
         }
-        // The sum of a constant would be added up in every turn.
+        // The sum of a constant would be added up in every iteration.
         let tested = walkers.iter().find(|(_, line)| matches!(line.base, Operand::Reg(_)));
         let (walker, line) = tested.unwrap_or(&walkers[0]);
         let end = self.reg(Ty::Ptr);
         self.place(line, plan.ty, last, end, &mut before);
         let (a, b) = (Operand::Reg(*walker), Operand::Reg(end));
-        self.replace(own, walk, moves);
+        self.replace(own, eliminated, moves);
         (before, move |dst| Inst::Cmp { op: CmpOp::Ne, ty: Ty::Ptr, dst, a, b })
     }
 
@@ -189,16 +193,16 @@ impl Counting<'_> {
         }
     }
 
-    /// Takes the steps away, and lets the pointers move where each turn starts: a sum of 32 bits that the turn itself
+    /// Takes the steps away, and lets the pointers move where each iteration starts: a sum of 32 bits that the iteration itself
     /// computes is known to have no more.
-    fn replace(&mut self, own: &Loop, walk: &Walk, mut moves: Vec<Inst>) {
+    fn replace(&mut self, own: &Loop, eliminated: &Elimination, mut moves: Vec<Inst>) {
         let walkers: Vec<Reg> = moves.iter().filter_map(Inst::result).map(|own| own.0).collect();
         for id in own.blocks() {
             let mut at = 0;
             let insts = &mut self.body.blocks[id.0 as usize].insts;
             insts.retain(|_| {
                 at += 1;
-                !walk.steps.contains(&(id, at - 1))
+                !eliminated.steps.contains(&(id, at - 1))
             });
             if id == own.head {
                 insts.splice(0..0, moves.drain(..));
@@ -241,7 +245,7 @@ fn offsets(insts: &mut [Inst], walkers: &[Reg]) {
     }
 }
 
-impl Walk {
+impl Elimination {
     /// Takes a site to the others that differ from it by a constant.
     fn point(&mut self, site: Site) {
         let same = |pointer: &&mut Pointer| {
@@ -262,7 +266,7 @@ impl Walk {
 mod tests {
     use crate::{Input, compile};
 
-    fn walks(text: &str) -> bool {
+    fn eliminates(text: &str) -> bool {
         let text =
             format!("static char a[256]; long proc(long n) {{ long h = 0; {text} return h; }}");
         let module = compile(&Input::new("test.e", &text)).unwrap().module;
@@ -284,7 +288,7 @@ mod tests {
             ("for (long i = 0; i < n; i++) h ^= a[3000 * i];", false),
             ("for (int i = 0; i < 3; i++) h ^= a[i];", false),
         ] {
-            assert_eq!(walks(text), want, "{text}");
+            assert_eq!(eliminates(text), want, "{text}");
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Loops of few steps take several turns in a row: one test and one addition for all of them, and what lies at a constant
-//! distance from turn to turn is found by constant offsets.
+//! Loops of few steps are unrolled: one test and one addition for all of them, and what lies at a constant
+//! distance from iteration to iteration is found by constant offsets.
 
 use super::{
     analyse::{Kind, Plan, Role, Test, Widened},
@@ -10,40 +10,40 @@ use super::{
 use crate::ir::{BinOp, BlockId, Body, CmpOp, ConvOp, Inst, Operand, Reg, Term, Ty};
 use std::collections::{HashMap, HashSet};
 
-/// Steps of a turn, those apart that grow by a constant.
+/// Steps of an iteration, those apart that grow by a constant.
 const MAX_OWN: usize = 24;
-/// Steps of all turns in a row. More do not fit where decoded instructions are kept, with the code around.
-const MAX_IN_ROW: usize = 48;
-/// Turns in a row at most.
-const MAX_TURNS: usize = 8;
-/// Steps of a loop that is spelled out from its first turn to its last.
+/// Steps of all unrolled iterations. More do not fit where decoded instructions are kept, with the code around.
+const MAX_UNROLLED: usize = 48;
+/// Unrolled iterations at most.
+const MAX_ITERATIONS: usize = 8;
+/// Steps of a loop that is spelled out from its first iteration to its last.
 const MAX_SPELLED_OUT: usize = 96;
-/// A loop of a known number of turns that takes this many rows at most is left as it is.
-const MIN_ROWS: i64 = 2;
+/// A loop of a known number of iterations that takes this many passes at most is left as it is.
+const MIN_PASSES: i64 = 2;
 /// Offsets that go into loads and stores. They do not wrap, as addresses do.
 const MAX_OFFSET: u64 = 1 << 16;
 
-/// Turns that follow one another.
+/// Iterations that follow one another.
 #[derive(Debug)]
-pub(super) struct Row {
-    pub(super) turns: i64,
+pub(super) struct Unrolled {
+    pub(super) iterations: i64,
     steps: Vec<Step>,
-    /// What a turn takes over from the one before, but for what changes by a constant.
+    /// What an iteration takes over from the one before, but for what changes by a constant.
     pub(super) carried: Vec<Reg>,
 }
 
 /// What a step of the loop gives.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Step {
-    /// What changes by this from turn to turn.
+    /// What changes by this from iteration to iteration.
     Line(i64),
-    /// Something of each turn's own.
+    /// Something of each iteration's own.
     Own,
     /// What only the loop's end is tested by.
     Test,
 }
 
-/// How the loop of block `id` can take several turns in a row. Where it takes few turns, and does not lie in another loop
+/// How the loop of block `id` can be unrolled. Where it takes few iterations, and does not lie in another loop
 /// (`is_inner`), it is not worth the room.
 pub(super) fn plan(body: &Body, id: BlockId, is_inner: bool) -> Option<Plan> {
     let block = &body.blocks[id.0 as usize];
@@ -58,7 +58,7 @@ pub(super) fn plan(body: &Body, id: BlockId, is_inner: bool) -> Option<Plan> {
     let role = |step: &Step| if let Step::Line(_) = step { Role::Scalar } else { Role::Skip };
     let roles = steps.iter().map(role).collect();
     let own = steps.iter().filter(|step| **step == Step::Own).count();
-    let row = Row { turns: turns(own)?, steps, carried };
+    let unrolled = Unrolled { iterations: iterations(own)?, steps, carried };
     let mut plan = Plan {
         roles,
         accesses: Vec::new(),
@@ -67,32 +67,33 @@ pub(super) fn plan(body: &Body, id: BlockId, is_inner: bool) -> Option<Plan> {
         inductions,
         sums: Vec::new(),
         width: 0,
-        kind: Kind::Row(row),
+        kind: Kind::Unrolled(unrolled),
     };
     if let Some(all) = fixed::count(body, id, &plan)
-        && let Kind::Row(row) = &mut plan.kind
+        && let Kind::Unrolled(unrolled) = &mut plan.kind
     {
         if !is_inner {
             return None;
         }
         if all > 2 && all as usize * own <= MAX_SPELLED_OUT {
-            row.turns = all;
+            unrolled.iterations = all;
             let is_all_there = fixed::is_all_there(body, id, &plan);
-            if let Kind::Row(row) = &mut plan.kind {
-                row.turns -= i64::from(!is_all_there);
+            if let Kind::Unrolled(unrolled) = &mut plan.kind {
+                unrolled.iterations -= i64::from(!is_all_there);
             }
-        } else if all <= MIN_ROWS * row.turns {
+        } else if all <= MIN_PASSES * unrolled.iterations {
             return None;
         }
     }
     Some(plan)
 }
 
-/// How many turns of so many steps are taken in a row.
-fn turns(own: usize) -> Option<i64> {
+/// How many iterations of so many steps are unrolled.
+fn iterations(own: usize) -> Option<i64> {
     let fits = (1..=MAX_OWN).contains(&own);
-    let turns = [MAX_TURNS, 4, 2].into_iter().find(|turns| turns * own <= MAX_IN_ROW)?;
-    fits.then_some(turns as i64)
+    let iterations =
+        [MAX_ITERATIONS, 4, 2].into_iter().find(|iterations| iterations * own <= MAX_UNROLLED)?;
+    fits.then_some(iterations as i64)
 }
 
 /// The comparison, if what changes by `step` may meet its end.
@@ -251,19 +252,19 @@ struct Now {
 }
 
 impl Emitter<'_> {
-    /// The turns of a row.
-    pub(super) fn row(&mut self, row: &Row) {
+    /// The iterations of one pass.
+    pub(super) fn unrolled(&mut self, unrolled: &Unrolled) {
         let (insts, inductions) = (self.insts, &self.plan.inductions);
-        // By step: what its result is in the first turn.
+        // By step: what its result is in the first iteration.
         let mut first = vec![None; insts.len()];
         let mut now: HashMap<Reg, Now> = HashMap::new();
-        for turn in 0..row.turns {
+        for iteration in 0..unrolled.iterations {
             for (reg, step) in inductions {
-                let more = step.wrapping_mul(turn);
+                let more = step.wrapping_mul(iteration);
                 now.insert(*reg, Now { operand: Operand::Reg(*reg), more });
             }
             for (at, inst) in insts.iter().enumerate() {
-                let change = match row.steps[at] {
+                let change = match unrolled.steps[at] {
                     Step::Line(change) => change,
                     Step::Own => {
                         self.again(inst, &mut now);
@@ -273,13 +274,13 @@ impl Emitter<'_> {
                 };
                 let Some((dst, _)) = inst.result() else { continue };
                 let operand = *first[at].get_or_insert_with(|| self.copy(inst, &now));
-                now.insert(dst, Now { operand, more: change.wrapping_mul(turn) });
+                now.insert(dst, Now { operand, more: change.wrapping_mul(iteration) });
             }
         }
-        self.hand_over(row, &now);
+        self.hand_over(unrolled, &now);
     }
 
-    /// A step of the first turn, where nothing is to be added to anything; returns its result.
+    /// A step of the first iteration, where nothing is to be added to anything; returns its result.
     fn copy(&mut self, inst: &Inst, now: &HashMap<Reg, Now>) -> Operand {
         let operand = |operand: &Operand| match operand {
             Operand::Reg(reg) => now.get(reg).map_or(*operand, |now| now.operand),
@@ -303,7 +304,7 @@ impl Emitter<'_> {
         new
     }
 
-    /// A step of any turn.
+    /// A step of any iteration.
     fn again(&mut self, inst: &Inst, now: &mut HashMap<Reg, Now>) {
         if let Inst::Copy { dst, src: Operand::Reg(src), .. } = inst {
             let src = now.get(src).copied().unwrap_or(Now { operand: Operand::Reg(*src), more: 0 });
@@ -332,7 +333,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// What an operand of the loop's step is in this turn.
+    /// What an operand of the loop's step is in this iteration.
     fn current(&mut self, operand: Operand, now: &HashMap<Reg, Now>) -> Operand {
         let Operand::Reg(reg) = operand else { return operand };
         match now.get(&reg) {
@@ -354,15 +355,15 @@ impl Emitter<'_> {
         Operand::Reg(dst)
     }
 
-    /// What the next row takes over. It may be an old value of what is assigned here, so that goes into registers of its
+    /// What the next pass takes over. It may be an old value of what is assigned here, so that goes into registers of its
     /// own first.
-    fn hand_over(&mut self, row: &Row, now: &HashMap<Reg, Now>) {
+    fn hand_over(&mut self, unrolled: &Unrolled, now: &HashMap<Reg, Now>) {
         let mut values = Vec::new();
-        for reg in &row.carried {
+        for reg in &unrolled.carried {
             let ty = self.body.regs[reg.0 as usize];
             let Some(Now { operand, more }) = now.get(reg).copied() else { continue };
             let mut src = if more == 0 { operand } else { self.plus(*reg, operand, more) };
-            if row.carried.iter().any(|other| src == Operand::Reg(*other)) {
+            if unrolled.carried.iter().any(|other| src == Operand::Reg(*other)) {
                 let dst = self.reg(ty);
                 self.code.push(Inst::Copy { ty, dst, src });
                 src = Operand::Reg(dst);

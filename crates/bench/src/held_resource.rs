@@ -14,7 +14,7 @@ pub const DONE: &str = "done";
 /// What is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Holding {
+pub enum HeldResource {
     /// Open descriptors of one process.
     Descriptors,
     /// Mappings of one process.
@@ -25,7 +25,7 @@ pub enum Holding {
     Processes,
 }
 
-impl Holding {
+impl HeldResource {
     /// All kinds.
     pub const ALL: [Self; 4] =
         [Self::Descriptors, Self::Mappings, Self::Connections, Self::Processes];
@@ -102,13 +102,13 @@ fn sleep_for_ever() -> u8 {
     }
 }
 
-impl fmt::Display for Holding {
+impl fmt::Display for HeldResource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
 }
 
-impl FromStr for Holding {
+impl FromStr for HeldResource {
     type Err = String;
 
     fn from_str(name: &str) -> Result<Self, String> {

@@ -27,7 +27,7 @@ impl Stopwatch {
 
 /// How often, and how much at a time.
 #[derive(Clone, Copy, Debug, serde::Serialize)]
-pub struct Turns {
+pub struct Interleaved {
     /// Rounds; one more comes before them and is ignored.
     pub rounds: usize,
     /// A batch lasts about as long.
@@ -36,7 +36,7 @@ pub struct Turns {
     pub seed: u64,
 }
 
-impl Turns {
+impl Interleaved {
     /// Nanoseconds of one of each round, for each job that did not fail.
     ///
     /// The size of batches is found by doubling in the round that is ignored. A job that fails is not run again.
@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn every_job_runs_once_a_round_and_one_that_fails_no_more() {
-        let turns = Turns { rounds: 4, batch: Duration::from_micros(64), seed: 1 };
+        let turns = Interleaved { rounds: 4, batch: Duration::from_micros(64), seed: 1 };
         let mut left = 3;
         let mut jobs: Vec<Batch<'_>> = vec![
             Box::new(|times| Ok(Duration::from_micros(8) * times)),
