@@ -142,7 +142,7 @@ fn the_headers_declare_what_the_library_exports_and_nothing_else_is_exported() {
     let parts = parts.map(|part| read(&format!("object-manager-c/src/sys/{part}.rs")));
     let own = rust_functions(&parts.concat());
     assert_eq!(c_functions(&read("object-manager-c/include/dewar.h")), own);
-    let ports = rust_functions(&read("ipc-c/src/lib.rs"));
+    let ports = rust_functions(&read("ipc-c/src/sys.rs"));
     assert_eq!(c_functions(&read("ipc-c/include/dewar_port.h")), ports);
     let mut nm = Command::new("nm");
     let symbols = done(nm.args(["-D", "--defined-only"]).arg(built("libdewar", ".so")));

@@ -1,5 +1,6 @@
 //! What no library offers safely: fork, memory shared with children, the two ends of a seccomp notification, and code in
 //! shared objects.
+#![allow(unsafe_code)]
 
 use rustix::process::Pid;
 use std::{

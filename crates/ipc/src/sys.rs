@@ -1,5 +1,6 @@
 //! What no library offers safely: memory that two processes share, and the descriptor of a socket's
 //! peer.
+#![allow(unsafe_code)]
 
 use crate::{MAX_DESCRIPTORS, region::Region};
 use rustix::{

@@ -1,6 +1,9 @@
 //! What compiling and calling a plugin costs: `cargo bench -p ecode-tests`. Prints the best and the median of many
 //! runs, beside the same text through gcc.
 
+#[path = "../tests/it/sys.rs"]
+mod sys;
+
 use ecode::{Address, Input, NoHost, Value, compile};
 use ecode_kernel::{KernelCode, KernelOptions};
 use ecode_native::{NativeCode, Protection};
@@ -58,8 +61,7 @@ fn calls(isolated: &mut plugin_host::bare::IsolatedInstance, module: &ecode::ir:
         }
     });
     let code = NativeCode::compile(module, Protection::None).expect("it compiles");
-    // SAFETY: `empty` uses no memory.
-    let mut native = unsafe { code.instantiate(Box::new(NoHost)) };
+    let mut native = sys::native(&code, Box::new(NoHost));
     let empty = native.entry::<(), i64>("empty").expect("it is there");
     each("native: enter", &mut || {
         for _ in 0..ITERATIONS {
@@ -104,8 +106,7 @@ fn gray(isolated: &mut plugin_host::bare::IsolatedInstance, module: &ecode::ir::
             [("native", Protection::None), ("native+stack", Protection::Stack)]
         {
             let code = NativeCode::compile(module, protection).expect("it compiles");
-            // SAFETY: `gray` reads `size` bytes at `image` and writes a third of that at `out`.
-            let mut native = unsafe { code.instantiate(Box::new(NoHost)) };
+            let mut native = sys::native(&code, Box::new(NoHost));
             let mut out = vec![0_u8; size];
             let (src, dst) = (image.as_ptr() as u64, out.as_mut_ptr() as u64);
             let args = (Address(src), Address(dst), size as i64);

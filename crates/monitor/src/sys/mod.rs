@@ -1,4 +1,5 @@
 //! The system calls that no safe library offers. All unsafe code of this crate lies in this folder.
+#![allow(unsafe_code)]
 
 pub(crate) mod clock;
 pub(crate) mod limit;

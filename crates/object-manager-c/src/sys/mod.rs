@@ -1,4 +1,5 @@
 //! The functions of `dewar.h`, and the structs that they share with C.
+#![allow(unsafe_code)]
 
 mod checks;
 mod failure;

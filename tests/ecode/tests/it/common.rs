@@ -1,6 +1,7 @@
 //! Running one program on every target.
 #![allow(dead_code)]
 
+use crate::sys;
 use ecode::{CallError, Host, Input, Value, compile, ir::Module};
 use ecode_kernel::{KernelCode, KernelOptions};
 use ecode_native::{NativeCode, Protection};
@@ -67,7 +68,6 @@ pub(crate) fn run(
         Target::NativeStack => Protection::Stack,
     };
     let code = NativeCode::compile(module, protection).unwrap_or_else(|e| panic!("{e}\n{module}"));
-    // SAFETY: the tests' programs keep to memory of their own on native targets.
-    let mut instance = unsafe { code.instantiate(host) };
+    let mut instance = sys::native(&code, host);
     instance.call(function, args)
 }

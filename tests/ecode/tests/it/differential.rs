@@ -5,6 +5,7 @@
 use crate::batches::Batch;
 use crate::common::{TARGETS, engine, engine_of_short_strips};
 use crate::generate::{Rng, program};
+use crate::sys;
 use ecode::{CallError, NoHost, Value, ir::Module};
 use ecode_native::{NativeCode, Protection};
 use std::{
@@ -50,8 +51,7 @@ fn agree(batch: Batch) -> usize {
     }
     for protection in [Protection::None, Protection::Stack] {
         let code = NativeCode::compile(&module, protection).unwrap();
-        // SAFETY: the generator makes no access outside of the program's own objects.
-        let mut instance = unsafe { code.instantiate(Box::new(NoHost)) };
+        let mut instance = sys::native(&code, Box::new(NoHost));
         let name = format!("native, {protection:?}");
         check(&name, seed, &wanted, &text, &module, |name| instance.call(name, &[]));
     }

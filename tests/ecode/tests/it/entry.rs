@@ -1,6 +1,9 @@
 //! Typed entries.
 
-use crate::common::{engine, module};
+use crate::{
+    common::{engine, module},
+    sys,
+};
 use ecode::{Address, CallError, Host, Memory, NoHost, Value, ir::Module};
 use ecode_native::{NativeCode, NativeInstance, Protection};
 use plugin_host::bare::IsolatedInstance;
@@ -19,8 +22,7 @@ fn isolated(module: &Module) -> IsolatedInstance {
 
 fn native(module: &Module) -> NativeInstance {
     let code = NativeCode::compile(module, Protection::Stack).unwrap();
-    // SAFETY: the programs here use no memory but their own.
-    unsafe { code.instantiate(Box::new(NoHost)) }
+    sys::native(&code, Box::new(NoHost))
 }
 
 #[test]

@@ -1,6 +1,9 @@
 //! What a hostile program can do: end its own call.
 
-use crate::common::{TARGETS, Target, engine, module, run};
+use crate::{
+    common::{TARGETS, Target, engine, module, run},
+    sys,
+};
 use ecode::{CallError, Host, Memory, NoHost, Value, ir::TrapCode};
 use ecode_kernel::{KernelCode, KernelError, KernelOptions};
 use std::time::{Duration, Instant};
@@ -196,8 +199,8 @@ fn an_overflow_changes_no_other_variable_and_no_pointer_argument() {
                 long look() { return seen; }";
     let module = module(text, "");
     let code = ecode_native::NativeCode::compile(&module, ecode_native::Protection::Stack).unwrap();
-    // SAFETY: the program writes one guard and no more beyond its array.
-    let mut instance = unsafe { code.instantiate(Box::new(NoHost)) };
+    // The program writes one guard and no more beyond its array.
+    let mut instance = sys::native(&code, Box::new(NoHost));
     assert_eq!(instance.call("proc", &[Value::I64(20)]), Err(CallError::Smashed("f".into())));
     assert_eq!(instance.call("look", &[]), Ok(Some(Value::I64(7))));
 }
@@ -222,8 +225,8 @@ fn an_overflow_changes_no_pointer_argument_that_has_no_register() {
     let code = ecode_native::NativeCode::compile(&module, ecode_native::Protection::Stack).unwrap();
     // Guard, its padding, and some of what lies above; returns go by what lies behind all of that.
     for n in [17, 32, 64, 96, 128, 160] {
-        // SAFETY: the program writes its own frame only, which has more than so many bytes above the array.
-        let mut instance = unsafe { code.instantiate(Box::new(NoHost)) };
+        // The program writes its own frame only, which has more than so many bytes above the array.
+        let mut instance = sys::native(&code, Box::new(NoHost));
         assert_eq!(instance.call("proc", &[Value::I64(n)]), Err(CallError::Smashed("f".into())));
         assert_eq!(instance.call("look", &[]), Ok(Some(Value::I64(7))), "{n}");
     }

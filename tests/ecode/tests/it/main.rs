@@ -17,4 +17,5 @@ mod language;
 mod limits;
 mod loops;
 mod programs;
+mod sys;
 mod vector;

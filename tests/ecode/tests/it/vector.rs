@@ -1,6 +1,9 @@
 //! Loops over arrays give the results of the loops as written, whatever lengths, offsets and overlaps.
 
-use crate::common::{TARGETS, engine, module, run};
+use crate::{
+    common::{TARGETS, engine, module, run},
+    sys,
+};
 use ecode::{CallError, Input, NoHost, Value, compile};
 use ecode_native::{NativeCode, Protection};
 use std::time::{Duration, Instant};
@@ -43,8 +46,7 @@ fn the_grayscaler_is_right_at_every_length_on_every_target() {
         assert_eq!(isolated.read(dst, want.len() as u64).unwrap(), want, "{n}");
         for protection in [Protection::None, Protection::Stack] {
             let code = NativeCode::compile(&module, protection).unwrap();
-            // SAFETY: `gray` reads `n` bytes at `image` and writes a third of that at `out`.
-            let mut native = unsafe { code.instantiate(Box::new(NoHost)) };
+            let mut native = sys::native(&code, Box::new(NoHost));
             let mut out = vec![0_u8; want.len()];
             let (src, dst) = (image.as_ptr() as u64, out.as_mut_ptr() as u64);
             let args = [Value::Ptr(src), Value::Ptr(dst), Value::I64(n.into())];
