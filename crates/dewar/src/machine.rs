@@ -5,7 +5,8 @@ use anyhow::{Context as _, bail};
 use confine::layers::Layers;
 use daemon_client::DaemonDirs;
 use profile::{Registries, Variables};
-use registries::{ConfigRoots as Machine, Tool};
+use realpath::RealPaths;
+use registries::{ConfigRoots, Tool};
 use std::{
     collections::BTreeMap,
     io,
@@ -16,30 +17,31 @@ use std::{
 /// The variables of a run on `workspace` (default: the working directory) with temporary files in `tmp`.
 pub(crate) fn variables(workspace: Option<&Path>, tmp: PathBuf) -> anyhow::Result<Variables> {
     let workspace = directory(workspace.unwrap_or(Path::new(".")))?;
-    let home = home()?;
+    let (home, paths) = (home()?, RealPaths::new());
     Ok(Variables {
         private_network: true,
-        registries: registries(&workspace, &home),
+        registries: registries(&workspace, &home, &paths),
         workspace,
         home,
         shares_memory: false,
         tmp,
         user: std::env::var("USER").unwrap_or_default(),
         nameservers: nameservers(),
-        kept: kept(),
+        kept: kept(&paths),
         fixed: Vec::new(),
     })
 }
 
 /// What each tool's own configuration names, as far as it is the user's or the machine's word.
-fn registries(workspace: &Path, home: &Path) -> BTreeMap<String, Registries> {
+fn registries(workspace: &Path, home: &Path, paths: &RealPaths) -> BTreeMap<String, Registries> {
     let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
         Some((name.into_string().ok()?, value.into_string().ok()?))
     };
     let variables: Vec<(String, String)> = std::env::vars_os().filter_map(text).collect();
-    let machine = Machine { home, workspace, root: Path::new("/"), variables: &variables };
+    let (root, variables) = (Path::new("/"), variables.as_slice());
+    let roots = ConfigRoots { home, workspace, root, variables, paths };
     let all = Tool::ALL.into_iter().map(|tool| {
-        let asked = tool.asked(&machine);
+        let asked = tool.asked(&roots);
         let registries = Registries {
             endpoints: asked.endpoints.iter().map(ToString::to_string).collect(),
             proxies: asked.proxies.iter().map(ToString::to_string).collect(),
@@ -55,25 +57,19 @@ fn registries(workspace: &Path, home: &Path) -> BTreeMap<String, Registries> {
 
 /// Where Dewar keeps what it believes later: compiled plugins with the key that vouches for them, records of runs, the
 /// state and the sockets of daemons.
-fn kept() -> Vec<PathBuf> {
+fn kept(paths: &RealPaths) -> Vec<PathBuf> {
     let places = [runs::cache_directory(), runs::state_directory()];
     let places = places.into_iter().flatten().map(|place| place.join("dewar"));
-    let mut paths: Vec<PathBuf> = places.collect();
+    let mut all: Vec<PathBuf> = places.collect();
     for place in DaemonDirs::user().into_iter().chain([DaemonDirs::system()]) {
-        paths.extend([place.state, place.runtime]);
+        all.extend([place.state, place.runtime]);
     }
-    paths.iter().map(|path| real(path)).collect()
+    all.iter().map(|path| paths.existing_part(path)).collect()
 }
 
 /// A path without links; of what does not exist, as far as it does.
 pub(crate) fn real(path: &Path) -> PathBuf {
-    if let Ok(real) = path.canonicalize() {
-        return real;
-    }
-    match (path.parent(), path.file_name()) {
-        (Some(parent), Some(name)) if !parent.as_os_str().is_empty() => real(parent).join(name),
-        _ => std::path::absolute(path).unwrap_or_else(|_| path.to_owned()),
-    }
+    RealPaths::new().existing_part(path)
 }
 
 /// A directory that a person named, as its path is without links.

@@ -10,7 +10,9 @@
 //! use registries::{ConfigRoots, Tool};
 //!
 //! let nothing = std::path::Path::new("/nonexistent");
-//! let roots = ConfigRoots { home: nothing, workspace: nothing, root: nothing, variables: &[] };
+//! let paths = realpath::RealPaths::new();
+//! let (home, workspace, root) = (nothing, nothing, nothing);
+//! let roots = ConfigRoots { home, workspace, root, variables: &[], paths: &paths };
 //! let asked = Tool::Npm.asked(&roots);
 //! assert_eq!(asked.endpoints[0].to_string(), "registry.npmjs.org:443");
 //! ```

@@ -1,6 +1,7 @@
 //! Where configuration lies, and which of it counts.
 
 use crate::asked::Unreadable;
+use realpath::RealPaths;
 use std::io::{ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
 
@@ -18,6 +19,8 @@ pub struct ConfigRoots<'a> {
     pub root: &'a Path,
     /// The environment, which is the user's word.
     pub variables: &'a [(String, String)],
+    /// What is known of directories.
+    pub paths: &'a RealPaths,
 }
 
 pub(crate) struct Found {
@@ -58,7 +61,7 @@ impl<'a> ConfigRoots<'a> {
             Err(error)
                 if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) =>
             {
-                let path = real(path);
+                let path = self.paths.existing_part(path);
                 return match path.starts_with(self.workspace) {
                     true => Err(Refused::InWorkspace(path)),
                     false => Ok(Found { path, text: None }),
@@ -69,7 +72,9 @@ impl<'a> ConfigRoots<'a> {
         use std::os::fd::AsRawFd as _;
         let known = std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()));
         let known = known.map_err(|error| unreadable(error.to_string()))?;
-        if known.starts_with(self.workspace) || real(path).starts_with(self.workspace) {
+        if known.starts_with(self.workspace)
+            || self.paths.existing_part(path).starts_with(self.workspace)
+        {
             return Err(Refused::InWorkspace(known));
         }
         let mut text = String::new();
@@ -79,16 +84,5 @@ impl<'a> ConfigRoots<'a> {
             return Err(unreadable("it is longer than 1 MiB".into()));
         }
         Ok(Found { path: known, text: Some(text) })
-    }
-}
-
-/// A path without links; of what does not exist, as far as it does.
-fn real(path: &Path) -> PathBuf {
-    if let Ok(real) = path.canonicalize() {
-        return real;
-    }
-    match (path.parent(), path.file_name()) {
-        (Some(parent), Some(name)) if !parent.as_os_str().is_empty() => real(parent).join(name),
-        _ => path.to_owned(),
     }
 }

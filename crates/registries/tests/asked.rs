@@ -42,7 +42,9 @@ impl Machine {
         let (home, root) = (self.path("home"), self.path("root"));
         let workspace = self.path("home/project");
         let variables = &self.variables;
-        tool.asked(&ConfigRoots { home: &home, workspace: &workspace, root: &root, variables })
+        let (home, workspace, root) = (&*home, &*workspace, &*root);
+        let paths = &realpath::RealPaths::new();
+        tool.asked(&ConfigRoots { home, workspace, root, variables, paths })
     }
 
     fn hosts(&self, tool: Tool) -> String {

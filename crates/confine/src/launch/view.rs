@@ -1,10 +1,11 @@
 //! The view: which part of the file system exists for the sandbox (and for the monitor, which
 //! shares it, so that a path means the same to both).
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use realpath::RealPaths;
 use rustix::fs::Mode;
 
 use super::mounts::{Mounts, ViewError};
@@ -83,17 +84,19 @@ impl View {
         for step in &steps {
             mounts.put(step, &steps)?;
         }
-        for path in existing(&self.denied) {
+        // The steps have changed what exists.
+        let paths = RealPaths::new();
+        for path in existing(&self.denied, &paths) {
             mounts.deny(&path, Mode::empty())?;
         }
-        for path in existing(&self.hollow) {
+        for path in existing(&self.hollow, &paths) {
             mounts.deny(&path, Mode::from_raw_mode(SEARCHED))?;
         }
-        for path in existing(&self.read_only) {
+        for path in existing(&self.read_only, &paths) {
             mounts.make_read_only(&path)?;
         }
         if self.hosts.is_some() {
-            for path in existing(&[PathBuf::from("/etc/hosts")]) {
+            for path in existing(&[PathBuf::from("/etc/hosts")], &paths) {
                 mounts.replace_hosts(&path)?;
             }
         }
@@ -104,35 +107,28 @@ impl View {
     fn places(&self) -> BTreeMap<PathBuf, ViewEntry> {
         let private = ["/tmp", "/var/tmp", "/dev/shm"].map(PathBuf::from);
         let private = if self.private_tmp { &private[..] } else { &[] };
-        let mut places = BTreeMap::new();
-        places.extend(directories(private).map(|path| (path, ViewEntry::Private)));
-        places.extend(directories(&self.absent).map(|path| (path, ViewEntry::Absent)));
-        let mut parents = HashMap::new();
-        places.extend(self.keep.iter().filter_map(|path| kept(path, &mut parents)));
+        let (mut places, paths) = (BTreeMap::new(), RealPaths::new());
+        places.extend(directories(private, &paths).map(|path| (path, ViewEntry::Private)));
+        places.extend(directories(&self.absent, &paths).map(|path| (path, ViewEntry::Absent)));
+        places.extend(self.keep.iter().filter_map(|path| kept(path, &paths)));
         places
     }
 }
 
 /// Those of `paths` that exist, with symbolic links resolved.
-fn existing(paths: &[PathBuf]) -> impl Iterator<Item = PathBuf> {
-    paths.iter().filter_map(|path| path.canonicalize().ok())
+fn existing(all: &[PathBuf], paths: &RealPaths) -> impl Iterator<Item = PathBuf> {
+    all.iter().filter_map(|path| paths.resolve(path).ok())
 }
 
-fn directories(paths: &[PathBuf]) -> impl Iterator<Item = PathBuf> {
-    existing(paths).filter(|path| path.is_dir())
+fn directories(all: &[PathBuf], paths: &RealPaths) -> impl Iterator<Item = PathBuf> {
+    existing(all, paths).filter(|path| path.is_dir())
 }
 
-/// A kept path with the links on the way to it resolved, and what it is. Many have one of few
-/// `parents`.
-fn kept<'a>(
-    path: &'a Path,
-    parents: &mut HashMap<&'a Path, Option<PathBuf>>,
-) -> Option<(PathBuf, ViewEntry)> {
+/// A kept path with the links on the way to it resolved, and what it is.
+fn kept(path: &Path, paths: &RealPaths) -> Option<(PathBuf, ViewEntry)> {
     let real = match (path.parent(), path.file_name()) {
-        (Some(parent), Some(name)) => {
-            parents.entry(parent).or_insert_with(|| parent.canonicalize().ok()).as_ref()?.join(name)
-        }
-        _ => path.canonicalize().ok()?,
+        (Some(parent), Some(name)) => paths.directory(parent).ok()?.join(name),
+        _ => paths.resolve(path).ok()?,
     };
     let metadata = real.symlink_metadata().ok()?;
     let place = if metadata.is_symlink() {

@@ -1,0 +1,189 @@
+//! Paths without symbolic links, as realpath(3) finds them, for many paths in a row.
+//!
+//! Most of the paths that a run starts with lie in few directories. realpath(3) asks the kernel about
+//! each component of each path anew. [`RealPaths`] remembers every directory that it has resolved: a
+//! further path in it costs one system call.
+//!
+//! The last component is asked about each time. What lies above it is as old as the value: make one
+//! for a few paths in a row, and throw it away when mounts have changed.
+#![forbid(unsafe_code)]
+
+use std::{
+    cell::RefCell,
+    collections::HashMap,
+    ffi::OsStr,
+    fs, io,
+    path::{Component, Path, PathBuf},
+};
+
+/// The kernel's own limit on symbolic links in one path (`MAXSYMLINKS`).
+const MOST_LINKS: usize = 40;
+/// `EINVAL`: what readlink(2) says of a file that is no link.
+const NO_LINK: i32 = 22;
+/// `ELOOP`.
+const TOO_MANY_LINKS: i32 = 40;
+
+/// What was found out so far: for each name in a directory that is resolved, where it leads; or the
+/// errno of a name that leads nowhere.
+#[derive(Debug, Default)]
+pub struct RealPaths(RefCell<HashMap<PathBuf, Result<PathBuf, i32>>>);
+
+impl RealPaths {
+    /// Nothing is known yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// `path` without symbolic links, `.` and `..`. A relative one begins in the working directory.
+    ///
+    /// # Errors
+    ///
+    /// As realpath(3), if something on the way does not exist or cannot be searched.
+    pub fn resolve(&self, path: &Path) -> io::Result<PathBuf> {
+        self.begin(path, true)
+    }
+
+    /// As [`RealPaths::resolve`], for a directory of many files: it is remembered as well.
+    ///
+    /// # Errors
+    ///
+    /// As [`RealPaths::resolve`].
+    pub fn directory(&self, path: &Path) -> io::Result<PathBuf> {
+        self.begin(path, false)
+    }
+
+    fn begin(&self, path: &Path, anew: bool) -> io::Result<PathBuf> {
+        if path.as_os_str().is_empty() {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        let begin = if path.is_absolute() { PathBuf::from("/") } else { self.working_directory()? };
+        self.walk(begin, path, 0, anew).map_err(io::Error::from_raw_os_error)
+    }
+
+    /// `path` without symbolic links as far as it exists; what lies behind stays as it is written. A
+    /// link that leads nowhere stays, too.
+    #[must_use]
+    pub fn existing_part(&self, path: &Path) -> PathBuf {
+        self.resolve(path).unwrap_or_else(|_| self.below_existing(path))
+    }
+
+    fn below_existing(&self, path: &Path) -> PathBuf {
+        match (path.parent(), path.file_name()) {
+            (Some(parent), Some(name)) if !parent.as_os_str().is_empty() => {
+                self.directory(parent).unwrap_or_else(|_| self.below_existing(parent)).join(name)
+            }
+            _ => std::path::absolute(path).unwrap_or_else(|_| path.to_owned()),
+        }
+    }
+
+    fn working_directory(&self) -> io::Result<PathBuf> {
+        // As the kernel tells it, it has no links.
+        std::env::current_dir()
+    }
+
+    /// `path` from `at` on, which is resolved. The last component is looked up `anew`.
+    fn walk(&self, mut at: PathBuf, path: &Path, links: usize, anew: bool) -> Result<PathBuf, i32> {
+        let mut components = path.components().peekable();
+        while let Some(component) = components.next() {
+            match component {
+                Component::Normal(name) => {
+                    let anew = anew && components.peek().is_none();
+                    at = self.entry(&at, name, links, anew)?;
+                }
+                Component::ParentDir => drop(at.pop()),
+                Component::RootDir => at = PathBuf::from("/"),
+                Component::CurDir | Component::Prefix(_) => {}
+            }
+        }
+        Ok(at)
+    }
+
+    /// Where `name` in `directory` leads, which is resolved.
+    fn entry(
+        &self,
+        directory: &Path,
+        name: &OsStr,
+        links: usize,
+        anew: bool,
+    ) -> Result<PathBuf, i32> {
+        let path = directory.join(name);
+        if !anew && let Some(known) = self.0.borrow().get(&path) {
+            return known.clone();
+        }
+        let found = match fs::read_link(&path) {
+            Ok(_) if links == MOST_LINKS => Err(TOO_MANY_LINKS),
+            Ok(target) => self.walk(directory.to_owned(), &target, links + 1, anew),
+            Err(error) if error.raw_os_error() == Some(NO_LINK) => Ok(path.clone()),
+            Err(error) => Err(error.raw_os_error().unwrap_or(NO_LINK)),
+        };
+        self.0.borrow_mut().insert(path, found.clone());
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn paths_are_those_that_realpath_finds() -> io::Result<()> {
+        let directory = tempfile::tempdir()?;
+        let top = directory.path().canonicalize()?;
+        fs::create_dir_all(top.join("a/b"))?;
+        fs::write(top.join("a/b/file"), "")?;
+        symlink("a/b", top.join("near"))?;
+        symlink(top.join("near"), top.join("far"))?;
+        symlink("../near/file", top.join("a/up"))?;
+        symlink("nothing", top.join("dangling"))?;
+        symlink("loop", top.join("loop"))?;
+        let paths = RealPaths::new();
+        for name in [
+            "a",
+            "a/b/file",
+            "near",
+            "near/file",
+            "far/file",
+            "a/up",
+            "far/../b",
+            "./a/./b",
+            "dangling",
+            "dangling/x",
+            "loop",
+            "none",
+            "none/x",
+            "a/b/file/x",
+            "",
+        ] {
+            let path = top.join(name);
+            let kind = |error: io::Error| error.raw_os_error();
+            // Twice: found out, and remembered.
+            for _ in 0..2 {
+                let want = path.canonicalize().map_err(kind);
+                assert_eq!(paths.resolve(&path).map_err(kind), want, "{name}");
+            }
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn what_does_not_exist_stays_as_it_is_written() -> io::Result<()> {
+        let directory = tempfile::tempdir()?;
+        let top = directory.path().canonicalize()?;
+        fs::create_dir(top.join("real"))?;
+        symlink("real", top.join("link"))?;
+        symlink("nothing", top.join("dangling"))?;
+        let paths = RealPaths::new();
+        for (name, want) in [
+            ("link", "real"),
+            ("link/none/x", "real/none/x"),
+            ("dangling", "dangling"),
+            ("dangling/x", "dangling/x"),
+            ("none", "none"),
+        ] {
+            assert_eq!(paths.existing_part(&top.join(name)), top.join(want), "{name}");
+        }
+        Ok(())
+    }
+}
