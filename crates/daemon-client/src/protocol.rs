@@ -1,7 +1,7 @@
 //! The messages between runs or administrators and the daemon, beside queries to a security server.
 
 use serde::{Deserialize, Serialize};
-use server_port::VOCABULARY_BYTES;
+use server_port::{VOCABULARY_BYTES, framed, unframed, whole};
 
 /// Begins every command and its answer.
 const MARK: u8 = b'D';
@@ -177,8 +177,7 @@ pub enum Reply {
 /// A command or an answer as it is sent.
 #[must_use]
 pub fn encode(value: &impl Serialize) -> Vec<u8> {
-    // Into memory: that cannot fail.
-    postcard::to_extend(value, vec![MARK]).unwrap_or_default()
+    framed(MARK, value)
 }
 
 /// Whether the bytes are for the daemon, not for a security server.
@@ -190,13 +189,7 @@ pub fn is_command(bytes: &[u8]) -> bool {
 /// A command or an answer that was sent; `None` if these bytes are none.
 #[must_use]
 pub fn read<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Option<T> {
-    whole(bytes.strip_prefix(&[MARK])?)
-}
-
-/// A value, and nothing behind it.
-fn whole<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Option<T> {
-    let (value, rest) = postcard::take_from_bytes(bytes).ok()?;
-    rest.is_empty().then_some(value)
+    unframed(MARK, bytes)
 }
 
 /// Reads foreign bytes as everything that comes from outside, and writes again whatever they were:

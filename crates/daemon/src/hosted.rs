@@ -8,7 +8,6 @@ use flask::{
 };
 use security_server::{LoadError, PolicyErrors, Server, UnknownBoolean, cil, policy};
 use server_port::Members;
-use sha2::{Digest as _, Sha256};
 use std::sync::{
     Arc, Mutex, MutexGuard, PoisonError,
     atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering},
@@ -65,7 +64,7 @@ pub(crate) enum HostError {
 
 /// What equal policies have in common, as they are sent.
 pub(crate) fn digest(policy: &[u8]) -> [u8; 32] {
-    Sha256::digest(policy).into()
+    blake3::hash(policy).into()
 }
 
 fn compile(bytes: &[u8]) -> Result<(policy::Policy, Classes), HostError> {

@@ -385,7 +385,7 @@ fn insert_lines(db: &Connection, run: &str, bytes: &[u8], now: f64) -> rusqlite:
             bad += 1;
             continue;
         };
-        let domain = columns.scontext.split(':').nth(2).unwrap_or_default();
+        let domain = flask::type_of(&columns.scontext);
         let (time, granted, object) = (columns.time, columns.granted, &columns.object);
         insert.execute(params![run, time, granted, domain, object, text])?;
     }

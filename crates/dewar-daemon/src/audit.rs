@@ -145,7 +145,7 @@ fn tell(entry: &Entry) -> String {
     let verdict = if record.granted { "granted" } else { "denied" };
     let what = if record.granted { &record.requested } else { &record.missing };
     let times = if record.count > 1 { format!(" ({} times)", record.count) } else { String::new() };
-    let type_of = |context: &str| context.split(':').nth(2).unwrap_or_default().to_owned();
+    let type_of = |context: &str| flask::type_of(context).to_owned();
     visible(&format!(
         "{head} {verdict} {}[{}] {} {{ {} }} {} {} {}{times}",
         record.comm,

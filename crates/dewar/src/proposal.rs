@@ -183,6 +183,6 @@ fn unsayable(record: &Record) -> String {
 
 /// Whether a guard is why: it gives names of its own types.
 pub(crate) fn is_guarded(record: &Record) -> bool {
-    let object = record.tcontext.split(':').nth(2).unwrap_or_default();
+    let object = flask::type_of(&record.tcontext);
     ["_guarded_t", "_pointer_t"].iter().any(|ending| object.ends_with(ending))
 }

@@ -3,7 +3,7 @@
 use crate::{
     control::{Reply, Request, Run, Status},
     output,
-    run::{document::moment, domain_of},
+    run::document::moment,
 };
 use clap::Args;
 use cli::look::{self, FAINT, NAME, STRONG};
@@ -100,7 +100,7 @@ fn tree(
     all: &[ProcessStatus],
     depth: usize,
 ) -> std::fmt::Result {
-    let (pid, domain) = (process.pid, domain_of(&process.context));
+    let (pid, domain) = (process.pid, flask::domain_of(&process.context));
     let pad = depth * 2;
     writeln!(text, "{:pad$}{pid} {} {FAINT}[{domain}]{FAINT:#}", "", visible(&process.comm))?;
     // The list is a snapshot of many moments; a process is nobody's ancestor twice.

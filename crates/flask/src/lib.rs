@@ -33,6 +33,7 @@
 mod access_vector;
 mod class;
 mod classes;
+mod context;
 mod labelling;
 mod server;
 mod sid;
@@ -41,6 +42,7 @@ mod visible;
 pub use access_vector::{AccessVector, Decision, Seqno};
 pub use class::{Class, perm};
 pub use classes::{Classes, ClassesError};
+pub use context::{ContextParts, domain_of, type_of};
 pub use labelling::{FileKind, FileRule, LabelRules, NodeRule, PortRule, Protocol};
 pub use server::{Explanation, LabelError, Question, SecurityServer, Unreachable};
 pub use sid::{InitialSid, Sid};

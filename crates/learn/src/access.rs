@@ -31,7 +31,7 @@ impl Access {
     /// The domain of the subject, as a profile names it; `None` for the base domain.
     #[must_use]
     pub fn domain(&self) -> Option<&str> {
-        let name = type_of(&self.scontext);
+        let name = flask::type_of(&self.scontext);
         let name = name.strip_suffix("_t").unwrap_or(name);
         Some(name).filter(|name| *name != "main")
     }
@@ -53,7 +53,7 @@ impl Access {
     /// Whether the object is a process or something of its own, such as a socket that it has made.
     #[must_use]
     pub(crate) fn is_about_a_process(&self) -> bool {
-        self.tcontext.split(':').nth(1) == Some("dewar_r")
+        flask::ContextParts::of(&self.tcontext).is_some_and(|parts| parts.role == "dewar_r")
     }
 
     /// The name of the program for people.
@@ -62,11 +62,6 @@ impl Access {
         let name = self.program.rsplit('/').next().unwrap_or_default();
         if name.is_empty() { &self.comm } else { name }
     }
-}
-
-/// The type in a security context.
-pub(crate) fn type_of(context: &str) -> &str {
-    context.split(':').nth(2).unwrap_or_default()
 }
 
 /// Whether objects of a class are files.

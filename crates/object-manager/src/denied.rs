@@ -30,9 +30,9 @@ pub struct Denied {
 
 impl fmt::Display for Denied {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let type_of = |context: &str| match context.split(':').nth(2) {
-            Some(name) => flask::visible(name),
-            None => "somebody unknown".to_owned(),
+        let type_of = |context: &str| match flask::type_of(context) {
+            "" => "somebody unknown".to_owned(),
+            name => flask::visible(name),
         };
         let (subject, object) = (type_of(&self.scontext), type_of(&self.tcontext));
         write!(f, "{subject} may not {} {object} ({})", self.missing.join(" "), self.tclass)?;

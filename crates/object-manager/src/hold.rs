@@ -9,14 +9,7 @@ use daemon_client::{
 };
 use flask::{SecurityServer, Seqno};
 use security_server::{Server, UnknownBoolean, policy::HandleUnknown};
-use std::{
-    process,
-    sync::{
-        Arc,
-        atomic::{AtomicU32, Ordering},
-    },
-    time::{SystemTime, UNIX_EPOCH},
-};
+use std::{io, sync::Arc};
 
 /// What may stand before the rest of an id, which has at most 64 letters.
 const MOST_NAME: usize = 24;
@@ -53,7 +46,7 @@ pub(crate) fn register(
 ) -> Result<Option<(Hold, Writer)>, OpenError> {
     let command = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
     let run = NewRun {
-        id: id(name),
+        id: id(name)?,
         command: command.collect::<Vec<_>>().join(" "),
         profile: "object manager".into(),
         name: Some(name.to_owned()),
@@ -74,14 +67,11 @@ pub(crate) fn register(
     }
 }
 
-/// A name that no run had before: what the program calls itself, its process, and when.
-fn id(name: &str) -> String {
-    static NEXT: AtomicU32 = AtomicU32::new(0);
+/// An id that no run had before: what the program calls itself, and a run's id.
+fn id(name: &str) -> io::Result<String> {
     let letters = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' });
     let name: String = letters.take(MOST_NAME).collect();
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
-    let next = NEXT.fetch_add(1, Ordering::Relaxed);
-    format!("{name}-{}-{now:x}-{next}", process::id())
+    Ok(format!("{name}-{}", runs::new_id()?))
 }
 
 impl Hold {

@@ -59,8 +59,7 @@ impl Client {
     /// Its domain, as the profile names it: the type in its context, without `_t`.
     #[must_use]
     pub fn domain(&self) -> &str {
-        let name = self.connector.context.split(':').nth(2).unwrap_or_default();
-        name.strip_suffix("_t").unwrap_or(name)
+        flask::domain_of(&self.connector.context)
     }
 
     /// The id of its run.

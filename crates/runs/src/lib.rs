@@ -41,8 +41,10 @@
 
 mod client;
 mod directory;
+mod id;
 mod wire;
 
 pub use client::{Client, RunLabels, Unknown, client};
 pub use directory::{Entry, RunDirectory, cache_directory, state_directory};
+pub use id::new_id;
 pub use wire::{Answer, Connector, Question, ReadError, VERSION, Versioned, read};

@@ -46,6 +46,7 @@
 
 mod client;
 mod follow;
+mod frame;
 mod members;
 mod sealed;
 mod serve;
@@ -53,6 +54,7 @@ mod wire;
 
 pub use client::RemoteServer;
 pub use follow::PolicyUpdate;
+pub use frame::{framed, unframed, whole};
 pub use members::{Acknowledged, Member, MemberOutcome, Members, Patience, Progress, Stage};
 pub use sealed::{read_sealed, received, sealed};
 pub use serve::{answer, reply, serve, waits};

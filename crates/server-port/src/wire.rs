@@ -1,36 +1,36 @@
 //! The words of the trait as bytes. Numbers are small, so that a question is about six bytes and
 //! its answer ten.
 
+use crate::frame::{framed, unframed};
 use flask::{
     AccessVector, Class, Decision, Explanation, FileKind, FileRule, InitialSid, LabelError,
     LabelRules, NodeRule, PortRule, Protocol, Question, Seqno, Sid,
 };
 use serde::{Deserialize, Serialize};
-use sha2::{Digest as _, Sha256};
 use std::net::IpAddr;
 
 /// Begins every query, so that a port can carry other messages beside.
 pub(crate) const MARK: u8 = b'Q';
 
 /// Length of [`vocabulary`].
-pub const VOCABULARY_BYTES: usize = 32;
+pub const VOCABULARY_BYTES: usize = blake3::OUT_LEN;
 
 /// A digest of the classes, permissions and initial SIDs that this program was built with. Numbers
 /// mean the same to two programs only where these are equal.
 #[must_use]
 pub fn vocabulary() -> [u8; VOCABULARY_BYTES] {
-    let mut digest = Sha256::new();
+    let mut digest = blake3::Hasher::new();
     for class in Class::all() {
-        digest.update(class.name());
+        digest.update(class.name().as_bytes());
         for permission in class.permissions() {
-            digest.update([b' ']);
-            digest.update(permission);
+            digest.update(b" ");
+            digest.update(permission.as_bytes());
         }
-        digest.update([b'\n']);
+        digest.update(b"\n");
     }
     for initial in InitialSid::all() {
-        digest.update(initial.name());
-        digest.update([b'\n']);
+        digest.update(initial.name().as_bytes());
+        digest.update(b"\n");
     }
     digest.finalize().into()
 }
@@ -222,24 +222,17 @@ impl Answer {
     }
 }
 
-/// A message of its mark and `value`.
+/// A query or an answer as it is sent.
 pub(crate) fn encode(value: &impl Serialize) -> Vec<u8> {
-    // Into memory, values without maps of unknown length: that cannot fail.
-    postcard::to_extend(value, vec![MARK]).unwrap_or_default()
+    framed(MARK, value)
 }
 
 pub(crate) fn query(bytes: &[u8]) -> Option<Query<'_>> {
-    read(bytes.strip_prefix(&[MARK])?)
+    unframed(MARK, bytes)
 }
 
 pub(crate) fn reply(bytes: &[u8]) -> Option<Answer> {
-    read(bytes.strip_prefix(&[MARK])?)
-}
-
-/// A value, and nothing behind it.
-fn read<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Option<T> {
-    let (value, rest) = postcard::take_from_bytes(bytes).ok()?;
-    rest.is_empty().then_some(value)
+    unframed(MARK, bytes)
 }
 
 /// Reads foreign bytes as a query and as an answer, and writes again whichever they were: for

@@ -50,7 +50,7 @@ impl Endpoint {
     /// Listens for a new run. No thread is started yet; who connects waits.
     pub(crate) fn bind() -> anyhow::Result<Self> {
         let pid = rustix::process::getpid().as_raw_nonzero().get();
-        let (entry, place) = (Entry { id: new_id()?, pid }, RunDirectory::own()?);
+        let (entry, place) = (Entry { id: runs::new_id()?, pid }, RunDirectory::own()?);
         let outsiders = Arc::new(Outsiders::default());
         let access = outsiders.access()?;
         let server = ipc::Server::bind(&place.socket(&entry), access).context("cannot listen")?;
@@ -138,12 +138,4 @@ fn answer_who(
     let Ok(packed) = pack(reply) else { return };
     let files = process.as_ref().map(|process| [labels.as_fd(), process.as_fd()]);
     let _ = request.reply_with(&packed.body, files.as_ref().map_or(&[], |files| &files[..]));
-}
-
-/// A new id: eight letters and digits, of which no two are easily taken for each other.
-fn new_id() -> io::Result<String> {
-    const LETTERS: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
-    let mut bytes = [0; 8];
-    rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())?;
-    Ok(bytes.iter().map(|byte| char::from(LETTERS[usize::from(byte % 32)])).collect())
 }

@@ -220,18 +220,14 @@ pub(super) fn denial(history: &History, record: &Record) -> Denial {
     if let Some(compiled) = history.policy(record.seqno) {
         let lines = record.rules.iter().filter_map(|rule| policy_line(rule));
         let granting = lines.filter_map(|line| compiled.origin(line));
-        let (subject, object) = (type_of(&record.scontext), type_of(&record.tcontext));
+        let (subject, object) =
+            (flask::type_of(&record.scontext), flask::type_of(&record.tcontext));
         let missing: Vec<&str> = record.missing.iter().map(String::as_str).collect();
         let revoked = compiled.revoked(subject, object, &missing);
         let withheld = revoked.or_else(|| compiled.withheld(subject, object));
         profile_rules.extend(granting.chain(withheld).map(|origin| origin.to_string()));
     }
     Denial { record: record.clone(), profile_rules }
-}
-
-/// The type in a security context.
-fn type_of(context: &str) -> &str {
-    context.split(':').nth(2).unwrap_or_default()
 }
 
 /// The line of the compiled policy that a rule in an explanation stands in.

@@ -21,19 +21,13 @@ use crate::{
     failure::Usage,
     output::tell,
 };
-use anyhow::bail;
+use anyhow::{Context as _, bail};
 use confine::Mode;
 use confine::launch::{CommandStatus, Inherited};
 use confine::layers::Probe;
 use monitor::Enforce;
 use serving::Serving;
-use std::{
-    ffi::OsString,
-    hash::{BuildHasher as _, RandomState},
-    path::PathBuf,
-    sync::Arc,
-    time::UNIX_EPOCH,
-};
+use std::{ffi::OsString, path::PathBuf, sync::Arc, time::UNIX_EPOCH};
 
 use owner::{Facts, Owner};
 
@@ -42,7 +36,6 @@ pub(crate) use asking::AskRequest;
 pub(crate) use journal::{Decisions, Denial, Journal, RunRecord, Spent};
 pub(crate) use kept::Summary;
 pub(crate) use link::Answered;
-pub(crate) use owner::domain_of;
 pub(crate) use planted::{PlantedRecord, guarded, tell as tell_planted};
 pub(crate) use prepare::REQUIRED;
 pub(crate) use serving::UseDaemon;
@@ -104,7 +97,10 @@ pub(crate) fn run(request: &RunRequest, inherited: Inherited) -> anyhow::Result<
         return Ok(CommandStatus::Exited(0));
     }
     let endpoint = Endpoint::bind();
-    let id = endpoint.as_ref().map_or_else(|_| new_id(), |endpoint| endpoint.id().to_owned());
+    let id = match &endpoint {
+        Ok(endpoint) => endpoint.id().to_owned(),
+        Err(_) => runs::new_id().context("no random numbers")?,
+    };
     let (serving, trail) = Serving::begin(request, &profile, &id)?;
     let protection = prepare::protection(request, &profile, probe)?;
     let journal = Journal::open();
@@ -197,11 +193,4 @@ fn insist_on_name(request: &RunRequest) -> anyhow::Result<()> {
         bail!(Usage(format!("run {} is called `{name}` already", run.status.id)));
     }
     Ok(())
-}
-
-/// A name for a run: twelve digits that no other run has.
-fn new_id() -> String {
-    // Its keys are random.
-    let random = RandomState::new().hash_one(std::process::id());
-    format!("{:012x}", random >> 16)
 }

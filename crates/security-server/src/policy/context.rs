@@ -47,12 +47,8 @@ impl Policy {
     ///
     /// [`ContextError`] when it is malformed, names something that the policy lacks, or is not valid.
     pub fn parse_context(&self, text: &str) -> Result<Context, ContextError> {
-        let mut parts = text.splitn(4, ':');
-        let mut part = || parts.next().filter(|p| !p.is_empty());
-        let (Some(user), Some(role), Some(type_)) = (part(), part(), part()) else {
-            return Err(ContextError::Malformed);
-        };
-        let range = part();
+        let parts = flask::ContextParts::of(text).ok_or(ContextError::Malformed)?;
+        let flask::ContextParts { user, role, type_, range } = parts;
         let unknown = |kind, name: &str| ContextError::Unknown { kind, name: name.to_owned() };
         let user = self.users.get_index_of(user).ok_or_else(|| unknown("user", user))?;
         let role = self.roles.get_index_of(role).ok_or_else(|| unknown("role", role))?;

@@ -271,7 +271,8 @@ impl Owner {
             ..Counters::default()
         };
         for process in control.processes().unwrap_or_default() {
-            *counters.domains.entry(domain_of(&process.context).to_owned()).or_default() += 1;
+            *counters.domains.entry(flask::domain_of(&process.context).to_owned()).or_default() +=
+                1;
         }
         counters
     }
@@ -343,12 +344,6 @@ impl Service for Owner {
             }
         }
     }
-}
-
-/// The domain in the context of a process.
-pub(crate) fn domain_of(context: &str) -> &str {
-    let name = context.split(':').nth(2).unwrap_or_default();
-    name.strip_suffix("_t").unwrap_or(name)
 }
 
 /// Mistakes in a text that a person wrote, in one line each.
