@@ -5,6 +5,7 @@ mod change;
 mod records;
 
 use crate::{
+    error::RequestError,
     hosted::{self, Hosted},
     journal::{Journal, JournalError, SetAside},
     process,
@@ -59,7 +60,12 @@ pub struct Settings {
 
 /// See [`Settings::admits`].
 pub type Admits =
-    fn(settled: &[u8], proposed: &dyn SecurityServer, kills: bool) -> Result<(), String>;
+    fn(settled: &[u8], proposed: &dyn SecurityServer, kills: bool) -> Result<(), Refusal>;
+
+/// Why a run cannot go on under another policy, in words for a person.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Refusal(pub String);
 
 impl Default for Settings {
     /// The default patience, and 256 MiB. Every run finds out itself what it cannot follow.
@@ -88,7 +94,7 @@ pub enum StartError {
     },
     /// The policy of its own port.
     #[error("the daemon's own policy is unusable, so nobody may connect: {0}")]
-    Port(String),
+    Port(Box<dyn std::error::Error + Send + Sync>),
     /// What was kept of the last daemon.
     #[error("{source}: `{}`; if it is damaged, move it away: runs that use this daemon end then", .path.display())]
     Kept {
@@ -277,16 +283,16 @@ impl Shared {
         new: &NewRun,
         theirs: [u8; VOCABULARY_BYTES],
         policy: Option<OwnedFd>,
-    ) -> Result<(Arc<Run>, OwnedFd), String> {
+    ) -> Result<(Arc<Run>, OwnedFd), RequestError> {
         let named = |c: char| c.is_ascii_alphanumeric() || c == '-';
         if new.id.is_empty() || new.id.len() > 64 || !new.id.chars().all(named) {
-            return Err("the name of a run is 1 to 64 letters, digits and `-`".into());
+            return Err(RequestError::Name);
         }
         if theirs != vocabulary() {
-            return Err("the daemon is of another version of Dewar: restart it".into());
+            return Err(RequestError::OtherVersion);
         }
-        if self.records().journal.knows(&new.id).map_err(text)? {
-            return Err(format!("a run `{}` is or was there", new.id));
+        if self.records().journal.knows(&new.id)? {
+            return Err(RequestError::Known(new.id.clone()));
         }
         let new = NewRun {
             id: new.id.clone(),
@@ -294,12 +300,12 @@ impl Shared {
             profile: shortened(&new.profile),
             name: new.name.as_deref().map(shortened),
         };
-        let policy = policy.ok_or("a run registers with its policy")?;
-        let bytes = read_sealed(policy, Policy::MOST_BYTES).map_err(text)?;
+        let policy = policy.ok_or(RequestError::NoPolicy)?;
+        let bytes = read_sealed(policy, Policy::MOST_BYTES)?;
         if self.registry().is_full(client.uid, bytes.len()) {
-            return Err("this user has as many runs, or as large policies, as one may have".into());
+            return Err(RequestError::TooMany);
         }
-        let started = process::started(client.pid).ok_or("the daemon does not see this process")?;
+        let started = process::started(client.pid).ok_or(RequestError::Unseen)?;
         let joining = self.host(client.uid, &bytes)?;
         let hosted = Arc::clone(&joining.0);
         let kept = SavedRun {
@@ -325,14 +331,14 @@ impl Shared {
         pidfd: OwnedFd,
         hosted: Arc<Hosted>,
         new: &NewRun,
-    ) -> Result<(Arc<Run>, OwnedFd), String> {
-        self.state.add_run(&kept).map_err(|_| format!("a run `{}` is there", kept.id))?;
+    ) -> Result<(Arc<Run>, OwnedFd), RequestError> {
+        self.state.add_run(&kept).map_err(|_| RequestError::Registered(kept.id.clone()))?;
         let (uid, seqno) = (kept.uid, hosted.state_number());
         let run = match Run::new(kept, pidfd, hosted, seqno) {
             Ok(run) => run,
             Err(error) => {
-                self.state.remove_run(&new.id).map_err(text)?;
-                return Err(text(error));
+                self.state.remove_run(&new.id)?;
+                return Err(error.into());
             }
         };
         self.registry().add(Arc::clone(&run));
@@ -344,16 +350,16 @@ impl Shared {
     }
 
     /// A server for a policy: the one that this user's runs have, or a new one.
-    fn host(&self, uid: u32, bytes: &[u8]) -> Result<Joining, String> {
+    fn host(&self, uid: u32, bytes: &[u8]) -> Result<Joining, RequestError> {
         let digest = hosted::digest(bytes);
         if let Some(joining) = self.registry().shared(uid, digest) {
             return Ok(joining);
         }
         // Without the lock: compiling takes a while.
-        let hosted = Hosted::new(&self.state, uid, (digest, bytes)).map_err(text)?;
+        let hosted = Hosted::new(&self.state, uid, (digest, bytes))?;
         let mut registry = self.registry();
         if let Some(other) = registry.shared(uid, digest) {
-            self.state.remove_server(hosted.id).map_err(text)?;
+            self.state.remove_server(hosted.id)?;
             return Ok(other);
         }
         Ok(registry.serve(&hosted))
@@ -365,14 +371,15 @@ impl Shared {
         client: Client,
         id: &str,
         settled: Vec<u8>,
-    ) -> Result<Arc<Run>, String> {
-        let run = self.registry().run(id).ok_or_else(|| format!("no run `{id}` is registered"))?;
+    ) -> Result<Arc<Run>, RequestError> {
+        let run =
+            self.registry().run(id).ok_or_else(|| RequestError::Unregistered(id.to_owned()))?;
         let same = (run.kept.uid, run.kept.pid) == (client.uid, client.pid) && run.lives();
         if !same {
-            return Err("only the monitor of a run speaks for it".into());
+            return Err(RequestError::NotItsMonitor);
         }
         if settled.len() > MOST_SETTLED_BYTES {
-            return Err("a run says no more than 4 MiB of its kernel side".into());
+            return Err(RequestError::SettledTooLong);
         }
         // It is settled once; connections made before the run began say nothing of it.
         let mut known = run.settled();
@@ -384,22 +391,22 @@ impl Shared {
     }
 
     /// A run has ended: its records are in the journal, and nobody waits for it.
-    pub(crate) fn end(&self, run: &Run) -> Result<(), String> {
+    pub(crate) fn end(&self, run: &Run) -> Result<(), RequestError> {
         self.finish_spool(&run.kept.id)?;
         self.forget(run)
     }
 
-    fn forget(&self, run: &Run) -> Result<(), String> {
+    fn forget(&self, run: &Run) -> Result<(), RequestError> {
         run.member().leave();
-        self.state.remove_run(&run.kept.id).map_err(text)?;
+        self.state.remove_run(&run.kept.id)?;
         self.registry().remove(&run.kept.id);
         self.forget_idle()
     }
 
     /// Forgets the servers that nobody needs any more.
-    fn forget_idle(&self) -> Result<(), String> {
+    fn forget_idle(&self) -> Result<(), RequestError> {
         for server in self.registry().idle() {
-            self.state.remove_server(server.id).map_err(text)?;
+            self.state.remove_server(server.id)?;
         }
         Ok(())
     }
@@ -409,11 +416,11 @@ impl Shared {
         runs.iter().map(|run| run.status()).collect()
     }
 
-    fn begin_spool(&self, run: &NewRun, uid: u32) -> Result<OwnedFd, String> {
+    fn begin_spool(&self, run: &NewRun, uid: u32) -> Result<OwnedFd, RequestError> {
         let mut records = self.records();
-        let reader = Reader::create(&records.path(&run.id)).map_err(text)?;
-        let share = reader.share().map_err(text)?;
-        records.journal.begin_run(run, uid, records::now()).map_err(text)?;
+        let reader = Reader::create(&records.path(&run.id))?;
+        let share = reader.share()?;
+        records.journal.begin_run(run, uid, records::now())?;
         records.add(&run.id, reader, 0);
         Ok(share)
     }
@@ -428,9 +435,4 @@ fn say(line: std::fmt::Arguments<'_>) {
 fn shortened(text: &str) -> String {
     let end = text.floor_char_boundary(MOST_SHOWN_BYTES);
     if end < text.len() { format!("{}…", &text[..end]) } else { text.to_owned() }
-}
-
-/// An error, for whoever asked.
-fn text(error: impl std::fmt::Display) -> String {
-    error.to_string()
 }

@@ -15,6 +15,7 @@
 #![forbid(unsafe_code)]
 
 mod daemon;
+mod error;
 mod hosted;
 mod journal;
 mod process;
@@ -22,7 +23,7 @@ mod registry;
 mod session;
 mod state;
 
-pub use daemon::{Admits, Daemon, Settings, StartError};
+pub use daemon::{Admits, Daemon, Refusal, Settings, StartError};
 pub use daemon_client::{
     Administration, Batch, Changed, ChangedMember, ClientError, DaemonDirs, HEADER_BYTES, NewRun,
     Policy, Reader, Registration, RunStatus, Target, Writer, decode, register,

@@ -1,6 +1,7 @@
 //! The runs that are registered, and which security server each has.
 
 use crate::{
+    daemon::ChangeError,
     hosted::{HostError, Hosted},
     process,
     state::SavedRun,
@@ -196,10 +197,10 @@ impl Registry {
     /// # Errors
     ///
     /// Why it is none, for people.
-    pub(crate) fn find(&self, uid: u32, name: &str) -> Result<Arc<Run>, String> {
+    pub(crate) fn find(&self, uid: u32, name: &str) -> Result<Arc<Run>, ChangeError> {
         let runs = self.runs(uid);
         if name == "last" {
-            return runs.last().cloned().ok_or_else(|| "no run uses the daemon".to_owned());
+            return runs.last().cloned().ok_or(ChangeError::NoRuns);
         }
         if let Some(run) = runs.iter().find(|run| run.kept.id == name) {
             return Ok(Arc::clone(run));
@@ -207,12 +208,8 @@ impl Registry {
         let mut fitting = runs.iter().filter(|run| run.kept.id.starts_with(name));
         match (fitting.next(), fitting.next()) {
             (Some(run), None) => Ok(Arc::clone(run)),
-            (Some(_), Some(_)) => {
-                Err(format!("more than one run begins with `{name}`: say more of it"))
-            }
-            (None, _) => Err(format!(
-                "no run `{name}` uses the daemon; `dewar daemon --runs` lists those that do"
-            )),
+            (Some(_), Some(_)) => Err(ChangeError::Ambiguous(name.to_owned())),
+            (None, _) => Err(ChangeError::NoSuchRun(name.to_owned())),
         }
     }
 
@@ -226,10 +223,10 @@ impl Registry {
         uid: u32,
         target: &Target,
         booleans: &[(String, bool)],
-    ) -> Result<Vec<Arc<Hosted>>, String> {
+    ) -> Result<Vec<Arc<Hosted>>, ChangeError> {
         if let Target::Run(name) = target {
             let run = self.find(uid, name)?;
-            return Ok(vec![self.own(&run).map_err(|error| error.to_string())?]);
+            return Ok(vec![self.own(&run)?]);
         }
         let mut servers: Vec<Arc<Hosted>> = Vec::new();
         for run in self.runs(uid) {
@@ -242,7 +239,7 @@ impl Registry {
             }
         }
         if servers.is_empty() {
-            return Err("no run that uses the daemon has a policy with these booleans".into());
+            return Err(ChangeError::NoSuchBooleans);
         }
         Ok(servers)
     }

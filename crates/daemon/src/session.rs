@@ -2,6 +2,7 @@
 
 use crate::{
     daemon::{ChangeError, Shared},
+    error::RequestError,
     registry::Run,
 };
 use daemon_client::protocol::{self, Command, Reply};
@@ -53,10 +54,10 @@ fn query(run: Option<&Arc<Run>>, request: Request<'_>) -> Result<(), SessionErro
 }
 
 /// What came of a change.
-fn changed(reply: Result<Reply, ChangeError>) -> Result<Reply, String> {
+fn changed(reply: Result<Reply, ChangeError>) -> Result<Reply, RequestError> {
     match reply {
         Err(error @ ChangeError::Conflict { .. }) => Ok(Reply::Conflict(error.to_string())),
-        reply => reply.map_err(|error| error.to_string()),
+        reply => Ok(reply?),
     }
 }
 
@@ -88,7 +89,7 @@ fn command(
         }
         Some(Command::End) => match run.take() {
             Some(ended) => shared.end(&ended).map(|()| Reply::Done),
-            None => Err("this connection is no run's".into()),
+            None => Err(RequestError::NoRun),
         },
         Some(Command::Set { target, booleans }) => {
             changed(shared.set(client, &target, &booleans).map(Reply::Changed))
@@ -98,15 +99,13 @@ fn command(
                 let loaded = shared.load(run, descriptors.pop(), kills);
                 changed(loaded.map(|seqno| Reply::Loaded { seqno: seqno.0 }))
             }
-            None => Err("this connection is no run's".into()),
+            None => Err(RequestError::NoRun),
         },
         Some(Command::Runs) => Ok(Reply::Runs(shared.runs(client))),
         Some(Command::Flush) => shared.take_records().map(|()| Reply::Done),
-        None => {
-            Err("the daemon does not know this command: is it of another version of Dewar?".into())
-        }
+        None => Err(RequestError::UnknownCommand),
     };
-    let reply = reply.unwrap_or_else(Reply::Refused);
+    let reply = reply.unwrap_or_else(|error| Reply::Refused(error.to_string()));
     let bytes = protocol::encode(&reply);
     match &spool {
         Some(spool) => request.reply_with(&bytes, &[spool.as_fd()]),

@@ -1,6 +1,6 @@
 //! `dewar daemon`: the security server and the journal of many runs, in one process.
 
-use ::daemon::{Administration, Admits, Daemon, DaemonDirs, RunStatus, Settings};
+use ::daemon::{Administration, Admits, Daemon, DaemonDirs, Refusal, RunStatus, Settings};
 use anyhow::{Context as _, bail};
 use cli::{
     args::DaemonArgs,
@@ -68,7 +68,7 @@ fn settings(args: &DaemonArgs) -> anyhow::Result<Settings> {
         ));
     }
     let admits: Admits = |settled, proposed, kills| {
-        confine::admits(settled, proposed, kills).map_err(|why| why.to_string())
+        confine::admits(settled, proposed, kills).map_err(|why| Refusal(why.to_string()))
     };
     Ok(Settings { patience, journal_bytes: args.journal_size << 20, admits })
 }

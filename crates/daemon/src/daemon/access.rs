@@ -1,6 +1,5 @@
 //! Who may talk to the daemon: a port like any other, with a policy of its own.
 
-use super::text;
 use avc::Avc;
 use flask::{SecurityServer as _, Sid};
 use ipc::{Access, Generation, Guard, Label, Peer, PeerLabels};
@@ -38,10 +37,10 @@ impl PeerLabels for ByUser {
 /// # Errors
 ///
 /// If the policy above does not compile, or has no such domains; then nobody is let in.
-pub(super) fn guard(everybody: bool) -> Result<Access, String> {
-    let server = Server::from_cil(&[("daemon.cil", POLICY)]).map_err(text)?;
-    let user = server.context_to_sid("dewar_u:dewar_r:user_t").map_err(text)?;
-    let port = server.context_to_sid("dewar_u:dewar_r:daemon_t").map_err(text)?;
+pub(super) fn guard(everybody: bool) -> Result<Access, Box<dyn std::error::Error + Send + Sync>> {
+    let server = Server::from_cil(&[("daemon.cil", POLICY)])?;
+    let user = server.context_to_sid("dewar_u:dewar_r:user_t")?;
+    let port = server.context_to_sid("dewar_u:dewar_r:daemon_t")?;
     let labels = Arc::new(ByUser { everybody, user });
     let avc = Avc::with_capacity(Arc::new(server), 64);
     Ok(Access::Checked(Guard::new(Arc::new(avc), labels, port)))

@@ -1,6 +1,6 @@
 //! Changing policies while runs go on.
 
-use super::{Shared, say, text};
+use super::{Refusal, Shared, say};
 use crate::{
     hosted::{HostError, Hosted},
     process,
@@ -26,17 +26,27 @@ const MOST_BOOLEANS: usize = 256;
 pub(crate) enum ChangeError {
     /// A run that goes on cannot follow it: its kernel side was told otherwise.
     #[error("run {run}: {why}. Nothing was changed")]
-    Conflict { run: String, why: String },
+    Conflict { run: String, why: Refusal },
+    #[error("more than {MOST_BOOLEANS} booleans cannot be changed at once")]
+    TooManyBooleans,
+    #[error("no run that uses the daemon has a policy with these booleans")]
+    NoSuchBooleans,
+    #[error("no run uses the daemon")]
+    NoRuns,
+    #[error("no run `{0}` uses the daemon; `dewar daemon --runs` lists those that do")]
+    NoSuchRun(String),
+    #[error("more than one run begins with `{0}`: say more of it")]
+    Ambiguous(String),
+    #[error("a policy is loaded from sealed memory")]
+    NotSealed,
+    #[error("this user's runs have as large policies as they may have")]
+    TooLarge,
+    #[error("the change failed")]
+    Failed,
     #[error(transparent)]
     Host(#[from] HostError),
-    #[error("{0}")]
-    Other(String),
-}
-
-impl From<String> for ChangeError {
-    fn from(why: String) -> Self {
-        Self::Other(why)
-    }
+    #[error(transparent)]
+    Io(#[from] std::io::Error),
 }
 
 impl Shared {
@@ -49,8 +59,7 @@ impl Shared {
         booleans: &[(String, bool)],
     ) -> Result<Vec<Changed>, ChangeError> {
         if booleans.len() > MOST_BOOLEANS {
-            let why = format!("more than {MOST_BOOLEANS} booleans cannot be changed at once");
-            return Err(why.into());
+            return Err(ChangeError::TooManyBooleans);
         }
         let targets = self.registry().targets(client.uid, target, booleans)?;
         // Before any of them is changed.
@@ -65,8 +74,7 @@ impl Shared {
             };
             let changes: Vec<_> = targets.iter().map(change).collect();
             let ended = changes.into_iter().map(|change| change.join());
-            let failed = || ChangeError::Other("the change failed".into());
-            ended.map(|change| change.unwrap_or_else(|_| Err(failed()))).collect()
+            ended.map(|change| change.unwrap_or(Err(ChangeError::Failed))).collect()
         })
     }
 
@@ -109,12 +117,10 @@ impl Shared {
         policy: Option<OwnedFd>,
         kills: bool,
     ) -> Result<Seqno, ChangeError> {
-        let policy = policy.ok_or_else(|| "a policy is loaded from sealed memory".to_owned())?;
-        let bytes = read_sealed(policy, Policy::MOST_BYTES).map_err(text)?;
+        let policy = policy.ok_or(ChangeError::NotSealed)?;
+        let bytes = read_sealed(policy, Policy::MOST_BYTES)?;
         if self.registry().is_full(run.kept.uid, bytes.len()) {
-            return Err("this user's runs have as large policies as they may have"
-                .to_owned()
-                .into());
+            return Err(ChangeError::TooLarge);
         }
         let hosted = self.registry().own(run)?;
         let _changing = hosted.change();

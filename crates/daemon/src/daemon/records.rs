@@ -1,7 +1,10 @@
 //! Records on their way from spools into the journal.
 
-use super::{Shared, say, text};
-use crate::journal::{Journal, JournalError};
+use super::{Shared, say};
+use crate::{
+    error::RequestError,
+    journal::{Journal, JournalError},
+};
 use daemon_client::{HEADER_BYTES, Reader};
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -132,13 +135,13 @@ impl Shared {
     }
 
     /// Takes everything that lies in spools now; what comes meanwhile may wait.
-    pub(crate) fn take_records(&self) -> Result<(), String> {
+    pub(crate) fn take_records(&self) -> Result<(), RequestError> {
         self.take_records_of(None)
     }
 
-    fn take_records_of(&self, run: Option<&str>) -> Result<(), String> {
+    fn take_records_of(&self, run: Option<&str>) -> Result<(), RequestError> {
         let filled = self.records().filled(run);
-        while self.records().take(&filled).map_err(text)? {}
+        while self.records().take(&filled)? {}
         Ok(())
     }
 
@@ -147,7 +150,7 @@ impl Shared {
         while !self.stopping.load(Ordering::Acquire) {
             // They stay where they are, and are tried again.
             let filled = self.records().filled(None);
-            let taken = self.records().take(&filled).map_err(text);
+            let taken = self.records().take(&filled).map_err(RequestError::from);
             let more = taken.and_then(|more| self.bury().map(|()| more)).unwrap_or_else(|error| {
                 self.records().tell(format!("records stay in their spools: {error}"));
                 false
@@ -173,7 +176,7 @@ impl Shared {
     }
 
     /// Ends runs whose monitor has ended without saying so.
-    fn bury(&self) -> Result<(), String> {
+    fn bury(&self) -> Result<(), RequestError> {
         let spools: Vec<String> = self.records().spools.keys().cloned().collect();
         // A run whose spool is lost ends, too.
         let runs = self.registry().runs(0).into_iter().map(|run| run.kept.id.clone());
@@ -190,12 +193,12 @@ impl Shared {
     }
 
     /// The run writes no more: takes its spool to the end, and removes it.
-    pub(super) fn finish_spool(&self, run: &str) -> Result<(), String> {
+    pub(super) fn finish_spool(&self, run: &str) -> Result<(), RequestError> {
         self.take_records_of(Some(run))?;
         let mut records = self.records();
         let Some(spool) = records.spools.get(run) else { return Ok(()) };
         let cut_off = spool.reader.rest(spool.at).map_or(true, |bytes| bytes > 0);
-        records.journal.end_run(run, cut_off, now()).map_err(text)?;
+        records.journal.end_run(run, cut_off, now())?;
         records.remove(run);
         Ok(())
     }

@@ -8,8 +8,8 @@ use crate::{failure::Usage, output::tell};
 use anyhow::bail;
 use daemon_client::{ClientError, DaemonDirs, NewRun, Policy, Registration, Writer};
 use flask::SecurityServer;
-use monitor::{Control, RevokeMode, Trail};
-use security_server::Server;
+use monitor::{ApplyError, Control, RevokeMode, Trail};
+use security_server::{PolicyErrors, Server};
 use std::{path::PathBuf, sync::Arc};
 
 /// Whether a run uses a daemon.
@@ -46,9 +46,9 @@ enum Holds {
 
 impl Decider {
     /// Compiles a policy in CIL, with what the command line added to the first.
-    pub(super) fn compile(&self, cil: &str) -> Result<Prepared, String> {
+    pub(super) fn compile(&self, cil: &str) -> Result<Prepared, PolicyErrors> {
         let files = with_added(cil, &self.added);
-        let policy = security_server::cil::compile(&files).map_err(|errors| errors.to_string())?;
+        let policy = security_server::cil::compile(&files)?;
         Ok(Prepared { files, policy })
     }
 
@@ -59,22 +59,19 @@ impl Decider {
         control: &Control,
         mode: RevokeMode,
     ) -> Result<(), LoadError> {
-        let failed = |error: &dyn std::fmt::Display| LoadError::Failed(error.to_string());
         match &self.holds {
             Holds::Own(server) => {
                 // Of a server that nobody has: what is refused never decides anything.
                 let proposed = server.fork();
-                proposed.reload(prepared.policy.clone()).map_err(|error| failed(&error))?;
+                proposed.reload(prepared.policy.clone())?;
                 control.admits(&proposed, mode)?;
-                server.reload(prepared.policy).map(drop).map_err(|error| failed(&error))
+                server.reload(prepared.policy)?;
+                Ok(())
             }
             Holds::Daemon(registration) => {
                 let policy = Policy { files: prepared.files, ..Policy::default() };
-                match registration.load(&policy, mode.kills()) {
-                    Ok(_) => Ok(()),
-                    Err(ClientError::Conflict(why)) => Err(LoadError::Refused(why)),
-                    Err(error) => Err(failed(&error)),
-                }
+                registration.load(&policy, mode.kills())?;
+                Ok(())
             }
         }
     }
@@ -84,16 +81,26 @@ impl Decider {
 #[derive(Debug, thiserror::Error)]
 pub(super) enum LoadError {
     /// The run cannot follow it: that would be no change.
-    #[error("{0}")]
-    Refused(String),
-    /// It could not be done.
-    #[error("{0}")]
-    Failed(String),
+    #[error(transparent)]
+    Conflict(#[from] confine::Conflict),
+    /// It is no policy.
+    #[error(transparent)]
+    Policy(#[from] PolicyErrors),
+    /// The security server does not take it.
+    #[error(transparent)]
+    Load(#[from] security_server::LoadError),
+    /// The daemon does not.
+    #[error(transparent)]
+    Daemon(#[from] ClientError),
+    /// The sandbox cannot be made to follow.
+    #[error(transparent)]
+    Apply(#[from] ApplyError),
 }
 
-impl From<confine::Conflict> for LoadError {
-    fn from(conflict: confine::Conflict) -> Self {
-        Self::Refused(conflict.to_string())
+impl LoadError {
+    /// Whether nothing was tried, because the run cannot follow the policy.
+    pub(super) fn is_refusal(&self) -> bool {
+        matches!(self, Self::Conflict(_) | Self::Daemon(ClientError::Conflict(_)))
     }
 }
 

@@ -1,6 +1,6 @@
 //! What can be taken from, and given to, a run that goes on: the rest was settled in the kernel at its start.
 
-use super::{Owner, PolicyInput};
+use super::{Owner, PolicyInput, refused::RefusedChange};
 use profile::{AmendedObject, Amendment, AmendmentKind};
 
 /// Why reading cannot be taken from one domain in mode `fast`.
@@ -10,7 +10,11 @@ pub(super) const FAST: &str = "this run is in mode `fast`: opens for reading are
 
 impl Owner {
     /// Says why something cannot be taken from, or given to, a run that goes on.
-    pub(super) fn check(&self, amendment: &Amendment, input: &PolicyInput) -> Result<(), String> {
+    pub(super) fn check(
+        &self,
+        amendment: &Amendment,
+        input: &PolicyInput,
+    ) -> Result<(), RefusedChange> {
         let revoked = |is: fn(&AmendedObject) -> bool| {
             let before = input.amendments.iter();
             before.filter(|a| a.kind == AmendmentKind::Revoke).any(|a| is(&a.object))
@@ -19,21 +23,22 @@ impl Owner {
             (AmendmentKind::Grant, AmendedObject::Exec(_))
                 if !revoked(|o| matches!(o, AmendedObject::Exec(_) | AmendedObject::Files(_))) =>
             {
-                Err("what can be executed was settled in the kernel when the run started: only what was revoked can be \
-                     given back".into())
+                Err(RefusedChange::Exec)
             }
             (AmendmentKind::Grant, AmendedObject::Network { .. }) if self.offline => {
-                Err("this run was started without a network: its domains can make no such socket, and it may have a network \
-                     namespace of its own. Start it under a profile that names an endpoint".into())
+                Err(RefusedChange::Offline)
             }
             (AmendmentKind::Revoke, AmendedObject::Network { .. }) if self.own_loopback => {
-                Err("this run has a loopback of its own, and what is sent there is not decided. Its endpoints are nobody \
-                     outside; take everything (--all), or start it without `network.loopback`".into())
+                Err(RefusedChange::OwnLoopback)
             }
-            (AmendmentKind::Grant, object) if *object != AmendedObject::All && everything_is_taken(input) => {
-                Err("everything was revoked; `dewar grant --all` gives it back".into())
+            (AmendmentKind::Grant, object)
+                if *object != AmendedObject::All && everything_is_taken(input) =>
+            {
+                Err(RefusedChange::EverythingRevoked)
             }
-            (AmendmentKind::Grant, AmendedObject::All) if !revoked(|_| true) => Err("nothing was revoked".into()),
+            (AmendmentKind::Grant, AmendedObject::All) if !revoked(|_| true) => {
+                Err(RefusedChange::NothingRevoked)
+            }
             _ => Ok(()),
         }
     }

@@ -6,6 +6,7 @@
 
 mod amendable;
 mod history;
+mod refused;
 mod rollback;
 
 use super::{
@@ -24,6 +25,7 @@ use monitor::{Control, Receipt, RevokeMode, visible};
 use profile::{
     AmendedObject, Amendment, AmendmentKind, Compiled, Documents, ProfileErrors, Variables,
 };
+use refused::RefusedChange;
 use rollback::Rollback;
 use std::{
     collections::BTreeMap,
@@ -147,7 +149,7 @@ impl Owner {
     fn change(
         &self,
         what: String,
-        input: impl FnOnce(&PolicyInput) -> Result<PolicyInput, String>,
+        input: impl FnOnce(&PolicyInput) -> Result<PolicyInput, RefusedChange>,
         mode: RevokeMode,
     ) -> Reply {
         let when = SystemTime::now();
@@ -167,7 +169,7 @@ impl Owner {
         });
         let ((compiled, policy), input) = match prepared {
             Ok(prepared) => prepared,
-            Err(why) => return Reply::Refused(why),
+            Err(why) => return Reply::Refused(why.to_string()),
         };
         // What has been cancelled, or came to nothing more, would make every later change dearer.
         let amendments = compiled.amendments.iter().map(|at| input.amendments[*at].clone());
@@ -175,8 +177,8 @@ impl Owner {
         let outcome = match self.put_in_force(&mut state, control, (compiled, policy), input, mode)
         {
             Ok(receipt) => ChangeResult::Receipt(receipt),
-            Err(LoadError::Refused(why)) => return Reply::Refused(why),
-            Err(LoadError::Failed(why)) => ChangeResult::Failed(why),
+            Err(error) if error.is_refusal() => return Reply::Refused(error.to_string()),
+            Err(error) => ChangeResult::Failed(error.to_string()),
         };
         let change = PolicyChange { when, what, outcome };
         if state.changes.len() >= MOST_CHANGES {
@@ -192,22 +194,17 @@ impl Owner {
         &self,
         input: &PolicyInput,
         is_new: bool,
-    ) -> Result<(Arc<Compiled>, Prepared), String> {
+    ) -> Result<(Arc<Compiled>, Prepared), RefusedChange> {
         let compiled = input.profile.compile(&self.facts.status.variables, &input.amendments);
-        let compiled = compiled.map_err(|errors| tell(&errors))?;
+        let compiled = compiled?;
         if let Some(line) = compiled.granted_in_vain.as_ref().filter(|_| is_new) {
-            return Err(format!(
-                "that would give nothing: the profile denies or hides it ({})",
-                visible(line)
-            ));
+            return Err(RefusedChange::InVain(visible(line)));
         }
         if self.own_loopback && compiled.private_loopback != Some(true) {
-            return Err("this run has a network of its own, with a loopback and nothing else, where nothing is decided: a \
-                        profile for it has `network.loopback = \"private\"`. Start it anew under that profile".into());
+            return Err(RefusedChange::Loopback);
         }
         // A mistake here is one of the compiler of profiles; the running policy stays.
-        let policy = self.decider.compile(&compiled.cil);
-        let policy = policy.map_err(|errors| format!("the new policy is unusable: {errors}"))?;
+        let policy = self.decider.compile(&compiled.cil)?;
         Ok((Arc::new(compiled), policy))
     }
 
@@ -222,12 +219,12 @@ impl Owner {
         let rollback =
             Rollback { owner: self, control, former: &state.compiled.clone(), armed: true };
         if let Err(error) = self.decider.load(policy, control, mode) {
-            if let LoadError::Refused(_) = error {
+            if error.is_refusal() {
                 rollback.disarm();
             }
             return Err(error);
         }
-        let receipt = control.apply(mode).map_err(|error| LoadError::Failed(error.to_string()))?;
+        let receipt = control.apply(mode)?;
         rollback.disarm();
         state.policies.push(receipt.seqno, &input.profile, &input.amendments);
         (state.compiled, state.input) = (compiled, input);
@@ -344,15 +341,6 @@ impl Service for Owner {
             }
         }
     }
-}
-
-/// Mistakes in a text that a person wrote, in one line each.
-fn tell(errors: &ProfileErrors) -> String {
-    let one = |error: &profile::ProfileError| match error.problem.help() {
-        Some(help) => format!("{}: {help}", error.problem),
-        None => error.problem.to_string(),
-    };
-    visible(&errors.errors().iter().map(one).collect::<Vec<_>>().join("; "))
 }
 
 /// The variables of a run, for those who are not in it.

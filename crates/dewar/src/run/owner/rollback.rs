@@ -1,6 +1,6 @@
 //! The way back from a change that failed, or panicked, halfway.
 
-use super::Owner;
+use super::{LoadError, Owner};
 use monitor::{Control, RevokeMode};
 use profile::Compiled;
 
@@ -18,7 +18,7 @@ impl Rollback<'_> {
         self.armed = false;
     }
 
-    fn go(&self) -> Result<(), String> {
+    fn go(&self) -> Result<(), LoadError> {
         let decider = &self.owner.decider;
         let former = decider.compile(&self.former.cil)?;
         decider
