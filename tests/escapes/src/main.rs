@@ -18,7 +18,7 @@ mod stage;
 mod terminals;
 
 use libtest_mimic::{Arguments, Trial};
-use stage::{Stage, Variant};
+use stage::{Stage, Variant, available};
 use std::process::ExitCode;
 
 /// A test, and its name: the attack.
@@ -43,7 +43,7 @@ fn main() -> ExitCode {
         terminals::CASES,
     ];
     let mut trials = Vec::new();
-    for variant in Variant::available() {
+    for variant in available() {
         for (name, case) in groups.into_iter().flatten() {
             let run = move || {
                 case(&Stage::new(variant));

@@ -13,38 +13,18 @@ use std::{
     process::{Command, Output},
 };
 use tempfile::TempDir;
+pub(crate) use test_support::Variant;
+use test_support::ordinary_user;
 
 /// What the secret file holds.
 pub(crate) const SECRET: &str = "the secret key";
-/// The user that ordinary variants run as when root runs the tests.
-const ORDINARY: &str = "dewar-test";
-
-/// As whom, and with what protection, a test runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Variant {
-    Root,
-    User,
-    /// A machine that forbids user namespaces, and so all others.
-    Bare,
-}
-
-impl Variant {
-    /// Those that the caller of the tests can be.
-    pub(crate) fn available() -> Vec<Self> {
-        if rustix::process::geteuid().is_root() {
-            return vec![Self::Root, Self::User, Self::Bare];
-        }
-        eprintln!("note: not run by root, so the part of these tests that needs root is left out");
-        vec![Self::User, Self::Bare]
+/// The variants that the caller of the tests can be.
+pub(crate) fn available() -> Vec<Variant> {
+    if rustix::process::geteuid().is_root() {
+        return Variant::ALL.to_vec();
     }
-
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Root => "root",
-            Self::User => "user",
-            Self::Bare => "bare",
-        }
-    }
+    eprintln!("note: not run by root, so the part of these tests that needs root is left out");
+    vec![Variant::User, Variant::Bare]
 }
 
 /// What one test has to itself.
@@ -168,22 +148,4 @@ pub(crate) fn held(output: &Output) {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let (out, err) = (text(&output.stdout), text(&output.stderr));
     assert!(output.status.success(), "{}\n{out}\n{err}", output.status);
-}
-
-/// The IDs of an ordinary user, who is made if need be.
-fn ordinary() -> (u32, u32) {
-    static IDS: std::sync::OnceLock<(u32, u32)> = std::sync::OnceLock::new();
-    *IDS.get_or_init(|| {
-        let known = || std::fs::read_to_string("/etc/passwd").expect("the list of users");
-        let of = |text: String| {
-            let line = text.lines().find(|line| line.split(':').next() == Some(ORDINARY))?;
-            let mut ids = line.split(':').skip(2).map_while(|id| id.parse().ok());
-            Some((ids.next()?, ids.next()?))
-        };
-        of(known()).unwrap_or_else(|| {
-            let made = Command::new("useradd").args(["--create-home", ORDINARY]).status();
-            assert!(made.expect("useradd").success(), "cannot make the user {ORDINARY}");
-            of(known()).expect("the new user")
-        })
-    })
 }

@@ -22,13 +22,12 @@ mod stage;
 mod suite;
 mod terminal;
 mod tree;
-mod variant;
 
 use libtest_mimic::{Arguments, Trial};
 use stage::Stage;
 use std::{process::ExitCode, sync::Arc};
 use suite::Suite;
-use variant::Variant;
+use test_support::Variant;
 
 /// A test, and its name: a sentence that would be false if it failed.
 pub(crate) type Case = (&'static str, fn(&Stage));

@@ -6,7 +6,6 @@ use crate::{
     process::run,
     record::Record,
     suite::{Ids, Suite, directory},
-    variant::Variant,
 };
 use std::{
     ffi::OsString,
@@ -16,6 +15,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 use tempfile::TempDir;
+use test_support::Variant;
 
 /// Where programs are looked for: those of the system, whoever runs the tests.
 pub(crate) const PATH: &str = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin";

@@ -1,12 +1,10 @@
 //! What all tests share: the program under test, the ordinary user, the directories that stages lie in.
 
-use crate::{dewar::Dewar, variant::Variant};
+use crate::dewar::Dewar;
 use anyhow::{Context as _, bail};
-use std::{fs::Permissions, os::unix::fs::PermissionsExt as _, path::Path, process::Command};
+use std::{fs::Permissions, os::unix::fs::PermissionsExt as _, path::Path};
 use tempfile::TempDir;
-
-/// The ordinary user that root runs tests as.
-const USER: &str = "dewar-test";
+use test_support::{Variant, ordinary_user};
 
 /// A user and a group.
 pub(crate) type Ids = (u32, u32);
@@ -34,7 +32,7 @@ impl Suite {
         let homes = directory(if root { Path::new("/home") } else { target })?;
         let outside = directory(if root { Path::new("/var/lib") } else { target })?;
         let dewar = Dewar::install(homes.path());
-        let ordinary = root.then(ordinary_user).transpose()?;
+        let ordinary = root.then(ordinary_user);
         Ok(Self { dewar, homes, outside, ordinary })
     }
 
@@ -63,25 +61,4 @@ pub(crate) fn directory(parent: &Path) -> anyhow::Result<TempDir> {
     let builder =
         tempfile::Builder::new().prefix("dewar-tests-").permissions(permissions).tempdir_in(parent);
     builder.with_context(|| format!("cannot create a directory in `{}`", parent.display()))
-}
-
-/// The IDs of the ordinary user, who is made if there is none.
-fn ordinary_user() -> anyhow::Result<Ids> {
-    if let Some(ids) = ids_of(USER)? {
-        return Ok(ids);
-    }
-    let made =
-        Command::new("useradd").args(["--no-create-home", "--shell", "/bin/bash", USER]).status();
-    if !made.context("cannot start `useradd`")?.success() {
-        bail!("`useradd {USER}` failed");
-    }
-    ids_of(USER)?.with_context(|| format!("`useradd` made no user `{USER}`"))
-}
-
-fn ids_of(user: &str) -> anyhow::Result<Option<Ids>> {
-    let text = std::fs::read_to_string("/etc/passwd").context("cannot read `/etc/passwd`")?;
-    let mut lines = text.lines().map(|line| line.split(':').collect::<Vec<_>>());
-    let Some(fields) = lines.find(|fields| fields[0] == user) else { return Ok(None) };
-    let number = |n: usize| fields.get(n).and_then(|field| field.parse().ok());
-    Ok(number(2).zip(number(3)))
 }

@@ -1,6 +1,10 @@
 //! What the test crates share: Dewar's programs, found or built.
 #![forbid(unsafe_code)]
 
+mod variant;
+
+pub use variant::{Variant, ordinary_user};
+
 use std::{
     fs,
     path::{Path, PathBuf},

@@ -13,8 +13,9 @@ mod stage;
 use libtest_mimic::{Arguments, Failed, Trial};
 use performer::{Performer, Way};
 use program::{Program, generate, smaller};
-use stage::{Stage, Who, enter_own_devices};
+use stage::{Stage, enter_own_devices};
 use std::{collections::BTreeMap, path::Path, process::ExitCode, sync::Arc};
+use test_support::Variant;
 
 /// Programs that one process performs.
 const BATCH: usize = 100;
@@ -31,7 +32,7 @@ fn main() -> ExitCode {
         }
     };
     let page = Trial::test("the_page_of_known_differences_is_the_list", page_is_the_list);
-    let trials = Who::ALL.into_iter().flat_map(|who| {
+    let trials = Variant::ALL.into_iter().flat_map(|who| {
         let stage = &stage;
         Way::ALL.into_iter().map(move |way| {
             let stage = Arc::clone(stage);

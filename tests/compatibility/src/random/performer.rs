@@ -3,7 +3,6 @@
 use crate::{
     known::{Difference, Known, known, without_set_ids},
     program::{Program, write},
-    stage::Who,
 };
 use std::{
     collections::BTreeMap,
@@ -12,6 +11,7 @@ use std::{
     path::{Path, PathBuf},
     process::{Command, Stdio},
 };
+use test_support::Variant;
 
 /// How Dewar mediates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +38,7 @@ pub(crate) struct Performer {
     pub(crate) program: PathBuf,
     pub(crate) dewar: PathBuf,
     pub(crate) work: PathBuf,
-    pub(crate) who: Who,
+    pub(crate) who: Variant,
     pub(crate) ids: Option<(u32, u32)>,
 }
 
@@ -131,7 +131,7 @@ impl Performer {
                 command
                     .args(["run", "-p", "open", "--mode", way.name(), "--workspace"])
                     .arg(&self.work);
-                if self.who == Who::Bare {
+                if self.who == Variant::Bare {
                     command.args(["--without", "user"]);
                 }
                 command.arg("--");
@@ -144,7 +144,7 @@ impl Performer {
                 command
             }
         };
-        if way.is_none() && self.who != Who::Root {
+        if way.is_none() && self.who != Variant::Root {
             command = Command::new("setpriv");
             command.args(["--no-new-privs", "--"]);
         }

@@ -9,6 +9,7 @@ use std::{
     process::Command,
 };
 use tempfile::TempDir;
+use test_support::{Variant, dewar, ordinary_user};
 
 /// Set once this process has devices of its own.
 const OWN_DEVICES: &str = "DEWAR_RANDOM_OWN_DEVICES";
@@ -53,32 +54,6 @@ pub(crate) fn enter_own_devices() -> anyhow::Result<()> {
     Err(command.exec()).context("cannot start `unshare`")
 }
 
-/// The ordinary user that root runs tests as.
-const USER: &str = "dewar-test";
-
-/// As whom, and with what from the kernel, programs run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Who {
-    /// Root; natively without capabilities, as under Dewar.
-    Root,
-    /// Someone without any privilege.
-    User,
-    /// Someone without any privilege where namespaces are forbidden.
-    Bare,
-}
-
-impl Who {
-    pub(crate) const ALL: [Self; 3] = [Self::Root, Self::User, Self::Bare];
-
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Root => "root",
-            Self::User => "user",
-            Self::Bare => "bare",
-        }
-    }
-}
-
 /// What all trials share.
 pub(crate) struct Stage {
     directory: TempDir,
@@ -101,8 +76,8 @@ impl Stage {
         if !built.context("cannot start `cc`")?.success() {
             bail!("`performer.c` does not compile");
         }
-        let stage = Self { directory, ids: ordinary_user()? };
-        std::fs::copy(dewar()?, stage.dewar()).context("cannot copy `dewar`")?;
+        let stage = Self { directory, ids: ordinary_user() };
+        std::fs::copy(dewar(), stage.dewar()).context("cannot copy `dewar`")?;
         Ok(stage)
     }
 
@@ -111,10 +86,10 @@ impl Stage {
     }
 
     /// Performs as `who`, in a directory of that user.
-    pub(crate) fn performer(&self, who: Who, way: Way) -> Performer {
+    pub(crate) fn performer(&self, who: Variant, way: Way) -> Performer {
         let work = self.directory.path().join(format!("work-{}-{}", who.name(), way.name()));
         std::fs::create_dir_all(&work).expect("create a directory");
-        let ids = (who != Who::Root).then_some(self.ids);
+        let ids = (who != Variant::Root).then_some(self.ids);
         if let Some((uid, gid)) = ids {
             std::os::unix::fs::chown(&work, Some(uid), Some(gid)).expect("give a directory away");
         }
@@ -126,37 +101,4 @@ impl Stage {
             ids,
         }
     }
-}
-
-/// `DEWAR_BIN`, or the workspace's own.
-fn dewar() -> anyhow::Result<PathBuf> {
-    if let Some(path) = std::env::var_os("DEWAR_BIN") {
-        return Ok(path.into());
-    }
-    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().context("no target directory")?;
-    let built = target.join(if cfg!(debug_assertions) { "debug/dewar" } else { "release/dewar" });
-    if !built.exists() {
-        bail!("there is no `{}`: build it, or name one in DEWAR_BIN", built.display());
-    }
-    Ok(built)
-}
-
-/// The IDs of the ordinary user, who is made if there is none.
-fn ordinary_user() -> anyhow::Result<(u32, u32)> {
-    let find = || -> anyhow::Result<Option<(u32, u32)>> {
-        let text = std::fs::read_to_string("/etc/passwd").context("cannot read `/etc/passwd`")?;
-        let mut lines = text.lines().map(|line| line.split(':').collect::<Vec<_>>());
-        let Some(fields) = lines.find(|fields| fields[0] == USER) else { return Ok(None) };
-        let number = |n: usize| fields.get(n).and_then(|field| field.parse().ok());
-        Ok(number(2).zip(number(3)))
-    };
-    if let Some(ids) = find()? {
-        return Ok(ids);
-    }
-    let made =
-        Command::new("useradd").args(["--no-create-home", "--shell", "/bin/bash", USER]).status();
-    if !made.context("cannot start `useradd`")?.success() {
-        bail!("`useradd {USER}` failed");
-    }
-    find()?.with_context(|| format!("`useradd` made no user `{USER}`"))
 }

@@ -2,7 +2,10 @@
 #![allow(dead_code)]
 
 use crate::sys;
-use ecode::{CallError, Host, Input, Value, compile, ir::Module};
+use ecode::{
+    CallError, Host, Input, Value, compile,
+    ir::{Module, TrapCode},
+};
 use ecode_kernel::{KernelCode, KernelOptions};
 use ecode_native::{NativeCode, Protection};
 use plugin_host::bare::{IsolatedEngine, IsolatedOptions};
@@ -35,6 +38,32 @@ pub(crate) fn engine_of_short_strips() -> &'static IsolatedEngine {
         IsolatedEngine::new(options).unwrap()
     })
 }
+
+/// Programs whose call ends by a trap, and by which.
+pub(crate) const TRAPS: &[(&str, TrapCode)] = &[
+    ("int z; long proc() { return 1 / z; }", TrapCode::DivideByZero),
+    ("long z; long proc() { return 1 % z; }", TrapCode::DivideByZero),
+    ("unsigned z; long proc() { return 1u / z; }", TrapCode::DivideByZero),
+    ("long proc() { return 7 % 0; }", TrapCode::DivideByZero),
+    ("int (*f)(int); long proc() { return f(1); }", TrapCode::BadCall),
+    (
+        "long g(long n) { return n; } long proc() { int (*f)(int) = (int (*)(int))g; return f(1); }",
+        TrapCode::BadCall,
+    ),
+    // The same called at once: the type that the cast gives counts, not that of the function.
+    (
+        "long g(long n) { return n; } long proc() { return ((int (*)(int))g)(1); }",
+        TrapCode::BadCall,
+    ),
+    (
+        "long g(long n) { return n; } long proc() { return ((long (*)(void))g)(); }",
+        TrapCode::BadCall,
+    ),
+    (
+        "int h(int n) { return n; } long proc() { int (*f)(int) = h; f = (int (*)(int))((long)f + 1000); return f(1); }",
+        TrapCode::BadCall,
+    ),
+];
 
 /// Compiles, or panics with the messages.
 pub(crate) fn module(text: &str, host: &str) -> Module {

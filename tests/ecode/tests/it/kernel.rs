@@ -2,7 +2,7 @@
 //! program. Where the machine does not let programs into the kernel, each test says so and tests nothing.
 //! `ECODE_PROGRAMS` (2,000 if it is not set: each is loaded by itself) and `ECODE_SEED` as in `differential.rs`.
 
-use crate::common::{engine, module};
+use crate::common::{TRAPS, engine, module};
 use crate::generate::{Rng, integer_program};
 use crate::programs::PROGRAMS;
 use ecode::{
@@ -284,31 +284,8 @@ fn what_has_no_meaning_ends_the_call_and_what_c_leaves_open_has_one_result() {
     if !permitted() {
         return;
     }
-    for (text, code) in [
-        ("int z; long proc() { return 1 / z; }", TrapCode::DivideByZero),
-        ("long z; long proc() { return 1 % z; }", TrapCode::DivideByZero),
-        ("unsigned z; long proc() { return 1u / z; }", TrapCode::DivideByZero),
-        ("long proc() { return 7 % 0; }", TrapCode::DivideByZero),
-        ("int (*f)(int); long proc() { return f(1); }", TrapCode::BadCall),
-        (
-            "long g(long n) { return n; } long proc() { int (*f)(int) = (int (*)(int))g; return f(1); }",
-            TrapCode::BadCall,
-        ),
-        // The same called at once: the type that the cast gives counts, not that of the function.
-        (
-            "long g(long n) { return n; } long proc() { return ((int (*)(int))g)(1); }",
-            TrapCode::BadCall,
-        ),
-        (
-            "long g(long n) { return n; } long proc() { return ((long (*)(void))g)(); }",
-            TrapCode::BadCall,
-        ),
-        (
-            "int h(int n) { return n; } long proc() { int (*f)(int) = h; f = (int (*)(int))((long)f + 1000); return f(1); }",
-            TrapCode::BadCall,
-        ),
-    ] {
-        assert_eq!(run(text, LONG), Err(CallError::Trap(code)), "{text}");
+    for (text, code) in TRAPS {
+        assert_eq!(run(text, LONG), Err(CallError::Trap(*code)), "{text}");
     }
     for (text, want) in [
         ("int m = -2147483647 - 1; int n = -1; long proc() { return m / n; }", i64::from(i32::MIN)),

@@ -1,7 +1,7 @@
 //! What a hostile program can do: end its own call.
 
 use crate::{
-    common::{TARGETS, Target, engine, module, run},
+    common::{TARGETS, TRAPS, Target, engine, module, run},
     sys,
 };
 use ecode::{CallError, Host, Memory, NoHost, Value, ir::TrapCode};
@@ -123,33 +123,11 @@ fn endless_recursion_uses_up_its_own_stack_on_every_target() {
 
 #[test]
 fn division_by_zero_and_bad_calls_end_the_call_on_every_target() {
-    for (text, code) in [
-        ("int z; long proc() { return 1 / z; }", TrapCode::DivideByZero),
-        ("long z; long proc() { return 1 % z; }", TrapCode::DivideByZero),
-        ("unsigned z; long proc() { return 1u / z; }", TrapCode::DivideByZero),
-        ("int (*f)(int); long proc() { return f(1); }", TrapCode::BadCall),
-        (
-            "long g(long n) { return n; } long proc() { int (*f)(int) = (int (*)(int))g; return f(1); }",
-            TrapCode::BadCall,
-        ),
-        // The same called at once: the type that the cast gives counts, not that of the function.
-        (
-            "long g(long n) { return n; } long proc() { return ((int (*)(int))g)(1); }",
-            TrapCode::BadCall,
-        ),
-        (
-            "long g(long n) { return n; } long proc() { return ((long (*)(void))g)(); }",
-            TrapCode::BadCall,
-        ),
-        (
-            "int h(int n) { return n; } long proc() { int (*f)(int) = h; f = (int (*)(int))((long)f + 1000); return f(1); }",
-            TrapCode::BadCall,
-        ),
-    ] {
+    for (text, code) in TRAPS {
         let module = module(text, "");
         for target in TARGETS {
             let got = run(&module, target, Box::new(NoHost), "proc", &[]);
-            assert_eq!(got, Err(CallError::Trap(code)), "{target:?}: {text}");
+            assert_eq!(got, Err(CallError::Trap(*code)), "{target:?}: {text}");
         }
     }
 }

@@ -21,10 +21,9 @@ impl Rollback<'_> {
     fn go(&self) -> Result<(), LoadError> {
         let decider = &self.owner.decider;
         let former = decider.compile(&self.former.cil)?;
-        decider
-            .load(former, self.control, RevokeMode::Repair)
-            .map_err(|error| error.to_string())?;
-        self.control.apply(RevokeMode::Repair).map(drop).map_err(|error| error.to_string())
+        decider.load(former, self.control, RevokeMode::Repair)?;
+        self.control.apply(RevokeMode::Repair)?;
+        Ok(())
     }
 }
 
