@@ -102,6 +102,7 @@ const FILES: &[Sysno] = {
         inotify_add_watch,
         memfd_create,
         ioctl,
+        chdir,
         fchdir,
     ]
 };
@@ -167,7 +168,6 @@ pub(super) const LOOKS: &[Sysno] = {
         faccessat2,
         readlink,
         readlinkat,
-        chdir,
         statfs,
         getxattr,
         lgetxattr,
