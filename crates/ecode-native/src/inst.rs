@@ -138,7 +138,7 @@ impl Flow<'_, '_> {
         self.set(dst, value);
     }
 
-    fn bin(&mut self, op: BinOp, ty: Ty, a: Value, b: Value) -> Value {
+    pub(super) fn bin(&mut self, op: BinOp, ty: Ty, a: Value, b: Value) -> Value {
         let is_float = matches!(ty, Ty::F32 | Ty::F64);
         match op {
             BinOp::Add if is_float => self.b.ins().fadd(a, b),

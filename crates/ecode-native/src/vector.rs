@@ -28,7 +28,12 @@ impl Flow<'_, '_> {
             }
             VecInst::Bin { op, lane, dst, a, b } => {
                 let (a, b) = (self.lanes(a, *lane), self.lanes(b, *lane));
-                (*dst, self.vector_bin(*op, *lane, a, b))
+                // Of whole numbers, the operations that vectors have are the same for every width.
+                let ty = match lane {
+                    Lane::F32 | Lane::F64 => Ty::F64,
+                    _ => Ty::I64,
+                };
+                (*dst, self.bin(*op, ty, a, b))
             }
             VecInst::Cmp { op, lane, dst, a, b } => {
                 let (a, b) = (self.lanes(a, *lane), self.lanes(b, *lane));
@@ -97,22 +102,6 @@ impl Flow<'_, '_> {
     fn first_lane(&mut self, operand: &Operand, lane: Lane) -> Value {
         let value = self.lanes(operand, lane);
         self.b.ins().extractlane(value, 0)
-    }
-
-    fn vector_bin(&mut self, op: BinOp, lane: Lane, a: Value, b: Value) -> Value {
-        let is_float = matches!(lane, Lane::F32 | Lane::F64);
-        match op {
-            BinOp::Add if is_float => self.b.ins().fadd(a, b),
-            BinOp::Sub if is_float => self.b.ins().fsub(a, b),
-            BinOp::Mul if is_float => self.b.ins().fmul(a, b),
-            _ if is_float => self.b.ins().fdiv(a, b),
-            BinOp::Add => self.b.ins().iadd(a, b),
-            BinOp::Sub => self.b.ins().isub(a, b),
-            BinOp::And => self.b.ins().band(a, b),
-            BinOp::Or => self.b.ins().bor(a, b),
-            BinOp::Xor => self.b.ins().bxor(a, b),
-            _ => self.b.ins().imul(a, b),
-        }
     }
 
     fn load_widen(&mut self, lane: Lane, from: u64, signed: bool, base: Value, off: i32) -> Value {
