@@ -4,8 +4,8 @@ use crate::{
     attempt,
     audit::{Access, Refusal},
     caller::Caller,
-    lacking,
     manager::{Denied, Manager, Request},
+    missing_capabilities,
     state::MonitorState,
     sys::thread,
 };

@@ -18,7 +18,7 @@ mod stage;
 mod terminals;
 
 use libtest_mimic::{Arguments, Trial};
-use stage::{Stage, Variant, available};
+use stage::{Stage, available};
 use std::process::ExitCode;
 
 /// A test, and its name: the attack.

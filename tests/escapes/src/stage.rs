@@ -139,7 +139,7 @@ impl Stage {
     /// The IDs that attacks run with, unless they are the tests' own.
     fn ids(&self) -> Option<(u32, u32)> {
         let is_root = rustix::process::geteuid().is_root();
-        (is_root && self.variant != Variant::Root).then(ordinary)
+        (is_root && self.variant != Variant::Root).then(ordinary_user)
     }
 }
 

@@ -9,7 +9,6 @@ use ipc::SharedCounter;
 use monitor::Control;
 use runs::{Connector, Entry, RunDirectory};
 use std::{
-    io,
     os::fd::AsFd as _,
     sync::{
         Arc,

@@ -7,7 +7,7 @@ use super::{
     limited,
     object::{Seen, class_of, has_name},
     outside::{Attempt, New},
-    path_cache::Known,
+    path_cache::CachedPath,
     place::{ends_in_name, place_of},
 };
 use crate::{
@@ -260,7 +260,7 @@ impl Open {
     }
 
     /// What the path is known to lead to; nothing is made there.
-    fn known(&self, asker: FileAsker<'_>) -> Option<Arc<Known>> {
+    fn known(&self, asker: FileAsker<'_>) -> Option<Arc<CachedPath>> {
         let makes = self.creates() || self.is_temporary();
         let known = if makes { None } else { asker.files.paths.get(self.name()) };
         known.filter(|known| !known.is(|sid, class| self.is_withheld(asker, sid, class)))

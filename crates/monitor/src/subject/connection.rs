@@ -38,7 +38,7 @@ pub(crate) const PREFIX: &[u8] = b"dewar/";
 struct Origin {
     monitor: u32,
     pid: u32,
-    label_generation: LabelGeneration,
+    generation: LabelGeneration,
 }
 
 impl Origin {
@@ -46,14 +46,14 @@ impl Origin {
         Ok(Self {
             monitor: std::process::id(),
             pid,
-            label_generation: subject::label_generation(state, pid)?,
+            generation: subject::label_generation(state, pid)?,
         })
     }
 }
 
 impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { monitor, pid, label_generation: LabelGeneration { started, entered } } = self;
+        let Self { monitor, pid, generation: LabelGeneration { started, entered } } = self;
         write!(f, "dewar/{monitor:x}/{pid:x}.{started:x}.{entered:x}/")
     }
 }
@@ -69,7 +69,7 @@ impl FromStr for Origin {
             return Err(Errno::INVAL);
         };
         let generation = LabelGeneration { started: number(started)?, entered: small(entered)? };
-        Ok(Self { monitor: small(monitor)?, pid: small(pid)?, label_generation })
+        Ok(Self { monitor: small(monitor)?, pid: small(pid)?, generation })
     }
 }
 
@@ -140,7 +140,7 @@ mod tests {
     #[test]
     fn a_name_says_who_connected() {
         let generation = LabelGeneration { started: 0xabc_def0, entered: 17 };
-        let origin = Origin { monitor: 70_000, pid: 4_000_000, label_generation };
+        let origin = Origin { monitor: 70_000, pid: 4_000_000, generation };
         assert_eq!(format!("{origin}2f").parse(), Ok(origin));
         assert!(format!("{origin}{:x}", u64::MAX).len() < 107);
     }

@@ -65,7 +65,7 @@ impl fmt::Debug for Known {
 }
 
 /// For how long a process has had its label: another process, and another domain, have another
-/// label_generation.
+/// generation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LabelGeneration {
     /// When it started, in clock ticks since boot: together with the PID, that is who it is.

@@ -47,14 +47,14 @@ const OF_MEMORY: [&str; 7] = ["environ", "maps", "mem", "smaps", "smaps_rollup",
 /// Another process into which a file of `/proc` lets look, as it was when that was decided.
 pub(crate) struct LookedInto {
     pid: u32,
-    label_generation: LabelGeneration,
+    generation: LabelGeneration,
 }
 
 impl LookedInto {
     /// Once the file is open: whether the process has not begun to enter another domain since. The
     /// descriptor would show what belongs to that.
     pub(crate) fn has_stayed(&self, asker: Asker<'_>) -> Result<()> {
-        let stayed = has_stayed(asker.state, self.pid, self.label_generation);
+        let stayed = has_stayed(asker.state, self.pid, self.generation);
         if stayed { Ok(()) } else { Err(Errno::ACCESS) }
     }
 }
@@ -73,7 +73,7 @@ pub(crate) fn allow(asker: Asker<'_>, found: &Found) -> Result<Option<LookedInto
         .then(|| {
             Ok::<_, Errno>(LookedInto {
                 pid: outer,
-                label_generation: label_generation(asker.state, outer)?,
+                generation: label_generation(asker.state, outer)?,
             })
         })
         .transpose()?;

@@ -333,7 +333,7 @@ impl Service for Owner {
             Request::Load(new, mode) => {
                 let load = |input: &PolicyInput| {
                     let documents = Documents::from_texts(new.name.clone(), &new.texts);
-                    let documents = documents.map_err(|errors| tell(&errors))?;
+                    let documents = documents?;
                     let profile = Arc::new(ResolvedProfile { documents, hosts: new.hosts.clone() });
                     Ok(PolicyInput { profile, amendments: input.amendments.clone() })
                 };
