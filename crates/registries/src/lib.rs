@@ -30,6 +30,7 @@ mod roots;
 
 pub use address::Endpoint;
 pub use asked::{Asked, Unreadable};
+pub use realpath::RealPaths;
 pub use roots::ConfigRoots;
 
 /// A package manager.

@@ -24,13 +24,14 @@ pub(crate) fn variables() -> Variables {
 fn registries() -> std::collections::BTreeMap<String, profile::Registries> {
     let of = |tool: registries::Tool| {
         let nowhere = std::path::Path::new("/nonexistent");
-        let place = registries::TextSpan {
+        let roots = registries::ConfigRoots {
             home: nowhere,
             workspace: nowhere,
             root: nowhere,
             variables: &[],
+            paths: &registries::RealPaths::new(),
         };
-        let asked = tool.asked(&place);
+        let asked = tool.asked(&roots);
         let mut registries = profile::Registries {
             endpoints: asked.endpoints.iter().map(ToString::to_string).collect(),
             ..profile::Registries::default()
