@@ -1,4 +1,5 @@
-//! A token broker on a plain unix socket: gives its token to the domain `deploy` of any sandbox, and to nobody else.
+//! A token broker on a plain unix socket: gives its token to the domain `deploy` of any sandbox,
+//! and to nobody else.
 
 use std::{
     io::{self, Write as _},

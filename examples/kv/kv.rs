@@ -1,10 +1,12 @@
-//! A key-value server whose entries are labelled objects: who may read, change or publish one is decided by a policy.
+//! A key-value server whose entries are labelled objects: who may read, change or publish one is
+//! decided by a policy.
 //!
 //!     kv SOCKET POLICY [--daemon] UID=CONTEXT...
 //!
-//! A line is a request, a line its answer: `get KEY`, `put KEY VALUE`, `delete KEY`, `label KEY`, `relabel KEY CONTEXT`,
-//! `watch KEY` (every later value, until `revoked`). Processes in `dewar run` have the context that their run vouches for,
-//! others the one that is given for their user. The policy's booleans are changed by `dewar policy set`.
+//! A line is a request, a line its answer: `get KEY`, `put KEY VALUE`, `delete KEY`, `label KEY`,
+//! `relabel KEY CONTEXT`, `watch KEY` (every later value, until `revoked`). Processes in
+//! `dewar run` have the context that their run vouches for, others the one that is given for their
+//! user. The policy's booleans are changed by `dewar policy set`.
 
 use object_manager::{About, Class, Daemon, Hint, Manager, Peer, Question, Sid, peer};
 use std::{

@@ -6,8 +6,8 @@
 //! echo -n 'drawer' | dewar plugin run reverse.wasm
 //! ```
 //!
-//! Continuous integration does not build it: its machines need not have that target. `rot13.wat` shows there that
-//! modules from other compilers run.
+//! Continuous integration does not build it: its machines need not have that target. `rot13.wat`
+//! shows there that modules from other compilers run.
 
 use std::slice;
 
@@ -18,7 +18,8 @@ extern "C" {
 
 /// # Safety
 ///
-/// Called by the host alone, with `n` readable bytes at `request` and `room` writable ones at `reply`.
+/// Called by the host alone, with `n` readable bytes at `request` and `room` writable ones at
+/// `reply`.
 #[no_mangle]
 pub unsafe extern "C" fn handle(request: *const u8, n: i64, reply: *mut u8, room: i64) -> i64 {
     if n < 0 || n > room {

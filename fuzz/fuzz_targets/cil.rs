@@ -1,4 +1,5 @@
-//! Any text: the CIL front end must refuse it or make a policy that decides and can be written again.
+//! Any text: the CIL front end must refuse it or make a policy that decides and can be written
+//! again.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -123,7 +123,8 @@ fn check_packets(
     }
 }
 
-/// As [`check_packets`]. What lies in the lane with its number is the reply, if the descriptors that it names have come.
+/// As [`check_packets`]. What lies in the lane with its number is the reply, if the descriptors
+/// that it names have come.
 fn check_in_memory(reply: Result<Reply<'_>, CallError>, number: u32, shared: &File) -> bool {
     match Message::in_lane(shared, LANE) {
         Ok(message) if message.seq == number => {

@@ -1,4 +1,5 @@
-//! A process that speaks the protocol of ports by hand: any packets, any descriptors, any bytes in the shared memory.
+//! A process that speaks the protocol of ports by hand: any packets, any descriptors, any bytes in
+//! the shared memory.
 
 use ipc::{MAX_DESCRIPTORS, MAX_MESSAGE};
 use rustix::{

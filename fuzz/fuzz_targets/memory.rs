@@ -18,8 +18,8 @@ fn note(bytes: isize) {
     MOST.set(MOST.get().max(TAKEN.get()));
 }
 
-// SAFETY: whatever is asked is asked of `System`, with the same arguments, whose answer is returned. Counting needs no
-// memory: both counters are constant at first and have no destructors.
+// SAFETY: whatever is asked is asked of `System`, with the same arguments, whose answer is
+// returned. Counting needs no memory: both counters are constant at first and have no destructors.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         note(layout.size() as isize);
@@ -29,7 +29,8 @@ unsafe impl GlobalAlloc for Counting {
 
     unsafe fn dealloc(&self, start: *mut u8, layout: Layout) {
         note(-(layout.size() as isize));
-        // SAFETY: the caller keeps to what `dealloc` demands, and `System` has made every allocation.
+        // SAFETY: the caller keeps to what `dealloc` demands, and `System` has made every
+        // allocation.
         unsafe { System.dealloc(start, layout) }
     }
 }

@@ -1,4 +1,5 @@
-//! What processes say to each other: whoever reads it refuses it, or has understood what can be written again.
+//! What processes say to each other: whoever reads it refuses it, or has understood what can be
+//! written again.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -10,7 +11,8 @@ use std::{fs::File, io::Write as _};
 
 mod memory;
 
-/// What a reader may take beside a multiple of what it reads: a list's first elements, whatever length it claims.
+/// What a reader may take beside a multiple of what it reads: a list's first elements, whatever
+/// length it claims.
 const MOST_BYTES: usize = 4 << 20;
 
 fuzz_target!(|bytes: &[u8]| {
@@ -46,7 +48,8 @@ fn json<T: Serialize + DeserializeOwned>(bytes: &[u8]) {
     assert!(runs::read::<T>(&write(VERSION + 1, &said)).is_err(), "another version is read");
 }
 
-/// What comes as memory is read as it is if nobody can change it any more, and is no longer than allowed.
+/// What comes as memory is read as it is if nobody can change it any more, and is no longer than
+/// allowed.
 fn sealed(bytes: &[u8]) {
     let (allowed, seals) =
         bytes.split_first().map_or((0, 0), |(first, _)| (first & 0xf0, first & 0xf));

@@ -1,4 +1,5 @@
-//! Machine code on disk that somebody has changed: it is code that this cache has written, unchanged, or altered.
+//! Machine code on disk that somebody has changed: it is code that this cache has written,
+//! unchanged, or altered.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

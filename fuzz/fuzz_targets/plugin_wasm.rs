@@ -1,4 +1,5 @@
-//! Any module that has the plugin's interface ends its own calls at most, and any bytes are refused or run.
+//! Any module that has the plugin's interface ends its own calls at most, and any bytes are refused
+//! or run.
 #![no_main]
 
 use arbitrary::Unstructured;

@@ -1,4 +1,5 @@
-//! Any bytes: the reader of binary policies must refuse them or make a policy that decides and can be written.
+//! Any bytes: the reader of binary policies must refuse them or make a policy that decides and can
+//! be written.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

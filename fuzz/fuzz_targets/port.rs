@@ -1,7 +1,9 @@
-//! A process at the other end of a port that does not keep to the protocol, as a client and as a service: what it sends
-//! and writes to the shared memory is read as the protocol says, or ends the connection.
+//! A process at the other end of a port that does not keep to the protocol, as a client and as a
+//! service: what it sends and writes to the shared memory is read as the protocol says, or ends the
+//! connection.
 //!
-//! An input is one byte that says what the process is, and what it does, one step after the other: see `hostile.rs`.
+//! An input is one byte that says what the process is, and what it does, one step after the other:
+//! see `hostile.rs`.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

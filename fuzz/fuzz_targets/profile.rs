@@ -1,4 +1,5 @@
-//! No text makes loading panic, and every rule of what compiles leads back into the text or to nothing.
+//! No text makes loading panic, and every rule of what compiles leads back into the text or to
+//! nothing.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

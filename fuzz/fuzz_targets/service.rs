@@ -172,7 +172,8 @@ impl Client {
         (Self { socket, memory, other, sent, last, shut, waited }, session)
     }
 
-    /// What the protocol says. Requests in another's name are refused, and the service does not see them.
+    /// What the protocol says. Requests in another's name are refused, and the service does not see
+    /// them.
     fn expected(&mut self) -> Expected {
         match &self.memory {
             Some(memory) => {
@@ -274,8 +275,8 @@ impl Client {
     }
 }
 
-/// Looks again and again while another thread writes messages, and `bytes` to `place` and what lay there back again:
-/// whatever is taken stays as it is.
+/// Looks again and again while another thread writes messages, and `bytes` to `place` and what lay
+/// there back again: whatever is taken stays as it is.
 fn look_meanwhile(session: &mut Session, memory: &File, place: u64, bytes: &[u8]) {
     let mut before = vec![0; bytes.len()];
     // Behind the end, zeros.

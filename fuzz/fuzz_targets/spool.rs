@@ -1,7 +1,8 @@
-//! The file in which a run leaves its audit records, and which it can fill with anything: the daemon takes every record
-//! that is one, whatever lies between, and counts the rest.
+//! The file in which a run leaves its audit records, and which it can fill with anything: the
+//! daemon takes every record that is one, whatever lies between, and counts the rest.
 //!
-//! An input is the number of dropped records (8 bytes), how many zeros lie behind the lines (4 bytes), and the lines.
+//! An input is the number of dropped records (8 bytes), how many zeros lie behind the lines (4
+//! bytes), and the lines.
 #![no_main]
 
 use daemon::{Entry, Filter, HEADER_BYTES, Journal, NewRun, Reader};
@@ -30,7 +31,8 @@ const MOST_LINE: usize = 1 << 20;
 /// Records that are added between the lines of an input.
 const MOST_GOOD: usize = 16;
 
-/// What the daemon may take: lines, and what they are read as, of which the smallest takes two bytes.
+/// What the daemon may take: lines, and what they are read as, of which the smallest takes two
+/// bytes.
 const MOST_BYTES: usize = 100 * MOST_LINE;
 
 /// The size from which on the journal throws records away.

@@ -1,8 +1,8 @@
 //! Other ways to call another process and wait for its reply, for the table of `dewar bench ipc`.
 //!
-//! `ipc-peers WAY serve PLACE` answers each message with the same bytes, after it has printed `ready`. `ipc-peers WAY call PLACE`
-//! reads lines `BYTES COUNT`, makes that many round trips, and prints how many nanoseconds they took together. PLACE
-//! is a path of its own for each pair.
+//! `ipc-peers WAY serve PLACE` answers each message with the same bytes, after it has printed
+//! `ready`. `ipc-peers WAY call PLACE` reads lines `BYTES COUNT`, makes that many round trips, and
+//! prints how many nanoseconds they took together. PLACE is a path of its own for each pair.
 #![forbid(unsafe_code)]
 
 mod dbus;

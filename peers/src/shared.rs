@@ -1,4 +1,5 @@
-//! iceoryx2: shared memory, looked at again and again; it gives the processor away when nothing comes.
+//! iceoryx2: shared memory, looked at again and again; it gives the processor away when nothing
+//! comes.
 
 use crate::{Outcome, on_demand, ready};
 use iceoryx2::{

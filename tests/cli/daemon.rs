@@ -209,7 +209,8 @@ fn a_boolean_changes_what_a_running_command_may_do_also_after_the_daemon_was_kil
     );
     assert_eq!(off.status, Some(0));
     now("no");
-    // Another policy, compiled from the profile and what was revoked: the boolean is not part of either.
+    // Another policy, compiled from the profile and what was revoked: the boolean is not part of
+    // either.
     let revoked = stage.say(&["revoke", "last", "--file", "${workspace}/nothing-there"]);
     assert_eq!(revoked.status, Some(0), "{}{}", revoked.out, revoked.err);
     now("no");
@@ -260,7 +261,8 @@ fn nothing_is_lost_when_daemon_and_run_are_killed() {
     assert!(denials.iter().all(|record| record["lost"].is_null()));
 }
 
-/// Starts the daemon as a service manager does: with a socket that it has bound as descriptor 3 (sd_listen_fds(3)).
+/// Starts the daemon as a service manager does: with a socket that it has bound as descriptor 3
+/// (sd_listen_fds(3)).
 fn activate(stage: &Stage, socket: &OwnedFd, environment: &str) -> Child {
     let script = format!("exec env {environment} \"$0\" daemon 3<&0 0</dev/null");
     let mut command = Command::new("sh");
@@ -283,7 +285,8 @@ fn a_daemon_serves_on_the_socket_that_a_service_manager_has_bound() {
     let socket = kind(rustix::net::SocketType::SEQPACKET);
     let address = rustix::net::SocketAddrUnix::new(&path).expect("an address");
     rustix::net::bind(&socket, &address).expect("bound");
-    // As `PassCredentials=yes` in the units: the kernel names no sender of what came before somebody asked for it.
+    // As `PassCredentials=yes` in the units: the kernel names no sender of what came before
+    // somebody asked for it.
     rustix::net::sockopt::set_socket_passcred(&socket, true).expect("set");
     rustix::net::listen(&socket, 16).expect("it listens");
     // A client that comes first waits for the daemon.
@@ -294,7 +297,8 @@ fn a_daemon_serves_on_the_socket_that_a_service_manager_has_bound() {
     assert_eq!((early.status, early.err.as_str()), (Some(0), ""));
     let run = stage.say(&["run", "--daemon", "--verbose", "--", "true"]);
     assert!(run.err.contains("is served by a daemon"), "{}", run.err);
-    // The socket is the service manager's: it stays when the daemon ends, and the next one serves at it.
+    // The socket is the service manager's: it stays when the daemon ends, and the next one serves
+    // at it.
     let mut daemon = stage.daemon.take().expect("started");
     let killed = Command::new("kill").arg(daemon.id().to_string()).status().expect("kill");
     assert!(killed.success() && daemon.wait().expect("ended").success());

@@ -1,5 +1,5 @@
-//! Help texts fit a terminal of 100 columns, where clap wraps: what we break into lines ourselves leaves it no reason
-//! to break once more.
+//! Help texts fit a terminal of 100 columns, where clap wraps: what we break into lines ourselves
+//! leaves it no reason to break once more.
 
 use assert_cmd::Command;
 

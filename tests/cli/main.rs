@@ -1,5 +1,5 @@
-//! What the `dewar` command says and returns; above all for bad input: a clear message, the right exit status, and
-//! nothing started.
+//! What the `dewar` command says and returns; above all for bad input: a clear message, the right
+//! exit status, and nothing started.
 
 mod account;
 mod ask;

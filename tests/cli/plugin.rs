@@ -1,4 +1,5 @@
-//! `dewar plugin`: replies on standard output, everything else on standard error, and the right exit status.
+//! `dewar plugin`: replies on standard output, everything else on standard error, and the right
+//! exit status.
 
 use crate::{Said, dewar_with};
 use std::{

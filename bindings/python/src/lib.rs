@@ -1,4 +1,5 @@
-//! `import dewar`: see `dewar.pyi`. The lock of the interpreter is let go while anything is decided: callbacks take it.
+//! `import dewar`: see `dewar.pyi`. The lock of the interpreter is let go while anything is
+//! decided: callbacks take it.
 #![deny(unsafe_code)]
 
 mod sys;
@@ -393,7 +394,8 @@ fn peer(py: Python<'_>, socket: &Bound<'_, PyAny>) -> PyResult<Peer> {
         Err(_) => socket.call_method0("fileno")?.extract()?,
     };
     let fd = sys::borrowed(number)?;
-    // Another thread may close it meanwhile: then the system calls on it fail, or name another peer, as they would in Python.
+    // Another thread may close it meanwhile: then the system calls on it fail, or name another
+    // peer, as they would in Python.
     let found = py.detach(|| object_manager::peer(fd));
     found.map(Peer).map_err(|error| PyOSError::new_err(error.to_string()))
 }

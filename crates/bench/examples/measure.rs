@@ -1,4 +1,5 @@
-//! Compares native with the tools found on this machine, or with itself: `measure build|walk|start|syscalls|self SECONDS`.
+//! Compares native with the tools found on this machine, or with itself:
+//! `measure build|walk|start|syscalls|self SECONDS`.
 
 use bench::{
     config::Config,

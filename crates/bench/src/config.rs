@@ -30,7 +30,8 @@ pub struct Config {
     pub name: String,
     /// What it is, for a person.
     pub description: String,
-    /// What goes before the command. [`WORKSPACE`] in it stands for the directory that may be written.
+    /// What goes before the command. [`WORKSPACE`] in it stands for the directory that may be
+    /// written.
     pub prefix: Vec<String>,
     /// Environment variables set beyond those inherited.
     pub env: Vec<(String, String)>,

@@ -41,8 +41,9 @@ impl HeldResource {
         }
     }
 
-    /// Holds `count` of them in the working directory, says so by making [`READY`], and waits for [`DONE`]. Connections
-    /// go to port `port` of this machine. Meant for a process with one thread.
+    /// Holds `count` of them in the working directory, says so by making [`READY`], and waits for
+    /// [`DONE`]. Connections go to port `port` of this machine. Meant for a process with one
+    /// thread.
     ///
     /// # Errors
     ///

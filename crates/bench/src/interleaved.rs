@@ -1,5 +1,5 @@
-//! Measures things inside this process in turn, again and again, so that what changes on the machine meets all of
-//! them alike.
+//! Measures things inside this process in turn, again and again, so that what changes on the
+//! machine meets all of them alike.
 
 use crate::{random::Random, sys};
 use std::time::Duration;
@@ -7,7 +7,8 @@ use std::time::Duration;
 /// Does something so many times in a row, and says how long all of it took.
 pub type Batch<'a> = Box<dyn FnMut(u32) -> Result<Duration, String> + 'a>;
 
-/// Processor time, not time of the wall: what else runs on the machine takes the one and not the other.
+/// Processor time, not time of the wall: what else runs on the machine takes the one and not the
+/// other.
 #[derive(Clone, Copy, Debug)]
 pub struct Stopwatch(Duration);
 
@@ -39,7 +40,8 @@ pub struct Interleaved {
 impl Interleaved {
     /// Nanoseconds of one of each round, for each job that did not fail.
     ///
-    /// The size of batches is found by doubling in the round that is ignored. A job that fails is not run again.
+    /// The size of batches is found by doubling in the round that is ignored. A job that fails is
+    /// not run again.
     pub fn run(&self, jobs: &mut [Batch<'_>]) -> Vec<Result<Vec<f64>, String>> {
         let mut random = Random::new(self.seed);
         let mut order: Vec<usize> = (0..jobs.len()).collect();

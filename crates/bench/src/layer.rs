@@ -1,7 +1,8 @@
 //! The layers below the monitor, laid one by one around a command: what each costs by itself.
 //!
-//! Dewar lays all of them at once, and decides on top. Here a bounding rule set of Landlock like that of the profile
-//! `workspace`, a filter as long as Dewar's that lets every call run, and a notifier that lets every call continue.
+//! Dewar lays all of them at once, and decides on top. Here a bounding rule set of Landlock like
+//! that of the profile `workspace`, a filter as long as Dewar's that lets every call run, and a
+//! notifier that lets every call continue.
 
 use crate::sys;
 use landlock::{
@@ -58,7 +59,8 @@ pub struct Layers {
     pub notified: bool,
 }
 
-/// Lays them and becomes the command, or waits for it and returns its status. Meant for a process with one thread.
+/// Lays them and becomes the command, or waits for it and returns its status. Meant for a process
+/// with one thread.
 ///
 /// # Errors
 ///

@@ -1,4 +1,5 @@
-//! What protection costs: the same work natively and under every configuration, in turn, with intervals.
+//! What protection costs: the same work natively and under every configuration, in turn, with
+//! intervals.
 //!
 //! ```text
 //!  study::Conditions ──▶ Study ──▶ pairs::engine ──▶ ExperimentResult ──▶ Sheet │ Figure ──▶ report
@@ -6,8 +7,9 @@
 //!                                                └──▶ JSON lines, from which it is continued
 //! ```
 //!
-//! A [`config::Config`] is a way to run something: natively, under Dewar, under a [`peers`] tool. A [`study::Study`] has the
-//! units of work and a runner for each configuration; the engine in [`pairs`] alternates them.
+//! A [`config::Config`] is a way to run something: natively, under Dewar, under a [`peers`] tool. A
+//! [`study::Study`] has the units of work and a runner for each configuration; the engine in
+//! [`pairs`] alternates them.
 //!
 //! # Example
 //!

@@ -53,7 +53,8 @@ impl Operations {
     ///
     /// # Errors
     ///
-    /// When the workspace cannot be written. An operation that is refused says so when it is performed.
+    /// When the workspace cannot be written. An operation that is refused says so when it is
+    /// performed.
     pub(crate) fn prepare(workspace: &Path) -> io::Result<Self> {
         let file = workspace.join(FILE);
         fs::write(&file, "a line of text\n")?;
@@ -99,7 +100,8 @@ fn connections(workspace: &Path) -> [Operation; 2] {
     [unix, tcp]
 }
 
-/// The operations that make something, all but sockets without a name at `new`, and remove it again.
+/// The operations that make something, all but sockets without a name at `new`, and remove it
+/// again.
 fn creations(new: PathBuf) -> [Operation; 4] {
     let (file, directory, name) = (new.clone(), new.clone(), new);
     [

@@ -1,5 +1,5 @@
-//! Other tools on this machine that do something like Dewar, each asked for the same: the workspace may be
-//! written, the system only read, no network where the tool can refuse it.
+//! Other tools on this machine that do something like Dewar, each asked for the same: the workspace
+//! may be written, the system only read, no network where the tool can refuse it.
 
 use crate::config::{Config, Kind};
 use std::{env, path::Path};

@@ -29,7 +29,8 @@ pub enum PlotError {
     Draw(String),
 }
 
-/// Draws lines over logarithmic axes, on which what grows in proportion is straight and rises as the diagonal does.
+/// Draws lines over logarithmic axes, on which what grows in proportion is straight and rises as
+/// the diagonal does.
 ///
 /// ```
 /// use bench::plot::{Line, growth};
@@ -97,8 +98,8 @@ pub fn growth(title: &str, axes: [&str; 2], lines: &[Line]) -> Result<String, Pl
     Ok(svg)
 }
 
-/// The power of `x` that `y` grows with: 1 for what grows in proportion (the slope of the least squares over the
-/// logarithms). `None` for less than two different `x`.
+/// The power of `x` that `y` grows with: 1 for what grows in proportion (the slope of the least
+/// squares over the logarithms). `None` for less than two different `x`.
 #[must_use]
 pub fn exponent(points: &[(f64, f64)]) -> Option<f64> {
     let logs = || points.iter().map(|(x, y)| (x.ln(), y.ln()));

@@ -86,8 +86,8 @@ impl CommandLine {
     ///
     /// # Errors
     ///
-    /// [`ProcessError`], also when the command reports failure. The process group is killed when the time is
-    /// over or `interrupt` has happened.
+    /// [`ProcessError`], also when the command reports failure. The process group is killed when
+    /// the time is over or `interrupt` has happened.
     pub fn run(
         &self,
         directory: &Path,
@@ -174,7 +174,8 @@ fn contents(mut file: File) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The line of its errors that most likely says why: the first that speaks of an error, else the last.
+/// The line of its errors that most likely says why: the first that speaks of an error, else the
+/// last.
 fn reason(stderr: &[u8]) -> String {
     let text = String::from_utf8_lossy(stderr);
     let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty());

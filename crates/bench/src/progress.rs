@@ -7,7 +7,8 @@ use std::io::{IsTerminal, Write, stderr};
 /// Steps of the bar.
 const STEPS: u64 = 1000;
 
-/// A bar that shows how an experiment stands and how long it will take at most, on standard error if that is a terminal.
+/// A bar that shows how an experiment stands and how long it will take at most, on standard error
+/// if that is a terminal.
 pub struct Bar(ProgressBar);
 
 impl Bar {

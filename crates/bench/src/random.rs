@@ -1,5 +1,6 @@
-//! Numbers that look random and are the same on every machine and with every version of every dependency: the
-//! sample's checksum, the order of runs and the confidence intervals all rest on them.
+//! Numbers that look random and are the same on every machine and with every version of every
+//! dependency: the sample's checksum, the order of runs and the confidence intervals all rest on
+//! them.
 
 /// SplitMix64 (Steele, Lea, Flood 2014).
 #[derive(Clone, Debug)]

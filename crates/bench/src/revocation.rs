@@ -1,4 +1,5 @@
-//! What taking a permission back costs, by what is held and by how many: the founding table of revocation.
+//! What taking a permission back costs, by what is held and by how many: the founding table of
+//! revocation.
 
 use crate::{
     figure::{Curve, Drawing, Figure},
@@ -59,8 +60,8 @@ pub struct Report {
 }
 
 impl Report {
-    /// Measures every kind with up to `most` of it, `rounds` times in turn. `revoke` runs a sandbox that holds so many and
-    /// takes them back; `progress` hears what comes next.
+    /// Measures every kind with up to `most` of it, `rounds` times in turn. `revoke` runs a sandbox
+    /// that holds so many and takes them back; `progress` hears what comes next.
     pub fn measure(
         rounds: usize,
         most: usize,

@@ -1,4 +1,5 @@
-//! Tables as data: drawn for a terminal in as many columns as fit, as Markdown, as part of a report, kept as JSON.
+//! Tables as data: drawn for a terminal in as many columns as fit, as Markdown, as part of a
+//! report, kept as JSON.
 
 use crate::table::Style;
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
@@ -11,7 +12,8 @@ pub const WIDTH: usize = 80;
 /// How wide a table may be.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Width {
-    /// At most [`WIDTH`] columns of characters: the less important columns of the table are left out.
+    /// At most [`WIDTH`] columns of characters: the less important columns of the table are left
+    /// out.
     #[default]
     Narrow,
     /// As wide as it takes.

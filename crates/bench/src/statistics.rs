@@ -1,6 +1,8 @@
-//! What a handful of noisy runs says: where the middle is, how far they spread, and how sure a ratio is.
+//! What a handful of noisy runs says: where the middle is, how far they spread, and how sure a
+//! ratio is.
 //!
-//! Medians and deviations from them, not means: one run that met a busy machine moves a mean, not a median.
+//! Medians and deviations from them, not means: one run that met a busy machine moves a mean, not a
+//! median.
 
 use crate::random::Random;
 use serde::{Deserialize, Serialize};
@@ -72,9 +74,9 @@ pub struct Ratio {
 }
 
 impl Ratio {
-    /// The ratio within pairs of (measured, compared with) that were taken in the same round, so that what
-    /// slowed a whole round weighs on both sides. The interval is a percentile bootstrap over the rounds.
-    /// `None` without pairs, or if one is compared with nothing.
+    /// The ratio within pairs of (measured, compared with) that were taken in the same round, so
+    /// that what slowed a whole round weighs on both sides. The interval is a percentile bootstrap
+    /// over the rounds. `None` without pairs, or if one is compared with nothing.
     #[must_use]
     pub fn of(pairs: &[(f64, f64)]) -> Option<Self> {
         let value = ratio_of_medians(pairs)?;

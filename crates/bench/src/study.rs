@@ -84,7 +84,8 @@ pub struct Conditions {
 }
 
 impl Conditions {
-    /// The build of the sample application: one unit is `make` of one object file, or of the program from all of them.
+    /// The build of the sample application: one unit is `make` of one object file, or of the
+    /// program from all of them.
     ///
     /// # Errors
     ///
@@ -197,8 +198,8 @@ impl Conditions {
         Ok(study)
     }
 
-    /// Native against native: whether the engine finds differences that are none. With `planted`, the second works so
-    /// much longer: whether it finds one that is there.
+    /// Native against native: whether the engine finds differences that are none. With `planted`,
+    /// the second works so much longer: whether it finds one that is there.
     ///
     /// # Errors
     ///

@@ -1,5 +1,5 @@
-//! What no library offers safely: fork, memory shared with children, the two ends of a seccomp notification, and code in
-//! shared objects.
+//! What no library offers safely: fork, memory shared with children, the two ends of a seccomp
+//! notification, and code in shared objects.
 #![allow(unsafe_code)]
 
 use rustix::process::Pid;
@@ -23,15 +23,15 @@ pub(crate) struct Notification {
     pub(crate) number: i64,
 }
 
-/// Runs `child` in a new process, which ends with the status that it returns. Meant for a process with one
-/// thread; in one with several, `child` must not need what another thread may hold.
+/// Runs `child` in a new process, which ends with the status that it returns. Meant for a process
+/// with one thread; in one with several, `child` must not need what another thread may hold.
 ///
 /// # Errors
 ///
 /// When the system refuses another process.
 pub(crate) fn fork(child: impl FnOnce() -> u8) -> io::Result<Pid> {
-    // SAFETY: fork touches no memory of ours. The child runs on a copy of this stack, and leaves by _exit
-    // below without returning into frames that the parent also returns into.
+    // SAFETY: fork touches no memory of ours. The child runs on a copy of this stack, and leaves by
+    // _exit below without returning into frames that the parent also returns into.
     let pid = unsafe { libc::fork() };
     if pid == 0 {
         let status = catch_unwind(AssertUnwindSafe(child)).unwrap_or(101);
@@ -42,8 +42,8 @@ pub(crate) fn fork(child: impl FnOnce() -> u8) -> io::Result<Pid> {
     Pid::from_raw(pid).filter(|_| pid > 0).ok_or_else(io::Error::last_os_error)
 }
 
-/// Makes the calls of these numbers wait for whoever holds the descriptor returned; all others pass. It holds
-/// for this thread and what it starts, for good, and needs `no_new_privs`.
+/// Makes the calls of these numbers wait for whoever holds the descriptor returned; all others
+/// pass. It holds for this thread and what it starts, for good, and needs `no_new_privs`.
 ///
 /// # Errors
 ///
@@ -52,8 +52,8 @@ pub(crate) fn notify_on(numbers: &[i64]) -> io::Result<OwnedFd> {
     let mut filter = notifying_filter(numbers);
     let program =
         libc::sock_fprog { len: filter.len() as libc::c_ushort, filter: filter.as_mut_ptr() };
-    // SAFETY: `program` points to `filter`, which has `len` instructions (at most a few, so the length was not
-    // cut) and outlives the call; the kernel copies it and keeps no pointer.
+    // SAFETY: `program` points to `filter`, which has `len` instructions (at most a few, so the
+    // length was not cut) and outlives the call; the kernel copies it and keeps no pointer.
     let fd = unsafe {
         libc::syscall(
             libc::SYS_seccomp,
@@ -65,12 +65,13 @@ pub(crate) fn notify_on(numbers: &[i64]) -> io::Result<OwnedFd> {
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the call has just returned this descriptor (not negative), so it is open and nobody else's.
+    // SAFETY: the call has just returned this descriptor (not negative), so it is open and nobody
+    // else's.
     Ok(unsafe { OwnedFd::from_raw_fd(fd as RawFd) })
 }
 
-/// Compares the number of each call with these, and lets every call run. It holds for this thread and what it starts, for
-/// good, and needs `no_new_privs`.
+/// Compares the number of each call with these, and lets every call run. It holds for this thread
+/// and what it starts, for good, and needs `no_new_privs`.
 ///
 /// # Errors
 ///
@@ -84,8 +85,8 @@ pub(crate) fn pass_all(numbers: &[i64]) -> io::Result<()> {
     }
     let program =
         libc::sock_fprog { len: filter.len() as libc::c_ushort, filter: filter.as_mut_ptr() };
-    // SAFETY: `program` points to `filter`, which has `len` instructions (two for each number, so the length was not
-    // cut) and outlives the call; the kernel copies it and keeps no pointer.
+    // SAFETY: `program` points to `filter`, which has `len` instructions (two for each number, so
+    // the length was not cut) and outlives the call; the kernel copies it and keeps no pointer.
     let done = unsafe {
         libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, 0, &raw const program)
     };
@@ -129,8 +130,9 @@ pub(crate) fn receive(listener: BorrowedFd<'_>) -> io::Result<Notification> {
         flags: 0,
         data: libc::seccomp_data { nr: 0, arch: 0, instruction_pointer: 0, args: [0; 6] },
     };
-    // SAFETY: the kernel writes one `seccomp_notif` to the address given, which is that of a live, exclusively
-    // borrowed one, all zero as the request demands; every bit pattern is valid in its integers.
+    // SAFETY: the kernel writes one `seccomp_notif` to the address given, which is that of a live,
+    // exclusively borrowed one, all zero as the request demands; every bit pattern is valid in its
+    // integers.
     let done = unsafe {
         libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_RECV, &raw mut received)
     };
@@ -167,8 +169,8 @@ pub(crate) fn shared_words() -> io::Result<&'static [AtomicU32]> {
     if start == libc::MAP_FAILED {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: a mapping of `BYTES` bytes has just been made there, page-aligned, zero, readable and writable; it
-    // is never unmapped. Atomics may be shared, with other processes too.
+    // SAFETY: a mapping of `BYTES` bytes has just been made there, page-aligned, zero, readable and
+    // writable; it is never unmapped. Atomics may be shared, with other processes too.
     Ok(unsafe { slice::from_raw_parts(start.cast(), BYTES / size_of::<AtomicU32>()) })
 }
 
@@ -181,7 +183,8 @@ pub(crate) fn keep_mapped(file: &OwnedFd) -> io::Result<()> {
     const BYTES: usize = 4096;
     let (protection, flags) = (libc::PROT_READ, libc::MAP_SHARED);
     let fd = file.as_raw_fd();
-    // SAFETY: the address is the kernel's choice, so no mapping of ours is replaced; nothing refers to the new one.
+    // SAFETY: the address is the kernel's choice, so no mapping of ours is replaced; nothing refers
+    // to the new one.
     let start = unsafe { libc::mmap(ptr::null_mut(), BYTES, protection, flags, fd, 0) };
     if start == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
@@ -207,7 +210,8 @@ impl SharedObject {
     ///
     /// Says why it cannot be loaded.
     pub(crate) fn open(path: &std::path::Path) -> Result<Self, String> {
-        // SAFETY: the object was made just now from one of this crate's kernels, which have no initialisers.
+        // SAFETY: the object was made just now from one of this crate's kernels, which have no
+        // initialisers.
         let library = unsafe { libloading::Library::new(path) }.map_err(|e| e.to_string())?;
         // SAFETY: every kernel defines `handle` with this signature.
         let handle = unsafe { library.get::<Handle>(c"handle") }.map_err(|e| e.to_string())?;
@@ -218,8 +222,9 @@ impl SharedObject {
     /// Calls it; the length of the reply.
     pub(crate) fn handle(&self, request: &[u8], reply: &mut [u8]) -> usize {
         let (n, room) = (request.len() as libc::c_long, reply.len() as libc::c_long);
-        // SAFETY: kernels read `n` bytes at `in` and write at most `room` bytes at `out`; these are the lengths of
-        // the two slices. Their static data is theirs alone: this object has one caller, by `&mut` of its owner.
+        // SAFETY: kernels read `n` bytes at `in` and write at most `room` bytes at `out`; these are
+        // the lengths of the two slices. Their static data is theirs alone: this object has one
+        // caller, by `&mut` of its owner.
         let length = unsafe { (self.handle)(request.as_ptr(), n, reply.as_mut_ptr(), room) };
         usize::try_from(length).unwrap_or(usize::MAX)
     }
@@ -228,8 +233,9 @@ impl SharedObject {
 /// Processor time that this thread has taken.
 pub(crate) fn thread_time() -> std::time::Duration {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the kernel writes one `timespec` to the address given, which is that of a live, exclusively borrowed
-    // one. This clock exists for every thread, so the call does not fail; if it did, the time would be 0.
+    // SAFETY: the kernel writes one `timespec` to the address given, which is that of a live,
+    // exclusively borrowed one. This clock exists for every thread, so the call does not fail; if
+    // it did, the time would be 0.
     unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
     std::time::Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
@@ -237,12 +243,13 @@ pub(crate) fn thread_time() -> std::time::Duration {
 /// Processor time that this process and the children it has waited for have taken.
 pub(crate) fn own_and_children_time() -> std::time::Duration {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the kernel writes one `timespec` to the address given, which is that of a live, exclusively borrowed
-    // one. This clock exists for every process.
+    // SAFETY: the kernel writes one `timespec` to the address given, which is that of a live,
+    // exclusively borrowed one. This clock exists for every process.
     unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &raw mut time) };
     // SAFETY: `rusage` consists of integers, for which all zero is valid.
     let mut used: libc::rusage = unsafe { std::mem::zeroed() };
-    // SAFETY: the kernel writes one `rusage` to the address given, which is that of a live, exclusively borrowed one.
+    // SAFETY: the kernel writes one `rusage` to the address given, which is that of a live,
+    // exclusively borrowed one.
     unsafe { libc::getrusage(libc::RUSAGE_CHILDREN, &raw mut used) };
     let of = |time: libc::timeval| {
         std::time::Duration::new(time.tv_sec as u64, time.tv_usec as u32 * 1000)
@@ -252,14 +259,16 @@ pub(crate) fn own_and_children_time() -> std::time::Duration {
         + of(used.ru_stime)
 }
 
-/// Processor time that all threads of a process have taken, to the nanosecond; `None` if there is no such process.
+/// Processor time that all threads of a process have taken, to the nanosecond; `None` if there is
+/// no such process.
 pub(crate) fn process_time(process: u32) -> Option<std::time::Duration> {
     let mut clock: libc::clockid_t = 0;
-    // SAFETY: the library writes one `clockid_t` to the address given, that of a live, exclusively borrowed one.
+    // SAFETY: the library writes one `clockid_t` to the address given, that of a live, exclusively
+    // borrowed one.
     let found = unsafe { libc::clock_getcpuclockid(process.cast_signed(), &raw mut clock) };
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the kernel writes one `timespec` to the address given, which is that of a live, exclusively borrowed
-    // one; for a clock that does not exist it writes nothing and fails.
+    // SAFETY: the kernel writes one `timespec` to the address given, which is that of a live,
+    // exclusively borrowed one; for a clock that does not exist it writes nothing and fails.
     let read = unsafe { libc::clock_gettime(clock, &raw mut time) };
     (found == 0 && read == 0)
         .then(|| std::time::Duration::new(time.tv_sec as u64, time.tv_nsec as u32))

@@ -1,6 +1,8 @@
-//! What runs inside a configuration: a small program that performs units of work and says what they took.
+//! What runs inside a configuration: a small program that performs units of work and says what they
+//! took.
 //!
-//! A command line tool gives it a hidden subcommand that calls [`Task::run`]; a [`Worker`] says how that subcommand is reached.
+//! A command line tool gives it a hidden subcommand that calls [`Task::run`]; a [`Worker`] says how
+//! that subcommand is reached.
 
 use std::{
     ffi::OsString,
@@ -12,8 +14,8 @@ use std::{
 /// What a worker is called in a workspace.
 const NAME: &str = "worker";
 
-/// A program that runs tasks: it is copied into the workspace, so that a sandbox which lets the workspace's
-/// programs run lets it run too, wherever it is installed.
+/// A program that runs tasks: it is copied into the workspace, so that a sandbox which lets the
+/// workspace's programs run lets it run too, wherever it is installed.
 #[derive(Clone, Debug)]
 pub struct Worker {
     /// The program.

@@ -1,4 +1,5 @@
-//! The engine as benchmarks use it: on noise that is made, on processes, interrupted, and continued.
+//! The engine as benchmarks use it: on noise that is made, on processes, interrupted, and
+//! continued.
 
 use bench::{
     config::Kind,

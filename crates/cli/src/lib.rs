@@ -4,10 +4,11 @@
 //!  dewar bench build ─▶ dewar: parses all commands, helps ─▶ program::become_helper ─▶ dewar-bench: does it
 //! ```
 //!
-//! `dewar` becomes the monitor of untrusted code. So it links no compiler, database or plotting library: commands that
-//! need one are programs of their own, which lie beside it ([`program`]). Their arguments are defined here ([`args`]),
-//! so that `dewar help`, completions and manual pages cover every command. `dewar` checks a command line; the other
-//! program parses the same words once more.
+//! `dewar` becomes the monitor of untrusted code. So it links no compiler, database or plotting
+//! library: commands that need one are programs of their own, which lie beside it ([`program`]).
+//! Their arguments are defined here ([`args`]), so that `dewar help`, completions and manual pages
+//! cover every command. `dewar` checks a command line; the other program parses the same words once
+//! more.
 //!
 //! [`output`] prints; [`look`] makes it readable: colour, width, pages.
 //! [`failure`] says why something was not done, and with which exit status.

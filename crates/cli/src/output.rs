@@ -6,7 +6,8 @@ use flask::visible;
 use serde::Serialize;
 use std::io::{self, Write as _};
 
-/// `value` as JSON for people and programs: indented, and without a character that could steer a terminal.
+/// `value` as JSON for people and programs: indented, and without a character that could steer a
+/// terminal.
 ///
 /// # Errors
 ///
@@ -16,7 +17,8 @@ pub fn json(value: &impl Serialize) -> serde_json::Result<String> {
     Ok(text.lines().map(|line| visible(line) + "\n").collect())
 }
 
-/// Prints and keeps the report of a measurement as the arguments say. `table` makes it text, in Markdown or not.
+/// Prints and keeps the report of a measurement as the arguments say. `table` makes it text, in
+/// Markdown or not.
 ///
 /// # Errors
 ///
@@ -54,7 +56,8 @@ pub fn print_while_read(text: &[u8]) -> io::Result<bool> {
     is_read(out.write_all(text).and_then(|()| out.flush()))
 }
 
-/// What came of something that was written to standard output. A reader that has gone away is no error.
+/// What came of something that was written to standard output. A reader that has gone away is no
+/// error.
 ///
 /// # Errors
 ///
@@ -75,8 +78,8 @@ fn is_read(written: io::Result<()>) -> io::Result<bool> {
     }
 }
 
-/// Prints a line on standard error, as `eprintln!` does. Where that is closed, or its disk full, nobody is told: what the
-/// program goes on to do, and its exit status, are worth more.
+/// Prints a line on standard error, as `eprintln!` does. Where that is closed, or its disk full,
+/// nobody is told: what the program goes on to do, and its exit status, are worth more.
 #[macro_export]
 macro_rules! tell {
     ($($argument:tt)*) => { $crate::output::tell_line(format_args!($($argument)*)) };

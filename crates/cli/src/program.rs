@@ -1,7 +1,7 @@
 //! Programs that belong to Dewar: they lie beside each other, wherever they are installed.
 //!
-//! They are found beside the program that runs, and never by `PATH`: whoever can put something on a path could put
-//! another program in the place of Dewar's.
+//! They are found beside the program that runs, and never by `PATH`: whoever can put something on a
+//! path could put another program in the place of Dewar's.
 
 use anyhow::Context as _;
 use std::{

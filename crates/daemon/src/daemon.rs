@@ -49,12 +49,13 @@ const MOST_SETTLED_BYTES: usize = 4 << 20;
 /// How the daemon behaves.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
-    /// How long a change of policy waits for a run that does not answer, before it is reported, frozen, killed.
+    /// How long a change of policy waits for a run that does not answer, before it is reported,
+    /// frozen, killed.
     pub patience: Patience,
     /// The size from which on the journal throws its oldest records away.
     pub journal_bytes: u64,
-    /// Whether a run that has said this of its kernel side can go on under the policy of that server, by killing if need be;
-    /// if not, why not.
+    /// Whether a run that has said this of its kernel side can go on under the policy of that
+    /// server, by killing if need be; if not, why not.
     pub admits: Admits,
 }
 
@@ -129,8 +130,8 @@ pub struct Daemon {
 }
 
 impl Daemon {
-    /// Goes on where the last daemon at `place` stopped, and listens; on `bound`, if a service manager has bound the
-    /// socket.
+    /// Goes on where the last daemon at `place` stopped, and listens; on `bound`, if a service
+    /// manager has bound the socket.
     ///
     /// # Errors
     ///
@@ -205,7 +206,8 @@ impl Daemon {
     }
 }
 
-/// Lets this process have as many descriptors as it may. If it may have few, it takes few connections.
+/// Lets this process have as many descriptors as it may. If it may have few, it takes few
+/// connections.
 fn raise_descriptors() {
     let limit = getrlimit(Resource::Nofile);
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
@@ -426,7 +428,8 @@ impl Shared {
     }
 }
 
-/// Says something to whoever reads the daemon's standard error. If nobody does, that is no reason to stop.
+/// Says something to whoever reads the daemon's standard error. If nobody does, that is no reason
+/// to stop.
 fn say(line: std::fmt::Arguments<'_>) {
     let _ = writeln!(io::stderr(), "dewar daemon: {line}");
 }

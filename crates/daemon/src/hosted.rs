@@ -203,7 +203,8 @@ impl Hosted {
         Ok(self.server.set_booleans(&booleans)?)
     }
 
-    /// Replaces the policy. Booleans that both policies have keep their values. The caller holds [`Hosted::change`].
+    /// Replaces the policy. Booleans that both policies have keep their values. The caller holds
+    /// [`Hosted::change`].
     pub(crate) fn set_policy(&self, bytes: &[u8]) -> Result<Seqno, HostError> {
         let (policy, booleans) = self.compile_next(bytes)?;
         // Whatever it would be refused for is found before anything is kept.

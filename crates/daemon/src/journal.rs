@@ -1,8 +1,8 @@
 //! The journal: audit records of all runs, in SQLite.
 //!
-//! Records come from spools, a batch in a transaction that also keeps how far the spool was taken, so that each is
-//! there once, whoever is killed in between. What could not be kept has an entry of its own that says how many
-//! records it stands for.
+//! Records come from spools, a batch in a transaction that also keeps how far the spool was taken,
+//! so that each is there once, whoever is killed in between. What could not be kept has an entry of
+//! its own that says how many records it stands for.
 
 use crate::state;
 use daemon_client::{Batch, NewRun};
@@ -152,7 +152,8 @@ impl Columns {
 }
 
 impl Journal {
-    /// Opens it for writing; it is made if it is not there. Beyond `most_bytes` the oldest records are thrown away.
+    /// Opens it for writing; it is made if it is not there. Beyond `most_bytes` the oldest records
+    /// are thrown away.
     ///
     /// # Errors
     ///
@@ -171,8 +172,8 @@ impl Journal {
         Ok(Self { db, most_bytes })
     }
 
-    /// As [`Journal::open`]; a journal that is damaged is set aside beside the new one. Its new name then comes back, with what is
-    /// wrong.
+    /// As [`Journal::open`]; a journal that is damaged is set aside beside the new one. Its new
+    /// name then comes back, with what is wrong.
     ///
     /// # Errors
     ///
@@ -192,7 +193,8 @@ impl Journal {
                 name.push(end);
                 std::path::PathBuf::from(name)
             };
-            // They belong to the damaged one; without them it lacks what was written last, and may be lost already.
+            // They belong to the damaged one; without them it lacks what was written last, and may
+            // be lost already.
             let _ = std::fs::rename(with(path), with(&aside));
         }
         let aside = SetAside { path: aside, why: error.to_string() };
@@ -237,7 +239,8 @@ impl Journal {
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// Takes the records of each run over, all or none. Lines that are no records are counted, and cost no other.
+    /// Takes the records of each run over, all or none. Lines that are no records are counted, and
+    /// cost no other.
     ///
     /// # Errors
     ///
@@ -261,7 +264,8 @@ impl Journal {
         Ok(transaction.commit()?)
     }
 
-    /// The run has ended and its spool is taken; `cut_off` if it was killed while it wrote a record.
+    /// The run has ended and its spool is taken; `cut_off` if it was killed while it wrote a
+    /// record.
     pub(crate) fn end_run(&mut self, run: &str, cut_off: bool, now: f64) -> Result<()> {
         let transaction = self.db.transaction()?;
         if cut_off {

@@ -1,4 +1,5 @@
-//! One process that serves the policies of many runs, keeps their state over its own end, and writes the journal.
+//! One process that serves the policies of many runs, keeps their state over its own end, and
+//! writes the journal.
 //!
 //! ```text
 //!  dewar run ── register, with its policy ──▶ Daemon ─▶ Hosted: one security server for equal policies
@@ -7,11 +8,13 @@
 //!      └── audit records ─▶ spool (a file) ─────▶ Journal (SQLite) ◀── dewar audit
 //! ```
 //!
-//! Whatever this process answers was written down before, so that one that is killed is no more than away for a
-//! moment: runs go on with what their caches hold, wait for it, find it again, and are told which policy state is in
-//! force. Audit records lie in a file that outlives both ends, and are taken from it once each.
+//! Whatever this process answers was written down before, so that one that is killed is no more
+//! than away for a moment: runs go on with what their caches hold, wait for it, find it again, and
+//! are told which policy state is in force. Audit records lie in a file that outlives both ends,
+//! and are taken from it once each.
 //!
-//! [`Daemon`] is the process. What others hold of it is in `daemon-client`, whose names are here, too.
+//! [`Daemon`] is the process. What others hold of it is in `daemon-client`, whose names are here,
+//! too.
 #![forbid(unsafe_code)]
 
 mod daemon;

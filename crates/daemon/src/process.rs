@@ -1,4 +1,5 @@
-//! Processes outside: whether one is still the same, and stopping, continuing and killing what descends from it.
+//! Processes outside: whether one is still the same, and stopping, continuing and killing what
+//! descends from it.
 
 use proc::Proc;
 use rustix::{
@@ -43,8 +44,9 @@ pub(crate) fn kill_if_of(pidfd: &impl AsFd, pid: u32, uid: u32) {
     }
 }
 
-/// Stops every descendant of a process that is `uid`'s, and returns them. Repeats until a look finds no new one: a
-/// stopped process makes no children. What another user has become, `uid` could not stop either.
+/// Stops every descendant of a process that is `uid`'s, and returns them. Repeats until a look
+/// finds no new one: a stopped process makes no children. What another user has become, `uid` could
+/// not stop either.
 pub(crate) fn stop_descendants(of: u32, uid: u32) -> Vec<OwnedFd> {
     let (mut stopped, mut known) = (Vec::new(), HashSet::new());
     loop {
@@ -66,8 +68,8 @@ pub(crate) fn stop_descendants(of: u32, uid: u32) -> Vec<OwnedFd> {
     }
 }
 
-/// Whether `uid` may signal a process: its real, effective and saved user are all `uid`, or `uid` is root. The caller holds
-/// the process, so that the number is its own.
+/// Whether `uid` may signal a process: its real, effective and saved user are all `uid`, or `uid`
+/// is root. The caller holds the process, so that the number is its own.
 fn is_of(pid: u32, uid: u32) -> bool {
     let Ok(status) = Proc::open().and_then(|proc| proc.status(pid)) else { return false };
     uid == 0 || status.users().is_some_and(|users| users.into_iter().all(|it| it == uid))

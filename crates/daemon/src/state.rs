@@ -1,7 +1,8 @@
-//! What must outlive the daemon, in SQLite: policies, what each security server has given out, registered runs.
+//! What must outlive the daemon, in SQLite: policies, what each security server has given out,
+//! registered runs.
 //!
-//! Everything is committed before anybody hears of it. Commits survive the end of this process; the end of the machine
-//! is also that of every run.
+//! Everything is committed before anybody hears of it. Commits survive the end of this process; the
+//! end of the machine is also that of every run.
 
 use flask::{InitialSid, Seqno};
 use rusqlite::{Connection, Transaction, params};
@@ -32,7 +33,8 @@ const SCHEMA: &str = "
         started INTEGER NOT NULL, command TEXT NOT NULL, profile TEXT NOT NULL) WITHOUT ROWID;
 ";
 
-/// Opens a database that is written ahead of: one that is killed loses nothing that it has committed.
+/// Opens a database that is written ahead of: one that is killed loses nothing that it has
+/// committed.
 pub(crate) fn open(path: &Path, schema: &str) -> rusqlite::Result<Connection> {
     let db = Connection::open(path)?;
     db.busy_timeout(Duration::from_secs(5))?;

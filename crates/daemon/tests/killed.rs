@@ -1,4 +1,5 @@
-//! The daemon is killed and started again, over and over, while runs ask, record, and their policy changes.
+//! The daemon is killed and started again, over and over, while runs ask, record, and their policy
+//! changes.
 
 mod common;
 

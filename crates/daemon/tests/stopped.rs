@@ -1,4 +1,5 @@
-//! Runs that do not apply a change of policy, each in a process of its own so that it can be stopped.
+//! Runs that do not apply a change of policy, each in a process of its own so that it can be
+//! stopped.
 
 mod common;
 

@@ -167,8 +167,8 @@ fn conditions(args: &MeasureArgs) -> anyhow::Result<Conditions> {
 /// The share of the time of `bench harden` that the sample application has.
 const SAMPLE_SHARE: f64 = 0.3;
 
-/// Profiles with a second domain: one that nobody enters, and one that what is measured enters, so that every process has
-/// a label of its own to be found.
+/// Profiles with a second domain: one that nobody enters, and one that what is measured enters, so
+/// that every process has a label of its own to be found.
 const DOMAINS: [(&str, &str, &str); 2] = [
     ("two domains", "/usr/bin/other", "as `dewar all`, in a policy with two domains, all in one"),
     ("labelled", "${workspace}/worker", "as `dewar all`, with processes in two domains"),

@@ -13,8 +13,8 @@ use std::{
     process::Command,
 };
 
-/// What is measured: the file that it leaves, the words of the command, and its share of the time in percent; 0 for what
-/// takes its own.
+/// What is measured: the file that it leaves, the words of the command, and its share of the time
+/// in percent; 0 for what takes its own.
 const STEPS: [(&str, &[&str], f64); 16] = [
     ("self-memory.jsonl", &["self", "--no-disk"], 4.0),
     ("build.jsonl", &["build"], 16.0),
@@ -64,8 +64,8 @@ fn default_directory() -> anyhow::Result<PathBuf> {
     Ok(state.join("dewar/bench"))
 }
 
-/// Each step by a process of its own. What has ended is not repeated, what was interrupted is continued; a step that fails
-/// does not keep the others from being measured.
+/// Each step by a process of its own. What has ended is not repeated, what was interrupted is
+/// continued; a step that fails does not keep the others from being measured.
 fn measure(directory: &Path, minutes: f64) -> anyhow::Result<()> {
     let dewar = program::beside("dewar")?;
     for (file, words, share) in STEPS {

@@ -1,4 +1,5 @@
-//! `dewar bench resolution`: where decisions were found, by object manager, in a workload that exercises all of them.
+//! `dewar bench resolution`: where decisions were found, by object manager, in a workload that
+//! exercises all of them.
 
 use crate::show;
 use anyhow::{Context as _, anyhow};

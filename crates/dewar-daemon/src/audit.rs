@@ -104,7 +104,8 @@ fn filter(args: &AuditArgs, journal: &Journal) -> anyhow::Result<Filter> {
                      it, or `last`"
                 )));
             };
-            // The beginning of several numbers stands for all of them; of several runs of a name the last is meant.
+            // The beginning of several numbers stands for all of them; of several runs of a name
+            // the last is meant.
             Some(if run.starts_with(text) { text.to_owned() } else { run.clone() })
         }
         None => None,

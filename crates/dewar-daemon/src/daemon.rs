@@ -82,7 +82,8 @@ fn activated() -> anyhow::Result<Option<OwnedFd>> {
     if number("LISTEN_FDS") != Some(1) {
         bail!("the service manager must pass exactly one socket");
     }
-    // A copy of descriptor 3, which nobody else here owns: taking it over itself would need unsafe code.
+    // A copy of descriptor 3, which nobody else here owns: taking it over itself would need unsafe
+    // code.
     let this = pidfd_open(getpid(), PidfdFlags::empty())?;
     let socket = pidfd_getfd(&this, 3, PidfdGetfdFlags::empty());
     Ok(Some(socket.context("cannot take the socket that the service manager has bound")?))

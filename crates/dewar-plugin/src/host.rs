@@ -103,7 +103,8 @@ impl Host {
         }
     }
 
-    /// Says on standard error what the plugin logged, without a character that could steer a terminal.
+    /// Says on standard error what the plugin logged, without a character that could steer a
+    /// terminal.
     pub(crate) fn show_log(&self, name: &str) {
         for line in self.plugins.log(name) {
             tell!("{}", visible(&line));

@@ -40,7 +40,8 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<()> {
                 tell!("dewar: {why}; it runs isolated instead");
                 outcomes.push(on_target(args, &source, Target::Isolated, &request)?);
             }
-            // Not every machine and user may have plugins in the kernel, and not every plugin can run there.
+            // Not every machine and user may have plugins in the kernel, and not every plugin can
+            // run there.
             Err(why) if args.target == TargetArg::All && target == Target::Kernel => {
                 left_out.push((target, why.to_string()));
             }

@@ -5,7 +5,8 @@ use ecode::{Compiled, Input};
 use plugin_host::{HOST_DECLARATIONS, Limits, PLUGIN_CONTEXT, PluginSpec, Source, Target};
 use std::{fs::File, io::Read as _, path::Path};
 
-/// No file that is larger is a plugin: texts and modules have at most 4 MiB, modules as text some more.
+/// No file that is larger is a plugin: texts and modules have at most 4 MiB, modules as text some
+/// more.
 const MAX_BYTES: u64 = 64 << 20;
 
 /// What a plugin is made of, as it was read.

@@ -40,7 +40,8 @@ pub(crate) fn run(args: &TestArgs) -> anyhow::Result<()> {
         for target in chosen(args.target, source.targets()) {
             for case in &cases {
                 let (wrong, left_out) = match run_case(args, &source, case, target) {
-                    // Not every machine and user may have plugins in the kernel, and not every plugin can run there.
+                    // Not every machine and user may have plugins in the kernel, and not every
+                    // plugin can run there.
                     Err(why) if args.target == TargetArg::All && target == Target::Kernel => {
                         (Some(why.to_string()), true)
                     }

@@ -28,7 +28,8 @@ pub(crate) struct ObjectArgs {
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
 struct OneObject {
-    /// Files: a pattern as in a profile, with everything below; relative ones start in the working directory
+    /// Files: a pattern as in a profile, with everything below; relative ones start in the working
+    /// directory
     #[arg(long, value_name = "GLOB")]
     file: Option<String>,
 

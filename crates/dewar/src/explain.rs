@@ -31,8 +31,9 @@ Exit status: 0; 2 if no such run has been recorded.";
 
 /// Explain what a run was denied.
 ///
-/// For each denial: who asked, for what, which rule of the profile or the absence of which rule decided, and what
-/// would allow it. Denials of one kind whose objects lie together are told as one.
+/// For each denial: who asked, for what, which rule of the profile or the absence of which rule
+/// decided, and what would allow it. Denials of one kind whose objects lie together are told as
+/// one.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ExplainArgs {

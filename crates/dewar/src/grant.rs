@@ -25,8 +25,8 @@ which was made at its start, keeps part of it away; 2 for wrong use.";
 
 /// Give something to a run while it runs, or give it back.
 ///
-/// Takes back what `dewar revoke` with the same arguments did. Where nothing was revoked, gives what the profile neither
-/// grants nor denies nor hides.
+/// Takes back what `dewar revoke` with the same arguments did. Where nothing was revoked, gives
+/// what the profile neither grants nor denies nor hides.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct GrantArgs {

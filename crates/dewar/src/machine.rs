@@ -14,7 +14,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The variables of a run on `workspace` (default: the working directory) with temporary files in `tmp`.
+/// The variables of a run on `workspace` (default: the working directory) with temporary files in
+/// `tmp`.
 pub(crate) fn variables(workspace: Option<&Path>, tmp: PathBuf) -> anyhow::Result<Variables> {
     let workspace = directory(workspace.unwrap_or(Path::new(".")))?;
     let (home, paths) = (home()?, RealPaths::new());
@@ -55,8 +56,8 @@ fn registries(workspace: &Path, home: &Path, paths: &RealPaths) -> BTreeMap<Stri
     all.collect()
 }
 
-/// Where Dewar keeps what it believes later: compiled plugins with the key that vouches for them, records of runs, the
-/// state and the sockets of daemons.
+/// Where Dewar keeps what it believes later: compiled plugins with the key that vouches for them,
+/// records of runs, the state and the sockets of daemons.
 fn kept(paths: &RealPaths) -> Vec<PathBuf> {
     let places = [runs::cache_directory(), runs::state_directory()];
     let places = places.into_iter().flatten().map(|place| place.join("dewar"));

@@ -23,8 +23,8 @@ Exit status: 0, also when nothing runs.";
 
 /// List runs, their domains and their processes.
 ///
-/// Of each run: its id, which other commands take, its name, age, profile and command; then its processes, each with its
-/// domain.
+/// Of each run: its id, which other commands take, its name, age, profile and command; then its
+/// processes, each with its domain.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct PsArgs {

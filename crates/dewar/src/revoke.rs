@@ -28,9 +28,9 @@ changed; 2 for wrong use.";
 
 /// Take something from a run while it runs.
 ///
-/// Overrides whatever the profile grants, also by more specific patterns, and reaches what is held already: open
-/// descriptors, mappings, connections, calls under way. Prints a receipt: who held what, what was done about it, and how
-/// long that took.
+/// Overrides whatever the profile grants, also by more specific patterns, and reaches what is held
+/// already: open descriptors, mappings, connections, calls under way. Prints a receipt: who held
+/// what, what was done about it, and how long that took.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct RevokeArgs {

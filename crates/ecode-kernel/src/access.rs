@@ -1,7 +1,8 @@
 //! Loads, stores and copies: where an address may lead.
 //!
-//! An address that the program computes is compared with the end of its memory, once per block for all accesses
-//! by one register. Variables and static data need no comparison where their place is known.
+//! An address that the program computes is compared with the end of its memory, once per block for
+//! all accesses by one register. Variables and static data need no comparison where their place is
+//! known.
 
 use super::{
     asm::{Alu, Cond, Mreg, R0, R1, R2, R10, Size, Src, Width},
@@ -53,7 +54,8 @@ impl Flow<'_, '_> {
         self.in_r2 = Some(reg);
     }
 
-    /// Makes `to` an address and returns a distance from it, good for `len` bytes from `addr + off`.
+    /// Makes `to` an address and returns a distance from it, good for `len` bytes from
+    /// `addr + off`.
     fn address_in(&mut self, to: Mreg, scratch: Mreg, addr: &Operand, off: i64, len: i64) -> i16 {
         match addr {
             Operand::Slot(slot, at) => {

@@ -1,7 +1,8 @@
 //! BPF instructions and labels.
 //!
-//! Encoding: <https://www.kernel.org/doc/html/latest/bpf/standardization/instruction-set.html>, with what arenas
-//! and bounded loops add (`include/uapi/linux/bpf.h`, `kernel/bpf/verifier.c`): `addr_space_cast`, `may_goto`.
+//! Encoding: <https://www.kernel.org/doc/html/latest/bpf/standardization/instruction-set.html>,
+//! with what arenas and bounded loops add (`include/uapi/linux/bpf.h`, `kernel/bpf/verifier.c`):
+//! `addr_space_cast`, `may_goto`.
 
 /// A machine register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

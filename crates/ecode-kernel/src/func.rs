@@ -152,8 +152,8 @@ impl Flow<'_, '_> {
         }
     }
 
-    /// Takes from the verifier what it believes about the values that enter a loop: it would follow the loop
-    /// again for every iteration that they tell apart.
+    /// Takes from the verifier what it believes about the values that enter a loop: it would follow
+    /// the loop again for every iteration that they tell apart.
     fn forget_bounds(&mut self, header: usize) {
         self.asm().load(Size::B8, R0, R10, cell::ZERO);
         for (mreg, ty) in self.in_mregs(&self.live.at_start[header]) {

@@ -57,7 +57,8 @@ pub(super) fn calls(body: &Body) -> impl Iterator<Item = (usize, usize, &Callee)
     })
 }
 
-/// Bytes that slots and frames can take together, where no recursion makes them as many as there may be.
+/// Bytes that slots and frames can take together, where no recursion makes them as many as there
+/// may be.
 pub(super) struct Need {
     pub(super) slots: Option<u64>,
     pub(super) frames: Option<u64>,

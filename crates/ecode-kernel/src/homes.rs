@@ -3,7 +3,8 @@
 use super::asm::Mreg;
 use ecode::ir::{Body, Inst, Live, Operand, Reg};
 
-/// Machine registers that hold registers of the program. 0 to 2 are for single steps, 9 is the frame.
+/// Machine registers that hold registers of the program. 0 to 2 are for single steps, 9 is the
+/// frame.
 const FIRST: u8 = 3;
 const COUNT: usize = 6;
 /// What a use counts inside a loop, compared with outside.
@@ -19,7 +20,8 @@ pub(super) const MAX_FRAME: usize = 16_000;
 pub(super) struct Homes {
     /// By register of the program.
     mregs: Vec<Option<Mreg>>,
-    /// By register of the program: its cell's distance from the frame. Parameters come first, in order.
+    /// By register of the program: its cell's distance from the frame. Parameters come first, in
+    /// order.
     cells: Vec<Option<i16>>,
     /// Where the next function's frame begins.
     pub(super) frame_bytes: i16,
@@ -72,7 +74,8 @@ impl Homes {
 
     /// The cell of a register that has one.
     pub(super) fn cell(&self, reg: Reg) -> i16 {
-        // INVARIANT: whatever is asked for its cell is a parameter, has no machine register, or is saved.
+        // INVARIANT: whatever is asked for its cell is a parameter, has no machine register, or is
+        // saved.
         self.cells[reg.0 as usize].unwrap_or(HEAD)
     }
 }

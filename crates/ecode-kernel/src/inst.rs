@@ -87,8 +87,8 @@ impl Flow<'_, '_> {
         }
     }
 
-    /// Where the value of `dst` is made: its own machine register, unless an operand that is still needed is
-    /// there.
+    /// Where the value of `dst` is made: its own machine register, unless an operand that is still
+    /// needed is there.
     fn target(&self, dst: Reg, needed: &[&Operand]) -> Mreg {
         let Some(own) = self.homes.mreg(dst) else { return R0 };
         let is_there = |operand: &&Operand| match operand {

@@ -140,7 +140,8 @@ impl<H: Host> KernelInstance<H> {
                     return Ok(sig.ret.map(|ty| Value::from_bits(ty, context.value)));
                 }
                 Err(code) => return Err(failure(code)),
-                // At host calls, too: iterations before them are not in the count when the program goes on.
+                // At host calls, too: iterations before them are not in the count when the program
+                // goes on.
                 Ok(_) if deadline.is_some_and(|end| Instant::now() >= end) => {
                     return Err(CallError::Timeout);
                 }

@@ -1,8 +1,9 @@
 //! The `kernel` target: BPF over an arena that host and kernel share.
 //!
-//! The kernel's verifier proves that the program ends its iterations and touches nothing but its arena; in the arena,
-//! every address that the program computes is compared with the end of its memory. Host functions work as
-//! everywhere: the program leaves with all its state in the arena, and is started again with the result.
+//! The kernel's verifier proves that the program ends its iterations and touches nothing but its
+//! arena; in the arena, every address that the program computes is compared with the end of its
+//! memory. Host functions work as everywhere: the program leaves with all its state in the arena,
+//! and is started again with the result.
 #![deny(unsafe_code)]
 
 mod access;
@@ -265,7 +266,8 @@ mod tests {
     use ecode::{Input, compile};
     use std::fmt::Write as _;
 
-    /// A function with `count` variables that live over ten loops, in each of which many values are waiting to be used.
+    /// A function with `count` variables that live over ten loops, in each of which many values are
+    /// waiting to be used.
     fn crowded(count: usize) -> Module {
         let variables = (0..count).fold(String::new(), |mut text, id| {
             let _ = write!(text, "long v{id} = n + {id};");

@@ -1,14 +1,15 @@
 //! A module as one program: where it starts, what its functions share, where it leaves.
 //!
-//! The kernel's verifier follows every path, wants call graphs without cycles and knows frames of 512 bytes. So
-//! all functions lie in one program; a call stores its arguments and the number of its site in the frame that it
-//! makes in the arena, and jumps; a return jumps to the site of that number, out of those that call the
-//! function. Since everything that is live at a call lies in the arena, the program can also leave there and be
-//! started again at that site: that is how host functions are called, and how the host looks at the clock.
+//! The kernel's verifier follows every path, wants call graphs without cycles and knows frames of
+//! 512 bytes. So all functions lie in one program; a call stores its arguments and the number of
+//! its site in the frame that it makes in the arena, and jumps; a return jumps to the site of that
+//! number, out of those that call the function. Since everything that is live at a call lies in the
+//! arena, the program can also leave there and be started again at that site: that is how host
+//! functions are called, and how the host looks at the clock.
 //!
-//! What the verifier believes to know about a value makes it follow the same code again for each such belief.
-//! Constants therefore enter machine registers by a 0 that it cannot know, and values lose their bounds where a
-//! loop begins.
+//! What the verifier believes to know about a value makes it follow the same code again for each
+//! such belief. Constants therefore enter machine registers by a 0 that it cannot know, and values
+//! lose their bounds where a loop begins.
 
 use super::{
     KernelError,
@@ -25,7 +26,8 @@ use std::collections::{HashMap, HashSet};
 /// The frame of the running function.
 pub(super) const FRAME: Mreg = Mreg(9);
 
-/// Cells of the kernel's frame. Those of 4 bytes lie where the verifier does not remember what is in them.
+/// Cells of the kernel's frame. Those of 4 bytes lie where the verifier does not remember what is
+/// in them.
 pub(super) mod cell {
     /// Iterations left, 4 bytes.
     pub(crate) const FUEL: i16 = -4;
@@ -126,8 +128,8 @@ pub(super) struct Unit<'m> {
 /// Where values lose the bounds that the verifier believes them to have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Bounds {
-    /// Where a loop is entered. That is enough, unless conditions in a loop leave only one number for a variable: its iterations
-    /// are then followed one by one.
+    /// Where a loop is entered. That is enough, unless conditions in a loop leave only one number
+    /// for a variable: its iterations are then followed one by one.
     Enter,
     /// In each iteration, which takes time.
     Iteration,
@@ -311,7 +313,8 @@ impl<'m> Unit<'m> {
             asm.load(Size::B4, R0, R1, from);
             asm.store(Size::B4, R10, to, Src::Reg(R0));
         }
-        // In halves of words, so that the verifier does not take loads of it for copies of one value.
+        // In halves of words, so that the verifier does not take loads of it for copies of one
+        // value.
         asm.load(Size::B2, R0, R1, context::ZERO);
         for part in 0..4 {
             asm.store(Size::B2, R10, cell::ZERO + 2 * part, Src::Reg(R0));
@@ -355,8 +358,8 @@ impl<'m> Unit<'m> {
         asm.exit();
     }
 
-    /// Counts an iteration: leaves for a look at the clock when the last is used up, to come back here with nothing
-    /// but what is in the frame.
+    /// Counts an iteration: leaves for a look at the clock when the last is used up, to come back
+    /// here with nothing but what is in the frame.
     pub(super) fn count_iteration(&mut self, spent: Label) {
         let asm = &mut self.asm;
         asm.may_goto(spent);

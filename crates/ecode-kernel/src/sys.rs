@@ -1,8 +1,9 @@
-//! The kernel's interface: arenas, programs, runs. The only place of this target that the compiler does not
-//! check.
+//! The kernel's interface: arenas, programs, runs. The only place of this target that the compiler
+//! does not check.
 //!
-//! An arena is mapped at a multiple of 4 GiB, so that the low 32 bits of an address, which is what programs
-//! use, are the distance from its start: addresses begin at 0, as they do on the isolated target.
+//! An arena is mapped at a multiple of 4 GiB, so that the low 32 bits of an address, which is what
+//! programs use, are the distance from its start: addresses begin at 0, as they do on the isolated
+//! target.
 
 #![allow(unsafe_code)]
 
@@ -25,7 +26,8 @@ const ALIGN: usize = 1 << 32;
 const ATTEMPTS: u32 = 100;
 pub(super) const PAGE: u64 = 4096;
 
-/// `union bpf_attr` for `BPF_MAP_CREATE`, as far as it is used; the kernel takes what is missing as 0.
+/// `union bpf_attr` for `BPF_MAP_CREATE`, as far as it is used; the kernel takes what is missing
+/// as 0.
 #[repr(C)]
 #[derive(Default)]
 struct MapAttr {
@@ -116,7 +118,8 @@ impl Arena {
             map_name: *b"ecode_arena\0\0\0\0\0",
             ..Default::default()
         };
-        // SAFETY: `MapAttr` is the part of `union bpf_attr` that this command reads; it holds no addresses.
+        // SAFETY: `MapAttr` is the part of `union bpf_attr` that this command reads; it holds no
+        // addresses.
         let fd = unsafe { bpf(MAP_CREATE, ptr::from_ref(&attr).cast(), size_of::<MapAttr>()) }?;
         // SAFETY: the kernel just made this descriptor for us, and no one else knows it.
         let fd = unsafe { OwnedFd::from_raw_fd(fd as i32) };
@@ -134,7 +137,8 @@ impl Arena {
             return Err(io::ErrorKind::InvalidInput.into());
         }
         let start = self.base.as_ptr().wrapping_add(from).cast();
-        // SAFETY: the range lies in the mapping, as was just checked; the advice only adds pages to it.
+        // SAFETY: the range lies in the mapping, as was just checked; the advice only adds pages to
+        // it.
         let done = unsafe { libc::madvise(start, len, libc::MADV_POPULATE_WRITE) };
         if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
@@ -142,9 +146,9 @@ impl Arena {
     /// Copies `bytes` to `addr`; whether they fit.
     pub(super) fn write(&mut self, addr: u64, bytes: &[u8]) -> bool {
         let Some(to) = self.place(addr, bytes.len()) else { return false };
-        // SAFETY: `place` has checked that the bytes from `to` on lie in the mapping. No program runs now: runs
-        // borrow the arena mutably and end before they return. `bytes` is not in the mapping, of which no
-        // reference is ever made.
+        // SAFETY: `place` has checked that the bytes from `to` on lie in the mapping. No program
+        // runs now: runs borrow the arena mutably and end before they return. `bytes` is not in the
+        // mapping, of which no reference is ever made.
         unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) };
         true
     }
@@ -183,8 +187,9 @@ impl Arena {
             ..Default::default()
         };
         let load = || {
-            // SAFETY: `ProgAttr` is the part of `union bpf_attr` that this command reads. Its addresses lead to
-            // `insn_cnt` instructions, a C string and `log_size` bytes that may be written; all outlive the call.
+            // SAFETY: `ProgAttr` is the part of `union bpf_attr` that this command reads. Its
+            // addresses lead to `insn_cnt` instructions, a C string and `log_size` bytes that may
+            // be written; all outlive the call.
             unsafe { bpf(PROG_LOAD, ptr::from_ref(&attr).cast(), size_of::<ProgAttr>()) }
         };
         let is_interrupted = |error: &io::Error| error.raw_os_error() == Some(libc::EAGAIN);
@@ -208,16 +213,18 @@ impl Arena {
             ctx_in: ptr::from_mut(context) as u64,
             ..Default::default()
         };
-        // SAFETY: `RunAttr` is the part of `union bpf_attr` that this command reads. `ctx_in` leads to
-        // `ctx_size_in` bytes, which the kernel reads and writes back; every bit pattern is a `Context`. The
-        // program itself has passed the kernel's verifier: it reaches its context and its arena.
+        // SAFETY: `RunAttr` is the part of `union bpf_attr` that this command reads. `ctx_in` leads
+        // to `ctx_size_in` bytes, which the kernel reads and writes back; every bit pattern is a
+        // `Context`. The program itself has passed the kernel's verifier: it reaches its context
+        // and its arena.
         unsafe { bpf(PROG_RUN, ptr::from_ref(&attr).cast(), size_of::<RunAttr>()) }.map(drop)
     }
 }
 
 impl Drop for Arena {
     fn drop(&mut self) {
-        // SAFETY: the mapping has this place and length, the value owns it, and no reference into it exists.
+        // SAFETY: the mapping has this place and length, the value owns it, and no reference into
+        // it exists.
         unsafe { libc::munmap(self.base.as_ptr().cast(), self.len) };
     }
 }
@@ -238,8 +245,8 @@ fn map_aligned(fd: &OwnedFd, len: usize) -> io::Result<NonNull<u8>> {
     let (before, after) = (start - room.addr(), room.addr() + ALIGN - start);
     let (access, shared) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_FIXED);
     let place = room.with_addr(start);
-    // SAFETY: the range replaced lies in `room`, which is ours and holds nothing: `start` is less than `ALIGN`
-    // above its begin, and `len` more bytes follow.
+    // SAFETY: the range replaced lies in `room`, which is ours and holds nothing: `start` is less
+    // than `ALIGN` above its begin, and `len` more bytes follow.
     let base = unsafe { libc::mmap(place, len, access, shared, fd.as_raw_fd(), 0) };
     let result = match base {
         libc::MAP_FAILED => Err(io::Error::last_os_error()),
@@ -258,7 +265,8 @@ fn map_aligned(fd: &OwnedFd, len: usize) -> io::Result<NonNull<u8>> {
 
 /// # Safety
 ///
-/// `attr` must be what `command` takes, `len` bytes long, and the addresses in it good for what it does.
+/// `attr` must be what `command` takes, `len` bytes long, and the addresses in it good for what it
+/// does.
 unsafe fn bpf(command: libc::c_long, attr: *const u8, len: usize) -> io::Result<i64> {
     // SAFETY: as the caller promises.
     let result = unsafe { libc::syscall(libc::SYS_bpf, command, attr, len) };

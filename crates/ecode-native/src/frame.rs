@@ -5,9 +5,9 @@ use cranelift_codegen::{CompiledCode, ir::StackSlot, isa::unwind::UnwindInst};
 use ecode::ir::{Body, Reg, Ty};
 use std::collections::HashMap;
 
-/// Offsets in one piece of stack. With protection, from low to high: pointers, variables, arrays, the guard. An array that
-/// overflows upwards meets the guard before anything else of the frame's own, and nothing that decides where later writes
-/// go lies above it.
+/// Offsets in one piece of stack. With protection, from low to high: pointers, variables, arrays,
+/// the guard. An array that overflows upwards meets the guard before anything else of the frame's
+/// own, and nothing that decides where later writes go lies above it.
 #[derive(Clone)]
 pub(super) struct Frame {
     pub(super) slots: Vec<i32>,
@@ -59,8 +59,8 @@ impl Frame {
         Self { slots, size: at as u32, align, guard, homes }
     }
 
-    /// Whether `code` keeps nothing in memory but what this frame holds, and what its callers have in registers: Cranelift
-    /// puts values for which it has no register above the arrays.
+    /// Whether `code` keeps nothing in memory but what this frame holds, and what its callers have
+    /// in registers: Cranelift puts values for which it has no register above the arrays.
     pub(super) fn is_all(&self, code: &CompiledCode) -> bool {
         let saved = code.buffer.unwind_info.iter().find_map(|(_, step)| match step {
             UnwindInst::DefineNewFrame { offset_downward_to_clobbers, .. } => {

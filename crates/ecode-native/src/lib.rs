@@ -1,9 +1,10 @@
-//! The native targets: machine code in the process, by Cranelift. `Protection::None` trusts the program with
-//! everything the process has; `Protection::Stack` guards arrays on the stack as ProPolice does.
+//! The native targets: machine code in the process, by Cranelift. `Protection::None` trusts the
+//! program with everything the process has; `Protection::Stack` guards arrays on the stack as
+//! ProPolice does.
 //!
-//! Every function takes the instance's context (see `sys.rs`) as a first, hidden argument. What has no meaning
-//! (division by zero, a spent stack, a smashed one) leaves through `raise`, which returns from the outermost
-//! call of the instance.
+//! Every function takes the instance's context (see `sys.rs`) as a first, hidden argument. What has
+//! no meaning (division by zero, a spent stack, a smashed one) leaves through `raise`, which
+//! returns from the outermost call of the instance.
 #![deny(unsafe_code)]
 
 mod flow;
@@ -21,8 +22,8 @@ pub(crate) use unit::{Unit, build, data_layout};
 pub enum Protection {
     /// Nothing.
     None,
-    /// Overflows of arrays on the stack: a random guard behind them, checked on return; other variables, and
-    /// copies of pointer arguments, below them.
+    /// Overflows of arrays on the stack: a random guard behind them, checked on return; other
+    /// variables, and copies of pointer arguments, below them.
     Stack,
 }
 

@@ -29,7 +29,8 @@ pub struct NativeCode {
 
 struct Shared {
     module: Module,
-    /// What the host is told of its own functions; nothing of the plugin's own, which has the same numbers.
+    /// What the host is told of its own functions; nothing of the plugin's own, which has the same
+    /// numbers.
     imports: Vec<Import>,
     unit: Option<Unit>,
     /// Code addresses of exported functions, by name.
@@ -39,8 +40,8 @@ struct Shared {
     code_bytes: usize,
 }
 
-// SAFETY: `unit` is only reached by `drop`, which has the value alone; all other fields are plain data that
-// nothing changes after `compile`. The code they point to is not changed either.
+// SAFETY: `unit` is only reached by `drop`, which has the value alone; all other fields are plain
+// data that nothing changes after `compile`. The code they point to is not changed either.
 unsafe impl Send for Shared {}
 // SAFETY: as above: shared use only reads.
 unsafe impl Sync for Shared {}
@@ -48,8 +49,8 @@ unsafe impl Sync for Shared {}
 impl Drop for Shared {
     fn drop(&mut self) {
         if let Some(unit) = self.unit.take() {
-            // SAFETY: instances hold this value by `Arc`, so none is left, and calls borrow an instance, so none
-            // is running: nothing uses the code any more.
+            // SAFETY: instances hold this value by `Arc`, so none is left, and calls borrow an
+            // instance, so none is running: nothing uses the code any more.
             unsafe { unit.jit.free_memory() };
         }
     }
@@ -83,7 +84,8 @@ struct Inside<H: ?Sized> {
 
 /// A plugin's static data and the host it may call.
 pub struct NativeInstance<H = Box<dyn Host>> {
-    /// The context, and static data behind it. Its place never changes: the data holds addresses in it.
+    /// The context, and static data behind it. Its place never changes: the data holds addresses in
+    /// it.
     memory: Vec<Line>,
     inside: Box<Inside<H>>,
 }
@@ -100,8 +102,8 @@ pub struct NativeEntry<A: Args, R: Reply> {
 #[derive(Clone, Copy)]
 struct Line([u64; 8]);
 
-// SAFETY: the pointers in the context lead to what the instance itself owns (`inside`, the table in `shared`),
-// and both may change threads: `Host` is `Send` and `Shared` is.
+// SAFETY: the pointers in the context lead to what the instance itself owns (`inside`, the table in
+// `shared`), and both may change threads: `Host` is `Send` and `Shared` is.
 unsafe impl<H: Host> Send for NativeInstance<H> {}
 
 impl NativeCode {
@@ -152,8 +154,9 @@ impl NativeCode {
     ///
     /// # Safety
     ///
-    /// Calls run with all rights of the process, and can read and write all of its memory. The caller trusts
-    /// the program's text, and trusts it with every address that is passed to [`NativeInstance::call`].
+    /// Calls run with all rights of the process, and can read and write all of its memory. The
+    /// caller trusts the program's text, and trusts it with every address that is passed to
+    /// [`NativeInstance::call`].
     #[must_use]
     pub unsafe fn instantiate<H: Host + 'static>(&self, host: H) -> NativeInstance<H> {
         let shared = Arc::clone(&self.shared);
@@ -231,8 +234,8 @@ impl<H: Host + 'static> NativeInstance<H> {
     ) -> Result<R, CallError> {
         assert!(Arc::ptr_eq(&entry.shared, &self.inside.shared), "an entry of another plugin");
         let cells = args.cells();
-        // SAFETY: `entry` made sure that the code is that of a function which takes `A` and returns `R`; `cells`
-        // holds the one. It is code of this instance's `shared`, as was just checked.
+        // SAFETY: `entry` made sure that the code is that of a function which takes `A` and returns
+        // `R`; `cells` holds the one. It is code of this instance's `shared`, as was just checked.
         unsafe { self.run(entry.code, cells.as_ref()) }.map(R::from_bits)
     }
 
@@ -250,8 +253,8 @@ impl<H: Host + 'static> NativeInstance<H> {
         }
         let (code, ret) = (*code, sig.ret);
         let cells: Vec<u64> = args.iter().map(|arg| arg.bits()).collect();
-        // SAFETY: `code` is the entry of a function of this instance, whose parameters `cells` were just compared
-        // with.
+        // SAFETY: `code` is the entry of a function of this instance, whose parameters `cells` were
+        // just compared with.
         let result = unsafe { self.run(code, &cells) }?;
         Ok(ret.map(|ty| Value::from_bits(ty, result)))
     }
@@ -260,14 +263,16 @@ impl<H: Host + 'static> NativeInstance<H> {
     ///
     /// # Safety
     ///
-    /// It must be an entry in `shared.entries` of this instance, with as many parameters as `cells`.
+    /// It must be an entry in `shared.entries` of this instance, with as many parameters as
+    /// `cells`.
     unsafe fn run(&mut self, code: usize, cells: &[u64]) -> Result<u64, CallError> {
         let mut result = 0_u64;
         let context = self.context();
-        // SAFETY: `code` is finished code with the signature `entry(context, arguments, result)`, as the caller
-        // vouches, and lives as long as `shared`. `cells` holds as many cells as it has parameters, `result` one,
-        // and `context` was filled in just above for this instance, which is borrowed mutably, so no other call
-        // uses it. That the code itself does no harm is what the caller of `instantiate` has vouched for.
+        // SAFETY: `code` is finished code with the signature `entry(context, arguments, result)`,
+        // as the caller vouches, and lives as long as `shared`. `cells` holds as many cells as it
+        // has parameters, `result` one, and `context` was filled in just above for this instance,
+        // which is borrowed mutably, so no other call uses it. That the code itself does no harm is
+        // what the caller of `instantiate` has vouched for.
         match unsafe { enter(context, code as *const u8, cells.as_ptr(), &raw mut result) } {
             0 => Ok(result),
             status => Err(self.failure(status as i64)),
@@ -290,8 +295,8 @@ impl<H: Host + 'static> NativeInstance<H> {
             instance: &raw mut *self.inside,
         };
         let place = self.memory.as_mut_ptr().cast::<Context>();
-        // SAFETY: `memory` has at least one `Line`, which has the size and alignment of `Context`, and is
-        // borrowed mutably here.
+        // SAFETY: `memory` has at least one `Line`, which has the size and alignment of `Context`,
+        // and is borrowed mutably here.
         unsafe { place.write(head) };
         place
     }
@@ -315,8 +320,8 @@ impl<H: Host + 'static> NativeInstance<H> {
 /// A number that cannot be guessed.
 fn random() -> u64 {
     use std::hash::{BuildHasher, RandomState};
-    // `RandomState` is keyed by the system's random numbers. The lowest byte is 0, so that an overflowing text
-    // cannot carry the guard.
+    // `RandomState` is keyed by the system's random numbers. The lowest byte is 0, so that an
+    // overflowing text cannot carry the guard.
     RandomState::new().hash_one(0) << 8 | 1 << 63
 }
 
@@ -324,8 +329,8 @@ fn random() -> u64 {
 ///
 /// # Safety
 ///
-/// `code` must be code with the signature above that returns or calls [`raise`] with the same `context`, and
-/// whose frames need no cleaning up.
+/// `code` must be code with the signature above that returns or calls [`raise`] with the same
+/// `context`, and whose frames need no cleaning up.
 #[unsafe(naked)]
 unsafe extern "sysv64" fn enter(
     context: *mut Context,
@@ -379,12 +384,14 @@ unsafe extern "sysv64" fn raise(context: *mut Context, code: u64) -> ! {
     )
 }
 
-/// Calls host function `number`: arguments in `cells`, the result in the first of them. Not 0 when it failed.
+/// Calls host function `number`: arguments in `cells`, the result in the first of them. Not 0 when
+/// it failed.
 unsafe extern "sysv64" fn host_entry(context: *mut Context, number: u64, cells: *mut u64) -> u64 {
-    // SAFETY: generated code passes the context that `NativeInstance::context` filled in for the running call.
+    // SAFETY: generated code passes the context that `NativeInstance::context` filled in for the
+    // running call.
     let instance = unsafe { (*context).instance };
-    // SAFETY: that context names the instance's own `inside`, which the running call borrows mutably and which no
-    // one else touches while generated code runs.
+    // SAFETY: that context names the instance's own `inside`, which the running call borrows
+    // mutably and which no one else touches while generated code runs.
     let inside = unsafe { &mut *instance };
     let Inside { shared, failure, host } = inside;
     let Import { name, params } = &shared.imports[number as usize];
@@ -439,7 +446,8 @@ impl Memory for ProcessMemory {
             return None;
         }
         let (from, len) = (addr as *const u8, usize::try_from(len).ok()?);
-        // SAFETY: the address comes from a native program, which is trusted with addresses (`instantiate`).
+        // SAFETY: the address comes from a native program, which is trusted with addresses
+        // (`instantiate`).
         Some(unsafe { std::slice::from_raw_parts(from, len) }.to_vec())
     }
 

@@ -184,7 +184,8 @@ impl Generator {
     ) -> Result<usize, NativeError> {
         let params = shared.module.sig_of(id).params.len();
         let mut frame = Frame::new(body, params, shared.protection);
-        // What never leaves its register is as safe as in a place below the arrays, and costs nothing.
+        // What never leaves its register is as safe as in a place below the arrays, and costs
+        // nothing.
         let homes = frame.homes.take();
         self.generate(shared, id, body, frame.clone());
         self.compile()?;
@@ -225,7 +226,8 @@ impl Generator {
         Ok(bytes.len())
     }
 
-    /// A host function as plugins call it: arguments go to memory, the host's dispatcher takes it from there.
+    /// A host function as plugins call it: arguments go to memory, the host's dispatcher takes it
+    /// from there.
     fn host_thunk(&mut self, shared: &Shared<'_>, id: ir::FuncId) -> Result<usize, NativeError> {
         let own = shared.module.sig_of(id);
         let sig = signature(&self.jit, own);

@@ -1,5 +1,5 @@
-//! The types of typed entries: functions of a plugin whose name and types are resolved once, so that
-//! a call costs no look-up and no allocation.
+//! The types of typed entries: functions of a plugin whose name and types are resolved once, so
+//! that a call costs no look-up and no allocation.
 
 use crate::ir::Ty;
 
@@ -12,8 +12,8 @@ mod sealed {
 }
 use sealed::Sealed;
 
-/// A Rust type that stands for a scalar of the language: `i32` (all integers up to `int`), `i64`, `f32`, `f64`,
-/// [`Address`].
+/// A Rust type that stands for a scalar of the language: `i32` (all integers up to `int`), `i64`,
+/// `f32`, `f64`, [`Address`].
 pub trait Scalar: Sealed + Copy {
     /// What it stands for.
     const TY: Ty;

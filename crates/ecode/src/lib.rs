@@ -45,6 +45,6 @@ pub use diag::{CompileErrors, Message};
 pub use entry::{Address, Args, Reply, Scalar};
 pub use value::{CallError, Host, Memory, NoHost, Value};
 
-/// A name of this compiler that changes whenever its source does: what one compiler has made of a text may be taken for
-/// what another one would make if their names are the same.
+/// A name of this compiler that changes whenever its source does: what one compiler has made of a
+/// text may be taken for what another one would make if their names are the same.
 pub const SOURCE_HASH: &str = env!("ECODE_SOURCE_HASH");

@@ -1,4 +1,5 @@
-//! Types of E-code, interned: equal types have equal ids. Sizes are those of C on 64-bit Linux, on every target.
+//! Types of E-code, interned: equal types have equal ids. Sizes are those of C on 64-bit Linux, on
+//! every target.
 
 use crate::{ast::Name, ir::Ty};
 use std::collections::HashMap;

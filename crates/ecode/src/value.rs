@@ -79,8 +79,8 @@ pub trait Memory {
 
 /// What a plugin can call.
 pub trait Host: Send {
-    /// Runs host function `name`. `args` have the types of its declaration, records and `...` as addresses.
-    /// The result has the declared type; it is ignored for `void`.
+    /// Runs host function `name`. `args` have the types of its declaration, records and `...` as
+    /// addresses. The result has the declared type; it is ignored for `void`.
     ///
     /// # Errors
     ///

@@ -1,7 +1,8 @@
-//! The functions of `dewar_port.h`: `include/dewar_port.h` says what each function does; `examples/broker/broker.c` uses them.
+//! The functions of `dewar_port.h`: `include/dewar_port.h` says what each function does;
+//! `examples/broker/broker.c` uses them.
 //!
-//! Every function checks its pointers for null; beyond that, C's usual promises hold: strings end with 0, a pointer
-//! and a length belong together, and what was closed is not used again.
+//! Every function checks its pointers for null; beyond that, C's usual promises hold: strings end
+//! with 0, a pointer and a length belong together, and what was closed is not used again.
 #![allow(unsafe_code)]
 #![allow(non_camel_case_types, reason = "these are the names in the header")]
 
@@ -101,8 +102,8 @@ pub unsafe extern "C" fn dewar_port_connect(path: *const c_char) -> *mut dewar_p
 ///
 /// # Safety
 ///
-/// `port` comes from [`dewar_port_connect`] and is used by nobody else meanwhile; `body` has `length` bytes to read,
-/// `reply` has `room` bytes to write.
+/// `port` comes from [`dewar_port_connect`] and is used by nobody else meanwhile; `body` has
+/// `length` bytes to read, `reply` has `room` bytes to write.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dewar_port_call(
     port: *mut dewar_port,
@@ -128,8 +129,9 @@ pub unsafe extern "C" fn dewar_port_call(
         Ok(answer) if answer.body.len() > room => libc::EMSGSIZE,
         Ok(answer) => {
             let answer = answer.body;
-            // SAFETY: `answer` has that length, `reply` room for it (compared above), and the one lies in the port's
-            // own memory, so they do not overlap. With a length of 0, nothing is accessed.
+            // SAFETY: `answer` has that length, `reply` room for it (compared above), and the one
+            // lies in the port's own memory, so they do not overlap. With a length of 0, nothing is
+            // accessed.
             unsafe { ptr::copy_nonoverlapping(answer.as_ptr(), reply.cast(), answer.len()) };
             return answer.len() as isize;
         }
@@ -151,7 +153,8 @@ pub unsafe extern "C" fn dewar_port_call(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dewar_port_close(port: *mut dewar_port) {
     if !port.is_null() {
-        // SAFETY: made by `Box::into_raw` in `dewar_port_connect`, and given back once, as the caller promises.
+        // SAFETY: made by `Box::into_raw` in `dewar_port_connect`, and given back once, as the
+        // caller promises.
         drop(unsafe { Box::from_raw(port) });
     }
 }
@@ -170,7 +173,8 @@ pub unsafe extern "C" fn dewar_client_context(
     if context.is_null() || socket < 0 {
         return fail(libc::EINVAL, -1);
     }
-    // SAFETY: not negative, and only used in this call; one that is not open makes the system calls on it fail.
+    // SAFETY: not negative, and only used in this call; one that is not open makes the system calls
+    // on it fail.
     let socket = unsafe { BorrowedFd::borrow_raw(socket) };
     let client = match runs::client(socket) {
         Ok(client) => client,
@@ -183,8 +187,8 @@ pub unsafe extern "C" fn dewar_client_context(
     if bytes.len() > room {
         return fail(libc::ERANGE, -1);
     }
-    // SAFETY: `bytes` has that length, `context` room for it (compared above), and Rust's memory and the caller's do not
-    // overlap.
+    // SAFETY: `bytes` has that length, `context` room for it (compared above), and Rust's memory
+    // and the caller's do not overlap.
     unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), context.cast(), bytes.len()) };
     text.as_bytes().len() as isize
 }
@@ -263,14 +267,16 @@ struct Handler {
     data: *mut c_void,
 }
 
-// SAFETY: the pointer is only handed back to the handler, which the header says is called by several threads.
+// SAFETY: the pointer is only handed back to the handler, which the header says is called by
+// several threads.
 unsafe impl Sync for Handler {}
 
 /// See `dewar_port.h`.
 ///
 /// # Safety
 ///
-/// `service` comes from [`dewar_service_bind`]; `handler` keeps to the header, and `data` is what it expects.
+/// `service` comes from [`dewar_service_bind`]; `handler` keeps to the header, and `data` is what
+/// it expects.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dewar_service_run(
     service: *const dewar_service,
@@ -299,8 +305,8 @@ fn answer(service: &dewar_service, handler: &Handler, request: Request<'_>) {
         body: body.as_ptr().cast(),
         length: body.len(),
     };
-    // SAFETY: the handler keeps to the header, as promised to `dewar_service_run`: it reads what `seen` names, all of
-    // which outlives the call, and writes at most `reply.len()` bytes.
+    // SAFETY: the handler keeps to the header, as promised to `dewar_service_run`: it reads what
+    // `seen` names, all of which outlives the call, and writes at most `reply.len()` bytes.
     let length = unsafe {
         (handler.call)(handler.data, &raw const seen, reply.as_mut_ptr().cast(), reply.len())
     };

@@ -27,8 +27,8 @@ pub struct Tree {
     pub deep: bool,
 }
 
-/// The literal path that a rule's regular expression stands for: `/a/b` or `/a/b(/.*)?`, with `\` before special
-/// characters.
+/// The literal path that a rule's regular expression stands for: `/a/b` or `/a/b(/.*)?`, with `\`
+/// before special characters.
 pub fn literal(regex: &str) -> Option<Tree> {
     let (stem, deep) = match regex.strip_suffix("(/.*)?") {
         Some(stem) => (stem, true),
@@ -50,7 +50,8 @@ pub fn literal(regex: &str) -> Option<Tree> {
     Some(Tree { path: path.into(), deep })
 }
 
-/// The part of a regular expression before its first special character, without the `\` of escaped ones.
+/// The part of a regular expression before its first special character, without the `\` of escaped
+/// ones.
 fn stem(regex: &str) -> String {
     let mut stem = String::new();
     let mut chars = regex.chars();
@@ -170,8 +171,9 @@ impl PathRules {
         labelled.unwrap_or_else(|| InitialSid::File.into())
     }
 
-    /// Whether every path below `from` has the same rule below `to`, so that a directory can move without what is in it
-    /// falling under another rule before it has been seen. Says no when in doubt.
+    /// Whether every path below `from` has the same rule below `to`, so that a directory can move
+    /// without what is in it falling under another rule before it has been seen. Says no when in
+    /// doubt.
     pub fn agree(&self, from: &Path, to: &Path) -> bool {
         let inside = |dir: &Path| {
             self.tree(&dir.join("_"), FileKind::Any).map(|(_, index)| self.sids[index])
@@ -289,7 +291,8 @@ impl Scope {
 }
 
 fn anchored(rule: &FileRule) -> Result<String, BadRule> {
-    // A name may hold anything but `/`, so a dot stands for anything, as it does for libselinux (`PCRE2_DOTALL`).
+    // A name may hold anything but `/`, so a dot stands for anything, as it does for libselinux
+    // (`PCRE2_DOTALL`).
     let source = format!("^(?:{})$", rule.path);
     match regex::bytes::RegexBuilder::new(&source).unicode(false).dot_matches_new_line(true).build()
     {

@@ -88,8 +88,8 @@ pub(crate) struct Refusal {
     pub(crate) instead: &'static str,
 }
 
-/// Where records are written as decisions are made: before the program learns of them, a line of JSON each, in one
-/// `write`.
+/// Where records are written as decisions are made: before the program learns of them, a line of
+/// JSON each, in one `write`.
 pub struct Trail {
     /// Takes the lines.
     pub sink: Box<dyn Write + Send>,
@@ -200,7 +200,8 @@ impl Audit {
         }
     }
 
-    /// The denials of this run, the most frequent first, and how many more there were than are kept.
+    /// The denials of this run, the most frequent first, and how many more there were than are
+    /// kept.
     pub(crate) fn denials(&self) -> (Vec<Record>, u64) {
         let denials = self.lock();
         (denials.all(), denials.dropped)

@@ -84,7 +84,8 @@ impl<'a> Caller<'a> {
         }
     }
 
-    /// The directory that a relative path starts from: `dirfd`, or the working directory for `AT_FDCWD`.
+    /// The directory that a relative path starts from: `dirfd`, or the working directory for
+    /// `AT_FDCWD`.
     pub(crate) fn base(&self, dirfd: i32) -> Result<OwnedFd> {
         match dirfd {
             libc::AT_FDCWD => self.cwd()?.try_clone().map_err(|_| Errno::MFILE),

@@ -86,7 +86,8 @@ impl Status {
         }
     }
 
-    /// Whether it was certainly made before `time`, in seconds and nanoseconds; no where the file system does not tell.
+    /// Whether it was certainly made before `time`, in seconds and nanoseconds; no where the file
+    /// system does not tell.
     pub(crate) fn is_older_than(&self, time: (i64, i64)) -> bool {
         self.birth.is_some_and(|(seconds, nanos)| (seconds, i64::from(nanos)) < time)
     }
@@ -96,16 +97,19 @@ impl Status {
     }
 }
 
-/// The labelling rules in force, and those before the last change. Older ones live as long as labels that they gave.
+/// The labelling rules in force, and those before the last change. Older ones live as long as
+/// labels that they gave.
 #[derive(Debug)]
 struct Rules {
     before: Arc<PathRules>,
     now: Arc<PathRules>,
 }
 
-/// The label of every file seen. Bounded: beyond [`Labels::MOST`] inodes it starts anew from the rules.
+/// The label of every file seen. Bounded: beyond [`Labels::MOST`] inodes it starts anew from the
+/// rules.
 ///
-/// When the rules change, a file keeps its label unless old and new rules differ for the place where it lies.
+/// When the rules change, a file keeps its label unless old and new rules differ for the place
+/// where it lies.
 #[derive(Debug)]
 pub(crate) struct Labels {
     rules: ArcSwap<Rules>,
@@ -116,8 +120,8 @@ pub(crate) struct Labels {
     private: Private,
 }
 
-/// Directories that are the sandbox's own. What was opened outside before, in those that they replace, has paths in them
-/// as well.
+/// Directories that are the sandbox's own. What was opened outside before, in those that they
+/// replace, has paths in them as well.
 #[derive(Debug, Default)]
 pub(crate) struct Private {
     /// Each with the device that it is.
@@ -166,7 +170,8 @@ impl Labels {
         self.lock().retain(|inode, _| freed.iter().all(|(other, _)| other != inode));
     }
 
-    /// The label of a file: its inode's, or at first sight that of its path, which `path` finds out.
+    /// The label of a file: its inode's, or at first sight that of its path, which `path` finds
+    /// out.
     pub(crate) fn of_file(
         &self,
         status: &Status,
@@ -194,7 +199,8 @@ impl Labels {
         Ok(label)
     }
 
-    /// The label, under the rules in force, of a file that lies at `path` and had the label `known`.
+    /// The label, under the rules in force, of a file that lies at `path` and had the label
+    /// `known`.
     pub(crate) fn renewed(&self, known: Option<&Label>, path: &Path, kind: FileKind) -> Arc<Label> {
         let rules = self.rules.load();
         let at = |rules: &PathRules| match known {
@@ -220,8 +226,8 @@ impl Labels {
         self.of_path(path, kind) != self.of_path_before(path, kind)
     }
 
-    /// The labels of the files with a number: of that on `device`, or of all, as file systems with several devices do not
-    /// say the same one everywhere.
+    /// The labels of the files with a number: of that on `device`, or of all, as file systems with
+    /// several devices do not say the same one everywhere.
     pub(crate) fn by_number(&self, device: (u32, u32), number: u64) -> Vec<Arc<Label>> {
         let seen = self.lock();
         let all = || seen.iter().filter(|(it, _)| it.number == number);
@@ -254,7 +260,8 @@ impl Labels {
         self.newest().agree(from, to)
     }
 
-    /// Gives a file that the sandbox has just created the label that the security server computed for it.
+    /// Gives a file that the sandbox has just created the label that the security server computed
+    /// for it.
     pub(crate) fn created(&self, status: &Status, sid: Sid) {
         if let Some(inode) = status.inode() {
             self.insert(inode, &self.label(sid));

@@ -8,7 +8,8 @@
 //!                             ◀── done on the program's behalf, continued, or errno ──▶ audit trail
 //! ```
 //!
-//! [`run`](run::run) does all of it for one command. It knows no policy: it asks a [`flask::SecurityServer`].
+//! [`run`](run::run) does all of it for one command. It knows no policy: it asks a
+//! [`flask::SecurityServer`].
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
 mod answer;

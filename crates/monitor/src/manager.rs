@@ -51,7 +51,8 @@ pub(crate) struct Request<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Denied;
 
-/// Entries of a cache: several times as many as a policy has pairs of a domain and a label in use, in 64 KiB.
+/// Entries of a cache: several times as many as a policy has pairs of a domain and a label in use,
+/// in 64 KiB.
 const ENTRIES: usize = 1024;
 
 impl Manager {

@@ -1,7 +1,8 @@
-//! What the kernel refuses root although policy grants it, for want of a capability: named at the end of the run.
+//! What the kernel refuses root although policy grants it, for want of a capability: named at the
+//! end of the run.
 //!
-//! Root without capabilities is an ordinary owner of files. Where a call is made on the program's behalf, its errno tells;
-//! an open that the program makes itself is looked at beforehand.
+//! Root without capabilities is an ordinary owner of files. Where a call is made on the program's
+//! behalf, its errno tells; an open that the program makes itself is looked at beforehand.
 
 use crate::{
     answer::CallResult,

@@ -1,7 +1,9 @@
-//! Calls on the program's behalf that wait for a peer: opening a FIFO, connecting, sending to a queue that is full.
+//! Calls on the program's behalf that wait for a peer: opening a FIFO, connecting, sending to a
+//! queue that is full.
 //!
-//! A thread in a trapped call hears of deadly signals only, and of none once it is dead. So whoever waits in its name is
-//! told when it has a signal to handle, or is gone. Policy may change meanwhile.
+//! A thread in a trapped call hears of deadly signals only, and of none once it is dead. So whoever
+//! waits in its name is told when it has a signal to handle, or is gone. Policy may change
+//! meanwhile.
 
 use crate::{
     caller::Caller,
@@ -14,12 +16,12 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-/// Calls that can wait at once, each with a thread of the monitor. More fail with `ENFILE`, so that threads are left for
-/// everything else.
+/// Calls that can wait at once, each with a thread of the monitor. More fail with `ENFILE`, so that
+/// threads are left for everything else.
 const MOST: usize = 128;
 
-/// `ERESTARTSYS` of `linux/errno.h`: with a signal pending, the kernel makes of it a restart or `EINTR`, as the
-/// program has asked for with `SA_RESTART`.
+/// `ERESTARTSYS` of `linux/errno.h`: with a signal pending, the kernel makes of it a restart or
+/// `EINTR`, as the program has asked for with `SA_RESTART`.
 const RESTART: i32 = 512;
 
 /// `ERESTARTNOINTR` of `linux/errno.h`: the call is made anew, whatever signal is pending.
@@ -74,7 +76,8 @@ impl PendingCalls {
         made
     }
 
-    /// Ends the waits of threads that the kernel stops as soon as they return from their call; they make it anew.
+    /// Ends the waits of threads that the kernel stops as soon as they return from their call; they
+    /// make it anew.
     pub(crate) fn repeat(&self, is_held: impl Fn(u32) -> bool) {
         for wait in self.lock().values_mut().filter(|wait| is_held(wait.tid)) {
             wait.again = true;
@@ -82,7 +85,8 @@ impl PendingCalls {
         }
     }
 
-    /// Ends the waits of callers that have something else to do. One that is about to begin ends the next time.
+    /// Ends the waits of callers that have something else to do. One that is about to begin ends
+    /// the next time.
     pub(crate) fn interrupt(&self, listener: &Listener, view: &ProcessTree) {
         let ids: Vec<u64> = self.lock().keys().copied().collect();
         for id in ids {
@@ -109,8 +113,9 @@ fn interruption(listener: &Listener, view: &ProcessTree, id: u64, tid: u32) -> O
     due(view.proc.status(tid).ok()?.signals()?)
 }
 
-/// What a call returns for the signals that wait. Those of the process may be for another of its threads: without a signal
-/// for this one, the kernel would hand [`RESTART`] through to the program.
+/// What a call returns for the signals that wait. Those of the process may be for another of its
+/// threads: without a signal for this one, the kernel would hand [`RESTART`] through to the
+/// program.
 fn due(signals: Signals) -> Option<Errno> {
     match (signals.own, signals.shared, signals.threads) {
         (false, false, _) => None,

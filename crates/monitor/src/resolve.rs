@@ -1,9 +1,9 @@
 //! From a path of the program to the object that it names, in the program's own view.
 //!
-//! [`resolve`] lets the kernel resolve it, for calls that the program then makes itself. [`walk`] goes component by component,
-//! for calls that the monitor makes on the program's behalf: `/proc/self` is the program's, magic links are
-//! followed only where the program may look, and what comes back is a descriptor, so nothing can be swapped
-//! between decision and use.
+//! [`resolve`] lets the kernel resolve it, for calls that the program then makes itself. [`walk`]
+//! goes component by component, for calls that the monitor makes on the program's behalf:
+//! `/proc/self` is the program's, magic links are followed only where the program may look, and
+//! what comes back is a descriptor, so nothing can be swapped between decision and use.
 
 use crate::{caller::Caller, label::path_from};
 use proc::{Identity, path_of};
@@ -53,8 +53,8 @@ pub(crate) fn resolve(caller: Caller<'_>, name: Name<'_>) -> Result<OwnedFd> {
     }
 }
 
-/// As [`resolve`], with the limits on the way that the program has set: as the kernel finds it, but through no link that leads
-/// each process elsewhere.
+/// As [`resolve`], with the limits on the way that the program has set: as the kernel finds it, but
+/// through no link that leads each process elsewhere.
 pub(crate) fn resolve_within(
     caller: Caller<'_>,
     name: Name<'_>,
@@ -78,9 +78,9 @@ pub(crate) fn walk_no_magiclinks(caller: Caller<'_>, name: Name<'_>) -> Result<F
     walk_with(caller, name, &mut false, Magic::Refused)
 }
 
-/// What `name` names, for a call that the program then makes itself; and whether that is so for this process alone. The
-/// kernel walks as the monitor, to whom magic links lead elsewhere, and for whom there is no `/proc/self`: where it stops
-/// at one of them, the walk is made as the program's.
+/// What `name` names, for a call that the program then makes itself; and whether that is so for
+/// this process alone. The kernel walks as the monitor, to whom magic links lead elsewhere, and for
+/// whom there is no `/proc/self`: where it stops at one of them, the walk is made as the program's.
 pub(crate) fn resolve_for_caller(caller: Caller<'_>, name: Name<'_>) -> (Result<Found>, bool) {
     match resolve(caller, name) {
         Err(Errno::LOOP | Errno::NOENT) => {
@@ -99,19 +99,21 @@ pub(crate) fn resolve_for_caller(caller: Caller<'_>, name: Name<'_>) -> (Result<
 /// Where a walk ended.
 #[derive(Debug)]
 pub(crate) struct Found {
-    /// The directory that holds the last component, and that component; absent where a magic link ended the walk
-    /// or the path names a directory by `.`, `..` or `/`.
+    /// The directory that holds the last component, and that component; absent where a magic link
+    /// ended the walk or the path names a directory by `.`, `..` or `/`.
     pub(crate) entry: Option<(OwnedFd, OsString)>,
     /// The object itself, if it exists, as an `O_PATH` descriptor.
     pub(crate) object: Option<OwnedFd>,
-    /// The process whose `/proc/PID` the object lies in, by its PID in the sandbox, unless it is the caller.
+    /// The process whose `/proc/PID` the object lies in, by its PID in the sandbox, unless it is
+    /// the caller.
     pub(crate) process: Option<u32>,
     /// The path ended in a slash: only a directory will do.
     pub(crate) wants_dir: bool,
 }
 
 impl Found {
-    /// The object: `ENOENT` if there is none, `ENOTDIR` if the path wants a directory and this is something else.
+    /// The object: `ENOENT` if there is none, `ENOTDIR` if the path wants a directory and this is
+    /// something else.
     pub(crate) fn existing(self) -> Result<OwnedFd> {
         let object = self.object.ok_or(Errno::NOENT)?;
         if !self.wants_dir {
@@ -162,7 +164,8 @@ fn walk_with(caller: Caller<'_>, name: Name<'_>, is_own: &mut bool, magic: Magic
     if let Some(object) = &found.object
         && let Some(trail) = trail_of(caller, object.as_fd())?
     {
-        // However the walk came here, by a link to a descriptor or a directory of its own: it is this process's file.
+        // However the walk came here, by a link to a descriptor or a directory of its own: it is
+        // this process's file.
         let pid = trail.first().and_then(|pid| pid.to_str()?.parse().ok());
         found.process = unless_own(caller, pid)?;
     }
@@ -314,7 +317,8 @@ impl Walk<'_> {
         })
     }
 
-    /// The object behind a magic link of `/proc/PID/…`, asked of the monitor's own proc file system.
+    /// The object behind a magic link of `/proc/PID/…`, asked of the monitor's own proc file
+    /// system.
     fn magic(&self, part: &OsStr) -> Result<OwnedFd> {
         let trail = self.in_proc.as_deref().unwrap_or_default();
         let pid: u32 =

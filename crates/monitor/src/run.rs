@@ -46,7 +46,8 @@ pub struct Enforce {
 impl Enforce {
     /// Everything is decided.
     pub const ALL: Self = Self { files: true, processes: true, sockets: true };
-    /// Same launch, same interposition, no decision: the base of measurements. Protects nothing but by the envelope.
+    /// Same launch, same interposition, no decision: the base of measurements. Protects nothing but
+    /// by the envelope.
     pub const OFF: Self = Self { files: false, processes: false, sockets: false };
 }
 
@@ -62,7 +63,8 @@ pub struct Job {
     pub watch: Option<Watch>,
     /// Whether [`Report::spent`] is wanted.
     pub account: bool,
-    /// Called once the command runs, with a hold on the sandbox. It may start threads and must return soon.
+    /// Called once the command runs, with a hold on the sandbox. It may start threads and must
+    /// return soon.
     pub started: Option<Box<dyn FnOnce(Control) + Send>>,
     /// Who is asked before something is denied; nobody by itself.
     pub ask: Option<Asking>,
@@ -108,8 +110,8 @@ pub struct Report {
     pub spent: Vec<CallTime>,
     /// Denials that were not kept, between the first kinds and the last.
     pub dropped: u64,
-    /// What the kernel refused root although policy grants it, by the capability that would have helped: its name, and how
-    /// often.
+    /// What the kernel refused root although policy grants it, by the capability that would have
+    /// helped: its name, and how often.
     pub lacking: Vec<(&'static str, u64)>,
     /// Layers of this run that refuse without a record, and what.
     pub unrecorded: Vec<&'static str>,
@@ -127,8 +129,8 @@ pub struct Report {
 
 /// Runs a command under the policy of `server`, and waits for its end.
 ///
-/// The calling process becomes the monitor and stays in the view; it must have a single thread, and should end
-/// afterwards as `Report::outcome` says.
+/// The calling process becomes the monitor and stays in the view; it must have a single thread, and
+/// should end afterwards as `Report::outcome` says.
 ///
 /// # Errors
 ///
@@ -244,8 +246,8 @@ fn unrecorded(settled: &Settled, outside: &Outside, capabilities: u64) -> Vec<&'
     layers.into_iter().filter_map(|(is, layer)| is.then_some(layer)).collect()
 }
 
-/// A file that nobody in the sandbox can read: the kernel asks, at each read of `/proc/PID/io`, whether the reader might
-/// trace the process, and says `EACCES`.
+/// A file that nobody in the sandbox can read: the kernel asks, at each read of `/proc/PID/io`,
+/// whether the reader might trace the process, and says `EACCES`.
 fn refusal() -> rustix::io::Result<OwnedFd> {
     rustix::fs::open("/proc/self/io", OFlags::RDONLY | OFlags::CLOEXEC, Permissions::empty())
 }

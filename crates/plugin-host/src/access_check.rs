@@ -11,8 +11,8 @@ pub(crate) struct AccessCheck {
 }
 
 impl AccessCheck {
-    /// Whether `question.ssid` may use `requested`. What is denied is recorded under `plugin`, with what `object`
-    /// calls the thing; no answer is a denial.
+    /// Whether `question.ssid` may use `requested`. What is denied is recorded under `plugin`, with
+    /// what `object` calls the thing; no answer is a denial.
     pub(crate) fn allows(
         &self,
         plugin: &str,

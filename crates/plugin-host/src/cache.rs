@@ -1,10 +1,12 @@
 //! Machine code on disk, so that a module is compiled once per user and machine.
 //!
-//! A file is used only if it was written by this user's Dewar and not changed since: the directory is the user's
-//! alone, and each file carries a hash keyed by a secret that lies beside it, readable to the user alone. Its name is
-//! the hash of everything that its content depends on, the [`Key`], which `origin.rs` makes.
+//! A file is used only if it was written by this user's Dewar and not changed since: the directory
+//! is the user's alone, and each file carries a hash keyed by a secret that lies beside it,
+//! readable to the user alone. Its name is the hash of everything that its content depends on, the
+//! [`Key`], which `origin.rs` makes.
 
-// The fuzz target `plugin_cache` compiles this file by itself, without the compilers of this crate: it uses nothing of it.
+// The fuzz target `plugin_cache` compiles this file by itself, without the compilers of this crate:
+// it uses nothing of it.
 
 use rustix::{
     fs::{
@@ -35,7 +37,8 @@ const PARTIAL: &str = ".partial";
 /// Files being written for longer than this were left by a process that died.
 const STALE: Duration = Duration::from_secs(3600);
 const HASH: usize = blake3::OUT_LEN;
-/// What stands between the keyed hash and the name: the length of the name, and whether there are remarks.
+/// What stands between the keyed hash and the name: the length of the name, and whether there are
+/// remarks.
 const HEAD: usize = 3;
 /// No larger file is read.
 const MAX_FILE: u64 = 64 << 20;
@@ -116,7 +119,8 @@ impl Cache {
     /// Bytes that a cache may take unless told otherwise.
     pub const DEFAULT_BYTES: u64 = 256 << 20;
 
-    /// The user's: `$XDG_CACHE_HOME/dewar/plugins`, by default in `~/.cache`. `None` without a home.
+    /// The user's: `$XDG_CACHE_HOME/dewar/plugins`, by default in `~/.cache`. `None` without a
+    /// home.
     #[must_use]
     pub fn user_path() -> Option<PathBuf> {
         let absolute =
@@ -155,7 +159,8 @@ impl Cache {
         &self.path
     }
 
-    /// The secret, made at the first use. It is never seen half-written: it gets its name when it is complete.
+    /// The secret, made at the first use. It is never seen half-written: it gets its name when it
+    /// is complete.
     fn secret(&self) -> io::Result<[u8; HASH]> {
         let mut secret = [0; HASH];
         for _ in 0..2 {
@@ -221,8 +226,9 @@ impl Cache {
         hasher.update(key.0.as_bytes()).update(rest).finalize()
     }
 
-    /// Keeps what `Module::serialize` returned, first compiled for `plugin`; then drops what was not used for longest
-    /// if the cache has grown too large. `remarked` tells whether there are remarks about its text.
+    /// Keeps what `Module::serialize` returned, first compiled for `plugin`; then drops what was
+    /// not used for longest if the cache has grown too large. `remarked` tells whether there are
+    /// remarks about its text.
     pub(crate) fn keep(
         &self,
         key: &Key,

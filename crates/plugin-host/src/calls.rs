@@ -16,9 +16,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// The host functions, as plugins see them. Results below 0 are errors: [`EACCES`] where the policy denies,
-/// [`EINVAL`] for lengths and addresses that are not the plugin's, [`EBADF`] for handles it does not have, [`ENOSPC`]
-/// and [`EMFILE`] beyond its limits.
+/// The host functions, as plugins see them. Results below 0 are errors: [`EACCES`] where the policy
+/// denies, [`EINVAL`] for lengths and addresses that are not the plugin's, [`EBADF`] for handles it
+/// does not have, [`ENOSPC`] and [`EMFILE`] beyond its limits.
 pub const HOST_DECLARATIONS: &str = "
 /* Writes text to the host's log; a text of no length asks for the permission alone. */
 extern int host_log(const char *text, long len);
@@ -214,7 +214,8 @@ impl Calls {
     fn opened(&mut self, path: &[u8]) -> Result<i32, i32> {
         let shown = String::from_utf8_lossy(path).into_owned();
         let found = Found::look(path);
-        // What is not there has the label of its path: who may not read there does not learn what exists.
+        // What is not there has the label of its path: who may not read there does not learn what
+        // exists.
         let tsid = match &found {
             Ok(found) => self.plugin.labels.of_path(&found.path),
             Err(ENOENT) if is_plain(path) => self.plugin.labels.of_path(shown.as_ref()),

@@ -32,7 +32,8 @@ use wasmtime::{Engine, Linker, Module};
 const INSTANCES: usize = 128;
 /// Instances that may be in the kernel at a time.
 const KERNEL_INSTANCES: usize = 64;
-/// Of each, those that may wait for the next call, so that no plugin's idle ones keep others from being called.
+/// Of each, those that may wait for the next call, so that no plugin's idle ones keep others from
+/// being called.
 const IDLE: usize = INSTANCES / 2;
 const KERNEL_IDLE: usize = KERNEL_INSTANCES / 2;
 /// No plugin's memory may exceed this.
@@ -168,8 +169,8 @@ impl Compiler {
         Ok(ecode::compile(&input)?)
     }
 
-    /// The engine for modules that come as WebAssembly, and the thread that makes them look at the clock. Both end
-    /// with the host.
+    /// The engine for modules that come as WebAssembly, and the thread that makes them look at the
+    /// clock. Both end with the host.
     fn foreign(&self) -> Result<&Isolation, LoadError> {
         if let Some(made) = self.foreign.get() {
             return Ok(made);
@@ -267,7 +268,8 @@ fn link(
 /// Whether the host offers every function that the text declares and does not define.
 fn offered(spec: &PluginSpec<'_>, module: &ir::Module) -> Result<(), LoadError> {
     for func in module.funcs.iter().filter(|func| func.body.is_none()) {
-        // In the declarations a name stands behind its type and before its parameters, as in the text.
+        // In the declarations a name stands behind its type and before its parameters, as in the
+        // text.
         let known = HOST_DECLARATIONS.contains(&format!(" {}(", func.name));
         if !known || !spec.offers(&func.name) {
             return Err(interface(spec, not_offered(&func.name)));

@@ -8,8 +8,8 @@ const KEPT: usize = 256;
 /// Of one plugin, beyond this many.
 const KEPT_EACH: usize = 32;
 
-/// A permission that a plugin, or its host about it, was denied; or was granted only because the domain is
-/// permissive.
+/// A permission that a plugin, or its host about it, was denied; or was granted only because the
+/// domain is permissive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Denial {
     /// The plugin's name.

@@ -4,8 +4,8 @@ use crate::sys::Slots;
 use std::{num::NonZeroUsize, sync::Arc};
 use wasmtime::{Config, Engine, MemoryCreator};
 
-/// An engine, and where the memories of its instances lie: at most so many at a time. Code that does
-/// not count its own iterations (`foreign`) is interrupted by the engine's epoch.
+/// An engine, and where the memories of its instances lie: at most so many at a time. Code that
+/// does not count its own iterations (`foreign`) is interrupted by the engine's epoch.
 pub(crate) fn engine(
     instances: usize,
     call_stack_bytes: usize,

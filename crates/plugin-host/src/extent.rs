@@ -1,6 +1,6 @@
-//! How much of what a module of WebAssembly may have. What a compiler takes grows with the cube of how deep loops lie in
-//! each other, and with the square of how many data segments there are: without limits, a module of 300 KB would keep it
-//! busy for a minute, and take a gigabyte.
+//! How much of what a module of WebAssembly may have. What a compiler takes grows with the cube of
+//! how deep loops lie in each other, and with the square of how many data segments there are:
+//! without limits, a module of 300 KB would keep it busy for a minute, and take a gigabyte.
 
 use wasmparser::{Operator, Parser, Payload};
 

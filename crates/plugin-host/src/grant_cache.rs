@@ -1,5 +1,5 @@
-//! The grants that one subject has on one plugin. They are kept with the subject: the answer itself,
-//! not only a hint to it.
+//! The grants that one subject has on one plugin. They are kept with the subject: the answer
+//! itself, not only a hint to it.
 
 use crate::{access_check::AccessCheck, plugin::Plugin};
 use avc::Hint;

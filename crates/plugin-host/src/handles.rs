@@ -1,4 +1,5 @@
-//! What a call has opened: small numbers inside the plugin, files and connections outside. They end with the call.
+//! What a call has opened: small numbers inside the plugin, files and connections outside. They end
+//! with the call.
 
 use avc::Hint;
 use flask::{AccessVector, Question};
@@ -12,7 +13,8 @@ use std::{
 /// Handles that one call may hold.
 const MOST: usize = 16;
 
-/// An open file or connection. Using it asks again, so that a permission taken back holds for what is open.
+/// An open file or connection. Using it asks again, so that a permission taken back holds for what
+/// is open.
 pub(crate) struct Handle {
     pub(crate) object: Object,
     pub(crate) question: Question,

@@ -82,8 +82,8 @@ impl PluginHost {
         Ok(loaded)
     }
 
-    /// Puts new code in the place of a plugin's. Calls that run finish on the old code; what the plugin has kept
-    /// by `host_set` stays.
+    /// Puts new code in the place of a plugin's. Calls that run finish on the old code; what the
+    /// plugin has kept by `host_set` stays.
     ///
     /// # Errors
     ///
@@ -105,7 +105,8 @@ impl PluginHost {
         Ok(loaded)
     }
 
-    /// Forgets a plugin and what it kept. Calls that run finish; sessions end. Whether there was one.
+    /// Forgets a plugin and what it kept. Calls that run finish; sessions end. Whether there was
+    /// one.
     pub fn unload(&self, name: &str) -> bool {
         let mut plugins = self.plugins.write().unwrap_or_else(PoisonError::into_inner);
         let removed = plugins.remove(name);
@@ -146,7 +147,8 @@ impl PluginHost {
         }
     }
 
-    /// An instance of the plugin's present version for one caller, for calls in a row without looking it up again.
+    /// An instance of the plugin's present version for one caller, for calls in a row without
+    /// looking it up again.
     ///
     /// # Errors
     ///
@@ -202,8 +204,8 @@ impl PluginHost {
         self.access.journal.all()
     }
 
-    /// How many decisions were asked for, and where they were found. Those that an instance has kept count as found
-    /// at the hint, when its call by name or its session ends.
+    /// How many decisions were asked for, and where they were found. Those that an instance has
+    /// kept count as found at the hint, when its call by name or its session ends.
     #[must_use]
     pub fn avc_stats(&self) -> avc::Stats {
         self.access.avc.stats()

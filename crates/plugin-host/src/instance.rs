@@ -89,8 +89,8 @@ impl Instance {
         }
     }
 
-    /// Runs the plugin on the request that is there; the length of its reply. After an error the instance is not
-    /// used again.
+    /// Runs the plugin on the request that is there; the length of its reply. After an error the
+    /// instance is not used again.
     #[inline]
     pub(crate) fn run(&mut self) -> Result<usize, CallFailure> {
         match self {

@@ -11,12 +11,13 @@
 //!                                new version                hint ─▶ Avc ─▶ security server
 //! ```
 //!
-//! A plugin is a text in E-code, or a WebAssembly module from any compiler. It has a security context. Isolated, it has
-//! limits of time, memory, output and state, and what goes wrong in it ends its call. Every host function is a
-//! permission; a denial is an error code inside the plugin, and a record with an explanation outside.
+//! A plugin is a text in E-code, or a WebAssembly module from any compiler. It has a security
+//! context. Isolated, it has limits of time, memory, output and state, and what goes wrong in it
+//! ends its call. Every host function is a permission; a denial is an error code inside the plugin,
+//! and a record with an explanation outside.
 //!
-//! What lasts: static data belongs to an instance, of which there are as many as calls at a time; what a plugin keeps
-//! by `host_set` is shared by its instances, and stays when it is replaced.
+//! What lasts: static data belongs to an instance, of which there are as many as calls at a time;
+//! what a plugin keeps by `host_set` is shared by its instances, and stays when it is replaced.
 //!
 //! # Example
 //!

@@ -63,7 +63,8 @@ impl Labels {
         self.server.compute_create(question, None).ok()
     }
 
-    /// `None` when there is no answer or a rule cannot be read: nothing is labelled, so nothing is granted.
+    /// `None` when there is no answer or a rule cannot be read: nothing is labelled, so nothing is
+    /// granted.
     fn rules(&self) -> Option<Arc<Rules>> {
         let current = self.server.seqno().ok()?;
         let mut kept = self.rules.lock().unwrap_or_else(PoisonError::into_inner);
@@ -81,8 +82,8 @@ impl Labels {
 }
 
 impl Found {
-    /// The regular file that `path` leads to. Symbolic links are followed, and the label is that of where they lead;
-    /// links of `/proc` that lead anywhere are not.
+    /// The regular file that `path` leads to. Symbolic links are followed, and the label is that of
+    /// where they lead; links of `/proc` that lead anywhere are not.
     pub(crate) fn look(path: &[u8]) -> Result<Self, i32> {
         let path = OsStr::from_bytes(path);
         if !path.as_bytes().starts_with(b"/") {

@@ -1,5 +1,5 @@
-//! What machine code in the cache was made of: the text and the compiler with its options, or the WebAssembly; and the
-//! engine with its version, options and processor features.
+//! What machine code in the cache was made of: the text and the compiler with its options, or the
+//! WebAssembly; and the engine with its version, options and processor features.
 
 use crate::cache::Key;
 use ecode::wasm::WasmOptions;

@@ -21,7 +21,8 @@ use std::{
     time::Duration,
 };
 
-/// Instances that wait for the next call, and the memory that they may have together. What is more is thrown away.
+/// Instances that wait for the next call, and the memory that they may have together. What is more
+/// is thrown away.
 const MAX_IDLE: usize = 16;
 const MAX_IDLE_BYTES: usize = 128 << 20;
 /// Lines of log that are kept.
@@ -194,7 +195,8 @@ impl Counters {
     }
 }
 
-/// How a plugin has fared, over all its versions. Calls of a [`Session`](crate::Session) count when it ends.
+/// How a plugin has fared, over all its versions. Calls of a [`Session`](crate::Session) count when
+/// it ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PluginStats {
     /// Calls that were begun.

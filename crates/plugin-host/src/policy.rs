@@ -30,9 +30,9 @@ const RULES: &str = "\
 (allow plugin_t self (plugin (read_request write_reply log get_state set_state)))
 ";
 
-/// A complete policy in CIL, to which rules can be added: a host of type `host_t` may load plugins of type `plugin_t`
-/// as isolated code and call them; they may see requests, reply, log and keep state. Everything outside has type
-/// `object_t`, and nobody may use it.
+/// A complete policy in CIL, to which rules can be added: a host of type `host_t` may load plugins
+/// of type `plugin_t` as isolated code and call them; they may see requests, reply, log and keep
+/// state. Everything outside has type `object_t`, and nobody may use it.
 #[must_use]
 pub fn base_policy() -> String {
     let mut policy = String::new();

@@ -8,11 +8,12 @@ use flask::LabelError;
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum Source<'s> {
-    /// A text in E-code, which defines `long handle(const char *in, long n, char *out, long room)`: `n` bytes of
-    /// request are at `in` (or `n` is a negative error), the reply goes to `out`, its length is returned.
+    /// A text in E-code, which defines `long handle(const char *in, long n, char *out, long room)`:
+    /// `n` bytes of request are at `in` (or `n` is a negative error), the reply goes to `out`, its
+    /// length is returned.
     Text(&'s str),
-    /// A WebAssembly module from any compiler. It exports `memory` and `handle`, of type `(i32, i64, i32, i64) -> i64`,
-    /// and may import the host functions from module `host`.
+    /// A WebAssembly module from any compiler. It exports `memory` and `handle`, of type
+    /// `(i32, i64, i32, i64) -> i64`, and may import the host functions from module `host`.
     Wasm(&'s [u8]),
 }
 

@@ -21,7 +21,8 @@ impl State {
         entries.map.get(key).cloned()
     }
 
-    /// Keeps `value` under `key`; an empty one removes the key. Whether there was room within `most` bytes.
+    /// Keeps `value` under `key`; an empty one removes the key. Whether there was room within
+    /// `most` bytes.
     pub(crate) fn set(&self, key: &[u8], value: &[u8], most: usize) -> bool {
         let mut entries = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let size = |value: &[u8]| ENTRY + key.len() + value.len();

@@ -9,12 +9,13 @@ pub enum Target {
     /// In a memory of its own, within limits. It can harm nothing but its own call.
     #[default]
     Isolated,
-    /// In the process, with all its rights: the policy must grant the host `plugin { load_native }`.
+    /// In the process, with all its rights: the policy must grant the host
+    /// `plugin { load_native }`.
     Native,
     /// As [`Target::Native`], with arrays on the stack guarded: an overflow ends the call.
     NativeStack,
-    /// In the kernel, as BPF in a memory of its own: the policy must grant the host `plugin { load_kernel }`, and the
-    /// kernel must permit it.
+    /// In the kernel, as BPF in a memory of its own: the policy must grant the host
+    /// `plugin { load_kernel }`, and the kernel must permit it.
     Kernel,
 }
 
@@ -33,7 +34,8 @@ impl Target {
         }
     }
 
-    /// The permission of class `plugin` that a host needs on a plugin to load it there, and its name.
+    /// The permission of class `plugin` that a host needs on a plugin to load it there, and its
+    /// name.
     #[must_use]
     pub const fn permission(self) -> (AccessVector, &'static str) {
         match self {

@@ -1,5 +1,5 @@
-//! Each attack on each target that keeps plugins apart: the call ends or is denied, the host lives, and no other plugin
-//! is harmed.
+//! Each attack on each target that keeps plugins apart: the call ends or is denied, the host lives,
+//! and no other plugin is harmed.
 
 mod common;
 

@@ -1,4 +1,5 @@
-//! Machine code on disk: used when it is what was written, and compiled anew when it is anything else.
+//! Machine code on disk: used when it is what was written, and compiled anew when it is anything
+//! else.
 
 mod common;
 
@@ -20,7 +21,8 @@ fn private() -> tempfile::TempDir {
     tempfile::Builder::new().permissions(only_owner).tempdir().unwrap()
 }
 
-/// Loads the plugin in a host of its own; whether its code came from the cache, and what was wrong with that.
+/// Loads the plugin in a host of its own; whether its code came from the cache, and what was wrong
+/// with that.
 fn load(path: &Path, text: &str) -> (bool, Option<String>) {
     let host = host_of(&server(""), Some(cache(path)));
     let loaded = host.load(&spec("upper", text)).unwrap();
@@ -80,7 +82,8 @@ fn an_altered_file_is_compiled_anew_with_a_warning() {
     load(dir.path(), UPPER);
     let file = code_file(dir.path());
     let good = fs::read(&file).unwrap();
-    // The magic, the keyed hash, the length of the name, the name, the first, a middle and the last byte of code.
+    // The magic, the keyed hash, the length of the name, the name, the first, a middle and the last
+    // byte of code.
     for at in [0, 15, 16, 47, 48, 49, 50, 54, 55, good.len() / 2, good.len() - 1] {
         let mut bad = good.clone();
         bad[at] ^= 1;

@@ -1,4 +1,5 @@
-//! The memories of isolated plugins: as many and as large as they may be, and nothing left of one for the next.
+//! The memories of isolated plugins: as many and as large as they may be, and nothing left of one
+//! for the next.
 
 mod common;
 

@@ -1,4 +1,5 @@
-//! Files and connections: what policy grants, what it denies, and that handles are worth nothing but what they are.
+//! Files and connections: what policy grants, what it denies, and that handles are worth nothing
+//! but what they are.
 
 mod common;
 

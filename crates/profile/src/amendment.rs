@@ -1,8 +1,9 @@
 //! Amendments: what was taken from a run, or given to it, after it had started.
 //!
-//! A profile says what a run starts with; its amendments, in the order in which they were made, say what became of
-//! that. A revocation takes from everything that the profile grants, also by more specific patterns. A grant takes
-//! revocations back where there were some; elsewhere it gives what the profile neither grants nor denies nor hides.
+//! A profile says what a run starts with; its amendments, in the order in which they were made, say
+//! what became of that. A revocation takes from everything that the profile grants, also by more
+//! specific patterns. A grant takes revocations back where there were some; elsewhere it gives what
+//! the profile neither grants nor denies nor hides.
 
 use crate::error::{Problem, Reporter, closest};
 use crate::hosts::{self, ResolvedHost};
@@ -53,14 +54,14 @@ pub enum AmendedObject {
     Network {
         /// The endpoint.
         endpoint: String,
-        /// For a name, what it resolved to when the amendment was made. Addresses that the run knew by that name are
-        /// meant, too.
+        /// For a name, what it resolved to when the amendment was made. Addresses that the run knew
+        /// by that name are meant, too.
         addresses: Vec<IpAddr>,
     },
     /// Connecting to a unix socket: a pattern, or `@NAME` for abstract ones.
     Unix(String),
-    /// Everything: nothing is granted any more but to signal processes of the same domain, so that a process can end
-    /// itself and its children. Given, it takes every revocation back.
+    /// Everything: nothing is granted any more but to signal processes of the same domain, so that
+    /// a process can end itself and its children. Given, it takes every revocation back.
     All,
 }
 
@@ -170,7 +171,8 @@ pub(crate) fn everything(clauses: &[Clause], domain: usize) -> Option<TextSpan> 
     last.filter(|clause| clause.kind == AmendmentKind::Revoke).map(|clause| clause.place)
 }
 
-/// Reads `amendments` to `profile`. What is wrong goes to `reporter`; `known` are the hosts of the profile.
+/// Reads `amendments` to `profile`. What is wrong goes to `reporter`; `known` are the hosts of the
+/// profile.
 pub(crate) fn read(
     amendments: &[Amendment],
     profile: &Profile,
@@ -254,7 +256,8 @@ fn parse_endpoints(text: &str) -> Result<Vec<Endpoints>, Problem> {
     texts.iter().map(|text| network::parse_endpoints(text)).collect()
 }
 
-/// The addresses of `host`: for a name, those that the run knows and those that the amendment brings.
+/// The addresses of `host`: for a name, those that the run knows and those that the amendment
+/// brings.
 fn resolve(
     host: &Host,
     addresses: &[IpAddr],

@@ -22,8 +22,8 @@ struct Text {
     path: Option<PathBuf>,
 }
 
-/// The documents of `source` and of what it extends, the most basic first, each once, with the indices of their files.
-/// What is wrong goes to `reporter`.
+/// The documents of `source` and of what it extends, the most basic first, each once, with the
+/// indices of their files. What is wrong goes to `reporter`.
 pub(crate) fn read(source: &Source, reporter: &mut Reporter) -> Vec<(usize, Document)> {
     let mut reader = Reader { reporter, read: Vec::new(), under_way: Vec::new(), done: Vec::new() };
     reader.visit(source, None);

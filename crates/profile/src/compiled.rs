@@ -18,8 +18,8 @@ pub enum Mode {
     /// Every open is decided and counted.
     #[default]
     All,
-    /// What all domains may read is left to the kernel; writing, executing, the network and hidden things are
-    /// decided.
+    /// What all domains may read is left to the kernel; writing, executing, the network and hidden
+    /// things are decided.
     Fast,
 }
 
@@ -126,10 +126,11 @@ pub struct EndpointRule {
 pub struct PathRule {
     /// Regular expression over whole paths, as in the policy.
     pub regex: String,
-    /// The path, if the pattern has no globs: it and everything below it; it alone, if all it grants is `list`.
+    /// The path, if the pattern has no globs: it and everything below it; it alone, if all it
+    /// grants is `list`.
     pub path: Option<PathBuf>,
-    /// It is about what leads elsewhere alone: a link or a file at this path, where a directory would be if there were
-    /// something in it.
+    /// It is about what leads elsewhere alone: a link or a file at this path, where a directory
+    /// would be if there were something in it.
     pub is_way: bool,
     /// It is about names, at any depth and in any case, among the files of another rule.
     pub by_name: bool,
@@ -155,16 +156,16 @@ pub struct PathRights {
 }
 
 impl Compiled {
-    /// Where the rule in line `line` (from 1) of [`Compiled::cil`] comes from; `None` for rules that every
-    /// policy has.
+    /// Where the rule in line `line` (from 1) of [`Compiled::cil`] comes from; `None` for rules
+    /// that every policy has.
     #[must_use]
     pub fn origin(&self, line: usize) -> Option<Origin> {
         let place = self.origins.get(line.checked_sub(1)?)?;
         self.sources.origin((*place)?)
     }
 
-    /// Where the profile denies or hides objects of type `object` from processes of type `subject`. No rule of
-    /// the policy says so: it is the absence of rules.
+    /// Where the profile denies or hides objects of type `object` from processes of type `subject`.
+    /// No rule of the policy says so: it is the absence of rules.
     #[must_use]
     pub fn withheld(&self, subject: &str, object: &str) -> Option<Origin> {
         let domain = self.domains.iter().position(|domain| domain.type_name == subject)?;
@@ -172,8 +173,8 @@ impl Compiled {
         self.sources.origin((*self.withheld.get(path)?.get(domain)?)?)
     }
 
-    /// The amendment that took `permissions`, or some of them, on objects of type `object` from processes of type
-    /// `subject`.
+    /// The amendment that took `permissions`, or some of them, on objects of type `object` from
+    /// processes of type `subject`.
     #[must_use]
     pub fn revoked(&self, subject: &str, object: &str, permissions: &[&str]) -> Option<Origin> {
         let domain = self.domains.iter().position(|domain| domain.type_name == subject)?;

@@ -5,7 +5,8 @@ use crate::source::{Located, TextSpan};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// Every key of a profile with the tables that it stands in, to find what a misplaced key was meant to be.
+/// Every key of a profile with the tables that it stands in, to find what a misplaced key was meant
+/// to be.
 const KEYS: &[&str] = &[
     "description",
     "extends",
@@ -367,7 +368,8 @@ impl<'a, 'r> Section<'a, 'r> {
         }
     }
 
-    /// The key that `key` may have been meant to be: one of this table, or one of that name elsewhere.
+    /// The key that `key` may have been meant to be: one of this table, or one of that name
+    /// elsewhere.
     fn meant(&self, key: &str) -> Option<String> {
         let here = closest(key, self.known.iter().map(String::as_str));
         let last = |full: &&&str| full.rsplit('.').next() == Some(key);

@@ -1,4 +1,5 @@
-//! What no profile grants: Dewar's own files, and changing what the policy of the run was read from.
+//! What no profile grants: Dewar's own files, and changing what the policy of the run was read
+//! from.
 
 use crate::error::Reporter;
 use crate::merge::Profile;

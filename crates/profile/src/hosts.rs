@@ -11,8 +11,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 pub struct ResolvedHost {
     /// As the profile names it.
     pub host: Host,
-    /// Addresses and networks (address and length of prefix). Empty for a name without addresses: rules for it
-    /// stand in the policy, and reach nothing.
+    /// Addresses and networks (address and length of prefix). Empty for a name without addresses:
+    /// rules for it stand in the policy, and reach nothing.
     pub networks: Vec<(IpAddr, u8)>,
     /// Why a name has no addresses.
     pub error: Option<String>,
@@ -29,7 +29,8 @@ fn contains((outer, length): (IpAddr, u8), (inner, inner_length): (IpAddr, u8)) 
     outer.is_ipv4() == inner.is_ipv4() && length <= inner_length && masked(inner, length) == outer
 }
 
-/// Every host that `profile` names, once, with its addresses. `resolver` is asked once for each name.
+/// Every host that `profile` names, once, with its addresses. `resolver` is asked once for each
+/// name.
 pub(crate) fn resolve(
     profile: &Profile,
     variables: &Variables,

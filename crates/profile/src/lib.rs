@@ -6,8 +6,8 @@
 //!  (extends)        with places   patterns, endpoints   └─▶ origin of each rule   explanations
 //! ```
 //!
-//! Each pattern of `[files]` becomes one type with one labelling rule; each domain is the type of its processes.
-//! The reference for people is `docs/profile.md`.
+//! Each pattern of `[files]` becomes one type with one labelling rule; each domain is the type of
+//! its processes. The reference for people is `docs/profile.md`.
 //!
 //! # Example
 //!
@@ -77,9 +77,9 @@ use std::{io, net::IpAddr};
 
 /// The policy and all the rest that the profile `source` stands for under `variables`.
 ///
-/// `resolver` gives the addresses of a host name; it is asked once for each name of a network rule. A name that
-/// it cannot resolve (or gives no address for) does not fail the loading: nothing is reachable by it, and
-/// [`Compiled::hosts`] says so.
+/// `resolver` gives the addresses of a host name; it is asked once for each name of a network rule.
+/// A name that it cannot resolve (or gives no address for) does not fail the loading: nothing is
+/// reachable by it, and [`Compiled::hosts`] says so.
 ///
 /// # Errors
 ///

@@ -71,7 +71,8 @@ fn bytes(text: &str) -> Result<u64, Problem> {
     size(text).ok_or_else(|| bad(text, "a size", HELP))
 }
 
-/// The bytes that a text such as `512M` stands for, as everywhere in profiles; `None` if it stands for none.
+/// The bytes that a text such as `512M` stands for, as everywhere in profiles; `None` if it stands
+/// for none.
 #[must_use]
 pub fn size(text: &str) -> Option<u64> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());

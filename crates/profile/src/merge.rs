@@ -1,5 +1,5 @@
-//! From documents to one profile: strings become patterns, endpoints and numbers; what extends is added to
-//! what is extended.
+//! From documents to one profile: strings become patterns, endpoints and numbers; what extends is
+//! added to what is extended.
 
 use crate::classes::{check_capability, netlink_class};
 use crate::document::{Document, DomainLists, FileLists, NetworkLists};

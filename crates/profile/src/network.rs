@@ -22,8 +22,8 @@ pub(crate) enum Target {
 pub(crate) enum Flavour {
     /// `unix:`, streams and sequenced packets.
     Stream,
-    /// `unixgram:`, datagrams. Apart, because they reach any name without connecting: where they are granted,
-    /// every send has to be decided.
+    /// `unixgram:`, datagrams. Apart, because they reach any name without connecting: where they
+    /// are granted, every send has to be decided.
     Datagram,
 }
 

@@ -1,12 +1,12 @@
-//! Which rights a domain has to the files of a pattern: of all entries that cover it, from the least to the
-//! most specific; and what amendments have made of them.
+//! Which rights a domain has to the files of a pattern: of all entries that cover it, from the
+//! least to the most specific; and what amendments have made of them.
 
 use crate::amendment::{AmendmentKind, Clause, ClauseObject, PathUse};
 use crate::pattern::Pattern;
 use crate::source::TextSpan;
 
-/// The list of `[files]` that a pattern stands in. Order is strength: of two entries for one pattern in one
-/// file, the greater has the last word.
+/// The list of `[files]` that a pattern stands in. Order is strength: of two entries for one
+/// pattern in one file, the greater has the last word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum List {
     Unguarded,
@@ -31,8 +31,8 @@ impl List {
 pub(crate) struct Entry {
     pub(crate) pattern: Pattern,
     pub(crate) list: List,
-    /// Depth in the chain of `extends`: greater for what extends than for what is extended, greater still for
-    /// what a domain adds to the base domain.
+    /// Depth in the chain of `extends`: greater for what extends than for what is extended, greater
+    /// still for what a domain adds to the base domain.
     pub(crate) layer: usize,
     pub(crate) place: TextSpan,
 }
@@ -83,7 +83,8 @@ impl Rights {
     }
 }
 
-/// What amendments have taken from a domain, each with the one that did; and the connecting that one gave.
+/// What amendments have taken from a domain, each with the one that did; and the connecting that
+/// one gave.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Taken {
     pub(crate) everything: Option<TextSpan>,
@@ -173,7 +174,8 @@ impl Amended {
         self.taken.from(rights, self.given)
     }
 
-    /// Whether the same is taken and given, by whichever amendments: then every further one comes to the same, too.
+    /// Whether the same is taken and given, by whichever amendments: then every further one comes
+    /// to the same, too.
     pub(crate) fn is_like(&self, other: &Self) -> bool {
         let uses = |it: &Self| {
             let Taken { everything, write, exec, connect, connect_given } = it.taken;
@@ -220,9 +222,10 @@ impl Taken {
 pub(crate) struct Entries(Vec<Entry>);
 
 impl Entries {
-    /// Sorts `entries`, and lets each glob hold below the more specific patterns that would hide it: the rule
-    /// with the longest literal stem labels a file, so `hide ${workspace}/**/.env` would lose against
-    /// `write ${workspace}/src` without an entry of its own for `${workspace}/src/**/.env`.
+    /// Sorts `entries`, and lets each glob hold below the more specific patterns that would hide
+    /// it: the rule with the longest literal stem labels a file, so `hide ${workspace}/**/.env`
+    /// would lose against `write ${workspace}/src` without an entry of its own for
+    /// `${workspace}/src/**/.env`.
     pub(crate) fn new(mut entries: Vec<Entry>) -> Self {
         let mut residuals = Vec::new();
         for glob in entries.iter().filter(|entry| entry.pattern.is_glob()) {
@@ -255,7 +258,8 @@ impl Entries {
     }
 }
 
-/// Whether files of `glob` below `other` would be labelled by `other` though `glob` has a say there.
+/// Whether files of `glob` below `other` would be labelled by `other` though `glob` has a say
+/// there.
 fn loses_against(glob: &Entry, other: &Entry) -> bool {
     let says = glob.list.restricts() && other.list < List::Deny;
     let adds = !glob.list.restricts() && !other.list.restricts();

@@ -91,7 +91,8 @@ impl Decider {
         allowed.contains(class.permission(permission).unwrap())
     }
 
-    /// `e` for existing, `r`, `w`, `x`: what a domain may do with a regular file, where no directory could be instead.
+    /// `e` for existing, `r`, `w`, `x`: what a domain may do with a regular file, where no
+    /// directory could be instead.
     fn file(&self, domain: &str, path: &str) -> String {
         let sid = self.paths.sid(Path::new(path), FileKind::Dir);
         let letters = [("getattr", 'e'), ("read", 'r'), ("write", 'w'), ("execute", 'x')];
@@ -528,7 +529,8 @@ fn expected(base: &str, path: &str, amendments: &[(AmendmentKind, usize, Takes)]
 
 type Takes = Box<dyn Fn(&str) -> bool>;
 
-/// Whether a path lies in what a pattern, with everything below, stands for: by an expression of its own.
+/// Whether a path lies in what a pattern, with everything below, stands for: by an expression of
+/// its own.
 fn takes(pattern: &str) -> Takes {
     let mut regex = String::from("^");
     let alternatives = pattern.replace("{a,b}", "[ab]");

@@ -77,7 +77,8 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
-    /// A path stays hidden unless, for every `hide` that matches it, a grant inside of that `hide` opens it again.
+    /// A path stays hidden unless, for every `hide` that matches it, a grant inside of that `hide`
+    /// opens it again.
     #[test]
     fn what_is_hidden_stays_hidden_whatever_is_granted_around_it(
         granted in prop::collection::vec(literal(), 0..4),

@@ -1,8 +1,8 @@
 //! Paths without symbolic links, as realpath(3) finds them, for many paths in a row.
 //!
-//! Most of the paths that a run starts with lie in few directories. realpath(3) asks the kernel about
-//! each component of each path anew. [`RealPaths`] remembers every directory that it has resolved: a
-//! further path in it costs one system call.
+//! Most of the paths that a run starts with lie in few directories. realpath(3) asks the kernel
+//! about each component of each path anew. [`RealPaths`] remembers every directory that it has
+//! resolved: a further path in it costs one system call.
 //!
 //! The last component is asked about each time. What lies above it is as old as the value: make one
 //! for a few paths in a row, and throw it away when mounts have changed.
@@ -61,8 +61,8 @@ impl RealPaths {
         self.walk(begin, path, 0, anew).map_err(io::Error::from_raw_os_error)
     }
 
-    /// `path` without symbolic links as far as it exists; what lies behind stays as it is written. A
-    /// link that leads nowhere stays, too.
+    /// `path` without symbolic links as far as it exists; what lies behind stays as it is written.
+    /// A link that leads nowhere stays, too.
     #[must_use]
     pub fn existing_part(&self, path: &Path) -> PathBuf {
         self.resolve(path).unwrap_or_else(|_| self.below_existing(path))

@@ -76,7 +76,8 @@ fn audit_rules_change_what_is_recorded_not_what_is_granted() {
 #[test]
 fn permissions_are_found_by_name_and_unknown_ones_are_denied() {
     let server = server("(allow a b (dir (all)))");
-    // The policy numbers `search` 0; the object managers number it otherwise and know more permissions.
+    // The policy numbers `search` 0; the object managers number it otherwise and know more
+    // permissions.
     assert_eq!(allowed(&server, "u:r:a", "u:object_r:b", Class::Dir), ["search", "add_name"]);
     assert!(allowed(&server, "u:r:a", "u:object_r:b", Class::LnkFile).is_empty());
 }

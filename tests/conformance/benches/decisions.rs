@@ -1,7 +1,9 @@
-//! Decisions on Debian's policy: ours and libsepol's in the same run, on questions made the same way.
+//! Decisions on Debian's policy: ours and libsepol's in the same run, on questions made the same
+//! way.
 //!
-//! `cargo bench -p conformance`. Prints medians and 99th percentiles of single calls, then throughput of one and
-//! two threads, then what loading takes. Single calls are timed one by one, less the time of reading the clock.
+//! `cargo bench -p conformance`. Prints medians and 99th percentiles of single calls, then
+//! throughput of one and two threads, then what loading takes. Single calls are timed one by one,
+//! less the time of reading the clock.
 
 use conformance::{Oracle, debian_policy};
 use flask::{Class, Question, SecurityServer};

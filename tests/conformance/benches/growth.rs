@@ -1,7 +1,8 @@
 //! The cost of a decision when types and rules grow tenfold.
 //!
-//! `cargo bench -p conformance --bench growth` prints it; with `-- docs/growth`, writes `docs/growth.tsv` and
-//! `docs/growth.svg` as well. Sizes take turns, so that noise meets all of them alike; the median of all rounds counts.
+//! `cargo bench -p conformance --bench growth` prints it; with `-- docs/growth`, writes
+//! `docs/growth.tsv` and `docs/growth.svg` as well. Sizes take turns, so that noise meets all of
+//! them alike; the median of all rounds counts.
 
 use anyhow::Context as _;
 use plotters::prelude::*;

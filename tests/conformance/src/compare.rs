@@ -19,7 +19,8 @@ pub struct Tally {
     pub granting: usize,
     /// Labels compared.
     pub labels: usize,
-    /// Labels of socket classes, which libsepol computes unlike the kernel: there ours must be the kernel's.
+    /// Labels of socket classes, which libsepol computes unlike the kernel: there ours must be the
+    /// kernel's.
     pub sockets: usize,
     /// The first differences, in words.
     pub differences: Vec<String>,

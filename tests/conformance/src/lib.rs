@@ -1,6 +1,8 @@
-//! What the comparisons with libsepol share: the oracle, Debian's policy, and the comparison itself.
+//! What the comparisons with libsepol share: the oracle, Debian's policy, and the comparison
+//! itself.
 //!
-//! A comparison that cannot run fails and says which package is missing; `packages.txt` lists them all.
+//! A comparison that cannot run fails and says which package is missing; `packages.txt` lists them
+//! all.
 
 mod compare;
 mod newer;

@@ -1,4 +1,5 @@
-//! A newer libsepol than Debian 12's, from Debian's archive: nothing that is installed writes versions 34 and 35.
+//! A newer libsepol than Debian 12's, from Debian's archive: nothing that is installed writes
+//! versions 34 and 35.
 
 use crate::Oracle;
 use crate::tools::run;
@@ -61,7 +62,8 @@ impl Newer {
     }
 }
 
-/// Downloads and unpacks the package, by apt's own means and with Debian's keys, beside the system's configuration.
+/// Downloads and unpacks the package, by apt's own means and with Debian's keys, beside the
+/// system's configuration.
 fn fetch(directory: &Path) -> Result<()> {
     let state = directory.join("apt");
     for part in ["lists/partial", "cache/archives/partial"] {

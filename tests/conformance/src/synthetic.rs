@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-/// A policy in CIL with that many types, an attribute for every tenth, and twenty rules for each type.
+/// A policy in CIL with that many types, an attribute for every tenth, and twenty rules for each
+/// type.
 #[must_use]
 pub fn synthetic_policy(types: usize) -> String {
     let mut text = String::from(

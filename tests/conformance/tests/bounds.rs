@@ -1,4 +1,5 @@
-//! `typebounds`, `rolebounds` and `userbounds`: what `secilc` refuses to compile, `dewar policy check` reports.
+//! `typebounds`, `rolebounds` and `userbounds`: what `secilc` refuses to compile,
+//! `dewar policy check` reports.
 
 use conformance::secilc;
 use security_server::analysis::Excess;

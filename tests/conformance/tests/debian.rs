@@ -1,5 +1,5 @@
-//! Debian's policy, decided by libsepol and by us: as its package compiled it, from its modules in CIL, and from
-//! the CIL that `checkpolicy` makes of the compiled one.
+//! Debian's policy, decided by libsepol and by us: as its package compiled it, from its modules in
+//! CIL, and from the CIL that `checkpolicy` makes of the compiled one.
 
 use conformance::{Oracle, Sample, Tally, compare, debian_modules, debian_policy, decompile};
 use security_server::{Engine, cil, policydb};
@@ -8,7 +8,8 @@ use std::sync::OnceLock;
 /// Questions for each state of the booleans.
 const QUESTIONS: usize = 60_000;
 
-/// The same questions for every test: with booleans as the policy sets them, and with half of them inverted.
+/// The same questions for every test: with booleans as the policy sets them, and with half of them
+/// inverted.
 fn samples() -> &'static [String; 2] {
     static SAMPLES: OnceLock<[String; 2]> = OnceLock::new();
     SAMPLES.get_or_init(|| {

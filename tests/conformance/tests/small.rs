@@ -1,5 +1,5 @@
-//! Small policies for what Debian's does not use: compiled by secilc and read as binary, and read as CIL, they
-//! must decide as libsepol does.
+//! Small policies for what Debian's does not use: compiled by secilc and read as binary, and read
+//! as CIL, they must decide as libsepol does.
 
 use conformance::{Oracle, Sample, Tally, compare, secilc};
 use security_server::policy::Context;

@@ -1,5 +1,5 @@
-//! What compiling and calling a plugin costs: `cargo bench -p ecode-tests`. Prints the best and the median of many
-//! runs, beside the same text through gcc.
+//! What compiling and calling a plugin costs: `cargo bench -p ecode-tests`. Prints the best and the
+//! median of many runs, beside the same text through gcc.
 
 #[path = "../tests/it/sys.rs"]
 mod sys;

@@ -8,8 +8,8 @@ use crate::{
 
 pub(crate) const CASES: &[Case] = cases![taking_over_its_own_run];
 
-/// Everything that a profile can give: the directory of runs, which has to be named itself, and connecting to what is in
-/// it.
+/// Everything that a profile can give: the directory of runs, which has to be named itself, and
+/// connecting to what is in it.
 fn taking_over_its_own_run(stage: &Stage) {
     let runtime = stage.directory("runtime");
     let runs = runtime.join("dewar/runs");

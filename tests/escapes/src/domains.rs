@@ -69,7 +69,8 @@ fn opening_files_of_what_will_enter_a_domain(stage: &Stage) {
     stage.holds(&same, "open_before", &[]);
 }
 
-/// In the first domain, which reads by itself as long as there is no other; and in one that the monitor reads for.
+/// In the first domain, which reads by itself as long as there is no other; and in one that the
+/// monitor reads for.
 fn swapping_paths_in_every_domain(stage: &Stage) {
     let secret = stage.home().join(".ssh/id_ed25519");
     let outside = stage.file("outside", "outside");

@@ -1,8 +1,9 @@
-//! Attacks. Each test builds a small program that tries to get out of its sandbox, runs it under `dewar run`, and
-//! looks from outside whether it did.
+//! Attacks. Each test builds a small program that tries to get out of its sandbox, runs it under
+//! `dewar run`, and looks from outside whether it did.
 //!
-//! An attack ends with status 0 when it was held and with 42 when it got through. Every test runs as root, as an
-//! ordinary user, and as an ordinary user on a machine that forbids namespaces, unless it is about one of these.
+//! An attack ends with status 0 when it was held and with 42 when it got through. Every test runs
+//! as root, as an ordinary user, and as an ordinary user on a machine that forbids namespaces,
+//! unless it is about one of these.
 
 mod attack;
 mod control;

@@ -89,7 +89,8 @@ fn the_sample_application_is_built_alike_natively_and_with_and_without_a_daemon(
     }
 }
 
-/// A run in the background that notes again and again whether it may read a file. Killed when dropped.
+/// A run in the background that notes again and again whether it may read a file. Killed when
+/// dropped.
 struct Loop {
     child: Child,
     log: PathBuf,
@@ -230,9 +231,9 @@ fn a_run_that_is_stopped_is_frozen_and_killed_and_another_is_not_held_up(stage: 
             let found: Vec<_> = stopped.descendants().into_iter().filter_map(now).collect();
             // Once they are killed, there is nothing to show.
             states = if found.is_empty() { return None } else { found };
-            // One that had just ended stays dead: nobody runs who could bury it. One that waits for the monitor's answer to
-            // a call goes on waiting, and stops before it is back. One whose exec the monitor was looking at stands in its
-            // tracer's stop.
+            // One that had just ended stays dead: nobody runs who could bury it. One that waits for
+            // the monitor's answer to a call goes on waiting, and stops before it is back. One
+            // whose exec the monitor was looking at stands in its tracer's stop.
             let all = states.iter().all(|(_, state)| matches!(state, 'T' | 't' | 'Z' | 'D'));
             (all && states.iter().any(|(_, state)| *state == 'T')).then_some(())
         });

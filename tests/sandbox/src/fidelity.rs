@@ -58,7 +58,8 @@ fn two_runs_share_a_workspace(stage: &Stage) {
     assert_eq!(log.lines().count(), 200);
 }
 
-/// Also when neither the command's output nor the record of the run nor the audit trail can be written.
+/// Also when neither the command's output nor the record of the run nor the audit trail can be
+/// written.
 fn a_full_disk_loses_no_status(stage: &Stage) {
     let audit = std::path::Path::new("/dev/full");
     // The policy cannot be handed to a daemon in a file of no size.
@@ -137,7 +138,8 @@ fn a_workspace_that_nobody_means_is_refused(stage: &Stage) {
 }
 
 fn a_limit_on_the_length_of_files_does_not_end_dewar(stage: &Stage) {
-    // In the shell's default, a program that writes more is ended by a signal, natively and under Dewar.
+    // In the shell's default, a program that writes more is ended by a signal, natively and under
+    // Dewar.
     let inner = "trap 'exit 9' XFSZ; head -c 3000 /dev/zero > f; wc -c < f; exit 4";
     let limited = stage.dewar(stage.call(), &bash(inner));
     let mut line = words(&["bash", "-c", "ulimit -f 1; \"$@\"", "bash"]);

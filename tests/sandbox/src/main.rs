@@ -1,10 +1,11 @@
-//! Real programs under `dewar run`: what works natively works the same in the sandbox, and what policy
-//! refuses is refused and explained.
+//! Real programs under `dewar run`: what works natively works the same in the sandbox, and what
+//! policy refuses is refused and explained.
 //!
-//! Every case runs as root, as an ordinary user, and as an ordinary user without any namespace (as on a
-//! machine that forbids them). Cases compare with the same command run natively in an identical directory.
-//! With `DEWAR_TESTS_DAEMON=1`, every case has a daemon of its user, which decides for all of its runs.
-//! Called by who is not root, the tests fail unless `DEWAR_TESTS_AS=user` says that the part for root is run elsewhere.
+//! Every case runs as root, as an ordinary user, and as an ordinary user without any namespace (as
+//! on a machine that forbids them). Cases compare with the same command run natively in an
+//! identical directory. With `DEWAR_TESTS_DAEMON=1`, every case has a daemon of its user, which
+//! decides for all of its runs. Called by who is not root, the tests fail unless
+//! `DEWAR_TESTS_AS=user` says that the part for root is run elsewhere.
 
 mod changes;
 mod daemon;

@@ -7,8 +7,8 @@ use crate::{
 };
 use std::{ffi::OsString, path::Path};
 
-/// A comparison. Exit status, standard output, standard error and the resulting workspace must be the same, and
-/// nothing must have been denied, unless it says otherwise.
+/// A comparison. Exit status, standard output, standard error and the resulting workspace must be
+/// the same, and nothing must have been denied, unless it says otherwise.
 pub(crate) struct Same<'a> {
     stage: &'a Stage,
     words: Vec<OsString>,

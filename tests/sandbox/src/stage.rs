@@ -1,4 +1,5 @@
-//! Where a case runs: a home with secrets, a workspace in it, something outside, and how commands are started.
+//! Where a case runs: a home with secrets, a workspace in it, something outside, and how commands
+//! are started.
 
 use crate::{
     daemon::Daemon,
@@ -126,7 +127,8 @@ impl Stage {
         let mut command = Command::new(&words[0]);
         command.args(&words[1..]).current_dir(self.work()).env_clear().envs(environment());
         command.env("HOME", self.home()).env("XDG_STATE_HOME", self.home().join("state"));
-        // There is none, so the control sockets lie with the records; their path is too long for an address.
+        // There is none, so the control sockets lie with the records; their path is too long for an
+        // address.
         command.env("XDG_RUNTIME_DIR", self.home().join("no-runtime-directory"));
         // Scripts reach what lies outside by this name.
         command.env("OUTSIDE", self.outside());

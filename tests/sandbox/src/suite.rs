@@ -1,4 +1,5 @@
-//! What all tests share: the program under test, the ordinary user, the directories that stages lie in.
+//! What all tests share: the program under test, the ordinary user, the directories that stages lie
+//! in.
 
 use crate::dewar::Dewar;
 use anyhow::{Context as _, bail};

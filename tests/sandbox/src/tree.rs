@@ -15,7 +15,8 @@ const RECENT_S: i64 = 24 * 3600;
 /// Each path below a directory with what is to be the same.
 pub(crate) type Tree = BTreeMap<PathBuf, String>;
 
-/// Looks at everything below `top`. Of files for which `names_only` holds, only name and kind count.
+/// Looks at everything below `top`. Of files for which `names_only` holds, only name and kind
+/// count.
 pub(crate) fn tree(top: &Path, names_only: &dyn Fn(&Path) -> bool) -> Tree {
     let mut tree = Tree::new();
     let mut todo = vec![top.to_owned()];

@@ -12,8 +12,8 @@ use std::{
     sync::OnceLock,
 };
 
-/// The program `dewar`, with those that belong to it beside it: that of `DEWAR_BIN`, or the workspace's own, built if
-/// need be.
+/// The program `dewar`, with those that belong to it beside it: that of `DEWAR_BIN`, or the
+/// workspace's own, built if need be.
 ///
 /// # Panics
 ///
@@ -23,7 +23,8 @@ pub fn dewar() -> &'static Path {
     FOUND.get_or_init(|| std::env::var_os("DEWAR_BIN").map_or_else(build, PathBuf::from))
 }
 
-/// Copies some of Dewar's programs into a directory, where every user can execute them; the path of `dewar` there.
+/// Copies some of Dewar's programs into a directory, where every user can execute them; the path of
+/// `dewar` there.
 ///
 /// # Panics
 ///
@@ -38,8 +39,8 @@ pub fn install(directory: &Path, programs: &[&str]) -> PathBuf {
     directory.join("dewar")
 }
 
-/// Builds the programs as tests are built: for the whole workspace, and with a test, so that no dependency is built
-/// anew for fewer features.
+/// Builds the programs as tests are built: for the whole workspace, and with a test, so that no
+/// dependency is built anew for fewer features.
 fn build() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let target = std::env::current_exe().expect("this program");

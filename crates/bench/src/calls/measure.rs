@@ -35,8 +35,8 @@ pub(super) fn timed(mut call: impl FnMut(usize) -> io::Result<()> + 'static) -> 
     })
 }
 
-/// Nanoseconds of one round trip: for each caller, one figure a round. The callers take turns within a round, in an
-/// order that changes.
+/// Nanoseconds of one round trip: for each caller, one figure a round. The callers take turns
+/// within a round, in an order that changes.
 pub(super) fn in_turn(
     callers: &mut [Caller],
     bytes: usize,

@@ -1,8 +1,8 @@
-//! What a call between two processes costs, and what checking it adds: the founding tables of interprocess
-//! communication and of decisions, with ours and the kernel's own means beside them.
+//! What a call between two processes costs, and what checking it adds: the founding tables of
+//! interprocess communication and of decisions, with ours and the kernel's own means beside them.
 //!
-//! The calling process forks the one that is called; each is pinned to a processor. All ways take turns in short
-//! batches, so that what disturbs one disturbs all.
+//! The calling process forks the one that is called; each is pinned to a processor. All ways take
+//! turns in short batches, so that what disturbs one disturbs all.
 
 mod measure;
 mod peers;
@@ -32,7 +32,8 @@ use ways::{BARE, SLEEPING_FLOOR, SPINNING_FLOOR, Ways};
 /// Sizes of messages, in bytes: those of the founding table.
 const SIZES: [usize; 7] = [8, 16, 128, 1 << 10, 4 << 10, 8 << 10, 64 << 10];
 
-/// What was found for Flask on Fluke, by size: base in µs, then what the three kinds of call add, in percent.
+/// What was found for Flask on Fluke, by size: base in µs, then what the three kinds of call add,
+/// in percent.
 const FOUNDING_CALLS: [[&str; 4]; 7] = [
     ["13.5 µs", "+2 %", "+9 %", "+6 %"],
     ["15.0 µs", "+2 %", "+4 %", "+6 %"],
@@ -98,8 +99,8 @@ pub struct CallReport {
     pub cells: Vec<Cell>,
 }
 
-/// Measures all of it, with the ways of the program `peers` (see `peers/` in the sources) beside it; tells `progress`
-/// what comes. Meant for a process with one thread.
+/// Measures all of it, with the ways of the program `peers` (see `peers/` in the sources) beside
+/// it; tells `progress` what comes. Meant for a process with one thread.
 ///
 /// # Errors
 ///
@@ -220,7 +221,8 @@ impl CallReport {
         section
     }
 
-    /// What is added to the smallest message where the two ends share a processor, or wherever was measured first.
+    /// What is added to the smallest message where the two ends share a processor, or wherever was
+    /// measured first.
     fn headline(&self) -> String {
         let first = self.placements.first().map(|it| it.name.as_str()).unwrap_or_default();
         let added = self.cells.iter().filter(|it| it.placement == first && it.bytes == SIZES[0]);

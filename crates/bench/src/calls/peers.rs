@@ -1,5 +1,5 @@
-//! Other ways to call another process, made by a program of their own (`peers/` in the sources): their libraries are no part
-//! of this one.
+//! Other ways to call another process, made by a program of their own (`peers/` in the sources):
+//! their libraries are no part of this one.
 
 use super::{
     measure::Caller,
@@ -24,7 +24,8 @@ const WAYS: [(&str, &str); 3] = [
 pub(super) struct Peers(Vec<Child>);
 
 impl Peers {
-    /// Starts both ends of each way, on the processors of `placement`, with their meeting places in `directory`.
+    /// Starts both ends of each way, on the processors of `placement`, with their meeting places in
+    /// `directory`.
     pub(super) fn start(
         program: &Path,
         directory: &Path,

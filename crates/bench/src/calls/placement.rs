@@ -22,8 +22,8 @@ pub struct Placement {
 }
 
 impl Placement {
-    /// Those that this machine allows: one processor for both, and, if there are two, one for each, with and
-    /// without other work.
+    /// Those that this machine allows: one processor for both, and, if there are two, one for each,
+    /// with and without other work.
     ///
     /// # Errors
     ///

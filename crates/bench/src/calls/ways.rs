@@ -1,4 +1,5 @@
-//! What else this machine offers to send bytes to another process and back: what ports are measured against.
+//! What else this machine offers to send bytes to another process and back: what ports are measured
+//! against.
 
 use super::measure::{Caller, timed};
 use crate::sys;
@@ -41,7 +42,8 @@ impl Ways {
         Ok(Self { stream: UnixStream::pair()?, request: pipe()?, reply: pipe()?, words })
     }
 
-    /// Answers for ever, each way in a thread of its own; messages of streams and pipes begin with their length.
+    /// Answers for ever, each way in a thread of its own; messages of streams and pipes begin with
+    /// their length.
     pub(super) fn answer(&self) -> io::Result<()> {
         let stream = self.stream.1.try_clone()?;
         thread::spawn(move || echo(&mut &stream, &mut &stream));

@@ -1,5 +1,5 @@
-//! The classic suite of system benchmarks, as bytebench and UnixBench made it known: a C program, compiled here, that is
-//! a runner by itself.
+//! The classic suite of system benchmarks, as bytebench and UnixBench made it known: a C program,
+//! compiled here, that is a runner by itself.
 
 use crate::pairs::{Subject, Unit};
 use std::{
@@ -16,8 +16,8 @@ const UNIT: &str = "#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>
     int count(const char *s) { int n = 0; while (*s) n += *s++ == 'e'; return n; }\n\
     int main(int argc, char **argv) { for (int i = 1; i < argc; i++) printf(\"%d\\n\", count(argv[i])); return 0; }\n";
 
-/// A test of the suite: its name in the program, what tables call it, and whether its time is spent in the compiled program
-/// itself.
+/// A test of the suite: its name in the program, what tables call it, and whether its time is spent
+/// in the compiled program itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Test {
     /// Its name in the program.

@@ -96,7 +96,8 @@ fn lines<'a>(bars: &[&'a Bar], steps: bool) -> Vec<Line<'a>> {
     lines
 }
 
-/// What the axis shows: 1, every interval, and some air. An interval that is wider than all values does not rule.
+/// What the axis shows: 1, every interval, and some air. An interval that is wider than all values
+/// does not rule.
 fn range(bars: &[&Bar]) -> (f64, f64) {
     let least = bars.iter().map(|bar| bar.value.min(bar.low)).fold(1.0, f64::min);
     let most = bars.iter().map(|bar| bar.value.max(bar.high)).fold(1.0, f64::max);

@@ -1,4 +1,5 @@
-//! Figures as data, drawn as SVG: bars relative to 1 with intervals, growth, steps of a price, cumulative distributions.
+//! Figures as data, drawn as SVG: bars relative to 1 with intervals, growth, steps of a price,
+//! cumulative distributions.
 
 mod bars;
 mod dots;

@@ -1,4 +1,5 @@
-//! Colours that can be told apart, on white and on black; and what makes an SVG known to those who do not see it.
+//! Colours that can be told apart, on white and on black; and what makes an SVG known to those who
+//! do not see it.
 
 use plotters::style::RGBColor;
 

@@ -151,8 +151,8 @@ fn end(status: ExitStatus) -> Rank {
     }
 }
 
-/// The table of what each protection stops: attacks down, protections across, as the system's compiler makes them; then
-/// every other compiler with none and with all together.
+/// The table of what each protection stops: attacks down, protections across, as the system's
+/// compiler makes them; then every other compiler with none and with all together.
 ///
 /// # Errors
 ///

@@ -1,5 +1,5 @@
-//! What protections by the compiler cost, and what they stop: releases and configurations of gcc and clang, the classic
-//! suite compiled with each, and attacks that are really tried.
+//! What protections by the compiler cost, and what they stop: releases and configurations of gcc
+//! and clang, the classic suite compiled with each, and attacks that are really tried.
 
 mod attacks;
 
@@ -47,7 +47,8 @@ const fn protection(
     Protection { name, flags, description }
 }
 
-/// Every protection that is tried, the first without any, the last but one with all that cost little.
+/// Every protection that is tried, the first without any, the last but one with all that cost
+/// little.
 pub const PROTECTIONS: [Protection; 13] = [
     protection("none", &[], "no protection"),
     protection(
@@ -171,7 +172,8 @@ impl Build {
         }
     }
 
-    /// The system's compiler with every protection, then all others with none and with all together.
+    /// The system's compiler with every protection, then all others with none and with all
+    /// together.
     #[must_use]
     pub fn all(compilers: &[Compiler]) -> Vec<Self> {
         let build = |compiler: &Compiler, protection: &Protection| Self {

@@ -7,8 +7,8 @@ use std::{
     process::Command,
 };
 
-/// CoD, as the Python package `adios2` brings it: in the directory that `DEWAR_COD` names, or where `python3` finds the
-/// package.
+/// CoD, as the Python package `adios2` brings it: in the directory that `DEWAR_COD` names, or where
+/// `python3` finds the package.
 #[derive(Clone, Copy, Debug)]
 pub struct Cod;
 

@@ -1,6 +1,8 @@
-//! Small programs that plugins are made of, the same text for every compiler: what isolation and protection cost.
+//! Small programs that plugins are made of, the same text for every compiler: what isolation and
+//! protection cost.
 //!
-//! Each kernel is E-code and C at once, and has the interface of a plugin. An [`Implementation`] makes it callable.
+//! Each kernel is E-code and C at once, and has the interface of a plugin. An [`Implementation`]
+//! makes it callable.
 
 mod cod;
 mod gcc;
@@ -16,11 +18,12 @@ pub use report::{Cell, KernelReport, Mean};
 
 use crate::random::Random;
 
-/// Sizes of requests in bytes: those of the images of "Kernel Plugins" (VM'04), of 57 × 57, 184 × 184, 306 × 306 and
-/// 1080 × 1080 pixels.
+/// Sizes of requests in bytes: those of the images of "Kernel Plugins" (VM'04), of 57 × 57, 184 ×
+/// 184, 306 × 306 and 1080 × 1080 pixels.
 pub const SIZES: [usize; 4] = [9_747, 101_568, 280_908, 3_499_200];
 
-/// A program with the interface `long handle(const unsigned char *in, long n, unsigned char *out, long room)`.
+/// A program with the interface `long handle(const unsigned char *in, long n, unsigned char *out,
+/// long room)`.
 #[derive(Clone, Copy, Debug)]
 pub struct Kernel {
     /// What tables call it.

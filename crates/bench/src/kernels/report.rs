@@ -59,7 +59,8 @@ pub struct CodeSize {
     pub bytes: usize,
 }
 
-/// How many times as long one implementation takes as another: the geometric mean over kernels and sizes.
+/// How many times as long one implementation takes as another: the geometric mean over kernels and
+/// sizes.
 #[derive(Clone, Debug, Serialize)]
 pub struct Mean {
     /// What is compared.
@@ -128,7 +129,8 @@ pub struct KernelReport {
 }
 
 impl KernelReport {
-    /// The tables: nanoseconds per byte, instructions per byte where counted, bytes of code, ratios.
+    /// The tables: nanoseconds per byte, instructions per byte where counted, bytes of code,
+    /// ratios.
     #[must_use]
     pub fn sheets(&self) -> Vec<Sheet> {
         let title =

@@ -25,12 +25,14 @@ pub struct Standing<'a> {
     pub left_s: f64,
 }
 
-/// Performs rounds until every interval is narrow enough, the budget is spent, or somebody interrupts; tells `progress`
-/// after each. `runners` are those of the experiment's settings, in their order. What `store` already holds counts.
+/// Performs rounds until every interval is narrow enough, the budget is spent, or somebody
+/// interrupts; tells `progress` after each. `runners` are those of the experiment's settings, in
+/// their order. What `store` already holds counts.
 ///
 /// # Errors
 ///
-/// [`StoreError`], when samples cannot be kept. A setting that fails is a row that says why, not an error.
+/// [`StoreError`], when samples cannot be kept. A setting that fails is a row that says why, not an
+/// error.
 pub fn run(
     mut store: Store,
     runners: &mut [Box<dyn Runner + '_>],
@@ -207,7 +209,8 @@ fn round(
         }
         match runners[setting].perform(asked, timeout) {
             Ok(took) => {
-                // Files that a monitor sees for the first time are another matter; compilations all begin alike.
+                // Files that a monitor sees for the first time are another matter; compilations all
+                // begin alike.
                 let first = if matches!(asked, Unit::Walk { .. }) { unit } else { 0 };
                 let warm = rounds.subjects[subject].warm.insert((setting, first));
                 samples.push(Sample {

@@ -1,8 +1,9 @@
-//! What pairs say: the median of their ratios, how sure it is, and whether there is a difference at all.
+//! What pairs say: the median of their ratios, how sure it is, and whether there is a difference at
+//! all.
 //!
-//! The interval is the percentile bootstrap of the median, computed and not drawn: a resample's median is at most the
-//! k-th smallest of n pairs with the chance that of n draws most fall on the first k, a binomial tail (Efron 1979).
-//! Nothing is left to a generator, and n may be large.
+//! The interval is the percentile bootstrap of the median, computed and not drawn: a resample's
+//! median is at most the k-th smallest of n pairs with the chance that of n draws most fall on the
+//! first k, a binomial tail (Efron 1979). Nothing is left to a generator, and n may be large.
 
 use serde::{Deserialize, Serialize};
 use statrs::{
@@ -10,8 +11,9 @@ use statrs::{
     function::beta::beta_reg,
 };
 
-/// Chance that is left outside of an interval. A fifth of the 5 % that it stands for: stopping when an interval is
-/// narrow, and looking at it while it shrinks, takes its toll (the tests measure how much).
+/// Chance that is left outside of an interval. A fifth of the 5 % that it stands for: stopping when
+/// an interval is narrow, and looking at it while it shrinks, takes its toll (the tests measure how
+/// much).
 const OUTSIDE: f64 = 0.01;
 
 /// A difference counts if chance alone would show one as large less often.
@@ -31,7 +33,8 @@ pub struct Estimate {
     pub low: f64,
     /// Upper end of it.
     pub high: f64,
-    /// Wilcoxon's signed-rank test: the chance of ranks as uneven as these if there were no difference.
+    /// Wilcoxon's signed-rank test: the chance of ranks as uneven as these if there were no
+    /// difference.
     pub p: f64,
 }
 
@@ -53,8 +56,8 @@ pub enum Verdict {
 }
 
 impl Estimate {
-    /// The estimate from pairs of (measured, compared with), both greater than 0. `None` if there are fewer than
-    /// `LEAST_PAIRS`, or if one is no such pair.
+    /// The estimate from pairs of (measured, compared with), both greater than 0. `None` if there
+    /// are fewer than `LEAST_PAIRS`, or if one is no such pair.
     #[must_use]
     pub fn of(pairs: &[(f64, f64)]) -> Option<Self> {
         if pairs.len() < LEAST_PAIRS || pairs.iter().any(|(a, b)| !(*a > 0.0 && *b > 0.0)) {
@@ -112,8 +115,8 @@ fn rank_below(count: usize) -> usize {
     (1..=count / 2).take_while(|k| chance(*k) < OUTSIDE / 2.0).count()
 }
 
-/// The two-sided signed-rank test on sorted differences, by its normal approximation with corrections for ties and
-/// continuity. 1 if all are 0.
+/// The two-sided signed-rank test on sorted differences, by its normal approximation with
+/// corrections for ties and continuity. 1 if all are 0.
 fn wilcoxon(differences: &[f64]) -> f64 {
     let mut sorted: Vec<f64> = differences.iter().copied().filter(|d| *d != 0.0).collect();
     sorted.sort_by(|a, b| a.abs().total_cmp(&b.abs()));
@@ -142,7 +145,8 @@ mod tests {
     use super::*;
     use crate::random::Random;
 
-    /// A time on a machine that others use: noise on every unit, disturbed every fifth time, and a load that wanders.
+    /// A time on a machine that others use: noise on every unit, disturbed every fifth time, and a
+    /// load that wanders.
     pub(super) fn noisy(random: &mut Random, load: f64) -> f64 {
         let mut noise: f64 = (0..12).map(|_| random.unit()).sum::<f64>() - 6.0;
         if random.unit() < 0.2 {
@@ -219,7 +223,8 @@ mod tests {
 
     #[test]
     fn wilcoxon_agrees_with_published_figures() {
-        // Hollander and Wolfe, Hamilton depression scale: V = 5, n = 9; exact p is 0.039, R's normal approximation 0.044.
+        // Hollander and Wolfe, Hamilton depression scale: V = 5, n = 9; exact p is 0.039, R's
+        // normal approximation 0.044.
         let mut differences =
             [-0.952, 0.147, -1.022, -0.430, -0.620, -0.590, -0.490, 0.080, -0.010];
         differences.sort_by(f64::total_cmp);

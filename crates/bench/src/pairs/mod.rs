@@ -1,5 +1,5 @@
-//! The engine of all comparisons: small units of work, alternated in random order between settings that live beside
-//! each other.
+//! The engine of all comparisons: small units of work, alternated in random order between settings
+//! that live beside each other.
 //!
 //! ```text
 //!  Experiment ── subjects (what is measured) × settings (under what), reference first
@@ -13,9 +13,10 @@
 //!                                      Wilcoxon's test ──▶ Verdict, or the refusal to give one
 //! ```
 //!
-//! A whole build takes seconds, in which other work on the machine comes and goes: its time against another's says
-//! little below ten percent. A single compilation takes a tenth of a second, and meets what its neighbour in the round
-//! meets. So the ratio within a round is taken, and many rounds.
+//! A whole build takes seconds, in which other work on the machine comes and goes: its time against
+//! another's says little below ten percent. A single compilation takes a tenth of a second, and
+//! meets what its neighbour in the round meets. So the ratio within a round is taken, and many
+//! rounds.
 
 pub mod engine;
 mod estimate;

@@ -1,4 +1,5 @@
-//! What came of an experiment: for every subject and setting, what it takes, against the first setting and how surely.
+//! What came of an experiment: for every subject and setting, what it takes, against the first
+//! setting and how surely.
 
 use super::{Estimate, Experiment, Sample, Stop, Took, Verdict, store::Kept};
 use crate::{config::Kind, statistics::Summary};
@@ -68,8 +69,8 @@ impl ExperimentResult {
         self.experiment.settings[row.setting].kind
     }
 
-    /// The geometric mean over subjects of a setting's ratio, with that of its ends: an index as the classic suite has
-    /// one, of time and not of speed. `None` if a subject lacks it.
+    /// The geometric mean over subjects of a setting's ratio, with that of its ends: an index as
+    /// the classic suite has one, of time and not of speed. `None` if a subject lacks it.
     #[must_use]
     pub fn index(&self, setting: usize) -> Option<[f64; 3]> {
         let rows: Vec<&Estimate> = self

@@ -1,4 +1,5 @@
-//! Runners that are processes: one that stays and performs unit after unit, and a command that is launched anew.
+//! Runners that are processes: one that stays and performs unit after unit, and a command that is
+//! launched anew.
 
 use super::{Runner, RunnerError, Took, Unit, unit::Answer};
 use crate::{
@@ -175,7 +176,8 @@ impl Running {
         Err(RunnerError::Ended { said: last_words(&mut self.said) })
     }
 
-    /// Waits until it answers or ends. After an interrupt the unit is finished, unless it takes long.
+    /// Waits until it answers or ends. After an interrupt the unit is finished, unless it takes
+    /// long.
     fn wait(&self, timeout: Duration, interrupted: &AtomicBool) -> Result<(), RunnerError> {
         const PATIENCE: Duration = Duration::from_secs(2);
         let begin = Instant::now();

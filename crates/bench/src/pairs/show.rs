@@ -8,8 +8,8 @@ use crate::{
 };
 
 impl ExperimentResult {
-    /// The tables: one of settings for a single subject; for several, subjects down and settings across, as many across as
-    /// fit.
+    /// The tables: one of settings for a single subject; for several, subjects down and settings
+    /// across, as many across as fit.
     #[must_use]
     pub fn sheets(&self) -> Vec<Sheet> {
         let mut sheets = match self.experiment.subjects.len() {

@@ -1,5 +1,5 @@
-//! Every sample as a line of JSON, written while it is measured: nothing is lost by an interrupt, and what was begun is
-//! continued from there.
+//! Every sample as a line of JSON, written while it is measured: nothing is lost by an interrupt,
+//! and what was begun is continued from there.
 
 use super::{Experiment, Sample, Stop};
 use serde::{Deserialize, Serialize};
@@ -97,7 +97,8 @@ impl Store {
         Self { file: None, kept: Kept::new(experiment), pending: String::new() }
     }
 
-    /// Begins `path`, or continues what was begun there: then units and machine are those of the file.
+    /// Begins `path`, or continues what was begun there: then units and machine are those of the
+    /// file.
     ///
     /// # Errors
     ///

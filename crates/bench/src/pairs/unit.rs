@@ -1,5 +1,5 @@
-//! Units of work, and the runner that performs them inside a setting: requests on standard input, answers on standard
-//! output, a line of JSON each.
+//! Units of work, and the runner that performs them inside a setting: requests on standard input,
+//! answers on standard output, a line of JSON each.
 
 use crate::{operation, sys, walk};
 use serde::{Deserialize, Serialize};
@@ -105,7 +105,8 @@ pub(super) enum Answer {
     Failed(String),
 }
 
-/// Performs units as they are asked for, until nobody asks any more. Meant for a process with one thread.
+/// Performs units as they are asked for, until nobody asks any more. Meant for a process with one
+/// thread.
 ///
 /// # Errors
 ///

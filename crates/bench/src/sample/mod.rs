@@ -1,7 +1,8 @@
-//! The sample application: what the founding paper's macrobenchmark compiles and links, in size, written anew.
+//! The sample application: what the founding paper's macrobenchmark compiles and links, in size,
+//! written anew.
 //!
-//! 20 `.c` and 4 `.h` files, 8,060 lines in all including comments and white space, about 190 KB, and a
-//! `Makefile`. The program is the same on every machine; run, it prints [`OUTPUT`].
+//! 20 `.c` and 4 `.h` files, 8,060 lines in all including comments and white space, about 190 KB,
+//! and a `Makefile`. The program is the same on every machine; run, it prints [`OUTPUT`].
 
 mod fragment;
 mod project;

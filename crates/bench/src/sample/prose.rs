@@ -30,7 +30,8 @@ const WORDS: [&str; 24] = [
     "psi", "omega",
 ];
 
-/// A block comment of exactly `lines` lines, about `width` characters wide; fewer than three are blank lines.
+/// A block comment of exactly `lines` lines, about `width` characters wide; fewer than three are
+/// blank lines.
 pub(super) fn comment(random: &mut Random, lines: usize, width: usize) -> String {
     if lines < 3 {
         return "\n".repeat(lines);

@@ -45,7 +45,8 @@ pub struct BenchArgs {
 
 #[derive(Debug, Subcommand)]
 pub enum What {
-    /// A build: native, interposed without decisions, under each mode, and under other tools found here
+    /// A build: native, interposed without decisions, under each mode, and under other tools found
+    /// here
     Build(BuildArgs),
     /// A build of a real size: Lua, zlib and SQLite, file by file
     Project(ProjectArgs),
@@ -74,7 +75,8 @@ pub enum What {
     Start(MeasureArgs),
     /// Plugins: single operations, and kernels on every target beside gcc and LuaJIT
     Plugin(PluginBenchArgs),
-    /// Calls between two processes: without checks, checked, with client identification, in another's name
+    /// Calls between two processes: without checks, checked, with client identification, in
+    /// another's name
     Ipc(CallArgs),
     /// What a decision adds to a call, by where it is found: hint, cache, security server
     Decision(CallArgs),

@@ -19,8 +19,8 @@ start: one runs already, for example.";
 
 /// Serve the policies of runs, and keep the journal.
 ///
-/// One process decides for all runs of this user that begin while it is there, changes their policies on request, and
-/// writes what they are denied into a journal that `dewar audit` reads.
+/// One process decides for all runs of this user that begin while it is there, changes their
+/// policies on request, and writes what they are denied into a journal that `dewar audit` reads.
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct DaemonArgs {

@@ -1,6 +1,7 @@
 //! The arguments of commands that are programs of their own.
 
-// The compiler asks for comments, but a comment on a field that holds further arguments would become part of `--help`.
+// The compiler asks for comments, but a comment on a field that holds further arguments would
+// become part of `--help`.
 #![expect(missing_docs, reason = "help texts are the documentation of arguments")]
 
 pub mod audit;

@@ -225,8 +225,8 @@ pub struct DisasmArgs {
 /// What plugins may do and use.
 #[derive(Debug, Args)]
 pub struct HostArgs {
-    /// Rules in CIL, added to what a plugin may do by default: see requests, reply, log, keep state. Types are
-    /// plugin_t, host_t, and object_t for everything outside
+    /// Rules in CIL, added to what a plugin may do by default: see requests, reply, log, keep
+    /// state. Types are plugin_t, host_t, and object_t for everything outside
     #[arg(short = 'f', long = "policy", value_name = "FILE")]
     pub policies: Vec<PathBuf>,
 

@@ -31,8 +31,9 @@ impl PeerLabels for ByUser {
 
 /// Lets the daemon's user and root connect; everybody, if it is for all.
 ///
-/// A process inside a sandbox is not let in by being this user's: its connection is made by its monitor, which the
-/// kernel names, and what it then says comes from another process than that, which ends the session.
+/// A process inside a sandbox is not let in by being this user's: its connection is made by its
+/// monitor, which the kernel names, and what it then says comes from another process than that,
+/// which ends the session.
 ///
 /// # Errors
 ///

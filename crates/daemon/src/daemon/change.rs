@@ -50,8 +50,8 @@ pub(crate) enum ChangeError {
 }
 
 impl Shared {
-    /// Changes booleans for `target`; returns when every run concerned has applied it, or when it is known that it
-    /// will not. All or nothing of it happens for each security server.
+    /// Changes booleans for `target`; returns when every run concerned has applied it, or when it
+    /// is known that it will not. All or nothing of it happens for each security server.
     pub(crate) fn set(
         &self,
         client: Client,
@@ -90,8 +90,8 @@ impl Shared {
         Ok(self.complete(hosted, seqno, begin))
     }
 
-    /// Asks for each run that has `hosted` whether it can follow it to `proposed`. One that has not begun yet is not asked:
-    /// it finds out when it applies the change, and is killed if it cannot.
+    /// Asks for each run that has `hosted` whether it can follow it to `proposed`. One that has not
+    /// begun yet is not asked: it finds out when it applies the change, and is killed if it cannot.
     fn consider(
         &self,
         hosted: &Hosted,
@@ -144,11 +144,12 @@ impl Shared {
                 }
                 Stage::Thaw => process::go_on(&frozen.remove(name).unwrap_or_default()),
                 Stage::Kill => {
-                    // What another user has become is not this one's to kill: its run stays unreached.
+                    // What another user has become is not this one's to kill: its run stays
+                    // unreached.
                     let (pid, uid) = (run.kept.pid, run.kept.uid);
                     process::kill_if_of(&run.pidfd, pid, uid);
-                    // Its sandbox ends with it by what the sandbox's first process does, which is frozen, too: it has not
-                    // become another's since.
+                    // Its sandbox ends with it by what the sandbox's first process does, which is
+                    // frozen, too: it has not become another's since.
                     frozen.remove(name).unwrap_or_default().iter().for_each(process::kill);
                 }
             }

@@ -62,8 +62,8 @@ impl Spools {
         wanted.map(|(run, spool)| (run.clone(), spool.reader.end().unwrap_or(u64::MAX))).collect()
     }
 
-    /// Takes what lies there, from each spool up to a bound; whether one is not taken as far as it was `filled`. A spool
-    /// that cannot be read is lost, and holds up no other.
+    /// Takes what lies there, from each spool up to a bound; whether one is not taken as far as it
+    /// was `filled`. A spool that cannot be read is lost, and holds up no other.
     fn take(&mut self, filled: &Filled) -> Result<bool, JournalError> {
         let (mut batches, mut broken, mut more) = (Vec::new(), Vec::new(), false);
         for (run, end) in filled {
@@ -214,7 +214,8 @@ mod tests {
     use super::*;
     use daemon_client::{NewRun, Writer};
 
-    /// As the end of a run and the end of the daemon do it: who is asked for what lies there is not kept by what comes.
+    /// As the end of a run and the end of the daemon do it: who is asked for what lies there is not
+    /// kept by what comes.
     #[test]
     fn a_run_that_writes_on_does_not_hold_up_who_takes_what_lay_there() {
         let directory = tempfile::tempdir().unwrap();

@@ -1,4 +1,5 @@
-//! A daemon in a process of its own, which is this test program started again, so that it can be killed.
+//! A daemon in a process of its own, which is this test program started again, so that it can be
+//! killed.
 #![allow(dead_code)]
 
 use daemon::{
@@ -48,7 +49,8 @@ pub(crate) fn role() -> Option<(String, DaemonDirs)> {
     Some((env::var(ROLE).ok()?, place))
 }
 
-/// Starts this program again. It runs the test `role` of the program alone, which looks at [`role`].
+/// Starts this program again. It runs the test `role` of the program alone, which looks at
+/// [`role`].
 pub(crate) fn start(role: &str, directory: &Path) -> Child {
     let mut command = Command::new(env::current_exe().expect("this program"));
     command.args(["--exact", "role", "--nocapture", "--test-threads=1"]);

@@ -51,7 +51,8 @@ fn own(error: wasmtime::Error) -> anyhow::Error {
     anyhow::anyhow!("{:#}", error.context("wasmtime"))
 }
 
-/// Calls in and out, instances from its own pool, and code for the same WebAssembly as the host has made.
+/// Calls in and out, instances from its own pool, and code for the same WebAssembly as the host has
+/// made.
 pub(super) fn jobs<'a>(jobs: &mut Jobs<'a>) -> anyhow::Result<()> {
     let mut config = Config::new();
     config.wasm_backtrace_max_frames(None);

@@ -1,5 +1,5 @@
-//! How long it takes to make, load, replace and unload a plugin, each time by itself: what the slowest of a hundred
-//! takes, too.
+//! How long it takes to make, load, replace and unload a plugin, each time by itself: what the
+//! slowest of a hundred takes, too.
 
 use super::{Trial, operations};
 use bench::{

@@ -14,7 +14,8 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// Which run is meant.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct RunArg {
-    /// The run: its id, the beginning of it, its name, or `last`; may be left out when only one runs
+    /// The run: its id, the beginning of it, its name, or `last`; may be left out when only one
+    /// runs
     #[arg(value_name = "RUN")]
     pub(crate) run: Option<String>,
 }

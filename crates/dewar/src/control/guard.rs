@@ -44,9 +44,9 @@ impl Outsiders {
 
 impl PeerLabels for Outsiders {
     fn identify(&self, peer: &Peer) -> Option<Label> {
-        // That it is the same user, or root, the kernel has checked by the directory's mode; from inside a user namespace
-        // the two cannot be told from others any more. Calls that are made on behalf of the sandbox come from this process,
-        // which is not outside either.
+        // That it is the same user, or root, the kernel has checked by the directory's mode; from
+        // inside a user namespace the two cannot be told from others any more. Calls that are made
+        // on behalf of the sandbox come from this process, which is not outside either.
         let pid = u32::try_from(peer.pid()).ok()?;
         let outside = self.control.get()?.is_outside(pid);
         // Nobody outside comes in.

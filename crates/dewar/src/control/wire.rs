@@ -1,4 +1,5 @@
-//! What the command and a run say to each other: JSON, in one message or, where it is long, in a file that is passed.
+//! What the command and a run say to each other: JSON, in one message or, where it is long, in a
+//! file that is passed.
 
 use crate::run::Decisions;
 use monitor::{ProcessStatus, Receipt, RevokeMode};
@@ -128,7 +129,8 @@ pub(crate) fn pack<T: Serialize>(said: T) -> anyhow::Result<Packed> {
 ///
 /// # Errors
 ///
-/// If it is in another version, or none; or in a file that is not sealed memory, which could keep its reader waiting.
+/// If it is in another version, or none; or in a file that is not sealed memory, which could keep
+/// its reader waiting.
 pub(crate) fn unpack<T: DeserializeOwned>(body: &[u8], files: Vec<OwnedFd>) -> anyhow::Result<T> {
     match files.into_iter().next() {
         Some(file) if body.is_empty() => Ok(runs::read(&read_sealed(file, MOST_BYTES)?)?),

@@ -20,8 +20,8 @@ Exit status: 0, or 2 if there is a mistake, or something breaks a `neverallow` o
 
 /// Check profiles or a policy; say nothing if they are good.
 ///
-/// Reports every mistake with its place and with what to write instead; every rule that grants what a `neverallow`
-/// forbids; and every type, role and user that goes beyond what bounds it.
+/// Reports every mistake with its place and with what to write instead; every rule that grants what
+/// a `neverallow` forbids; and every type, role and user that goes beyond what bounds it.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct CheckArgs {

@@ -175,7 +175,8 @@ pub(super) fn label(args: &LabelArgs, kind: TypeRuleKind) -> anyhow::Result<()> 
     Ok(output::print(text.as_bytes())?)
 }
 
-/// Answers questions of standard input, `SOURCE TARGET CLASS [NAME]` a line, one JSON object a line.
+/// Answers questions of standard input, `SOURCE TARGET CLASS [NAME]` a line, one JSON object a
+/// line.
 fn batch(
     engine: &Engine,
     answer: impl Fn((&Context, &Context, ClassId), Option<&str>) -> Value,

@@ -27,9 +27,10 @@ Exit status: 0, or 2 for a mistake.";
 
 /// Show what a new policy adds, takes away or changes.
 ///
-/// Compares what rules grant, as sets of (type, type, class, permission), less what bounds take away, with booleans as
-/// each policy sets them; rules that are written differently and grant the same do not show. What else bears on
-/// decisions (constraints, roles, users, levels, transitions, booleans, labels) is compared statement by statement.
+/// Compares what rules grant, as sets of (type, type, class, permission), less what bounds take
+/// away, with booleans as each policy sets them; rules that are written differently and grant the
+/// same do not show. What else bears on decisions (constraints, roles, users, levels, transitions,
+/// booleans, labels) is compared statement by statement.
 #[derive(Debug, Args)]
 #[command(after_help = LINES)]
 pub(super) struct DiffArgs {

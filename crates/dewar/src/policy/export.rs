@@ -7,8 +7,8 @@ use serde_json::json;
 
 /// Write a policy as one CIL file that grants and labels the same.
 ///
-/// Names are written in full, attributes with their members, macros and blocks as what they stand for. Exit
-/// status: 0, or 2 for a mistake in the policy.
+/// Names are written in full, attributes with their members, macros and blocks as what they stand
+/// for. Exit status: 0, or 2 for a mistake in the policy.
 #[derive(Debug, Args)]
 pub(super) struct ExportArgs {
     /// Policy: a profile, CIL files or a binary policy

@@ -42,7 +42,8 @@ impl PolicySource {
     }
 }
 
-/// The policy that the arguments name: one profile, one binary policy, or CIL files that belong together.
+/// The policy that the arguments name: one profile, one binary policy, or CIL files that belong
+/// together.
 pub(super) fn load(arguments: &[String]) -> anyhow::Result<Policy> {
     if let [argument] = arguments {
         if is_profile(argument) {

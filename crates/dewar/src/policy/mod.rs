@@ -22,8 +22,9 @@ pub(crate) use grants::Grants;
 
 /// Show, check, ask and compare profiles and policies; change that of a run.
 ///
-/// A policy is a profile (the name of a shipped one, or a TOML file), CIL files (read together), or a binary
-/// kernel policy such as /etc/selinux/default/policy/policy.33. Nothing here needs root or an SELinux kernel.
+/// A policy is a profile (the name of a shipped one, or a TOML file), CIL files (read together), or
+/// a binary kernel policy such as /etc/selinux/default/policy/policy.33. Nothing here needs root or
+/// an SELinux kernel.
 #[derive(Debug, Args)]
 pub(crate) struct PolicyArgs {
     #[command(subcommand)]

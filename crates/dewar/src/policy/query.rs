@@ -23,8 +23,9 @@ Exit status: 0, or 2 for a name that the policy lacks.";
 
 /// Find rules by source, target, class and permission.
 ///
-/// Prints each rule as CIL; one in a `booleanif` with its condition and whether that is in force. Rules of all kinds
-/// are looked through; rules on roles match by the roles that they name, `roletransition` by role and type.
+/// Prints each rule as CIL; one in a `booleanif` with its condition and whether that is in force.
+/// Rules of all kinds are looked through; rules on roles match by the roles that they name,
+/// `roletransition` by role and type.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct QueryArgs {
@@ -43,8 +44,8 @@ pub(super) struct QueryArgs {
     #[arg(short, long)]
     class: Option<String>,
 
-    /// Permission (repeat for several; a rule that names any of them matches); `ioctl` and `nlmsg` find rules on
-    /// extended permissions, too
+    /// Permission (repeat for several; a rule that names any of them matches); `ioctl` and `nlmsg`
+    /// find rules on extended permissions, too
     #[arg(short, long, value_name = "PERMISSION")]
     permission: Vec<String>,
 

@@ -23,12 +23,13 @@ profile.";
 
 /// Have a run go on under another profile.
 ///
-/// What the new profile does not grant is taken back, as by `dewar revoke`; prints the same receipt.
+/// What the new profile does not grant is taken back, as by `dewar revoke`; prints the same
+/// receipt.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES, override_usage = "dewar policy load [OPTIONS] [RUN] <PROFILE>")]
 pub(super) struct LoadArgs {
-    /// The run, as for `dewar revoke`, which may be left out when only one runs; and the profile, the name of a shipped
-    /// one or a file
+    /// The run, as for `dewar revoke`, which may be left out when only one runs; and the profile,
+    /// the name of a shipped one or a file
     #[arg(value_names = ["RUN", "PROFILE"], num_args = 1..=2, required = true)]
     run_and_profile: Vec<String>,
 

@@ -59,7 +59,8 @@ pub(crate) struct RunRecord {
     pub(crate) denials: Vec<Denial>,
     /// Denials that were not kept.
     pub(crate) dropped: u64,
-    /// What the kernel refused root although policy grants it, by the capability that would have helped.
+    /// What the kernel refused root although policy grants it, by the capability that would have
+    /// helped.
     #[serde(default)]
     pub(crate) lacking: Vec<(String, u64)>,
     /// Layers that refused without a record, if they refused anything.
@@ -161,8 +162,8 @@ impl RunRecord {
         self.denials.iter().map(|denial| denial.record.count).sum::<u64>() + self.dropped
     }
 
-    /// The denial that is the likeliest to have mattered: of the kind that programs can do without the least, the last,
-    /// as the program's end came after it.
+    /// The denial that is the likeliest to have mattered: of the kind that programs can do without
+    /// the least, the last, as the program's end came after it.
     pub(crate) fn likeliest(&self) -> Option<&Denial> {
         let rank = |denial: &&Denial| (weight(&denial.record), denial.record.time);
         self.denials.iter().max_by(|a, b| {
@@ -237,7 +238,8 @@ fn policy_line(rule: &str) -> Option<usize> {
     places.find_map(|rest| rest.split(':').next()?.parse().ok())
 }
 
-/// The record that a run will leave. Opened before the run, because the sandbox's view may leave it out.
+/// The record that a run will leave. Opened before the run, because the sandbox's view may leave it
+/// out.
 pub(crate) struct Journal {
     file: File,
 }

@@ -45,7 +45,8 @@ impl Scratch {
     }
 }
 
-/// Whether this is the directory of a run that is no more. Nobody else can put one of ours into its place.
+/// Whether this is the directory of a run that is no more. Nobody else can put one of ours into its
+/// place.
 fn is_left(entry: &DirEntry) -> std::io::Result<bool> {
     let metadata = entry.metadata()?;
     let ours = entry.file_name().as_encoded_bytes().starts_with(PREFIX.as_bytes())

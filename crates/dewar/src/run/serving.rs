@@ -52,7 +52,8 @@ impl Decider {
         Ok(Prepared { files, policy })
     }
 
-    /// Lets it decide by another policy, if the run can follow that. It does not hold in the sandbox before that is told.
+    /// Lets it decide by another policy, if the run can follow that. It does not hold in the
+    /// sandbox before that is told.
     pub(super) fn load(
         &self,
         prepared: Prepared,
@@ -153,7 +154,8 @@ impl Serving {
         self.decider.clone()
     }
 
-    /// What to do once the command runs: from then on changes of policy that the daemon makes reach it.
+    /// What to do once the command runs: from then on changes of policy that the daemon makes reach
+    /// it.
     pub(super) fn follower(&self) -> Started {
         let Holds::Daemon(registration) = &self.decider.holds else { return Box::new(drop) };
         let registration = Arc::clone(registration);

@@ -171,7 +171,8 @@ impl Drop for Screen {
     }
 }
 
-/// The keys that were pressed; `None` if they mean to leave. So do the end of all input, and a terminal that is gone.
+/// The keys that were pressed; `None` if they mean to leave. So do the end of all input, and a
+/// terminal that is gone.
 fn pressed() -> Option<Vec<Key>> {
     let mut bytes = [0; 64];
     let read = rustix::io::read(stdin(), &mut bytes).unwrap_or(0);

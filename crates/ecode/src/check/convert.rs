@@ -22,7 +22,8 @@ impl Checker<'_> {
         }
     }
 
-    /// Converts as an assignment, an argument or a `return` does; what loses meaning is warned about.
+    /// Converts as an assignment, an argument or a `return` does; what loses meaning is warned
+    /// about.
     pub(super) fn implicit(&mut self, value: Val, to: TypeId, span: Span) -> Checked<Val> {
         let from = value.ty;
         let to = to.plain();

@@ -252,8 +252,8 @@ impl Checker<'_> {
         Ok(Val { op: Operand::Reg(result), ty: TypeId::INT })
     }
 
-    /// Goes to `yes` or `no`, as `cond` is. When it is a constant, no code is generated, the current block
-    /// stays open and the constant is returned.
+    /// Goes to `yes` or `no`, as `cond` is. When it is a constant, no code is generated, the
+    /// current block stays open and the constant is returned.
     pub(super) fn branch(
         &mut self,
         cond: &Expr,

@@ -69,7 +69,8 @@ fn int64(op: BinOp, a: i64, b: i64) -> Option<i64> {
 
 fn float(op: BinOp, ty: Ty, a: u64, b: u64) -> Option<Operand> {
     let (a, b) = (f64::from_bits(a), f64::from_bits(b));
-    // The sum, product or quotient of two singles, rounded first to double and then to single, is right.
+    // The sum, product or quotient of two singles, rounded first to double and then to single, is
+    // right.
     let value = match op {
         BinOp::Add => a + b,
         BinOp::Sub => a - b,
@@ -148,7 +149,8 @@ fn int_conv(op: ConvOp, from: Ty, to: Ty, v: i64) -> Option<Operand> {
         ConvOp::Zext16 => Operand::Int(i64::from(v as u16)),
         ConvOp::Sext32 | ConvOp::Wrap => Operand::Int(i64::from(v as i32)),
         ConvOp::Zext32 => Operand::Int(i64::from(v as u32)),
-        // Addresses have 32 bits on some targets and 64 on others; only what is equal on both is folded.
+        // Addresses have 32 bits on some targets and 64 on others; only what is equal on both is
+        // folded.
         ConvOp::PtrToInt | ConvOp::IntToPtr if u32::try_from(v).is_ok() => Operand::Int(v),
         ConvOp::IntToFloatS if to == Ty::F32 => Operand::Float(f64::from(v as f32).to_bits()),
         ConvOp::IntToFloatS => Operand::Float((v as f64).to_bits()),

@@ -24,7 +24,8 @@ pub(super) struct Plan<'a> {
 }
 
 impl Plan<'_> {
-    /// Bytes that the values reach to, which exceed the type's where it ends in an array without a length.
+    /// Bytes that the values reach to, which exceed the type's where it ends in an array without a
+    /// length.
     pub(super) fn extent(&self) -> u64 {
         self.end
     }
@@ -241,7 +242,8 @@ impl Checker<'_> {
             items.at += 1;
             return self.place(plan, ty, offset, &item.init);
         }
-        // Braces left out: the part takes as many items as it has places. Its first one may be designated here.
+        // Braces left out: the part takes as many items as it has places. Its first one may be
+        // designated here.
         let first = items.at;
         if !item.designators.is_empty() {
             let Init::Expr(expr) = &item.init else { return Ok(()) };

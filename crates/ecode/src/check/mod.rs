@@ -1,5 +1,5 @@
-//! Syntax tree to intermediate form: names, types, constant folding, code. Every error is recorded and the
-//! rest is still checked.
+//! Syntax tree to intermediate form: names, types, constant folding, code. Every error is recorded
+//! and the rest is still checked.
 
 mod call;
 mod convert;
@@ -94,7 +94,8 @@ impl<'d> Checker<'d> {
         (self.module, [self.floats, self.begins])
     }
 
-    /// Checks what stands outside of functions first, so that functions may use what is declared below them.
+    /// Checks what stands outside of functions first, so that functions may use what is declared
+    /// below them.
     pub(crate) fn unit(&mut self, items: &[Item]) {
         let mut bodies = Vec::new();
         for item in items {
@@ -243,7 +244,8 @@ impl<'d> Checker<'d> {
         a.ret.plain() == b.ret.plain() && a.variadic == b.variadic && plain(a) == plain(b)
     }
 
-    /// The signature as targets see it: a record is passed by address, and returned through a first parameter.
+    /// The signature as targets see it: a record is passed by address, and returned through a first
+    /// parameter.
     fn signature(&mut self, sig: &Sig) -> SigId {
         let mut params = Vec::new();
         if self.types.is_record(sig.ret) {

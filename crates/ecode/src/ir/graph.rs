@@ -71,8 +71,8 @@ fn meet(direct: &[usize], mut a: usize, mut b: usize) -> usize {
 }
 
 impl Body {
-    /// The loops, each before those that it lies in; `None` if some can be entered by several ways. The blocks are
-    /// in reverse postorder.
+    /// The loops, each before those that it lies in; `None` if some can be entered by several ways.
+    /// The blocks are in reverse postorder.
     pub(crate) fn loops(
         &self,
         preds: &[Vec<BlockId>],

@@ -1,7 +1,7 @@
 //! Small functions are written out where they are called.
 //!
-//! Only functions without loops, calls and a frame: they take no time that is counted, and no array of theirs comes to lie
-//! with the caller's, behind its guard.
+//! Only functions without loops, calls and a frame: they take no time that is counted, and no array
+//! of theirs comes to lie with the caller's, behind its guard.
 
 use super::{Block, BlockId, Body, Callee, FuncId, Inst, Live, Module, Operand, Reg, Term, Ty};
 
@@ -23,7 +23,8 @@ struct Small {
 }
 
 impl Module {
-    /// Writes small functions out where others call them. They stay, for calls by address and from without.
+    /// Writes small functions out where others call them. They stay, for calls by address and from
+    /// without.
     pub(crate) fn inline(&mut self) {
         // A function that is called is known before most of its callers.
         let mut small: Vec<Option<Small>> = vec![None; self.funcs.len()];

@@ -50,8 +50,8 @@ impl RegSet {
 const MAX_FACTS: usize = 1 << 25;
 
 impl Body {
-    /// Whether it would take long and much memory to find out which registers are live where, or something about each block
-    /// for each loop.
+    /// Whether it would take long and much memory to find out which registers are live where, or
+    /// something about each block for each loop.
     #[must_use]
     pub fn is_large(&self) -> bool {
         self.blocks.len().saturating_mul(self.regs.len()) > MAX_FACTS

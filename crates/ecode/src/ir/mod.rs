@@ -1,14 +1,14 @@
 //! The typed intermediate form that every target shares.
 //!
-//! A [`Module`] holds functions, data and imports. A function is a graph of basic blocks over typed registers,
-//! which may be assigned several times (targets make them SSA, locals or machine registers). Memory that has an
-//! address is a *slot* of the function's frame or a *global*. Everything that C leaves undefined is defined by
-//! the operations here, once for all targets:
+//! A [`Module`] holds functions, data and imports. A function is a graph of basic blocks over typed
+//! registers, which may be assigned several times (targets make them SSA, locals or machine
+//! registers). Memory that has an address is a *slot* of the function's frame or a *global*.
+//! Everything that C leaves undefined is defined by the operations here, once for all targets:
 //!
 //! - integers wrap; shift counts are taken modulo the width; `INT_MIN / -1` wraps to `INT_MIN`;
 //! - division by zero traps; float to integer saturates and NaN becomes 0;
-//! - registers start as zero; a pointer is 32 bits wide on isolated targets and 64 on native ones, but takes
-//!   8 bytes in memory on all of them, so that layouts are equal.
+//! - registers start as zero; a pointer is 32 bits wide on isolated targets and 64 on native ones,
+//!   but takes 8 bytes in memory on all of them, so that layouts are equal.
 
 mod graph;
 mod inline;
@@ -311,7 +311,8 @@ pub enum Inst {
     },
     /// A step on vectors.
     Vec(VecInst),
-    /// Spends `fuel` (an `I32`) for the iterations of a loop that follows, where iterations are counted.
+    /// Spends `fuel` (an `I32`) for the iterations of a loop that follows, where iterations are
+    /// counted.
     Spend {
         fuel: Operand,
     },
@@ -325,10 +326,12 @@ pub enum Inst {
     SetFuelLeft {
         src: Operand,
     },
-    /// When `fuel` is not positive: reads the clock, which may end the call; then there is fuel for a strip again.
+    /// When `fuel` is not positive: reads the clock, which may end the call; then there is fuel for
+    /// a strip again.
     Tick {
         fuel: Reg,
-        /// What is used behind it. It is put away for that time, so that it can stay in registers otherwise.
+        /// What is used behind it. It is put away for that time, so that it can stay in registers
+        /// otherwise.
         kept: Vec<Reg>,
     },
 }

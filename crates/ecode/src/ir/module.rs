@@ -74,7 +74,8 @@ pub struct Global {
     pub align: u64,
     /// The first bytes; the rest is 0.
     pub init: Vec<u8>,
-    /// Addresses in it, 8 bytes each: where they stand, and what they are of, which is a global or a function.
+    /// Addresses in it, 8 bytes each: where they stand, and what they are of, which is a global or
+    /// a function.
     pub relocs: BTreeMap<u64, Operand>,
 }
 

@@ -1,4 +1,5 @@
-//! Stores of few bytes take no more than the low ones: what only changes the others is not computed for them.
+//! Stores of few bytes take no more than the low ones: what only changes the others is not computed
+//! for them.
 
 use super::{Body, ConvOp, Inst, MemTy, Operand, Reg};
 use std::collections::HashMap;
@@ -18,7 +19,8 @@ fn kept(inst: &Inst) -> Option<(Reg, Operand, u32)> {
 }
 
 impl Body {
-    /// Lets stores of 8 and 16 bits store what was to be converted to so many bits, instead of the result.
+    /// Lets stores of 8 and 16 bits store what was to be converted to so many bits, instead of the
+    /// result.
     pub(crate) fn narrow_stores(&mut self) {
         let mut changed = false;
         for block in &mut self.blocks {

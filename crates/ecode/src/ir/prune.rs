@@ -3,8 +3,8 @@
 use super::{Block, BlockId, Body, Callee, FuncId, Inst, Module, Operand, Term};
 
 impl Body {
-    /// Removes blocks that nothing reaches and jumps to blocks that only jump on; numbers the rest in an order
-    /// where, loops apart, each comes after those that lead to it.
+    /// Removes blocks that nothing reaches and jumps to blocks that only jump on; numbers the rest
+    /// in an order where, loops apart, each comes after those that lead to it.
     pub(crate) fn prune(&mut self) {
         self.fold_branches();
         self.skip_empty();
@@ -88,7 +88,8 @@ impl Body {
         preds
     }
 
-    /// Joins a block to the one before it when that leads nowhere else and nothing else leads there.
+    /// Joins a block to the one before it when that leads nowhere else and nothing else leads
+    /// there.
     fn join_chains(&mut self) {
         let preds = self.predecessors();
         let mut joined = false;

@@ -1,5 +1,6 @@
-//! How large a function may be. What Cranelift takes for one grows faster than its size, and with the cube of how deep
-//! loops lie in each other: without limits, a text of 200 KB would keep it busy for hours.
+//! How large a function may be. What Cranelift takes for one grows faster than its size, and with
+//! the cube of how deep loops lie in each other: without limits, a text of 200 KB would keep it
+//! busy for hours.
 
 use super::Body;
 
@@ -7,13 +8,15 @@ use super::Body;
 const MAX_BLOCKS: usize = 4_000;
 /// Blocks of all functions together.
 pub(crate) const MAX_ALL_BLOCKS: usize = 40_000;
-/// Values that one function computes. WebAssembly has room for 50,000, of which vectors and counters take some.
+/// Values that one function computes. WebAssembly has room for 50,000, of which vectors and
+/// counters take some.
 const MAX_REGS: usize = 40_000;
 /// Loops around a block. C asks for 127 levels of statements.
 const MAX_LOOPS: usize = 128;
 
 impl Body {
-    /// What of it is too large to be compiled, if something is. Its blocks are in reverse postorder.
+    /// What of it is too large to be compiled, if something is. Its blocks are in reverse
+    /// postorder.
     pub(crate) fn excess(&self) -> Option<String> {
         let (blocks, regs) = (self.blocks.len(), self.regs.len());
         if blocks > MAX_BLOCKS {

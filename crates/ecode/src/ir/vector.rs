@@ -1,5 +1,5 @@
-//! Steps on 128-bit vectors, which loop transformations make. A vector register has the type [`Ty::V128`]; each
-//! step says how it is divided into lanes, the first one lowest in memory.
+//! Steps on 128-bit vectors, which loop transformations make. A vector register has the type
+//! [`Ty::V128`]; each step says how it is divided into lanes, the first one lowest in memory.
 
 use super::{BinOp, CmpOp, Operand, Reg, Ty};
 use std::fmt;
@@ -28,7 +28,8 @@ impl Lane {
         }
     }
 
-    /// The type of one lane in a register of its own; integers below 32 bits are the low bits of it.
+    /// The type of one lane in a register of its own; integers below 32 bits are the low bits of
+    /// it.
     #[must_use]
     pub fn reg(self) -> Ty {
         match self {
@@ -46,10 +47,11 @@ impl Lane {
 pub enum VecInst {
     /// One number in every lane.
     Splat { lane: Lane, dst: Reg, src: Operand },
-    /// Lane by lane, as [`super::Inst::Bin`]: `Add`, `Sub`, `Mul`; `And`, `Or`, `Xor` on integers, `DivS` on floats.
-    /// There is no `Mul` on bytes.
+    /// Lane by lane, as [`super::Inst::Bin`]: `Add`, `Sub`, `Mul`; `And`, `Or`, `Xor` on integers,
+    /// `DivS` on floats. There is no `Mul` on bytes.
     Bin { op: BinOp, lane: Lane, dst: Reg, a: Operand, b: Operand },
-    /// Lane by lane of integers: all bits 1 where `op` holds, 0 where it does not. Unsigned ones are not for `I64`.
+    /// Lane by lane of integers: all bits 1 where `op` holds, 0 where it does not. Unsigned ones
+    /// are not for `I64`.
     Cmp { op: CmpOp, lane: Lane, dst: Reg, a: Operand, b: Operand },
     /// The bits of `a` where those of `mask` are 1, and of `b` where they are 0.
     Select { dst: Reg, mask: Operand, a: Operand, b: Operand },
@@ -59,8 +61,8 @@ pub enum VecInst {
     Shuffle { dst: Reg, a: Operand, b: Operand, bytes: [u8; 16] },
     /// 16 bytes.
     Load { dst: Reg, addr: Operand, off: i64 },
-    /// As many integers of `from` bytes as there are lanes, each extended to its lane. `from` is the half of a
-    /// lane, or 1 for lanes of 4.
+    /// As many integers of `from` bytes as there are lanes, each extended to its lane. `from` is
+    /// the half of a lane, or 1 for lanes of 4.
     LoadWiden { lane: Lane, from: u64, signed: bool, dst: Reg, addr: Operand, off: i64 },
     /// The first `bytes` bytes: 16, 8 or 4.
     Store { bytes: u64, addr: Operand, off: i64, val: Operand },

@@ -106,7 +106,8 @@ impl Counting<'_> {
         })
     }
 
-    /// The steps in the loop that compute an operand of step `at`, if they give the same in every iteration.
+    /// The steps in the loop that compute an operand of step `at`, if they give the same in every
+    /// iteration.
     fn invariant(
         &self,
         own: &Loop,
@@ -143,8 +144,8 @@ impl Counting<'_> {
         known.then_some(steps)
     }
 
-    /// The blocks from the test to the loop's head, which go on after a look at the clock; none if that is the head.
-    /// `None` if they are too many to be repeated.
+    /// The blocks from the test to the loop's head, which go on after a look at the clock; none if
+    /// that is the head. `None` if they are too many to be repeated.
     pub(super) fn region(&self, own: &Loop, plan: &Plan) -> Option<Vec<BlockId>> {
         let mut region = Vec::new();
         let mut work = vec![plan.stays];

@@ -17,7 +17,8 @@ pub(super) struct Ends {
 
 /// How the counter is known when the loop is left.
 pub(super) enum Left {
-    /// It counts the iterations up to `last`, which the loop meets exactly: what is not taken is given back.
+    /// It counts the iterations up to `last`, which the loop meets exactly: what is not taken is
+    /// given back.
     Last(Operand),
     /// It is what the variable has left up to here.
     Limit(Operand),
@@ -164,8 +165,8 @@ impl<'c, 'b> Code<'c, 'b> {
         }
     }
 
-    /// For a variable that meets each number between: it takes as many iterations as lie before the bound, or as there
-    /// are; they are counted here.
+    /// For a variable that meets each number between: it takes as many iterations as lie before the
+    /// bound, or as there are; they are counted here.
     fn exact(&mut self, bound: Operand) -> Ends {
         let (plan, wide, var) = (self.plan, self.wide(), Operand::Reg(self.plan.var));
         let (from, to) = if plan.growth.is_up() { (bound, var) } else { (var, bound) };
@@ -178,7 +179,8 @@ impl<'c, 'b> Code<'c, 'b> {
             self.select(wide, near, ahead, allowed)
         } else {
             let near = self.cmp(CmpOp::LtU, wide, ahead, allowed);
-            // Where there is nothing behind the bound, the loop never ends, and so where it ends does not matter.
+            // Where there is nothing behind the bound, the loop never ends, and so where it ends
+            // does not matter.
             let all = match plan.takes_bound() {
                 true => self.bin(BinOp::Add, wide, ahead, Operand::Int(1)),
                 false => ahead,

@@ -18,7 +18,8 @@ pub(super) struct Fixed {
 }
 
 impl Counting<'_> {
-    /// How many iterations the loop takes at most, `weight` counting for one, if that is known and not many.
+    /// How many iterations the loop takes at most, `weight` counting for one, if that is known and
+    /// not many.
     pub(super) fn fixed_iterations(&self, own: &Loop, plan: &Plan, weight: i64) -> Option<i64> {
         let start = i128::from(self.start(own, plan)?);
         let (low, high) = self.range(plan.bound)?;

@@ -70,7 +70,8 @@ impl Counting<'_> {
         insts.iter().rposition(|inst| inst.result().is_some_and(|(own, _)| own == reg))
     }
 
-    /// The range of `operand - var`, as the operand is at step `at` of the block. `var` is not assigned before.
+    /// The range of `operand - var`, as the operand is at step `at` of the block. `var` is not
+    /// assigned before.
     fn offset(&self, block: BlockId, at: usize, operand: Operand, var: Reg) -> Option<(i64, i64)> {
         let Operand::Reg(reg) = operand else { return None };
         if reg == var {

@@ -1,13 +1,14 @@
-//! Induction-variable elimination: pointers that step through arrays, instead of being computed from
-//! an index in every iteration.
+//! Induction-variable elimination: pointers that step through arrays, instead of being computed
+//! from an index in every iteration.
 //!
 //! ```text
 //!  for (i = 0; i < n; i++) s += a[i];      p = &a[0]; last = &a[…];
 //!                                          do s += *p++; while (p != last); i = …;
 //! ```
 //!
-//! An address of 32 bits can meet its end too early, or never, where the index does not. Here it cannot: a loop that ends by
-//! the counter takes no more iterations than a strip has, and so its pointers step less than once around memory.
+//! An address of 32 bits can meet its end too early, or never, where the index does not. Here it
+//! cannot: a loop that ends by the counter takes no more iterations than a strip has, and so its
+//! pointers step less than once around memory.
 
 use super::{
     Counting,
@@ -19,9 +20,11 @@ use std::collections::{HashMap, HashSet};
 
 /// Pointers for which there are registers.
 const MAX_POINTERS: usize = 4;
-/// Bytes that a pointer moves in an iteration; times the iterations of the longest strip, less than its 32 bits.
+/// Bytes that a pointer moves in an iteration; times the iterations of the longest strip, less than
+/// its 32 bits.
 const MAX_MOVE: u64 = 1 << 10;
-/// Offsets that go into loads and stores: nothing lies below this address, so that the rest is none below 0.
+/// Offsets that go into loads and stores: nothing lies below this address, so that the rest is none
+/// below 0.
 const MAX_OFFSET: i64 = 1 << 10;
 
 /// A step that computes an address from the variable.
@@ -49,8 +52,8 @@ pub(super) struct Elimination {
 }
 
 impl Counting<'_> {
-    /// How the loop's variable can be eliminated: it is used for addresses only, and the loop has only one end, which it
-    /// meets exactly and at the end of an iteration.
+    /// How the loop's variable can be eliminated: it is used for addresses only, and the loop has
+    /// only one end, which it meets exactly and at the end of an iteration.
     pub(super) fn elimination(&self, own: &Loop, plan: &Plan) -> Option<Elimination> {
         let (block, at) = (plan.growth.block, plan.growth.at);
         let is_simple = plan.is_exact() && !plan.takes_bound() && plan.ends_iterations(own.head);
@@ -128,7 +131,8 @@ impl Counting<'_> {
         })
     }
 
-    /// Lets the pointers of a loop of fixed iterations step, to the constant that its variable meets.
+    /// Lets the pointers of a loop of fixed iterations step, to the constant that its variable
+    /// meets.
     pub(super) fn eliminate_fixed(&mut self, own: &Loop, plan: &Plan) {
         let Some(eliminated) = self.elimination(own, plan) else { return };
         let (before, test) = self.go(own, plan, &eliminated, plan.bound);
@@ -143,7 +147,8 @@ impl Counting<'_> {
         end.term = Term::Branch { cond: Operand::Reg(goes_on), then: own.head, other };
     }
 
-    /// Lets the pointers step: returns what comes before the loop, and the test by which it goes on to `last`.
+    /// Lets the pointers step: returns what comes before the loop, and the test by which it goes on
+    /// to `last`.
     pub(super) fn go(
         &mut self,
         own: &Loop,
@@ -193,8 +198,8 @@ impl Counting<'_> {
         }
     }
 
-    /// Takes the steps away, and lets the pointers move where each iteration starts: a sum of 32 bits that the iteration itself
-    /// computes is known to have no more.
+    /// Takes the steps away, and lets the pointers move where each iteration starts: a sum of 32
+    /// bits that the iteration itself computes is known to have no more.
     fn replace(&mut self, own: &Loop, eliminated: &Elimination, mut moves: Vec<Inst>) {
         let walkers: Vec<Reg> = moves.iter().filter_map(Inst::result).map(|own| own.0).collect();
         for id in own.blocks() {

@@ -25,7 +25,8 @@ pub(super) struct Trace<'c, 'b> {
 }
 
 impl<'c, 'b> Trace<'c, 'b> {
-    /// What step `(block, site)` gives and the steps that it is computed by, if it follows from the loop's variable.
+    /// What step `(block, site)` gives and the steps that it is computed by, if it follows from the
+    /// loop's variable.
     pub(super) fn of(
         counting: &'c Counting<'b>,
         own: &'c Loop,

@@ -4,8 +4,8 @@
 //! [`Inst::Tick`] reads the clock when nothing is left.
 //!
 //! - A loop that ends when a variable that only grows (or shrinks) meets a bound spends nothing by
-//!   itself ([`bounded`]): its bound is lowered to what the fuel allows. Behind the loop, the fuel is
-//!   what the variable has left.
+//!   itself ([`bounded`]): its bound is lowered to what the fuel allows. Behind the loop, the fuel
+//!   is what the variable has left.
 //! - A loop of few iterations, bounded by constants, spends nothing either ([`fixed`]): what is
 //!   around it pays for it.
 //! - Every other loop pays for each iteration.
@@ -20,8 +20,9 @@
 //!          only the counter is at its end? ─┘
 //! ```
 //!
-//! The host's code uses all registers. What is used behind a look at the clock is therefore put away before it, on the
-//! way that is hardly ever taken ([`Inst::Tick`]), so that the loop keeps its registers.
+//! The host's code uses all registers. What is used behind a look at the clock is therefore put
+//! away before it, on the way that is hardly ever taken ([`Inst::Tick`]), so that the loop keeps
+//! its registers.
 
 mod bounded;
 mod ends;
@@ -36,7 +37,8 @@ use crate::ir::{
 };
 use fixed::Fixed;
 
-/// Steps that count for one more iteration: an iteration may be long, and lies between two looks at the clock as a short one does.
+/// Steps that count for one more iteration: an iteration may be long, and lies between two looks at
+/// the clock as a short one does.
 const STEPS_OF_ITERATION: i64 = 256;
 /// A function of more steps takes time even if it is straight and calls no one.
 const MAX_STRAIGHT: i64 = 64;
@@ -46,8 +48,8 @@ const BYTES_OF_STEP: u64 = 32;
 const MAX_AT_ONCE: i64 = 1 << 30;
 
 impl Module {
-    /// The same program, which counts its iterations. Nothing is removed from it afterwards: that would join what has
-    /// been taken apart.
+    /// The same program, which counts its iterations. Nothing is removed from it afterwards: that
+    /// would join what has been taken apart.
     pub(crate) fn with_counters(mut self) -> Module {
         let counts: Vec<bool> =
             self.funcs.iter().map(|f| takes_time(&self, f.body.as_ref())).collect();
@@ -64,8 +66,8 @@ impl Module {
     }
 }
 
-/// Whether it has loops, calls functions of the module or is long. What is short, straight and calls no one takes no time
-/// to speak of.
+/// Whether it has loops, calls functions of the module or is long. What is short, straight and
+/// calls no one takes no time to speak of.
 fn takes_time(module: &Module, body: Option<&Body>) -> bool {
     let Some(body) = body else { return false };
     let back = |(index, block): (usize, &Block)| {
@@ -150,8 +152,8 @@ fn keep(body: &mut Body) {
     }
 }
 
-/// What lies in blocks: calls that count too, loops that were counted before, returns. Returns whether there are
-/// such calls.
+/// What lies in blocks: calls that count too, loops that were counted before, returns. Returns
+/// whether there are such calls.
 fn straight(body: &mut Body, fuel: Reg, shares: &impl Fn(&Callee) -> bool) -> bool {
     let mut calls = false;
     for block in &mut body.blocks {
@@ -187,7 +189,8 @@ fn enter(body: &mut Body, fuel: Reg) {
     body.blocks.push(first);
 }
 
-/// For graphs that are too large, or whose loops cannot be told apart: every block that a jump leads back to counts.
+/// For graphs that are too large, or whose loops cannot be told apart: every block that a jump
+/// leads back to counts.
 fn in_place(body: &mut Body, fuel: Reg) {
     let weight = 1 + work(body.blocks.iter()) / STEPS_OF_ITERATION;
     for (index, preds) in body.predecessors().iter().enumerate() {

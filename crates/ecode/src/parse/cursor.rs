@@ -167,7 +167,8 @@ impl<'s, 'd> Parser<'s, 'd> {
         }
     }
 
-    /// After an error in a statement: goes behind the next `;`, or before the `}` that ends the block.
+    /// After an error in a statement: goes behind the next `;`, or before the `}` that ends the
+    /// block.
     pub(super) fn recover_stmt(&mut self) {
         let mut depth = 0_u32;
         loop {
@@ -192,7 +193,8 @@ impl<'s, 'd> Parser<'s, 'd> {
         }
     }
 
-    /// After an error outside of functions: goes behind the `;` or `}` that ends the item which began at `start`.
+    /// After an error outside of functions: goes behind the `;` or `}` that ends the item which
+    /// began at `start`.
     pub(super) fn recover_item(&mut self, start: usize) {
         self.scopes.truncate(1);
         self.depth = 0;

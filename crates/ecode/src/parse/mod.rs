@@ -1,5 +1,6 @@
-//! Tokens to syntax tree, by recursive descent. C's grammar needs to know which names are types while it is
-//! read, and its expressions bind by precedence: both are simplest by hand, and errors recover at statements.
+//! Tokens to syntax tree, by recursive descent. C's grammar needs to know which names are types
+//! while it is read, and its expressions bind by precedence: both are simplest by hand, and errors
+//! recover at statements.
 
 mod cursor;
 mod decl;

@@ -1,4 +1,5 @@
-//! Whether a loop can become one over vectors, and how: what each of its steps computes over the iterations.
+//! Whether a loop can become one over vectors, and how: what each of its steps computes over the
+//! iterations.
 
 use super::{
     ranges::full,
@@ -8,13 +9,15 @@ use super::{
 use crate::ir::{Block, BlockId, CmpOp, Inst, MemTy, Operand, Reg, Term, Ty};
 use std::collections::{HashMap, HashSet};
 
-/// Pairs of accesses whose overlap is tested when the loop runs; it is not to cost more than it gains.
+/// Pairs of accesses whose overlap is tested when the loop runs; it is not to cost more than it
+/// gains.
 const MAX_TESTS: usize = 16;
 
 /// What a step of the loop is to be.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Role {
-    /// A number of the first of the iterations that a vector iteration stands for: computed as before.
+    /// A number of the first of the iterations that a vector iteration stands for: computed as
+    /// before.
     Scalar,
     /// Reads or writes one cell an iteration: access number.
     Access(usize),
@@ -70,7 +73,8 @@ pub(super) struct Test {
     pub(super) root: Option<Root>,
 }
 
-/// A 32-bit number that must not wrap in the iterations of a strip, because it is used as a wider one.
+/// A 32-bit number that must not wrap in the iterations of a strip, because it is used as a wider
+/// one.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Widened {
     /// The step of the loop that uses it.
@@ -200,8 +204,8 @@ impl Analysis {
         Some(self.plan)
     }
 
-    /// Cells that do not lie next to each other are read together with what lies between them; that must be of the
-    /// lanes' width.
+    /// Cells that do not lie next to each other are read together with what lies between them; that
+    /// must be of the lanes' width.
     fn groups_fit(&self) -> Option<()> {
         for access in &self.plan.accesses {
             let size = size(access.mem);
@@ -225,8 +229,8 @@ impl Analysis {
         Some(())
     }
 
-    /// Within an iteration of vectors, loads come before the stores of earlier scalar iterations. Where the distance is known,
-    /// it must not matter; else it is tested when the loop runs.
+    /// Within an iteration of vectors, loads come before the stores of earlier scalar iterations.
+    /// Where the distance is known, it must not matter; else it is tested when the loop runs.
     fn overlaps_can_be_told(&self) -> Option<()> {
         let accesses = &self.plan.accesses;
         let mut tests = 0;
@@ -267,7 +271,8 @@ impl Analysis {
         matches!(self.value(operand)?, Value::Linear(Linear { step: 0, .. })).then_some(())
     }
 
-    /// The range of an operand of lanes: one that has its own number in each iteration, or does not change.
+    /// The range of an operand of lanes: one that has its own number in each iteration, or does not
+    /// change.
     pub(super) fn range(&self, operand: &Operand, ty: Ty) -> Option<(i128, i128)> {
         match (self.value(operand)?, operand) {
             (Value::Lanes { low, high }, _) => Some((low, high)),

@@ -10,7 +10,8 @@ use crate::ir::{
 };
 use std::collections::HashMap;
 
-/// Puts the loop of `plan`, whose steps are `insts`, before that with the head `id`, to which `latch` leads back.
+/// Puts the loop of `plan`, whose steps are `insts`, before that with the head `id`, to which
+/// `latch` leads back.
 pub(super) fn emit(body: &mut Body, id: BlockId, latch: BlockId, insts: &[Inst], plan: &Plan) {
     let iterations = if id == latch { fixed::iterations(body, id, plan) } else { None };
     let lanes = plan.iterations();
@@ -197,7 +198,8 @@ impl Emitter<'_> {
         self.code.push(inst);
     }
 
-    /// Whether the loop goes on after this iteration, and after how many iterations at least it still does.
+    /// Whether the loop goes on after this iteration, and after how many iterations at least it
+    /// still does.
     fn iterations(&mut self, pass: &Pass) -> (Operand, Operand) {
         use CmpOp::{GeS, GtS, GtU, LeS, LtS, LtU};
         let test = self.plan.test;
@@ -269,8 +271,8 @@ impl Emitter<'_> {
         fits
     }
 
-    /// Whether what `store` writes in `iterations` iterations and what `other` uses in them do not overlap, or only so that
-    /// it does not matter.
+    /// Whether what `store` writes in `iterations` iterations and what `other` uses in them do not
+    /// overlap, or only so that it does not matter.
     fn disjoint(
         &mut self,
         (store, own): (&Access, Operand),

@@ -1,4 +1,5 @@
-//! Loops of a few iterations whose number is known: their vectors follow one another, without tests.
+//! Loops of a few iterations whose number is known: their vectors follow one another, without
+//! tests.
 
 use super::{
     analyse::{Kind, Plan, distance},

@@ -1,7 +1,8 @@
 //! Loops of a few blocks as one: both ways of a branch are taken, and what they give is selected.
 //!
-//! The loop itself stays as it is; the block is what vectors are made from. Only what cannot fail and changes no memory is
-//! computed on both ways: a load is there only if the same has just been loaded.
+//! The loop itself stays as it is; the block is what vectors are made from. Only what cannot fail
+//! and changes no memory is computed on both ways: a load is there only if the same has just been
+//! loaded.
 
 use super::MAX_STEPS;
 use crate::ir::{BinOp, Block, BlockId, Body, CmpOp, Inst, Live, Operand, Reg, Term, Ty};
@@ -17,7 +18,8 @@ pub(super) struct Flat {
     pub(super) latch: BlockId,
 }
 
-/// The loop that starts at `head`, if it can be one block. `live` is found out once, when it is needed.
+/// The loop that starts at `head`, if it can be one block. `live` is found out once, when it is
+/// needed.
 pub(super) fn flatten(body: &mut Body, head: BlockId, live: &mut Option<Live>) -> Option<Flat> {
     let (latch, ids) = blocks(body, head)?;
     let steps: usize = ids.iter().map(|id| body.blocks[id.0 as usize].insts.len()).sum();
@@ -35,7 +37,8 @@ pub(super) fn flatten(body: &mut Body, head: BlockId, live: &mut Option<Live>) -
     Some(Flat { block, latch })
 }
 
-/// The block that leads back to `head`, and the loop's blocks: those between, which lead to one another only.
+/// The block that leads back to `head`, and the loop's blocks: those between, which lead to one
+/// another only.
 fn blocks(body: &Body, head: BlockId) -> Option<(BlockId, BTreeSet<BlockId>)> {
     let near = body.blocks.iter().enumerate().skip(head.0 as usize + 1).take(MAX_BLOCKS - 1);
     let mut latches = near.filter(|(_, block)| block.term.successors().contains(&head));
@@ -166,7 +169,8 @@ impl Flatten<'_> {
         Operand::Reg(dst)
     }
 
-    /// Computes a step where it may not be wanted. `values` says what the registers are on this way.
+    /// Computes a step where it may not be wanted. `values` says what the registers are on this
+    /// way.
     fn speculate(
         &mut self,
         mut inst: Inst,
@@ -257,8 +261,8 @@ fn select_what_is_added(insts: &mut [Inst]) {
     }
 }
 
-/// Where `new` is computed as the sum of `old` and something else, both `old` and `cond` being then what they are behind
-/// `insts`; and what is added.
+/// Where `new` is computed as the sum of `old` and something else, both `old` and `cond` being then
+/// what they are behind `insts`; and what is added.
 fn addition(insts: &[Inst], new: Operand, old: Operand, cond: Operand) -> Option<(usize, Operand)> {
     let result = |inst: &Inst| inst.result().map(|(reg, _)| Operand::Reg(reg));
     let place = insts.iter().rposition(|inst| result(inst) == Some(new))?;

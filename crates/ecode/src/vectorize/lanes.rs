@@ -149,7 +149,8 @@ impl Emitter<'_> {
         Operand::Reg(dst)
     }
 
-    /// Cells with others between them: all are read, once for all accesses to them, and those wanted are picked.
+    /// Cells with others between them: all are read, once for all accesses to them, and those
+    /// wanted are picked.
     fn load_apart(&mut self, index: usize, pass: &mut Pass) -> Operand {
         let access = self.plan.accesses[index];
         let (Some(root), bytes) = (access.root, size(access.mem)) else {

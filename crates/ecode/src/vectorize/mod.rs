@@ -1,7 +1,8 @@
-//! Loops over arrays become loops over vectors, once on the intermediate form, so that targets stay comparable.
+//! Loops over arrays become loops over vectors, once on the intermediate form, so that targets stay
+//! comparable.
 //!
-//! A loop of one block, counted by a comparison of a variable that changes by a constant with something that does
-//! not change, becomes
+//! A loop of one block, counted by a comparison of a variable that changes by a constant with
+//! something that does not change, becomes
 //!
 //! ```text
 //!  outer:  how many whole vectors are left, but for the last iteration?  none ─▶ scalar
@@ -13,9 +14,9 @@
 //!  scalar: the loop as it was, for what is left: at least one iteration
 //! ```
 //!
-//! The scalar loop always runs last, so whatever is used behind the loop has the value that it always had. Vector
-//! iterations read and write the bytes that the scalar ones would, no others. Integers wrap in lanes as they do in
-//! registers; floats are never reassociated.
+//! The scalar loop always runs last, so whatever is used behind the loop has the value that it
+//! always had. Vector iterations read and write the bytes that the scalar ones would, no others.
+//! Integers wrap in lanes as they do in registers; floats are never reassociated.
 
 mod analyse;
 mod emit;
@@ -38,8 +39,9 @@ const MAX_UNROLLEDS: usize = 10_000;
 const STRIP: i64 = 512;
 
 impl Module {
-    /// The same program as targets with vectors run it: small functions written out, plain loops also as vector loops or
-    /// with loops unrolled. [`crate::wasm::emit`] and native code do this by themselves.
+    /// The same program as targets with vectors run it: small functions written out, plain loops
+    /// also as vector loops or with loops unrolled. [`crate::wasm::emit`] and native code do this
+    /// by themselves.
     #[must_use]
     pub fn with_vectors(&self) -> Module {
         self.transformed(true)

@@ -1,5 +1,6 @@
-//! Arithmetic on numbers that each iteration has its own of: their ranges, and how narrow lanes may be. A lane holds the
-//! low bits of a number; only what is shifted right needs the others, so it must be known to fit.
+//! Arithmetic on numbers that each iteration has its own of: their ranges, and how narrow lanes may
+//! be. A lane holds the low bits of a number; only what is shifted right needs the others, so it
+//! must be known to fit.
 
 use super::{
     analyse::{Analysis, Compare, Role, Value, Widened},

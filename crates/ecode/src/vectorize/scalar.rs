@@ -10,7 +10,8 @@ pub(super) struct Linear {
     pub(super) root: Option<Root>,
 }
 
-/// A number as `base + scale * var + off`, the registers as they are at the iteration's start, so that two can be compared.
+/// A number as `base + scale * var + off`, the registers as they are at the iteration's start, so
+/// that two can be compared.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Root {
     /// Something that does not change: a pointer, mostly.
@@ -128,7 +129,8 @@ impl Linear {
 
 /// Registers that carry a number from iteration to iteration.
 pub(super) struct Carried {
-    /// In order: each, and what an iteration makes of it, where that is an old register plus a constant.
+    /// In order: each, and what an iteration makes of it, where that is an old register plus a
+    /// constant.
     pub(super) regs: Vec<(Reg, Option<(Reg, i64)>)>,
     /// How often steps use each register.
     pub(super) uses: HashMap<Reg, usize>,

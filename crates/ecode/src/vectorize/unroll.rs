@@ -1,5 +1,5 @@
-//! Loops of few steps are unrolled: one test and one addition for all of them, and what lies at a constant
-//! distance from iteration to iteration is found by constant offsets.
+//! Loops of few steps are unrolled: one test and one addition for all of them, and what lies at a
+//! constant distance from iteration to iteration is found by constant offsets.
 
 use super::{
     analyse::{Kind, Plan, Role, Test, Widened},
@@ -12,7 +12,8 @@ use std::collections::{HashMap, HashSet};
 
 /// Steps of an iteration, those apart that grow by a constant.
 const MAX_OWN: usize = 24;
-/// Steps of all unrolled iterations. More do not fit where decoded instructions are kept, with the code around.
+/// Steps of all unrolled iterations. More do not fit where decoded instructions are kept, with the
+/// code around.
 const MAX_UNROLLED: usize = 48;
 /// Unrolled iterations at most.
 const MAX_ITERATIONS: usize = 8;
@@ -43,8 +44,8 @@ enum Step {
     Test,
 }
 
-/// How the loop of block `id` can be unrolled. Where it takes few iterations, and does not lie in another loop
-/// (`is_inner`), it is not worth the room.
+/// How the loop of block `id` can be unrolled. Where it takes few iterations, and does not lie in
+/// another loop (`is_inner`), it is not worth the room.
 pub(super) fn plan(body: &Body, id: BlockId, is_inner: bool) -> Option<Plan> {
     let block = &body.blocks[id.0 as usize];
     let mut analysis = Analysis::new(&block.insts)?;
@@ -235,7 +236,8 @@ impl Analysis {
     }
 }
 
-/// Lets a load or store take what is to be added to its address as offset; returns what remains of the address.
+/// Lets a load or store take what is to be added to its address as offset; returns what remains of
+/// the address.
 fn fold(inst: &mut Inst, now: &HashMap<Reg, Now>) -> Option<Operand> {
     let (Inst::Load { addr, off, .. } | Inst::Store { addr, off, .. }) = inst else { return None };
     let Operand::Reg(reg) = addr else { return None };
@@ -355,8 +357,8 @@ impl Emitter<'_> {
         Operand::Reg(dst)
     }
 
-    /// What the next pass takes over. It may be an old value of what is assigned here, so that goes into registers of its
-    /// own first.
+    /// What the next pass takes over. It may be an old value of what is assigned here, so that goes
+    /// into registers of its own first.
     fn hand_over(&mut self, unrolled: &Unrolled, now: &HashMap<Reg, Now>) {
         let mut values = Vec::new();
         for reg in &unrolled.carried {

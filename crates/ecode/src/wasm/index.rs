@@ -40,8 +40,8 @@ impl Emitter<'_, '_> {
         }
     }
 
-    /// `index * scale` in 32 bits. Of a sum, its parts are: neighbours have one product, and what is left to add goes into
-    /// what computes the address.
+    /// `index * scale` in 32 bits. Of a sum, its parts are: neighbours have one product, and what
+    /// is left to add goes into what computes the address.
     pub(super) fn scaled(&mut self, index: &Operand, index_ty: Ty, scale: i64) {
         let sum = match index {
             Operand::Reg(reg) if scale != 1 => self.sums.0.get(reg).copied(),

@@ -69,7 +69,8 @@ impl<'u, 'm> Emitter<'u, 'm> {
         };
     }
 
-    /// Puts the part of an address on the stack that does not fit into an instruction, and returns the rest.
+    /// Puts the part of an address on the stack that does not fit into an instruction, and returns
+    /// the rest.
     pub(super) fn address(&mut self, addr: &Operand, off: i64) -> MemArg {
         let (base, off) = match addr {
             Operand::Slot(slot, at) => {
@@ -250,8 +251,8 @@ impl<'u, 'm> Emitter<'u, 'm> {
         self.long_step(len);
     }
 
-    /// The host's code uses all registers. Where values are put away for that time, the register allocator need
-    /// not do that for the whole of the loop around.
+    /// The host's code uses all registers. Where values are put away for that time, the register
+    /// allocator need not do that for the whole of the loop around.
     fn tick(&mut self, iterations: Reg, kept: &[Reg]) {
         let mut at = layout::ROOM.start;
         let places = kept.iter().map(|reg| {

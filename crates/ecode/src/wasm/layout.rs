@@ -73,7 +73,8 @@ impl Layout {
         data
     }
 
-    /// The address that a constant operand stands for; that of a function is its place in `table`, from 1.
+    /// The address that a constant operand stands for; that of a function is its place in `table`,
+    /// from 1.
     pub fn address(&self, operand: &Operand, table: &[FuncId]) -> u32 {
         match operand {
             Operand::Global(global, off) => {

@@ -1,8 +1,8 @@
 //! The intermediate form to WebAssembly.
 //!
-//! Memory, from address 0: a part that holds nothing, the frames (growing down), static data, the heap.
-//! A fuel counter ([`crate::ir::Inst::Tick`]) goes from [`STRIP`] down; when it is used up, the module calls the
-//! import `dewar.tick`, where the host ends calls that take too long.
+//! Memory, from address 0: a part that holds nothing, the frames (growing down), static data, the
+//! heap. A fuel counter ([`crate::ir::Inst::Tick`]) goes from [`STRIP`] down; when it is used up,
+//! the module calls the import `dewar.tick`, where the host ends calls that take too long.
 
 mod func;
 mod index;
@@ -24,7 +24,8 @@ use wasm_encoder::{
 
 /// Iterations of loops and calls between two looks at the clock, unless said otherwise.
 pub const STRIP: i32 = 8192;
-/// The longest strip. Pointers walk through no more than memory in so many iterations ([`crate::meter`]).
+/// The longest strip. Pointers walk through no more than memory in so many iterations
+/// ([`crate::meter`]).
 const MAX_STRIP: i32 = 1 << 20;
 /// Module name of host functions.
 pub const HOST: &str = "host";

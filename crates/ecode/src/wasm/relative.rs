@@ -1,5 +1,6 @@
-//! Elements of arrays whose place is known: the array's address goes into the loads and stores, only the distance in it
-//! is computed. A distance that leads out of the array downwards does not wrap; such a call may end there.
+//! Elements of arrays whose place is known: the array's address goes into the loads and stores,
+//! only the distance in it is computed. A distance that leads out of the array downwards does not
+//! wrap; such a call may end there.
 
 use super::Unit;
 use crate::ir::{Body, Inst, Operand, Reg, VecInst};
@@ -45,7 +46,8 @@ pub(super) fn bases(
     bases
 }
 
-/// The part of the base that is computed: what the program adds to the array's address, and where the frame lies.
+/// The part of the base that is computed: what the program adds to the array's address, and where
+/// the frame lies.
 pub(super) fn rest(base: &Operand) -> (bool, i64) {
     match base {
         Operand::Slot(_, off) => (true, *off),

@@ -1,5 +1,6 @@
-//! Blocks and loops for a graph, after Ramsey, "Beyond Relooper" (ICFP 2022): a block's place follows from the
-//! dominator tree. Graphs that cannot be nested so (jumps into loops) are told apart; they run by a dispatcher.
+//! Blocks and loops for a graph, after Ramsey, "Beyond Relooper" (ICFP 2022): a block's place
+//! follows from the dominator tree. Graphs that cannot be nested so (jumps into loops) are told
+//! apart; they run by a dispatcher.
 
 use crate::ir::{BlockId, Body, Dominators, Term};
 

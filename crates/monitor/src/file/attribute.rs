@@ -1,5 +1,5 @@
-//! Calls that change what a file says of itself: mode, owner, times, extended attributes, length. Landlock does not
-//! know most of them, so all are made on the program's behalf.
+//! Calls that change what a file says of itself: mode, owner, times, extended attributes, length.
+//! Landlock does not know most of them, so all are made on the program's behalf.
 
 use super::{
     FileAsker,
@@ -113,7 +113,8 @@ fn target(
     Ok(object)
 }
 
-/// The name of a descriptor in this thread's working directory, which is the monitor's `/proc/self/fd`.
+/// The name of a descriptor in this thread's working directory, which is the monitor's
+/// `/proc/self/fd`.
 fn own_name(object: &OwnedFd) -> String {
     object.as_raw_fd().to_string()
 }
@@ -122,7 +123,8 @@ fn path_at(n: usize, follow: bool) -> Which {
     Which::Path { dirfd: libc::AT_FDCWD, n, follow }
 }
 
-/// A call with `dirfd`, a path and, at argument `n`, flags; an empty path names `dirfd` itself if they say so.
+/// A call with `dirfd`, a path and, at argument `n`, flags; an empty path names `dirfd` itself if
+/// they say so.
 fn path_with_flags(asker: FileAsker<'_>, n: usize) -> Result<Which> {
     let flags = asker.caller.int(n);
     if flags & !(libc::AT_SYMLINK_NOFOLLOW | libc::AT_EMPTY_PATH) != 0 {
@@ -172,8 +174,8 @@ pub(super) fn granted_mode(
     if granted { mode } else { mode - (Mode::SUID | Mode::SGID) }
 }
 
-/// `mode` without the bits that policy does not let `asker` set on this file. The call succeeds without them, as chmod(2)
-/// in POSIX provides for, so that programs which copy modes go on.
+/// `mode` without the bits that policy does not let `asker` set on this file. The call succeeds
+/// without them, as chmod(2) in POSIX provides for, so that programs which copy modes go on.
 fn allowed_mode(asker: FileAsker<'_>, object: &OwnedFd, mode: Mode) -> Result<Mode> {
     let seen = Seen::of(*asker, object.as_fd())?;
     // On what cannot be executed, the bits mean something else or nothing.
@@ -184,8 +186,8 @@ fn allowed_mode(asker: FileAsker<'_>, object: &OwnedFd, mode: Mode) -> Result<Mo
     Ok(mode - (Mode::SUID | Mode::SGID))
 }
 
-/// Whether a program with this mode would run for anybody with the IDs of its owner: the way from the sandbox to
-/// everything that its user may do, with somebody else's help.
+/// Whether a program with this mode would run for anybody with the IDs of its owner: the way from
+/// the sandbox to everything that its user may do, with somebody else's help.
 pub(super) fn lends_ids(mode: Mode) -> bool {
     mode.intersects(Mode::SUID | Mode::SGID)
 }
@@ -208,7 +210,8 @@ fn change_owner(asker: FileAsker<'_>) -> CallResult {
     };
     let object = target(asker, which, perm::file::SETATTR, &refused)?;
     match rustix::fs::chownat(&object, "", uid, gid, AtFlags::EMPTY_PATH) {
-        // In a user namespace that has no such ID. Outside there is one, and it may not be given the file.
+        // In a user namespace that has no such ID. Outside there is one, and it may not be given
+        // the file.
         Err(Errno::INVAL) => return Err(Errno::PERM),
         done => done?,
     }

@@ -87,7 +87,8 @@ pub(super) fn file_system(fd: &OwnedFd) -> Result<(u32, u32)> {
 }
 
 impl NameChange<'_> {
-    /// Walks to a name without following a link at its end. `root` is the errno for paths that end in no name.
+    /// Walks to a name without following a link at its end. `root` is the errno for paths that end
+    /// in no name.
     fn entry(&self, (dirfd, n): (i32, usize), root: Errno) -> Result<Entry> {
         let path = self.asker.caller.path(n)?;
         self.entry_of((dirfd, &path), root, New::Entry)
@@ -280,8 +281,8 @@ impl NameChange<'_> {
         found.existing()
     }
 
-    /// Whether an existing object may get a name in another directory, where a more specific rule may reserve that
-    /// name for another label.
+    /// Whether an existing object may get a name in another directory, where a more specific rule
+    /// may reserve that name for another label.
     pub(super) fn enter_directory(
         &self,
         entry: &Entry,

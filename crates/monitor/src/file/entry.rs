@@ -18,8 +18,9 @@ use std::{
     os::fd::{AsFd, OwnedFd},
 };
 
-/// Whether `asker` may make an object `name` of `kind` in `parent` and use `requested` on it. The new object's label:
-/// that of a more specific rule for its path, else what the security server computes.
+/// Whether `asker` may make an object `name` of `kind` in `parent` and use `requested` on it. The
+/// new object's label: that of a more specific rule for its path, else what the security server
+/// computes.
 pub(crate) fn allow_new(
     asker: FileAsker<'_>,
     parent: &OwnedFd,
@@ -70,8 +71,8 @@ pub(super) fn note_entry(asker: FileAsker<'_>, parent: &OwnedFd, name: &OsStr, i
     }
 }
 
-/// Whether `asker` may put an entry `name` into `parent`; the directory, seen. A denial is recorded with the entry's
-/// path.
+/// Whether `asker` may put an entry `name` into `parent`; the directory, seen. A denial is recorded
+/// with the entry's path.
 pub(super) fn allow_entry(
     asker: FileAsker<'_>,
     parent: &OwnedFd,
@@ -134,7 +135,8 @@ pub(super) fn entry_path(asker: FileAsker<'_>, parent: &OwnedFd, name: &OsStr) -
     path.to_string_lossy().into_owned()
 }
 
-/// The label that a rule reserves for `name` in `parent`, where it is another than the rules give the directory.
+/// The label that a rule reserves for `name` in `parent`, where it is another than the rules give
+/// the directory.
 pub(super) fn reserved_label(
     asker: FileAsker<'_>,
     parent: &OwnedFd,

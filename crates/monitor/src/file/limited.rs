@@ -1,5 +1,5 @@
-//! openat2: an open whose arguments lie in memory, with limits on the way to the file. They are copied, the open is decided, and
-//! made on the program's behalf with the same limits.
+//! openat2: an open whose arguments lie in memory, with limits on the way to the file. They are
+//! copied, the open is decided, and made on the program's behalf with the same limits.
 
 use super::{
     object::Seen,
@@ -29,7 +29,8 @@ const HOW_BYTES: usize = 24;
 const MOST_BYTES: u64 = 4096;
 /// `__O_TMPFILE` of `asm-generic/fcntl.h`.
 pub(super) const TMPFILE: i32 = libc::O_TMPFILE & !libc::O_DIRECTORY;
-/// `VALID_OPEN_FLAGS` of `linux/fcntl.h`; `O_LARGEFILE` is 0 to programs of 64 bits, and a number to the kernel.
+/// `VALID_OPEN_FLAGS` of `linux/fcntl.h`; `O_LARGEFILE` is 0 to programs of 64 bits, and a number
+/// to the kernel.
 const KNOWN: i32 = libc::O_ACCMODE
     | libc::O_CREAT
     | libc::O_EXCL
@@ -147,8 +148,9 @@ pub(super) fn find(asker: Asker<'_>, open: &Open) -> Result<Found> {
     Err(Errno::LOOP)
 }
 
-/// What a program gets that asks openat2 for a handle (`O_PATH`). The kernel hands over no handles, so it gets a descriptor that is
-/// open for reading, which serves as one, where that may be; else the call does not exist, and programs use openat.
+/// What a program gets that asks openat2 for a handle (`O_PATH`). The kernel hands over no handles,
+/// so it gets a descriptor that is open for reading, which serves as one, where that may be; else
+/// the call does not exist, and programs use openat.
 pub(super) fn handle(asker: Asker<'_>, object: &OwnedFd, flags: OFlags) -> Result<OwnedFd> {
     let seen = Seen::of(asker, object.as_fd())?;
     if flags.contains(OFlags::DIRECTORY) && seen.class != Class::Dir {
@@ -179,8 +181,8 @@ fn split(path: &Path) -> Option<(&Path, &OsStr)> {
     Some((parent.unwrap_or(Path::new(".")), last))
 }
 
-/// What lies in `/proc`, which is another thing to each process. There, limits that say where the way may lead are heeded by
-/// refusing to go up.
+/// What lies in `/proc`, which is another thing to each process. There, limits that say where the
+/// way may lead are heeded by refusing to go up.
 fn find_own(asker: Asker<'_>, open: &Open) -> Result<Found> {
     let is_plain = |part: Component<'_>| matches!(part, Component::Normal(_) | Component::CurDir);
     if open.limits.intersects(CONFINED) {

@@ -1,9 +1,10 @@
 //! memfd_create: memory that a descriptor stands for, and no path.
 //!
-//! No rule of the envelope can be about such memory, so the kernel executes it whatever the envelope says: by a path that is
-//! exchanged for `/proc/self/fd/N` once the exec was decided, as the interpreter that a script names, as the loader of a
-//! program. So the memory is made as memory that cannot be executed as a program, unless policy lets every domain
-//! execute it. That costs the few programs which make any, not every exec.
+//! No rule of the envelope can be about such memory, so the kernel executes it whatever the
+//! envelope says: by a path that is exchanged for `/proc/self/fd/N` once the exec was decided, as
+//! the interpreter that a script names, as the loader of a program. So the memory is made as memory
+//! that cannot be executed as a program, unless policy lets every domain execute it. That costs the
+//! few programs which make any, not every exec.
 
 use super::place::place_of;
 use crate::call::{Answer, Asker, CallResult};
@@ -57,15 +58,16 @@ fn may_be_executed(asker: Asker<'_>) -> bool {
     state.policy.load().plan.domains.iter().all(may)
 }
 
-/// The memory, without the right to execute it and, where the kernel knows that seal (Linux 6.3), without the right to
-/// change that.
+/// The memory, without the right to execute it and, where the kernel knows that seal (Linux 6.3),
+/// without the right to change that.
 fn make(name: &Path, flags: MemfdFlags) -> Result<OwnedFd> {
     let plain = (flags | MemfdFlags::CLOEXEC).difference(MemfdFlags::EXEC);
     let name = name.as_os_str().as_bytes();
     match memfd_create(name, plain | MemfdFlags::NOEXEC_SEAL) {
         Ok(fd) => {
             if !flags.contains(MemfdFlags::ALLOW_SEALING) {
-                // The seal on execution came with the right to add others, which the program has not asked for.
+                // The seal on execution came with the right to add others, which the program has
+                // not asked for.
                 fcntl_add_seals(&fd, SealFlags::SEAL)?;
             }
             Ok(fd)

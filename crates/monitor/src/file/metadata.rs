@@ -23,7 +23,8 @@ use syscalls::Sysno;
 /// `ALL_INOTIFY_BITS` of `linux/inotify.h`: a mask without any of them means nothing.
 const ALL_INOTIFY_BITS: u32 = 0xf700_efff;
 
-/// Where the path stands in the arguments, whether a link at its end is followed, and what is asked for.
+/// Where the path stands in the arguments, whether a link at its end is followed, and what is asked
+/// for.
 struct MetadataCall {
     dirfd: i32,
     path: usize,
@@ -68,13 +69,13 @@ pub(super) fn decide(asker: FileAsker<'_>) -> CallResult {
             }
         }
     }
-    // The program makes the call itself. A path swapped meanwhile shows at most that a hidden name exists; its
-    // content stays behind open, which is decided, and behind the envelope.
+    // The program makes the call itself. A path swapped meanwhile shows at most that a hidden name
+    // exists; its content stays behind open, which is decided, and behind the envelope.
     Ok(Answer::Continue)
 }
 
-/// Watches the very object that was decided: no envelope knows watches, and a path swapped meanwhile would tell the names
-/// of everything in a directory that nothing grants.
+/// Watches the very object that was decided: no envelope knows watches, and a path swapped
+/// meanwhile would tell the names of everything in a directory that nothing grants.
 pub(super) fn watch(asker: FileAsker<'_>) -> CallResult {
     let mask = WatchFlags::from_bits_retain(asker.caller.call.args[2] as u32);
     if mask.bits() & ALL_INOTIFY_BITS == 0

@@ -1,5 +1,5 @@
-//! The file object manager: labels files by inode, decides every call that reaches one by name, and makes on the
-//! program's behalf whatever the envelope does not refuse exactly as policy does.
+//! The file object manager: labels files by inode, decides every call that reaches one by name, and
+//! makes on the program's behalf whatever the envelope does not refuse exactly as policy does.
 
 mod attribute;
 mod change;

@@ -54,8 +54,8 @@ impl Seen {
         asker.state.caches.file.grants(question, requested, &self.label.hint)
     }
 
-    /// Whether `asker` may use `requested` on this file: `EACCES` when not, `ENOENT` when it must not even know
-    /// of the file.
+    /// Whether `asker` may use `requested` on this file: `EACCES` when not, `ENOENT` when it must
+    /// not even know of the file.
     pub(crate) fn allow(
         &self,
         asker: Asker<'_>,

@@ -24,7 +24,8 @@ use std::{
 
 const HANDLE: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
 
-/// The file system as it is outside of the view, for finding out what a denial is about. Nothing is ever opened there.
+/// The file system as it is outside of the view, for finding out what a denial is about. Nothing is
+/// ever opened there.
 #[derive(Debug, Default)]
 pub(crate) struct Outside {
     /// The root, from before the view was entered; without a view, nothing is kept back.
@@ -105,9 +106,10 @@ pub(crate) struct Ended {
 }
 
 impl Attempt<'_> {
-    /// What it means for the program that the walk in the view ended by `errno`. Recorded if policy is the reason: if
-    /// outside of the view there is what was looked for, or it would have been made there. What does not exist anywhere is
-    /// no denial, whatever policy would have said of it.
+    /// What it means for the program that the walk in the view ended by `errno`. Recorded if policy
+    /// is the reason: if outside of the view there is what was looked for, or it would have been
+    /// made there. What does not exist anywhere is no denial, whatever policy would have said of
+    /// it.
     pub(crate) fn ended(self, asker: FileAsker<'_>, errno: Errno) -> Ended {
         let outside = &asker.files.outside;
         let ended = |errno, refused| Ended { errno, refused };
@@ -136,7 +138,8 @@ impl Attempt<'_> {
         ended(errno, refused)
     }
 
-    /// Records that policy refuses this use of `path`, which the view keeps back; `false` if there is nothing to refuse.
+    /// Records that policy refuses this use of `path`, which the view keeps back; `false` if there
+    /// is nothing to refuse.
     fn record(self, asker: FileAsker<'_>, path: &Path) -> bool {
         let state = asker.state;
         let hint = Hint::default();
@@ -153,7 +156,8 @@ impl Attempt<'_> {
         if let Some(status) = existing {
             let (tclass, tsid) = (class_of(status.kind), label(path, file_kind(status.kind)));
             let question = Question { ssid: asker.ssid, tsid, tclass };
-            // What is denied may be seen, by policy, but there is no way to it: the right to use it would make one.
+            // What is denied may be seen, by policy, but there is no way to it: the right to use it
+            // would make one.
             let seen = state.caches.file.grants(question, self.requested, &hint);
             let used = perm::file::READ | perm::file::OPEN;
             return refuse(tsid, tclass, if seen { used } else { self.requested });
@@ -194,7 +198,8 @@ impl Attempt<'_> {
     }
 }
 
-/// Where a path that leads to nothing ends, for a record. Of the path, only what is missing is looked at.
+/// Where a path that leads to nothing ends, for a record. Of the path, only what is missing is
+/// looked at.
 fn beyond_links(mut path: PathBuf) -> PathBuf {
     const MOST: usize = 40;
     for _ in 0..MOST {
@@ -206,8 +211,8 @@ fn beyond_links(mut path: PathBuf) -> PathBuf {
     path
 }
 
-/// The innermost part of a path that is a link, unless a part within it exists and is none; and what it holds. The links
-/// of `/proc` are those of the monitor.
+/// The innermost part of a path that is a link, unless a part within it exists and is none; and
+/// what it holds. The links of `/proc` are those of the monitor.
 fn last_link(path: &Path) -> Option<(PathBuf, PathBuf)> {
     if path.starts_with("/proc") {
         return None;

@@ -43,7 +43,8 @@ impl CachedPath {
         }
     }
 
-    /// Whether `asker` may use `requested` of the object's class on it. What does not exist is no question.
+    /// Whether `asker` may use `requested` of the object's class on it. What does not exist is no
+    /// question.
     pub(crate) fn allow(
         &self,
         asker: Asker<'_>,
@@ -61,8 +62,9 @@ const DIRECTORIES: usize = 32;
 /// A thread's number and its working directory.
 type Directories = [Option<(u32, Arc<OwnedFd>)>; DIRECTORIES];
 
-/// Saves the walk to an object for a decision after which the program walks itself. Somebody outside may change what a
-/// path leads to: then a decision that the kernel repeats is made, and recorded, on the former object.
+/// Saves the walk to an object for a decision after which the program walks itself. Somebody
+/// outside may change what a path leads to: then a decision that the kernel repeats is made, and
+/// recorded, on the former object.
 #[derive(Debug)]
 pub(crate) struct PathCache {
     domains: Vec<Sid>,
@@ -130,9 +132,10 @@ impl PathCache {
         }
     }
 
-    /// What `name` leads to by a single look at it. Another thread may just have changed the caller's working directory or
-    /// have its number by now, and a magic link leads to where it leads the monitor: it is good for a grant after which
-    /// the program walks itself, and for nothing else.
+    /// What `name` leads to by a single look at it. Another thread may just have changed the
+    /// caller's working directory or have its number by now, and a magic link leads to where it
+    /// leads the monitor: it is good for a grant after which the program walks itself, and for
+    /// nothing else.
     pub(crate) fn stat(&self, caller: Caller<'_>, name: Name<'_>) -> Option<Status> {
         let links = if name.follow { AtFlags::empty() } else { AtFlags::SYMLINK_NOFOLLOW };
         let flags = links | AtFlags::NO_AUTOMOUNT;
@@ -159,7 +162,8 @@ impl PathCache {
         *lock(&self.directories) = Directories::default();
     }
 
-    /// Whether no domain may change an entry of a directory above `path`. Processes change what `/proc` holds.
+    /// Whether no domain may change an entry of a directory above `path`. Processes change what
+    /// `/proc` holds.
     fn is_fixed(&self, state: &MonitorState, path: &Path) -> bool {
         if !path.is_absolute() || path.starts_with("/proc") {
             return false;
@@ -181,7 +185,8 @@ impl PathCache {
         is_fixed
     }
 
-    /// Asks the security server itself: no program wants to know, so it is no query of an object manager.
+    /// Asks the security server itself: no program wants to know, so it is no query of an object
+    /// manager.
     fn keeps_entries(&self, state: &MonitorState, label: Sid) -> bool {
         let changes = perm::dir::ADD_NAME | perm::dir::REMOVE_NAME;
         self.domains.iter().all(|&ssid| {
@@ -200,8 +205,8 @@ impl PathCache {
     }
 }
 
-/// Whether a path may lead through the links of `/proc` or `/dev`, which take each process elsewhere. There are none in
-/// `/dev/shm` but what somebody has made.
+/// Whether a path may lead through the links of `/proc` or `/dev`, which take each process
+/// elsewhere. There are none in `/dev/shm` but what somebody has made.
 fn may_differ(path: &Path) -> bool {
     let mut names = path.components().skip(1).map(|part| part.as_os_str().as_bytes());
     match names.next() {

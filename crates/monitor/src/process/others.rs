@@ -34,7 +34,8 @@ fn ask(
 
 pub(super) fn fork(asker: Asker<'_>) -> CallResult {
     ask(asker, asker.ssid, perm::process::FORK, &|| "itself".to_owned())?;
-    // The flags came in a register, and the child has its parent's label: nothing is gained by changing anything.
+    // The flags came in a register, and the child has its parent's label: nothing is gained by
+    // changing anything.
     Ok(Answer::Continue)
 }
 
@@ -45,10 +46,11 @@ enum Targets {
     All,
 }
 
-/// Whether `asker` may do `requested` to every target. A process outside of the sandbox has the initial SID `kernel`: with
-/// PIDs of its own, the sandbox has no name for it, and the attempt is only recorded. A process that has ended is no
-/// object: `ESRCH`, and no record. The difference tells no more than the kernel does: without PIDs of its own, calls such
-/// as getpgid(2) say which processes exist.
+/// Whether `asker` may do `requested` to every target. A process outside of the sandbox has the
+/// initial SID `kernel`: with PIDs of its own, the sandbox has no name for it, and the attempt is
+/// only recorded. A process that has ended is no object: `ESRCH`, and no record. The difference
+/// tells no more than the kernel does: without PIDs of its own, calls such as getpgid(2) say which
+/// processes exist.
 fn allow(asker: Asker<'_>, targets: &Targets, requested: AccessVector) -> Result<()> {
     let own = asker.caller.identity()?;
     match targets {
@@ -86,8 +88,8 @@ fn allow_one(asker: Asker<'_>, own: &Identity, pid: u32, requested: AccessVector
     Ok(())
 }
 
-/// Each process of a group, or of the sandbox, with a descriptor for it; every one must be one that `asker` may do this
-/// to.
+/// Each process of a group, or of the sandbox, with a descriptor for it; every one must be one that
+/// `asker` may do this to.
 fn members(
     asker: Asker<'_>,
     group: Option<u32>,
@@ -96,8 +98,9 @@ fn members(
     let state = asker.state;
     let mut members = Vec::new();
     for pid in state.view.proc.pids()? {
-        // What is looked at from here on is the process that the descriptor stands for, or one that has ended. One that
-        // cannot be looked at for another reason must not be left out: it would not be asked about.
+        // What is looked at from here on is the process that the descriptor stands for, or one that
+        // has ended. One that cannot be looked at for another reason must not be left out: it would
+        // not be asked about.
         let number = Pid::from_raw(pid.cast_signed()).ok_or(Errno::SRCH)?;
         let found = pidfd_open(number, PidfdFlags::empty())
             .and_then(|fd| Ok((fd, state.view.proc.identity(pid)?)));
@@ -116,9 +119,9 @@ fn members(
     Ok(members)
 }
 
-/// Sends a signal to a process group, or to all but the caller: to those whom the monitor has asked about. Another thread
-/// could put the caller, or others, into another group meanwhile, and without PIDs of its own the sandbox has no groups
-/// of its own.
+/// Sends a signal to a process group, or to all but the caller: to those whom the monitor has asked
+/// about. Another thread could put the caller, or others, into another group meanwhile, and without
+/// PIDs of its own the sandbox has no groups of its own.
 fn send(asker: Asker<'_>, group: Option<u32>, signal: i32) -> CallResult {
     let own = asker.caller.identity()?.pid;
     let mut members = members(asker, group, of_signal(signal))?;
@@ -182,7 +185,8 @@ fn targets(asker: Asker<'_>, pid: i32) -> Result<Targets> {
     })
 }
 
-/// Whether the kernel sends what is for a group, or for all, to processes of the caller's domain only.
+/// Whether the kernel sends what is for a group, or for all, to processes of the caller's domain
+/// only.
 fn keeps_to_itself(asker: Asker<'_>) -> bool {
     let has_own_pids = |own: &Identity| own.pid != own.inner_pid;
     matches!(asker.state.subjects, Processes::One(_))
@@ -210,12 +214,13 @@ pub(super) fn signal(asker: Asker<'_>) -> CallResult {
         return send(asker, group, signal);
     }
     allow(asker, &targets, of_signal(signal))?;
-    // PID and signal came in registers. The PID keeps its owner for longer than a call waits, and the kernel itself
-    // (PID namespace, Landlock scope) lets no signal out of the sandbox.
+    // PID and signal came in registers. The PID keeps its owner for longer than a call waits, and
+    // the kernel itself (PID namespace, Landlock scope) lets no signal out of the sandbox.
     Ok(Answer::Continue)
 }
 
-/// fcntl(2) with `F_SETOWN`: whoever owns a descriptor can be sent any signal, for as long as the descriptor lives.
+/// fcntl(2) with `F_SETOWN`: whoever owns a descriptor can be sent any signal, for as long as the
+/// descriptor lives.
 pub(super) fn own(asker: Asker<'_>) -> CallResult {
     let owner = asker.caller.int(2);
     asker.caller.file(asker.caller.int(0))?;
@@ -279,7 +284,8 @@ pub(super) fn tune(asker: Asker<'_>) -> CallResult {
         Sysno::setpriority | Sysno::ioprio_set => {
             let own = asker.caller.identity()?;
             if own.pid == own.inner_pid {
-                // Without PIDs of its own: the kernel would take every process of the user outside, too.
+                // Without PIDs of its own: the kernel would take every process of the user outside,
+                // too.
                 return Err(Errno::PERM);
             }
             allow(asker, &Targets::All, perm::process::SETSCHED)?;

@@ -41,7 +41,8 @@ const LATE: Duration = Duration::from_secs(2);
 /// Between two looks at parents that wait for a child by vfork(2).
 const LINGER: Duration = Duration::from_millis(1);
 
-/// Carries a change out and sends its receipt; then waits, until `end`, for threads that could not be let go yet.
+/// Carries a change out and sends its receipt; then waits, until `end`, for threads that could not
+/// be let go yet.
 pub(super) fn run(
     gate: &Arc<Gate>,
     mode: RevokeMode,
@@ -75,7 +76,8 @@ struct PolicyTransition<'a> {
     nothing: OwnedFd,
     /// What parents by vfork(2) hold, of whose tables no thread has stopped.
     late: BTreeMap<u32, Vec<Finding>>,
-    /// Processes and threads whose calls were being made when nobody could wait for them any longer.
+    /// Processes and threads whose calls were being made when nobody could wait for them any
+    /// longer.
     stuck: Vec<(u32, u32)>,
     killed: BTreeSet<u32>,
     /// Names of the processes that held something.
@@ -89,7 +91,8 @@ struct PolicyTransition<'a> {
 }
 
 impl<'a> PolicyTransition<'a> {
-    /// Puts the new policy in force for everything that is asked from now on, and stops the sandbox.
+    /// Puts the new policy in force for everything that is asked from now on, and stops the
+    /// sandbox.
     fn begin(
         gate: &'a Arc<Gate>,
         mode: RevokeMode,
@@ -153,8 +156,8 @@ impl<'a> PolicyTransition<'a> {
         Ok(change)
     }
 
-    /// Stops the sandbox. What cannot be stopped in time ends: while it runs it could hand things to others, who have been
-    /// looked into already.
+    /// Stops the sandbox. What cannot be stopped in time ends: while it runs it could hand things
+    /// to others, who have been looked into already.
     fn stop(&mut self) -> Result<()> {
         let mut until = Instant::now() + LATE;
         let mut is_last = false;
@@ -178,8 +181,8 @@ impl<'a> PolicyTransition<'a> {
         Ok(())
     }
 
-    /// A process that another traces cannot be stopped, and not be looked into soundly: it ends, if the change takes
-    /// anything from anybody.
+    /// A process that another traces cannot be stopped, and not be looked into soundly: it ends, if
+    /// the change takes anything from anybody.
     fn end_refused(&mut self, pid: u32) {
         if !self.takes {
             return;
@@ -209,8 +212,8 @@ impl<'a> PolicyTransition<'a> {
         }
         let early = processes.into_keys().filter(|pid| !self.late.contains_key(pid)).collect();
         self.signal(&early);
-        // Before any call is decided again: an exec waits for the other threads of its process to end, which those that are
-        // held could not.
+        // Before any call is decided again: an exec waits for the other threads of its process to
+        // end, which those that are held could not.
         self.stopped.release(&early);
         Gate::reopen(self.gate);
         let until = Instant::now() + LATE;
@@ -236,7 +239,8 @@ impl<'a> PolicyTransition<'a> {
         std::mem::take(&mut self.receipt)
     }
 
-    /// Looks into parents by vfork(2) that have come back from it, if they hold something, and lets them go on.
+    /// Looks into parents by vfork(2) that have come back from it, if they hold something, and lets
+    /// them go on.
     fn release_settled(&mut self) {
         self.stopped.scan();
         for (pid, threads) in self.stopped.processes() {
@@ -252,7 +256,8 @@ impl<'a> PolicyTransition<'a> {
         }
     }
 
-    /// Calls that were decided before and are still being made cannot be taken back: their processes end.
+    /// Calls that were decided before and are still being made cannot be taken back: their
+    /// processes end.
     fn end_calls(&mut self, stuck: &[u32]) {
         for tid in stuck {
             let Ok(identity) = self.gate.state.view.proc.identity(*tid) else { continue };
@@ -294,7 +299,8 @@ impl<'a> PolicyTransition<'a> {
         self.kill(pid, &[finding], &format!("it cannot be looked into: {error}"));
     }
 
-    /// Repairs what a process holds, through its stopped thread `tid`; what cannot be repaired ends with its process.
+    /// Repairs what a process holds, through its stopped thread `tid`; what cannot be repaired ends
+    /// with its process.
     fn repair(&mut self, who: Subject, tid: Option<u32>, findings: Vec<Finding>) {
         if self.mode.kills() {
             return self.kill(who.pid, &findings, "");
@@ -346,8 +352,8 @@ impl<'a> PolicyTransition<'a> {
         }
     }
 
-    /// Calls in a process's place pass through its own filters, which may answer them without making them: only what is
-    /// seen to be gone is.
+    /// Calls in a process's place pass through its own filters, which may answer them without
+    /// making them: only what is seen to be gone is.
     fn verify(&mut self, who: Subject, mut repaired: Vec<Finding>) {
         match self.comparison.still_held(who, &repaired) {
             Ok(held) if !held.contains(&true) => {}
@@ -367,7 +373,8 @@ impl<'a> PolicyTransition<'a> {
         let flags = descriptor_flags(injector, findings);
         let mut first: Option<(i32, Result<()>)> = None;
         let mut calls: Vec<Call> = Vec::new();
-        // For each finding, what the calls come to: the result of one of them, or one already there.
+        // For each finding, what the calls come to: the result of one of them, or one already
+        // there.
         let mut plans: Vec<std::result::Result<(usize, Action), Result<Action>>> = Vec::new();
         for (finding, flags) in findings.iter().zip(flags) {
             let call = match (finding.held, &first, &nothing) {

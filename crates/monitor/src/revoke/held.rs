@@ -72,7 +72,8 @@ pub(super) struct Subject {
     pub(super) pid: u32,
     /// A thread that uses the table.
     pub(super) tid: u32,
-    /// `None` if its label cannot be found out: it may do nothing new, and what it holds may be from any domain.
+    /// `None` if its label cannot be found out: it may do nothing new, and what it holds may be
+    /// from any domain.
     pub(super) ssid: Option<Sid>,
 }
 
@@ -124,7 +125,8 @@ impl<'a> Comparison<'a> {
         self.lost(ssid, (label.before(), label.sid), class)
     }
 
-    /// All that a process holds: for each of its tables of descriptors, with the memory that all share in the first.
+    /// All that a process holds: for each of its tables of descriptors, with the memory that all
+    /// share in the first.
     pub(super) fn everything(
         &self,
         pid: u32,
@@ -149,7 +151,8 @@ impl<'a> Comparison<'a> {
         Ok(all)
     }
 
-    /// Of each of the findings that a process was repaired of by calls in its place, whether it is as it was.
+    /// Of each of the findings that a process was repaired of by calls in its place, whether it is
+    /// as it was.
     pub(super) fn still_held(&self, who: Subject, findings: &[Finding]) -> Result<Vec<bool>> {
         let is_mapping = |finding: &Finding| matches!(finding.held, Held::Mapping(..));
         let maps = match findings.iter().any(is_mapping) {
@@ -237,7 +240,8 @@ impl<'a> Comparison<'a> {
         if (lost & USES).is_empty() {
             return Ok(None);
         }
-        // The permissions of the link say what the descriptor is open for; none, if only to be looked at.
+        // The permissions of the link say what the descriptor is open for; none, if only to be
+        // looked at.
         let link = rustix::fs::statat(table, number.as_str(), AtFlags::SYMLINK_NOFOLLOW)?;
         let mut used = AccessVector::NONE;
         if link.st_mode & 0o400 != 0 {

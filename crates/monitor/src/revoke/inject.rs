@@ -24,8 +24,8 @@ const PAGE: usize = 4096;
 /// A system call, and its arguments.
 pub(super) type Call = (Sysno, [u64; 6]);
 
-/// Makes every call of a table: number and arguments, 8 bytes each, and puts the result in the place of the number;
-/// then one that comes to the monitor.
+/// Makes every call of a table: number and arguments, 8 bytes each, and puts the result in the
+/// place of the number; then one that comes to the monitor.
 ///
 /// ```text
 /// next: cmp rbx, rbp          mov rdx, [rbx+24]       syscall
@@ -165,7 +165,8 @@ impl<'a> Injector<'a> {
             match ptrace::poll(self.tid) {
                 Some(State::AtCall) => return Ok(()),
                 Some(State::Gone) => return Err(Errno::SRCH),
-                // It would run code of its own: that of a handler, or what follows a call that was not made.
+                // It would run code of its own: that of a handler, or what follows a call that was
+                // not made.
                 Some(State::Stopped { signal }) if is_fault(signal) => return Err(Errno::INTR),
                 // Stopped for another reason, which is none of ours; signals are blocked.
                 Some(State::Stopped { .. } | State::Forked) => ptrace::go_on_to_call(self.tid)?,

@@ -42,8 +42,9 @@ impl Comparison<'_> {
         smaps.map_or(true, |smaps| proc::may_be_written(&smaps, map.start))
     }
 
-    /// The labels that a mapped file can have; none for what never had a name. Only a privileged monitor may follow the
-    /// kernel's own link to it; else it is found by its name, or by its number among those seen.
+    /// The labels that a mapped file can have; none for what never had a name. Only a privileged
+    /// monitor may follow the kernel's own link to it; else it is found by its name, or by its
+    /// number among those seen.
     fn labels_of_map(&self, who: Subject, map: &Mapping<'_>) -> Vec<Arc<Label>> {
         let labels = &self.gate.state.labels;
         let Some(path) = named(&map.path_bytes()) else { return Vec::new() };

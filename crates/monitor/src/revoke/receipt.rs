@@ -8,8 +8,8 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RevokeMode {
-    /// Its descriptors, mappings and connections are repaired under it, and it goes on. What cannot be repaired is
-    /// killed.
+    /// Its descriptors, mappings and connections are repaired under it, and it goes on. What cannot
+    /// be repaired is killed.
     #[default]
     Repair,
     /// As before, and it is sent this signal.
@@ -56,7 +56,8 @@ pub enum Held {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Action {
-    /// The number now means a descriptor that answers every read with `EACCES` and every write with `EBADF`.
+    /// The number now means a descriptor that answers every read with `EACCES` and every write with
+    /// `EBADF`.
     Replaced,
     /// An access to the memory raises `SIGBUS`.
     Unmapped,

@@ -27,14 +27,14 @@ pub(super) fn changed(old: &[FileRule], new: &[FileRule]) -> Vec<Tree> {
     trees
 }
 
-/// Where the files lie that a rule can match: of one about a single directory, that directory, not what is beside or
-/// below it.
+/// Where the files lie that a rule can match: of one about a single directory, that directory, not
+/// what is beside or below it.
 fn reach(rule: &str) -> Tree {
     literal(rule).unwrap_or_else(|| Tree { path: stem_dir(rule), deep: true })
 }
 
-/// Labels anew the files in `trees` whose rule has changed, also those that nobody opens again: a file has the new
-/// label by all its names, and is known by its number. Whether all were found.
+/// Labels anew the files in `trees` whose rule has changed, also those that nobody opens again: a
+/// file has the new label by all its names, and is known by its number. Whether all were found.
 pub(super) fn relabel(gate: &Gate, trees: &[Tree]) -> bool {
     let mut left = MOST_FILES;
     trees.iter().all(|tree| relabel_in(gate, &tree.path, tree.deep, &mut left))
@@ -75,7 +75,8 @@ fn relabel_in(gate: &Gate, at: &Path, deep: bool, left: &mut usize) -> bool {
     }
 }
 
-/// Whether there is no file, or one that the sandbox, which has the monitor's IDs or less, does not reach either.
+/// Whether there is no file, or one that the sandbox, which has the monitor's IDs or less, does not
+/// reach either.
 fn is_out_of_reach(error: Errno) -> bool {
     matches!(error, Errno::NOENT | Errno::NOTDIR | Errno::ACCESS | Errno::PERM)
 }

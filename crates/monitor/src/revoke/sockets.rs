@@ -55,13 +55,15 @@ impl Comparison<'_> {
             Some(found) => Some(found),
             None => self.class_lost(who, fd, class, &socket)?,
         };
-        // A datagram socket that is shut down still receives, and still sends to the peer that it had what it began before.
+        // A datagram socket that is shut down still receives, and still sends to the peer that it
+        // had what it began before.
         let by_call = matches!(class, Class::UdpSocket | Class::RawipSocket);
         findings.extend(found.map(|found| Finding { socket: Some(socket), by_call, ..found }));
         Ok(findings)
     }
 
-    /// What was taken back of sockets of the class, whatever their addresses: owning one, listening, and being connected.
+    /// What was taken back of sockets of the class, whatever their addresses: owning one,
+    /// listening, and being connected.
     fn class_lost(
         &self,
         who: Subject,
@@ -118,7 +120,8 @@ impl Comparison<'_> {
                 return Ok(Some(found));
             }
         }
-        // What was accepted has the address that its peer asked for, and the kernel may have chosen the port.
+        // What was accepted has the address that its peer asked for, and the kernel may have chosen
+        // the port.
         let ips = [own.ip(), Ipv4Addr::UNSPECIFIED.into(), Ipv6Addr::UNSPECIFIED.into()];
         let lost = self.lost_endpoint(who, class, &ips, own.port())
             | self.lost_decided(who, class, &ips, 0).unwrap_or(AccessVector::NONE);
@@ -126,8 +129,8 @@ impl Comparison<'_> {
         Ok(found(held, own, lost & perm::endpoint::NAME_BIND))
     }
 
-    /// Whether a socket without a peer may hold the beginning of a datagram (`MSG_MORE` of send(2)) to an address that was
-    /// taken back: which one, it does not tell.
+    /// Whether a socket without a peer may hold the beginning of a datagram (`MSG_MORE` of send(2))
+    /// to an address that was taken back: which one, it does not tell.
     fn may_send_on(&self, who: Subject, socket: &OwnedFd) -> Result<bool> {
         if unsent(socket.as_fd())? == 0 {
             return Ok(false);
@@ -157,7 +160,8 @@ impl Comparison<'_> {
         found.unwrap_or(Err(Errno::AGAIN)).map(Some)
     }
 
-    /// What was taken back at any of the addresses. If it is forgotten whether they were decided, what all of them deny.
+    /// What was taken back at any of the addresses. If it is forgotten whether they were decided,
+    /// what all of them deny.
     fn lost_endpoint(&self, who: Subject, class: Class, ips: &[IpAddr], port: u16) -> AccessVector {
         let denied_at = |ip: &IpAddr| {
             let now =
@@ -209,14 +213,16 @@ impl Comparison<'_> {
             return Ok(None);
         };
         let lost = self.lost(who.ssid, labels, class);
-        // The bit of `connectto` is that of `sendto`: the one permission that is asked for on the name of a peer.
+        // The bit of `connectto` is that of `sendto`: the one permission that is asked for on the
+        // name of a peer.
         let lost = lost & perm::unix_stream_socket::CONNECTTO;
         let name = peer.path_bytes().or(peer.abstract_name()).unwrap_or_default();
         let object = format!("unix:{}", String::from_utf8_lossy(name).trim_end_matches('\0'));
         Ok((!lost.is_empty()).then(|| Finding::new(Held::Connection(fd), object, class, lost)))
     }
 
-    /// Descriptors that somebody has sent and nobody has received: only the socket as a whole can be emptied.
+    /// Descriptors that somebody has sent and nobody has received: only the socket as a whole can
+    /// be emptied.
     fn in_flight(&self, who: Subject, fd: i32, socket: &OwnedFd) -> Result<Option<Finding>> {
         let count = self.info(who, fd)?.in_flight();
         if count == Some(0) {
@@ -234,7 +240,8 @@ impl Comparison<'_> {
         Ok(Some(Finding { socket: Some(socket.try_clone().map_err(|_| Errno::MFILE)?), ..finding }))
     }
 
-    /// Whether a descriptor of the monitor's own is one that `who` would lose. What it is opened for is not looked at.
+    /// Whether a descriptor of the monitor's own is one that `who` would lose. What it is opened
+    /// for is not looked at.
     fn is_lost(&self, who: Subject, fd: &OwnedFd) -> bool {
         let Ok(status) = Status::of(fd.as_fd()) else { return true };
         if status.kind == FileType::Socket {

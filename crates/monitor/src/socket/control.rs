@@ -1,5 +1,6 @@
-//! Control messages that a program sends along: descriptors are its own, not the monitor's; what chooses another way or
-//! another source than the address says is decided as an option of the socket.
+//! Control messages that a program sends along: descriptors are its own, not the monitor's; what
+//! chooses another way or another source than the address says is decided as an option of the
+//! socket.
 
 use super::{Socket, SocketAsker, options};
 use rustix::io::{Errno, Result};

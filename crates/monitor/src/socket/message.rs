@@ -1,4 +1,5 @@
-//! sendto, sendmsg, sendmmsg: trapped only where a socket can send to any address without connecting first.
+//! sendto, sendmsg, sendmmsg: trapped only where a socket can send to any address without
+//! connecting first.
 
 use super::{Socket, SocketAsker, address::Address, address_at, control::Control, names};
 use crate::{
@@ -47,7 +48,8 @@ pub(super) fn sendmsg(asker: SocketAsker<'_>) -> CallResult {
     Ok(Answer::Return(sent as i64))
 }
 
-/// Sends the first message only, which sendmmsg may do; the program sends the rest with another call.
+/// Sends the first message only, which sendmmsg may do; the program sends the rest with another
+/// call.
 pub(super) fn sendmmsg(asker: SocketAsker<'_>) -> CallResult {
     let at = asker.caller.call.args[1];
     if asker.caller.call.args[2] == 0 {
@@ -73,7 +75,8 @@ fn one(asker: SocketAsker<'_>, at: u64, flags: i32) -> Result<usize> {
     send((asker, &socket), &data, address.as_ref(), &control, flags)
 }
 
-/// How much of `len` bytes is sent: of a stream, as much as one call sends; of all others, all or nothing.
+/// How much of `len` bytes is sent: of a stream, as much as one call sends; of all others, all or
+/// nothing.
 fn fitting(socket: &Socket, len: usize) -> Result<usize> {
     if len > MOST_DATA && socket_type(&socket.fd)? != SocketType::STREAM {
         return Err(Errno::MSGSIZE);
@@ -129,7 +132,8 @@ fn send(
         if !has_peer() {
             return Err(Errno::NOTCONN);
         }
-        // Ports know a client by who sent the packet: it must not be the monitor. write and send still do.
+        // Ports know a client by who sent the packet: it must not be the monitor. write and send
+        // still do.
         return Err(Errno::OPNOTSUPP);
     }
     // Held until the message is sent: descriptors of the program's that go with it.
@@ -139,7 +143,8 @@ fn send(
     let to = target.as_ref().zip(address).map_or(&[][..], |(target, to)| target.bytes(to));
     let send = |flags| sys::socket::send(socket.fd.as_fd(), data, to, &control.bytes, flags);
     match send(flags | libc::MSG_DONTWAIT) {
-        // A change of policy ends the wait before it is complete, so what was sent meanwhile was sent before.
+        // A change of policy ends the wait before it is complete, so what was sent meanwhile was
+        // sent before.
         Err(Errno::AGAIN) if flags & libc::MSG_DONTWAIT == 0 && !is_nonblocking(socket)? => {
             Ok(asker.wait(|| send(flags))?.0)
         }

@@ -1,5 +1,6 @@
-//! The socket object manager: which sockets a process may have, and whom it may reach with them. Every call that
-//! names an address is made on a duplicate of the socket, with a copy of the address.
+//! The socket object manager: which sockets a process may have, and whom it may reach with them.
+//! Every call that names an address is made on a duplicate of the socket, with a copy of the
+//! address.
 
 mod address;
 mod control;
@@ -99,7 +100,8 @@ pub(crate) fn class_of(family: i32, kind: i32, protocol: i32) -> Class {
             libc::NETLINK_CRYPTO => Class::NetlinkCryptoSocket,
             _ => Class::Socket,
         },
-        // Families without an object manager of their own; also TCP's relatives that the envelope does not know.
+        // Families without an object manager of their own; also TCP's relatives that the envelope
+        // does not know.
         _ => Class::Socket,
     }
 }

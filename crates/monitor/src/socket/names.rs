@@ -1,4 +1,5 @@
-//! The objects that addresses name: endpoints of the network, sockets in the file system, abstract names.
+//! The objects that addresses name: endpoints of the network, sockets in the file system, abstract
+//! names.
 
 use super::{
     Socket, SocketAsker, SocketManager,
@@ -71,7 +72,8 @@ impl Endpoints {
         self.networks.store(Arc::new(Networks::new(rules)));
     }
 
-    /// The label that an address with a port had when it was last decided; `None` if it never was, or that is forgotten.
+    /// The label that an address with a port had when it was last decided; `None` if it never was,
+    /// or that is forgotten.
     pub(crate) fn label_before(&self, class: Class, ip: IpAddr, port: u16) -> Option<Sid> {
         self.decided().labels.get(&(class, ip, port)).copied()
     }
@@ -86,7 +88,8 @@ impl Endpoints {
         self.decided().labels.iter().map(|(key, sid)| (*key, *sid)).collect()
     }
 
-    /// Labels what was decided as the policy in force does. What has no label any more is as good as forgotten.
+    /// Labels what was decided as the policy in force does. What has no label any more is as good
+    /// as forgotten.
     pub(crate) fn relabel(&self, state: &MonitorState) {
         for ((class, ip, port), _) in self.remembered() {
             let sid = self.label(state, class, ip, port);
@@ -124,10 +127,11 @@ impl Endpoints {
 
 /// An address that may be used, in the form in which the monitor uses it.
 pub(super) struct Target {
-    /// The socket's file, held open so that it stays the one that was decided, and its name; as the program gave it
-    /// without one.
+    /// The socket's file, held open so that it stays the one that was decided, and its name; as the
+    /// program gave it without one.
     file: Option<(Vec<u8>, OwnedFd)>,
-    /// The sandbox's own socket that has the abstract name: it keeps that for as long as it is held here.
+    /// The sandbox's own socket that has the abstract name: it keeps that for as long as it is held
+    /// here.
     _hold: Option<OwnedFd>,
     /// Who has the local name that it was decided as.
     pub(super) peer: Option<Peer>,
@@ -155,8 +159,8 @@ pub(super) fn reach(
         _ => AccessVector::NONE,
     };
     match &address.kind {
-        // To send to no address, the kernel takes the bytes behind it for one of the socket's family. A stream that has let
-        // go of its peer could listen at the port it had.
+        // To send to no address, the kernel takes the bytes behind it for one of the socket's
+        // family. A stream that has let go of its peer could listen at the port it had.
         Kind::None if usage == Use::Connect && may_let_go(socket) => {}
         _ if usage == Use::Send && address.family() != socket.family => {
             return Err(asker.refuse(&of_another_family(socket, object())));
@@ -214,8 +218,8 @@ fn shown(socket: &Socket, address: &Address) -> String {
 }
 
 impl SocketManager {
-    /// The label of the peer of a unix socket, before the last change of policy and now; by its name, if it was not connected
-    /// under the eyes of the monitor. `None` for what has none.
+    /// The label of the peer of a unix socket, before the last change of policy and now; by its
+    /// name, if it was not connected under the eyes of the monitor. `None` for what has none.
     pub(crate) fn unix_label(
         &self,
         state: &MonitorState,
@@ -243,7 +247,8 @@ impl SocketManager {
                 return Some((label.before(), label.sid));
             }
         }
-        // Nobody else can be reached there any more. Of a relative name it is not known where it was.
+        // Nobody else can be reached there any more. Of a relative name it is not known where it
+        // was.
         path.is_absolute().then(|| {
             let before = state.labels.of_path_before(path, FileKind::Socket);
             (before, state.labels.of_path(path, FileKind::Socket))
@@ -332,7 +337,8 @@ pub(super) fn bind(asker: SocketAsker<'_>, socket: &Socket, address: &Address) -
     sys::socket::bind(socket.fd.as_fd(), &address.bytes)
 }
 
-/// Decides a listen: also at the port that a socket was bound to, which policy may have taken back since.
+/// Decides a listen: also at the port that a socket was bound to, which policy may have taken back
+/// since.
 pub(super) fn listen(asker: SocketAsker<'_>, socket: &Socket) -> Result<()> {
     if !is_ip(socket.family) {
         return Ok(());
@@ -356,8 +362,9 @@ fn bind_file(asker: SocketAsker<'_>, socket: &Socket, path: &Path, address: &[u8
     Ok(())
 }
 
-/// Binds by the path that the program gave, which getsockname(2) will tell. The kernel walks that path once more, so a
-/// thread does it that Landlock lets make sockets nowhere but below `parent`, which was decided.
+/// Binds by the path that the program gave, which getsockname(2) will tell. The kernel walks that
+/// path once more, so a thread does it that Landlock lets make sockets nowhere but below `parent`,
+/// which was decided.
 fn bind_below(parent: &OwnedFd, socket: &Socket, address: &[u8]) -> Result<()> {
     let confined_bind = || {
         confine(parent).map_err(|_| Errno::ACCESS)?;

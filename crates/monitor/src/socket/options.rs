@@ -1,5 +1,6 @@
-//! Options of sockets. Those that ordinary programs set run (`filter/options.rs` lists them); every other one comes here, as
-//! it may lead packets elsewhere than their address says, or change what the socket is.
+//! Options of sockets. Those that ordinary programs set run (`filter/options.rs` lists them); every
+//! other one comes here, as it may lead packets elsewhere than their address says, or change what
+//! the socket is.
 
 use super::{Socket, SocketAsker, allow};
 use crate::{
@@ -12,7 +13,8 @@ use std::os::fd::AsFd;
 /// As much as an option may hold: the kernel takes less of all that can come here.
 const MOST: usize = 1 << 16;
 
-/// Decides setsockopt, and makes the call: the descriptor could be another one's by the time that the kernel looks.
+/// Decides setsockopt, and makes the call: the descriptor could be another one's by the time that
+/// the kernel looks.
 pub(super) fn set(asker: SocketAsker<'_>) -> CallResult {
     let socket = Socket::of(asker, asker.caller.int(0))?;
     let (level, name) = (asker.caller.int(1), asker.caller.int(2));

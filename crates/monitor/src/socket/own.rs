@@ -1,7 +1,8 @@
-//! The names that the sandbox itself has bound, each known by what nobody can put in its place: a name in the file
-//! system by its inode, which is held for as long as it is remembered; an abstract name by the socket that has it, which
-//! is held while it is used. A socket that has a name keeps it to its end, so what is reached then is that socket, whoever
-//! listens at it by now: the process that bound it, one that it was handed to, or one that was born with it.
+//! The names that the sandbox itself has bound, each known by what nobody can put in its place: a
+//! name in the file system by its inode, which is held for as long as it is remembered; an abstract
+//! name by the socket that has it, which is held while it is used. A socket that has a name keeps
+//! it to its end, so what is reached then is that socket, whoever listens at it by now: the process
+//! that bound it, one that it was handed to, or one that was born with it.
 
 use crate::{call::Asker, state::MonitorState};
 use flask::Sid;
@@ -46,7 +47,8 @@ pub(super) struct Known {
     fd: i32,
 }
 
-/// Whose the socket behind an abstract name is, and a hold on it: meanwhile nobody else can take the name.
+/// Whose the socket behind an abstract name is, and a hold on it: meanwhile nobody else can take
+/// the name.
 #[derive(Debug)]
 pub(super) struct Hold {
     pub(super) owner: Sid,
@@ -109,7 +111,8 @@ impl Known {
 }
 
 impl OwnNames {
-    /// Files that are held; beyond, the oldest are forgotten, and reached as anybody's. The descriptors are the monitor's.
+    /// Files that are held; beyond, the oldest are forgotten, and reached as anybody's. The
+    /// descriptors are the monitor's.
     const MOST_FILES: usize = 512;
     /// Abstract names that are remembered; beyond, all of the past are forgotten.
     const MOST_ABSTRACT: usize = 10_000;
@@ -160,7 +163,8 @@ impl OwnNames {
 }
 
 impl Files {
-    /// Lets go of files that have no name any more, and so cannot be reached; without one, of the oldest.
+    /// Lets go of files that have no name any more, and so cannot be reached; without one, of the
+    /// oldest.
     fn let_go(&mut self) {
         let named = |file: &OwnedFd| rustix::fs::fstat(file).is_ok_and(|it| it.st_nlink > 0);
         self.known.retain(|_, (_, file)| named(file));

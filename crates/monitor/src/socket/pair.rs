@@ -13,9 +13,10 @@ use rustix::{
 };
 use std::os::fd::AsFd;
 
-/// Decides a pair. An end of a pair of datagrams could send to any other name as well. Where policy does not grant that, and
-/// so no send is looked at, the program gets a pair of packets: it keeps the borders of messages, and reaches its peer
-/// only. They differ once an end is closed: the other then reads an end, and its sends fail with `EPIPE`.
+/// Decides a pair. An end of a pair of datagrams could send to any other name as well. Where policy
+/// does not grant that, and so no send is looked at, the program gets a pair of packets: it keeps
+/// the borders of messages, and reaches its peer only. They differ once an end is closed: the other
+/// then reads an end, and its sends fail with `EPIPE`.
 pub(super) fn create(asker: SocketAsker<'_>, class: Class) -> CallResult {
     let question = Question { ssid: asker.ssid, tsid: asker.ssid, tclass: class };
     let datagrams = class == Class::UnixDgramSocket;

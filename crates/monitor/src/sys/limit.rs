@@ -24,7 +24,8 @@ pub(crate) fn open_files(tid: u32) -> Result<u64> {
 
 fn soft(tid: u32, resource: libc::__rlimit_resource_t) -> Result<u64> {
     let mut limit = libc::rlimit64 { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: the call writes one `rlimit64`, which `limit` is; without a new limit it reads no memory.
+    // SAFETY: the call writes one `rlimit64`, which `limit` is; without a new limit it reads no
+    // memory.
     let code =
         unsafe { libc::prlimit64(tid.cast_signed(), resource, std::ptr::null(), &raw mut limit) };
     if code == 0 {

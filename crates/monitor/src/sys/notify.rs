@@ -29,7 +29,8 @@ impl Listener {
         Self(fd)
     }
 
-    /// Asks the kernel to wake both sides on the CPU of the other; `false` where it cannot (before Linux 6.6).
+    /// Asks the kernel to wake both sides on the CPU of the other; `false` where it cannot (before
+    /// Linux 6.6).
     pub(crate) fn hand_over_on_one_cpu(&self) -> bool {
         // SAFETY: the third argument of this request is an integer, not a pointer.
         let code = unsafe {
@@ -38,9 +39,11 @@ impl Listener {
         code == 0
     }
 
-    /// PendingCalls for the next call. `Ok(None)` when the caller died before its call was received.
+    /// PendingCalls for the next call. `Ok(None)` when the caller died before its call was
+    /// received.
     pub(crate) fn receive(&self) -> Result<Option<Notification>> {
-        // SAFETY: `seccomp_notif` is plain integers, for which all zeroes is a value; the kernel demands it zeroed.
+        // SAFETY: `seccomp_notif` is plain integers, for which all zeroes is a value; the kernel
+        // demands it zeroed.
         let mut raw: libc::seccomp_notif = unsafe { std::mem::zeroed() };
         // SAFETY: the request writes one `seccomp_notif`, which `raw` is.
         let code = unsafe {
@@ -67,7 +70,8 @@ impl Listener {
         code == 0
     }
 
-    /// Lets the call run as the caller made it. The caller may still change what its pointers point to.
+    /// Lets the call run as the caller made it. The caller may still change what its pointers point
+    /// to.
     pub(crate) fn send_continue(&self, id: u64) -> Result<()> {
         self.send(libc::seccomp_notif_resp {
             id,
@@ -86,7 +90,8 @@ impl Listener {
         self.send(libc::seccomp_notif_resp { id, val, error, flags: 0 })
     }
 
-    /// Gives the caller a duplicate of `fd` at the lowest free number, and ends the call with that number.
+    /// Gives the caller a duplicate of `fd` at the lowest free number, and ends the call with that
+    /// number.
     pub(crate) fn send_fd(&self, id: u64, fd: BorrowedFd<'_>, cloexec: bool) -> Result<()> {
         self.add_fd(&libc::seccomp_notif_addfd {
             id,
@@ -98,7 +103,8 @@ impl Listener {
         .map(drop)
     }
 
-    /// Gives the caller a duplicate of `fd` at the lowest free number, which is returned; the call goes on waiting.
+    /// Gives the caller a duplicate of `fd` at the lowest free number, which is returned; the call
+    /// goes on waiting.
     pub(crate) fn give_fd(&self, id: u64, fd: BorrowedFd<'_>, cloexec: bool) -> Result<i32> {
         self.add_fd(&libc::seccomp_notif_addfd {
             id,
@@ -110,8 +116,8 @@ impl Listener {
     }
 
     fn add_fd(&self, request: &libc::seccomp_notif_addfd) -> Result<i32> {
-        // SAFETY: the kernel reads one `seccomp_notif_addfd`, which `request` is. Its source descriptor is one that the
-        // callers above borrow; a number that means nothing is refused.
+        // SAFETY: the kernel reads one `seccomp_notif_addfd`, which `request` is. Its source
+        // descriptor is one that the callers above borrow; a number that means nothing is refused.
         let code = unsafe {
             libc::ioctl(
                 self.0.as_raw_fd(),
@@ -122,7 +128,8 @@ impl Listener {
         check(code)
     }
 
-    /// Gives the caller a duplicate of `fd`, in the place of its descriptor `number`, and ends the call.
+    /// Gives the caller a duplicate of `fd`, in the place of its descriptor `number`, and ends the
+    /// call.
     pub(crate) fn send_fd_as(
         &self,
         id: u64,

@@ -1,11 +1,12 @@
-//! Holding threads of the sandbox for a moment: for the length of one exec, or to make calls in their place (ptrace(2)).
+//! Holding threads of the sandbox for a moment: for the length of one exec, or to make calls in
+//! their place (ptrace(2)).
 #![allow(unsafe_code)]
 
 use libc::{PTRACE_EVENT_CLONE, PTRACE_EVENT_FORK, PTRACE_EVENT_VFORK};
 use rustix::io::{Errno, Result};
 
-/// A seized thread. Dropped without a wait, it stays seized until the calling thread ends, which kills it
-/// (`PTRACE_O_EXITKILL`).
+/// A seized thread. Dropped without a wait, it stays seized until the calling thread ends, which
+/// kills it (`PTRACE_O_EXITKILL`).
 pub(crate) struct Seized {
     tid: u32,
 }
@@ -37,9 +38,10 @@ impl Seized {
     pub(crate) fn wait(self) -> Result<Event> {
         let mut status = 0;
         loop {
-            // A thread that executes takes over its process's PID, so the wait is for whatever this thread traces;
-            // it traces nothing else, and `__WNOTHREAD` leaves other threads' children alone.
-            // SAFETY: `status` is a valid place for the one integer that waitpid writes.
+            // A thread that executes takes over its process's PID, so the wait is for whatever this
+            // thread traces; it traces nothing else, and `__WNOTHREAD` leaves other threads'
+            // children alone. SAFETY: `status` is a valid place for the one integer that waitpid
+            // writes.
             let pid =
                 unsafe { libc::waitpid(-1, &raw mut status, libc::__WALL | libc::__WNOTHREAD) };
             if pid < 0 {
@@ -70,8 +72,8 @@ fn event(status: i32) -> Option<Event> {
     })
 }
 
-/// Lets a stopped thread go, with a signal or 0. One that was killed meanwhile is seen off instead: until its tracer has
-/// done so, its parent could not.
+/// Lets a stopped thread go, with a signal or 0. One that was killed meanwhile is seen off instead:
+/// until its tracer has done so, its parent could not.
 pub(crate) fn detach(tid: u32, signal: i32) {
     if request(libc::PTRACE_DETACH, tid, signal as usize).is_err() {
         let _ = Seized { tid }.wait();
@@ -119,8 +121,8 @@ impl Registers {
         result(self.0.rax)
     }
 
-    /// The same, about to run the code at `code` on the table from `table` to `end`; of a call that was interrupted,
-    /// nothing is left.
+    /// The same, about to run the code at `code` on the table from `table` to `end`; of a call that
+    /// was interrupted, nothing is left.
     pub(crate) fn running(&self, code: u64, table: u64, end: u64) -> Self {
         Self(libc::user_regs_struct {
             rip: code,
@@ -132,8 +134,8 @@ impl Registers {
         })
     }
 
-    /// The same, about to make a call by the `syscall` instruction at `gadget`; of a call that was interrupted, nothing
-    /// is left.
+    /// The same, about to make a call by the `syscall` instruction at `gadget`; of a call that was
+    /// interrupted, nothing is left.
     pub(crate) fn calling(&self, gadget: u64, number: i64, args: [u64; 6]) -> Self {
         let [rdi, rsi, rdx, r10, r8, r9] = args;
         let (rax, orig_rax) = (number.cast_unsigned(), u64::MAX);
@@ -160,8 +162,8 @@ pub(crate) fn result(word: u64) -> Result<u64> {
     }
 }
 
-/// Makes `tid` stop soon, wherever it is: before its next instruction in user mode. What it is making by fork(2) or the
-/// like is seized at birth. All go on if the calling thread ends.
+/// Makes `tid` stop soon, wherever it is: before its next instruction in user mode. What it is
+/// making by fork(2) or the like is seized at birth. All go on if the calling thread ends.
 pub(crate) fn seize(tid: u32) -> Result<()> {
     let births = libc::PTRACE_O_TRACEFORK | libc::PTRACE_O_TRACEVFORK | libc::PTRACE_O_TRACECLONE;
     request(libc::PTRACE_SEIZE, tid, (libc::PTRACE_O_TRACESYSGOOD | births) as usize)?;
@@ -225,7 +227,8 @@ pub(crate) enum State {
     Gone,
 }
 
-/// The state of a thread that the calling thread has seized, if it has changed; `None` if it has not.
+/// The state of a thread that the calling thread has seized, if it has changed; `None` if it has
+/// not.
 pub(crate) fn poll(tid: u32) -> Option<State> {
     match changed(tid as libc::pid_t) {
         Ok(found) => found.map(|(_, state)| state),
@@ -234,7 +237,8 @@ pub(crate) fn poll(tid: u32) -> Option<State> {
     }
 }
 
-/// A thread that the calling thread has seized, also one it does not know of, and that has changed its state.
+/// A thread that the calling thread has seized, also one it does not know of, and that has changed
+/// its state.
 pub(crate) fn poll_any() -> Option<(u32, State)> {
     changed(-1).ok().flatten()
 }
@@ -263,7 +267,8 @@ const AT_CALL: i32 = libc::SIGTRAP | 0x80;
 
 fn request(request: libc::c_uint, tid: u32, data: usize) -> Result<()> {
     let none = std::ptr::null_mut::<libc::c_void>();
-    // SAFETY: SEIZE, INTERRUPT and DETACH read no memory of ours: `addr` is null and `data` an integer.
+    // SAFETY: SEIZE, INTERRUPT and DETACH read no memory of ours: `addr` is null and `data` an
+    // integer.
     let code = unsafe { libc::ptrace(request, tid as libc::pid_t, none, data) };
     if code == -1 { Err(last_errno()) } else { Ok(()) }
 }

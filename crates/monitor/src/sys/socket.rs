@@ -16,8 +16,8 @@ pub(crate) fn connect(socket: BorrowedFd<'_>, bytes: &[u8]) -> Result<()> {
     .map(drop)
 }
 
-/// Takes the peer from a socket; of TCP, by a reset: a waiting call ends with `ECONNRESET`, a listener listens no more.
-/// What a datagram socket was shut down for stays so.
+/// Takes the peer from a socket; of TCP, by a reset: a waiting call ends with `ECONNRESET`, a
+/// listener listens no more. What a datagram socket was shut down for stays so.
 pub(crate) fn disconnect(socket: BorrowedFd<'_>) -> Result<()> {
     let mut address = [0_u8; 16];
     address[..2].copy_from_slice(&(libc::AF_UNSPEC as u16).to_ne_bytes());
@@ -33,7 +33,8 @@ pub(crate) fn bind(socket: BorrowedFd<'_>, bytes: &[u8]) -> Result<()> {
     .map(drop)
 }
 
-/// sendmsg(2) of one piece of data, to `address` unless that is empty, with `control` messages as bytes.
+/// sendmsg(2) of one piece of data, to `address` unless that is empty, with `control` messages as
+/// bytes.
 pub(crate) fn send(
     socket: BorrowedFd<'_>,
     data: &[u8],
@@ -54,8 +55,8 @@ pub(crate) fn send(
         message.msg_control = control.as_ptr().cast_mut().cast();
         message.msg_controllen = control.len();
     }
-    // SAFETY: every pointer in `message` is null or spans the borrowed slice that it was made from, with its length;
-    // sendmsg only reads them.
+    // SAFETY: every pointer in `message` is null or spans the borrowed slice that it was made from,
+    // with its length; sendmsg only reads them.
     let sent = unsafe {
         libc::sendmsg(socket.as_raw_fd(), &raw const message, flags | libc::MSG_NOSIGNAL)
     };
@@ -115,7 +116,8 @@ pub(crate) fn set_option(socket: BorrowedFd<'_>, name: libc::c_int, value: i32) 
     check(code).map(drop)
 }
 
-/// Sets an option to a value as bytes, which the caller has seen to hold neither addresses nor descriptors.
+/// Sets an option to a value as bytes, which the caller has seen to hold neither addresses nor
+/// descriptors.
 pub(crate) fn set_option_bytes(
     socket: BorrowedFd<'_>,
     level: libc::c_int,

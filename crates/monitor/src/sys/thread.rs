@@ -7,8 +7,8 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 /// Gives the calling thread a working directory, root and file mode creation mask of its own
 /// (`CLONE_FS` of unshare(2)).
 pub(crate) fn own_file_system_state() -> Result<()> {
-    // SAFETY: unshare(CLONE_FS) copies the thread's `fs_struct`; no memory or descriptor changes hands, and code
-    // that relied on sharing it with other threads exists nowhere in this process.
+    // SAFETY: unshare(CLONE_FS) copies the thread's `fs_struct`; no memory or descriptor changes
+    // hands, and code that relied on sharing it with other threads exists nowhere in this process.
     let code = unsafe { libc::unshare(libc::CLONE_FS) };
     if code == 0 {
         return Ok(());
@@ -28,7 +28,8 @@ pub(crate) fn same_memory(one: u32, other: u32) -> bool {
     same(one, other, KCMP_VM)
 }
 
-/// Whether descriptor `number` of a thread of the sandbox is of the same open file as `own`; no when in doubt (kcmp(2)).
+/// Whether descriptor `number` of a thread of the sandbox is of the same open file as `own`; no
+/// when in doubt (kcmp(2)).
 pub(crate) fn same_file(tid: u32, number: i32, own: BorrowedFd<'_>) -> bool {
     const KCMP_FILE: libc::c_int = 0;
     let this = rustix::thread::gettid().as_raw_pid();
@@ -38,10 +39,12 @@ pub(crate) fn same_file(tid: u32, number: i32, own: BorrowedFd<'_>) -> bool {
     order == 0
 }
 
-/// Sends a process any signal, also one without a name; 0 only asks whether it is there (pidfd_send_signal(2)).
+/// Sends a process any signal, also one without a name; 0 only asks whether it is there
+/// (pidfd_send_signal(2)).
 pub(crate) fn signal(process: BorrowedFd<'_>, signal: i32) -> Result<()> {
     let (pidfd, info) = (process.as_raw_fd(), std::ptr::null::<libc::siginfo_t>());
-    // SAFETY: the descriptor is borrowed for the call; without information about the signal the kernel reads no memory.
+    // SAFETY: the descriptor is borrowed for the call; without information about the signal the
+    // kernel reads no memory.
     let code = unsafe { libc::syscall(libc::SYS_pidfd_send_signal, pidfd, signal, info, 0) };
     if code == 0 {
         return Ok(());
@@ -60,13 +63,14 @@ fn same(one: u32, other: u32, what: libc::c_int) -> bool {
 pub(crate) struct Interruptible(i32);
 
 impl Interruptible {
-    /// The calling thread. From now on `SIGURG`, which nobody else uses here, ends a call that waits by `EINTR`.
+    /// The calling thread. From now on `SIGURG`, which nobody else uses here, ends a call that
+    /// waits by `EINTR`.
     pub(crate) fn current() -> Self {
         // SAFETY: `sigaction` is plain integers and a set of bits, for which all zeroes is a value.
         let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
         action.sa_sigaction = on_interrupt as extern "C" fn(libc::c_int) as usize;
-        // SAFETY: `action` lives until the call returns, and its handler, which has the type that a handler without
-        // `SA_SIGINFO` must have, touches nothing.
+        // SAFETY: `action` lives until the call returns, and its handler, which has the type that a
+        // handler without `SA_SIGINFO` must have, touches nothing.
         unsafe { libc::sigaction(libc::SIGURG, &raw const action, std::ptr::null_mut()) };
         Self(rustix::thread::gettid().as_raw_pid())
     }

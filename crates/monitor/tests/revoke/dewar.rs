@@ -15,11 +15,13 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-/// `DIRECTORY toggle COMMAND…`: runs the command, and changes to and fro between the two profiles until it ends. Writes
-/// every decision to `DIRECTORY/audit`, and every change with its time to `DIRECTORY/changes`, a line each.
+/// `DIRECTORY toggle COMMAND…`: runs the command, and changes to and fro between the two profiles
+/// until it ends. Writes every decision to `DIRECTORY/audit`, and every change with its time to
+/// `DIRECTORY/changes`, a line each.
 ///
-/// `DIRECTORY MANNER COMMAND…`: runs the command under `DIRECTORY/before.toml`, and when `DIRECTORY/ready` is there
-/// under `DIRECTORY/after.toml`. Writes `DIRECTORY/receipt.json`, then `DIRECTORY/changed`.
+/// `DIRECTORY MANNER COMMAND…`: runs the command under `DIRECTORY/before.toml`, and when
+/// `DIRECTORY/ready` is there under `DIRECTORY/after.toml`. Writes `DIRECTORY/receipt.json`, then
+/// `DIRECTORY/changed`.
 pub(crate) fn main(mut arguments: impl Iterator<Item = OsString>) -> ! {
     let inherited = Inherited::capture();
     let directory = arguments.next().expect("a directory");

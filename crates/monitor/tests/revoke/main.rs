@@ -1,7 +1,8 @@
 //! Takes permissions back from real programs, as root and as an ordinary user.
 //!
-//! Each test starts this program again as a small Dewar (`--as-dewar`), which runs a script of Python under one
-//! profile, changes to another when the script is ready, and tells the script when the change is complete.
+//! Each test starts this program again as a small Dewar (`--as-dewar`), which runs a script of
+//! Python under one profile, changes to another when the script is ready, and tells the script when
+//! the change is complete.
 
 mod dewar;
 mod held;

@@ -182,7 +182,8 @@ say("there", lambda: socket.create_connection(("127.0.0.1", {port})))
     assert_eq!(ran.actions("connection"), ["reset"]);
 }
 
-/// A datagram that is begun has an address, which a socket keeps when it is shut down or has its peer taken.
+/// A datagram that is begun has an address, which a socket keeps when it is shut down or has its
+/// peer taken.
 fn datagram_sockets_are_replaced(stage: &Stage) {
     let peers = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").expect("a socket"));
     let [taken, bound] = [0, 1].map(|index| peers[index].local_addr().expect("a port").port());

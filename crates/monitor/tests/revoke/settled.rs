@@ -1,4 +1,5 @@
-//! Changes of policy that the kernel, told at the start of a run, would not follow: by booleans, as a daemon sets them.
+//! Changes of policy that the kernel, told at the start of a run, would not follow: by booleans, as
+//! a daemon sets them.
 
 use crate::{
     Case, cases,

@@ -117,8 +117,8 @@ impl Stage {
         self.change(("", ""), "\"end\"", script)
     }
 
-    /// Runs a script that calls `change()` once, first under the profile `workspace` with the lines `before`, then
-    /// with the lines `after`.
+    /// Runs a script that calls `change()` once, first under the profile `workspace` with the lines
+    /// `before`, then with the lines `after`.
     pub(crate) fn change(&self, (before, after): (&str, &str), mode: &str, script: &str) -> Ran {
         for (name, lines) in [("before.toml", before), ("after.toml", after)] {
             self.file(name, &format!("extends = 'workspace'\n{lines}"));

@@ -104,7 +104,8 @@ pub struct IsolatedEntry<A: EntryArgs, R: EntryReply> {
 struct State {
     host: Box<dyn Host>,
     memory: Option<wasmtime::Memory>,
-    /// What the running call may take, and when that is used up: known from its first look at the clock.
+    /// What the running call may take, and when that is used up: known from its first look at the
+    /// clock.
     time: Duration,
     deadline: Option<Instant>,
     limits: StoreLimits,
@@ -191,8 +192,8 @@ impl IsolatedInstance {
         Ok(IsolatedEntry { func, types: PhantomData })
     }
 
-    /// Calls `entry`, for at most `time`: the clock starts with the call's first look at it, after at most
-    /// [`wasm::STRIP`] iterations.
+    /// Calls `entry`, for at most `time`: the clock starts with the call's first look at it, after
+    /// at most [`wasm::STRIP`] iterations.
     ///
     /// # Errors
     ///

@@ -13,7 +13,8 @@ const MOST_CHARS: usize = 512;
 pub(crate) struct Entangled;
 
 impl Pattern {
-    /// Patterns that together match exactly the paths that both match; none if there is no such path.
+    /// Patterns that together match exactly the paths that both match; none if there is no such
+    /// path.
     pub(crate) fn common(&self, other: &Self) -> Result<Vec<Self>, Entangled> {
         if !self.stem.starts_with(&other.stem) && !other.stem.starts_with(&self.stem) {
             return Ok(Vec::new());

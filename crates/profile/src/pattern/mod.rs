@@ -1,7 +1,7 @@
 //! Path patterns: `/usr`, `${home}/.ssh`, `${workspace}/**/*.key`.
 //!
-//! A pattern is a list of components. One without globs takes the path and everything below it; one with
-//! globs takes what it matches, and what lies below only when it ends in `/**`.
+//! A pattern is a list of components. One without globs takes the path and everything below it; one
+//! with globs takes what it matches, and what lies below only when it ends in `/**`.
 
 mod common;
 mod parse;
@@ -11,7 +11,8 @@ pub(crate) use parse::parse;
 
 use std::{ops::Deref, sync::Arc};
 
-/// A set of absolute paths. Two patterns are equal when their regular expressions are. Cloning one shares its parts.
+/// A set of absolute paths. Two patterns are equal when their regular expressions are. Cloning one
+/// shares its parts.
 #[derive(Clone, Debug)]
 pub(crate) struct Pattern(Arc<Parts>);
 
@@ -98,7 +99,8 @@ impl Pattern {
         })
     }
 
-    /// Whether it may cover a directory that all paths of `other` lie below. Says yes when in doubt.
+    /// Whether it may cover a directory that all paths of `other` lie below. Says yes when in
+    /// doubt.
     pub(crate) fn may_lie_around(&self, other: &Self) -> bool {
         other.stem.starts_with(&self.stem)
     }
@@ -136,7 +138,8 @@ impl Pattern {
     /// Whether every path of `other` is one of `self`. Says no when in doubt.
     #[inline]
     pub(crate) fn covers(&self, other: &Self) -> bool {
-        // Most stems already differ in the byte that ends the shorter one, which is looked at sooner than all are compared.
+        // Most stems already differ in the byte that ends the shorter one, which is looked at
+        // sooner than all are compared.
         let last = self.stem.len() - 1;
         other.stem.as_bytes().get(last) == Some(&self.stem.as_bytes()[last])
             && other.stem.starts_with(&self.stem)
@@ -166,8 +169,8 @@ impl Pattern {
         reach[0]
     }
 
-    /// What `self`, a glob, still matches below the literal directories at the start of `other`: patterns as
-    /// specific as `other`, for which `self` would lose against `other` otherwise.
+    /// What `self`, a glob, still matches below the literal directories at the start of `other`:
+    /// patterns as specific as `other`, for which `self` would lose against `other` otherwise.
     pub(crate) fn residuals_below(&self, other: &Self) -> Vec<Self> {
         let prefix = &other.components[..other.literal_components()];
         let mut positions = vec![0usize];
@@ -241,8 +244,8 @@ impl Component {
     }
 }
 
-/// Matches the tokens of one glob as if those of the other were characters: the usual two-pointer match, which
-/// falls back to the last star.
+/// Matches the tokens of one glob as if those of the other were characters: the usual two-pointer
+/// match, which falls back to the last star.
 fn glob_covers(a: &[Token], b: &[Token]) -> bool {
     let (mut i, mut j) = (0, 0);
     let mut star: Option<(usize, usize)> = None;

@@ -139,7 +139,8 @@ fn expand(pieces: Vec<Piece>) -> Result<Vec<Vec<Piece>>, Bad> {
     Ok(done)
 }
 
-/// The alternatives of the brace at `start`, and the index behind its end. `lex` has made sure that it has one.
+/// The alternatives of the brace at `start`, and the index behind its end. `lex` has made sure that
+/// it has one.
 fn alternatives(pieces: &[Piece], start: usize) -> (Vec<&[Piece]>, usize) {
     let mut found = Vec::new();
     let mut from = start + 1;

@@ -62,7 +62,8 @@ fn covers(of: Option<&AbstractName>, name: Option<&AbstractName>) -> bool {
     of.is_none_or(|of| name.is_some_and(|name| of.covers(name)))
 }
 
-/// The abstract names that rules and amendments speak about, each with its type, in the order of labelling rules.
+/// The abstract names that rules and amendments speak about, each with its type, in the order of
+/// labelling rules.
 fn abstract_names(
     profile: &Profile,
     clauses: &[Clause],

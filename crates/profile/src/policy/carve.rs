@@ -1,7 +1,9 @@
-//! Types for what amendments tell apart: the files of a pattern are cut where an amendment takes some of them.
+//! Types for what amendments tell apart: the files of a pattern are cut where an amendment takes
+//! some of them.
 //!
-//! The rule with the longest literal stem labels a file, so a pattern that is taken needs a type of its own in every
-//! place where another would label its files: a node for what the two have in common.
+//! The rule with the longest literal stem labels a file, so a pattern that is taken needs a type of
+//! its own in every place where another would label its files: a node for what the two have in
+//! common.
 
 use super::files::Node;
 use super::writer::Writer;
@@ -28,8 +30,8 @@ struct Mask<'a> {
     clause: usize,
 }
 
-/// `nodes`, cut by the patterns of `clauses`, for that many domains: in the order of labelling rules, with [`Node::clauses`] filled in.
-/// The nodes that were there keep their types.
+/// `nodes`, cut by the patterns of `clauses`, for that many domains: in the order of labelling
+/// rules, with [`Node::clauses`] filled in. The nodes that were there keep their types.
 pub(super) fn carve(
     nodes: Vec<Node>,
     (clauses, domains): (&[Clause], usize),
@@ -117,8 +119,9 @@ impl Cutter<'_> {
         Ok(())
     }
 
-    /// Whether a mask's clause makes a difference to files of a piece, as far as the masks so far tell. If not, it never
-    /// will: what further clauses come to follows from what was taken and given so far.
+    /// Whether a mask's clause makes a difference to files of a piece, as far as the masks so far
+    /// tell. If not, it never will: what further clauses come to follows from what was taken and
+    /// given so far.
     fn tells_apart(&self, piece: &Piece, mask: usize) -> bool {
         let this = self.masks[mask].clause;
         let lies_in = |clause: usize| {
@@ -232,8 +235,8 @@ fn to_nodes(
         };
         ranked.push((rank, node));
     }
-    // INVARIANT: of two that match a path with equally long stems, the one in more masks comes later, for what the
-    // two have in common is a third one in at least as many.
+    // INVARIANT: of two that match a path with equally long stems, the one in more masks comes
+    // later, for what the two have in common is a third one in at least as many.
     ranked.sort_by_key(|(rank, _)| *rank);
     ranked.into_iter().map(|(_, node)| node).collect()
 }

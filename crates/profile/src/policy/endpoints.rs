@@ -1,8 +1,9 @@
 //! Labels of addresses and ports: as few types as the network rules can tell apart.
 //!
-//! An address and a port have one label each, so overlapping rules are cut into disjoint groups: two addresses
-//! share a type when the same hosts of the profile contain them, two ports when the same ranges do. The hosts and
-//! ranges of amendments cut further; a group that was there without them keeps its name.
+//! An address and a port have one label each, so overlapping rules are cut into disjoint groups:
+//! two addresses share a type when the same hosts of the profile contain them, two ports when the
+//! same ranges do. The hosts and ranges of amendments cut further; a group that was there without
+//! them keeps its name.
 
 use crate::hosts::ResolvedHost;
 use crate::network::{Endpoints, Host};
@@ -41,7 +42,8 @@ impl AddressGroup {
         self.hosts.contains(&index)
     }
 
-    /// Whether all its addresses, of which there are some, belong to `host`, one of those that the groups were made for.
+    /// Whether all its addresses, of which there are some, belong to `host`, one of those that the
+    /// groups were made for.
     pub(crate) fn lies_in(&self, host: &ResolvedHost) -> bool {
         // INVARIANT: a group lies in a host or outside of it, so one network speaks for all.
         self.networks.first().is_some_and(|network| host.contains(*network))
@@ -58,8 +60,8 @@ impl PortGroup {
     }
 }
 
-/// The groups of all addresses that `hosts`, and those of amendments, contain: first those of the profile, as they would
-/// be without amendments.
+/// The groups of all addresses that `hosts`, and those of amendments, contain: first those of the
+/// profile, as they would be without amendments.
 pub(crate) fn address_groups(
     hosts: &[ResolvedHost],
     amended: &[&ResolvedHost],
@@ -80,8 +82,9 @@ pub(crate) fn address_groups(
     })
 }
 
-/// `all` groups in the order of the `known` ones that they come from, as `of_profile` tells. Of several that come from one,
-/// the least is its heir (`mark` is told of whom); the others are cut off.
+/// `all` groups in the order of the `known` ones that they come from, as `of_profile` tells. Of
+/// several that come from one, the least is its heir (`mark` is told of whom); the others are cut
+/// off.
 fn heirs<G, K: PartialEq>(
     known: &[G],
     mut all: Vec<G>,
@@ -138,8 +141,8 @@ fn label_of(host: &Host) -> String {
     }
 }
 
-/// The groups of all ports that `rules`, and those of amendments, name: first those of the profile, as they would be
-/// without amendments.
+/// The groups of all ports that `rules`, and those of amendments, name: first those of the profile,
+/// as they would be without amendments.
 pub(crate) fn port_groups(rules: &[&Endpoints], amended: &[&Endpoints]) -> Vec<PortGroup> {
     let known = ports(rules);
     if amended.is_empty() {

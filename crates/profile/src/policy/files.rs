@@ -9,7 +9,8 @@ use crate::pattern::Pattern;
 use crate::rights::{Amended, Rights, Taken};
 use std::collections::HashSet;
 
-/// What a domain may do with everything that is not hidden from it: see that it exists, and walk through.
+/// What a domain may do with everything that is not hidden from it: see that it exists, and walk
+/// through.
 const EXIST: PermissionSet = PermissionSet {
     name: "files_exist",
     classes: &[
@@ -117,8 +118,8 @@ impl Node {
     }
 }
 
-/// One node for each pattern of the profile, in the order of labelling rules: of two that match a path, the
-/// one with the longer stem labels it; among equals, the later.
+/// One node for each pattern of the profile, in the order of labelling rules: of two that match a
+/// path, the one with the longer stem labels it; among equals, the later.
 pub(crate) fn nodes(profile: &Profile, out: &mut Writer) -> Vec<Node> {
     let mut patterns: Vec<(&Pattern, bool)> = Vec::new();
     let mut seen = std::collections::HashMap::new();
@@ -143,9 +144,9 @@ pub(crate) fn nodes(profile: &Profile, out: &mut Writer) -> Vec<Node> {
     patterns.into_iter().map(node).collect()
 }
 
-/// Nodes for what would lead to files in the place of protected ones: where `/w/.git/config` is protected and `/w` may be
-/// written, a link or file `/w/.git`, which Git follows. A directory there leads nowhere: names in it are protected.
-/// They come after all of `nodes`.
+/// Nodes for what would lead to files in the place of protected ones: where `/w/.git/config` is
+/// protected and `/w` may be written, a link or file `/w/.git`, which Git follows. A directory
+/// there leads nowhere: names in it are protected. They come after all of `nodes`.
 pub(crate) fn ways(nodes: &[Node], out: &mut Writer) -> Vec<Node> {
     let of = |pattern: &Pattern| nodes.iter().rev().find(|node| node.pattern.covers(pattern));
     let is_writable = |node: &&Node| node.rights.iter().any(|rights| rights.write.is_some());
@@ -216,7 +217,8 @@ fn type_name(profile: &Profile, pattern: &Pattern, out: &mut Writer) -> String {
     }
 }
 
-/// Writes types, labelling rules and rights. `entered[domain]` says which nodes lead out of the domain.
+/// Writes types, labelling rules and rights. `entered[domain]` says which nodes lead out of the
+/// domain.
 pub(crate) fn write(
     (profile, types): (&Profile, &[String]),
     nodes: &[Node],

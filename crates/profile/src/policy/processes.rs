@@ -1,4 +1,5 @@
-//! Domains: what processes may do to each other, and which programs lead from one domain to another.
+//! Domains: what processes may do to each other, and which programs lead from one domain to
+//! another.
 
 use super::files::Node;
 use super::writer::Writer;
@@ -11,7 +12,8 @@ use crate::source::TextSpan;
 const OWN: &[(&str, &str)] =
     &[("process", "fork signal sigkill sigstop signull ptrace getattr setrlimit setsched setpgid")];
 
-/// What is left to processes of a domain from which everything was taken: to end themselves and each other.
+/// What is left to processes of a domain from which everything was taken: to end themselves and
+/// each other.
 const END: &[(&str, &str)] = &[("process", "signal sigkill")];
 
 /// What a process may do to those of a domain that it can start.
@@ -47,7 +49,8 @@ pub(crate) fn entries(profile: &Profile, nodes: &[Node], reporter: &mut Reporter
     entries
 }
 
-/// Where a process of domain `from` gets by executing a file of `object`: the most specific program decides.
+/// Where a process of domain `from` gets by executing a file of `object`: the most specific program
+/// decides.
 fn entry(
     profile: &Profile,
     from: usize,

@@ -14,8 +14,9 @@ use crate::pattern::Pattern;
 use crate::source::TextSpan;
 use flask::Protocol;
 
-/// Unix sockets of its own: socket pairs, and names that the domain itself has bound, which carry its label. No
-/// datagrams: they reach any name without connecting, so with them every send has to be decided.
+/// Unix sockets of its own: socket pairs, and names that the domain itself has bound, which carry
+/// its label. No datagrams: they reach any name without connecting, so with them every send has to
+/// be decided.
 const UNIX: &[(&str, &str)] = &[("unix_stream_socket", "create bind connect listen connectto")];
 /// The same for datagrams, if some rule is about datagrams, and so every send is decided.
 const DATAGRAM: &[(&str, &str)] = &[("unix_dgram_socket", "create bind connect sendto")];
@@ -51,7 +52,8 @@ pub(crate) fn write(
     out: &mut Writer,
 ) -> Taken {
     out.heading("sockets: families");
-    // A family that no domain has when a run starts is not guarded there, so amendments give it to nobody.
+    // A family that no domain has when a run starts is not guarded there, so amendments give it to
+    // nobody.
     let used = |given: &Endpoints| {
         let mut rules = profile.domains.iter().flat_map(ip_rules);
         rules.any(|(_, _, rule)| rule.protocol == given.protocol)
@@ -152,7 +154,8 @@ fn unix_rules(domain: &Domain) -> impl Iterator<Item = (&NetworkRule, Flavour, &
     })
 }
 
-/// Whether one of `patterns` covers `node`, and the domain is not kept from it by something more specific.
+/// Whether one of `patterns` covers `node`, and the domain is not kept from it by something more
+/// specific.
 fn reaches(patterns: &[Pattern], node: &Node, domain: usize) -> bool {
     let kept = is_withheld(node, domain);
     let covers = |p: &Pattern| *p == node.part_of || (!kept && p.covers(&node.part_of));

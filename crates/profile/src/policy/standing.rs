@@ -14,8 +14,8 @@ pub(crate) struct Standing {
 }
 
 impl Standing {
-    /// What the clauses of which `is_about` holds, in their order, make of what the profile grants. Unless they
-    /// `may_give`, they only take and give back.
+    /// What the clauses of which `is_about` holds, in their order, make of what the profile grants.
+    /// Unless they `may_give`, they only take and give back.
     pub(crate) fn new<'a>(
         granted: Option<TextSpan>,
         clauses: impl Iterator<Item = &'a Clause>,

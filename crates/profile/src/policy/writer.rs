@@ -16,8 +16,8 @@ pub(crate) struct Writer {
     objects: String,
 }
 
-/// Permissions that many rules grant together: their name in the policy, and those of each class (in one string, with
-/// blanks).
+/// Permissions that many rules grant together: their name in the policy, and those of each class
+/// (in one string, with blanks).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PermissionSet {
     pub(crate) name: &'static str,
@@ -57,7 +57,8 @@ impl Writer {
         self.line(format_args!("(roletype dewar_r {name})"));
     }
 
-    /// Allows `source` the permissions of each class (named in one string, with blanks) on `target`.
+    /// Allows `source` the permissions of each class (named in one string, with blanks) on
+    /// `target`.
     pub(crate) fn allow(
         &mut self,
         place: Option<TextSpan>,

@@ -63,7 +63,8 @@ pub(crate) fn compile_source(source: &Source) -> Result<Compiled, ProfileErrors>
     })
 }
 
-/// What `domain` may do with `path`, as a directory or something in one, by the labelling rules and rights of the policy: the last rule that matches.
+/// What `domain` may do with `path`, as a directory or something in one, by the labelling rules and
+/// rights of the policy: the last rule that matches.
 pub(crate) fn rights(compiled: &Compiled, domain: &str, path: &str) -> PathRights {
     let index = compiled.domains.iter().position(|d| d.name == domain).unwrap();
     let matching =

@@ -170,7 +170,8 @@ impl Sources {
         Self { files: Vec::new(), marked: IndexSet::new() }
     }
 
-    /// Adds a file and gives the offset of its first byte; `None` when the texts together exceed 4 GiB.
+    /// Adds a file and gives the offset of its first byte; `None` when the texts together exceed 4
+    /// GiB.
     pub(super) fn add(&mut self, name: &str, text: &str) -> Option<u32> {
         let end = |file: &File| file.base as usize + file.source.inner().len() + 1;
         let base = u32::try_from(self.files.last().map_or(0, end)).ok()?;

@@ -259,7 +259,8 @@ impl Scopes {
         };
         for part in parts {
             let word = tree.words.find(part)?;
-            // An optional is no scope of its own: what is named behind it belongs to the scope around it.
+            // An optional is no scope of its own: what is named behind it belongs to the scope
+            // around it.
             found = *self.blocks.get(&(scope_of(containers, found), word))?;
         }
         (found != Container::ROOT).then_some(found)

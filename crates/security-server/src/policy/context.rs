@@ -45,7 +45,8 @@ impl Policy {
     ///
     /// # Errors
     ///
-    /// [`ContextError`] when it is malformed, names something that the policy lacks, or is not valid.
+    /// [`ContextError`] when it is malformed, names something that the policy lacks, or is not
+    /// valid.
     pub fn parse_context(&self, text: &str) -> Result<Context, ContextError> {
         let parts = flask::ContextParts::of(text).ok_or(ContextError::Malformed)?;
         let flask::ContextParts { user, role, type_, range } = parts;

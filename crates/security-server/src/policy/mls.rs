@@ -41,8 +41,8 @@ impl Range {
         other.low.dominates(&self.low) && self.high.dominates(&other.high)
     }
 
-    /// The greatest lower and least upper bound of the two ranges, as `defaultrange … glblub` asks for;
-    /// `None` when they do not overlap.
+    /// The greatest lower and least upper bound of the two ranges, as `defaultrange … glblub` asks
+    /// for; `None` when they do not overlap.
     #[must_use]
     pub fn glblub(&self, other: &Self) -> Option<Self> {
         if self.high.sens < other.low.sens || other.high.sens < self.low.sens {

@@ -353,7 +353,8 @@ pub(super) fn read_level(cursor: &mut Cursor<'_>) -> Result<Level, Problem> {
     Ok(Level { sens, cats: cursor.bits(1 << 20)? })
 }
 
-/// Policies without levels hold zeros here; [`check`] refuses what a multi-level policy must not hold.
+/// Policies without levels hold zeros here; [`check`] refuses what a multi-level policy must not
+/// hold.
 fn sensitivity(cursor: &mut Cursor<'_>) -> Result<SensId, Problem> {
     Ok(SensId(cursor.u32()?.wrapping_sub(1)))
 }

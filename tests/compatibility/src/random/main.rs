@@ -1,5 +1,5 @@
-//! Random programs of system calls, natively and under profile `open`: the same answers, errno for errno, and
-//! the same files afterwards.
+//! Random programs of system calls, natively and under profile `open`: the same answers, errno for
+//! errno, and the same files afterwards.
 //!
 //! `DEWAR_RANDOM_PROGRAMS` says how many (150 by default), `DEWAR_RANDOM_SEED` with which seed to
 //! start. A program that differs is made smaller before it is shown, unless the difference is in
@@ -102,7 +102,8 @@ fn compare(performer: &Performer, way: Way) -> Result<(), Failed> {
     .into())
 }
 
-/// The smallest program that still differs, and how. All that are one step smaller are tried at once.
+/// The smallest program that still differs, and how. All that are one step smaller are tried at
+/// once.
 fn explain(performer: &Performer, way: Way, seed: u64, program: &Program) -> String {
     let unknown = |programs: &[Program]| {
         let found = performer.differing(way, programs).into_iter();

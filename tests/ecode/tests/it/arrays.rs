@@ -1,6 +1,6 @@
-//! Random loops over arrays, of the shapes that are transformed and of shapes close to them: all element types, lengths
-//! from 0 to 70, offsets, steps, pointers into one array, conditions, small functions, counters near the limits of their
-//! types.
+//! Random loops over arrays, of the shapes that are transformed and of shapes close to them: all
+//! element types, lengths from 0 to 70, offsets, steps, pointers into one array, conditions, small
+//! functions, counters near the limits of their types.
 
 use crate::generate::Rng;
 use std::fmt::Write;
@@ -18,8 +18,8 @@ const INTEGERS: [&str; 8] = [
     "unsigned long",
 ];
 
-/// Functions `long kN_ID(void)` for N below the number returned, and what they use: arrays of integers, and of
-/// `float_types`.
+/// Functions `long kN_ID(void)` for N below the number returned, and what they use: arrays of
+/// integers, and of `float_types`.
 pub(crate) fn kernels(
     rng: &mut Rng,
     id: usize,

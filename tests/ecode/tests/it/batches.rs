@@ -16,12 +16,14 @@ pub(crate) struct Batch {
     pub(crate) seed: u64,
     /// How many there are.
     pub(crate) size: usize,
-    /// One in twenty goes through gcc's optimiser and sanitizers as well, which take ten times as long as all the rest:
-    /// that the generator keeps to what C defines does not depend on a single program.
+    /// One in twenty goes through gcc's optimiser and sanitizers as well, which take ten times as
+    /// long as all the rest: that the generator keeps to what C defines does not depend on a single
+    /// program.
     pub(crate) is_sample: bool,
 }
 
-/// Runs `check` on `ECODE_PROGRAMS` programs (`usual` if that is not set) from `ECODE_SEED` on; how many there were.
+/// Runs `check` on `ECODE_PROGRAMS` programs (`usual` if that is not set) from `ECODE_SEED` on; how
+/// many there were.
 pub(crate) fn run(usual: u64, check: impl Fn(Batch) + Sync) -> usize {
     let number = |name: &str, default: u64| {
         env::var(name).map_or(default, |value| value.parse().expect("it is a number"))

@@ -1,6 +1,7 @@
-//! What CoD tests of its E-code: the cases that its `general.pl` writes (every arithmetic operator on every pair
-//! of types, as bodies of a given prototype), against gcc; and its image transcoder against its golden image,
-//! from a checkout of GTkorvo/ffs named by `ECODE_FFS`, where there is one.
+//! What CoD tests of its E-code: the cases that its `general.pl` writes (every arithmetic operator
+//! on every pair of types, as bodies of a given prototype), against gcc; and its image transcoder
+//! against its golden image, from a checkout of GTkorvo/ffs named by `ECODE_FFS`, where there is
+//! one.
 
 use crate::common::{Target, run};
 use ecode::{Input, NoHost, Value, compile};

@@ -29,7 +29,8 @@ pub(crate) fn engine() -> &'static IsolatedEngine {
     ENGINE.get_or_init(|| IsolatedEngine::new(IsolatedOptions::default()).unwrap())
 }
 
-/// An engine whose code looks at the clock every 3 iterations, so that loops of few iterations do that too.
+/// An engine whose code looks at the clock every 3 iterations, so that loops of few iterations do
+/// that too.
 pub(crate) fn engine_of_short_strips() -> &'static IsolatedEngine {
     static ENGINE: OnceLock<IsolatedEngine> = OnceLock::new();
     ENGINE.get_or_init(|| {

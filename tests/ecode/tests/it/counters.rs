@@ -1,5 +1,5 @@
-//! Loops that count no iterations end at the deadline all the same, however they are bounded, and give the results of the
-//! loops as written, however often the clock is looked at.
+//! Loops that count no iterations end at the deadline all the same, however they are bounded, and
+//! give the results of the loops as written, however often the clock is looked at.
 
 use crate::common::{engine, engine_of_short_strips, module};
 use ecode::{CallError, NoHost, Value};

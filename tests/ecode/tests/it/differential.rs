@@ -1,6 +1,6 @@
-//! Random programs give the same results on every target and as C by gcc, of which one batch in twenty is optimised, and
-//! watched by gcc's sanitizers, too. `ECODE_PROGRAMS` says how many (10,000 if it is not set), `ECODE_SEED` where to
-//! start.
+//! Random programs give the same results on every target and as C by gcc, of which one batch in
+//! twenty is optimised, and watched by gcc's sanitizers, too. `ECODE_PROGRAMS` says how many
+//! (10,000 if it is not set), `ECODE_SEED` where to start.
 
 use crate::batches::Batch;
 use crate::common::{TARGETS, engine, engine_of_short_strips};

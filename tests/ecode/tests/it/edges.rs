@@ -1,5 +1,5 @@
-//! The edges of what numbers, loops and calls can do: the same on every target as C by gcc, and where C leaves it open, what
-//! E-code says.
+//! The edges of what numbers, loops and calls can do: the same on every target as C by gcc, and
+//! where C leaves it open, what E-code says.
 
 use crate::common::{TARGETS, engine_of_short_strips, module, run};
 use ecode::{NoHost, Value};

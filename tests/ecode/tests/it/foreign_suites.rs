@@ -1,5 +1,6 @@
-//! Test suites of others, run from a copy outside of the repository where there is one; they are never committed.
-//! `ECODE_C_TESTSUITE` names a checkout of c-testsuite. Without it the test says so and passes.
+//! Test suites of others, run from a copy outside of the repository where there is one; they are
+//! never committed. `ECODE_C_TESTSUITE` names a checkout of c-testsuite. Without it the test says
+//! so and passes.
 
 use crate::common::{TARGETS, Target, run};
 use ecode::{Host, Input, Memory, Value, compile};

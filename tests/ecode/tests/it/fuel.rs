@@ -1,6 +1,7 @@
-//! Random loops, against a walk over them iteration by iteration: one that ends gives the same, and needs no more looks at the clock
-//! than it takes iterations; one that goes on looks at the clock again and again. In the kernel, whose clock cannot be replaced,
-//! the one gives the same and the other ends soon. `ECODE_PROGRAMS` and `ECODE_SEED` as in `differential.rs`.
+//! Random loops, against a walk over them iteration by iteration: one that ends gives the same, and
+//! needs no more looks at the clock than it takes iterations; one that goes on looks at the clock
+//! again and again. In the kernel, whose clock cannot be replaced, the one gives the same and the
+//! other ends soon. `ECODE_PROGRAMS` and `ECODE_SEED` as in `differential.rs`.
 
 use crate::batches::Batch;
 use crate::generate::Rng;
@@ -19,9 +20,10 @@ use wasmtime::{Config, Engine, Linker, Store, Trap};
 
 /// A walk of more iterations than this goes on for ever, or nearly.
 const MOST_ITERATIONS: u64 = 60_000;
-/// Iterations between two looks at the clock, and how many looks there are at least in so many iterations: between two of them
-/// lie at most twice the iterations of a strip (growth and weights are powers of two) and those of a few loops of at most
-/// 2,048 iterations, which are counted at their beginning.
+/// Iterations between two looks at the clock, and how many looks there are at least in so many
+/// iterations: between two of them lie at most twice the iterations of a strip (growth and weights
+/// are powers of two) and those of a few loops of at most 2,048 iterations, which are counted at
+/// their beginning.
 const STRIPS: [(i32, u64); 3] = [(1, 6), (3, 6), (8192, 1)];
 /// What ends a run that never looks at the clock, in tenths of a second.
 const KILL: u64 = 50;

@@ -1,6 +1,7 @@
-//! Random programs inside the language that are also C without undefined behaviour: signed arithmetic goes
-//! through unsigned types or small operands, shift counts and indexes are masked, divisors are positive,
-//! loops are counted, floats are bounded before they become integers, and no expression has two side effects.
+//! Random programs inside the language that are also C without undefined behaviour: signed
+//! arithmetic goes through unsigned types or small operands, shift counts and indexes are masked,
+//! divisors are positive, loops are counted, floats are bounded before they become integers, and no
+//! expression has two side effects.
 
 use std::fmt::Write;
 

@@ -1,6 +1,7 @@
-//! The kernel target: the same results as isolated and gcc, and nothing but the end of its own call for a hostile
-//! program. Where the machine does not let programs into the kernel, each test says so and tests nothing.
-//! `ECODE_PROGRAMS` (2,000 if it is not set: each is loaded by itself) and `ECODE_SEED` as in `differential.rs`.
+//! The kernel target: the same results as isolated and gcc, and nothing but the end of its own call
+//! for a hostile program. Where the machine does not let programs into the kernel, each test says
+//! so and tests nothing. `ECODE_PROGRAMS` (2,000 if it is not set: each is loaded by itself) and
+//! `ECODE_SEED` as in `differential.rs`.
 
 use crate::common::{TRAPS, engine, module};
 use crate::generate::{Rng, integer_program};
@@ -110,7 +111,8 @@ fn loops_whose_conditions_leave_one_number_are_loaded() {
     if !permitted() {
         return;
     }
-    // Where `i > 65535` and then `i + 1 < 2`, `i` has wrapped: it can only be the least number, and then those after it.
+    // Where `i > 65535` and then `i + 1 < 2`, `i` has wrapped: it can only be the least number, and
+    // then those after it.
     let text = r#"
         static int m, c = 5;
         static long a[8];

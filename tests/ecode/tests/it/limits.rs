@@ -185,7 +185,8 @@ fn an_overflow_changes_no_other_variable_and_no_pointer_argument() {
 
 #[test]
 fn an_overflow_changes_no_pointer_argument_that_has_no_register() {
-    // More numbers than there are registers, all used in each iteration; the pointer only behind it.
+    // More numbers than there are registers, all used in each iteration; the pointer only behind
+    // it.
     let names: Vec<String> = (0..24).map(|i| format!("a{i}")).collect();
     let [mut start, mut iteration, sum] = [String::new(), String::new(), names.join(" ^ ")];
     for (i, name) in names.iter().enumerate() {

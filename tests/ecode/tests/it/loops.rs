@@ -1,7 +1,7 @@
 //! Random loops as text, and what they do iteration by iteration.
 //!
-//! [`Function::text`] prints one, [`Walk`] runs it as slowly as can be: whatever comes by the head of a loop, jumps back or is
-//! called takes an iteration.
+//! [`Function::text`] prints one, [`Walk`] runs it as slowly as can be: whatever comes by the head
+//! of a loop, jumps back or is called takes an iteration.
 
 use crate::generate::Rng;
 use std::fmt::Write;

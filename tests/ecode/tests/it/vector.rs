@@ -1,4 +1,5 @@
-//! Loops over arrays give the results of the loops as written, whatever lengths, offsets and overlaps.
+//! Loops over arrays give the results of the loops as written, whatever lengths, offsets and
+//! overlaps.
 
 use crate::{
     common::{TARGETS, engine, module, run},

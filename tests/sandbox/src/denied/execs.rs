@@ -8,7 +8,8 @@ use crate::{
 
 pub(super) const CASES: &[Case] = cases![a_domain_that_may_not_be_entered_is_not_done_without];
 
-/// As Flask and SELinux have it: the exec fails, also where the program could be executed in the caller's own domain.
+/// As Flask and SELinux have it: the exec fails, also where the program could be executed in the
+/// caller's own domain.
 fn a_domain_that_may_not_be_entered_is_not_done_without(stage: &Stage) {
     stage.prepare("cp /bin/true special");
     let special = stage.work().join("special");

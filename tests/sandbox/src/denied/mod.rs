@@ -19,7 +19,8 @@ use crate::{
 pub(crate) const CASES: &[&[crate::Case]] =
     &[execs::CASES, files::CASES, processes::CASES, refusals::CASES, sockets::CASES, view::CASES];
 
-/// What refusals look like to the program: no rights, no such thing, or (a move between labels) another file system.
+/// What refusals look like to the program: no rights, no such thing, or (a move between labels)
+/// another file system.
 const REFUSALS: [&str; 6] = ["EACCES", "EPERM", "ENOENT", "EROFS", "ESRCH", "EXDEV"];
 
 /// Runs a Python program whose every attempt, one a line, must be refused.

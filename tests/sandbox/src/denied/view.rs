@@ -1,4 +1,5 @@
-//! What the view keeps away: hidden and denied places in the middle of what is granted, and what is left out.
+//! What the view keeps away: hidden and denied places in the middle of what is granted, and what is
+//! left out.
 
 use super::refused;
 use crate::{
@@ -137,7 +138,8 @@ fn a_run_tells_which_layers_keep_no_record(stage: &Stage) {
     assert!(told.out().contains("the system-call filter: "), "{}", told.out());
 }
 
-/// Where there is none, its attributes show, unless the profile is strict; and whoever starts the run is told.
+/// Where there is none, its attributes show, unless the profile is strict; and whoever starts the
+/// run is told.
 fn what_is_hidden_shows_no_content_where_there_is_no_view(stage: &Stage) {
     let program = "import os
 h = os.path.expanduser('~/.ssh/id_ed25519')
@@ -162,7 +164,8 @@ print('seen' if os.path.exists(h) else 'absent')";
     }
 }
 
-/// Without a view, nothing needs to be looked at that a view would leave out: as many decisions, or fewer.
+/// Without a view, nothing needs to be looked at that a view would leave out: as many decisions, or
+/// fewer.
 fn a_build_without_namespaces_takes_no_more_decisions(stage: &Stage) {
     let sources = "for i in 1 2 3; do printf '#include <stdio.h>\\n#include <stdlib.h>\\nint f%d(void) { return puts(\"\"); }\\n' $i > f$i.c; done
         printf 'all: f1.o f2.o f3.o\\n%%.o: %%.c\\n\\tgcc -c $<\\n' > Makefile; rm -f *.o";

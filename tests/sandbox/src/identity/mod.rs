@@ -41,7 +41,8 @@ pub(crate) fn serve_if_called_so() {
     panic!("the service ended: {ended:?}");
 }
 
-/// Says to every client who it is, when it has sent a question mark: it may have been another when it connected.
+/// Says to every client who it is, when it has sent a question mark: it may have been another when
+/// it connected.
 fn who(path: &Path) -> io::Result<()> {
     for connection in UnixListener::bind(path)?.incoming() {
         let mut connection = connection?;
@@ -137,7 +138,8 @@ fn profile(stage: &Stage, socket: &Path) -> PathBuf {
     profile
 }
 
-/// Puts a client into the workspace: as itself, which stays in the domain of the command, and as `deploy`.
+/// Puts a client into the workspace: as itself, which stays in the domain of the command, and as
+/// `deploy`.
 fn clients(stage: &Stage, source: &str) {
     let program = stage.work().join("client");
     compile(source, &program);
@@ -222,7 +224,8 @@ fn a_service_knows_a_run_from_another_and_from_outside(stage: &Stage) {
     assert!(unknown.starts_with("unknown: ") && unknown.contains("no such run"), "{unknown}");
 }
 
-/// It sends as `main`, and is `deploy` when the service asks; then the other way about, for a program that has stayed.
+/// It sends as `main`, and is `deploy` when the service asks; then the other way about, for a
+/// program that has stayed.
 fn who_has_entered_another_domain_is_not_served_for_what_it_was(stage: &Stage) {
     clients(stage, "tests/sandbox/src/identity/connect.c");
     let socket = place(stage, "socket");

@@ -99,9 +99,9 @@ shutil.copy('/bin/true', 'run'); print(os.spawnv(os.P_WAIT, './run', ['run'])); 
     );
 }
 
-/// The kernel follows 40 links in one walk. It starts a walk over when a mount or a rename anywhere on the machine comes in
-/// between, and goes on counting where it was: so a chain of more than 20 links can be refused now and then, natively too.
-/// What should work is therefore tried again.
+/// The kernel follows 40 links in one walk. It starts a walk over when a mount or a rename anywhere
+/// on the machine comes in between, and goes on counting where it was: so a chain of more than 20
+/// links can be refused now and then, natively too. What should work is therefore tried again.
 fn links_in_circles_end(stage: &Stage) {
     python(
         stage,

@@ -179,7 +179,8 @@ END"#,
         .check();
 }
 
-/// By the file of `/proc`, as gdb does, which can change what ptrace(2) would have to be asked for word by word.
+/// By the file of `/proc`, as gdb does, which can change what ptrace(2) would have to be asked for
+/// word by word.
 fn a_debugger_writes_to_memory(stage: &Stage) {
     python(
         stage,
@@ -255,7 +256,8 @@ END"#,
         .check();
 }
 
-/// An orphan, and its child, that have made no call which is decided before their parent was killed.
+/// An orphan, and its child, that have made no call which is decided before their parent was
+/// killed.
 fn orphans_of_the_killed_have_their_domain(stage: &Stage) {
     let profile = stage.home().join("two.toml");
     stage.file(&profile, "extends = \"workspace\"\n[domains.other]\nexec = [\"/usr/bin/ls\"]\n");

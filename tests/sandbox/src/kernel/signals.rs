@@ -8,8 +8,9 @@ pub(super) const CASES: &[Case] = cases![
     threads_end_with_their_process_under_a_storm_of_signals,
 ];
 
-/// Arguments: whether the handler restarts calls. Every 100 µs comes a signal while files are made, renamed, removed and
-/// executed. A call that a signal has ended has not been made, and is made anew; a fork is never ended.
+/// Arguments: whether the handler restarts calls. Every 100 µs comes a signal while files are made,
+/// renamed, removed and executed. A call that a signal has ended has not been made, and is made
+/// anew; a fork is never ended.
 const STORM: &str = r#"cat > storm.c <<'END'
 #include <errno.h>
 #include <fcntl.h>

@@ -113,7 +113,8 @@ fn peak_kib(pid: u32) -> Option<u64> {
     line.trim().strip_suffix(" kB")?.parse().ok()
 }
 
-/// Puts the Rust toolchain where a user has it: into the home of the stage, by hard links where possible.
+/// Puts the Rust toolchain where a user has it: into the home of the stage, by hard links where
+/// possible.
 fn bring_toolchain(stage: &Stage) {
     let rustc = Command::new("rustc").args(["--print", "sysroot"]).output().expect("rustc");
     let sysroot = PathBuf::from(String::from_utf8_lossy(&rustc.stdout).trim());

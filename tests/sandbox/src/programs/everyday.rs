@@ -1,5 +1,5 @@
-//! What people run every day, under the default profile: it ends as natively, and nothing is called denied that no
-//! program misses.
+//! What people run every day, under the default profile: it ends as natively, and nothing is called
+//! denied that no program misses.
 
 use crate::{
     Case, cases,
@@ -9,8 +9,8 @@ use crate::{
 
 pub(super) const CASES: &[Case] = cases![everyday_commands_end_without_a_false_alarm];
 
-/// A command, and what it is truly denied: ends of the objects' names. Their list is not complete for machines with other
-/// programs, so only what is installed is run.
+/// A command, and what it is truly denied: ends of the objects' names. Their list is not complete
+/// for machines with other programs, so only what is installed is run.
 struct Everyday {
     program: &'static str,
     script: &'static str,

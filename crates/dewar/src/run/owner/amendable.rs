@@ -1,4 +1,5 @@
-//! What can be taken from, and given to, a run that goes on: the rest was settled in the kernel at its start.
+//! What can be taken from, and given to, a run that goes on: the rest was settled in the kernel at
+//! its start.
 
 use super::{Owner, PolicyInput, refused::RefusedChange};
 use profile::{AmendedObject, Amendment, AmendmentKind};

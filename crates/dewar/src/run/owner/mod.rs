@@ -1,8 +1,9 @@
-//! The owner of a run's policy: the profile, what was changed since, and the security server that decides by both.
+//! The owner of a run's policy: the profile, what was changed since, and the security server that
+//! decides by both.
 //!
-//! One change at a time: everything is checked and compiled first; then the security server takes the new policy, and
-//! the monitor makes it reach what is held already. If that fails, the former policy is put in force again; if that
-//! fails, too, the run ends.
+//! One change at a time: everything is checked and compiled first; then the security server takes
+//! the new policy, and the monitor makes it reach what is held already. If that fails, the former
+//! policy is put in force again; if that fails, too, the run ends.
 
 mod amendable;
 mod history;
@@ -121,8 +122,8 @@ impl Owner {
         let _ = self.control.set(control);
     }
 
-    /// The policy that held in the state `seqno` of the security server, and every change so far. Waits a little for one
-    /// that is under way.
+    /// The policy that held in the state `seqno` of the security server, and every change so far.
+    /// Waits a little for one that is under way.
     pub(super) fn history(&self) -> History {
         let until = Instant::now() + PATIENCE;
         loop {

@@ -118,7 +118,8 @@ impl Builder<'_> {
         set(self.tree, node, &mut Known { builder: self, at, space })
     }
 
-    /// The type or attribute that the word at `node` names; an unnamed argument becomes an attribute.
+    /// The type or attribute that the word at `node` names; an unnamed argument becomes an
+    /// attribute.
     pub(super) fn type_id(&mut self, at: Container, node: Node) -> Result<TypeId, Failure> {
         match self.find(at, Space::Type, node)? {
             Binding::Unnamed(node, at) => {

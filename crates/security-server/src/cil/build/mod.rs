@@ -104,7 +104,8 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Counts members of sets and rules that statements stand for: a few lines can stand for billions.
+    /// Counts members of sets and rules that statements stand for: a few lines can stand for
+    /// billions.
     ///
     /// The largest policies in use spend a tenth of what the limit lets them.
     fn spend(&self, node: Node, count: usize) -> Result<(), Failure> {
