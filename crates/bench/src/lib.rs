@@ -2,7 +2,7 @@
 //! intervals.
 //!
 //! ```text
-//!  study::Conditions ──▶ Study ──▶ pairs::engine ──▶ ExperimentResult ──▶ Sheet │ Figure ──▶ report
+//!  study::Conditions ──▶ Study ──▶ pairs::engine ──▶ ExperimentResult ──▶ Sheet │ Figure ──▶ page
 //!    configs, medium       units and runners    │
 //!                                                └──▶ JSON lines, from which it is continued
 //! ```

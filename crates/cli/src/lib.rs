@@ -1,7 +1,7 @@
 //! What Dewar's programs share.
 //!
 //! ```text
-//!  dewar bench build ─▶ dewar: parses all commands, helps ─▶ program::become_helper ─▶ dewar-bench: does it
+//!  dewar bench build ─▶ dewar: parses, helps ─▶ program::become_helper ─▶ dewar-bench: does it
 //! ```
 //!
 //! `dewar` becomes the monitor of untrusted code. So it links no compiler, database or plotting

@@ -2,9 +2,9 @@
 //! writes the journal.
 //!
 //! ```text
-//!  dewar run ── register, with its policy ──▶ Daemon ─▶ Hosted: one security server for equal policies
-//!      │  ◀─ spool ─                            │           ├─▶ State (SQLite): policies, SIDs, booleans, runs
-//!      ├── queries, changes ══ server-port ═════┤           └─▶ Members: who has applied which policy state
+//!  dewar run ── register, with its policy ──▶ Daemon ─▶ Hosted: one server for equal policies
+//!      │  ◀─ spool ─                            │           ├─▶ State (SQLite): policies, SIDs
+//!      ├── queries, changes ══ server-port ═════┤           └─▶ Members: who has applied what
 //!      └── audit records ─▶ spool (a file) ─────▶ Journal (SQLite) ◀── dewar audit
 //! ```
 //!

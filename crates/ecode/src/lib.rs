@@ -1,10 +1,10 @@
 //! E-code: a subset of C in which every program has a meaning, compiled at run time.
 //!
 //! ```text
-//!  text ─▶ lex ─▶ parse ─▶ check ─▶ ir::Module ─┬─▶ wasm ─▶ plugin-host      memory of its own, limits
-//!                            │                  ├─▶ ecode-native             in the process, trusted;
-//!                            │                  │                            with or without stack protection
-//!                            └▶ CompileErrors   └─▶ ecode-kernel             in the kernel, memory of its own
+//!  text ─▶ lex ─▶ parse ─▶ check ─▶ ir::Module ─┬─▶ wasm ─▶ plugin-host   memory of its own
+//!                            │                  ├─▶ ecode-native          in the process, trusted;
+//!                            │                  │                         stacks guarded or not
+//!                            └▶ CompileErrors   └─▶ ecode-kernel          in the kernel
 //! ```
 //!
 //! The intermediate form ([`ir`]) defines what C leaves undefined, so a program gives the same

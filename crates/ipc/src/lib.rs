@@ -2,9 +2,9 @@
 //! call.
 //!
 //! ```text
-//!  client                          server
-//!  Port::call ── request lane ──▶ Session::recv ─▶ who is it? ─▶ connect? ─▶ in whose name? ─▶ Request { client }
-//!             ◀── reply lane ────  Request::reply         └ hint ─▶ avc ── miss ─▶ security server
+//!  client                     server
+//!  Port::call ── request ──▶ Session::recv ─▶ who is it? ─▶ connect? ─▶ in whose name? ─▶ Request
+//!             ◀── reply ────── Request::reply         └ hint ─▶ avc ── miss ─▶ security server
 //! ```
 //!
 //! The side that is called checks, for it is the one that the caller has no power over:
@@ -35,7 +35,8 @@
 //! #     (class port (connect specify_client)) (classorder (port))
 //! #     (sid kernel) (sidorder (kernel)) (sidcontext kernel (u r build))
 //! #     (user u) (role r) (userrole u r)
-//! #     (type build) (type test) (type broker) (roletype r build) (roletype r test) (roletype r broker)
+//! #     (type build) (type test) (type broker)
+//! #     (roletype r build) (roletype r test) (roletype r broker)
 //! #     (allow build broker (port (connect)))";
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let directory = tempfile::tempdir()?;

@@ -1,11 +1,11 @@
 //! The monitor: what decides while a command runs.
 //!
 //! ```text
-//!  policy ──▶ plan ──▶ arrangement (what the view leaves out) ──▶ envelope (Landlock) + filter (seccomp)
-//!                                                                     │ launch
+//!  policy ──▶ plan ──▶ arrangement (view) ──▶ envelope (Landlock) + filter (seccomp)
+//!                                                        │ launch
 //!  program ── system call ──▶ kernel: refused by filter or envelope, run, or
-//!                             ──▶ gate ──▶ file │ process │ socket object manager ──▶ hint ─▶ AVC ─▶ server
-//!                             ◀── done on the program's behalf, continued, or errno ──▶ audit trail
+//!                             ──▶ gate ──▶ file │ process │ socket ──▶ hint ─▶ AVC ─▶ server
+//!                             ◀── done on the program's behalf, continued, or errno ──▶ audit
 //! ```
 //!
 //! [`run`](run::run) does all of it for one command. It knows no policy: it asks a

@@ -6,7 +6,7 @@
 //!           └─────▶ BPF (load_kernel) ───────────┤ kernel: in a memory of its own
 //!                                                ▼
 //!  request ─▶ PluginHost::call ─▶ version ─▶ idle instance ─▶ handle(in, in_len, out, out_room)
-//!                                  │ replaced while calls run:      │ host_log, host_get, host_set,
+//!                                  │ replaced while calls run:      │ host_log, host_get, host_set
 //!                                  ▼ they finish on their version   ▼ host_open, host_connect …
 //!                                new version                hint ─▶ Avc ─▶ security server
 //! ```

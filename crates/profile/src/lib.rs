@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  build.toml ─┐                                        ┌─▶ CIL      security server, `secilc`
-//!  workspace ──┴─▶ documents ─▶ merged profile ─▶ Compiled ─▶ environment, limits, capabilities   launcher
+//!  workspace ──┴─▶ documents ─▶ merged profile ─▶ Compiled ─▶ environment, limits       launcher
 //!  (extends)        with places   patterns, endpoints   └─▶ origin of each rule   explanations
 //! ```
 //!

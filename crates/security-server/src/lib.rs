@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  CIL ───────▶ cil ──────┐
-//!                         ├──▶ policy::Policy ──▶ index::Index ──▶ Engine ──▶ Server ◀── flask::SecurityServer
+//!                         ├──▶ policy::Policy ──▶ index::Index ──▶ Engine ──▶ Server ◀── SecurityServer
 //!  policy.33 ─▶ policydb ─┘    (database)         (look-up)        (contexts)  (SIDs, reload)
 //! ```
 //!

@@ -21,8 +21,10 @@
 //! use server_port::{Members, RemoteServer, serve};
 //! # use std::{io, sync::Arc, thread, time::Duration};
 //! # const POLICY: &str = "
-//! #     (class file (read)) (classorder (file)) (sid kernel) (sidorder (kernel)) (sidcontext kernel (u r a))
-//! #     (user u) (role r) (userrole u r) (type a) (type b) (roletype r a) (roletype r b) (allow a b (file (read)))";
+//! #     (class file (read)) (classorder (file))
+//! #     (sid kernel) (sidorder (kernel)) (sidcontext kernel (u r a))
+//! #     (user u) (role r) (userrole u r) (type a) (type b) (roletype r a) (roletype r b)
+//! #     (allow a b (file (read)))";
 //!
 //! let policy = security_server::Server::from_cil(&[("policy.cil", POLICY)])?;
 //! # let directory = tempfile::tempdir()?;

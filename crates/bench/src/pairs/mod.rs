@@ -9,8 +9,8 @@
 //!      │                                    │
 //!      │  stop: narrow enough, budget spent, interrupted
 //!      ▼                                    ▼
-//!  progress with the time left         Estimate: median of the ratios within rounds, its bootstrap interval,
-//!                                      Wilcoxon's test ──▶ Verdict, or the refusal to give one
+//!  progress with the time left         Estimate: median of the ratios within rounds, bootstrap
+//!                                      interval, Wilcoxon's test ──▶ Verdict, or none
 //! ```
 //!
 //! A whole build takes seconds, in which other work on the machine comes and goes: its time against

@@ -1,8 +1,8 @@
 //! The control socket of a run: how it is asked, and told to change, while it runs.
 //!
 //! ```text
-//!  dewar revoke ── Run::find ──▶ socket in the directory of runs ──▶ guard: outside the sandbox? ──▶ owner of the policy
-//!               ◀── Reply ──────────────────────────────────────────────────────────────────────────
+//!  dewar revoke ── Run::find ──▶ socket of the run ──▶ guard: outside the sandbox? ──▶ its owner
+//!               ◀── Reply ────────────────────────────────────────────────────────────────────
 //! ```
 
 mod client;

@@ -7,7 +7,7 @@
 //! ```text
 //!  outer:  how many whole vectors are left, but for the last iteration?  none ─▶ scalar
 //!          do stores overlap what they must not, does an index wrap? yes ──▶ scalar
-//!  spend:  their iterations are counted at once (the deadline is looked at per strip, not per iteration)
+//!  spend:  their iterations are paid at once (the clock is read per strip, not per iteration)
 //!  vector: as many iterations as a vector has lanes, at once              ─┐ up to STRIP times
 //!          ◀──────────────────────────────────────────────────────────┘
 //!  sums:   lanes are added up; back to outer

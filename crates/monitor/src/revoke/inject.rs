@@ -32,7 +32,8 @@ pub(super) type Call = (Sysno, [u64; 6]);
 ///       je  done              mov r10, [rbx+32]       mov [rbx], rax
 ///       mov rax, [rbx]        mov r8,  [rbx+40]       add rbx, 56
 ///       mov rdi, [rbx+8]      mov r9,  [rbx+48]       jmp next
-///       mov rsi, [rbx+16]                       done: mov eax, pidfd_open; mov edi, -1; mov esi, edi; syscall; jmp done
+///       mov rsi, [rbx+16]                       done: mov eax, pidfd_open; mov edi, -1;
+///                                                     mov esi, edi; syscall; jmp done
 /// ```
 const MAKE_ALL: [u8; 59] = [
     0x48, 0x39, 0xeb, 0x74, 0x26, 0x48, 0x8b, 0x03, 0x48, 0x8b, 0x7b, 0x08, 0x48, 0x8b, 0x73, 0x10,

@@ -1,7 +1,7 @@
 //! Front end for the Common Intermediate Language (CIL).
 //!
 //! ```text
-//! text ─ tree ─▶ lists ─ containers ─▶ statements in blocks, macros, … ─ expand ─▶ statements where they hold
+//! text ─ tree ─▶ lists ─ containers ─▶ statements in blocks, macros, … ─ expand ─▶ where they hold
 //!                                                          ─ scopes ─▶ names ─ build ─▶ Policy
 //! ```
 //!
