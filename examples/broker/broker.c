@@ -1,5 +1,6 @@
-/* A token broker at a port: gives its token to the domain `deploy`, and tells others that it has none for them.
- * usage: broker SOCKET POLICY, then on standard input, for processes outside of sandboxes: PID CONTEXT, one a line */
+/* A token broker at a port: gives its token to the domain `deploy`, and tells others that it has
+ * none for them. usage: broker SOCKET POLICY, then on standard input, for processes outside of
+ * sandboxes: PID CONTEXT, one a line */
 #include <dewar_port.h>
 #include <stdio.h>
 #include <string.h>

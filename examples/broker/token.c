@@ -1,5 +1,5 @@
-/* A token broker on a plain unix socket: gives its token to the domain `deploy` of any sandbox, and to nobody else.
- * usage: token SOCKET */
+/* A token broker on a plain unix socket: gives its token to the domain `deploy` of any sandbox, and
+ * to nobody else. usage: token SOCKET */
 #include <dewar_port.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,5 @@
-/* A key-value server whose entries are labelled objects, in C: kv.rs says what it does (but for `watch`).
+/* A key-value server whose entries are labelled objects, in C: kv.rs says what it does (but for
+ * `watch`).
  *
  *     cc kv.c $(pkg-config --cflags --libs dewar)
  *     ./a.out SOCKET POLICY [--daemon] UID=CONTEXT... */
@@ -154,7 +155,8 @@ denied:
 	snprintf(reply, LINE, "denied %s", dewar_message());
 }
 
-/* Reads what came, and answers each line. Returns 0 when the client is gone, or sends a line that is too long. */
+/* Reads what came, and answers each line. Returns 0 when the client is gone, or sends a line that
+ * is too long. */
 static int serve(struct client *client)
 {
 	ssize_t length = read(client->fd, client->line + client->filled, sizeof client->line - client->filled);

@@ -2,13 +2,14 @@
  * Asks libsepol, which SELinux's own tools decide with, the questions that our engine answers.
  *
  *   oracle POLICY sample COUNT SEED FLIP   random questions with answers, guided by the policy's rules;
- *                                          FLIP=1 inverts every other boolean first and prints which
+ *                                          FLIP=1 inverts every other boolean first and prints
+ * which
  *   oracle POLICY ask                      questions from standard input, one answer a line
  *   oracle POLICY time COUNT SEED          time per decision, over the same kind of questions
  *   oracle POLICY load ROUNDS              time and memory that loading takes
  *
- * Answers of `sample`: av, source, target, class, allowed, auditallow, auditdeny, then the labels of
- * transition, member and change, tab-separated; `-` stands for an invalid label.
+ * Answers of `sample`: av, source, target, class, allowed, auditallow, auditdeny, then the labels
+ * of transition, member and change, tab-separated; `-` stands for an invalid label.
  */
 #include <sepol/debug.h>
 #include <sepol/policydb.h>
@@ -22,7 +23,8 @@
 #include <string.h>
 #include <time.h>
 
-/* libsepol finds contexts by linear search: keep them few, and begin a new table of them now and then. */
+/* libsepol finds contexts by linear search: keep them few, and begin a new table of them now and
+ * then. */
 #define CONTEXTS_PER_TYPE 2
 #define RANGES 8
 #define QUESTIONS_PER_TABLE 400

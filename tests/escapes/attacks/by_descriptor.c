@@ -1,4 +1,5 @@
-/* Uses what was left open for it: a file of outside as standard input, and a directory as descriptor 9. */
+/* Uses what was left open for it: a file of outside as standard input, and a directory as
+ * descriptor 9. */
 #include "attack.h"
 
 int main(void) {

@@ -1,11 +1,13 @@
-/* Makes system calls by a grammar, with hostile arguments, from several threads at once. What it is after lies outside, and
- * the test looks there: this program judges nothing.
+/* Makes system calls by a grammar, with hostile arguments, from several threads at once. What it is
+ * after lies outside, and the test looks there: this program judges nothing.
  *
- * Arguments: `storm` or `list`, a seed, how long (seconds) or how many calls, then what to aim at: a directory outside, the
- * PID of a process outside, a TCP port and a UDP port on 127.0.0.1, an abstract name, the path of a socket.
+ * Arguments: `storm` or `list`, a seed, how long (seconds) or how many calls, then what to aim at:
+ * a directory outside, the PID of a process outside, a TCP port and a UDP port on 127.0.0.1, an
+ * abstract name, the path of a socket.
  *
- * `storm` starts processes of several threads, each of which makes calls until it hangs or dies. `list` makes calls that
- * neither wait nor depend on the time, one after the other, and prints how each ended. */
+ * `storm` starts processes of several threads, each of which makes calls until it hangs or dies.
+ * `list` makes calls that neither wait nor depend on the time, one after the other, and prints how
+ * each ended. */
 #include "attack.h"
 #include <arpa/inet.h>
 #include <linux/openat2.h>
@@ -36,9 +38,10 @@ static uint64_t any(void) {
 static uint64_t below(uint64_t n) { return any() % n; }
 static int chance(int percent) { return below(100) < (uint64_t)percent; }
 
-/* What a call takes: d directory, f descriptor, p path, o flags of open, m mode, b buffer, s size, i any number, a address
- * of a socket, l its length, h message, v pieces, c their count, z process, k signal, x flags, 0 nothing, u socket family,
- * t socket type, w how to open, g clone's flags, e words of a program. */
+/* What a call takes: d directory, f descriptor, p path, o flags of open, m mode, b buffer, s size,
+ * i any number, a address of a socket, l its length, h message, v pieces, c their count, z process,
+ * k signal, x flags, 0 nothing, u socket family, t socket type, w how to open, g clone's flags, e
+ * words of a program. */
 struct call {
     int number;
     const char *takes;

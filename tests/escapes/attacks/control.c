@@ -1,4 +1,5 @@
-/* Asks every socket in a directory to be its master: the control sockets of runs, its own among them. */
+/* Asks every socket in a directory to be its master: the control sockets of runs, its own among
+ * them. */
 #include "attack.h"
 #include <dirent.h>
 #include <stdint.h>

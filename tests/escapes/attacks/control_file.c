@@ -1,4 +1,5 @@
-/* Changes a file that it may only read, by ioctl(2). Argument: the file. The call must not get as far as the file system. */
+/* Changes a file that it may only read, by ioctl(2). Argument: the file. The call must not get as
+ * far as the file system. */
 #include "attack.h"
 #include <sys/ioctl.h>
 

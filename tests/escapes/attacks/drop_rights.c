@@ -1,4 +1,5 @@
-/* Drops its capabilities: nothing may be done with them on its behalf. Argument: a file that only they open. */
+/* Drops its capabilities: nothing may be done with them on its behalf. Argument: a file that only
+ * they open. */
 #include "attack.h"
 #include <linux/capability.h>
 

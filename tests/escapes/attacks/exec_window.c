@@ -1,4 +1,5 @@
-/* Opens files of a process while it enters another domain: freeing much memory takes its exec long. */
+/* Opens files of a process while it enters another domain: freeing much memory takes its exec
+ * long. */
 #include "attack.h"
 #include <sys/mman.h>
 

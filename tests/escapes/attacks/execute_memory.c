@@ -1,4 +1,5 @@
-/* Swaps the path of a program for a link to memory of another domain, which holds one: an exec that was decided for the
+/* Swaps the path of a program for a link to memory of another domain, which holds one: an exec that
+ * was decided for the
    one must not run the other. */
 #include "attack.h"
 #include <pthread.h>

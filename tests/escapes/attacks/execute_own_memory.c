@@ -1,4 +1,5 @@
-/* Executes memory of its own, which policy lets nobody execute: by its name, as what a script is run by, and by a path
+/* Executes memory of its own, which policy lets nobody execute: by its name, as what a script is
+ * run by, and by a path
    that is exchanged while the exec is decided. Argument: `run`, when it is what has been executed. */
 #include "attack.h"
 #include <pthread.h>

@@ -1,4 +1,5 @@
-/* Looks for memory beyond its limit, in directories that are memory. Argument: the limit, in MiB. */
+/* Looks for memory beyond its limit, in directories that are memory. Argument: the limit, in
+ * MiB. */
 #include "attack.h"
 #include <sys/statvfs.h>
 

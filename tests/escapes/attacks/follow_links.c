@@ -1,4 +1,5 @@
-/* Swaps a path for a link to memory of another domain, from before that domain is entered: no directory holds that
+/* Swaps a path for a link to memory of another domain, from before that domain is entered: no
+ * directory holds that
    memory, so no envelope keeps it away. */
 #include "attack.h"
 #include <pthread.h>

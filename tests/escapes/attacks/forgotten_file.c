@@ -1,6 +1,7 @@
-/* Makes files of sockets and removes them, and connects to somebody else's, which may have got the number of one, while
- * another thread sends whatever gets a way out; makes one while another thread puts somebody else's in its place. Argument:
- * the socket of somebody outside, who makes it when the file `free` is there, and then `taken`. */
+/* Makes files of sockets and removes them, and connects to somebody else's, which may have got the
+ * number of one, while another thread sends whatever gets a way out; makes one while another thread
+ * puts somebody else's in its place. Argument: the socket of somebody outside, who makes it when
+ * the file `free` is there, and then `taken`. */
 #include "attack.h"
 #include <pthread.h>
 #include <sys/un.h>

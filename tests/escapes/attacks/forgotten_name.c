@@ -1,5 +1,6 @@
-/* Binds an abstract name, lets somebody outside have it, and connects and sends to it as to its own, while another thread
- * sends whatever gets a way out. Arguments: the name; "datagram" for that kind. */
+/* Binds an abstract name, lets somebody outside have it, and connects and sends to it as to its
+ * own, while another thread sends whatever gets a way out. Arguments: the name; "datagram" for that
+ * kind. */
 #include "attack.h"
 #include <pthread.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
-/* Sends by whatever sockets it was given. Arguments: a port outside, the name of a datagram socket outside. */
+/* Sends by whatever sockets it was given. Arguments: a port outside, the name of a datagram socket
+ * outside. */
 #include "attack.h"
 #include <arpa/inet.h>
 #include <netinet/in.h>

@@ -1,4 +1,5 @@
-/* In a domain that may not signal the first one: signals its own process group, while another thread of it goes into the
+/* In a domain that may not signal the first one: signals its own process group, while another
+ * thread of it goes into the
    group of a process of the first domain. */
 #include "attack.h"
 #include <pthread.h>

@@ -1,5 +1,5 @@
-/* Reaches servers of the machine on loopback: connects, sends, and takes the port's place. Arguments: a port of TCP, one of UDP;
- * a third if no socket is to be had at all. */
+/* Reaches servers of the machine on loopback: connects, sends, and takes the port's place.
+ * Arguments: a port of TCP, one of UDP; a third if no socket is to be had at all. */
 #include "attack.h"
 #include <arpa/inet.h>
 #include <netinet/in.h>

@@ -1,4 +1,5 @@
-/* The program of a domain that may not read `secret`. With an argument it tries, from many threads. */
+/* The program of a domain that may not read `secret`. With an argument it tries, from many
+ * threads. */
 #include "attack.h"
 #include <pthread.h>
 

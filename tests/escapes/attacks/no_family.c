@@ -1,5 +1,6 @@
-/* Sends datagrams to an address whose family is none, or another one than the socket's. Argument: the port of a receiver
- * outside, on 127.0.0.1 and ::1. The profile grants datagrams to one other port only. */
+/* Sends datagrams to an address whose family is none, or another one than the socket's. Argument:
+ * the port of a receiver outside, on 127.0.0.1 and ::1. The profile grants datagrams to one other
+ * port only. */
 #include "attack.h"
 #include <arpa/inet.h>
 #include <netinet/in.h>

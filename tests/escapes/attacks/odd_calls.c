@@ -1,4 +1,5 @@
-/* Calls by other entry points and numbers, and those that would go around the gate. Argument: the secret. */
+/* Calls by other entry points and numbers, and those that would go around the gate. Argument: the
+ * secret. */
 #include "attack.h"
 #include <sched.h>
 #include <sys/mman.h>

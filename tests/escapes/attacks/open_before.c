@@ -1,4 +1,5 @@
-/* Opens a file of a process before that enters another domain, as it is and by a path that is swapped: it would show
+/* Opens a file of a process before that enters another domain, as it is and by a path that is
+ * swapped: it would show
    what the process becomes. */
 #include "attack.h"
 #include <limits.h>
@@ -48,7 +49,8 @@ static void round_of(int swaps) {
     if (swaps) pthread_join(thread, NULL);
     if (write(ends[1], "!", 1) != 1) _exit(3);
     usleep(100000);
-    /* On its way into the domain it already is the program, held before its first instruction, and may yet be refused. */
+    /* On its way into the domain it already is the program, held before its first instruction, and
+     * may yet be refused. */
     for (double end = now() + 5; now() < end && is_vault(child) && count;) usleep(10000);
     for (int n = 0; n < count; n++) {
         if (is_vault(child) && pread(opened[n], data, sizeof data, 0) > 0) escaped("shows the next domain");

@@ -1,4 +1,5 @@
-/* Puts seccomp filters of its own over Dewar's: answers its calls itself, allows them, hands them to a tracer.
+/* Puts seccomp filters of its own over Dewar's: answers its calls itself, allows them, hands them
+ * to a tracer.
    Argument: the secret. */
 #include "attack.h"
 #include <linux/filter.h>

@@ -1,4 +1,5 @@
-/* Creates a file of a name that may not be made, while another name is decided. Arguments: the names. */
+/* Creates a file of a name that may not be made, while another name is decided. Arguments: the
+ * names. */
 #include "attack.h"
 #include <pthread.h>
 

@@ -1,4 +1,5 @@
-/* Kills, stops, traces and reads its ancestors and the first process of its sandbox. Argument: a PID outside. */
+/* Kills, stops, traces and reads its ancestors and the first process of its sandbox. Argument: a
+ * PID outside. */
 #include "attack.h"
 #include <sys/ioctl.h>
 #include <sys/resource.h>

@@ -1,4 +1,5 @@
-/* Reads a file by every way to name it. Arguments: its path, and a descriptor of the root directory from outside. */
+/* Reads a file by every way to name it. Arguments: its path, and a descriptor of the root directory
+ * from outside. */
 #include "attack.h"
 #include <linux/openat2.h>
 

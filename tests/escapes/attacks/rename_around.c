@@ -1,4 +1,5 @@
-/* Renames what lies around a protected directory, to reach it under another name or to put another in its place.
+/* Renames what lies around a protected directory, to reach it under another name or to put another
+ * in its place.
    The protected directory is git/hooks. */
 #include "attack.h"
 

@@ -1,5 +1,5 @@
-/* Reads, writes, lists, links and removes shared memory of a program outside, and uses its own. Argument: the name of a
- * file in /dev/shm. */
+/* Reads, writes, lists, links and removes shared memory of a program outside, and uses its own.
+ * Argument: the name of a file in /dev/shm. */
 #include "attack.h"
 #include <dirent.h>
 #include <sys/mman.h>

@@ -1,4 +1,5 @@
-/* Swaps a path, and a link, while they are decided. Arguments: the file to read, a file to write. */
+/* Swaps a path, and a link, while they are decided. Arguments: the file to read, a file to
+ * write. */
 #include "attack.h"
 #include <pthread.h>
 #include <sys/mman.h>

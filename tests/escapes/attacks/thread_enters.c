@@ -1,4 +1,5 @@
-/* Enters another domain from a thread, or from the first one, of a process whose threads are all known to the monitor. */
+/* Enters another domain from a thread, or from the first one, of a process whose threads are all
+ * known to the monitor. */
 #include "attack.h"
 #include <pthread.h>
 

@@ -1,4 +1,5 @@
-/* The program of another domain: holds a secret in its environment, says that it is there, and waits. With an argument,
+/* The program of another domain: holds a secret in its environment, says that it is there, and
+ * waits. With an argument,
    the secret lies in memory that has a descriptor; or that memory holds this program, which says when it is run there. */
 #include "attack.h"
 #include <sys/mman.h>

@@ -1,4 +1,5 @@
-/* Watches a directory that nothing grants, by its name and by those that mean something else to the monitor. */
+/* Watches a directory that nothing grants, by its name and by those that mean something else to the
+ * monitor. */
 #include "attack.h"
 #include <sys/inotify.h>
 

@@ -1,5 +1,6 @@
-/* Sets options that lead packets elsewhere than their address says, change what a socket is, or put programs into the kernel,
- * and sends control messages that do the same. Argument: a port that may be sent to, on ::1. */
+/* Sets options that lead packets elsewhere than their address says, change what a socket is, or put
+ * programs into the kernel, and sends control messages that do the same. Argument: a port that may
+ * be sent to, on ::1. */
 #include "attack.h"
 #include <arpa/inet.h>
 #include <linux/filter.h>

@@ -1,6 +1,7 @@
 /*
- * The first process of a guest: says what the kernel is, loads the policy if there is one, runs the suite on the requests
- * that were sent along, and turns the machine off. A line that begins with "@" is for whoever reads the console.
+ * The first process of a guest: says what the kernel is, loads the policy if there is one, runs the
+ * suite on the requests that were sent along, and turns the machine off. A line that begins with
+ * "@" is for whoever reads the console.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -92,7 +93,8 @@ int main(void)
 	show("modules", "/sys/kernel/security/lsm");
 	load_policy();
 	fflush(stdout);
-	/* What a kernel still does by itself after its start is over by then; time in which nothing runs costs nothing. */
+	/* What a kernel still does by itself after its start is over by then; time in which nothing runs
+	 * costs nothing. */
 	sleep(SETTLE);
 	child = fork();
 	if (child == 0)

@@ -2,11 +2,11 @@
  *
  *   performer DIRECTORY < PROGRAMS
  *
- * Every program runs in a new process and in a new directory `DIRECTORY/N/w`. A program is a block of
- * lines up to a line `end`; a line is a call with its arguments, numbers or names. Lines `fork`,
- * `thread` and `exec` hold a block up to their own `end`: it runs in a child, in a thread, or in this
- * program executed anew. What is printed depends on nothing but the kernel's answers: no time, no
- * inode number, no PID.
+ * Every program runs in a new process and in a new directory `DIRECTORY/N/w`. A program is a block
+ * of lines up to a line `end`; a line is a call with its arguments, numbers or names. Lines `fork`,
+ * `thread` and `exec` hold a block up to their own `end`: it runs in a child, in a thread, or in
+ * this program executed anew. What is printed depends on nothing but the kernel's answers: no time,
+ * no inode number, no PID.
  */
 #define _GNU_SOURCE
 #include <dirent.h>

@@ -1,4 +1,5 @@
-/* A client of a service that answers a byte with who it thinks this is, or says something to whoever connects.
+/* A client of a service that answers a byte with who it thinks this is, or says something to
+ * whoever connects.
  * connect take SOCKET            connects, prints what comes
  * connect ask SOCKET             connects, asks, prints the answer
  * connect name SOCKET NAME       the same, with its socket bound to the abstract NAME before (`-` for no bytes)
