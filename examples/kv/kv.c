@@ -3,6 +3,7 @@
  *
  *     cc kv.c $(pkg-config --cflags --libs dewar)
  *     ./a.out SOCKET POLICY [--daemon] UID=CONTEXT... */
+#define _GNU_SOURCE			/* struct ucred */
 #include <dewar.h>
 #include <dewar_port.h>
 

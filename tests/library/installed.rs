@@ -55,7 +55,7 @@ fn compile(source: &str, prefix: &Path, more: &[&str]) -> PathBuf {
     pkg_config.args(["--cflags", "--libs", "dewar"]);
     let flags = done(pkg_config.env("PKG_CONFIG_PATH", prefix.join("lib/pkgconfig")));
     let mut gcc = Command::new("gcc");
-    gcc.args(["-std=c11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-g", "-o"]);
+    gcc.args(["-std=c11", "-Wall", "-Wextra", "-Werror", "-g", "-o"]);
     gcc.arg(&program).arg(format!("{ROOT}/{source}")).args(flags.split_whitespace()).args(more);
     done(&mut gcc);
     program
