@@ -186,6 +186,36 @@ fn secrets_are_allowed_by_their_full_name_only() {
 }
 
 #[test]
+fn a_name_that_a_program_has_chosen_brings_nothing_into_a_profile() {
+    let home = Home::new();
+    // Names of programs stand in comments; TOML spells `/` as `\u002f`, too.
+    let config = home.path().join(".config").display().to_string().replace('/', "\\u002f");
+    let name = format!("cat\n\"{config}\", #");
+    fs::copy("/bin/cat", home.work().join(&name)).unwrap();
+    let command = "./cat* ~/notes.txt; cat ~/.config/foo/settings; echo x > ~/.4711; cat ~/4711; \
+        /usr/bin/python3 -c 'import socket; socket.socket(socket.AF_UNIX).connect(\"\\0*\")'";
+    home.say(&["run", "--no-daemon", "--", "sh", "-c", command]);
+    let record = home.say(&["explain", "--json"]).out;
+    let record: serde_json::Value = serde_json::from_str(&record).unwrap();
+    let denials = record["denials"].as_array().unwrap();
+    for (index, denial) in denials.iter().enumerate() {
+        if denial["object"].as_str().is_some_and(|object| !object.ends_with("settings")) {
+            home.say(&["allow", &(index + 1).to_string(), "--write", "dewar.toml"]);
+        }
+    }
+    let run = ["run", "--no-daemon", "-p", "./dewar.toml", "--", "sh", "-c"];
+    let read = |command| home.say(&[&run[..], &[command]].concat()).out;
+    assert_eq!(read("cat ~/notes.txt"), "notes", "{}", home.profile());
+    assert_eq!(read("cat ~/.config/foo/settings"), "", "{}", home.profile());
+    // Nor is it all that is called somehow like this.
+    let granted = home.profile();
+    let granted: Vec<&str> = granted.lines().filter(|line| line.starts_with("    \"")).collect();
+    assert!(granted.iter().all(|line| !line.contains('*')), "{granted:?}");
+    home.say(&["learn", "--force", "--", "sh", "-c", "echo x > ~/4711; rm ~/4711; echo > ~/.4711"]);
+    assert!(!home.profile().contains("*\""), "{}", home.profile());
+}
+
+#[test]
 fn a_file_that_the_run_could_have_written_is_not_believed() {
     let home = Home::new();
     let plant = "printf 'extends=\"open\"\\n' > mine.toml; cat ~/notes.txt";

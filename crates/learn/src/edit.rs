@@ -2,6 +2,7 @@
 //! above all, stays as it is.
 
 use crate::Line;
+use flask::visible;
 use toml_edit::{Array, DocumentMut, Item, Table, TableLike, Value};
 
 /// Why a text cannot be changed.
@@ -111,8 +112,9 @@ fn push(array: &mut Array, line: &Line) -> bool {
     value.decor_mut().set_prefix(format!("{behind}\n    "));
     array.push_formatted(value);
     array.set_trailing_comma(true);
-    let comment = match line.comment.as_str() {
-        "" => String::new(),
+    // A program chose its name: a line break in it would end the comment.
+    let comment = match visible(&line.comment) {
+        comment if comment.is_empty() => comment,
         comment => format!("  # {comment}"),
     };
     array.set_trailing(format!("{comment}\n"));
@@ -152,6 +154,19 @@ mod tests {
         let again: toml_edit::DocumentMut = text.parse().unwrap();
         assert_eq!(again["files"]["read"].as_array().unwrap().len(), 3, "{text}");
         assert_eq!(again["files"]["write"].as_array().unwrap().len(), 2, "{text}");
+    }
+
+    #[test]
+    fn a_comment_holds_nothing_but_a_comment() {
+        let comment = "x\n    \"/\",\r\u{85}\u{2028} # y";
+        let line = Line { comment: comment.into(), ..line("files.read", "/c") };
+        let mut edit = Edit::of("[files]\nread = [\"/a\"]\n").unwrap();
+        edit.add(&line).unwrap();
+        edit.add(&Line { value: "/d".into(), ..line }).unwrap();
+        let again: toml_edit::DocumentMut = edit.text().parse().unwrap();
+        let read = again["files"]["read"].as_array().unwrap().iter();
+        let read: Vec<_> = read.map(|value| value.as_str().unwrap()).collect();
+        assert_eq!(read, ["/a", "/c", "/d"], "{}", edit.text());
     }
 
     #[test]

@@ -48,7 +48,7 @@ pub struct Addresses {
 }
 
 impl Addresses {
-    fn connect(&self, address: SocketAddr, is_udp: bool) -> String {
+    fn connect(&self, address: SocketAddr, is_udp: bool, detail: Detail) -> String {
         let protocol = if is_udp { "/udp" } else { "" };
         let ip = address.ip().to_canonical();
         let name = self.names.iter().find(|(known, _)| *known == ip).map(|(_, name)| name.as_str());
@@ -58,10 +58,8 @@ impl Addresses {
             None => host(ip),
         };
         // What listens there has asked for whichever port is free.
-        let port = match ip.is_loopback() && address.port() >= EPHEMERAL {
-            true => "*".to_owned(),
-            false => address.port().to_string(),
-        };
+        let is_any = ip.is_loopback() && address.port() >= EPHEMERAL && detail == Detail::Kind;
+        let port = if is_any { "*".to_owned() } else { address.port().to_string() };
         format!("{host}:{port}{protocol}")
     }
 }
@@ -159,16 +157,19 @@ fn entry(
         What::Read(path) | What::Write(path) | What::Exec(path) => {
             scope.pattern(path, detail).filter(|_| !holds_too_much(path, scope))?
         }
-        What::Connect(address, is_udp) => addresses.connect(*address, *is_udp),
+        What::Connect(address, is_udp) => addresses.connect(*address, *is_udp, detail),
         What::Bind(address, is_udp) => {
             let protocol = if *is_udp { "/udp" } else { "" };
             format!("{}:{}{protocol}", host(address.ip()), address.port())
         }
         What::Unix(scheme, name) => match name.strip_prefix('@') {
-            Some(_) => format!("{scheme}:{name}"),
+            // A program chose it: `@*` would be every name, and others no rule can hold.
+            Some(plain) => is_plain(plain).then(|| format!("{scheme}:{name}"))?,
             None => {
                 let path = Path::new(name);
-                (!scope.secrets.is_one(path)).then(|| format!("{scheme}:{}", scope.text(path)))?
+                let is_odd = name.contains(|c: char| c.is_control() || c == '"');
+                let is_kept = is_odd || scope.secrets.is_one(path);
+                (!is_kept).then(|| format!("{scheme}:{}", scope.text(path)))?
             }
         },
         What::Capability(name) => name.clone(),
@@ -186,6 +187,12 @@ fn entry(
         }
     };
     Some((what.key()?, value))
+}
+
+/// Whether an abstract name stands for itself in a rule.
+fn is_plain(name: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-:@+".contains(c);
+    !name.is_empty() && name.chars().all(plain)
 }
 
 /// Whether a path is a directory that may not be granted with all that is in it.

@@ -124,31 +124,42 @@ impl Scope {
     /// `path` with `${workspace}`, `${home}` and `${tmp}` for what they stand for, matching itself.
     #[must_use]
     pub fn text(&self, path: &Path) -> String {
-        self.spelled(path, literal)
+        self.spelled(path, |_, part| literal(part))
     }
 
     /// The same, with `*` for what is another in each run.
     fn varied(&self, path: &Path) -> String {
-        self.spelled(path, |part| varied(part).unwrap_or_else(|| literal(part)))
+        self.spelled(path, |above, part| {
+            let glob = varied(part).filter(|glob| self.is_of_one_kind(above, glob));
+            glob.unwrap_or_else(|| literal(part))
+        })
     }
 
-    fn spelled(&self, path: &Path, spell: impl Fn(&str) -> String) -> String {
+    /// Whether what `glob` stands for in `above` is of one kind. Where many programs and people have
+    /// theirs, the program has chosen the name, and `*` or `.*` would be all of them.
+    fn is_of_one_kind(&self, above: &Path, glob: &str) -> bool {
+        let start = glob.split('*').next().unwrap_or_default();
+        let is_telling = start.chars().filter(|c| c.is_alphanumeric()).count() >= 3;
+        is_telling || !self.is_wide(above) || above.starts_with("/proc")
+    }
+
+    fn spelled(&self, path: &Path, spell: impl Fn(&Path, &str) -> String) -> String {
         let variables =
             [("${workspace}", &self.workspace), ("${tmp}", &self.tmp), ("${home}", &self.home)];
         let known = variables.iter().filter(|(_, stands_for)| stands_for.components().count() > 1);
         let inner = known
             .filter(|(_, stands_for)| path.starts_with(stands_for))
             .max_by_key(|(_, stands_for)| stands_for.components().count());
-        let (mut text, below) = match inner {
-            Some((name, stands_for)) => {
-                ((*name).to_owned(), path.strip_prefix(stands_for).unwrap_or(path))
-            }
-            None => (String::new(), path),
+        let (mut text, mut above) = match inner {
+            Some((name, stands_for)) => ((*name).to_owned(), (*stands_for).clone()),
+            None => (String::new(), PathBuf::from("/")),
         };
+        let below = path.strip_prefix(&above).unwrap_or(path);
         for part in below.components() {
             if let Component::Normal(part) = part {
                 text.push('/');
-                text.push_str(&spell(&part.to_string_lossy()));
+                text.push_str(&spell(&above, &part.to_string_lossy()));
+                above.push(part);
             }
         }
         if text.is_empty() { "/".into() } else { text }
@@ -315,6 +326,10 @@ mod tests {
         assert_eq!(of("/home/me/notes.txt"), "${home}/notes.txt");
         assert_eq!(of("/home/me/work/x"), "${workspace}/x");
         assert_eq!(of("/proc/4711/oom_score_adj"), "/proc/*/oom_score_adj");
+        assert_eq!(of("/home/me/.foo-4711.tmp"), "${home}/.foo-*.tmp");
+        for wide in ["/home/me/4711", "/home/me/.4711", "/etc/4711", "/home/me/4711.txt", "/4711"] {
+            assert!(!of(wide).contains('*'), "{wide}: {}", of(wide));
+        }
         for wide in ["/home/me/.cache", "/home/me", "/home", "/etc", "/", "/srv", "/proc/7"] {
             assert!(scope.is_wide(Path::new(wide)), "{wide}");
         }
