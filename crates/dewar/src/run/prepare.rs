@@ -114,7 +114,9 @@ fn load(
         tell!("dewar: profile {}, trusted on {}", project.shown(), &when[..10]);
     }
     // What was hashed is what is used: nothing is read again.
-    let compiled = project.documents.compile(variables, resolver, &[])?;
+    let mut variables = variables.clone();
+    variables.fixed.extend(project.shades(&variables.workspace));
+    let compiled = project.documents.compile(&variables, resolver, &[])?;
     Ok((compiled, project.documents, project.path.display().to_string()))
 }
 

@@ -1,7 +1,7 @@
 //! Finds the profile of a project, and reads it once.
 
 use super::{Hash, Store};
-use crate::failure::Usage;
+use crate::{failure::Usage, output::tell};
 use anyhow::bail;
 use monitor::visible;
 use profile::{Documents, Source};
@@ -26,6 +26,14 @@ impl Project {
     /// Its path, for people.
     pub(crate) fn shown(&self) -> String {
         visible(&self.path.display().to_string())
+    }
+
+    /// What must not come to be while a run on `workspace` depends on it: with one of these the
+    /// next run would look no further up, and find the default.
+    pub(crate) fn shades(&self, workspace: &Path) -> Vec<PathBuf> {
+        let own = self.path.parent();
+        let between = workspace.ancestors().take_while(|directory| Some(*directory) != own);
+        between.flat_map(|directory| TOPS.map(|name| directory.join(name))).collect()
     }
 }
 
@@ -55,7 +63,25 @@ pub(crate) fn find(workspace: &Path, store: &Store) -> anyhow::Result<Option<Pro
         }
         return read(path).map(Some);
     }
+    tell_of_shaded(workspace, store)?;
     Ok(None)
+}
+
+/// Says that a profile which the user has trusted is none of this repository's.
+fn tell_of_shaded(workspace: &Path, store: &Store) -> anyhow::Result<()> {
+    for directory in workspace.ancestors().skip(directories(workspace).len()) {
+        let path = directory.join(NAME);
+        if store.knows(&path)? {
+            let shown = |path: &Path| visible(&path.display().to_string());
+            tell!(
+                "dewar: {} is trusted, and not used here: {} is in a repository of its own, or in none",
+                shown(&path),
+                shown(workspace)
+            );
+            return Ok(());
+        }
+    }
+    Ok(())
 }
 
 /// Reads the profile at `path`.

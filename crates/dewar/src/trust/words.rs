@@ -1,12 +1,20 @@
 //! What a profile grants, in words, beside what a run has without one.
 
+use crate::failure::Usage;
+use anyhow::bail;
 use learn::Judge;
 use monitor::visible;
 use profile::{Compiled, EndpointRule, PathRights, PathRule, Source, Variables};
-use std::{collections::BTreeSet, fmt::Write as _, path::Path};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write as _,
+    path::{Path, PathBuf},
+};
 
-/// More lines than this of a kind are counted.
+/// More lines than this of what a profile takes are counted. What it gives is told whole.
 const MOST: usize = 12;
+/// Nobody reads more lines.
+const MOST_TOLD: usize = 300;
 
 /// What `compiled` grants and takes, compared with the profile that a run has by default.
 pub(super) fn compared(compiled: &Compiled, variables: &Variables) -> anyhow::Result<String> {
@@ -20,24 +28,29 @@ pub(super) fn compared(compiled: &Compiled, variables: &Variables) -> anyhow::Re
             "main" => String::new(),
             name => format!(" (domain {name})"),
         };
-        let (mut gained, lost) = files(compiled, (&old, &new), &domain.name, variables);
+        let (mut gained, lost) = files((&default, compiled), (&old, &new), &domain.name, variables);
         // What the base domain has, too, was said of that.
         gained.retain(|line| !said.contains(line));
         said.extend(gained.iter().cloned());
         list(&mut text, &format!("may also{who}"), &gained)?;
         if domain.name == "main" {
-            list(&mut text, "may not", &lost)?;
+            let more = lost.len().saturating_sub(MOST);
+            list(&mut text, "may not", &lost.into_iter().take(MOST).collect::<Vec<_>>())?;
+            if more > 0 {
+                writeln!(text, "  may not … and {more} more: `dewar policy show` tells all")?;
+            }
         }
         list(&mut text, &format!("may reach{who}"), &endpoints(compiled, &domain.connect))?;
         list(&mut text, &format!("may listen at{who}"), &endpoints(compiled, &domain.bind))?;
         let unix = domain.unix.then(|| "unix sockets by name".to_owned());
-        list(&mut text, &format!("may reach{who}"), &unix.into_iter().collect())?;
+        list(&mut text, &format!("may reach{who}"), &unix)?;
         let kept = domain.capabilities.iter().map(|name| format!("the capability {name}"));
-        list(&mut text, &format!("keeps{who}"), &kept.collect())?;
+        list(&mut text, &format!("keeps{who}"), &kept.collect::<Vec<_>>())?;
     }
     let set = compiled.environment.set.iter();
     let set = set.filter(|(name, value)| default.environment.set.get(*name) != Some(*value));
-    list(&mut text, "sets", &set.map(|(name, value)| format!("{name}={value}")).collect())?;
+    let set: Vec<String> = set.map(|(name, value)| format!("{name}={value}")).collect();
+    list(&mut text, "sets", &set)?;
     let passes = std::env::vars_os().filter(|(name, value)| {
         let seen = |of: &Compiled| of.environment.fate(name, value).is_seen();
         seen(compiled)
@@ -45,45 +58,85 @@ pub(super) fn compared(compiled: &Compiled, variables: &Variables) -> anyhow::Re
             && !compiled.environment.set.contains_key(&*name.to_string_lossy())
     });
     let passes = passes.map(|(name, _)| name.to_string_lossy().into_owned());
-    list(&mut text, "sees the variables", &passes.collect())?;
+    list(&mut text, "sees the variables", &passes.collect::<Vec<_>>())?;
+    let lines = text.lines().count();
+    if lines > MOST_TOLD {
+        bail!(Usage(format!(
+            "what it grants takes {lines} lines, which nobody reads at a prompt, so it is not asked about: \
+             `dewar policy show` tells it, and `dewar run -p` uses it unasked"
+        )));
+    }
     if text.is_empty() {
         text = "  grants what a run without it has, and nothing more\n".into();
     }
     Ok(text)
 }
 
-/// What a domain has beyond the default, and what it lacks of that.
+/// What a domain has beyond the default, the worst first; and what it lacks of that.
 fn files(
-    compiled: &Compiled,
+    (default, compiled): (&Compiled, &Compiled),
     (old, new): (&Judge, &Judge),
     domain: &str,
     variables: &Variables,
-) -> (BTreeSet<String>, BTreeSet<String>) {
+) -> (Vec<String>, BTreeSet<String>) {
     let (mut gained, mut lost) = (BTreeSet::new(), BTreeSet::new());
     let index = compiled.domains.iter().position(|known| known.name == domain).unwrap_or(0);
-    for rule in compiled.paths.iter().filter(|rule| !rule.by_name && !rule.is_way) {
-        let now = rule.rights[index];
-        let (before, place) = match &rule.path {
-            Some(path) => (old.rights(path, None), shown(path, variables)),
-            // What a pattern stands for may lie anywhere below what it starts with.
-            None => (before_pattern(rule, old), rule.regex.clone()),
-        };
-        let inherited = rule.path.as_ref().and_then(|path| path.parent()).is_some_and(|parent| {
-            new.rights(parent, Some(domain)) == now && old.rights(parent, None) != before
-        });
-        if inherited {
-            continue;
+    let rights = |path: &Path| (old.rights(path, None), new.rights(path, Some(domain)));
+    let change = |path: &Path| {
+        let (before, now) = rights(path);
+        (verbs(now, before), verbs(before, now))
+    };
+    for (path, is_secret) in places(default, compiled) {
+        let (more, less) = change(path);
+        // Told of the directory around it; what is kept back otherwise is always told.
+        let above = path.parent().filter(|parent| rights(parent).1 == rights(path).1);
+        let of_above = above.map(change).unwrap_or_default();
+        let is_told = |verbs: &str, above: &str| verbs.is_empty() || above.contains(verbs);
+        let place = shown(path, variables);
+        if !more.is_empty() && is_secret {
+            gained.insert((0, format!("{more} {place}, kept back otherwise")));
+        } else if !is_told(&more, &of_above.0) {
+            gained.insert((rank(&more), format!("{more} {place}")));
         }
-        let more = verbs(now, before);
-        if !more.is_empty() {
-            gained.insert(format!("{more} {place}"));
-        }
-        let less = verbs(before, now);
-        if !less.is_empty() {
+        if !is_told(&less, &of_above.1) {
             lost.insert(format!("{less} {place}"));
         }
     }
-    (gained, lost)
+    // What a pattern stands for may lie anywhere below what it starts with.
+    for rule in rules(compiled).filter(|rule| rule.path.is_none()) {
+        let (before, now) = (before_pattern(rule, old), rule.rights[index]);
+        let (more, less) = (verbs(now, before), verbs(before, now));
+        if !more.is_empty() {
+            gained.insert((rank(&more), format!("{more} {}", rule.regex)));
+        }
+        if !less.is_empty() {
+            lost.insert(format!("{less} {}", rule.regex));
+        }
+    }
+    (gained.into_iter().map(|(_, line)| line).collect(), lost)
+}
+
+/// Where either of two profiles has a rule, and whether the default keeps that back.
+fn places<'a>(default: &'a Compiled, compiled: &'a Compiled) -> BTreeMap<&'a PathBuf, bool> {
+    let main = default.domains.first().map_or("main_t", |main| main.type_name.as_str());
+    let own = rules(compiled).filter_map(|rule| Some((rule.path.as_ref()?, false)));
+    let known = rules(default).filter_map(|rule| {
+        Some((rule.path.as_ref()?, default.withheld(main, &rule.type_name).is_some()))
+    });
+    own.chain(known).collect()
+}
+
+fn rules(compiled: &Compiled) -> impl Iterator<Item = &PathRule> {
+    compiled.paths.iter().filter(|rule| !rule.by_name && !rule.is_way)
+}
+
+/// What is worse comes first.
+fn rank(verbs: &str) -> u8 {
+    match verbs {
+        verbs if verbs.contains("write") => 1,
+        verbs if verbs.contains("execute") => 2,
+        _ => 3,
+    }
 }
 
 fn before_pattern(rule: &PathRule, old: &Judge) -> PathRights {
@@ -135,12 +188,10 @@ fn endpoints(compiled: &Compiled, rules: &[EndpointRule]) -> BTreeSet<String> {
     rules.iter().map(text).collect()
 }
 
-fn list(text: &mut String, verb: &str, things: &BTreeSet<String>) -> std::fmt::Result {
-    for thing in things.iter().take(MOST) {
-        writeln!(text, "  {verb} {}", visible(thing))?;
-    }
-    match things.len().saturating_sub(MOST) {
-        0 => Ok(()),
-        more => writeln!(text, "  {verb} … and {more} more: `dewar policy show` tells all"),
-    }
+fn list<'a>(
+    text: &mut String,
+    verb: &str,
+    things: impl IntoIterator<Item = &'a String>,
+) -> std::fmt::Result {
+    things.into_iter().try_for_each(|thing| writeln!(text, "  {verb} {}", visible(thing)))
 }
