@@ -144,6 +144,27 @@ fn a_run_can_neither_change_nor_replace_nor_remove_nor_shade_its_profile() {
         assert!(home.path("repo/dewar.toml").symlink_metadata().unwrap().is_file(), "{attack}");
     }
     assert_eq!(home.run("repo", "true").status, 0, "it is trusted as before");
+    // What would make a directory below it the top of a repository, beyond which nobody looks.
+    home.write("repo/sub/private", "private");
+    home.write(
+        "repo/dewar.toml",
+        "extends = 'workspace'\n[files]\nhide = ['${workspace}/private']\n",
+    );
+    home.trust();
+    for name in [".git", ".hg", ".jj", ".svn", ".fossil"] {
+        for make in [format!("mkdir {name}"), format!("echo > {name}"), format!("ln -s .. {name}")]
+        {
+            let said = home.run("repo/sub", &make);
+            assert_ne!(said.status, 0, "{make}");
+            let said = home.run("repo/sub", "cat private");
+            assert_eq!(said.out, "", "{make}: {}", said.err);
+        }
+    }
+    // Whoever makes one outside is told.
+    fs::create_dir(home.path("repo/sub/.git")).unwrap();
+    let said = home.run("repo/sub", "true");
+    assert!(said.err.contains("is trusted, and not used here"), "{}", said.err);
+    fs::remove_dir(home.path("repo/sub/.git")).unwrap();
     // A nearer one would shade it: it is another, and nobody has trusted it.
     let said = home.run("repo", &format!("echo '{wide}' > sub/dewar.toml"));
     assert_eq!(said.status, 0, "{}", said.err);
@@ -257,6 +278,41 @@ fn what_a_profile_would_grant_is_told_in_words() {
 }
 
 #[test]
+fn nothing_that_a_profile_grants_goes_unsaid() {
+    let home = Home::new();
+    fs::create_dir_all(home.path(".local/share/uv/credentials")).unwrap();
+    // What lies in what is granted anyway, and is kept back by default; also without a word on it.
+    for (text, line) in [
+        ("extends = 'workspace'\n[files]\nread = ['/etc/shadow']\n", "read /etc/shadow, kept back"),
+        (
+            "extends = 'workspace'\n[files]\nexec = ['${home}/.local/share/uv/credentials']\n",
+            "read and execute ~/.local/share/uv/credentials, kept back",
+        ),
+        ("[files]\nread = ['/etc']\nexec = ['/usr']\n", "read /etc/shadow, kept back"),
+        ("[files]\nwrite = ['${home}']\n", "write ~/.ssh, kept back"),
+    ] {
+        home.write("repo/dewar.toml", text);
+        let said = home.say(&["trust"]);
+        assert!(said.out.contains(&format!("may also {line}")), "{line}: {}{}", said.out, said.err);
+    }
+    // Nor is it lost among what is harmless.
+    let many = |count: usize| {
+        let harmless: Vec<String> = (0..count).map(|n| format!("'/srv/a{n}'")).collect();
+        let harmless = harmless.join(", ");
+        format!(
+            "extends = 'workspace'\n[files]\nread = [{harmless}]\nwrite = ['${{home}}/.config']\n"
+        )
+    };
+    home.write("repo/dewar.toml", &many(30));
+    let said = home.say(&["trust"]);
+    let first = said.out.lines().position(|line| line.ends_with("may also write ~/.config"));
+    assert_eq!(first, Some(1), "{}", said.out);
+    home.write("repo/dewar.toml", &many(400));
+    let said = home.say(&["trust", "--yes"]);
+    assert!(said.status == 2 && said.err.contains("nobody reads"), "{}{}", said.out, said.err);
+}
+
+#[test]
 fn mistakes_about_trust_are_named() {
     let home = Home::new();
     home.write("repo/other.toml", "extends = 'open'\n");
@@ -297,4 +353,28 @@ fn init_writes_a_profile_that_is_used_and_never_overwrites_one() {
     let said = home.say(&["allow", &notes]);
     assert_eq!(said.status, 0, "{}{}", said.out, said.err);
     assert_eq!(home.run("repo", READ_THEM).out, "notes");
+}
+
+#[test]
+fn the_hook_of_an_agent_is_out_of_reach_of_its_commands() {
+    let home = Home::new();
+    let settings = home.path("repo/.claude/settings.local.json");
+    let said = home.say(&["init", "claude", "-p", "workspace"]);
+    assert!(said.status == 2 && said.err.contains("workspace+guarded"), "{}", said.err);
+    assert!(!settings.exists());
+    let said = home.say(&["init", "claude"]);
+    assert_eq!(said.status, 0, "{}", said.err);
+    let written = fs::read_to_string(&settings).unwrap();
+    assert!(written.contains("--profile workspace+guarded || exit 2"), "{written}");
+    let attack = "echo {} > .claude/settings.local.json; rm -rf .claude; mv .claude x; echo {} > .claude/settings.json";
+    home.say(&["run", "--no-daemon", "-p", "workspace+guarded", "--", "sh", "-c", attack]);
+    assert_eq!(fs::read_to_string(&settings).unwrap(), written);
+    assert!(!home.path("repo/.claude/settings.json").exists());
+    // A relative name would be another file's wherever the agent goes.
+    home.write("repo/mine.toml", "extends = 'workspace'\nfiles.guard = 'host-trusted'\n");
+    let said = home.say(&["init", "claude", "-p", "./mine.toml"]);
+    assert_eq!(said.status, 0, "{}", said.err);
+    let written = fs::read_to_string(&settings).unwrap();
+    let profile = home.path("repo/mine.toml").display().to_string();
+    assert!(written.contains(&format!("--profile {profile} || exit 2")), "{written}");
 }

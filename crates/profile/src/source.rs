@@ -88,6 +88,7 @@ pub fn shipped() -> &'static [(&'static str, &'static str)] {
         ("git", include_str!("../../../policy/profiles/git.toml")),
         ("go", include_str!("../../../policy/profiles/go.toml")),
         ("gradle", include_str!("../../../policy/profiles/gradle.toml")),
+        ("guarded", include_str!("../../../policy/profiles/guarded.toml")),
         ("jupyter", include_str!("../../../policy/profiles/jupyter.toml")),
         ("loopback", include_str!("../../../policy/profiles/loopback.toml")),
         ("maven", include_str!("../../../policy/profiles/maven.toml")),

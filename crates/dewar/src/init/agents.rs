@@ -6,11 +6,14 @@
 
 use crate::{
     failure::Usage,
-    fitting::{Target, undo},
+    fitting::{Target, file_of, undo},
     output,
+    proposal::of_profile,
+    surroundings,
 };
 use anyhow::{Context as _, bail};
 use clap::Args;
+use learn::Judge;
 use serde_json::{Map, Value, json};
 use std::{
     io::Read as _,
@@ -68,7 +71,7 @@ pub(super) struct CodexArgs {
 #[derive(Debug, Args)]
 struct WhatArgs {
     /// The profile of the commands: the name of a shipped one, or a file
-    #[arg(short, long, value_name = "PROFILE", default_value = "workspace")]
+    #[arg(short, long, value_name = "PROFILE", default_value = "workspace+guarded")]
     profile: String,
 
     /// Print what would be written, and write nothing
@@ -94,7 +97,8 @@ pub(super) fn claude(args: &ClaudeArgs) -> anyhow::Result<()> {
         true => home()?.join(".claude/settings.json"),
         false => PathBuf::from(".claude/settings.local.json"),
     };
-    write(&args.what, &file, |before| claude_settings(before, &args.what.profile))
+    let own = [".claude/settings.json", ".claude/settings.local.json"];
+    write(&args.what, (&file, &own), claude_settings)
 }
 
 /// Carries out `dewar init codex`.
@@ -104,17 +108,19 @@ pub(super) fn codex(args: &CodexArgs) -> anyhow::Result<()> {
         None => home()?.join(".codex"),
     };
     let file = directory.join("dewar.config.toml");
-    write(&args.what, &file, |before| codex_settings(before, &args.what.profile))
+    write(&args.what, (&file, &[".codex/config.toml"]), codex_settings)
 }
 
 fn home() -> anyhow::Result<PathBuf> {
     std::env::home_dir().context("cannot tell your home directory")
 }
 
+/// Writes `settings` of the file as it is and the profile; `own` are the names by which the agent
+/// finds settings in a project.
 fn write(
     what: &WhatArgs,
-    file: &Path,
-    settings: impl FnOnce(&str) -> anyhow::Result<String>,
+    (file, own): (&Path, &[&str]),
+    settings: impl FnOnce(&str, &str) -> anyhow::Result<String>,
 ) -> anyhow::Result<()> {
     let shown = file.display();
     if what.undo {
@@ -122,13 +128,14 @@ fn write(
         let done = if is_left { "is as it was" } else { "is gone, as it was before" };
         return Ok(output::print(format!("{shown} {done}\n").as_bytes())?);
     }
-    let profile = &what.profile;
+    let profile = &profile(&what.profile)?;
     if let Some(odd) = profile.chars().find(|c| !(c.is_alphanumeric() || "/._-+@".contains(*c))) {
         bail!(Usage(format!("a profile in settings cannot have {odd:?} in its name")));
     }
     let target = Target::at(file)?;
     let before = target.before.clone().unwrap_or_default();
-    let text = settings(&before).with_context(|| format!("`{shown}` was not changed"))?;
+    insist_on_guard(profile, own)?;
+    let text = settings(&before, profile).with_context(|| format!("`{shown}` was not changed"))?;
     if what.print {
         return Ok(output::print(format!("{shown}:\n{text}").as_bytes())?);
     }
@@ -140,6 +147,41 @@ fn write(
     target.write(&text)?;
     let message = format!("{shown} written; the same with --undo takes it back\n");
     Ok(output::print(message.as_bytes())?)
+}
+
+/// The profile that `argument` names, wherever the agent is by then: a relative name would be that
+/// of another file in each directory, and the commands could make one.
+fn profile(argument: &str) -> anyhow::Result<String> {
+    let here = std::env::current_dir().context("cannot tell the working directory")?;
+    // Of several, the last may be a file.
+    let (before, last) = match (file_of(argument, &here), argument.rsplit_once('+')) {
+        (None, Some((before, last))) => (format!("{before}+"), last),
+        _ => (String::new(), argument),
+    };
+    let Some(file) = file_of(last, &here) else { return Ok(argument.to_owned()) };
+    let real = file.canonicalize();
+    let real = real.map_err(|error| Usage(format!("cannot look at `{last}`: {error}")))?;
+    Ok(before + &real.to_string_lossy())
+}
+
+/// Refuses a profile under which the commands could change the agent's settings, and with them the
+/// hook that holds the next command, or have the agent run others.
+fn insist_on_guard(profile: &str, own: &[&str]) -> anyhow::Result<()> {
+    let variables = surroundings::variables(None, "/tmp".into())?;
+    let fitting = of_profile(profile, &variables.workspace, variables.clone())?;
+    let compiled = fitting.compile(&[])?;
+    let judge = Judge::new(&compiled)?;
+    for domain in &compiled.domains {
+        let writes =
+            |name: &&&str| judge.rights(&variables.workspace.join(name), Some(&domain.name)).write;
+        if let Some(name) = own.iter().find(writes) {
+            bail!(Usage(format!(
+                "under `{profile}` a command could write `{name}`, and so rewrite or leave out the hook, or have the agent \
+                 run others outside: add the guard, as in `{profile}+guarded` or, in a file, files.guard = \"host-trusted\""
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// What the hooks call. Where it fails, the agent runs nothing: exit status 2 says so to both.
