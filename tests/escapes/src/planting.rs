@@ -109,7 +109,24 @@ fn planting_names_that_programs_outside_trust(stage: &Stage) {
         ".codex",
         ".zed",
         "a/.idea",
+        "a/.helix",
+        ".bsp",
+        ".githooks",
+        "mise.local.toml",
+        "a/.ghci",
+        "a/.RData",
+        "a/.iex.exs",
+        ".sl",
+        ".hg/hgrc-not-shared",
+        ".hg/sharedpath",
+        ".jj/workspace-config.toml",
+        "_darcs/prefs",
+        ".git/lazygit.yml",
+        ".git/sl",
     ];
+    for directory in [".hg", ".jj", "_darcs", ".git"] {
+        stage.directory(&format!("work/{directory}"));
+    }
     stage.holds("agent", "plant_names", &names);
     for name in names {
         assert!(!stage.work().join(name).exists(), "{name} was made");
