@@ -131,7 +131,7 @@ const UNKNOWN: Action = Action::Errno(libc::EINVAL as u16);
 /// Typing into the terminal, or putting commands on its keys, would run commands outside, as its
 /// owner. The others change a file through a descriptor that is open only for reading, or have
 /// signals sent to whom the caller's memory names.
-const REFUSED_IOCTLS: [u32; 34] = [
+const REFUSED_IOCTLS: [u32; 35] = [
     libc::TIOCSTI as u32,
     // The terminal would stay closed to its owner when the run has ended.
     libc::TIOCEXCL as u32,
@@ -166,6 +166,7 @@ const REFUSED_IOCTLS: [u32; 34] = [
     0xc0c8_9425, // BTRFS_IOC_SET_RECEIVED_SUBVOL
     0xc050_6617, // FS_IOC_ADD_ENCRYPTION_KEY
     0xc040_6618, // FS_IOC_REMOVE_ENCRYPTION_KEY: its owner's encrypted directories would be locked
+    0xaa00,      // USERFAULTFD_IOC_NEW: what userfaultfd(2) makes
     0x8901,      // FIOSETOWN
     0x8902,      // SIOCSPGRP
 ];
@@ -191,12 +192,15 @@ const SET_FLAGS: [u32; 2] = [0x4004_6602, 0x4008_6602];
 const F_SETOWN_EX: u32 = 15;
 
 /// First and last command of fcntl(2), of Linux 6.18: they are about descriptors that the caller
-/// has. Left out: leases and delegations, for which others who open the file would wait.
-const FCNTL: [(u32, u32); 5] = [
+/// has. Left out: leases and delegations, for which others who open the file would wait, and
+/// `F_NOTIFY`, which watches a directory that may only be listed.
+const FCNTL: [(u32, u32); 6] = [
     // F_DUPFD to F_SETLKW
     (0, 7),
-    // F_GETLEASE to F_SET_FILE_RW_HINT
-    (1025, 1038),
+    // F_GETLEASE
+    (1025, 1025),
+    // F_DUPFD_QUERY to F_SET_FILE_RW_HINT
+    (1027, 1038),
     // F_GETOWN to F_GETSIG, F_GETOWN_EX and F_GETOWNER_UIDS, F_OFD_GETLK to F_OFD_SETLKW
     (9, 11),
     (16, 17),

@@ -112,9 +112,11 @@ pub(super) const RUNS: &[Group] = {
         Group {
             title: "Sockets that it has",
             source: "net/socket.c, net/core/sock.c, net/ipv4/tcp.c, net/ipv4/udp.c, \
-                net/unix/af_unix.c",
+                net/unix/af_unix.c, net/sctp/socket.c",
             why: "They answer who has connected, or tell of the socket. Listening and \
-                binding were decided. Descriptors that arrive (SCM_RIGHTS) are what the \
+                binding were decided. One option that is asked for connects (CONNECTX3 of \
+                SCTP), but sockets of families and protocols without a class of their own \
+                are made only by rules of --cil. Descriptors that arrive (SCM_RIGHTS) are what the \
                 sender passed on; outside senders are those that policy lets it connect \
                 to. A PID descriptor of the peer (SO_PEERPIDFD) signals, inspects and \
                 enters nothing by itself: these calls are decided or refused.",
@@ -136,8 +138,10 @@ pub(super) const RUNS: &[Group] = {
                 fs/notify/inotify/inotify_user.c, kernel/futex/",
             why: "The objects have no names: others get them by a descriptor that the caller \
                 passes on. A watch is put by inotify_add_watch, which is decided. A futex \
-                is a word of memory that both have mapped already. Alarm clocks that wake \
-                the machine need CAP_WAKE_ALARM.",
+                is a word of memory that both have mapped already. What stays: whoever can \
+                map a file, if only to read, can wake those who wait at a word of it, or \
+                move them to another, where nobody wakes them. Alarm clocks that wake the \
+                machine need CAP_WAKE_ALARM.",
             calls: &[
                 poll,
                 select,
@@ -225,7 +229,9 @@ pub(super) const RUNS: &[Group] = {
                 Groups and file-system IDs change only with CAP_SETGID and CAP_SETUID, and \
                 where these are granted the monitor compares the caller's IDs at each \
                 call. Filters of its own add to Dewar's, and the strictest answer holds. A \
-                process group is joined within its own session. The execution domain is \
+                process group is joined within its own session. What stays: a session of \
+                its own is out of job control, so that a descriptor of the terminal that was \
+                inherited can be read in the background. The execution domain is \
                 taken away where another domain is entered. Limits are lowered, and raised \
                 to their hard value.",
             calls: &[

@@ -69,7 +69,9 @@ const ROWS: &[Row] = {
                 process would tell lies about itself in /proc, fails, as does \
                 PR_SET_CHILD_SUBREAPER with several domains; PR_SET_DUMPABLE does \
                 nothing; what a later kernel adds is unknown. PR_SET_PTRACER lets others \
-                trace, which Landlock and the monitor decide.",
+                trace, which Landlock and the monitor decide. PR_SCHED_CORE names another \
+                process: the kernel asks for the right to trace it, and all that changes is \
+                with whom it shares a core.",
         },
         Row {
             calls: &[ioctl],
@@ -77,16 +79,20 @@ const ROWS: &[Row] = {
             source: "fs/ioctl.c, drivers/tty/tty_io.c, security/landlock/fs.c",
             why: "By request alone, the list is of those that fail: they change a file \
                 through a descriptor to read, type into a terminal, have signals sent, \
-                or outlive the run. The rest acts on what is open; of devices, Landlock \
-                (IOCTL_DEV) lets pass those that policy grants.",
+                make what a call that fails would make, or outlive the run. The rest acts on what is open; of devices, Landlock \
+                (IOCTL_DEV) lets pass those that policy grants. Comparing files by \
+                FIDEDUPERANGE takes a descriptor to write of one, which can be read \
+                wherever it can be written. SIOC* that change anything need \
+                CAP_NET_ADMIN over the network.",
         },
         Row {
             calls: &[fcntl],
             looked_at: "the command",
-            source: "fs/fcntl.c, fs/locks.c",
+            source: "fs/fcntl.c, fs/locks.c, fs/notify/dnotify/dnotify.c",
             why: "Flags, locks, seals and sizes of descriptors that it has. Who gets \
-                signals (F_SETOWN) is decided, F_SETOWN_EX fails; leases, for which \
-                others who open the file would wait, are unknown.",
+                signals (F_SETOWN) is decided, F_SETOWN_EX fails; unknown are leases, \
+                for which others who open the file would wait, and F_NOTIFY, a watch \
+                that asks for no right to watch.",
         },
         Row {
             calls: &[get_robust_list],
