@@ -198,6 +198,8 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
         on_start(Control::new(Arc::clone(&gate)));
     }
     let _ = sandbox.let_go_of_streams();
+    let control = Control::new(Arc::clone(&gate));
+    sandbox.hold_while_stopped(move || control.hold(|| ()));
     let outcome = sandbox.wait()?;
     let (denials, dropped) = audit.denials();
     let audit_failure = audit.failure();

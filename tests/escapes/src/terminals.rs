@@ -5,8 +5,64 @@ use crate::{
     stage::{Stage, Variant, held},
 };
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use std::{
+    fs::File,
+    io::{Read as _, Write as _},
+    process::Command,
+    time::{Duration, Instant},
+};
 
-pub(crate) const CASES: &[Case] = cases![typing_into_terminals_and_reading_others];
+pub(crate) const CASES: &[Case] =
+    cases![typing_into_terminals_and_reading_others, reading_what_is_typed_while_it_is_stopped];
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A shell with job control starts the attack, which is stopped from the keyboard; then the shell
+/// reads ten lines itself.
+fn reading_what_is_typed_while_it_is_stopped(stage: &Stage) {
+    let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
+    grantpt(&master).expect("grant it");
+    unlockpt(&master).expect("unlock it");
+    let name = ptsname(&master, Vec::new()).expect("its name").into_string().expect("UTF-8");
+    stage.give(name.as_ref());
+    let stolen = stage.file("work/stolen", "");
+    let stolen_name = stolen.to_str().expect("UTF-8");
+    let attack = stage.command(stage.call("workspace"), "read_terminal", &[stolen_name]);
+    let script = "set -m; \"$@\"; echo stopped:$?; for n in 1 2 3 4 5 6 7 8 9 10; do read -r line; echo \"got=$line\"; done; \
+                  kill -KILL %1; echo over";
+    let mut shell = Command::new("setsid");
+    shell.args(["--ctty", "bash", "-c", script, "bash"]);
+    shell.arg(attack.get_program()).args(attack.get_args());
+    let mut shell = stage.like(shell);
+    let slave = || File::options().read(true).write(true).open(&name).expect("the terminal");
+    shell.stdin(slave()).stdout(slave()).stderr(slave());
+    let mut shell = shell.spawn().expect("start `bash`");
+    rustix::io::ioctl_fionbio(&master, true).expect("a terminal that does not wait");
+    let (mut master, mut seen) = (File::from(master), String::new());
+    let until = Instant::now() + PATIENCE;
+    let mut wait = |master: &mut File, is: &dyn Fn(&str) -> bool| {
+        while !is(&seen) {
+            let mut bytes = [0; 4096];
+            let count = master.read(&mut bytes).unwrap_or(0);
+            seen.push_str(&String::from_utf8_lossy(&bytes[..count]));
+            assert!(Instant::now() < until, "{seen}");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    };
+    let read = || std::fs::read_to_string(&stolen).expect("what was read");
+    wait(&mut master, &|_| read() == "ready:");
+    master.write_all(b"\x1a").expect("a key");
+    wait(&mut master, &|seen| seen.contains("stopped:"));
+    for n in 1..=10 {
+        master.write_all(format!("password {n}\n").as_bytes()).expect("keys");
+        wait(&mut master, &|seen| {
+            seen.contains(&format!("got=password {n}")) || read() != "ready:"
+        });
+        assert_eq!(read(), "ready:", "it read what was typed for the shell");
+    }
+    wait(&mut master, &|seen| seen.contains("over"));
+    shell.wait().expect("the end of the shell");
+}
 
 fn typing_into_terminals_and_reading_others(stage: &Stage) {
     if stage.variant == Variant::Bare {

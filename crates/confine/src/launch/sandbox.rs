@@ -57,8 +57,12 @@ pub struct Sandbox {
     pub(super) cgroup: Option<Cgroup>,
     pub(super) pid_namespace: bool,
     pub(super) stop: Stop,
+    pub(super) hold: Option<Hold>,
     pub(super) ended: bool,
 }
+
+/// Has everything in the sandbox stand still until what it returns is dropped.
+pub(super) type Hold = Box<dyn Fn() -> Box<dyn std::any::Any>>;
 
 /// Why waiting failed. The sandbox is ended.
 #[derive(Debug, thiserror::Error)]
@@ -99,6 +103,13 @@ impl Sandbox {
     /// When `/dev/null` cannot be opened.
     pub fn let_go_of_streams(&self) -> Result<(), Errno> {
         self.inherited.let_go()
+    }
+
+    /// Calls `hold` whenever Dewar is about to stop with its command, and drops what that returns
+    /// when it goes on. Whoever stops a job means all of it, and types for somebody else then: what
+    /// has left the job's session would read that.
+    pub fn hold_while_stopped<T: 'static>(&mut self, hold: impl Fn() -> T + 'static) {
+        self.hold = Some(Box::new(move || Box::new(hold())));
     }
 
     /// The first process of the sandbox, in the monitor's pid namespace.
@@ -294,7 +305,9 @@ impl Sandbox {
             return;
         }
         if self.is_stopped() {
+            let still = self.hold.as_ref().map(|hold| hold());
             stop_by(signal);
+            drop(still);
         }
     }
 

@@ -204,6 +204,7 @@ pub fn start(
         cgroup,
         pid_namespace: spec.namespaces.pid,
         stop: Stop::default(),
+        hold: None,
         ended: false,
     };
     sandbox.pass_on_early_signals();
