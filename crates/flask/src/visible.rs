@@ -1,8 +1,8 @@
 //! Texts that somebody else chose, as they are printed.
 
 /// `text` with each character that would steer a terminal instead of being shown written as
-/// `\u001b`: control characters, and those that change the direction of writing. What a sandboxed
-/// program chose (a name, a path) is printed only so.
+/// `\u001b`: control characters, and those that change the direction of writing or are not seen at
+/// all. What a sandboxed program chose (a name, a path) is printed only so.
 ///
 /// In JSON and in TOML the result says the same as `text`, as long as that has no line breaks
 /// between its strings.
@@ -10,14 +10,30 @@
 pub fn visible(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
-        let turns = matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-        if c.is_control() || turns {
+        if c.is_control() || is_unseen(c) {
             shown.push_str(&format!("\\u{:04x}", u32::from(c)));
         } else {
             shown.push(c);
         }
     }
     shown
+}
+
+/// [`visible`], for a name that a person is asked about: also without the runs of spaces by which it
+/// would look like several lines.
+#[must_use]
+pub fn visible_name(name: &str) -> String {
+    visible(name).replace("  ", "\\u0020\\u0020")
+}
+
+/// Whether nobody sees a character, or sees it as a space, or it changes where others stand.
+fn is_unseen(c: char) -> bool {
+    matches!(
+        c,
+        '\u{a0}' | '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{1680}' | '\u{180e}'
+            | '\u{2000}'..='\u{200f}' | '\u{2028}'..='\u{202f}' | '\u{205f}'..='\u{206f}' | '\u{2800}'
+            | '\u{3000}' | '\u{3164}' | '\u{feff}' | '\u{ffa0}'
+    )
 }
 
 #[cfg(test)]
@@ -28,5 +44,11 @@ mod tests {
     fn nothing_that_steers_a_terminal_is_printed() {
         let nasty = "a\u{1b}[2J\u{9b}2J\r\n\u{7f}\u{202e}b é\\";
         assert_eq!(visible(nasty), r"a\u001b[2J\u009b2J\u000d\u000a\u007f\u202eb é\");
+    }
+
+    #[test]
+    fn one_name_looks_like_one_name() {
+        assert_eq!(visible_name("cat   x y"), r"cat\u0020\u0020 x y");
+        assert_eq!(visible("no\u{200b}tes\u{3000}x"), r"no\u200btes\u3000x");
     }
 }

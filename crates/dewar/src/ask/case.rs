@@ -6,8 +6,8 @@ use crate::{
     proposal::{Proposal, of_profile},
     run::{Denial, link::Setup},
 };
+use flask::visible_name as visible;
 use learn::{Line, Widening, widening};
-use monitor::visible;
 use profile::{Amendment, AmendmentKind};
 use serde_json::{Value, json};
 use std::{
@@ -144,10 +144,12 @@ impl Case {
         if !self.proposed {
             choices.push(Choice::Once);
         }
-        if self.amendments.is_some() {
+        // Lines that cover a secret that nobody has asked about are none to grant by a letter.
+        let is_safe = self.also.secrets.is_empty();
+        if self.amendments.is_some() && is_safe {
             choices.push(Choice::Run);
         }
-        if target(setup).is_ok() {
+        if is_safe && target(setup).is_ok() {
             choices.push(Choice::Profile);
         }
         choices.push(Choice::No);

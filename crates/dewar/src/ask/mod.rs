@@ -205,6 +205,7 @@ impl Client {
 
 /// A question for people.
 fn tell(question: &Value) -> String {
+    use flask::visible_name as visible;
     let text = |key: &str| visible(question[key].as_str().unwrap_or_default());
     let list = |key: &str| {
         let all = question[key].as_array().cloned().unwrap_or_default();
