@@ -14,7 +14,9 @@ use anyhow::bail;
 use confine::launch::CommandStatus;
 use monitor::Enforce;
 use profile::{Documents, Source, Variables};
-use rustix::process::{DumpableBehavior, dumpable_behavior, set_dumpable_behavior};
+use rustix::process::{
+    DumpableBehavior, Resource, dumpable_behavior, getrlimit, set_dumpable_behavior,
+};
 use std::{
     ffi::OsString,
     hash::{DefaultHasher, Hash as _, Hasher as _},
@@ -60,6 +62,13 @@ fn is_inside() -> bool {
     inside
 }
 
+/// Whether this process has entered a domain of the run around it, where a command would have that
+/// one's rights and not those that a run begins with: the mark by which the monitor knows its
+/// processes (`monitor/src/subject/mark.rs`) holds the number of the entry.
+fn has_entered() -> bool {
+    getrlimit(Resource::Locks).current.is_some_and(|mark| mark >> 32 != 0)
+}
+
 /// Runs the command in the run that this process is in, if that enforces what is asked for; `None`
 /// outside of any run.
 pub(super) fn run(request: &RunRequest) -> anyhow::Result<Option<CommandStatus>> {
@@ -93,6 +102,12 @@ pub(super) fn run(request: &RunRequest) -> anyhow::Result<Option<CommandStatus>>
              was started with; nothing was started. {advice}",
             documents.name(),
             workspace.display()
+        );
+    }
+    if has_entered() {
+        bail!(
+            "this is inside of run {id} already, in a domain of it that has other rights than a run begins with; nothing was \
+             started. {advice}"
         );
     }
     tell!(

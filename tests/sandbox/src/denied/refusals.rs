@@ -152,6 +152,14 @@ fn a_run_inside_a_run_promises_nothing_that_it_cannot_hold(stage: &Stage) {
     assert!(!ran.out().contains("ran"), "{}\n{}", ran.out(), ran.err());
     assert_eq!(ran.out().lines().filter(|line| *line == "125").count(), 3, "{}", ran.err());
     assert!(ran.err().contains("Start the command without `dewar run`"), "{}", ran.err());
+    // From another domain the command would have that one's rights.
+    let rules = "[domains.tool]\nexec = ['/usr/bin/env']\nfiles.read = ['${home}/notes']\n";
+    let (profile, _) = with_dewar(stage, rules);
+    let notes = stage.home().join("notes");
+    stage.file(&notes, "notes");
+    let script = format!("env {program} run -p {profile} -- cat {}; echo $?", notes.display());
+    let ran = run(stage.dewar(Call { profile: Some(&profile), ..call }, &bash(&script)), b"");
+    assert_eq!(ran.out(), "125\n", "{}", ran.err());
     // Outside, the variable makes nothing weaker.
     let mut outside = stage.dewar(call, &bash("cat ~/.ssh/id_ed25519; echo $?"));
     outside.env("DEWAR_RUN", "run:0123456789abcdef");
