@@ -327,12 +327,15 @@ int main(int argc, char **argv) {
         }
         double late = now() + 0.4;
         int status;
-        while (waitpid(child, &status, WNOHANG) == 0) {
+        /* A thread of it that has asked to be traced is waited for by itself, and before its leader. */
+        for (pid_t ended = 0; ended != child;) {
+            ended = waitpid(-1, &status, WNOHANG | __WALL);
+            if (ended < 0 && errno == ECHILD) break;
             if (now() > late) kill(child, SIGKILL);
-            usleep(1000);
+            if (ended <= 0) usleep(1000);
         }
         /* What it has left behind. */
-        while (waitpid(-1, &status, WNOHANG) > 0) continue;
+        while (waitpid(-1, &status, WNOHANG | __WALL) > 0) continue;
     }
     printf("over\n");
     return 0;
