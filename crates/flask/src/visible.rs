@@ -19,8 +19,8 @@ pub fn visible(text: &str) -> String {
     shown
 }
 
-/// [`visible`], for a name that a person is asked about: also without the runs of spaces by which it
-/// would look like several lines.
+/// [`visible`], for a name that a person is asked about: also without the runs of spaces by which
+/// it would look like several lines.
 #[must_use]
 pub fn visible_name(name: &str) -> String {
     visible(name).replace("  ", "\\u0020\\u0020")

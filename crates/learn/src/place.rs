@@ -135,8 +135,8 @@ impl Scope {
         })
     }
 
-    /// Whether what `glob` stands for in `above` is of one kind. Where many programs and people have
-    /// theirs, the program has chosen the name, and `*` or `.*` would be all of them.
+    /// Whether what `glob` stands for in `above` is of one kind. Where many programs and people
+    /// have theirs, the program has chosen the name, and `*` or `.*` would be all of them.
     fn is_of_one_kind(&self, above: &Path, glob: &str) -> bool {
         let start = glob.split('*').next().unwrap_or_default();
         let is_telling = start.chars().filter(|c| c.is_alphanumeric()).count() >= 3;

@@ -1,5 +1,5 @@
-// Leaves the session, and with it job control; then reads what is typed into the terminal that it was given, and puts it into the
-// file that its argument names.
+// Leaves the session, and with it job control; then reads what is typed into the terminal that it
+// was given, and puts it into the file that its argument names.
 #include "attack.h"
 #include <poll.h>
 
