@@ -162,7 +162,7 @@ pub const PEERS: [Peer; 6] = [
     Peer {
         name: "codex",
         description: "codex's sandbox for Linux in its mode for agents (workspace-write)",
-        prefix: &["codex", "sandbox", "linux", "--full-auto", "--"],
+        prefix: &["codex", "sandbox", "-c", "sandbox_mode=\"workspace-write\"", "--"],
     },
     Peer {
         name: "srt",
