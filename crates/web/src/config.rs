@@ -103,6 +103,8 @@ pub struct Bounds {
     pub send_ms: u32,
     /// Bytes of a request's body.
     pub body_bytes: usize,
+    /// Bytes of requests that are not all there yet, of one thread.
+    pub waiting_bytes: usize,
     /// Time for requests under way when the server ends.
     pub grace_ms: u32,
     /// Bytes of files that are kept for plugins to see.
@@ -117,6 +119,7 @@ impl Default for Bounds {
             idle_ms: 60_000,
             send_ms: 10_000,
             body_bytes: 1 << 20,
+            waiting_bytes: 128 << 20,
             grace_ms: 10_000,
             image_bytes: 256 << 20,
         }

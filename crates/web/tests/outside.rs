@@ -122,6 +122,27 @@ fn a_client_is_who_its_certificate_says() {
 }
 
 #[test]
+fn nothing_behind_a_request_that_could_end_elsewhere_is_taken_for_a_request_over_tls() {
+    let site = secure();
+    let server = site.start();
+    let ca = site.directory.path().join("server.pem");
+    let url = format!("https://127.0.0.1:{}/index.html", server.addresses()[0].port());
+    let connects = |fields: &[&str]| {
+        let common = ["--silent", "--cacert", ca.to_str().unwrap(), "--http1.1"];
+        let told = ["--output", "/dev/null", "--write-out", "%{num_connects} "];
+        let two = [&common[..], &told, fields, &[&url, "--next"], &common, &told, &[&url]].concat();
+        String::from_utf8(run("curl", &two).stdout).unwrap()
+    };
+    assert_eq!(connects(&[]), "1 0 ", "one connection for both");
+    for fields in
+        [&["--data", "x", "-H", "Transfer-Encoding: chunked"][..], &["-X", "GET", "--data", "x"]]
+    {
+        assert_eq!(connects(fields), "1 1 ", "{fields:?}");
+    }
+    server.end();
+}
+
+#[test]
 fn a_process_behind_a_unix_socket_is_known_by_its_user() {
     let mut site = Site::new();
     let socket = site.directory.path().join("web.sock");

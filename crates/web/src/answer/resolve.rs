@@ -81,6 +81,9 @@ impl Responder {
             let route = binding.config.route.as_deref().unwrap_or_default();
             at = at.get(route.len() - 1..).unwrap_or_default();
         }
+        // One file is kept once, in however many ways clients write its path.
+        let raw = target.canonical();
+        let raw = raw.as_str();
         let known = self.known.get(raw.as_bytes()).map(|known| Arc::clone(&known.file));
         let files = &self.site.files;
         match files.find(at, known.as_ref()) {

@@ -60,19 +60,40 @@ fn unescape(part: &[u8], out: &mut Vec<u8>) -> Result<(), Refusal> {
     Ok(())
 }
 
+impl Target {
+    /// The one spelling that stands for all that mean the same, with as few escapes as a target may
+    /// have.
+    #[must_use]
+    pub fn canonical(&self) -> String {
+        let mut text = String::with_capacity(self.path.len() + 2);
+        text.push('/');
+        write(&mut text, &self.path, b"!$&'()*+,;=:@");
+        if self.is_dir && !self.path.is_empty() {
+            text.push('/');
+        }
+        text
+    }
+}
+
 /// `path` as it can stand in a target or a link.
 #[must_use]
 pub fn encode(path: &[u8]) -> String {
     let mut text = String::with_capacity(path.len());
+    write(&mut text, path, b"");
+    text
+}
+
+/// Appends `path`, in which `plain` and what is plain everywhere stand for themselves.
+fn write(text: &mut String, path: &[u8], plain: &[u8]) {
     for byte in path {
         match byte {
             b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' => {
                 text.push(char::from(*byte));
             }
+            byte if plain.contains(byte) => text.push(char::from(*byte)),
             byte => text.push_str(&format!("%{byte:02X}")),
         }
     }
-    text
 }
 
 #[cfg(test)]
@@ -99,6 +120,25 @@ mod tests {
         }
         for path in ["/.git/config", "/a/.htaccess", "/%2ehidden", "/..."] {
             assert_eq!(decode(path.as_bytes()).unwrap_err().status, 404, "{path}");
+        }
+    }
+
+    #[test]
+    fn one_spelling_stands_for_all_and_for_nothing_else() {
+        for (path, want) in [
+            ("/", "/"),
+            ("//./", "/"),
+            ("/a/./b/", "/a/b/"),
+            ("/a/.", "/a/"),
+            ("/%61%2e%62", "/a.b"),
+            ("/a%2541", "/a%2541"),
+            ("/a%41", "/aA"),
+            ("/a%20b+c,d", "/a%20b+c,d"),
+            ("/%c3%a4", "/%C3%A4"),
+        ] {
+            let target = decode(path.as_bytes()).unwrap();
+            assert_eq!(target.canonical(), want, "{path}");
+            assert_eq!(decode(want.as_bytes()).unwrap(), target, "{path}");
         }
     }
 

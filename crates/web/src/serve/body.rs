@@ -1,5 +1,6 @@
 //! The body of an answer, as hyper takes it.
 
+use super::pace::UnderWay;
 use crate::files::Served;
 use bytes::Bytes;
 use http_body_util::BodyExt as _;
@@ -18,9 +19,31 @@ use std::{
 const PIECE: u64 = 64 << 10;
 
 /// Content that is on its way.
-pub(super) enum Content {
-    Bytes(Option<Bytes>, #[expect(dead_code, reason = "counts until its end")] Waiting),
+pub(super) struct Content {
+    rest: Rest,
+    /// What ends with it.
+    kept: (Option<Waiting>, Option<UnderWay>),
+}
+
+enum Rest {
+    Bytes(Bytes),
     File(Arc<Served>, u64, u64),
+}
+
+impl Content {
+    pub(super) fn bytes(bytes: Bytes, waiting: Waiting) -> Self {
+        Self { rest: Rest::Bytes(bytes), kept: (Some(waiting), None) }
+    }
+
+    /// From the first byte up to and without the second.
+    pub(super) fn file(file: Arc<Served>, from: u64, to: u64) -> Self {
+        Self { rest: Rest::File(file, from, to), kept: (None, None) }
+    }
+
+    /// Its request is under way until it has gone.
+    pub(super) fn until_gone(&mut self, under_way: UnderWay) {
+        self.kept.1 = Some(under_way);
+    }
 }
 
 /// Counts bytes for as long as they wait.
@@ -50,10 +73,11 @@ impl Body for Content {
         mut self: Pin<&mut Self>,
         _: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
-        Poll::Ready(match &mut *self {
-            Self::Bytes(bytes, _) => bytes.take().map(|bytes| Ok(Frame::data(bytes))),
-            Self::File(_, from, to) if from == to => None,
-            Self::File(file, from, to) => {
+        Poll::Ready(match &mut self.rest {
+            Rest::Bytes(bytes) if bytes.is_empty() => None,
+            Rest::Bytes(bytes) => Some(Ok(Frame::data(std::mem::take(bytes)))),
+            Rest::File(_, from, to) if from == to => None,
+            Rest::File(file, from, to) => {
                 let mut piece = vec![0; (*to - *from).min(PIECE) as usize];
                 let read = file.file.read_exact_at(&mut piece, *from);
                 *from += piece.len() as u64;
@@ -63,16 +87,16 @@ impl Body for Content {
     }
 
     fn is_end_stream(&self) -> bool {
-        match self {
-            Self::Bytes(bytes, _) => bytes.as_ref().is_none_or(Bytes::is_empty),
-            Self::File(_, from, to) => from == to,
+        match &self.rest {
+            Rest::Bytes(bytes) => bytes.is_empty(),
+            Rest::File(_, from, to) => from == to,
         }
     }
 
     fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(match self {
-            Self::Bytes(bytes, _) => bytes.as_ref().map_or(0, |bytes| bytes.len() as u64),
-            Self::File(_, from, to) => to - from,
+        SizeHint::with_exact(match &self.rest {
+            Rest::Bytes(bytes) => bytes.len() as u64,
+            Rest::File(_, from, to) => to - from,
         })
     }
 }

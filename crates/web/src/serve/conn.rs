@@ -27,6 +27,10 @@ pub(super) struct Conn {
     pub(super) deadline: u32,
     /// Nothing more is read after this answer.
     pub(super) closes: bool,
+    /// Bytes of requests that it is known to keep.
+    pub(super) kept: usize,
+    /// More of what it has sent is answered when others have had their turn.
+    pub(super) has_more: bool,
     /// Whether the worker waits for room to send instead of bytes to read.
     pub(super) waits_to_send: bool,
 }
@@ -69,6 +73,8 @@ impl Conn {
             phase: Phase::Idle,
             deadline,
             closes: false,
+            kept: 0,
+            has_more: false,
             waits_to_send: false,
         }
     }

@@ -1,9 +1,11 @@
 //! Threads that take connections.
 
+mod begun;
 mod body;
 mod conn;
 mod modern;
 mod out;
+mod pace;
 pub(crate) mod tls;
 mod worker;
 

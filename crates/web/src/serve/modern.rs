@@ -2,7 +2,9 @@
 
 use super::{
     Listener,
+    begun::Begun,
     body::{Content, Waiting, pass_over},
+    pace::{Fares, Pace, Paced, UnderWay},
     tls::Acceptor,
 };
 use crate::{
@@ -14,7 +16,12 @@ use bytes::Bytes;
 use flask::Sid;
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use httparse::{EMPTY_HEADER, Header, Status};
-use hyper::{Request, Response, body::Incoming, rt::Executor, service::service_fn};
+use hyper::{
+    Request, Response,
+    body::{Body as _, Incoming},
+    rt::Executor,
+    service::service_fn,
+};
 use hyper_util::{
     rt::{TokioIo, TokioTimer},
     server::conn::auto::Builder,
@@ -25,15 +32,15 @@ use std::{
     io,
     net::IpAddr,
     os::fd::OwnedFd,
-    pin::{Pin, pin},
+    pin::pin,
     rc::Rc,
     sync::{Arc, atomic::Ordering::Relaxed},
-    task::{Context, Poll},
+    task::Poll,
     thread::{self, JoinHandle},
     time::{Duration, Instant},
 };
 use tokio::{
-    io::{AsyncRead, AsyncWrite, ReadBuf},
+    io::{AsyncRead, AsyncWrite},
     net::{TcpListener, TcpStream},
     sync::mpsc::{Receiver, Sender, channel},
     task::{LocalSet, spawn_local},
@@ -72,6 +79,8 @@ struct Local {
     shared: Arc<Shared>,
     responder: RefCell<Responder>,
     waiting: Rc<Cell<usize>>,
+    /// Bytes of requests that may still come.
+    incoming: Rc<Cell<usize>>,
     open: Cell<usize>,
 }
 
@@ -88,8 +97,8 @@ pub(super) fn start(
     let named = thread::Builder::new().name(format!("web h2 {index}"));
     let thread = named.spawn(move || {
         let responder = RefCell::new(Responder::new(&shared, index));
-        let (waiting, open) = (Rc::default(), Cell::new(0));
-        let local = Rc::new(Local { shared, responder, waiting, open });
+        let (waiting, incoming, open) = (Rc::default(), Rc::default(), Cell::new(0));
+        let local = Rc::new(Local { shared, responder, waiting, incoming, open });
         LocalSet::new().block_on(&runtime, run(local, receiver, listeners));
     })?;
     Ok((Handle(sender), thread))
@@ -217,30 +226,39 @@ where
         .max_header_list_size(16 << 10)
         .keep_alive_interval(Some(Duration::from_millis(limits.idle_ms.max(1000).into())))
         .keep_alive_timeout(Duration::from_secs(10));
-    let own = Rc::clone(local);
-    let service = service_fn(move |request| answer(Rc::clone(&own), request, label, peer));
+    let (own, pace) = (Rc::clone(local), Pace::new());
+    let stream = Paced { stream, pace: Rc::clone(&pace) };
+    let paced = Rc::clone(&pace);
+    let service = service_fn(move |request| {
+        answer(Rc::clone(&own), UnderWay::new(&paced), request, (label, peer))
+    });
     let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
     let mut told = false;
     let mut looking = pin!(tokio::time::sleep(TURN));
-    let _ = poll_fn(|context| {
+    poll_fn(|context| {
         if looking.as_mut().poll(context).is_ready() {
-            if local.shared.ends() && !told {
+            let fares = pace.fares(&limits);
+            if fares == Fares::Stuck || fares == Fares::Idle && told {
+                local.responder.borrow().counters().timeouts.add(u64::from(fares == Fares::Stuck));
+                return Poll::Ready(());
+            }
+            if (local.shared.ends() || fares == Fares::Idle) && !told {
                 told = true;
                 connection.as_mut().graceful_shutdown();
             }
             looking.as_mut().reset(tokio::time::Instant::now() + TURN);
             let _ = looking.as_mut().poll(context);
         }
-        connection.as_mut().poll(context)
+        connection.as_mut().poll(context).map(drop)
     })
     .await;
 }
 
 async fn answer(
     local: Rc<Local>,
+    under_way: UnderWay,
     request: Request<Incoming>,
-    label: Sid,
-    peer: Option<IpAddr>,
+    (label, peer): (Sid, Option<IpAddr>),
 ) -> Result<Response<Content>, io::Error> {
     let begun = Instant::now();
     let (parts, body) = request.into_parts();
@@ -248,7 +266,13 @@ async fn answer(
     let limits = local.responder.borrow().site.config.limits;
     let wanted = local.responder.borrow().wants_body(target);
     let time = Duration::from_millis(limits.request_ms.into());
-    let body = if wanted {
+    // What may come is counted before it does.
+    let most = body.size_hint().upper().map_or(limits.body_bytes, |most| most as usize);
+    let most = if wanted { most.min(limits.body_bytes) } else { 0 };
+    let coming = Waiting::new(&local.incoming, most);
+    let body = if local.incoming.get() > limits.waiting_bytes {
+        Err(503)
+    } else if wanted {
         match timeout(time, Limited::new(body, limits.body_bytes).collect()).await {
             Ok(Ok(body)) => Ok(body.to_bytes()),
             Ok(Err(error)) if error.is::<LengthLimitError>() => Err(413),
@@ -286,7 +310,23 @@ async fn answer(
         Some(status) => responder.refusal(crate::http::head::refuse(status, "")),
         None => responder.respond(&ask),
     };
-    Ok(response(&local, &mut responder, &ask, (answer, begun)))
+    drop(coming);
+    let mut response = response(&local, &mut responder, &ask, (answer, begun));
+    if may_be_read_otherwise(&parts) {
+        let close = http::HeaderValue::from_static("close");
+        response.headers_mut().insert("connection", close);
+    }
+    response.body_mut().until_gone(under_way);
+    Ok(response)
+}
+
+/// Whether another party could find another end of this request in HTTP/1.1: nothing behind it is
+/// taken for a request then. hyper reads what our own reader refuses, such as two lengths.
+fn may_be_read_otherwise(parts: &http::request::Parts) -> bool {
+    let has = |name| parts.headers.contains_key(name);
+    let asks = matches!(parts.method, http::Method::GET | http::Method::HEAD);
+    parts.version < http::Version::HTTP_2
+        && (has("transfer-encoding") || asks && has("content-length"))
 }
 
 /// An answer, as hyper takes it.
@@ -298,18 +338,18 @@ fn response(
 ) -> Response<Content> {
     let Answer { status, body, len, plugin } = answer;
     let content = match body {
-        Body::Empty => Content::Bytes(None, Waiting::new(&local.waiting, 0)),
+        Body::Empty => Content::bytes(Bytes::new(), Waiting::new(&local.waiting, 0)),
         Body::Bytes(bytes) => {
             // Files' content is there anyway; what plugins reply is not.
             let own = if plugin.is_some() { bytes.len() } else { 0 };
-            Content::Bytes(Some(bytes), Waiting::new(&local.waiting, own))
+            Content::bytes(bytes, Waiting::new(&local.waiting, own))
         }
-        Body::File(file, from, to) => Content::File(file, from, to),
+        Body::File(file, from, to) => Content::file(file, from, to),
         Body::Reply(mut lease, len) => {
             let bytes = Bytes::copy_from_slice(lease.session.reply(len));
             responder.pool.give_back(lease);
             let waiting = Waiting::new(&local.waiting, bytes.len());
-            Content::Bytes(Some(bytes), waiting)
+            Content::bytes(bytes, waiting)
         }
     };
     let mut response = Response::new(content);
@@ -347,47 +387,5 @@ impl<F: Future + 'static> Executor<F> for Here {
         spawn_local(async move {
             future.await;
         });
-    }
-}
-
-/// A connection of which something was read already.
-struct Begun {
-    read: Vec<u8>,
-    at: usize,
-    stream: TcpStream,
-}
-
-impl AsyncRead for Begun {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        into: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let this = &mut *self;
-        if this.at < this.read.len() {
-            let count = into.remaining().min(this.read.len() - this.at);
-            into.put_slice(&this.read[this.at..this.at + count]);
-            this.at += count;
-            return Poll::Ready(Ok(()));
-        }
-        Pin::new(&mut this.stream).poll_read(context, into)
-    }
-}
-
-impl AsyncWrite for Begun {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(context, bytes)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
     }
 }

@@ -43,6 +43,9 @@ const PROGRESS: u64 = 16 << 10;
 const LINGER_MS: u32 = 2000;
 /// Events taken at a time.
 const EVENTS: usize = 256;
+/// What there is no room for is told so.
+const SORRY: &[u8] =
+    b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 pub(super) struct Worker {
@@ -60,6 +63,10 @@ pub(super) struct Worker {
     head: Vec<u8>,
     held: usize,
     buffered: usize,
+    /// Bytes of requests that are not all there yet.
+    incoming: usize,
+    /// Connections with requests that wait for their next turn.
+    ready: Vec<usize>,
     swept: u32,
     ends_at: Option<u32>,
 }
@@ -97,6 +104,8 @@ impl Worker {
             head: Vec::with_capacity(1024),
             held: 0,
             buffered: 0,
+            incoming: 0,
+            ready: Vec::new(),
             swept: now_ms(),
             ends_at: None,
         };
@@ -128,10 +137,11 @@ impl Worker {
     /// Works until the server ends.
     pub(super) fn run(mut self) {
         let mut events = Vec::with_capacity(EVENTS);
-        let second = Timespec { tv_sec: 0, tv_nsec: 500_000_000 };
+        let [at_once, second] = [0, 500_000_000].map(|tv_nsec| Timespec { tv_sec: 0, tv_nsec });
         loop {
             events.clear();
-            match epoll::wait(&self.epoll, spare_capacity(&mut events), Some(&second)) {
+            let most = if self.ready.is_empty() { &second } else { &at_once };
+            match epoll::wait(&self.epoll, spare_capacity(&mut events), Some(most)) {
                 Ok(_) | Err(Errno::INTR) => {}
                 Err(error) => {
                     self.responder.shared.report(&format!("a worker cannot wait: {error}"));
@@ -142,6 +152,7 @@ impl Worker {
             for event in &events {
                 self.event(event.data.u64(), event.flags);
             }
+            self.go_on();
             self.free.append(&mut self.ended);
             let now = now_ms();
             if now.wrapping_sub(self.swept) >= 500 {
@@ -185,8 +196,10 @@ impl Worker {
             return;
         }
         let at = token as usize;
-        // It may have ended earlier in this turn.
-        let Some(mut conn) = self.conns.get_mut(at).and_then(Option::take) else { return };
+        // It may have ended earlier in this turn. One that waits for its turn takes nothing new.
+        let waiting =
+            self.conns.get_mut(at).filter(|it| it.as_ref().is_some_and(|it| !it.has_more));
+        let Some(mut conn) = waiting.and_then(Option::take) else { return };
         let next = if conn.out.is_some() {
             self.resume(&mut conn)
         } else if flags
@@ -199,6 +212,20 @@ impl Worker {
         match self.drive(at, &mut conn, next) {
             Next::End => self.end(at, *conn),
             _ => self.conns[at] = Some(conn),
+        }
+    }
+
+    /// Answers more on connections that had to let others have their turn.
+    fn go_on(&mut self) {
+        for at in std::mem::take(&mut self.ready) {
+            let waiting =
+                self.conns.get_mut(at).filter(|it| it.as_ref().is_some_and(|it| it.has_more));
+            let Some(mut conn) = waiting.and_then(Option::take) else { continue };
+            conn.has_more = false;
+            match self.drive(at, &mut conn, Next::Go) {
+                Next::End => self.end(at, *conn),
+                _ => self.conns[at] = Some(conn),
+            }
         }
     }
 
@@ -222,8 +249,7 @@ impl Worker {
             self.responder.counters().accepted.add(1);
             if !self.responder.shared.has_room() {
                 self.responder.counters().refused.add(1);
-                let sorry = b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
-                let _ = send(&fd, sorry, SendFlags::NOSIGNAL);
+                let _ = send(&fd, SORRY, SendFlags::NOSIGNAL);
                 continue;
             }
             if peer.is_some() {
@@ -274,6 +300,7 @@ impl Worker {
 
     fn end(&mut self, at: usize, conn: Conn) {
         let mut conn = conn;
+        self.incoming = self.incoming.saturating_sub(conn.kept);
         if let Some(out) = conn.out.take() {
             self.dropped(*out);
         }

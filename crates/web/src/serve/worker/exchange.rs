@@ -1,6 +1,6 @@
 //! What happens on a connection: requests are read, answered, and their answers sent.
 
-use super::{BUFFERED, HELD, LINGER_MS, Next, PREFACE, PROGRESS, READ, Worker};
+use super::{BUFFERED, HELD, LINGER_MS, Next, PREFACE, PROGRESS, READ, SORRY, Worker};
 use crate::{
     answer::{Answer, Ask, Body, Record},
     clock::now_ms,
@@ -21,7 +21,10 @@ use rustix::{
     io::Errno,
     net::{RecvFlags, SendFlags, Shutdown, recv, send, shutdown},
 };
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+/// How long requests in a row on one connection are answered before others have their turn.
+const TURN: Duration = Duration::from_millis(2);
 
 impl Worker {
     pub(super) fn read(&mut self, conn: &mut Conn) -> Next {
@@ -93,11 +96,19 @@ impl Worker {
         Next::Wait
     }
 
-    /// Answers what has come, until there is nothing more to do at once.
+    /// Answers what has come, until nothing more is to be done, or others have waited long enough.
     pub(super) fn drive(&mut self, at: usize, conn: &mut Conn, first: Next) -> Next {
-        let mut next = first;
+        let (mut next, mut begun) = (first, None);
         while next == Next::Go {
             next = self.request(conn);
+            if next == Next::Go && !conn.rest().is_empty() {
+                let begun = *begun.get_or_insert_with(Instant::now);
+                if begun.elapsed() > TURN {
+                    conn.has_more = true;
+                    self.ready.push(at);
+                    next = Next::Wait;
+                }
+            }
         }
         if next == Next::Wait {
             next = self.settle(at, conn);
@@ -116,6 +127,14 @@ impl Worker {
             conn.used = 0;
         }
         let limits = self.responder.site.config.limits;
+        let kept = conn.input.len() + conn.chunks.as_ref().map_or(0, |chunked| chunked.fed);
+        self.incoming = self.incoming.saturating_sub(conn.kept) + kept;
+        conn.kept = kept;
+        if self.incoming > limits.waiting_bytes && kept > READ && !conn.has_more {
+            self.responder.counters().refused.add(1);
+            let _ = send(&conn.fd, SORRY, SendFlags::NOSIGNAL);
+            return Next::End;
+        }
         if conn.phase != Phase::Linger {
             let phase = match (&conn.out, conn.input.is_empty()) {
                 (Some(_), _) => Phase::Send,
