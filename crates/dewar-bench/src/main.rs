@@ -11,6 +11,7 @@ mod report;
 mod resolution;
 mod revoke;
 mod show;
+mod trust;
 mod web;
 
 use bench::worker::Task;

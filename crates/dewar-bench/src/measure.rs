@@ -1,6 +1,6 @@
 //! `dewar bench`: what protection costs here.
 
-use crate::{calls, kernel, layers, releases, report, resolution, revoke, show, web};
+use crate::{calls, kernel, layers, releases, report, resolution, revoke, show, trust, web};
 use anyhow::Context as _;
 use bench::{
     calls::Subject,
@@ -35,6 +35,7 @@ pub(crate) fn run(what: What) -> anyhow::Result<()> {
         What::Itself(args) => {
             show::study(conditions(&args)?.against_itself()?, &args.show).map(drop)
         }
+        What::Trust(args) => trust::run(&args),
         What::Resolution(args) => resolution::run(&args),
         What::Releases(args) => releases::run(&args),
         What::Report(args) => report::run(&args),

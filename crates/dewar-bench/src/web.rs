@@ -8,7 +8,7 @@ use bench::{
     pairs::Aim,
     progress::{self, Bar},
     report::Section,
-    web::{self, GrowthReport, Programs},
+    web::{self, GrowthReport, Programs, SoakReport},
 };
 use cli::{args::bench::WebArgs, program};
 use std::{fs, path::Path};
@@ -26,7 +26,9 @@ pub(crate) fn run(args: &WebArgs) -> anyhow::Result<()> {
     // Servers that change to another user must reach their files.
     let permissions = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     fs::set_permissions(scratch.path(), permissions).context("cannot share a directory")?;
-    if args.growth {
+    if let Some(requests) = args.soak {
+        soak(args, &programs, (scratch.path(), requests))
+    } else if args.growth {
         growth(args, &programs, scratch.path())
     } else {
         servers(args, &programs, scratch.path())
@@ -65,6 +67,16 @@ fn servers(args: &WebArgs, programs: &Programs, scratch: &Path) -> anyhow::Resul
     anyhow::ensure!(!report.is_empty(), "nothing could be measured");
     show::sheets(&report.sheets(), &report, &args.show)?;
     plot(args, &report.figures())
+}
+
+fn soak(args: &WebArgs, programs: &Programs, soaked: (&Path, u64)) -> anyhow::Result<()> {
+    let interrupt = Interrupt::notice()?;
+    let shown = (&interrupt, &mut progress::note as &mut dyn FnMut(&str));
+    let report = SoakReport::measure(programs, soaked.0, soaked.1, shown)?;
+    progress::clear();
+    show::sheets(&[report.sheet()], &report, &args.show)?;
+    anyhow::ensure!(report.is_flat(), "its memory grew by {} KiB", report.grown_kib());
+    Ok(())
 }
 
 fn growth(args: &WebArgs, programs: &Programs, scratch: &Path) -> anyhow::Result<()> {

@@ -50,3 +50,12 @@ fn growth_by_connections_plugins_and_rules_is_measured_and_drawn() {
     let svg = fs::read_to_string(plots.join("web-growth.svg")).unwrap();
     assert!(svg.contains("loaded plugins"), "{svg}");
 }
+
+#[test]
+fn memory_is_watched_over_as_many_requests_as_are_asked_for() {
+    let place = tempfile::tempdir().unwrap();
+    let report = bench(&["--soak", "20000"], place.path());
+    assert_eq!(report["requests"], 20_000);
+    let looks = report["looks"].as_array().unwrap();
+    assert!(looks.len() > 1 && looks.iter().all(|look| look["resident_kib"].as_u64() > Some(0)));
+}

@@ -24,12 +24,14 @@ mod outcome;
 mod process;
 pub mod show;
 mod store;
+mod trust;
 mod unit;
 
 pub use estimate::{Estimate, Verdict};
 pub use outcome::{ExperimentResult, Row, of as outcome_of};
 pub use process::{Language, Launch, ProcessRunner, Processor, WholeCommand};
 pub use store::{Failure, Kept, Store, StoreError, read};
+pub use trust::{Draws, LEAST_RECORDED, Trust, trust};
 pub use unit::{Took, Unit, serve};
 
 use crate::{config::Kind, machine::Machine};

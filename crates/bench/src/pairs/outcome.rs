@@ -149,6 +149,15 @@ fn counting(samples: &[Sample], subject: usize, setting: usize) -> BTreeMap<usiz
         .collect()
 }
 
+/// What each round took under a setting, and under the first.
+pub(super) fn pairs_of(kept: &Kept, subject: usize, setting: usize) -> Vec<(f64, f64)> {
+    let reference = counting(&kept.samples, subject, 0);
+    let mine = counting(&kept.samples, subject, setting);
+    let both =
+        mine.iter().filter_map(|(round, took)| Some((took.wall_s, reference.get(round)?.wall_s)));
+    both.filter(|(a, b)| *a > 0.0 && *b > 0.0).collect()
+}
+
 /// Half of the width of the widest interval of a subject; `None` before there are all of them.
 pub(super) fn widest(kept: &Kept, experiment: &Experiment, subject: usize) -> Option<f64> {
     let reference = counting(&kept.samples, subject, 0);

@@ -23,6 +23,7 @@ mod peers;
 mod report;
 mod runner;
 mod server;
+mod soak;
 
 pub use found::{Found, found};
 pub use growth::{Growth, GrowthReport};
@@ -31,6 +32,7 @@ pub use peers::install;
 pub use report::Report;
 pub use runner::measure;
 pub use server::Server;
+pub use soak::{Look, SoakReport};
 
 use std::{fs, io, path::Path};
 

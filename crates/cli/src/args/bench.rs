@@ -16,6 +16,7 @@ Examples:
   dewar bench harden                        protections by compilers: price, and what they stop
   dewar bench kernel --fetch                the suite on other kernels, in guests
   dewar bench self                          native against native: is there a difference?
+  dewar bench trust DIR/walk.jsonl          can its intervals be trusted, with noise like this?
   dewar bench resolution                    where decisions were found, by object manager
   dewar bench releases OLD NEW              two programs `dewar` compared
   dewar bench report -o report.html         everything, on one page
@@ -24,6 +25,7 @@ Examples:
   dewar bench revoke                        taking back what is open, mapped and connected
   dewar bench web --plot DIR                web servers with plugins: Dewar's, Apache, nginx
   dewar bench web --growth                  the same by connections, plugins and rules
+  dewar bench web --soak 10000000           does its memory stay flat? Unattended
   dewar bench sample DIR                    write the sample application, to look at or to build
 
 Small units of work go round between settings that live beside each other, in an order drawn
@@ -65,6 +67,8 @@ pub enum What {
     /// Native against native: whether a difference is found that is none
     #[command(name = "self")]
     Itself(MeasureArgs),
+    /// Whether intervals hold and small effects are found, with the noise of recorded pairs
+    Trust(super::trust::TrustArgs),
     /// Where decisions were found, by object manager: the founding table
     Resolution(ResolutionArgs),
     /// Two programs `dewar` compared
@@ -331,12 +335,16 @@ pub struct RevokeArgs {
 #[derive(Debug, Args)]
 pub struct WebArgs {
     /// Only this server beside nginx -O3 native (may be repeated)
-    #[arg(long, value_name = "SERVER", conflicts_with = "growth")]
+    #[arg(long, value_name = "SERVER", conflicts_with_all = ["growth", "soak"])]
     pub only: Vec<String>,
 
     /// How processor time grows with connections, plugins and rules, of Dewar's server alone
     #[arg(long)]
     pub growth: bool,
+
+    /// Send so many requests of all kinds to Dewar's server alone, and watch its memory
+    #[arg(long, value_name = "REQUESTS", conflicts_with = "growth")]
+    pub soak: Option<u64>,
 
     /// First install Apache and nginx by apt-get, as root on Debian
     #[arg(long)]

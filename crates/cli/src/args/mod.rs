@@ -10,6 +10,7 @@ pub mod daemon;
 pub mod plugin;
 pub mod selftest;
 pub mod serve;
+pub mod trust;
 
 pub use self::{
     audit::AuditArgs, bench::BenchArgs, daemon::DaemonArgs, plugin::PluginArgs,

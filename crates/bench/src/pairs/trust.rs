@@ -1,0 +1,153 @@
+//! Whether intervals can be trusted: what was recorded is drawn anew, many times, as experiments of
+//! which the truth is known.
+//!
+//! The ratios of recorded pairs, divided by their median, are the noise of this machine, with
+//! whatever tails it has. Rounds are drawn in runs of neighbours, so that a load that comes and
+//! goes is drawn as well. From such pairs an experiment is made as the engine makes it: look, stop
+//! when the interval is narrow enough, or when there are as many rounds as were recorded. Its truth
+//! is 1, or with an effect planted, just that effect.
+
+use super::{
+    Kept, Verdict,
+    estimate::{Estimate, LEAST_PAIRS},
+    outcome::pairs_of,
+};
+use crate::random::Random;
+use serde::Serialize;
+
+/// Rounds that are drawn together.
+const RUN: usize = 8;
+/// Fewer recorded pairs are no noise to draw from.
+pub const LEAST_RECORDED: usize = 30;
+
+/// How the recorded noise is drawn.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Draws {
+    /// Experiments of each kind.
+    pub repeats: usize,
+    /// The effect that is planted: 0.02 is 2 %.
+    pub plant: f64,
+    /// An interval this narrow to each side ends an experiment.
+    pub half_width: f64,
+}
+
+/// What the experiments made of one comparison's noise came to.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Trust {
+    /// What was compared, as its subject and setting say.
+    pub subject: String,
+    /// Under what.
+    pub setting: String,
+    /// Pairs that were recorded.
+    pub recorded: usize,
+    /// Experiments of each kind.
+    pub repeats: usize,
+    /// Of those without an effect: whose interval holds 1.
+    pub held: usize,
+    /// Of those: that found a difference which is none.
+    pub ranked: usize,
+    /// Of those with the effect: that found it, with the right sign.
+    pub found: usize,
+    /// Of those: whose interval holds it.
+    pub held_planted: usize,
+    /// Half of the interval's width, as the median over all experiments.
+    pub half_width: f64,
+}
+
+/// Every comparison of a file, if so many pairs were recorded.
+#[must_use]
+pub fn trust(kept: &Kept, draws: Draws) -> Vec<Trust> {
+    let mut all = Vec::new();
+    for (subject, about) in kept.experiment.subjects.iter().enumerate() {
+        for (setting, under) in kept.experiment.settings.iter().enumerate().skip(1) {
+            let pairs = pairs_of(kept, subject, setting);
+            let names = (about.name.clone(), under.name.clone());
+            all.extend(of_pairs(&pairs, names, draws));
+        }
+    }
+    all
+}
+
+fn of_pairs(pairs: &[(f64, f64)], names: (String, String), draws: Draws) -> Option<Trust> {
+    if pairs.len() < LEAST_RECORDED {
+        return None;
+    }
+    let noise: Vec<f64> = pairs.iter().map(|(a, b)| (a / b).ln()).collect();
+    let median = crate::statistics::median_of(&noise)?;
+    let noise: Vec<f64> = noise.into_iter().map(|log| log - median).collect();
+    let mut random = Random::new(1999);
+    let mut experiments = |effect: f64| -> Option<Vec<Estimate>> {
+        (0..draws.repeats).map(|_| experiment(&noise, effect, draws, &mut random)).collect()
+    };
+    let (same, planted) = (experiments(1.0)?, experiments(1.0 + draws.plant)?);
+    let widths: Vec<f64> = same.iter().chain(&planted).map(Estimate::half_width).collect();
+    let ranked = |it: &&Estimate| !matches!(it.verdict(), Verdict::NoDifference { .. });
+    let right = if draws.plant < 0.0 { Verdict::Faster } else { Verdict::Slower };
+    Some(Trust {
+        subject: names.0,
+        setting: names.1,
+        recorded: pairs.len(),
+        repeats: draws.repeats,
+        held: same.iter().filter(|it| it.holds(1.0)).count(),
+        ranked: same.iter().filter(ranked).count(),
+        found: planted.iter().filter(|it| it.verdict() == right).count(),
+        held_planted: planted.iter().filter(|it| it.holds(1.0 + draws.plant)).count(),
+        half_width: crate::statistics::median_of(&widths)?,
+    })
+}
+
+/// One experiment, looked at ever more seldom as the engine does.
+fn experiment(noise: &[f64], effect: f64, draws: Draws, random: &mut Random) -> Option<Estimate> {
+    let (mut pairs, mut look) = (Vec::with_capacity(noise.len()), LEAST_RECORDED);
+    loop {
+        while pairs.len() < look.min(noise.len()) {
+            let from = random.below(noise.len());
+            let run = (0..RUN).map(|at| noise[(from + at) % noise.len()]);
+            pairs.extend(run.map(|log| (log.exp() * effect, 1.0)));
+        }
+        pairs.truncate(noise.len().max(LEAST_PAIRS));
+        let estimate = Estimate::of(&pairs)?;
+        if estimate.half_width() <= draws.half_width || pairs.len() >= noise.len() {
+            return Some(estimate);
+        }
+        look = pairs.len() + (pairs.len() / 10).max(5);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DRAWS: Draws = Draws { repeats: 400, plant: 0.02, half_width: 0.01 };
+
+    fn names() -> (String, String) {
+        ("one".to_owned(), "other".to_owned())
+    }
+
+    /// Pairs with a ratio of their own, whose noise has a heavy tail.
+    fn recorded(count: usize, spread: f64) -> Vec<(f64, f64)> {
+        let mut random = Random::new(7);
+        let mut one = || {
+            let noise = random.unit() + random.unit() - 1.0;
+            let disturbed = if random.unit() < 0.1 { random.unit() * 10.0 } else { 0.0 };
+            (spread * (noise + disturbed)).exp()
+        };
+        (0..count).map(|_| (3.0 * one(), one())).collect()
+    }
+
+    #[test]
+    fn noise_that_is_small_enough_hides_no_planted_effect_and_shows_none_that_is_not_there() {
+        let trust = of_pairs(&recorded(400, 0.05), names(), DRAWS).expect("pairs");
+        assert!(trust.held >= 380 && trust.ranked < 20, "{trust:?}");
+        assert!(trust.found >= 380 && trust.held_planted >= 380, "{trust:?}");
+        assert_eq!(of_pairs(&recorded(400, 0.05), names(), DRAWS), Some(trust), "the same again");
+    }
+
+    #[test]
+    fn noise_that_is_too_large_hides_the_effect_and_the_interval_says_so() {
+        let trust = of_pairs(&recorded(40, 0.4), names(), DRAWS).expect("pairs");
+        assert!(trust.held >= 380, "{trust:?}");
+        assert!(trust.found < 100 && trust.half_width > 0.05, "{trust:?}");
+        assert_eq!(of_pairs(&recorded(LEAST_RECORDED - 1, 0.1), names(), DRAWS), None);
+    }
+}
