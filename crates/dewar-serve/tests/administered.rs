@@ -168,9 +168,9 @@ fn what_a_plugin_did_wrong_is_told_by_its_function_and_its_limit_and_not_in_an_e
         server.done(&["load", name, file.to_str().unwrap(), "--route", &format!("/{name}/")]);
     }
     for (name, status, words) in [
-        ("zero", 502, ["divided by zero", "line "]),
-        ("wild", 502, ["memory that is not its own", "`handle`, which begins at line 1"]),
-        ("deep", 502, ["stack is used up", "line "]),
+        ("zero", 502, ["divided by zero", "zero:3, in `part`"]),
+        ("wild", 502, ["memory that is not its own", "wild:3, in `handle`"]),
+        ("deep", 502, ["stack is used up", "deep:1, in `down`"]),
         ("endless", 504, ["used up its time", "time_ms = 100"]),
         ("long", 502, ["no length of a reply", "reply_bytes = 4194304"]),
     ] {

@@ -8,7 +8,9 @@ use super::{
     homes::{HEAD, Homes, headers},
     program::{Bounds, Call, FRAME, Labels, Unit, cell, code, toward, trap_code},
 };
-use ecode::ir::{Block, BlockId, Body, Callee, FuncId, Inst, Live, Operand, Reg, RegSet, Term, Ty};
+use ecode::ir::{
+    At, Block, BlockId, Body, Callee, FuncId, Inst, Live, Operand, Reg, RegSet, Term, Ty,
+};
 use std::collections::HashMap;
 
 /// Cells at the head of a frame.
@@ -63,9 +65,11 @@ pub(super) fn emit(unit: &mut Unit<'_>, id: FuncId) -> Result<(), KernelError> {
         ticks,
         iterations,
     };
+    (flow.unit.inside, flow.unit.at) = (Some(id), At::default());
     flow.prologue(params);
     flow.blocks();
     flow.out_of_line();
+    flow.unit.inside = None;
     Ok(())
 }
 
@@ -171,8 +175,11 @@ impl Flow<'_, '_> {
         let fused = self.fused(index, block);
         let count = block.insts.len() - usize::from(fused.is_some());
         for (step, inst) in block.insts[..count].iter().enumerate() {
+            self.unit.at = inst.at();
             match inst {
-                Inst::Call { dst, callee, args } => self.call((index, step), *dst, callee, args),
+                Inst::Call { dst, callee, args, .. } => {
+                    self.call((index, step), *dst, callee, args)
+                }
                 _ => self.inst(inst, &block.insts[step..]),
             }
         }
@@ -326,6 +333,7 @@ impl Flow<'_, '_> {
     fn out_of_line(&mut self) {
         for (spent, again) in std::mem::take(&mut self.iterations) {
             self.asm().place(spent);
+            self.unit.at = At::default();
             self.unit.tick(again);
         }
         for (header, spent) in std::mem::take(&mut self.ticks) {
@@ -334,6 +342,7 @@ impl Flow<'_, '_> {
             live.iter().for_each(|reg| self.save(reg));
             self.asm().mov(Width::W64, R0, Src::Imm(0));
             let back = self.asm().label();
+            self.unit.at = self.body.at_from(BlockId(header as u32), 0);
             self.unit.tick(back);
             self.asm().place(back);
             live.iter().for_each(|reg| self.restore(reg));

@@ -140,7 +140,7 @@ impl Flow<'_, '_> {
     pub(super) fn inst(&mut self, inst: &Inst, rest: &[Inst]) {
         match inst {
             Inst::Copy { ty, dst, src } => self.set(*dst, *ty, src),
-            Inst::Bin { op, ty, dst, a, b } => self.bin(*op, *ty, *dst, a, b),
+            Inst::Bin { op, ty, dst, a, b, .. } => self.bin(*op, *ty, *dst, a, b),
             Inst::Cmp { op, ty, dst, a, b } => self.cmp(*op, *ty, *dst, a, b),
             Inst::Conv { op, from, dst, src, .. } => self.conv(*op, *from, *dst, src),
             Inst::PtrAdd { dst, base, index, index_ty, scale } => {
@@ -154,13 +154,13 @@ impl Flow<'_, '_> {
                 self.asm().sign_extend(Width::W64, to, to, 32);
                 self.set_mreg(*dst, to);
             }
-            Inst::Load { mem, dst, addr, off } => {
+            Inst::Load { mem, dst, addr, off, .. } => {
                 let (base, off) = self.address(addr, *off, bytes(*mem), rest);
                 let to = self.target(*dst, &[]);
                 self.load(*mem, to, base, off);
                 self.set_mreg(*dst, to);
             }
-            Inst::Store { mem, addr, off, val } => {
+            Inst::Store { mem, addr, off, val, .. } => {
                 let (base, off) = self.address(addr, *off, bytes(*mem), rest);
                 let val = self.source(val, mem.reg(), R0);
                 self.asm().store(mem_size(*mem), base, off, val);
@@ -168,8 +168,8 @@ impl Flow<'_, '_> {
                     self.asm().store(Size::B4, base, off + 4, Src::Imm(0));
                 }
             }
-            Inst::MemCopy { dst, src, len } => self.copy(dst, src, *len),
-            Inst::MemZero { dst, len } => self.zero(dst, *len),
+            Inst::MemCopy { dst, src, len, .. } => self.copy(dst, src, *len),
+            Inst::MemZero { dst, len, .. } => self.zero(dst, *len),
             // INVARIANT: calls are the caller's; modules with floats or vectors are refused before.
             Inst::Call { .. }
             | Inst::Neg { .. }

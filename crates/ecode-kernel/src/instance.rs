@@ -8,7 +8,7 @@ use super::{
 };
 use ecode::{
     CallError, Host, Memory, Value,
-    ir::{FuncId, TrapCode, Ty},
+    ir::{FuncId, Spot, TrapCode, Ty},
     wasm::PAGE,
 };
 use std::{
@@ -30,6 +30,7 @@ pub struct KernelInstance<H = Box<dyn Host>> {
     memory: ArenaMemory,
     control: Control,
     host: H,
+    spot: Option<Spot>,
 }
 
 /// The part of the arena that is the plugin's memory.
@@ -89,7 +90,7 @@ impl<H: Host> KernelInstance<H> {
             // INVARIANT: the layout has room for all data.
             let _ = memory.write(u64::from(*at), bytes);
         }
-        Ok(Self { shared, program, memory, control, host })
+        Ok(Self { shared, program, memory, control, host, spot: None })
     }
 
     /// Bytes of the memory that the plugin has by now.
@@ -140,15 +141,34 @@ impl<H: Host> KernelInstance<H> {
                     return Ok(sig.ret.map(|ty| Value::from_bits(ty, context.value)));
                 }
                 Err(code) => return Err(failure(code)),
+                Ok(Site::Trap(code, spot)) => {
+                    self.ended_at(spot);
+                    return Err(failure(code));
+                }
                 // At host calls, too: iterations before them are not in the count when the program
                 // goes on.
-                Ok(_) if deadline.is_some_and(|end| Instant::now() >= end) => {
+                Ok(site) if deadline.is_some_and(|end| Instant::now() >= end) => {
+                    if let Site::Tick(spot) = site {
+                        self.ended_at(spot);
+                    }
                     return Err(CallError::Timeout);
                 }
                 Ok(Site::Host(id)) => context.value = self.host_call(id, context.frame)?,
                 Ok(_) => context.fuel = STRIP,
             }
         }
+    }
+
+    /// Where in the text the call ended that failed, if that is known. What is used together is
+    /// looked at together, in a straight piece of code, so memory that is not the plugin's may be
+    /// used a few lines further on.
+    #[must_use]
+    pub fn spot(&self) -> Option<&Spot> {
+        self.spot.as_ref()
+    }
+
+    fn ended_at(&mut self, spot: usize) {
+        self.spot = self.shared.program.spots.get(spot).cloned().flatten();
     }
 
     /// Makes the first frame.

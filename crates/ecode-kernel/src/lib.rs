@@ -16,6 +16,7 @@ mod instance;
 mod program;
 mod simplify;
 mod sys;
+mod traps;
 
 pub use instance::KernelInstance;
 use instance::Loaded;

@@ -18,7 +18,7 @@ use super::{
     graph::{calls, of_signature, recursive},
 };
 use ecode::{
-    ir::{BlockId, Body, Callee, FuncId, Module, Operand, Term, TrapCode},
+    ir::{At, BlockId, Body, Callee, FuncId, Module, Operand, Spot, Term, TrapCode},
     wasm::Layout,
 };
 use std::collections::{HashMap, HashSet};
@@ -73,8 +73,10 @@ pub(super) enum Site {
     Return,
     /// Behind a call of this host function.
     Host(FuncId),
-    /// In a loop or function, to look at the clock.
-    Tick,
+    /// In a loop or function, to look at the clock: the number of its place in the text.
+    Tick(usize),
+    /// Where the program ends for the reason of that code; and the number of that place.
+    Trap(i32, usize),
 }
 
 /// A program, and what its numbers mean.
@@ -82,6 +84,8 @@ pub(super) struct Program {
     pub(super) insns: Vec<Insn>,
     /// By number, from [`code::FIRST_SITE`].
     pub(super) sites: Vec<Site>,
+    /// Places in the text, by number.
+    pub(super) spots: Vec<Option<Spot>>,
 }
 
 /// A function of the program.
@@ -119,10 +123,15 @@ pub(super) struct Unit<'m> {
     pub(super) bounds: Bounds,
     sites: Vec<Site>,
     /// Sites that the host may start at.
-    starts: Vec<(i32, Label)>,
+    pub(super) starts: Vec<(i32, Label)>,
     recursive: HashSet<FuncId>,
-    traps: Vec<(i32, Label)>,
+    /// By code and line.
+    pub(super) traps: HashMap<(i32, u32), (Label, At)>,
     leave: Label,
+    pub(super) spots: Vec<Option<Spot>>,
+    /// The function that is generated, and where in the text its step comes from.
+    pub(super) inside: Option<FuncId>,
+    pub(super) at: At,
 }
 
 /// Where values lose the bounds that the verifier believes them to have.
@@ -149,9 +158,9 @@ pub(super) fn build(
     for far in [false, true] {
         let mut unit = Unit::new(module, layout, (control_end, bounds), far);
         unit.emit()?;
-        let (asm, sites) = (unit.asm, unit.sites);
+        let (asm, sites, spots) = (unit.asm, unit.sites, unit.spots);
         if let Some(insns) = asm.finish() {
-            return Ok(Program { insns, sites });
+            return Ok(Program { insns, sites, spots });
         }
     }
     Err(KernelError::TooLarge("the plugin".into()))
@@ -178,7 +187,10 @@ impl<'m> Unit<'m> {
             sites: Vec::new(),
             starts: Vec::new(),
             recursive: recursive(module),
-            traps: Vec::new(),
+            traps: HashMap::new(),
+            spots: Vec::new(),
+            inside: None,
+            at: At::default(),
         };
         unit.plan();
         unit
@@ -271,16 +283,6 @@ impl<'m> Unit<'m> {
         code::FIRST_SITE + self.sites.len() as i32 - 1
     }
 
-    /// Where the program leaves for the reason `code`.
-    pub(super) fn trap(&mut self, code: i32) -> Label {
-        if let Some((_, label)) = self.traps.iter().find(|trap| trap.0 == code) {
-            return *label;
-        }
-        let label = self.asm.label();
-        self.traps.push((code, label));
-        label
-    }
-
     fn emit(&mut self) -> Result<(), KernelError> {
         let start = self.asm.label();
         self.prologue(start);
@@ -293,13 +295,7 @@ impl<'m> Unit<'m> {
         let mut starts = std::mem::take(&mut self.starts);
         starts.sort_by_key(|start| start.0);
         self.dispatch(R1, &starts);
-        for (code, label) in std::mem::take(&mut self.traps) {
-            self.asm.place(label);
-            if code != code::RETURNED {
-                self.asm.mov(Width::W64, R0, Src::Imm(0));
-            }
-            self.leave(code);
-        }
+        self.emit_traps();
         self.epilogue();
         Ok(())
     }
@@ -367,13 +363,6 @@ impl<'m> Unit<'m> {
         asm.alu(Alu::SUB, Width::W32, R2, Src::Imm(1));
         asm.store(Size::B4, R10, cell::FUEL, Src::Reg(R2));
         asm.jump_if(Cond::SLE, Width::W32, R2, Src::Imm(0), spent);
-    }
-
-    /// A site that the host comes back to after a look at the clock.
-    pub(super) fn tick(&mut self, back: Label) {
-        let site = self.site(Site::Tick);
-        self.starts.push((site, back));
-        self.leave(site);
     }
 
     /// An address that is known, as 32 bits.

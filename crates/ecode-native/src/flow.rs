@@ -12,7 +12,7 @@ use cranelift_codegen::ir::{
 use cranelift_frontend::{FunctionBuilder, Switch, Variable};
 use cranelift_jit::JITModule;
 use cranelift_module::Module;
-use ecode::ir::{Block, BlockId, Body, Callee, FuncId, Inst, Operand, Reg, Term, TrapCode, Ty};
+use ecode::ir::{At, Block, BlockId, Body, Callee, FuncId, Inst, Operand, Reg, Term, TrapCode, Ty};
 use std::collections::HashMap;
 
 /// How a register is held.
@@ -35,9 +35,11 @@ pub(super) struct Flow<'a, 'm> {
     regs: Vec<Held>,
     labels: Vec<Label>,
     refs: HashMap<cranelift_module::FuncId, FuncRef>,
-    /// Where each kind of failure is raised.
-    raises: HashMap<i64, Label>,
+    /// Where each kind of failure is raised, for each line.
+    raises: HashMap<(i64, u32), (Label, At)>,
     id: FuncId,
+    /// Where the step comes from that is generated.
+    pub(super) at: At,
 }
 
 pub(super) fn function<'a>(
@@ -68,9 +70,9 @@ pub(super) fn function<'a>(
     let labels = body.blocks.iter().map(|_| b.create_block()).collect();
     let values = b.block_params(entry).to_vec();
     let (refs, raises) = (HashMap::new(), HashMap::new());
-    let context = values[0];
+    let (context, at) = (values[0], At::default());
     let mut flow =
-        Flow { shared, jit, b, body, context, frame, stack, regs, labels, refs, raises, id };
+        Flow { shared, jit, b, body, context, frame, stack, regs, labels, refs, raises, id, at };
     flow.prologue(&values[1..]);
     for (index, block) in body.blocks.iter().enumerate() {
         flow.b.switch_to_block(flow.labels[index]);
@@ -222,21 +224,23 @@ impl Flow<'_, '_> {
         new
     }
 
-    /// Leaves the call when `condition` holds.
-    pub(super) fn raise_if(&mut self, condition: Value, code: i64) {
-        let target = self.raise_label(code);
+    /// Leaves the call for `reason` when `condition` holds.
+    pub(super) fn raise_if(&mut self, condition: Value, reason: i64) {
+        let target = self.raise_label(reason);
         let next = self.b.create_block();
         self.b.ins().brif(condition, target, &[], next, &[]);
         self.b.switch_to_block(next);
     }
 
-    fn raise_label(&mut self, code: i64) -> Label {
-        if let Some(label) = self.raises.get(&code) {
+    fn raise_label(&mut self, reason: i64) -> Label {
+        let at = self.shared.module.at(self.id, self.at);
+        let key = (reason, self.shared.module.lines.line(at).unwrap_or(0));
+        if let Some((label, _)) = self.raises.get(&key) {
             return *label;
         }
         let label = self.b.create_block();
         self.b.set_cold_block(label);
-        self.raises.insert(code, label);
+        self.raises.insert(key, (label, at));
         label
     }
 
@@ -294,18 +298,21 @@ impl Flow<'_, '_> {
             let context = self.context();
             let guard = self.b.ins().load(types::I64, flags(), context, context::GUARD);
             let smashed = self.b.ins().icmp(IntCC::NotEqual, found, guard);
-            self.raise_if(smashed, code::SMASHED + i64::from(self.id.0));
+            // The same for all returns.
+            self.at = At::default();
+            self.raise_if(smashed, code::SMASHED);
         }
         self.b.ins().return_(value.as_slice());
     }
 
     fn finish(mut self) {
-        let mut raises: Vec<(i64, Label)> = self.raises.drain().collect();
+        let mut raises: Vec<_> = self.raises.drain().collect();
         raises.sort_unstable_by_key(|raise| raise.0);
-        for (code, label) in raises {
+        for ((reason, _), (label, at)) in raises {
             self.b.switch_to_block(label);
             let context = self.context();
-            raise(&mut self.b, self.jit, self.shared.raise, context, code);
+            let told = code::told(reason, at.number());
+            raise(&mut self.b, self.jit, self.shared.raise, context, told);
         }
         self.b.seal_all_blocks();
         self.b.finalize(self.jit.target_config());

@@ -74,3 +74,11 @@ impl Frame {
         layout.frame_to_fp_offset == arguments + self.size + saved
     }
 }
+
+/// What a guard is: a number that cannot be guessed.
+pub(crate) fn guard() -> u64 {
+    use std::hash::{BuildHasher, RandomState};
+    // `RandomState` is keyed by the system's random numbers. The lowest byte is 0, so that an
+    // overflowing text cannot carry the guard.
+    RandomState::new().hash_one(0) << 8 | 1 << 63
+}

@@ -79,9 +79,10 @@ impl Flow<'_, '_> {
     }
 
     pub(super) fn inst(&mut self, inst: &Inst) {
+        self.at = inst.at();
         let (dst, value) = match inst {
             Inst::Copy { ty, dst, src } => (*dst, self.operand(src, *ty)),
-            Inst::Bin { op, ty, dst, a, b } => {
+            Inst::Bin { op, ty, dst, a, b, .. } => {
                 let (a, b) = (self.operand(a, *ty), self.operand(b, *ty));
                 (*dst, self.bin(*op, *ty, a, b))
             }
@@ -110,18 +111,18 @@ impl Flow<'_, '_> {
                 let (a, b) = (self.operand(a, Ty::Ptr), self.operand(b, Ty::Ptr));
                 (*dst, self.b.ins().isub(a, b))
             }
-            Inst::Load { mem, dst, addr, off } => {
+            Inst::Load { mem, dst, addr, off, .. } => {
                 let (base, off) = self.address(addr, *off);
                 (*dst, self.load(*mem, base, off))
             }
-            Inst::Store { mem, addr, off, val } => {
+            Inst::Store { mem, addr, off, val, .. } => {
                 let val = self.operand(val, mem.reg());
                 let (base, off) = self.address(addr, *off);
                 return self.store(*mem, val, base, off);
             }
-            Inst::MemCopy { dst, src, len } => return self.copy(dst, src, *len),
-            Inst::MemZero { dst, len } => return self.clear(dst, *len),
-            Inst::Call { dst, callee, args } => return self.call(*dst, callee, args),
+            Inst::MemCopy { dst, src, len, .. } => return self.copy(dst, src, *len),
+            Inst::MemZero { dst, len, .. } => return self.clear(dst, *len),
+            Inst::Call { dst, callee, args, .. } => return self.call(*dst, callee, args),
             Inst::Vec(inst) => return self.vector(inst),
             Inst::Select { ty, dst, cond, a, b } => {
                 let cond = self.operand(cond, Ty::I32);

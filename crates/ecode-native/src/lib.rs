@@ -39,14 +39,24 @@ pub(crate) mod context {
     pub(crate) const DATA: i64 = 64;
 }
 
-/// What `raise` is told; functions whose stack is smashed are numbered from `SMASHED`.
+/// What `raise` is told: the reason, and where the program was.
 pub(crate) mod code {
     pub(crate) const DIVIDE: i64 = 1;
     pub(crate) const UNREACHABLE: i64 = 2;
     pub(crate) const STACK: i64 = 3;
     pub(crate) const BAD_CALL: i64 = 4;
     pub(crate) const HOST: i64 = 5;
-    pub(crate) const SMASHED: i64 = 0x1000;
+    pub(crate) const SMASHED: i64 = 6;
+
+    /// `reason`, and the number of the place. Not 0.
+    pub(crate) fn told(reason: i64, at: u32) -> i64 {
+        reason | i64::from(at) << 8
+    }
+
+    /// The reason, and the number of the place.
+    pub(crate) fn heard(told: u64) -> (i64, u32) {
+        ((told & 0xff) as i64, (told >> 8) as u32)
+    }
 }
 
 /// Names of what the code calls in the process.

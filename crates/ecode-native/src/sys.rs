@@ -2,10 +2,10 @@
 
 #![allow(unsafe_code)]
 
-use crate::{NativeError, Protection, Unit, build, code, data_layout, symbol};
+use crate::{NativeError, Protection, Unit, build, code, data_layout, frame, symbol};
 use ecode::{
     Args, CallError, Host, Memory, Reply, Value,
-    ir::{FuncId, Module, Operand, Signature, TrapCode, Ty},
+    ir::{At, FuncId, Module, Operand, Signature, Spot, TrapCode, Ty},
 };
 use std::{
     arch::naked_asm,
@@ -88,6 +88,7 @@ pub struct NativeInstance<H = Box<dyn Host>> {
     /// it.
     memory: Vec<Line>,
     inside: Box<Inside<H>>,
+    spot: Option<Spot>,
 }
 
 /// A function of one plugin, its name and types resolved.
@@ -178,7 +179,7 @@ impl NativeCode {
             }
         }
         let inside = Box::new(Inside { shared, failure: None, host });
-        NativeInstance { memory, inside }
+        NativeInstance { memory, inside, spot: None }
     }
 }
 
@@ -200,6 +201,12 @@ impl<H: Host + 'static> NativeInstance<H> {
     /// The host that the instance may call.
     pub fn host_mut(&mut self) -> &mut H {
         &mut self.inside.host
+    }
+
+    /// Where in the text the call ended that failed, if that is known.
+    #[must_use]
+    pub fn spot(&self) -> Option<&Spot> {
+        self.spot.as_ref()
     }
 
     /// The function `name`, to be called by [`NativeInstance::enter`].
@@ -275,7 +282,7 @@ impl<H: Host + 'static> NativeInstance<H> {
         // what the caller of `instantiate` has vouched for.
         match unsafe { enter(context, code as *const u8, cells.as_ptr(), &raw mut result) } {
             0 => Ok(result),
-            status => Err(self.failure(status as i64)),
+            status => Err(self.failure(status)),
         }
     }
 
@@ -284,7 +291,7 @@ impl<H: Host + 'static> NativeInstance<H> {
         thread_local!(static GUARD: Cell<u64> = const { Cell::new(0) });
         let here = std::ptr::from_ref(&self).addr() as u64;
         let guard = GUARD.get();
-        let guard = if guard == 0 { random() } else { guard };
+        let guard = if guard == 0 { frame::guard() } else { guard };
         GUARD.set(guard);
         let head = Context {
             saved: 0,
@@ -301,28 +308,19 @@ impl<H: Host + 'static> NativeInstance<H> {
         place
     }
 
-    fn failure(&mut self, status: i64) -> CallError {
-        match status {
+    #[cold]
+    fn failure(&mut self, told: u64) -> CallError {
+        let (reason, at) = code::heard(told);
+        self.spot = self.inside.shared.module.lines.spot(At::numbered(at));
+        match reason {
             code::DIVIDE => CallError::Trap(TrapCode::DivideByZero),
             code::UNREACHABLE => CallError::Trap(TrapCode::Unreachable),
             code::STACK => CallError::Trap(TrapCode::StackOverflow),
             code::BAD_CALL => CallError::Trap(TrapCode::BadCall),
             code::HOST => CallError::Host(self.inside.failure.take().unwrap_or_default()),
-            _ => {
-                let index = usize::try_from(status - code::SMASHED).unwrap_or(usize::MAX);
-                let func = self.inside.shared.module.funcs.get(index);
-                CallError::Smashed(func.map_or_else(String::new, |func| func.name.clone()))
-            }
+            _ => CallError::Smashed(self.spot.take().map_or_else(String::new, |it| it.function)),
         }
     }
-}
-
-/// A number that cannot be guessed.
-fn random() -> u64 {
-    use std::hash::{BuildHasher, RandomState};
-    // `RandomState` is keyed by the system's random numbers. The lowest byte is 0, so that an
-    // overflowing text cannot carry the guard.
-    RandomState::new().hash_one(0) << 8 | 1 << 63
 }
 
 /// Runs `code(context, args, result)`. Returns 0, or what `raise` was told.

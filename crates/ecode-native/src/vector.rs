@@ -59,15 +59,15 @@ impl Flow<'_, '_> {
                 let mask = self.b.func.dfg.immediates.push(bytes.as_slice().into());
                 (*dst, self.b.ins().shuffle(a, b, mask))
             }
-            VecInst::Load { dst, addr, off } => {
+            VecInst::Load { dst, addr, off, .. } => {
                 let (base, off) = self.address(addr, *off);
                 (*dst, self.b.ins().load(types::I8X16, flags(), base, off))
             }
-            VecInst::LoadWiden { lane, from, signed, dst, addr, off } => {
+            VecInst::LoadWiden { lane, from, signed, dst, addr, off, .. } => {
                 let (base, off) = self.address(addr, *off);
                 (*dst, self.load_widen(*lane, *from, *signed, base, off))
             }
-            VecInst::Store { bytes, addr, off, val } => {
+            VecInst::Store { bytes, addr, off, val, .. } => {
                 let (base, off) = self.address(addr, *off);
                 let val = match bytes {
                     16 => self.lanes(val, Lane::I8),

@@ -6,9 +6,9 @@ use crate::{
     diag::{self, CompileErrors, Diags, Message},
     ir,
     parse::{self, TypeNames},
-    span::{Source, Span},
+    span::{self, Source, Span},
 };
-use std::collections::HashMap;
+use std::{collections::HashMap, sync::Arc};
 
 /// Texts beyond this size are refused.
 const MAX_BYTES: usize = 4 << 20;
@@ -79,8 +79,9 @@ fn build(sources: &[Source<'_>; 3], diags: &mut Diags) -> Option<ir::Module> {
             ir::SourceLocation { file: source.name.to_owned(), line, column }
         };
         func.float = floats.get(&func.name).map(place);
-        func.begin = begins.get(&func.name).map(place);
+        func.begin = begins.get(&func.name).map_or(ir::At::NOWHERE, |span| ir::At::of(*span));
     }
+    module.lines = Arc::new(ir::Lines::new(&sources[span::TEXT as usize], begins.iter()));
     Some(module)
 }
 

@@ -1,5 +1,10 @@
 //! Places in source text.
 
+/// The text of a plugin, as [`Span::file`] says it.
+pub(crate) const TEXT: u32 = 1;
+/// The prototype of a text that is a body.
+pub(crate) const PROTOTYPE: u32 = 2;
+
 /// A range of bytes in one of the texts that a compilation reads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Span {

@@ -15,6 +15,7 @@ use crate::{
     plugin::Plugin,
     quota::Quota,
     spec::{LoadError, PluginSpec, Source},
+    spots::Spots,
     sys::{Slots, Trusted},
     target::Target,
 };
@@ -210,18 +211,19 @@ impl Compiler {
                 // Whoever loads the text hears the remarks about it, each time.
                 let remarks = if remarked { self.front(spec, text)?.warnings } else { Vec::new() };
                 let loaded = Loaded { from_cache: true, remarks, ..Loaded::default() };
-                return link(spec, &self.own, &module, loaded, false);
+                let spots = Spots::of_text(spec.name, text, memory);
+                return link(spec, &self.own, &module, loaded, spots);
             }
             Err(warning) => warning,
         };
         let compiled = self.front(spec, text)?;
-        let wasm = ecode::wasm::emit(&compiled.module, &memory)
+        let (wasm, places) = ecode::wasm::emit_with_places(&compiled.module, &memory)
             .map_err(|error| interface(spec, error.to_string()))?;
         let module = Module::from_binary(engine, &wasm).map_err(|error| refused(&error))?;
         let remarks = compiled.warnings;
         let cache_warning = entry.keep(&module, !remarks.is_empty()).or(warning);
         let loaded = Loaded { remarks, cache_warning, ..Loaded::default() };
-        link(spec, &self.own, &module, loaded, false)
+        link(spec, &self.own, &module, loaded, Spots::Known(places))
     }
 
     fn isolated_wasm(
@@ -235,7 +237,7 @@ impl Compiler {
         let warning = match entry.find() {
             Ok(Found { module, .. }) => {
                 let loaded = Loaded { from_cache: true, ..Loaded::default() };
-                return link(spec, isolation, &module, loaded, true);
+                return link(spec, isolation, &module, loaded, Spots::Foreign);
             }
             Err(warning) => warning,
         };
@@ -243,7 +245,8 @@ impl Compiler {
         let module = Module::from_binary(engine, wasm);
         let module = module.map_err(|error| interface(spec, format!("{error:#}")))?;
         let cache_warning = entry.keep(&module, false).or(warning);
-        link(spec, isolation, &module, Loaded { cache_warning, ..Loaded::default() }, true)
+        let loaded = Loaded { cache_warning, ..Loaded::default() };
+        link(spec, isolation, &module, loaded, Spots::Foreign)
     }
 }
 
@@ -253,7 +256,7 @@ fn link(
     isolation: &Isolation,
     module: &Module,
     mut loaded: Loaded,
-    foreign: bool,
+    spots: Spots,
 ) -> Result<(Code, Loaded), LoadError> {
     for import in module.imports().filter(|import| import.module() == ecode::wasm::HOST) {
         if !spec.offers(import.name()) {
@@ -261,7 +264,7 @@ fn link(
         }
     }
     loaded.code_bytes = module.functions().map(|function| function.len).sum();
-    let code = IsolatedCode::new(&isolation.linker, &isolation.slots, module, foreign);
+    let code = IsolatedCode::new(&isolation.linker, &isolation.slots, module, spots);
     Ok((Code::Isolated(code.map_err(|what| interface(spec, what))?), loaded))
 }
 

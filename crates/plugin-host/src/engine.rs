@@ -21,12 +21,12 @@ pub(crate) fn engine(
         .memory_init_cow(false)
         .max_wasm_stack(call_stack_bytes)
         .epoch_interruption(foreign)
-        // The function that failed, by its name.
+        // The place that failed, by its function and, of E-code, the offset in it.
         .wasm_backtrace_max_frames(NonZeroUsize::new(1))
         // The way to a look at the clock lies apart. Hints say no more than that.
         .wasm_branch_hinting(true)
-        // For backtraces and debuggers only; they take room in the cache.
-        .generate_address_map(false)
+        .generate_address_map(!foreign)
+        // For debuggers only; it takes room in the cache.
         .native_unwind_info(false);
     Ok((Engine::new(&config)?, slots))
 }

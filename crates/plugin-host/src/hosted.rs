@@ -4,7 +4,7 @@ use crate::{
     calls::{Bytes, Calls},
     instance::CallFailure,
 };
-use ecode::{CallError, Host, Memory, Value};
+use ecode::{CallError, Host, Memory, Value, ir::Spot};
 use std::borrow::Cow;
 
 impl Host for Calls {
@@ -41,10 +41,10 @@ impl Host for Calls {
 impl Calls {
     /// Why a call ended. A host function says by a text alone that it ended one for lack of time.
     #[cold]
-    pub(crate) fn failure(&mut self, error: CallError) -> CallFailure {
+    pub(crate) fn failure(&mut self, error: &CallError, spot: Option<&Spot>) -> CallFailure {
         match error {
-            CallError::Host(_) if self.look_at_clock().is_err() => CallFailure::Timeout,
-            error => error.into(),
+            CallError::Host(_) if self.look_at_clock().is_err() => CallFailure::Timeout(None),
+            error => CallFailure::of(error, spot),
         }
     }
 }

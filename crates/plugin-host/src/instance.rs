@@ -1,7 +1,7 @@
 //! A running instance of a plugin, wherever it runs.
 
 use crate::{isolated::Isolated, kernel::Kernel, native::Native, sys::Image};
-use ecode::CallError;
+use ecode::{CallError, ir::Spot};
 use std::sync::Arc;
 
 /// Why a call gave no reply.
@@ -17,9 +17,9 @@ pub enum CallFailure {
     /// It failed too often; replace it to have it called again.
     #[error("the plugin is quarantined after repeated faults")]
     Quarantined,
-    /// It used up its time.
-    #[error("the plugin used up its time")]
-    Timeout,
+    /// It used up its time; where it was then, if that is known.
+    #[error("the plugin used up its time{}", at(.0.as_ref()))]
+    Timeout(Option<Spot>),
     /// It did something that has no meaning, such as using memory that is not its own.
     #[error("the plugin failed: {0}")]
     Fault(String),
@@ -34,13 +34,19 @@ pub enum CallFailure {
     NoRoom(String),
 }
 
-impl From<CallError> for CallFailure {
-    fn from(error: CallError) -> Self {
+impl CallFailure {
+    /// What an error at `spot` comes to.
+    pub(crate) fn of(error: &CallError, spot: Option<&Spot>) -> Self {
         match error {
-            CallError::Timeout => Self::Timeout,
-            error => Self::Fault(error.to_string()),
+            CallError::Timeout => Self::Timeout(spot.cloned()),
+            error => Self::Fault(format!("{error}{}", at(spot))),
         }
     }
+}
+
+/// How messages go on about where something was.
+pub(crate) fn at(spot: Option<&Spot>) -> String {
+    spot.map_or(String::new(), |spot| format!(" at {spot}"))
 }
 
 /// What `handle` returned, as a length within the room that there was.

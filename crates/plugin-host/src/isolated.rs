@@ -4,9 +4,10 @@ use crate::{
     calls::{Calls, EACCES, Timeout},
     compile::MAX_MEMORY,
     imports::Running,
-    instance::{CallFailure, reply_length},
+    instance::{CallFailure, at, reply_length},
     mapped_images::MappedImages,
     plugin::Plugin,
+    spots::Spots,
     sys::{Image, Slots},
 };
 use std::sync::Arc;
@@ -36,6 +37,7 @@ pub(crate) struct IsolatedCode {
     /// It does not count its own iterations: the engine's epoch interrupts it.
     foreign: bool,
     slots: Arc<Slots>,
+    spots: Arc<Spots>,
 }
 
 impl IsolatedCode {
@@ -44,8 +46,9 @@ impl IsolatedCode {
         linker: &Linker<Running>,
         slots: &Arc<Slots>,
         module: &Module,
-        foreign: bool,
+        spots: Spots,
     ) -> Result<Self, String> {
+        let foreign = spots.is_foreign();
         let pre = linker.instantiate_pre(module).map_err(|error| format!("{error:#}"))?;
         let export = |name| {
             let found = module.get_export_index(name);
@@ -55,7 +58,8 @@ impl IsolatedCode {
         // Whatever another compiler's allocator may think is its own, it does not think so of pages
         // that the host adds.
         let heap_base = if foreign { None } else { module.get_export_index("__heap_base") };
-        Ok(Self { pre, memory, handle, heap_base, foreign, slots: Arc::clone(slots) })
+        let (slots, spots) = (Arc::clone(slots), Arc::new(spots));
+        Ok(Self { pre, memory, handle, heap_base, foreign, slots, spots })
     }
 }
 
@@ -74,6 +78,7 @@ pub(crate) struct Isolated {
     /// Images that lie in its memory; `None` for a module whose compiler may move bytes by
     /// instructions that know nothing of them.
     images: Option<MappedImages>,
+    spots: Arc<Spots>,
 }
 
 impl Isolated {
@@ -101,7 +106,7 @@ impl Isolated {
             let _ = store.data_mut().calls.begin();
         }
         let instance = code.pre.instantiate(&mut store);
-        let instance = instance.map_err(|error| failure_at_start(&error))?;
+        let instance = instance.map_err(|error| failure_at_start(&error, &code.spots))?;
         let mut export = |export| instance.get_module_export(&mut store, export);
         let memory = export(&code.memory).and_then(Extern::into_memory);
         let handle = export(&code.handle).and_then(Extern::into_func);
@@ -120,7 +125,19 @@ impl Isolated {
         let images = (!code.foreign)
             .then(|| MappedImages::new(&code.slots, memory.data_ptr(&store).expose_provenance()));
         let (reply_at, reply_room) = (base, 0);
-        Ok(Self { store, memory, handle, buffers, request, args, reply_at, reply_room, images })
+        let spots = Arc::clone(&code.spots);
+        Ok(Self {
+            store,
+            memory,
+            handle,
+            buffers,
+            request,
+            args,
+            reply_at,
+            reply_room,
+            images,
+            spots,
+        })
     }
 
     /// Puts `request` where the plugin will find it, and makes room for its reply.
@@ -214,7 +231,7 @@ impl Isolated {
     /// What a call comes to that failed, or whose reply may not be used.
     #[cold]
     fn without_reply(&self, returned: wasmtime::Result<i64>) -> Result<usize, CallFailure> {
-        let returned = returned.map_err(|error| failure(&error))?;
+        let returned = returned.map_err(|error| failure(&error, &self.spots))?;
         reply_length(returned, self.reply_room).map(|_| 0)
     }
 
@@ -253,9 +270,10 @@ fn addr(at: usize) -> i32 {
 }
 
 #[cold]
-fn failure(error: &wasmtime::Error) -> CallFailure {
+fn failure(error: &wasmtime::Error, spots: &Spots) -> CallFailure {
+    let spot = spots.spot(error);
     if error.is::<Timeout>() {
-        return CallFailure::Timeout;
+        return CallFailure::Timeout(spot);
     }
     let why = match error.downcast_ref::<Trap>() {
         Some(Trap::MemoryOutOfBounds | Trap::HeapMisaligned) => {
@@ -266,21 +284,24 @@ fn failure(error: &wasmtime::Error) -> CallFailure {
             "it made a number that has no room"
         }
         Some(Trap::StackOverflow) => "its stack is used up",
-        // E-code's own check of its frames, and what a text or a module declares so.
-        Some(Trap::UnreachableCodeReached) => {
-            "its stack is used up, or it reached a place that it declared impossible"
-        }
+        // E-code's own check of its frames: it has no other places that must not be reached.
+        Some(Trap::UnreachableCodeReached) if !spots.is_foreign() => "its stack is used up",
+        Some(Trap::UnreachableCodeReached) => "it reached a place that it declared impossible",
         Some(Trap::IndirectCallToNull | Trap::BadSignature | Trap::TableOutOfBounds) => {
             "it called an address that is no function of that type"
         }
         Some(_) => "it did what has no meaning",
         None => return CallFailure::Fault(format!("{error:#}")),
     };
-    CallFailure::Fault(format!("{why}{}", place(error)))
+    let place = match &spot {
+        Some(spot) => at(Some(spot)),
+        None => function(error),
+    };
+    CallFailure::Fault(format!("{why}{place}"))
 }
 
 /// In which function that was, if its module says what functions are called.
-fn place(error: &wasmtime::Error) -> String {
+fn function(error: &wasmtime::Error) -> String {
     let trace = error.downcast_ref::<WasmBacktrace>();
     let name = trace.and_then(|trace| trace.frames().first()?.func_name());
     // Another compiler's names are as long as it likes.
@@ -288,9 +309,9 @@ fn place(error: &wasmtime::Error) -> String {
 }
 
 /// What keeps an instance from being made is its own start function, or the lack of room.
-fn failure_at_start(error: &wasmtime::Error) -> CallFailure {
+fn failure_at_start(error: &wasmtime::Error, spots: &Spots) -> CallFailure {
     if error.is::<Timeout>() || error.is::<Trap>() {
-        return failure(error);
+        return failure(error, spots);
     }
     CallFailure::NoRoom(format!("{error:#}"))
 }

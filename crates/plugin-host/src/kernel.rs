@@ -68,7 +68,10 @@ impl Kernel {
             Value::I64(self.reply_room as i64),
         ];
         let length = self.instance.call("handle", &args, time);
-        let length = length.map_err(|error| self.calls().failure(error));
+        let length = length.map_err(|error| {
+            let spot = self.instance.spot().cloned();
+            self.calls().failure(&error, spot.as_ref())
+        });
         let may_write = self.calls().end();
         let Some(Value::I64(length)) = length? else {
             return Err(CallFailure::Fault("`handle` returns no `long`".to_owned()));

@@ -67,6 +67,7 @@ mod policy;
 mod quota;
 mod session;
 mod spec;
+mod spots;
 mod state;
 mod sys;
 mod target;

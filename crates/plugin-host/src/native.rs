@@ -75,7 +75,10 @@ impl Native {
         let (reply, room) = (at(&mut self.reply).0 + HEAD_ROOM as u64, self.room());
         let args = (request, in_len, Address(reply), room as i64);
         let length = self.instance.enter(&self.handle, args);
-        let length = length.map_err(|error| self.calls().failure(error));
+        let length = length.map_err(|error| {
+            let spot = self.instance.spot().cloned();
+            self.calls().failure(&error, spot.as_ref())
+        });
         let may_write = self.calls().end();
         let reply = reply_length(length?, room)?;
         Ok(if may_write { reply } else { 0 })

@@ -52,7 +52,7 @@ enum End {
 fn end(failure: &CallFailure) -> End {
     let CallFailure::Fault(what) = failure else {
         return match failure {
-            CallFailure::Timeout => End::Time,
+            CallFailure::Timeout(_) => End::Time,
             CallFailure::BadReply(_) => End::Reply,
             other => panic!("{other:?}"),
         };
@@ -286,7 +286,7 @@ fn faults_during_replacement_stay_with_the_calls_that_make_them() {
                     while !stop.load(Relaxed) {
                         match host.call("swap", b"ok") {
                             Ok(reply) => assert_eq!(reply, b"OK"),
-                            Err(CallFailure::Timeout | CallFailure::Quarantined) => {}
+                            Err(CallFailure::Timeout(_) | CallFailure::Quarantined) => {}
                             Err(failure) => panic!("{target}: {failure}"),
                         }
                         assert_eq!(host.call("good", b"ok"), Ok(b"OK".to_vec()), "{target}");

@@ -141,7 +141,7 @@ fn a_connection_needs_the_permission_and_carries_bytes_both_ways() {
     let address = silent.local_addr().unwrap().to_string();
     let limits = Limits { call_time: Duration::from_millis(100), ..Limits::default() };
     host.load(&PluginSpec { limits, ..spec("hasty", text) }).unwrap();
-    assert_eq!(host.call("hasty", address.as_bytes()), Err(CallFailure::Timeout));
+    assert!(matches!(host.call("hasty", address.as_bytes()), Err(CallFailure::Timeout(_))));
     drop(silent);
     assert_eq!(host.call("ping", address.as_bytes()).unwrap(), b"r");
 }

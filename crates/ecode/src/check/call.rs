@@ -34,13 +34,15 @@ impl Checker<'_> {
             }
             other => Callee::Indirect(other, as_called),
         };
+        self.mark(span);
+        let at = self.func.at;
         if let Some(slot) = ret_slot {
-            self.emit(Inst::Call { dst: None, callee, args: operands });
+            self.emit(Inst::Call { dst: None, callee, args: operands, at });
             return Ok(Val { op: Operand::Slot(slot, 0), ty: sig.ret });
         }
         let void = sig.ret == TypeId::VOID;
         let dst = (!void).then(|| self.func.reg(self.types.reg(sig.ret)));
-        self.emit(Inst::Call { dst, callee, args: operands });
+        self.emit(Inst::Call { dst, callee, args: operands, at });
         Ok(Val { op: dst.map_or(Operand::Int(0), Operand::Reg), ty: sig.ret })
     }
 
@@ -92,7 +94,7 @@ impl Checker<'_> {
             let slot = self.new_slot("", value.ty, arg.span);
             let len = self.types.size(value.ty).unwrap_or(0);
             let dst = Operand::Slot(slot, 0);
-            self.emit(Inst::MemCopy { dst, src: value.op, len });
+            self.emit(Inst::MemCopy { dst, src: value.op, len, at: self.func.at });
             return Ok(Val { op: dst, ty: value.ty });
         }
         Ok(self.held_if(value, hold))
@@ -115,6 +117,7 @@ impl Checker<'_> {
                 addr: Operand::Slot(slot, index as i64 * 8),
                 off: 0,
                 val,
+                at: self.func.at,
             });
         }
         Operand::Slot(slot, 0)

@@ -3,7 +3,9 @@
 use super::Checker;
 use crate::{
     ast::Name,
-    ir::{BinOp, Block, BlockId, Body, CmpOp, ConvOp, Inst, Operand, Reg, Slot, SlotId, Term, Ty},
+    ir::{
+        At, BinOp, Block, BlockId, Body, CmpOp, ConvOp, Inst, Operand, Reg, Slot, SlotId, Term, Ty,
+    },
     span::Span,
     types::TypeId,
 };
@@ -32,6 +34,8 @@ pub(super) struct FuncState {
     pub(super) frame_bytes: u64,
     /// What is being checked.
     pub(super) here: Span,
+    /// Where the next steps come from.
+    pub(super) at: At,
     /// Where floating point was first met.
     pub(super) float: Option<Span>,
 }
@@ -115,6 +119,17 @@ impl FuncState {
 }
 
 impl Checker<'_> {
+    /// What is at `span` is checked.
+    pub(super) fn look_at(&mut self, span: Span) {
+        self.func.here = span;
+        self.mark(span);
+    }
+
+    /// The steps that follow come from `span`.
+    pub(super) fn mark(&mut self, span: Span) {
+        self.func.at = At::of(span);
+    }
+
     pub(super) fn emit(&mut self, inst: Inst) {
         self.func.emit(inst);
     }
@@ -142,7 +157,7 @@ impl Checker<'_> {
             return folded;
         }
         let dst = self.func.reg(ty);
-        self.emit(Inst::Bin { op, ty, dst, a, b });
+        self.emit(Inst::Bin { op, ty, dst, a, b, at: self.func.at });
         Operand::Reg(dst)
     }
 

@@ -161,7 +161,7 @@ impl Checker<'_> {
             _ => {
                 let mem = self.mem_ty(ty);
                 let dst = self.func.reg(mem.reg());
-                self.emit(Inst::Load { mem, dst, addr, off });
+                self.emit(Inst::Load { mem, dst, addr, off, at: self.func.at });
                 Ok(Val { op: Operand::Reg(dst), ty: ty.plain() })
             }
         }
@@ -175,11 +175,11 @@ impl Checker<'_> {
             Location::Mem { addr, off } if self.types.is_record(lvalue.ty) => {
                 let len = self.types.size(lvalue.ty).unwrap_or(0);
                 let dst = self.emit_offset(addr, off);
-                self.emit(Inst::MemCopy { dst, src: value.op, len });
+                self.emit(Inst::MemCopy { dst, src: value.op, len, at: self.func.at });
             }
             Location::Mem { addr, off } => {
                 let mem = self.mem_ty(lvalue.ty);
-                self.emit(Inst::Store { mem, addr, off, val: value.op });
+                self.emit(Inst::Store { mem, addr, off, val: value.op, at: self.func.at });
             }
         }
     }
@@ -209,6 +209,7 @@ impl Checker<'_> {
 
     /// Reports an assignment to what is `const` or no single value.
     pub(super) fn writable(&mut self, lvalue: LVal, span: Span) -> Checked<()> {
+        self.mark(span);
         let text = match self.types.get(lvalue.ty) {
             _ if lvalue.ty.is_const() => "this is `const`",
             Type::Array(..) => "an array cannot be assigned as a whole",

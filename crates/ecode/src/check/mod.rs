@@ -202,7 +202,7 @@ impl<'d> Checker<'d> {
             exported: !is_static,
             body: None,
             float: None,
-            begin: None,
+            begin: ir::At::NOWHERE,
         };
         self.module.funcs.push(func);
         self.funcs.push(FuncInfo { sig, is_static, defined: defines });

@@ -11,6 +11,7 @@ use crate::{
 impl Checker<'_> {
     /// `a op b` for every operator except `&&` and `||`.
     pub(super) fn binary(&mut self, op: AstOp, a: Val, b: Val, span: Span) -> Checked<Val> {
+        self.mark(span);
         let pointers = (self.types.pointee(a.ty), self.types.pointee(b.ty));
         match op {
             AstOp::Add | AstOp::Sub if pointers != (None, None) => {

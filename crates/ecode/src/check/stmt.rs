@@ -67,7 +67,7 @@ impl Checker<'_> {
                 let slot = self.new_slot(&name.name, ty, name.span);
                 let mem = self.mem_ty(ty);
                 let (addr, val) = (Operand::Slot(slot, 0), Operand::Reg(reg));
-                self.emit(Inst::Store { mem, addr, off: 0, val });
+                self.emit(Inst::Store { mem, addr, off: 0, val, at: self.func.at });
                 Home::Slot(slot)
             } else {
                 self.func.vars.insert(reg);
@@ -321,7 +321,7 @@ impl Checker<'_> {
         let result = match (self.func.ret_address, result) {
             (Some(to), Some(src)) => {
                 let len = self.types.size(ret).unwrap_or(0);
-                self.emit(Inst::MemCopy { dst: Operand::Reg(to), src, len });
+                self.emit(Inst::MemCopy { dst: Operand::Reg(to), src, len, at: self.func.at });
                 None
             }
             (Some(_), None) => None,
@@ -437,7 +437,7 @@ impl Checker<'_> {
     /// Writes an initialiser's values into the object at `base`.
     fn run_plan(&mut self, base: Operand, ty: TypeId, plan: &Plan<'_>) -> Checked<()> {
         let len = self.types.size(ty).unwrap_or(0);
-        self.emit(Inst::MemZero { dst: base, len });
+        self.emit(Inst::MemZero { dst: base, len, at: self.func.at });
         for leaf in &plan.leaves {
             let off = leaf.offset as i64;
             if let (Type::Array(_, length), ExprKind::Str(bytes)) =
@@ -446,7 +446,7 @@ impl Checker<'_> {
                 let len = length.map_or(bytes.len() as u64, |most| most.min(bytes.len() as u64));
                 let src = self.string(bytes);
                 let dst = self.emit_offset(base, off);
-                self.emit(Inst::MemCopy { dst, src, len });
+                self.emit(Inst::MemCopy { dst, src, len, at: self.func.at });
                 continue;
             }
             let value = self.rvalue(leaf.value)?;

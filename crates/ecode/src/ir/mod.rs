@@ -10,6 +10,7 @@
 //! - registers start as zero; a pointer is 32 bits wide on isolated targets and 64 on native ones,
 //!   but takes 8 bytes in memory on all of them, so that layouts are equal.
 
+mod at;
 mod graph;
 mod inline;
 mod live;
@@ -22,6 +23,7 @@ mod size;
 mod vector;
 mod verify;
 
+pub use at::{At, Lines, Spot};
 pub(crate) use graph::{Dominators, Loop};
 pub use live::{Live, RegSet};
 pub use module::{Body, Func, Global, Module, Signature, Slot, SourceLocation};
@@ -238,6 +240,7 @@ pub enum Inst {
         dst: Reg,
         a: Operand,
         b: Operand,
+        at: At,
     },
     /// Negation of a float.
     Neg {
@@ -279,27 +282,32 @@ pub enum Inst {
         dst: Reg,
         addr: Operand,
         off: i64,
+        at: At,
     },
     Store {
         mem: MemTy,
         addr: Operand,
         off: i64,
         val: Operand,
+        at: At,
     },
     /// Copies bytes; the ranges may overlap.
     MemCopy {
         dst: Operand,
         src: Operand,
         len: u64,
+        at: At,
     },
     MemZero {
         dst: Operand,
         len: u64,
+        at: At,
     },
     Call {
         dst: Option<Reg>,
         callee: Callee,
         args: Vec<Operand>,
+        at: At,
     },
     /// `a` when the `I32` `cond` is not 0, else `b`; both are known.
     Select {
@@ -333,6 +341,7 @@ pub enum Inst {
         /// What is used behind it. It is put away for that time, so that it can stay in registers
         /// otherwise.
         kept: Vec<Reg>,
+        at: At,
     },
 }
 
@@ -369,32 +378,6 @@ pub enum Term {
     },
     Return(Option<Operand>),
     Trap(TrapCode),
-}
-
-impl Term {
-    /// The blocks that can follow, with repetitions.
-    pub fn successors(&self) -> Vec<BlockId> {
-        match self {
-            Term::Jump(to) => vec![*to],
-            Term::Branch { then, other, .. } => vec![*then, *other],
-            Term::Switch { cases, default, .. } => {
-                cases.iter().map(|case| case.1).chain([*default]).collect()
-            }
-            Term::Return(_) | Term::Trap(_) => Vec::new(),
-        }
-    }
-
-    pub(crate) fn retarget(&mut self, map: impl Fn(BlockId) -> BlockId) {
-        match self {
-            Term::Jump(to) => *to = map(*to),
-            Term::Branch { then, other, .. } => (*then, *other) = (map(*then), map(*other)),
-            Term::Switch { cases, default, .. } => {
-                cases.iter_mut().for_each(|case| case.1 = map(case.1));
-                *default = map(*default);
-            }
-            Term::Return(_) | Term::Trap(_) => {}
-        }
-    }
 }
 
 /// Straight-line code and its end.

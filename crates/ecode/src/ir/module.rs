@@ -1,7 +1,7 @@
 //! What a compiled text consists of.
 
-use super::{Block, FuncId, Operand, SigId, Ty};
-use std::collections::BTreeMap;
+use super::{At, Block, FuncId, Lines, Operand, SigId, Ty};
+use std::{collections::BTreeMap, sync::Arc};
 
 /// A piece of a frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,7 +49,7 @@ pub struct Func {
     /// Where its text first computes with floating point, if it does.
     pub float: Option<SourceLocation>,
     /// Where its text begins, if it has one.
-    pub begin: Option<SourceLocation>,
+    pub begin: At,
 }
 
 /// A place in source text.
@@ -88,6 +88,8 @@ pub struct Module {
     pub funcs: Vec<Func>,
     /// Static data.
     pub globals: Vec<Global>,
+    /// The lines of the text.
+    pub lines: Arc<Lines>,
 }
 
 impl Module {

@@ -1,6 +1,6 @@
 //! What instructions use and assign.
 
-use super::{Callee, Inst, Operand, Reg, Term, Ty};
+use super::{BlockId, Callee, Inst, Operand, Reg, Term, Ty};
 
 impl Inst {
     /// Shows `note` every operand.
@@ -154,6 +154,30 @@ impl Inst {
 }
 
 impl Term {
+    /// The blocks that can follow, with repetitions.
+    pub fn successors(&self) -> Vec<BlockId> {
+        match self {
+            Term::Jump(to) => vec![*to],
+            Term::Branch { then, other, .. } => vec![*then, *other],
+            Term::Switch { cases, default, .. } => {
+                cases.iter().map(|case| case.1).chain([*default]).collect()
+            }
+            Term::Return(_) | Term::Trap(_) => Vec::new(),
+        }
+    }
+
+    pub(crate) fn retarget(&mut self, map: impl Fn(BlockId) -> BlockId) {
+        match self {
+            Term::Jump(to) => *to = map(*to),
+            Term::Branch { then, other, .. } => (*then, *other) = (map(*then), map(*other)),
+            Term::Switch { cases, default, .. } => {
+                cases.iter_mut().for_each(|case| case.1 = map(case.1));
+                *default = map(*default);
+            }
+            Term::Return(_) | Term::Trap(_) => {}
+        }
+    }
+
     /// Shows `note` every operand.
     pub fn operands(&self, note: &mut impl FnMut(&Operand)) {
         match self {

@@ -30,18 +30,18 @@ impl fmt::Display for Inst {
             Inst::PtrAdd { base, index, scale, .. } => write!(f, "{base} + {index} * {scale}"),
             Inst::PtrSub { a, b, .. } => write!(f, "{a} - {b}"),
             Inst::Load { mem, addr, off, .. } => write!(f, "load.{mem:?} [{addr} + {off}]"),
-            Inst::Store { mem, addr, off, val } => {
+            Inst::Store { mem, addr, off, val, .. } => {
                 write!(f, "store.{mem:?} [{addr} + {off}], {val}")
             }
-            Inst::MemCopy { dst, src, len } => write!(f, "copy [{dst}], [{src}], {len}"),
+            Inst::MemCopy { dst, src, len, .. } => write!(f, "copy [{dst}], [{src}], {len}"),
             Inst::Vec(inst) => write!(f, "{inst}"),
             Inst::Spend { fuel } => write!(f, "spend {fuel}"),
             Inst::Spent => f.write_str("spent"),
             Inst::FuelLeft { .. } => f.write_str("fuel left"),
             Inst::SetFuelLeft { src } => write!(f, "fuel left = {src}"),
-            Inst::Tick { fuel, kept } => write!(f, "tick r{}, {} kept", fuel.0, kept.len()),
+            Inst::Tick { fuel, kept, .. } => write!(f, "tick r{}, {} kept", fuel.0, kept.len()),
             Inst::Select { ty, cond, a, b, .. } => write!(f, "select.{ty:?} {cond}, {a}, {b}"),
-            Inst::MemZero { dst, len } => write!(f, "zero [{dst}], {len}"),
+            Inst::MemZero { dst, len, .. } => write!(f, "zero [{dst}], {len}"),
             Inst::Call { callee, args, .. } => {
                 match callee {
                     Callee::Direct(func) => write!(f, "call func{}(", func.0)?,

@@ -1,7 +1,7 @@
 //! Steps on 128-bit vectors, which loop transformations make. A vector register has the type
 //! [`Ty::V128`]; each step says how it is divided into lanes, the first one lowest in memory.
 
-use super::{BinOp, CmpOp, Operand, Reg, Ty};
+use super::{At, BinOp, CmpOp, Operand, Reg, Ty};
 use std::fmt;
 
 /// A division of 128 bits into equal numbers.
@@ -60,12 +60,12 @@ pub enum VecInst {
     /// The bytes of `a` and `b`, numbered from 0 to 31, that `bytes` says.
     Shuffle { dst: Reg, a: Operand, b: Operand, bytes: [u8; 16] },
     /// 16 bytes.
-    Load { dst: Reg, addr: Operand, off: i64 },
+    Load { dst: Reg, addr: Operand, off: i64, at: At },
     /// As many integers of `from` bytes as there are lanes, each extended to its lane. `from` is
     /// the half of a lane, or 1 for lanes of 4.
-    LoadWiden { lane: Lane, from: u64, signed: bool, dst: Reg, addr: Operand, off: i64 },
+    LoadWiden { lane: Lane, from: u64, signed: bool, dst: Reg, addr: Operand, off: i64, at: At },
     /// The first `bytes` bytes: 16, 8 or 4.
-    Store { bytes: u64, addr: Operand, off: i64, val: Operand },
+    Store { bytes: u64, addr: Operand, off: i64, val: Operand, at: At },
     /// Lane `index` of an `I32` or `I64` division.
     Extract { lane: Lane, index: u8, dst: Reg, src: Operand },
 }
@@ -160,7 +160,7 @@ impl fmt::Display for VecInst {
                 let sign = if *signed { 's' } else { 'u' };
                 write!(f, "vload.{from}{sign}.{lane:?} [{addr} + {off}]")
             }
-            VecInst::Store { bytes, addr, off, val } => {
+            VecInst::Store { bytes, addr, off, val, .. } => {
                 write!(f, "vstore.{bytes} [{addr} + {off}], {val}")
             }
             VecInst::Extract { lane, index, src, .. } => write!(f, "lane.{lane:?} {src}, {index}"),

@@ -74,7 +74,7 @@ impl Check<'_> {
                 self.operand(Ty::Ptr, src)
             }
             Inst::MemZero { dst, .. } => self.operand(Ty::Ptr, dst),
-            Inst::Call { dst, callee, args } => self.call(*dst, callee, args),
+            Inst::Call { dst, callee, args, .. } => self.call(*dst, callee, args),
             Inst::Select { ty, cond, a, b, .. } => {
                 self.operand(Ty::I32, cond)?;
                 self.operand(*ty, a)?;

@@ -1,7 +1,7 @@
 //! Where a bounded loop is to end so that it takes no more iterations than the counter has.
 
 use super::{Counting, bounded::Plan};
-use crate::ir::{BinOp, CmpOp, ConvOp, Inst, Operand, Reg, Ty};
+use crate::ir::{At, BinOp, CmpOp, ConvOp, Inst, Operand, Reg, Ty};
 use std::collections::HashMap;
 
 /// What the loop and its ends work with.
@@ -62,7 +62,7 @@ impl<'c, 'b> Code<'c, 'b> {
 
     fn bin(&mut self, op: BinOp, ty: Ty, a: Operand, b: Operand) -> Operand {
         let dst = self.counting.reg(ty);
-        self.insts.push(Inst::Bin { op, ty, dst, a, b });
+        self.insts.push(Inst::Bin { op, ty, dst, a, b, at: At::NOWHERE });
         Operand::Reg(dst)
     }
 
@@ -258,7 +258,8 @@ impl<'c, 'b> Code<'c, 'b> {
         self.insts.push(match left {
             Left::Limit(_) => Inst::Copy { ty: Ty::I32, dst, src },
             Left::Last(_) => {
-                Inst::Bin { op: BinOp::Add, ty: Ty::I32, dst, a: Operand::Reg(dst), b: src }
+                let (a, at) = (Operand::Reg(dst), At::NOWHERE);
+                Inst::Bin { op: BinOp::Add, ty: Ty::I32, dst, a, b: src, at }
             }
         });
         std::mem::take(&mut self.insts)

@@ -32,7 +32,7 @@ mod induction;
 mod line;
 
 use crate::ir::{
-    BinOp, Block, BlockId, Body, Callee, Dominators, FuncId, Inst, Live, Loop, Module, Operand,
+    At, BinOp, Block, BlockId, Body, Callee, Dominators, FuncId, Inst, Live, Loop, Module, Operand,
     Reg, Term, Ty,
 };
 use fixed::Fixed;
@@ -118,6 +118,7 @@ fn count(body: &mut Body, params: usize, shares: &impl Fn(&Callee) -> bool) {
         let by = Operand::Int(at_entry.min(MAX_AT_ONCE));
         body.blocks[0].insts.splice(1..1, [take(fuel, by), tick(fuel)]);
     }
+    name(body);
     if !is_large {
         keep(body);
     }
@@ -125,12 +126,28 @@ fn count(body: &mut Body, params: usize, shares: &impl Fn(&Callee) -> bool) {
 
 /// `fuel -= by`
 fn take(fuel: Reg, by: Operand) -> Inst {
-    Inst::Bin { op: BinOp::Sub, ty: Ty::I32, dst: fuel, a: Operand::Reg(fuel), b: by }
+    let (a, at) = (Operand::Reg(fuel), At::NOWHERE);
+    Inst::Bin { op: BinOp::Sub, ty: Ty::I32, dst: fuel, a, b: by, at }
 }
 
 /// A look at the clock, if it is time.
 fn tick(fuel: Reg) -> Inst {
-    Inst::Tick { fuel, kept: Vec::new() }
+    Inst::Tick { fuel, kept: Vec::new(), at: At::NOWHERE }
+}
+
+/// Tells each look at the clock what it stands before, so that a call that ends there can say in
+/// which loop it was.
+fn name(body: &mut Body) {
+    for block in 0..body.blocks.len() {
+        for step in 0..body.blocks[block].insts.len() {
+            if let Inst::Tick { .. } = body.blocks[block].insts[step] {
+                let found = body.at_from(BlockId(block as u32), step);
+                if let Inst::Tick { at, .. } = &mut body.blocks[block].insts[step] {
+                    *at = found;
+                }
+            }
+        }
+    }
 }
 
 /// Tells each look at the clock what is used behind it.
@@ -145,7 +162,7 @@ fn keep(body: &mut Body) {
         let behind: Vec<(usize, Vec<Reg>)> =
             behind.map(|(at, _, set)| (at, set.iter().collect())).collect();
         for (at, set) in behind {
-            if let Inst::Tick { fuel, kept } = &mut body.blocks[index].insts[at] {
+            if let Inst::Tick { fuel, kept, .. } = &mut body.blocks[index].insts[at] {
                 *kept = set.into_iter().filter(|reg| reg != fuel).collect();
             }
         }

@@ -308,7 +308,7 @@ impl Analysis {
             }
             Inst::Select { ty, cond, a, b, .. } => self.select(*ty, cond, a, b)?,
             Inst::Load { mem, addr, off, .. } => self.load(*mem, addr, *off)?,
-            Inst::Store { mem, addr, off, val } => return self.store(*mem, addr, *off, val),
+            Inst::Store { mem, addr, off, val, .. } => return self.store(*mem, addr, *off, val),
             Inst::PtrSub { a, b, .. } => {
                 self.uniform(a)?;
                 self.uniform(b)?;

@@ -6,7 +6,7 @@ use super::{
     fixed,
 };
 use crate::ir::{
-    BinOp, Block, BlockId, Body, CmpOp, ConvOp, Inst, Lane, Operand, Reg, Term, Ty, VecInst,
+    At, BinOp, Block, BlockId, Body, CmpOp, ConvOp, Inst, Lane, Operand, Reg, Term, Ty, VecInst,
 };
 use std::collections::HashMap;
 
@@ -75,7 +75,7 @@ impl Emitter<'_> {
 
     pub(super) fn bin(&mut self, op: BinOp, ty: Ty, a: Operand, b: Operand) -> Operand {
         let dst = self.reg(ty);
-        self.code.push(Inst::Bin { op, ty, dst, a, b });
+        self.code.push(Inst::Bin { op, ty, dst, a, b, at: At::NOWHERE });
         Operand::Reg(dst)
     }
 

@@ -5,7 +5,7 @@
 //! loaded.
 
 use super::MAX_STEPS;
-use crate::ir::{BinOp, Block, BlockId, Body, CmpOp, Inst, Live, Operand, Reg, Term, Ty};
+use crate::ir::{At, BinOp, Block, BlockId, Body, CmpOp, Inst, Live, Operand, Reg, Term, Ty};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Blocks of a loop.
@@ -254,7 +254,8 @@ fn select_what_is_added(insts: &mut [Inst]) {
                 let zero = Operand::Int(0);
                 let (a, b) = if on_then { (added, zero) } else { (zero, added) };
                 insts[place] = Inst::Select { ty, dst: new, cond, a, b };
-                insts[at] = Inst::Bin { op: BinOp::Add, ty, dst, a: old, b: Operand::Reg(new) };
+                let b = Operand::Reg(new);
+                insts[at] = Inst::Bin { op: BinOp::Add, ty, dst, a: old, b, at: At::NOWHERE };
                 break;
             }
         }

@@ -138,13 +138,14 @@ impl Emitter<'_> {
         if access.step != bytes {
             return self.load_apart(index, pass);
         }
-        let (addr, off, dst) = (pass.addresses[index], access.off, self.reg(Ty::V128));
+        let (addr, off, at) = (pass.addresses[index], access.off, self.insts[access.inst].at());
+        let dst = self.reg(Ty::V128);
         let lane = self.lane(access.mem.reg());
         let from = bytes as u64;
         let signed = !matches!(access.mem, MemTy::U8 | MemTy::U16);
         self.code.push(Inst::Vec(match from == self.plan.width {
-            true => VecInst::Load { dst, addr, off },
-            false => VecInst::LoadWiden { lane, from, signed, dst, addr, off },
+            true => VecInst::Load { dst, addr, off, at },
+            false => VecInst::LoadWiden { lane, from, signed, dst, addr, off, at },
         }));
         Operand::Reg(dst)
     }
@@ -171,7 +172,8 @@ impl Emitter<'_> {
             for part in 0..access.step / bytes {
                 let dst = self.reg(Ty::V128);
                 let (addr, off) = (pass.addresses[index], start + 16 * part);
-                self.code.push(Inst::Vec(VecInst::Load { dst, addr, off }));
+                let at = self.insts[access.inst].at();
+                self.code.push(Inst::Vec(VecInst::Load { dst, addr, off, at }));
                 all.push(Operand::Reg(dst));
             }
             pass.groups.push((group, first, all));
@@ -213,8 +215,8 @@ impl Emitter<'_> {
             val = Operand::Reg(dst);
         }
         let (addr, off) = (pass.addresses[index], access.off);
-        let bytes = bytes * self.lanes as u64;
-        self.code.push(Inst::Vec(VecInst::Store { bytes, addr, off, val }));
+        let (bytes, at) = (bytes * self.lanes as u64, self.insts[access.inst].at());
+        self.code.push(Inst::Vec(VecInst::Store { bytes, addr, off, val, at }));
     }
 
     pub(super) fn add_up(&mut self, sum: Reg, lanes: Reg) {

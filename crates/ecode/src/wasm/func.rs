@@ -1,9 +1,14 @@
 //! One function: prologue, control flow, epilogue.
 
-use super::{SP, Unit, inst::Emitter, structure::Shape, val_type};
+use super::{
+    SP, Unit,
+    inst::{Emitted, Emitter},
+    structure::Shape,
+    val_type,
+};
 use crate::ir::{Block, BlockId, Body, Func, Operand, Term, Ty};
 use std::collections::HashMap;
-use wasm_encoder::{BlockType, BranchHint, Function, ValType};
+use wasm_encoder::{BlockType, Function, ValType};
 
 /// What is still to be generated, last first.
 enum Todo<'b> {
@@ -19,11 +24,7 @@ enum Todo<'b> {
     EndIf,
 }
 
-pub(super) fn emit<'u>(
-    unit: &'u Unit<'_>,
-    func: &Func,
-    body: &'u Body,
-) -> (Function, Vec<BranchHint>) {
+pub(super) fn emit<'u>(unit: &'u Unit<'_>, func: &Func, body: &'u Body) -> Emitted {
     let params = unit.module.sigs[func.sig.0 as usize].params.len();
     let count = body.regs.len() as u32;
     // The frame's address, and the block to go to where control flow is a table.

@@ -1,13 +1,22 @@
 //! Instructions.
 
 use super::{FUEL, Numbers, SP, Unit, index::Sums, layout, relative};
-use crate::ir::{Body, Callee, Inst, MemTy, Operand, Reg, Ty};
+use crate::ir::{At, Body, Callee, Inst, MemTy, Operand, Reg, Ty};
 use wasm_encoder::{BlockType, BranchHint, Function, MemArg};
 
 /// Copies up to this length are spelled out.
 const MAX_INLINE_COPY: u64 = 128;
 /// Copies beyond this length look at the clock.
 const LONG_COPY: u64 = 1 << 16;
+
+/// A function that was emitted.
+pub(super) struct Emitted {
+    pub(super) code: Function,
+    /// Its branches that are hardly ever taken.
+    pub(super) unlikely: Vec<BranchHint>,
+    /// Where its parts come from, by the offset at which they begin.
+    pub(super) marks: Vec<(usize, At)>,
+}
 
 pub(super) struct Emitter<'u, 'm> {
     pub(super) unit: &'u Unit<'m>,
@@ -20,6 +29,8 @@ pub(super) struct Emitter<'u, 'm> {
     slots: Vec<u64>,
     /// Where the function has a branch that is hardly ever taken.
     unlikely: Vec<BranchHint>,
+    /// Where its parts come from, by the offset at which they begin.
+    marks: Vec<(usize, At)>,
     /// What registers that hold distances are the distances from.
     pub(super) bases: Vec<Option<i64>>,
     /// What was added up in the block so far.
@@ -38,14 +49,15 @@ impl<'u, 'm> Emitter<'u, 'm> {
         let frame_bytes = at.next_multiple_of(16);
         let bases = relative::bases(unit, body, params, &slots);
         let frame = body.regs.len() as u32;
-        let (ret, unlikely, sums) = (None, Vec::new(), Sums::default());
-        Self { unit, body, code, frame, frame_bytes, ret, slots, unlikely, bases, sums }
+        let (ret, sums) = (None, Sums::default());
+        let (unlikely, marks) = (Vec::new(), Vec::new());
+        Self { unit, body, code, frame, frame_bytes, ret, slots, unlikely, marks, bases, sums }
     }
 
-    /// The code, and its branches that are hardly ever taken.
-    pub(super) fn finish(mut self) -> (Function, Vec<BranchHint>) {
+    /// The code, and what is known about it.
+    pub(super) fn finish(mut self) -> Emitted {
         self.code.instructions().end();
-        (self.code, self.unlikely)
+        Emitted { code: self.code, unlikely: self.unlikely, marks: self.marks }
     }
 
     /// Puts a value on the stack.
@@ -108,6 +120,10 @@ impl<'u, 'm> Emitter<'u, 'm> {
     pub(super) fn insts(&mut self, insts: &[Inst]) {
         self.sums = Sums::default();
         for inst in insts {
+            let at = inst.at();
+            if at.is_known() {
+                self.marks.push((self.code.byte_len(), at));
+            }
             self.inst(inst);
             self.sums.note(inst);
         }
@@ -119,7 +135,7 @@ impl<'u, 'm> Emitter<'u, 'm> {
                 self.operand(src, *ty);
                 self.set(*dst);
             }
-            Inst::Bin { op, ty, dst, a, b } => {
+            Inst::Bin { op, ty, dst, a, b, .. } => {
                 self.bin(*op, *ty, a, b);
                 self.set(*dst);
             }
@@ -159,19 +175,19 @@ impl<'u, 'm> Emitter<'u, 'm> {
                 self.code.instructions().i32_sub().i64_extend_i32_s();
                 self.set(*dst);
             }
-            Inst::Load { mem, dst, addr, off } => {
+            Inst::Load { mem, dst, addr, off, .. } => {
                 let arg = self.address(addr, *off);
                 self.load(*mem, arg);
                 self.set(*dst);
             }
-            Inst::Store { mem, addr, off, val } => {
+            Inst::Store { mem, addr, off, val, .. } => {
                 let arg = self.address(addr, *off);
                 self.operand(val, mem.reg());
                 self.store(*mem, arg);
             }
-            Inst::MemCopy { dst, src, len } => self.copy(dst, src, *len),
-            Inst::MemZero { dst, len } => self.zero(dst, *len),
-            Inst::Call { dst, callee, args } => self.call(*dst, callee, args),
+            Inst::MemCopy { dst, src, len, .. } => self.copy(dst, src, *len),
+            Inst::MemZero { dst, len, .. } => self.zero(dst, *len),
+            Inst::Call { dst, callee, args, .. } => self.call(*dst, callee, args),
             Inst::Vec(inst) => self.vector(inst),
             Inst::Select { ty, dst, cond, a, b } => {
                 self.operand(a, *ty);
@@ -188,7 +204,7 @@ impl<'u, 'm> Emitter<'u, 'm> {
                 self.operand(src, Ty::I32);
                 self.code.instructions().global_set(FUEL);
             }
-            Inst::Tick { fuel, kept } => self.tick(*fuel, kept),
+            Inst::Tick { fuel, kept, .. } => self.tick(*fuel, kept),
             // Counters have taken them up.
             Inst::Spend { .. } | Inst::Spent => {}
         }

@@ -9,12 +9,14 @@ mod index;
 mod inst;
 mod layout;
 mod number;
+mod places;
 mod relative;
 mod structure;
 mod vector;
 
 use crate::ir::{FuncId, Module, Operand, Ty};
 pub use layout::Layout;
+pub use places::Places;
 use wasm_encoder::{
     BranchHints, CodeSection, ConstExpr, DataSection, ElementSection, Elements, EntityType,
     ExportKind, ExportSection, FunctionSection, GlobalSection, GlobalType, ImportSection,
@@ -77,6 +79,18 @@ pub const PAGE: u64 = 65536;
 ///
 /// [`EmitError`] when it cannot fit its limits.
 pub fn emit(module: &Module, options: &WasmOptions) -> Result<Vec<u8>, EmitError> {
+    Ok(emit_with_places(module, options)?.0)
+}
+
+/// The module as WebAssembly, and where in the text its parts come from.
+///
+/// # Errors
+///
+/// As [`emit`].
+pub fn emit_with_places(
+    module: &Module,
+    options: &WasmOptions,
+) -> Result<(Vec<u8>, Places), EmitError> {
     let module = &module.with_vectors().with_counters();
     let layout = Layout::new(module, options)?;
     let numbers = Numbers::new(module);
@@ -91,12 +105,12 @@ pub fn emit(module: &Module, options: &WasmOptions) -> Result<Vec<u8>, EmitError
     out.section(&unit.globals());
     out.section(&unit.exports());
     out.section(&unit.elements());
-    let (hints, code) = unit.code();
+    let (hints, code, places) = unit.code();
     out.section(&hints);
     out.section(&code);
     out.section(&unit.data());
     out.section(&unit.names());
-    Ok(out.finish())
+    Ok((out.finish(), places))
 }
 
 /// Everything that the sections are made from.
@@ -232,17 +246,19 @@ impl Unit<'_> {
         section
     }
 
-    fn code(&self) -> (BranchHints, CodeSection) {
+    fn code(&self) -> (BranchHints, CodeSection, Places) {
         let (mut hints, mut section) = (BranchHints::new(), CodeSection::new());
+        let mut places = Places::new(self.module);
         for (func, number) in self.module.funcs.iter().zip(&self.numbers.functions) {
             let Some(body) = &func.body else { continue };
-            let (code, unlikely) = func::emit(self, func, body);
-            section.function(&code);
-            if !unlikely.is_empty() {
-                hints.function_hints(*number, unlikely);
+            let emitted = func::emit(self, func, body);
+            section.function(&emitted.code);
+            if !emitted.unlikely.is_empty() {
+                hints.function_hints(*number, emitted.unlikely);
             }
+            places.add(*number, func.begin, emitted.marks);
         }
-        (hints, section)
+        (hints, section, places)
     }
 
     fn data(&self) -> DataSection {
@@ -253,17 +269,11 @@ impl Unit<'_> {
         section
     }
 
-    /// What functions are called when they fail: their names, and where their text begins.
+    /// What tools call functions. Where one failed, [`Places`] says.
     fn names(&self) -> NameSection {
-        let mut own: Vec<(u32, String)> = Vec::new();
-        for (func, number) in self.module.funcs.iter().zip(&self.numbers.functions) {
-            if let (Some(begin), Some(_)) = (&func.begin, &func.body) {
-                own.push((
-                    *number,
-                    format!("`{}`, which begins at line {}", func.name, begin.line),
-                ));
-            }
-        }
+        let funcs = self.module.funcs.iter().zip(&self.numbers.functions);
+        let own = funcs.filter(|(func, _)| func.body.is_some());
+        let mut own: Vec<(u32, &str)> = own.map(|(func, no)| (*no, func.name.as_str())).collect();
         own.sort_unstable();
         let mut names = NameMap::new();
         own.iter().for_each(|(number, name)| names.append(*number, name));

@@ -50,12 +50,12 @@ impl Emitter<'_, '_> {
                 self.code.instructions().i8x16_shuffle(*bytes);
                 self.set(*dst);
             }
-            VecInst::Load { dst, addr, off } => {
+            VecInst::Load { dst, addr, off, .. } => {
                 let arg = self.address(addr, *off);
                 self.code.instructions().v128_load(arg);
                 self.set(*dst);
             }
-            VecInst::LoadWiden { lane, from, signed, dst, addr, off } => {
+            VecInst::LoadWiden { lane, from, signed, dst, addr, off, .. } => {
                 let arg = self.address(addr, *off);
                 let mut code = self.code.instructions();
                 match (lane, from, signed) {
@@ -76,7 +76,7 @@ impl Emitter<'_, '_> {
                 };
                 self.set(*dst);
             }
-            VecInst::Store { bytes, addr, off, val } => {
+            VecInst::Store { bytes, addr, off, val, .. } => {
                 let arg = self.address(addr, *off);
                 self.operand(val, Ty::V128);
                 let mut code = self.code.instructions();

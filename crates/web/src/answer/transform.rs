@@ -114,7 +114,7 @@ impl Responder {
     fn failed(&self, ask: &Ask<'_>, binding: &Binding, failure: &CallFailure) -> Failure {
         let limits = binding.config.limits();
         let limit = match failure {
-            CallFailure::Timeout => format!(" (time_ms = {})", limits.call_time.as_millis()),
+            CallFailure::Timeout(_) => format!(" (time_ms = {})", limits.call_time.as_millis()),
             CallFailure::BadReply(_) => format!(" (reply_bytes = {})", limits.output_bytes),
             CallFailure::NoRoom(_) => format!(" (memory_bytes = {})", limits.memory_bytes),
             CallFailure::Quarantined => {
@@ -126,7 +126,7 @@ impl Responder {
         Failure(match failure {
             CallFailure::Denied => 403,
             CallFailure::Unknown(_) | CallFailure::Quarantined | CallFailure::NoRoom(_) => 503,
-            CallFailure::Timeout => 504,
+            CallFailure::Timeout(_) => 504,
             _ => 502,
         })
     }
