@@ -1,27 +1,20 @@
 //! The daemon itself: what it holds, from its start to its end.
 
-mod access;
-mod change;
-mod records;
-
 use crate::{
-    error::RequestError,
-    hosted::{self, Hosted},
+    access,
+    hosted::Hosted,
     journal::{Journal, JournalError, SetAside},
     process,
-    registry::{Joining, Registry, Run},
-    session::{self, Client},
-    state::{SavedRun, State, StateError},
+    registry::{Registry, Run},
+    session,
+    shared::{Settings, Shared, Spools, say},
+    state::{State, StateError},
 };
-pub(crate) use change::ChangeError;
-use daemon_client::{DaemonDirs, NewRun, Policy, Reader, RunStatus};
-use flask::SecurityServer;
-use records::Spools;
+use daemon_client::DaemonDirs;
 use rustix::{
     fs::{FlockOperation, flock},
     process::{Resource, Rlimit, getrlimit, setrlimit},
 };
-use server_port::{Patience, VOCABULARY_BYTES, read_sealed, vocabulary};
 use std::{
     fs::File,
     io::{self, Read as _, Seek as _, Write as _},
@@ -30,7 +23,7 @@ use std::{
         unix::fs::{OpenOptionsExt as _, PermissionsExt as _},
     },
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex,
         atomic::{AtomicBool, Ordering},
     },
     thread,
@@ -39,42 +32,6 @@ use std::{
 /// The most connections at a time, and those of one user: two or three for each run.
 const SESSIONS: usize = 4096;
 const SESSIONS_OF_USER: usize = SESSIONS / 8;
-
-/// What is kept of a command or of a profile's name.
-const MOST_SHOWN_BYTES: usize = 4096;
-
-/// What is kept of what a run says of its kernel side.
-const MOST_SETTLED_BYTES: usize = 4 << 20;
-
-/// How the daemon behaves.
-#[derive(Clone, Copy, Debug)]
-pub struct Settings {
-    /// How long a change of policy waits for a run that does not answer, before it is reported,
-    /// frozen, killed.
-    pub patience: Patience,
-    /// The size from which on the journal throws its oldest records away.
-    pub journal_bytes: u64,
-    /// Whether a run that has said this of its kernel side can go on under the policy of that
-    /// server, by killing if need be; if not, why not.
-    pub admits: Admits,
-}
-
-/// See [`Settings::admits`].
-pub type Admits =
-    fn(settled: &[u8], proposed: &dyn SecurityServer, kills: bool) -> Result<(), Refusal>;
-
-/// Why a run cannot go on under another policy, in words for a person.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct Refusal(pub String);
-
-impl Default for Settings {
-    /// The default patience, and 256 MiB. Every run finds out itself what it cannot follow.
-    fn default() -> Self {
-        let admits: Admits = |_, _, _| Ok(());
-        Self { patience: Patience::default(), journal_bytes: 256 << 20, admits }
-    }
-}
 
 /// Why the daemon did not start.
 #[derive(Debug, thiserror::Error)]
@@ -110,15 +67,6 @@ pub enum StartError {
     /// Its journal.
     #[error(transparent)]
     Journal(#[from] JournalError),
-}
-
-/// Everything that the daemon's threads share.
-pub(crate) struct Shared {
-    settings: Settings,
-    state: Arc<State>,
-    registry: Mutex<Registry>,
-    records: Mutex<Spools>,
-    stopping: AtomicBool,
 }
 
 /// See the crate.
@@ -270,172 +218,4 @@ fn restore(state: &Arc<State>) -> Result<Registry, StateError> {
         state.remove_server(server.id)?;
     }
     Ok(registry)
-}
-
-impl Shared {
-    pub(crate) fn registry(&self) -> MutexGuard<'_, Registry> {
-        self.registry.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// A run begins; returns it with its end of the spool.
-    pub(crate) fn register(
-        &self,
-        client: Client,
-        pidfd: OwnedFd,
-        new: &NewRun,
-        theirs: [u8; VOCABULARY_BYTES],
-        policy: Option<OwnedFd>,
-    ) -> Result<(Arc<Run>, OwnedFd), RequestError> {
-        let named = |c: char| c.is_ascii_alphanumeric() || c == '-';
-        if new.id.is_empty() || new.id.len() > 64 || !new.id.chars().all(named) {
-            return Err(RequestError::Name);
-        }
-        if theirs != vocabulary() {
-            return Err(RequestError::OtherVersion);
-        }
-        if self.records().journal.knows(&new.id)? {
-            return Err(RequestError::Known(new.id.clone()));
-        }
-        let new = NewRun {
-            id: new.id.clone(),
-            command: shortened(&new.command),
-            profile: shortened(&new.profile),
-            name: new.name.as_deref().map(shortened),
-        };
-        let policy = policy.ok_or(RequestError::NoPolicy)?;
-        let bytes = read_sealed(policy, Policy::MOST_BYTES)?;
-        if self.registry().is_full(client.uid, bytes.len()) {
-            return Err(RequestError::TooMany);
-        }
-        let started = process::started(client.pid).ok_or(RequestError::Unseen)?;
-        let joining = self.host(client.uid, &bytes)?;
-        let hosted = Arc::clone(&joining.0);
-        let kept = SavedRun {
-            id: new.id.clone(),
-            server: hosted.id,
-            uid: client.uid,
-            pid: client.pid,
-            started,
-            command: new.command.clone(),
-            profile: new.profile.clone(),
-        };
-        let made = self.add(kept, pidfd, hosted, &new);
-        drop(joining);
-        if made.is_err() {
-            self.forget_idle()?;
-        }
-        made
-    }
-
-    fn add(
-        &self,
-        kept: SavedRun,
-        pidfd: OwnedFd,
-        hosted: Arc<Hosted>,
-        new: &NewRun,
-    ) -> Result<(Arc<Run>, OwnedFd), RequestError> {
-        self.state.add_run(&kept).map_err(|_| RequestError::Registered(kept.id.clone()))?;
-        let (uid, seqno) = (kept.uid, hosted.state_number());
-        let run = match Run::new(kept, pidfd, hosted, seqno) {
-            Ok(run) => run,
-            Err(error) => {
-                self.state.remove_run(&new.id)?;
-                return Err(error.into());
-            }
-        };
-        self.registry().add(Arc::clone(&run));
-        // Last, because a spool without a run is one whose run has ended.
-        match self.begin_spool(new, uid) {
-            Ok(spool) => Ok((run, spool)),
-            Err(error) => self.forget(&run).and(Err(error)),
-        }
-    }
-
-    /// A server for a policy: the one that this user's runs have, or a new one.
-    fn host(&self, uid: u32, bytes: &[u8]) -> Result<Joining, RequestError> {
-        let digest = hosted::digest(bytes);
-        if let Some(joining) = self.registry().shared(uid, digest) {
-            return Ok(joining);
-        }
-        // Without the lock: compiling takes a while.
-        let hosted = Hosted::new(&self.state, uid, (digest, bytes))?;
-        let mut registry = self.registry();
-        if let Some(other) = registry.shared(uid, digest) {
-            self.state.remove_server(hosted.id)?;
-            return Ok(other);
-        }
-        Ok(registry.serve(&hosted))
-    }
-
-    /// The run whose monitor the client is.
-    pub(crate) fn attach(
-        &self,
-        client: Client,
-        id: &str,
-        settled: Vec<u8>,
-    ) -> Result<Arc<Run>, RequestError> {
-        let run =
-            self.registry().run(id).ok_or_else(|| RequestError::Unregistered(id.to_owned()))?;
-        let same = (run.kept.uid, run.kept.pid) == (client.uid, client.pid) && run.lives();
-        if !same {
-            return Err(RequestError::NotItsMonitor);
-        }
-        if settled.len() > MOST_SETTLED_BYTES {
-            return Err(RequestError::SettledTooLong);
-        }
-        // It is settled once; connections made before the run began say nothing of it.
-        let mut known = run.settled();
-        if known.is_empty() {
-            *known = settled;
-        }
-        drop(known);
-        Ok(run)
-    }
-
-    /// A run has ended: its records are in the journal, and nobody waits for it.
-    pub(crate) fn end(&self, run: &Run) -> Result<(), RequestError> {
-        self.finish_spool(&run.kept.id)?;
-        self.forget(run)
-    }
-
-    fn forget(&self, run: &Run) -> Result<(), RequestError> {
-        run.member().leave();
-        self.state.remove_run(&run.kept.id)?;
-        self.registry().remove(&run.kept.id);
-        self.forget_idle()
-    }
-
-    /// Forgets the servers that nobody needs any more.
-    fn forget_idle(&self) -> Result<(), RequestError> {
-        for server in self.registry().idle() {
-            self.state.remove_server(server.id)?;
-        }
-        Ok(())
-    }
-
-    pub(crate) fn runs(&self, client: Client) -> Vec<RunStatus> {
-        let runs = self.registry().runs(client.uid);
-        runs.iter().map(|run| run.status()).collect()
-    }
-
-    fn begin_spool(&self, run: &NewRun, uid: u32) -> Result<OwnedFd, RequestError> {
-        let mut records = self.records();
-        let reader = Reader::create(&records.path(&run.id))?;
-        let share = reader.share()?;
-        records.journal.begin_run(run, uid, records::now())?;
-        records.add(&run.id, reader, 0);
-        Ok(share)
-    }
-}
-
-/// Says something to whoever reads the daemon's standard error. If nobody does, that is no reason
-/// to stop.
-fn say(line: std::fmt::Arguments<'_>) {
-    let _ = writeln!(io::stderr(), "dewar daemon: {line}");
-}
-
-/// What people read about a run, in lists of many runs.
-fn shortened(text: &str) -> String {
-    let end = text.floor_char_boundary(MOST_SHOWN_BYTES);
-    if end < text.len() { format!("{}…", &text[..end]) } else { text.to_owned() }
 }

@@ -1,7 +1,10 @@
 //! Why the daemon does not do what a client asks for.
 
-use crate::{daemon::ChangeError, hosted::HostError, journal::JournalError, state::StateError};
+use crate::{hosted::HostError, journal::JournalError, state::StateError};
 use std::io;
+
+/// Booleans of one change.
+pub(crate) const MOST_BOOLEANS: usize = 256;
 
 /// What is wrong with a request, or kept it from being met.
 #[derive(Debug, thiserror::Error)]
@@ -41,3 +44,36 @@ pub(crate) enum RequestError {
     #[error(transparent)]
     Io(#[from] io::Error),
 }
+
+/// Why a change was not made.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ChangeError {
+    /// A run that goes on cannot follow it: its kernel side was told otherwise.
+    #[error("run {run}: {why}. Nothing was changed")]
+    Conflict { run: String, why: Refusal },
+    #[error("more than {MOST_BOOLEANS} booleans cannot be changed at once")]
+    TooManyBooleans,
+    #[error("no run that uses the daemon has a policy with these booleans")]
+    NoSuchBooleans,
+    #[error("no run uses the daemon")]
+    NoRuns,
+    #[error("no run `{0}` uses the daemon; `dewar daemon --runs` lists those that do")]
+    NoSuchRun(String),
+    #[error("more than one run begins with `{0}`: say more of it")]
+    Ambiguous(String),
+    #[error("a policy is loaded from sealed memory")]
+    NotSealed,
+    #[error("this user's runs have as large policies as they may have")]
+    TooLarge,
+    #[error("the change failed")]
+    Failed,
+    #[error(transparent)]
+    Host(#[from] HostError),
+    #[error(transparent)]
+    Io(#[from] std::io::Error),
+}
+
+/// Why a run cannot go on under another policy, in words for a person.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Refusal(pub String);

@@ -17,6 +17,7 @@
 //! too.
 #![forbid(unsafe_code)]
 
+mod access;
 mod daemon;
 mod error;
 mod hosted;
@@ -24,12 +25,15 @@ mod journal;
 mod process;
 mod registry;
 mod session;
+mod shared;
 mod state;
 
-pub use daemon::{Admits, Daemon, Refusal, Settings, StartError};
+pub use daemon::{Daemon, StartError};
 pub use daemon_client::{
     Administration, Batch, Changed, ChangedMember, ClientError, DaemonDirs, HEADER_BYTES, NewRun,
     Policy, Reader, Registration, RunStatus, Target, Writer, decode, register,
 };
+pub use error::Refusal;
 pub use journal::{Entry, Filter, Journal, JournalError, RunEntry, SetAside, UNKNOWN};
+pub use shared::{Admits, Settings};
 pub use state::StateError;

@@ -1,7 +1,7 @@
 //! The runs that are registered, and which security server each has.
 
 use crate::{
-    daemon::ChangeError,
+    error::ChangeError,
     hosted::{HostError, Hosted},
     process,
     state::SavedRun,

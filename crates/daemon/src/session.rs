@@ -1,9 +1,9 @@
 //! The conversation with one client.
 
 use crate::{
-    daemon::{ChangeError, Shared},
-    error::RequestError,
+    error::{ChangeError, RequestError},
     registry::Run,
+    shared::{Client, Shared},
 };
 use daemon_client::protocol::{self, Command, Reply};
 use ipc::{Request, Session, SessionError};
@@ -15,13 +15,6 @@ use std::{
 
 /// How long a client that speaks for no run may say nothing.
 const SILENCE: Duration = Duration::from_secs(60);
-
-/// Who asks.
-#[derive(Clone, Copy)]
-pub(crate) struct Client {
-    pub(crate) uid: u32,
-    pub(crate) pid: u32,
-}
 
 /// Answers a client until it is gone.
 pub(crate) fn serve(shared: &Shared, mut session: Session) {

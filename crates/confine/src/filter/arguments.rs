@@ -267,12 +267,6 @@ fn fast_open(arg: u8) -> (Test, Action) {
     (Test::Masked { arg, mask: flag, value: flag }, Action::Notify)
 }
 
-/// Whether an option of a socket, arguments 1 and 2, has this level and a name from `low` to
-/// `high`.
-pub(super) fn pair(level: i32, low: u32, high: u32) -> Test {
-    Test::Within { arg: 1, value: level as u32, of: 2, low, high }
-}
-
 fn none_of(arg: u8, mask: u32) -> Test {
     Test::Masked { arg, mask, value: 0 }
 }

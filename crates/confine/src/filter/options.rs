@@ -11,8 +11,7 @@
 //! programs in the kernel (`SO_ATTACH_*`), `IPV6_ADDRFORM`, which makes a socket one of another
 //! family, and `SO_PASSRIGHTS`, which lets in descriptors that Dewar keeps out.
 
-use super::arguments::pair;
-use crate::bpf::{Action, Rule};
+use crate::bpf::{Action, Rule, Test};
 use libc::{IPPROTO_IP, IPPROTO_IPV6, IPPROTO_TCP, IPPROTO_UDP, SOL_NETLINK, SOL_SOCKET};
 
 /// Level, first and last name. Those that programs set most often come first.
@@ -100,4 +99,10 @@ pub(super) fn options() -> Rule {
     let tests = ALLOWED.iter();
     let tests = tests.map(|&(level, low, high)| (pair(level, low, high), Action::Allow));
     Rule { tests: tests.collect(), otherwise: Action::Notify }
+}
+
+/// Whether an option of a socket, arguments 1 and 2, has this level and a name from `low` to
+/// `high`.
+fn pair(level: i32, low: u32, high: u32) -> Test {
+    Test::Within { arg: 1, value: level as u32, of: 2, low, high }
 }

@@ -9,12 +9,12 @@ use rustix::process::{
 };
 use rustix::thread::set_no_new_privs;
 
-use super::init::Order;
+use super::init_spec::InitSpec;
 use super::wire::{Doing, Report, Wire};
 use crate::sys;
 
 /// Becomes the command. Runs in the process that init created for it; never returns.
-pub(super) fn become_command(order: &Order<'_>, monitor: &Wire) -> ! {
+pub(super) fn become_command(order: &InitSpec<'_>, monitor: &Wire) -> ! {
     let candidates = order.program.present();
     let (doing, errno) = match confine(order, monitor) {
         Ok(()) => (Doing::Execute, order.program.execute(&candidates)),
@@ -26,7 +26,7 @@ pub(super) fn become_command(order: &Order<'_>, monitor: &Wire) -> ! {
 }
 
 /// Everything up to the exec, each step narrowing what this process can do.
-fn confine(order: &Order<'_>, monitor: &Wire) -> Result<(), (Doing, Errno)> {
+fn confine(order: &InitSpec<'_>, monitor: &Wire) -> Result<(), (Doing, Errno)> {
     let spec = order.spec;
     let at = |doing: Doing| move |errno: Errno| (doing, errno);
     // What a record of the first exec calls the one who asks.

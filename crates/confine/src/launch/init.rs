@@ -2,7 +2,7 @@
 //! make, creates the command's process, buries orphans, and tells the monitor how the command
 //! fares. When it ends, the whole sandbox ends; and it ends with the monitor.
 
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd};
 use std::path::Path;
 
 use rustix::event::{PollFd, PollFlags, poll};
@@ -15,24 +15,11 @@ use rustix::process::{
 use rustix::thread::{CapabilitySet, UnshareFlags, set_no_new_privs};
 
 use super::command::become_command;
-use super::exec::Program;
-use super::limits::ByCgroup;
+use super::init_spec::InitSpec;
 use super::mounts::{attach, make_read_only, new_mount};
 use super::wire::{Doing, Report, Wire};
-use super::{Filter, LaunchSpec, capabilities, descendants};
+use super::{capabilities, descendants};
 use crate::sys;
-
-/// Everything that init and the command need to know.
-pub(super) struct Order<'a> {
-    pub(super) spec: &'a LaunchSpec,
-    pub(super) filter: &'a Filter<'a>,
-    pub(super) program: &'a Program,
-    /// The `/proc` of the monitor's pid namespace.
-    pub(super) proc: BorrowedFd<'a>,
-    pub(super) by_cgroup: ByCgroup,
-    /// Where to write "0" to join the cgroup that holds the limits.
-    pub(super) cgroup: &'a [std::os::fd::OwnedFd],
-}
 
 type Failure = (Doing, Errno);
 
@@ -44,7 +31,7 @@ const KERNEL_SETTINGS: [&str; 5] =
 const LIMIT_SETTINGS: [&str; 1] = ["/sys/fs/cgroup"];
 
 /// Becomes init. Runs in the process made for it; never returns.
-pub(super) fn become_init(order: &Order<'_>, reports: &Wire, hand_over: Wire) -> ! {
+pub(super) fn become_init(order: &InitSpec<'_>, reports: &Wire, hand_over: Wire) -> ! {
     let failed = |(doing, errno): Failure| -> ! {
         let _ = reports.send(Report::Failed(doing, errno));
         sys::exit_now(1)
@@ -63,7 +50,7 @@ pub(super) fn become_init(order: &Order<'_>, reports: &Wire, hand_over: Wire) ->
 }
 
 /// Sets up the new namespaces, and gives up every power that was needed for it.
-fn prepare(order: &Order<'_>) -> Result<(), Failure> {
+fn prepare(order: &InitSpec<'_>) -> Result<(), Failure> {
     let at = |doing: Doing| move |errno: Errno| (doing, errno);
     let namespaces = order.spec.namespaces;
     // A name is only for those who look at a list of processes.
@@ -146,7 +133,7 @@ fn renew_message_queues() {
 
 /// Waits for children and for the end of the monitor, and ends with either.
 fn stand_by(
-    order: &Order<'_>,
+    order: &InitSpec<'_>,
     reports: &Wire,
     command: Pid,
 ) -> Result<std::convert::Infallible, Failure> {
@@ -210,7 +197,7 @@ fn report_of(status: WaitStatus) -> Option<Report> {
 
 /// Ends the sandbox: the kernel kills all members of a pid namespace whose init ends; without
 /// one, init does it.
-fn end(order: &Order<'_>) -> ! {
+fn end(order: &InitSpec<'_>) -> ! {
     if !order.spec.namespaces.pid {
         descendants::kill_all(order.proc);
     }

@@ -14,7 +14,7 @@ use rustix::mount::{
     fsconfig_create, fsconfig_set_string, fsmount, fsopen, move_mount, open_tree, unmount,
 };
 
-use super::view::{Step, ViewEntry};
+use super::step::{Step, ViewEntry};
 use crate::sys;
 
 /// Why the view could not be built. Nothing was started.

@@ -14,7 +14,8 @@ use rustix::thread::CapabilitySet;
 
 use super::cgroup::Cgroup;
 use super::exec::{CommandError, Program};
-use super::init::{Order, become_init};
+use super::init::become_init;
+use super::init_spec::InitSpec;
 use super::mounts::ViewError;
 use super::outcome::CommandStatus;
 use super::sandbox::{Sandbox, WATCHED};
@@ -171,7 +172,7 @@ pub fn start(
     let program = Program::new(&spec.command, &spec.environment)?;
     let signals = prepare_monitor(spec)?;
     let cgroup = Cgroup::make(&spec.limits);
-    let order = Order {
+    let order = InitSpec {
         spec,
         filter,
         program: &program,
@@ -256,7 +257,7 @@ struct Newborn {
 }
 
 /// Creates init in the namespaces that are asked for.
-fn give_birth(order: &Order<'_>) -> Result<Newborn, StartError> {
+fn give_birth(order: &InitSpec<'_>) -> Result<Newborn, StartError> {
     let (reports, their_reports) = Wire::pair().map_err(monitor("create a socket pair"))?;
     let (hand_over, their_hand_over) = Wire::pair().map_err(monitor("create a socket pair"))?;
     let namespaces = order.spec.namespaces;

@@ -2,13 +2,15 @@
 //! shares it, so that a path means the same to both).
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use realpath::RealPaths;
 use rustix::fs::Mode;
 
-use super::mounts::{Mounts, ViewError};
+use super::{
+    mounts::{Mounts, ViewError},
+    step::{Step, ViewEntry},
+};
 
 /// What is covered, hidden and put back in the file system.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -37,35 +39,6 @@ pub struct View {
 
 /// The mode of a directory that can be walked into and not listed.
 const SEARCHED: u32 = 0o111;
-
-/// What happens at one path.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum ViewEntry {
-    /// An empty directory for everyone.
-    Private,
-    /// A read-only directory with nothing but mount points.
-    Absent,
-    /// The original, put back.
-    Keep,
-    /// A symbolic link, made again.
-    Link(OsString),
-}
-
-impl ViewEntry {
-    /// Whether it takes away what is below.
-    fn covers(&self) -> bool {
-        matches!(self, Self::Private | Self::Absent)
-    }
-}
-
-/// One step of building the view.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Step {
-    pub(super) path: PathBuf,
-    pub(super) place: ViewEntry,
-    /// The covered directory that this place lies in, if it is not in the original file system.
-    pub(super) host: Option<PathBuf>,
-}
 
 impl View {
     /// Whether nothing is to be done, so that no mount namespace is needed.

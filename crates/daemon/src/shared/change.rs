@@ -1,11 +1,11 @@
 //! Changing policies while runs go on.
 
-use super::{Refusal, Shared, say};
+use super::{Client, Shared, say};
 use crate::{
-    hosted::{HostError, Hosted},
+    error::{ChangeError, MOST_BOOLEANS},
+    hosted::Hosted,
     process,
     registry::Run,
-    session::Client,
 };
 use daemon_client::{Changed, ChangedMember, Policy, Target};
 use flask::{SecurityServer, Seqno};
@@ -17,37 +17,6 @@ use std::{
     thread,
     time::{Duration, Instant},
 };
-
-/// Booleans of one change.
-const MOST_BOOLEANS: usize = 256;
-
-/// Why a change was not made.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum ChangeError {
-    /// A run that goes on cannot follow it: its kernel side was told otherwise.
-    #[error("run {run}: {why}. Nothing was changed")]
-    Conflict { run: String, why: Refusal },
-    #[error("more than {MOST_BOOLEANS} booleans cannot be changed at once")]
-    TooManyBooleans,
-    #[error("no run that uses the daemon has a policy with these booleans")]
-    NoSuchBooleans,
-    #[error("no run uses the daemon")]
-    NoRuns,
-    #[error("no run `{0}` uses the daemon; `dewar daemon --runs` lists those that do")]
-    NoSuchRun(String),
-    #[error("more than one run begins with `{0}`: say more of it")]
-    Ambiguous(String),
-    #[error("a policy is loaded from sealed memory")]
-    NotSealed,
-    #[error("this user's runs have as large policies as they may have")]
-    TooLarge,
-    #[error("the change failed")]
-    Failed,
-    #[error(transparent)]
-    Host(#[from] HostError),
-    #[error(transparent)]
-    Io(#[from] std::io::Error),
-}
 
 impl Shared {
     /// Changes booleans for `target`; returns when every run concerned has applied it, or when it

@@ -123,7 +123,7 @@ impl Shared {
     }
 
     /// Opens the spools that the last daemon has not taken to their end.
-    pub(super) fn find_spools(&self) -> Result<(), JournalError> {
+    pub(crate) fn find_spools(&self) -> Result<(), JournalError> {
         let mut records = self.records();
         for (run, at) in records.journal.unfinished()? {
             match Reader::open(&records.path(&run)) {
@@ -146,7 +146,7 @@ impl Shared {
     }
 
     /// Takes records as they come, and notices the ends of runs.
-    pub(super) fn take_records_until_stopped(&self) {
+    pub(crate) fn take_records_until_stopped(&self) {
         while !self.stopping.load(Ordering::Acquire) {
             // They stay where they are, and are tried again.
             let filled = self.records().filled(None);

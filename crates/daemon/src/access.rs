@@ -38,7 +38,7 @@ impl PeerLabels for ByUser {
 /// # Errors
 ///
 /// If the policy above does not compile, or has no such domains; then nobody is let in.
-pub(super) fn guard(everybody: bool) -> Result<Access, Box<dyn std::error::Error + Send + Sync>> {
+pub(crate) fn guard(everybody: bool) -> Result<Access, Box<dyn std::error::Error + Send + Sync>> {
     let server = Server::from_cil(&[("daemon.cil", POLICY)])?;
     let user = server.context_to_sid("dewar_u:dewar_r:user_t")?;
     let port = server.context_to_sid("dewar_u:dewar_r:daemon_t")?;
