@@ -12,10 +12,10 @@ use tempfile::TempDir;
 
 /// A home with files that the default profile does not grant. Not below `/tmp`, of which each run
 /// has its own.
-struct Home(TempDir);
+pub(crate) struct Home(TempDir);
 
 impl Home {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let home = Self(TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap());
         for (path, text) in [
             ("notes.txt", "these are notes"),
@@ -32,12 +32,12 @@ impl Home {
         home
     }
 
-    fn path(&self) -> PathBuf {
+    pub(crate) fn path(&self) -> PathBuf {
         self.0.path().canonicalize().unwrap()
     }
 
     /// In a session of its own: without a controlling terminal, or with that on standard input.
-    fn command(&self, setsid: &[&str], args: &[&str]) -> Command {
+    pub(crate) fn command(&self, setsid: &[&str], args: &[&str]) -> Command {
         let mut command = Command::new("setsid");
         command.args(setsid).arg("--wait").arg(test_support::dewar()).args(args);
         command.current_dir(self.path().join("work")).env("HOME", self.path());
@@ -46,12 +46,12 @@ impl Home {
         command
     }
 
-    fn say(&self, args: &[&str]) -> Output {
+    pub(crate) fn say(&self, args: &[&str]) -> Output {
         self.command(&[], args).output().unwrap()
     }
 
     /// Waits until the run has begun, and says `args` to it.
-    fn say_soon(&self, args: &[&str], part: &str) -> String {
+    pub(crate) fn say_soon(&self, args: &[&str], part: &str) -> String {
         let until = Instant::now() + PATIENCE;
         loop {
             let output = self.say(args);
@@ -65,11 +65,11 @@ impl Home {
     }
 
     /// What is kept of the last run.
-    fn record(&self) -> serde_json::Value {
+    pub(crate) fn record(&self) -> serde_json::Value {
         serde_json::from_slice(&self.say(&["explain", "--json"]).stdout).unwrap()
     }
 
-    fn answers(&self) -> Vec<String> {
+    pub(crate) fn answers(&self) -> Vec<String> {
         let record = self.record();
         let answers = record["answers"].as_array().unwrap().iter();
         answers.map(|it| it["answer"].as_str().unwrap().to_owned()).collect()
@@ -78,19 +78,19 @@ impl Home {
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-fn text(bytes: &[u8]) -> String {
+pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
 /// A run on a terminal of its own, seen from the keyboard.
-struct Terminal {
+pub(crate) struct Terminal {
     master: File,
     child: Child,
     seen: String,
 }
 
 impl Terminal {
-    fn run(home: &Home, options: &[&str], script: &str) -> Self {
+    pub(crate) fn run(home: &Home, options: &[&str], script: &str) -> Self {
         let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         grantpt(&master).unwrap();
         unlockpt(&master).unwrap();
@@ -106,7 +106,7 @@ impl Terminal {
     }
 
     /// Waits until `part` has come out, and forgets everything up to it; what came before.
-    fn expect(&mut self, part: &str) -> String {
+    pub(crate) fn expect(&mut self, part: &str) -> String {
         let until = Instant::now() + PATIENCE;
         loop {
             let mut bytes = [0; 4096];
@@ -122,14 +122,14 @@ impl Terminal {
     }
 
     /// Waits for the question, and types.
-    fn answer(&mut self, keys: &str) -> String {
+    pub(crate) fn answer(&mut self, keys: &str) -> String {
         let asked = self.expect("[N]o? ");
         self.master.write_all(keys.as_bytes()).unwrap();
         asked
     }
 
     /// What comes until the end, and the exit status.
-    fn end(mut self) -> (String, i32) {
+    pub(crate) fn end(mut self) -> (String, i32) {
         let until = Instant::now() + PATIENCE;
         loop {
             let mut bytes = [0; 4096];

@@ -8,19 +8,19 @@ use std::{
 use tempfile::TempDir;
 
 /// A home with a project and secrets in it. Not below `/tmp`, of which each run has its own.
-struct Home {
+pub(crate) struct Home {
     directory: TempDir,
 }
 
 /// What a call came to.
-struct Said {
-    status: i32,
-    out: String,
-    err: String,
+pub(crate) struct Said {
+    pub(crate) status: i32,
+    pub(crate) out: String,
+    pub(crate) err: String,
 }
 
 impl Home {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let home = Self { directory: TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap() };
         for (path, text) in [
             (".ssh/id_ed25519", "key"),
@@ -38,19 +38,19 @@ impl Home {
         home
     }
 
-    fn path(&self) -> PathBuf {
+    pub(crate) fn path(&self) -> PathBuf {
         self.directory.path().canonicalize().unwrap()
     }
 
-    fn work(&self) -> PathBuf {
+    pub(crate) fn work(&self) -> PathBuf {
         self.path().join("work")
     }
 
-    fn profile(&self) -> String {
+    pub(crate) fn profile(&self) -> String {
         fs::read_to_string(self.work().join("dewar.toml")).unwrap()
     }
 
-    fn say(&self, args: &[&str]) -> Said {
+    pub(crate) fn say(&self, args: &[&str]) -> Said {
         let output = Command::new(test_support::dewar())
             .args(args)
             .current_dir(self.work())
@@ -131,6 +131,7 @@ fn what_there_is_in_a_profile_stays_when_more_is_learned() {
     let said = home.say(&["learn", "--", "true"]);
     assert_eq!(said.status, 2);
     assert!(said.err.contains("--merge adds to it"), "{}", said.err);
+    assert_eq!(home.say(&["trust", "--yes"]).status, 0);
     let command = "cat ~/notes.txt ~/.config/foo/settings; echo mode > dewar.toml; true";
     let said = home.say(&["learn", "--merge", "--", "sh", "-c", command]);
     let merged = home.profile();

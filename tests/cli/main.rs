@@ -2,10 +2,12 @@
 //! exit status, and nothing started.
 
 mod account;
+mod answers;
 mod ask;
 mod bench;
 mod daemon;
 mod help;
+mod hostile;
 mod input;
 mod install;
 mod learn;

@@ -82,6 +82,32 @@ fn a_profile_is_printed_as_one_text_that_grants_the_same_or_not_at_all() {
 }
 
 #[test]
+fn a_profile_is_printed_without_what_it_has_forgotten_of_what_it_extends() {
+    let dir = tempfile::tempdir().unwrap();
+    let base = "extends = 'workspace'\n[network]\nconnect = ['old.example:443']\nbind = ['127.0.0.1:80']\n\
+                [domains.git]\nexec = ['/usr/bin/git']\nfrom = ['main']\nnetwork.connect = ['git.example:22']\n\
+                [domains.cc]\nexec = ['/usr/bin/cc']\n";
+    let top = "extends = './base.toml'\n[network]\ninherit = false\nconnect = ['new.example:443']\n\
+               [domains.git]\nfrom = ['cc']\n";
+    fs::write(dir.path().join("base.toml"), base).unwrap();
+    fs::write(dir.path().join("top.toml"), top).unwrap();
+    let flat = dewar_in(dir.path(), &["policy", "show", "--toml", "./top.toml"]);
+    assert_eq!(flat.status, 0, "{}", flat.err);
+    assert!(!flat.out.contains("old.example") && !flat.out.contains("bind"), "{}", flat.out);
+    assert!(flat.out.contains("from = [\"main\", \"cc\"]"), "{}", flat.out);
+    fs::write(dir.path().join("flat.toml"), &flat.out).unwrap();
+    let [own, flat] = ["./top.toml", "./flat.toml"].map(|it| {
+        let said = dewar_in(dir.path(), &["policy", "show", "--json", it]);
+        let value: serde_json::Value = serde_json::from_str(&said.out).expect(&said.err);
+        let grants = |it: &serde_json::Value| {
+            [it["name"].clone(), it["connect"].clone(), it["bind"].clone()]
+        };
+        value["domains"].as_array().unwrap().iter().map(grants).collect::<Vec<_>>()
+    });
+    assert_eq!(own, flat);
+}
+
+#[test]
 fn a_profile_as_json_names_each_grant_with_its_units() {
     let dir = tempfile::tempdir().unwrap();
     let text = "files.hide = ['/srv']\nlimits.time = '90s'\nnetwork.connect = ['10.0.0.1:1-9/udp']\n\

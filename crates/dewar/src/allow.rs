@@ -28,7 +28,7 @@ Examples:
 Without --write, the profile of the run is changed if it is a file; of a shipped one, the lines
 to add are printed. Comments and everything else in the file stay as they are.
 
-Exit status: 0; 1 if some of it cannot be allowed; 2 for wrong use, 125 if there is no such run.";
+Exit status: 0; 1 if some of it cannot be allowed; 2 for wrong use, or if there is no such run.";
 
 /// Allow what a run was denied: change its profile, or a running sandbox.
 ///
@@ -287,17 +287,11 @@ fn change(
 /// Gives it to a running sandbox.
 fn give(mut run: Run, proposal: &Proposal<'_>) -> anyhow::Result<()> {
     for line in &proposal.lines {
-        let Some(object) = amended(line, proposal) else {
+        let Some(amendment) = amendment(line, proposal) else {
             bail!(Failed(format!(
                 "`{}` cannot be given to a running sandbox; --write puts it into a profile for the next",
                 visible(&line.alone())
             )));
-        };
-        let amendment = Amendment {
-            when: SystemTime::now(),
-            kind: AmendmentKind::Grant,
-            domain: line.domain.clone(),
-            object,
         };
         let change = run.change(Request::Amend(amendment, RevokeMode::Repair))?;
         receipt::print(&change, false)?;
@@ -305,21 +299,24 @@ fn give(mut run: Run, proposal: &Proposal<'_>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What gives a line to a running sandbox; `None` if nothing does.
-pub(crate) fn amended(line: &Line, proposal: &Proposal<'_>) -> Option<AmendedObject> {
+/// What gives a line to a running sandbox, and there to the domain of the line alone; `None` if
+/// nothing does.
+pub(crate) fn amendment(line: &Line, proposal: &Proposal<'_>) -> Option<Amendment> {
     let value = line.value.clone();
-    Some(match line.key.as_str() {
+    let object = match line.key.as_str() {
         "files.read" => AmendedObject::Files(value),
         "files.write" => AmendedObject::Write(value),
-        "files.exec" => AmendedObject::Exec(value),
         "network.connect" => match value.strip_prefix("unix:") {
-            Some(name) if name.starts_with('@') => AmendedObject::Unix(name.to_owned()),
-            Some(path) => AmendedObject::Unix(path.to_owned()),
-            None if value.starts_with("unixgram:") => return None,
+            Some(name) => AmendedObject::Unix(name.to_owned()),
+            None if value.starts_with("unixgram:") || proposal.is_offline => return None,
             None => {
                 AmendedObject::Network { addresses: proposal.addresses(&value), endpoint: value }
             }
         },
+        // What can be executed was settled when the run started.
         _ => return None,
-    })
+    };
+    // Without a name, an amendment is about all domains; a line without one is about the first.
+    let domain = Some(line.domain.clone().unwrap_or_else(|| "main".into()));
+    Some(Amendment { when: SystemTime::now(), kind: AmendmentKind::Grant, domain, object })
 }

@@ -20,6 +20,8 @@ pub(crate) struct Proposal<'a> {
     pub(crate) lines: Vec<Line>,
     /// What stays denied, and why.
     pub(crate) left: Vec<(&'a Denial, String)>,
+    /// A run of the profile has no network that it could be given a host of.
+    pub(crate) is_offline: bool,
     addresses: Addresses,
 }
 
@@ -58,7 +60,8 @@ impl<'a> Proposal<'a> {
         });
         let nameservers = fitting.variables.nameservers.clone();
         let addresses = Addresses { names: names.flatten().collect(), nameservers };
-        let mut proposal = Self { lines: Vec::new(), left: Vec::new(), addresses };
+        let is_offline = compiled.domains.iter().all(profile::Domain::is_offline);
+        let mut proposal = Self { lines: Vec::new(), left: Vec::new(), is_offline, addresses };
         let all: Vec<Access> = denials.iter().map(|denial| access(&denial.record)).collect();
         for (denial, access) in denials.iter().zip(&all) {
             match proposal.line(fitting, &judge, (denial, access), &all, named) {

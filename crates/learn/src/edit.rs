@@ -112,7 +112,7 @@ fn push(array: &mut Array, line: &Line) -> bool {
     value.decor_mut().set_prefix(format!("{behind}\n    "));
     array.push_formatted(value);
     array.set_trailing_comma(true);
-    // A program chose its name: a line break in it would end the comment.
+    // Programs choose their names: none ends the comment, nor shows it in another order.
     let comment = match visible(&line.comment) {
         comment if comment.is_empty() => comment,
         comment => format!("  # {comment}"),
@@ -157,16 +157,27 @@ mod tests {
     }
 
     #[test]
-    fn a_comment_holds_nothing_but_a_comment() {
-        let comment = "x\n    \"/\",\r\u{85}\u{2028} # y";
-        let line = Line { comment: comment.into(), ..line("files.read", "/c") };
-        let mut edit = Edit::of("[files]\nread = [\"/a\"]\n").unwrap();
-        edit.add(&line).unwrap();
-        edit.add(&Line { value: "/d".into(), ..line }).unwrap();
-        let again: toml_edit::DocumentMut = edit.text().parse().unwrap();
-        let read = again["files"]["read"].as_array().unwrap().iter();
-        let read: Vec<_> = read.map(|value| value.as_str().unwrap()).collect();
-        assert_eq!(read, ["/a", "/c", "/d"], "{}", edit.text());
+    fn no_name_of_a_program_becomes_a_line_of_the_profile() {
+        for name in [
+            "x\n]\nwrite = [\"/\"]\nhide = [ #",
+            "x\r\nmode = \"fast\" #",
+            "x\u{85}\u{2028}\u{202e}y",
+        ] {
+            let mut edit = Edit::of("[files]\nhide = [\"/a\"]\n").unwrap();
+            let comment = format!("{name}: allowed");
+            edit.add(&Line { comment, ..line("files.read", "/c") }).unwrap();
+            edit.add(&line("files.read", "/d")).unwrap();
+            let text = edit.text();
+            let again: toml_edit::DocumentMut = text.parse().unwrap();
+            let files = again["files"].as_table().unwrap();
+            let list = |key: &str| files[key].as_array().unwrap().iter().count();
+            assert_eq!(
+                (again.len(), files.len(), list("hide"), list("read")),
+                (1, 2, 1, 2),
+                "{text}"
+            );
+            assert!(text.contains("  # x\\u00") && !text.contains('\u{202e}'), "{text}");
+        }
     }
 
     #[test]

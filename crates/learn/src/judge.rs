@@ -93,6 +93,13 @@ impl Judge {
         rights.copied().unwrap_or_default()
     }
 
+    /// Whether some domain may write to a path.
+    #[must_use]
+    pub fn is_writable(&self, path: &Path) -> bool {
+        let rule = self.places.rule(path, FileKind::Any);
+        rule.is_some_and(|rule| self.rights[rule].iter().any(|rights| rights.write))
+    }
+
     fn denied(&self, question: Question, requested: &[String]) -> Vec<String> {
         let allowed = self.server.compute_av(question);
         let allowed = allowed.map_or(AccessVector::NONE, |decision| decision.allowed);

@@ -140,6 +140,12 @@ impl Secrets {
         Self { none: true, ..Self::default() }
     }
 
+    /// Those that the profile `workspace` hides or denies.
+    #[must_use]
+    pub fn listed(&self) -> &[PathBuf] {
+        &self.listed
+    }
+
     /// Whether a path is a secret, or lies in one.
     #[must_use]
     pub fn is_one(&self, path: &Path) -> bool {

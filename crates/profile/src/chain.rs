@@ -3,11 +3,15 @@
 use crate::document::{self, Document};
 use crate::error::{Problem, Reporter, closest};
 use crate::source::{Source, TextSpan, shipped};
+use registries::Plain;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 /// Longest profile that is read.
 const MAX_BYTES: u64 = 1 << 20;
+
+/// Files and names that one profile is made of. Each of them extends the next.
+const MAX_READ: usize = 64;
 
 /// What a source turned out to be.
 struct Text {
@@ -25,13 +29,16 @@ struct Text {
 /// The documents of `source` and of what it extends, the most basic first, each once, with the
 /// indices of their files. What is wrong goes to `reporter`.
 pub(crate) fn read(source: &Source, reporter: &mut Reporter) -> Vec<(usize, Document)> {
-    let mut reader = Reader { reporter, read: Vec::new(), under_way: Vec::new(), done: Vec::new() };
+    let (read, under_way, done) = Default::default();
+    let mut reader = Reader { reporter, visited: 0, read, under_way, done };
     reader.visit(source, None);
     reader.done
 }
 
 struct Reader<'a> {
     reporter: &'a mut Reporter,
+    /// How many were looked at, again and again included.
+    visited: usize,
     /// Identities of all that was read.
     read: Vec<String>,
     /// Identities and names of what is being read: each extends the next.
@@ -43,7 +50,17 @@ impl Reader<'_> {
     /// Reads `source`, what it extends before it.
     fn visit(&mut self, source: &Source, place: Option<TextSpan>) {
         if let Source::Combined(parts) = source {
-            parts.iter().for_each(|part| self.visit(part, place));
+            parts.iter().take(MAX_READ + 1).for_each(|part| self.visit(part, place));
+            return;
+        }
+        self.visited += 1;
+        if self.visited > MAX_READ {
+            if self.visited == MAX_READ + 1 {
+                let help = "what extends many others can extend one that combines them".to_owned();
+                let expected = "one of at most 64 that a profile extends";
+                self.reporter
+                    .report(Problem::BadValue { value: source.title(), expected, help }, place);
+            }
             return;
         }
         let Some(text) = open(source, place, self.reporter) else { return };
@@ -74,7 +91,7 @@ fn open(source: &Source, place: Option<TextSpan>, reporter: &mut Reporter) -> Op
         // Its parts are opened one by one.
         Source::Combined(_) => return None,
         Source::Shipped(name) => open_shipped(name),
-        Source::File(path) => open_file(path),
+        Source::File(path) => open_file(path, place.is_none()),
         Source::Text { name, text, directory } => Ok(Text {
             name: name.clone(),
             identity: format!("text {name}"),
@@ -94,10 +111,17 @@ fn open_shipped(name: &str) -> Result<Text, Problem> {
     Ok(Text { name: title.clone(), identity: title, text, directory: PathBuf::new(), path: None })
 }
 
-fn open_file(path: &Path) -> Result<Text, Problem> {
+/// Reads a file. What a profile extends may be the word of others, and to open what is no file may
+/// do something; whoever `is_named` by a person may also be the pipe of a shell: `-p <(…)`.
+fn open_file(path: &Path, is_named: bool) -> Result<Text, Problem> {
     let shown = path.display().to_string();
     let failed = |reason: String| Problem::Unreadable { path: shown.clone(), reason };
-    let file = std::fs::File::open(path).map_err(|error| failed(missing(path, &error)))?;
+    let found = Plain::find(path).map_err(|error| failed(missing(path, &error)))?;
+    let file = match is_named && found.is_nameless_pipe() {
+        true => std::fs::File::open(path),
+        false => found.open(),
+    };
+    let file = file.map_err(|error| failed(error.to_string()))?;
     let mut bytes = Vec::new();
     let read = file.take(MAX_BYTES + 1).read_to_end(&mut bytes);
     read.map_err(|error| failed(error.to_string()))?;

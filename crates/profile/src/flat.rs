@@ -20,12 +20,16 @@ const DENIALS: [List; 3] = [
     ("files.hide", |lists| &lists.files.hide),
 ];
 
-const OTHERS: [List; 5] = [
+const OTHERS: [List; 2] = [
     ("files.unguarded", |lists| &lists.files.unguarded),
+    ("capabilities", |lists| &lists.capabilities),
+];
+
+/// What a later document can forget.
+const NETWORK: [List; 3] = [
     ("network.connect", |lists| &lists.network.connect),
     ("network.bind", |lists| &lists.network.bind),
     ("network.registries", |lists| &lists.network.registries),
-    ("capabilities", |lists| &lists.capabilities),
 ];
 
 /// The text of a profile that extends nothing and says what `documents`, the most basic first, say
@@ -47,6 +51,7 @@ pub(crate) fn text(documents: &[Document]) -> String {
     }
     let main: Vec<&DomainLists> = documents.iter().map(|document| &document.main).collect();
     lists(&mut text, &main);
+    entry(&mut text, "network.loopback", loopback(documents).map(quoted));
     environment(&mut text, documents);
     for (key, value) in [
         ("limits.memory", last(|it| it.limits.memory.as_ref())),
@@ -79,9 +84,9 @@ fn lists(text: &mut String, layers: &[&DomainLists]) {
     let exec: Vec<&str> =
         layers.iter().flat_map(|it| &it.exec).map(|it| it.value.as_str()).collect();
     list(text, "exec", &exec);
-    let from = layers.iter().rev().find_map(|it| it.from.as_ref());
-    if let Some(from) = from {
-        let from: Vec<String> = from.iter().map(|it| quoted(&it.value)).collect();
+    if layers.iter().any(|it| it.from.is_some()) {
+        let from = layers.iter().flat_map(|it| it.from.iter().flatten());
+        let from: Vec<String> = from.map(|it| quoted(&it.value)).collect();
         entry(text, "from", Some(format!("[{}]", from.join(", "))));
     }
     let inherit = layers.iter().rev().find_map(|it| it.inherit.as_ref());
@@ -102,23 +107,46 @@ fn lists(text: &mut String, layers: &[&DomainLists]) {
             list(text, key, &kept);
         }
     }
-    for (key, pick) in OTHERS {
-        let all: Vec<&str> =
-            layers.iter().flat_map(|it| pick(it)).map(|it| it.value.as_str()).collect();
-        list(text, key, &all);
+    let remembered = remembered(layers);
+    for (lists, layers) in [(&OTHERS[..], layers), (&NETWORK[..], remembered)] {
+        for (key, pick) in lists {
+            let all: Vec<&str> =
+                layers.iter().flat_map(|it| pick(it)).map(|it| it.value.as_str()).collect();
+            list(text, key, &all);
+        }
     }
     let files = |pick: fn(&DomainLists) -> Option<&Located<String>>| {
         layers.iter().rev().find_map(|it| pick(it)).map(|it| quoted(&it.value))
     };
     entry(text, "files.guard", files(|it| it.files.guard.as_ref()));
     entry(text, "files.guard_action", files(|it| it.files.guard_action.as_ref()));
-    let netlink = layers.iter().rev().find_map(|it| it.network.netlink.as_ref());
+    let netlink = remembered.iter().rev().find_map(|it| it.network.netlink.as_ref());
     let netlink =
         netlink.map(|it| it.value.iter().map(|it| quoted(it)).collect::<Vec<_>>().join(", "));
     entry(text, "network.netlink", netlink.map(|names| format!("[{names}]")));
-    entry(text, "network.loopback", files(|it| it.network.loopback.as_ref()));
-    let inherit = layers.iter().rev().find_map(|it| it.network.inherit.as_ref());
-    entry(text, "network.inherit", inherit.map(|it| it.value.to_string()));
+}
+
+/// The layers whose word about the network counts: from the last one on that forgets those before.
+/// One text has nothing to forget.
+fn remembered<'a, 'b>(layers: &'a [&'b DomainLists]) -> &'a [&'b DomainLists] {
+    let forgets =
+        |it: &&DomainLists| it.network.inherit.as_ref().is_some_and(|inherit| !inherit.value);
+    &layers[layers.iter().rposition(forgets).unwrap_or(0)..]
+}
+
+/// The loopback that is meant. One of the run's own gives way to hosts that a later document names.
+fn loopback(documents: &[Document]) -> Option<&str> {
+    let main: Vec<&DomainLists> = documents.iter().map(|document| &document.main).collect();
+    let layers = remembered(&main);
+    let at = layers.iter().rposition(|it| it.network.loopback.is_some())?;
+    let value = layers[at].network.loopback.as_ref().map(|it| it.value.as_str());
+    let own = documents.iter().flat_map(|document| &document.domains).map(|(_, lists)| lists);
+    let mut rules = layers.iter().copied().chain(own).flat_map(|it| {
+        NETWORK.iter().flat_map(|(_, pick)| pick(it)).map(|rule| rule.value.as_str())
+    });
+    let reaches_outside = rules.any(|rule| !rule.starts_with("unix"));
+    let gives_way = value == Some("private") && at + 1 < layers.len() && reaches_outside;
+    value.filter(|_| !gives_way)
 }
 
 fn environment(text: &mut String, documents: &[Document]) {

@@ -49,22 +49,23 @@ impl Source {
 
     /// As [`Source::from_argument`], for a name that stands in a file of `directory`.
     pub(crate) fn relative_to(argument: &str, directory: &Path) -> Self {
-        let is_file = argument.contains('/') || argument.ends_with(".toml");
-        if let Some((first, rest)) = argument.split_once('+') {
-            // A file may have a `+` in its name.
-            if !is_file || shipped().iter().any(|(name, _)| *name == first) {
-                let mut parts = vec![Self::Shipped(first.to_owned())];
-                match Self::relative_to(rest, directory) {
-                    Self::Combined(more) => parts.extend(more),
-                    last => parts.push(last),
-                }
-                return Self::Combined(parts);
-            }
+        let is_file = |name: &str| name.contains('/') || name.ends_with(".toml");
+        let mut parts = Vec::new();
+        let mut rest = argument;
+        // A file may have a `+` in its name.
+        while let Some((first, more)) = rest.split_once('+')
+            && (!is_file(rest) || shipped().iter().any(|(name, _)| *name == first))
+        {
+            parts.push(Self::Shipped(first.to_owned()));
+            rest = more;
         }
-        if is_file {
-            Self::File(directory.join(argument))
-        } else {
-            Self::Shipped(argument.to_owned())
+        let last = match is_file(rest) {
+            true => Self::File(directory.join(rest)),
+            false => Self::Shipped(rest.to_owned()),
+        };
+        match parts.is_empty() {
+            true => last,
+            false => Self::Combined(parts.into_iter().chain([last]).collect()),
         }
     }
 }

@@ -110,6 +110,43 @@ fn a_circle_of_extends_is_an_error_that_names_it() {
 }
 
 #[test]
+fn what_a_profile_extends_is_a_file_before_it_is_opened() {
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+    let dir = tempfile::tempdir().unwrap();
+    // Nobody writes into it: to open it would last for ever.
+    let pipe = dir.path().join("pipe.toml");
+    mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    fs::write(dir.path().join("a.toml"), "extends = './pipe.toml'").unwrap();
+    for (name, why) in
+        [("a.toml", "it is no file"), ("pipe.toml", "it is no file"), ("", "a directory")]
+    {
+        let errors = compile_source(&Source::File(dir.path().join(name))).unwrap_err();
+        let Problem::Unreadable { reason, .. } = &errors.errors()[0].problem else {
+            panic!("{errors:?}")
+        };
+        assert!(reason.contains(why), "{reason}");
+    }
+}
+
+#[test]
+fn a_profile_extends_only_so_many_others_however_it_names_them() {
+    let dir = tempfile::tempdir().unwrap();
+    for n in 0..100 {
+        let text = format!("extends = './{}.toml'", n + 1);
+        fs::write(dir.path().join(format!("{n}.toml")), text).unwrap();
+    }
+    fs::write(dir.path().join("100.toml"), "").unwrap();
+    let names = "workspace+".repeat(90_000);
+    fs::write(dir.path().join("names.toml"), format!("extends = '{names}workspace'")).unwrap();
+    for name in ["0.toml", "names.toml"] {
+        let errors = compile_source(&Source::File(dir.path().join(name))).unwrap_err();
+        let said = errors.errors()[0].to_string();
+        assert!(said.contains("at most 64"), "{name}: {said}");
+    }
+    assert!(compile_source(&Source::File(dir.path().join("60.toml"))).is_ok());
+}
+
+#[test]
 fn a_mistake_in_an_extended_file_is_shown_in_that_file() {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("base.toml"), "\n\nmode = 3").unwrap();

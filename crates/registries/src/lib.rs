@@ -25,11 +25,13 @@ mod go;
 mod ini;
 mod java;
 mod npm;
+mod plain;
 mod python;
 mod roots;
 
 pub use address::Endpoint;
 pub use asked::{Asked, Unreadable};
+pub use plain::Plain;
 pub use realpath::RealPaths;
 pub use roots::ConfigRoots;
 

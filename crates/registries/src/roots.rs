@@ -1,6 +1,6 @@
 //! Where configuration lies, and which of it counts.
 
-use crate::asked::Unreadable;
+use crate::{asked::Unreadable, plain::Plain};
 use realpath::RealPaths;
 use std::io::{ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
@@ -55,9 +55,10 @@ impl<'a> ConfigRoots<'a> {
     pub(crate) fn read(&self, path: &Path) -> Result<Found, Refused> {
         let unreadable =
             |reason: String| Refused::Unreadable(Unreadable { path: path.to_owned(), reason });
-        // Opened once; where the open file lies is what counts, whatever its name leads to by then.
-        let file = match std::fs::File::open(path) {
-            Ok(file) => file,
+        // Found once; where that lies is what counts, whatever its name leads to by then. Opened
+        // only then: what lies in the workspace may do something when it is.
+        let found = match Plain::find(path) {
+            Ok(found) => found,
             Err(error)
                 if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) =>
             {
@@ -69,14 +70,13 @@ impl<'a> ConfigRoots<'a> {
             }
             Err(error) => return Err(unreadable(error.to_string())),
         };
-        use std::os::fd::AsRawFd as _;
-        let known = std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()));
-        let known = known.map_err(|error| unreadable(error.to_string()))?;
+        let known = found.place().to_owned();
         if known.starts_with(self.workspace)
             || self.paths.existing_part(path).starts_with(self.workspace)
         {
             return Err(Refused::InWorkspace(known));
         }
+        let file = found.open().map_err(|error| unreadable(error.to_string()))?;
         let mut text = String::new();
         let read = file.take(MOST_BYTES + 1).read_to_string(&mut text);
         let read = read.map_err(|error| unreadable(error.to_string()))?;

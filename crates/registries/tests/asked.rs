@@ -287,3 +287,23 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn nothing_is_opened_that_is_no_file_or_lies_in_the_project() {
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+    let fifo =
+        |path: &Path| mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    // Nobody writes into it: to open it would last for ever.
+    let machine = Machine::new();
+    fifo(&machine.path("home/project/config.toml"));
+    let project = machine.path("home/project").display().to_string();
+    let machine = machine.variable("CARGO_HOME", &project);
+    let asked = machine.ask(Tool::Cargo);
+    assert_eq!(asked.unreadable, None);
+    assert!(!asked.ignored.is_empty(), "{asked:?}");
+
+    let machine = Machine::new();
+    fifo(&machine.path("home/.npmrc"));
+    let why = machine.ask(Tool::Npm).unreadable.expect("a pipe").to_string();
+    assert!(why.contains("it is no file"), "{why}");
+}

@@ -57,7 +57,7 @@ const LOSSES: [(&str, &str); 24] = [
         "the kernel enforces no upper bound: everything rests on the monitor, and `fast` mode is refused",
     ),
     ("landlock-refer", "moving files between directories is refused altogether"),
-    ("landlock-truncate", "truncating a file is refused by the monitor alone"),
+    ("landlock-truncate", "files are opened for writing by the monitor, which is slower"),
     ("landlock-tcp", "TCP ports are refused by the monitor alone"),
     ("landlock-ioctl", "device controls are refused by the system-call filter alone"),
     ("landlock-scopes", "signals and abstract Unix sockets are refused by the monitor alone"),

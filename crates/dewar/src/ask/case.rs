@@ -1,19 +1,19 @@
 //! A question: who wants what, which lines of a profile would grant it, and what those grant else.
 
 use crate::{
-    allow::amended,
+    allow::amendment,
     fitting::{Fitting, Target, access, file_of},
     proposal::{Proposal, of_profile},
     run::{Denial, link::Setup},
 };
 use flask::visible_name as visible;
 use learn::{Line, Widening, widening};
-use profile::{Amendment, AmendmentKind};
+use profile::Amendment;
 use serde_json::{Value, json};
 use std::{
     fmt::Write as _,
     path::{Path, PathBuf},
-    time::{Instant, SystemTime},
+    time::Instant,
 };
 
 /// What can be answered.
@@ -77,12 +77,7 @@ pub(crate) fn bare(lines: &[Line]) -> Vec<Line> {
 
 /// What gives `lines` to a running sandbox; `None` if one of them cannot be given so.
 pub(crate) fn amendments(lines: &[Line], proposal: &Proposal<'_>) -> Option<Vec<Amendment>> {
-    let one = |line: &Line| {
-        let object = amended(line, proposal)?;
-        let (kind, domain) = (AmendmentKind::Grant, line.domain.clone());
-        Some(Amendment { when: SystemTime::now(), kind, domain, object })
-    };
-    lines.iter().map(one).collect()
+    lines.iter().map(|line| amendment(line, proposal)).collect()
 }
 
 impl Case {

@@ -6,6 +6,7 @@ use super::{
 };
 use crate::{
     control::{ChangeResult, Reply, Request},
+    fitting::undo,
     proposal::of_profile,
     run::{
         Denial,
@@ -13,6 +14,7 @@ use crate::{
     },
 };
 use monitor::{RevokeMode, Verdict};
+use profile::Amendment;
 use serde_json::{Value, json};
 use std::{
     collections::HashMap,
@@ -149,7 +151,7 @@ impl QuestionQueue {
     ///
     /// # Errors
     ///
-    /// Why it was not; the question is open as before.
+    /// Why it was not, and what of it was; the question is open as before.
     pub(crate) fn answer(
         &self,
         number: u64,
@@ -183,7 +185,9 @@ impl QuestionQueue {
         match choice {
             Choice::No => drop(state.refused.insert(bare(&case.lines))),
             Choice::Once => state.lend(&case),
-            Choice::Run | Choice::Profile => state.learn(&case.lines),
+            Choice::Profile if case.amendments.is_none() => state.write(&case.lines),
+            // It is granted now, to the domain that it was asked for: others ask for themselves.
+            Choice::Run | Choice::Profile => {}
         }
         state.broadcast(&closed(number, choice.name(), by));
         drop(state);
@@ -193,35 +197,50 @@ impl QuestionQueue {
     }
 
     fn carry_out(&self, case: &Case, choice: Choice) -> Result<Verdict, String> {
-        match choice {
+        // Written first: once the sandbox has it, the call goes on, and the run may end.
+        let written = match choice {
             Choice::No => return Ok(Verdict::Denied),
             Choice::Once => return Ok(Verdict::Once),
-            Choice::Run => {}
+            Choice::Run => None,
             Choice::Profile => {
-                write(&self.setup, &case.lines).map_err(|error| format!("{error:#}"))?;
+                let written = write(&self.setup, &case.lines);
+                Some(written.map_err(|error| format!("{error:#}"))?)
             }
-        }
+        };
         // What no running sandbox can be given, the next has, and this call.
         let Some(amendments) = &case.amendments else { return Ok(Verdict::Once) };
-        self.amend(amendments)?;
-        Ok(Verdict::Anew)
+        let given = self.amend(amendments).map(|()| Verdict::Anew);
+        given.map_err(|why| match written.map(|path| undo(Some(&path))) {
+            Some(Err(error)) => format!("{why}; the profile has it nevertheless: {error:#}"),
+            Some(Ok(_)) | None => why,
+        })
     }
 
-    /// Gives something to the running sandbox.
-    fn amend(&self, amendments: &[profile::Amendment]) -> Result<(), String> {
-        for amendment in amendments {
-            let request = Request::Amend(amendment.clone(), RevokeMode::Repair);
-            match self.request(request)? {
-                Reply::Done(change) => {
-                    if let ChangeResult::Failed(why) = change.outcome {
-                        return Err(why);
-                    }
+    /// Gives something to the running sandbox, one after the other.
+    fn amend(&self, amendments: &[Amendment]) -> Result<(), String> {
+        for (at, amendment) in amendments.iter().enumerate() {
+            self.amend_by(amendment).map_err(|why| match &amendments[..at] {
+                [] => why,
+                given => {
+                    let given: Vec<String> = given.iter().map(ToString::to_string).collect();
+                    format!("{why}; this run has been given already: {}", given.join("; "))
                 }
-                Reply::Refused(why) => return Err(why),
-                _ => return Err("the run gave an answer to something else".into()),
-            }
+            })?;
         }
         Ok(())
+    }
+
+    fn amend_by(&self, amendment: &Amendment) -> Result<(), String> {
+        let request = Request::Amend(amendment.clone(), RevokeMode::Repair);
+        let late = |why| format!("{why}; the change may still come about");
+        match self.request(request).map_err(late)? {
+            Reply::Done(change) => match change.outcome {
+                ChangeResult::Failed(why) => Err(why),
+                ChangeResult::Receipt(_) => Ok(()),
+            },
+            Reply::Refused(why) => Err(why),
+            _ => Err("the run gave an answer to something else".into()),
+        }
     }
 
     fn settle(&self, case: &Case, verdict: Verdict, (answer, by): (&str, &str)) {

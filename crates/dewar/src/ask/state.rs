@@ -29,6 +29,8 @@ pub(super) struct State {
     /// Being carried out.
     pub(super) busy: HashSet<u64>,
     pub(super) refused: HashSet<Vec<Line>>,
+    /// Put into the profile, where the running sandbox cannot be given it: each call is.
+    pub(super) written: HashSet<Vec<Line>>,
     /// What calls were lent, the oldest first.
     pub(super) loans: VecDeque<(u64, Vec<Line>)>,
     pub(super) asked: VecDeque<Instant>,
@@ -57,6 +59,7 @@ impl State {
             open: BTreeMap::new(),
             busy: HashSet::new(),
             refused: HashSet::new(),
+            written: HashSet::new(),
             loans: VecDeque::new(),
             asked: VecDeque::new(),
             looked: VecDeque::new(),
@@ -97,6 +100,9 @@ impl State {
         if self.refused.contains(&lines) {
             return Considered::Verdict(Verdict::Denied);
         }
+        if self.written.contains(&lines) {
+            return Considered::Verdict(Verdict::Once);
+        }
         if let Some(open) = self.open.values_mut().find(|open| bare(&open.lines) == lines) {
             open.waiting.push(waiting);
             return Considered::Joined;
@@ -136,11 +142,9 @@ impl State {
         }
     }
 
-    /// The profile grants `lines` from now on.
-    pub(super) fn learn(&mut self, lines: &[Line]) {
-        if let Ok(text) = self.fitting.with(lines) {
-            self.fitting.text = text;
-        }
+    /// The profile grants `lines` from now on, and the running sandbox cannot be given them.
+    pub(super) fn write(&mut self, lines: &[Line]) {
+        self.written.insert(bare(lines));
     }
 
     pub(super) fn broadcast(&mut self, event: &Value) {

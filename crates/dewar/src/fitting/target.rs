@@ -2,7 +2,7 @@
 
 use crate::{failure::Usage, machine, trust};
 use anyhow::{Context as _, bail};
-use profile::Variables;
+use profile::{Documents, Source, Variables};
 use serde::{Deserialize, Serialize};
 use std::{
     fs::{self, DirBuilder, Permissions},
@@ -61,7 +61,7 @@ impl Target {
         variables: &Variables,
     ) -> anyhow::Result<()> {
         let is_fixed = variables.fixed.contains(&self.path);
-        let writable = judge.rights(&self.path, None).write;
+        let writable = judge.is_writable(&self.path);
         if self.before.is_some() && writable && !is_fixed && !self.is_own_work()? {
             bail!(Usage(format!(
                 "the run could have written `{}` itself, so what it says is not your word: look at it, move it out of reach of \
@@ -74,11 +74,21 @@ impl Target {
 
     /// Whether it holds what Dewar has written there last, by a record that no run can change.
     fn is_own_work(&self) -> anyhow::Result<bool> {
-        let changes = names(&directory()?).into_iter().filter_map(|name| fs::read(name).ok());
-        let mut changes =
-            changes.filter_map(|text| serde_json::from_slice::<ProfileEdit>(&text).ok());
-        let last = changes.rfind(|change| change.path == self.path);
+        let last = changes()?.into_iter().rfind(|change| change.path == self.path);
         Ok(last.is_some_and(|change| Some(change.after) == self.before))
+    }
+
+    /// Whether all that it holds, and extends, is Dewar's own: made here where nothing was, and
+    /// changed by nobody else since.
+    pub(crate) fn is_made_here(&self) -> anyhow::Result<bool> {
+        let mut own: Option<String> = None;
+        for change in changes()?.into_iter().filter(|change| change.path == self.path) {
+            let follows = change.before.is_none() || (own.is_some() && change.before == own);
+            own = follows.then_some(change.after);
+        }
+        let Ok(read) = Documents::read(&Source::File(self.path.clone())) else { return Ok(false) };
+        let own = own.filter(|own| self.before.as_ref() == Some(own));
+        Ok(own.is_some_and(|own| read.file_texts().all(|it| it == (&*self.path, &*own))))
     }
 
     /// Replaces what it holds, and remembers what that was.
@@ -128,6 +138,12 @@ fn names(directory: &Path) -> Vec<PathBuf> {
     names
 }
 
+/// What was changed, the oldest first.
+fn changes() -> anyhow::Result<Vec<ProfileEdit>> {
+    let texts = names(&directory()?).into_iter().filter_map(|name| fs::read(name).ok());
+    Ok(texts.filter_map(|text| serde_json::from_slice(&text).ok()).collect())
+}
+
 fn remember(change: &ProfileEdit) -> anyhow::Result<PathBuf> {
     let directory = directory()?;
     let made = DirBuilder::new().recursive(true).mode(0o700).create(&directory);
@@ -158,8 +174,12 @@ pub(crate) fn undo(file: Option<&Path>) -> anyhow::Result<(PathBuf, bool)> {
             )));
         }
         match &change.before {
-            Some(before) => replace(&change.path, before, Some(&change.after))
-                .with_context(|| format!("cannot write `{shown}`"))?,
+            Some(before) => {
+                let trusted = trust::keep(&change.path);
+                replace(&change.path, before, Some(&change.after))
+                    .with_context(|| format!("cannot write `{shown}`"))?;
+                trusted.again(before)?;
+            }
             None => {
                 fs::remove_file(&change.path)
                     .with_context(|| format!("cannot remove `{shown}`"))?;

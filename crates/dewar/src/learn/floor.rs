@@ -3,7 +3,11 @@
 use super::hosts;
 use learn::Secrets;
 use profile::{Compiled, Variables};
-use std::{fmt::Write as _, path::Path};
+use std::{
+    collections::HashSet,
+    fmt::Write as _,
+    path::{Path, PathBuf},
+};
 
 /// What belongs to the machine: to be read, as far as the base grants it, and never changed.
 const SYSTEM: [&str; 16] = [
@@ -23,7 +27,6 @@ pub(super) fn profile(
     command: &str,
 ) -> anyhow::Result<(String, usize)> {
     let judge = learn::Judge::new(compiled)?;
-    let rights = |path: &Path| judge.rights(path, None);
     let (found, is_all) = secrets.found(&variables.home, MOST_SECRETS);
     if !is_all {
         crate::output::tell!(
@@ -31,20 +34,14 @@ pub(super) fn profile(
             variables.home.display()
         );
     }
-    // What the base grants, its runs have always had.
-    let kept = found.iter().filter(|path| !rights(path).read);
-    let kept: Vec<String> = kept.filter_map(|path| path.to_str().map(learn::literal)).collect();
-    let system = SYSTEM.iter().filter(|path| !rights(Path::new(path)).write);
-    let mut fixed: Vec<String> = system.map(|path| (*path).to_owned()).collect();
-    fixed.extend(output.to_str().map(learn::literal));
+    let floor = Floor { compiled, judge: &judge, secrets, found: &found, output };
     let unguarded = if compiled.guarded { "" } else { "unguarded = ['${workspace}', '${tmp}']\n" };
     let mut text = format!(
         "extends = {}\ndescription = \"everything that can be granted, above {}\"\nmode = \"all\"\n\
-         [files]\nguard = \"host-trusted\"\n{unguarded}write = ['/']\nexec = ['/']\nreadonly = {}\ndeny = {}\n",
+         [files]\nguard = \"host-trusted\"\n{unguarded}exec = ['/']\n{}",
         json(base)?,
         base.replace(['"', '\\'], "_"),
-        json(&fixed)?,
-        json([devices(&judge), kept.clone()].concat())?,
+        floor.files(None)?,
     );
     let names = hosts::candidates(command, variables);
     let named = names.iter().map(|name| format!("{name}:*"));
@@ -56,16 +53,60 @@ pub(super) fn profile(
     write!(text, "[network]\n{network}")?;
     for domain in compiled.domains.iter().skip(1) {
         let name = &domain.name;
-        write!(text, "[domains.{name}.files]\nwrite = ['/']\n[domains.{name}.network]\n{network}")?;
+        let files = floor.files(Some(name))?;
+        write!(text, "[domains.{name}.files]\n{files}[domains.{name}.network]\n{network}")?;
     }
-    Ok((text, kept.len()))
+    Ok((text, floor.kept(None).len()))
+}
+
+/// What stays as the base has it, whatever is granted above.
+struct Floor<'a> {
+    compiled: &'a Compiled,
+    judge: &'a learn::Judge,
+    secrets: &'a Secrets,
+    /// Files that look like secrets.
+    found: &'a [PathBuf],
+    output: &'a Path,
+}
+
+impl Floor<'_> {
+    /// The lists of files of a domain; `None` for the base domain. A domain need not inherit.
+    fn files(&self, domain: Option<&str>) -> serde_json::Result<String> {
+        let rights = |path: &Path| self.judge.rights(path, domain);
+        let system = SYSTEM.iter().filter(|path| !rights(Path::new(path)).write);
+        let mut fixed: Vec<String> = system.map(|path| (*path).to_owned()).collect();
+        fixed.extend(self.output.to_str().map(learn::literal));
+        let denied = [devices(self.judge, domain), self.kept(domain), self.listed(domain)].concat();
+        let (fixed, denied) = (json(&fixed)?, json(denied)?);
+        Ok(format!("write = ['/']\nreadonly = {fixed}\ndeny = {denied}\n"))
+    }
+
+    /// What looks like a secret. What the base grants of it, its runs have always had.
+    fn kept(&self, domain: Option<&str>) -> Vec<String> {
+        let kept = self.found.iter().filter(|path| !self.judge.rights(path, domain).read);
+        kept.filter_map(|path| path.to_str().map(learn::literal)).collect()
+    }
+
+    /// What the profile `workspace` keeps back, whatever the base grants around it: but for what
+    /// the base keeps back itself, or grants by that very name.
+    fn listed(&self, domain: Option<&str>) -> Vec<String> {
+        let at = self.compiled.domains.iter().position(|it| Some(&*it.name) == domain).unwrap_or(0);
+        let subject = &self.compiled.domains[at].type_name;
+        let rules = self.compiled.paths.iter().filter(|rule| !rule.is_way && !rule.by_name);
+        let said = rules.filter(|rule| {
+            rule.rights[at].read || self.compiled.withheld(subject, &rule.type_name).is_some()
+        });
+        let said: HashSet<&PathBuf> = said.filter_map(|rule| rule.path.as_ref()).collect();
+        let kept = self.secrets.listed().iter().filter(|path| !said.contains(path));
+        kept.filter_map(|path| path.to_str().map(learn::literal)).collect()
+    }
 }
 
 /// The machine's devices that the base does not grant.
-fn devices(judge: &learn::Judge) -> Vec<String> {
+fn devices(judge: &learn::Judge, domain: Option<&str>) -> Vec<String> {
     let entries = std::fs::read_dir("/dev").into_iter().flatten().flatten();
     let paths = entries.map(|entry| entry.path()).filter(|path| !path.is_symlink());
-    let kept = paths.filter(|path| !judge.rights(path, None).read);
+    let kept = paths.filter(|path| !judge.rights(path, domain).read);
     let mut kept: Vec<String> = kept.filter_map(|path| path.to_str().map(learn::literal)).collect();
     kept.sort();
     kept

@@ -8,6 +8,7 @@ use crate::{
     fitting::{Fitting, Target, file_of},
     machine,
     output::{self, tell},
+    trust,
 };
 use anyhow::{Context as _, bail};
 use clap::Args;
@@ -25,6 +26,9 @@ use std::{
     sync::Arc,
 };
 
+/// What is learned above, unless another profile is named.
+const DEFAULT: &str = "workspace";
+
 const AFTER_HELP: &str = "\
 Examples:
   dewar learn -- npm ci                      writes dewar.toml
@@ -34,7 +38,7 @@ Examples:
 
 While it learns, the command may do nearly everything that you may, and reach every host: learn
 from what you would start without Dewar. What stays denied meanwhile: what the base profile
-hides or denies, files whose names say that they are secrets, changing the system, devices,
+or `workspace` hides or denies, files whose names say that they are secrets, changing the system, devices,
 abstract sockets, and names that programs outside trust (hooks, settings of editors). None
 of it is ever in the profile.
 
@@ -52,15 +56,17 @@ pub(crate) struct LearnArgs {
     #[arg(short, long, value_name = "FILE", default_value = "dewar.toml")]
     output: PathBuf,
 
-    /// Profile that the new one extends: the name of a shipped one, or a file
-    #[arg(short, long, value_name = "PROFILE", default_value = "workspace")]
-    profile: String,
+    /// Profile that the new one extends: the name of a shipped one, or a file [default:
+    /// `workspace`]
+    #[arg(short, long, value_name = "PROFILE")]
+    profile: Option<String>,
 
     /// The directory that `${workspace}` stands for [default: the working directory]
     #[arg(short, long, value_name = "DIR")]
     workspace: Option<PathBuf>,
 
-    /// Add to FILE if it is there: its entries and comments stay, and it says what it extends
+    /// Add to FILE if it is there: its entries and comments stay, and it says what it extends. A
+    /// dewar.toml has to be trusted, unless Dewar has made it
     #[arg(long, conflicts_with = "force")]
     merge: bool,
 
@@ -83,8 +89,12 @@ impl LearnArgs {
         let output = PathBuf::from("dewar.toml");
         // A second run adds to what the first has learned.
         let merge = output.exists();
-        let profile = profile.unwrap_or_else(|| "workspace".into());
         Self { output, profile, workspace, merge, force: false, command }
+    }
+
+    /// What a profile that is made anew extends.
+    fn base(&self) -> &str {
+        self.profile.as_deref().unwrap_or(DEFAULT)
     }
 }
 
@@ -100,8 +110,8 @@ pub(crate) fn run(args: &LearnArgs) -> anyhow::Result<i32> {
     let place = tempfile::tempdir().context("cannot make a temporary directory")?;
     let extends = match (&target, args.merge) {
         (Some(Target { path, before: Some(_) }), true) => path.display().to_string(),
-        _ => file_of(&args.profile, &here)
-            .map_or_else(|| args.profile.clone(), |f| f.display().to_string()),
+        _ => file_of(args.base(), &here)
+            .map_or_else(|| args.base().to_owned(), |f| f.display().to_string()),
     };
     let output = target.as_ref().map_or(Path::new("/nonexistent"), |target| &target.path);
     let (text, kept) =
@@ -183,10 +193,36 @@ fn fitting(
     here: &Path,
     variables: Variables,
 ) -> anyhow::Result<Fitting> {
-    if let Some(Target { path, before: Some(_) }) = target.filter(|_| args.merge) {
+    if let Some(target @ Target { path, before: Some(_) }) = target.filter(|_| args.merge) {
+        insist_on_trust(args, target, here)?;
         return Fitting::of_file(path, variables);
     }
-    Fitting::extending(&args.profile, here, variables)
+    Fitting::extending(args.base(), here, variables)
+}
+
+/// Refuses a project's dewar.toml that is its word alone: what it does not hide or deny could be
+/// had while the command is learned from. Whoever names a file by -p has said so.
+fn insist_on_trust(args: &LearnArgs, target: &Target, here: &Path) -> anyhow::Result<()> {
+    let shown = visible(&target.path.display().to_string());
+    if let Some(named) = &args.profile {
+        let file = file_of(named, here).map(|file| machine::real(&file));
+        if file.as_ref() == Some(&target.path) {
+            return Ok(());
+        }
+        bail!(Usage(format!(
+            "`{shown}` is there and says itself what it extends, so `-p {}` would mean nothing: leave that out, or write \
+             another file by `dewar learn -o`",
+            visible(named)
+        )));
+    }
+    let is_projects = args.output.file_name().is_some_and(|name| name == trust::NAME);
+    if is_projects && !trust::is_trusted(&target.path) && !target.is_made_here()? {
+        bail!(Usage(format!(
+            "{shown} is the word of this project, and you have not trusted it; nothing was started.\n  dewar trust             \
+             shows what it grants, and asks\n  dewar learn -o FILE     learns into another file"
+        )));
+    }
+    Ok(())
 }
 
 /// What was asked for, and how often, each kind once.
@@ -263,7 +299,7 @@ fn tell_done(lines: &[Line], args: &LearnArgs, command: &str) {
     let file = args.output.display().to_string();
     let file = if file.contains('/') { file } else { format!("./{file}") };
     let added = match lines.len() {
-        0 => format!("`{}` grants all that it needed; wrote", visible(&args.profile)),
+        0 => format!("`{}` grants all that it needed; wrote", visible(args.base())),
         1 => "learned 1 line, in".to_owned(),
         many => format!("learned {many} lines, in"),
     };

@@ -10,11 +10,14 @@ use anyhow::bail;
 use clap::Args;
 use cli::{failure::Usage, look};
 use monitor::visible;
-use profile::{Compiled, Documents, PathRule};
+use profile::{Compiled, Documents, EndpointRule, Hiding, Limits, Mode};
 use security_server::policy::{AvKind, Policy, TypeKind};
 use serde_json::json;
-use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write as _,
+    path::PathBuf,
+};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -107,9 +110,17 @@ pub(super) fn run(args: &ShowArgs) -> anyhow::Result<()> {
 fn flat(read: &Read) -> anyhow::Result<String> {
     let text = read.documents.flattened();
     let name = read.compiled.name.clone();
-    let same = Documents::from_texts(name, &[("flat".to_owned(), text.clone())])
-        .and_then(|flat| flat.compile(&read.variables, &mut |_| Ok(Vec::new()), &[]))
-        .is_ok_and(|flat| same_files(&flat, &read.compiled));
+    // From texts alone: a file in the workspace protects itself.
+    let meant = |texts: &[(String, String)]| {
+        let documents = Documents::from_texts(name.clone(), texts)?;
+        let compiled = documents.compile(&read.variables, &mut |_| Ok(Vec::new()), &[]);
+        compiled.map(|compiled| Meaning::of(&compiled))
+    };
+    let flat = meant(&[("flat".to_owned(), text.clone())]);
+    let same = match (flat, meant(&read.documents.texts())) {
+        (Ok(flat), Ok(own)) => flat == own,
+        _ => false,
+    };
     if !same {
         bail!(Usage(format!(
             "what {} says and what it extends overlap so that one text would not grant the same; --cil prints the policy",
@@ -119,16 +130,53 @@ fn flat(read: &Read) -> anyhow::Result<String> {
     Ok(text.lines().map(|line| visible(line) + "\n").collect())
 }
 
-/// Whether two profiles grant the same of files, in whatever order they say so.
-fn same_files(one: &Compiled, other: &Compiled) -> bool {
-    let files = |it: &Compiled| {
-        let key = |rule: &PathRule| (rule.regex.clone(), rule.is_way, rule.by_name);
-        let mut all: Vec<_> =
-            it.paths.iter().map(|rule| (key(rule), rule.rights.clone())).collect();
-        all.sort_by(|a, b| a.0.cmp(&b.0));
-        all
-    };
-    one.domains.len() == other.domains.len() && files(one) == files(other)
+/// All that a run has of a profile, in whatever order that says so.
+#[derive(PartialEq)]
+struct Meaning {
+    /// Rules and labels of the policy.
+    policy: Vec<String>,
+    /// Domain, direction and host with its ports: of a name, no address need be known.
+    endpoints: BTreeSet<(String, &'static str, String)>,
+    capabilities: BTreeSet<(String, String)>,
+    /// Patterns of variables, with whether they let them pass.
+    variables: BTreeSet<(String, bool)>,
+    set: BTreeMap<String, String>,
+    limits: Limits,
+    directories: Vec<PathBuf>,
+    others: (Mode, Hiding, Option<bool>, bool),
+}
+
+impl Meaning {
+    fn of(it: &Compiled) -> Self {
+        let rules = it.cil.lines().filter(|line| !line.trim_start().starts_with(';'));
+        let mut policy: Vec<String> = rules.map(str::to_owned).collect();
+        policy.sort();
+        let endpoint = |rule: &EndpointRule| {
+            format!("{} {:?} {}-{}", it.hosts[rule.host].host, rule.protocol, rule.low, rule.high)
+        };
+        let endpoints = it.domains.iter().flat_map(|domain| {
+            let all = [("connect", &domain.connect), ("bind", &domain.bind)];
+            let each = |(name, rules): (&'static str, &Vec<EndpointRule>)| {
+                let of = |rule: &EndpointRule| (domain.name.clone(), name, endpoint(rule));
+                rules.iter().map(of).collect::<Vec<_>>()
+            };
+            all.into_iter().flat_map(each).collect::<Vec<_>>()
+        });
+        let capabilities = it.domains.iter().flat_map(|domain| {
+            domain.capabilities.iter().map(|name| (domain.name.clone(), name.clone()))
+        });
+        let variables = it.environment.rules().map(|(name, pass)| (name.to_owned(), pass));
+        Self {
+            policy,
+            endpoints: endpoints.collect(),
+            capabilities: capabilities.collect(),
+            variables: variables.collect(),
+            set: it.environment.set.clone(),
+            limits: it.limits,
+            directories: it.directories.clone(),
+            others: (it.mode, it.hiding, it.private_loopback, it.guarded),
+        }
+    }
 }
 
 /// What a profile grants, and how many of everything its policy has, on one line.

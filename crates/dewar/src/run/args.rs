@@ -26,6 +26,27 @@ end; `dewar explain` tells the rest.
 Exit status: the command's; 2 for wrong use, 125 if Dewar failed to set up, 126 and 127 if the
 command could not be executed or found.";
 
+/// What `--learn` would not do: each is refused beside it, above all `--dry-run`.
+const NOT_LEARNED: [&str; 17] = [
+    "name",
+    "mode",
+    "stats",
+    "audit",
+    "daemon",
+    "record",
+    "cil",
+    "json",
+    "allow_degraded",
+    "without",
+    "enforce",
+    "ask",
+    "ask_timeout",
+    "ask_rate",
+    "show_env",
+    "quiet",
+    "dry_run",
+];
+
 /// Run a command under a policy.
 ///
 /// Everything that the command and its descendants do is decided by the policy that a profile
@@ -41,8 +62,8 @@ pub(crate) struct RunArgs {
     profile: Option<String>,
 
     /// Learn instead, as `dewar learn` does: nearly everything is allowed, and dewar.toml gets what
-    /// was needed
-    #[arg(long)]
+    /// was needed. Goes with -p and -w alone
+    #[arg(long, conflicts_with_all = NOT_LEARNED)]
     learn: bool,
 
     /// The directory that `${workspace}` stands for [default: the working directory]
@@ -232,6 +253,39 @@ impl From<RunArgs> for RunRequest {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[derive(clap::Parser)]
+    struct Parsed {
+        #[command(flatten)]
+        run: RunArgs,
+    }
+
+    #[test]
+    fn learning_goes_with_no_flag_that_it_would_not_follow() {
+        use clap::{CommandFactory as _, Parser as _};
+        let followed = ["learn", "profile", "workspace", "no_daemon", "command", "help"];
+        // How much is said is no promise.
+        let followed = [&followed[..], &["verbose"]].concat();
+        let command = Parsed::command();
+        let names = command.get_arguments().map(|arg| arg.get_id().as_str());
+        for name in names.filter(|name| !followed.contains(name)) {
+            let value: &[&str] = match name {
+                "name" | "audit" | "cil" | "without" => &["x"],
+                "mode" | "record" => &["all"],
+                "enforce" => &["on"],
+                "ask_timeout" => &["1s", "--ask"],
+                "ask_rate" => &["1", "--ask"],
+                _ => &[],
+            };
+            let flag = format!("--{}", name.replace('_', "-"));
+            let words = [&["run", "--learn", &flag], value, &["--", "true"]].concat();
+            let error = Parsed::try_parse_from(&words).map(|_| ()).unwrap_err();
+            assert_eq!(error.kind(), clap::error::ErrorKind::ArgumentConflict, "{words:?}");
+            let plain: Vec<&str> =
+                words.iter().filter(|word| **word != "--learn").copied().collect();
+            assert!(Parsed::try_parse_from(&plain).is_ok(), "{plain:?}");
+        }
+    }
 
     #[test]
     fn object_managers_are_chosen_by_name() {

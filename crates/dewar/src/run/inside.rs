@@ -6,10 +6,10 @@
 //! for is refused by name, before anything is started.
 
 use super::{
-    RunRequest,
+    RunRequest, UseDaemon,
     prepare::{DEFAULT, Profile},
 };
-use crate::output::tell;
+use crate::{output::tell, trust};
 use anyhow::bail;
 use confine::launch::CommandStatus;
 use monitor::Enforce;
@@ -69,6 +69,26 @@ fn has_entered() -> bool {
     getrlimit(Resource::Locks).current.is_some_and(|mark| mark >> 32 != 0)
 }
 
+/// What the run around cannot follow, with whether it is asked for. What only says more or less is
+/// not among it.
+fn not_followed(request: &RunRequest) -> [(bool, &'static str); 13] {
+    [
+        (request.dry_run, "--dry-run"),
+        (!request.cil.is_empty(), "--cil"),
+        (request.audit.is_some(), "--audit"),
+        (request.name.is_some(), "--name"),
+        (request.json, "--json"),
+        (request.ask.is_some(), "--ask"),
+        (request.mode.is_some(), "--mode"),
+        (matches!(request.daemon, UseDaemon::Insist), "--daemon"),
+        (request.record_all, "--record all"),
+        (!request.without.is_empty(), "--without"),
+        (request.enforce != Enforce::ALL, "--enforce"),
+        (request.stats, "--stats"),
+        (request.show_env, "--show-env"),
+    ]
+}
+
 /// Runs the command in the run that this process is in, if that enforces what is asked for; `None`
 /// outside of any run.
 pub(super) fn run(request: &RunRequest) -> anyhow::Result<Option<CommandStatus>> {
@@ -79,13 +99,7 @@ pub(super) fn run(request: &RunRequest) -> anyhow::Result<Option<CommandStatus>>
     let (id, around) = told.split_once(':').unwrap_or(("of another name", ""));
     let advice = "Start the command without `dewar run`: the policy of the run around it holds. To give it less, name it in \
                   that run's profile, as in [domains.tool] exec = [\"/usr/bin/tool\"]";
-    let added = [
-        (!request.cil.is_empty(), "--cil"),
-        (request.audit.is_some(), "--audit"),
-        (request.name.is_some(), "--name"),
-        (request.json, "--json"),
-    ];
-    if let Some((_, option)) = added.iter().find(|(is, _)| *is) {
+    if let Some((_, option)) = not_followed(request).into_iter().find(|(is, _)| *is) {
         bail!(
             "this is inside of run {id} already, which cannot follow {option}; nothing was started. {advice}"
         );
@@ -94,8 +108,14 @@ pub(super) fn run(request: &RunRequest) -> anyhow::Result<Option<CommandStatus>>
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let workspace = real(request.workspace.as_deref().unwrap_or(Path::new(".")));
     let home = real(&std::env::home_dir().unwrap_or_default());
-    let profile = request.profile.as_deref().unwrap_or(DEFAULT);
-    let documents = Documents::read(&Source::from_argument(profile))?;
+    // Whether it is trusted makes no difference: it is run under only if it is what holds already.
+    let documents = match (&request.profile, trust::find(&workspace, None)) {
+        (Some(named), _) => Documents::read(&Source::from_argument(named))?,
+        (None, project) => match project? {
+            Some(project) => project.documents,
+            None => Documents::read(&Source::from_argument(DEFAULT))?,
+        },
+    };
     if around.is_empty() || mark(&documents, &workspace, &home) != around {
         bail!(
             "this is inside of run {id} already, and no second policy can be enforced in it: `{}` for {} is not what that run \

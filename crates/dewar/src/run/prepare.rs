@@ -24,10 +24,11 @@ pub(super) const DEFAULT: &str = "workspace";
 /// Layers without which what a profile denies could be had: Dewar refuses to start without them.
 /// Namespaces are not among them: without them things outside show that they exist, but stay out of
 /// reach.
-pub(crate) const REQUIRED: [&str; 7] = [
+/// Nor is `landlock-truncate`: without it no right to write is exact, so that the monitor makes each
+/// open that writes or cuts itself (`Plan::exact`).
+pub(crate) const REQUIRED: [&str; 6] = [
     "landlock",
     "landlock-refer",
-    "landlock-truncate",
     "seccomp-notify",
     "wait-killable",
     "pidfd-getfd",
@@ -74,7 +75,9 @@ pub(super) fn profile(request: &RunRequest, probe: &Probe) -> anyhow::Result<Pro
     variables.shares_memory = !has_view;
     warn_of_wide_workspace(&variables);
     let (compiled, documents, argument) = load(request, &variables)?;
-    make_directories(&compiled)?;
+    if !request.dry_run {
+        make_directories(&compiled)?;
+    }
     // Another profile may take its place.
     variables.fixed.extend(documents.files().map(Path::to_owned));
     Ok(Profile { compiled: Arc::new(compiled), documents, argument, variables, tmp })
@@ -89,7 +92,7 @@ fn load(
     let store = Store::open()?;
     let project = match &request.profile {
         Some(_) => None,
-        None => trust::find(&variables.workspace, &store)?,
+        None => trust::find(&variables.workspace, Some(&store))?,
     };
     let Some(project) = project else {
         let argument = request.profile.clone().unwrap_or_else(|| DEFAULT.into());

@@ -8,7 +8,7 @@ use profile::{Documents, Source};
 use std::path::{Path, PathBuf};
 
 /// What it is called.
-pub(super) const NAME: &str = "dewar.toml";
+pub(crate) const NAME: &str = "dewar.toml";
 
 /// What makes a directory the top of a repository.
 const TOPS: [&str; 5] = [".git", ".hg", ".jj", ".svn", ".fossil"];
@@ -41,12 +41,12 @@ impl Project {
 /// top of its repository. A workspace in no repository has its own or none.
 ///
 /// Where one was trusted that is gone now, there is none to fall back on: what is more might be
-/// granted without it.
-pub(crate) fn find(workspace: &Path, store: &Store) -> anyhow::Result<Option<Project>> {
+/// granted without it. Without a store, nobody can tell.
+pub(crate) fn find(workspace: &Path, store: Option<&Store>) -> anyhow::Result<Option<Project>> {
     for directory in directories(workspace) {
         let path = directory.join(NAME);
         let Ok(metadata) = path.symlink_metadata() else {
-            if store.knows(&path)? {
+            if store.map_or(Ok(false), |store| store.knows(&path))? {
                 bail!(Usage(format!(
                     "{} was trusted, and is gone: `dewar trust --revoke {}` if that is right; `-p PROFILE` runs under another",
                     visible(&path.display().to_string()),
@@ -91,11 +91,15 @@ fn read(path: PathBuf) -> anyhow::Result<Project> {
     Ok(Project { path, hash, documents })
 }
 
-/// The hash of what `path` holds now; `None` if there is no profile.
-pub(super) fn hash_of(path: &Path) -> Option<Hash> {
+/// What `path` holds now; `None` if there is no profile.
+pub(super) fn documents_of(path: &Path) -> Option<Documents> {
     let is_file = path.symlink_metadata().is_ok_and(|metadata| metadata.is_file());
-    let documents = Documents::read(&Source::File(path.to_owned())).ok().filter(|_| is_file)?;
-    Some(Hash::of(&documents))
+    Documents::read(&Source::File(path.to_owned())).ok().filter(|_| is_file)
+}
+
+/// The hash of that.
+pub(super) fn hash_of(path: &Path) -> Option<Hash> {
+    documents_of(path).map(|documents| Hash::of(&documents))
 }
 
 /// The workspace, and what is above it up to the top of its repository.

@@ -9,7 +9,7 @@ mod find;
 mod store;
 mod words;
 
-pub(crate) use find::{Project, find};
+pub(crate) use find::{NAME, Project, find};
 pub(crate) use store::{Hash, Store};
 
 use crate::{
@@ -109,7 +109,7 @@ fn project(store: &Store, place: &Path) -> anyhow::Result<(Project, PathBuf)> {
              by `dewar run -p`"
         ))),
     };
-    match find(&directory, store)? {
+    match find(&directory, Some(store))? {
         Some(project) => Ok((project, directory)),
         None => bail!(Usage(format!(
             "no dewar.toml in {}, nor above it up to the top of its repository; `dewar init` writes one",
@@ -119,35 +119,57 @@ fn project(store: &Store, place: &Path) -> anyhow::Result<(Project, PathBuf)> {
 }
 
 /// A profile that was trusted before Dewar itself changed it as the user has asked.
-pub(crate) struct Kept(Option<(Store, PathBuf)>);
+pub(crate) struct Kept(Option<(Store, PathBuf, Documents)>);
 
 /// Looks whether the profile at `path` is trusted as it is.
 pub(crate) fn keep(path: &Path) -> Kept {
     let trusted = || {
         let store = Store::open().ok()?;
-        let hash = find::hash_of(path)?;
-        store.trusts(path, &hash).ok()??;
-        Some((store, path.to_owned()))
+        let documents = find::documents_of(path)?;
+        store.trusts(path, &Hash::of(&documents)).ok()??;
+        Some((store, path.to_owned(), documents))
     };
     Kept(trusted())
+}
+
+/// Whether the profile at `path` is trusted as it is.
+pub(crate) fn is_trusted(path: &Path) -> bool {
+    keep(path).0.is_some()
 }
 
 impl Kept {
     /// Trusts it with what Dewar has written, if it was trusted.
     pub(crate) fn again(&self, written: &str) -> anyhow::Result<()> {
         match &self.0 {
-            Some((store, path)) => trust_written(store, path, written),
+            Some((store, path, before)) => {
+                trust_as(store, path, written, &before.file_texts().skip(1).collect::<Vec<_>>())
+            }
             None => Ok(()),
         }
     }
 }
 
-/// Trusts the profile at `path`, into which Dewar has just written `text`: that text, and nobody
-/// else's.
+/// Trusts the profile at `path`, into which Dewar has just written `text`, which extends no file:
+/// that text, and nobody else's.
 pub(crate) fn trust_written(store: &Store, path: &Path, text: &str) -> anyhow::Result<()> {
+    trust_as(store, path, text, &[])
+}
+
+/// Trusts the profile at `path` if it is `text`, and extends the very files `others`.
+fn trust_as(
+    store: &Store,
+    path: &Path,
+    text: &str,
+    others: &[(&Path, &str)],
+) -> anyhow::Result<()> {
     let documents = Documents::read(&Source::File(path.to_owned()))?;
-    if documents.file_texts().next().is_none_or(|(_, read)| read != text) {
-        bail!("`{}` was changed meanwhile, and is not trusted", path.display());
+    let mut read = documents.file_texts();
+    let is_own = read.next().is_some_and(|(_, read)| read == text);
+    if !is_own || !read.eq(others.iter().copied()) {
+        bail!(
+            "`{}`, or what it extends, was changed meanwhile, and is not trusted: `dewar trust` shows it",
+            path.display()
+        );
     }
     store.add(path, &Hash::of(&documents))
 }
