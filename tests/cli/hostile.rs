@@ -87,3 +87,108 @@ fn whatever_is_learned_above_secrets_stay_denied() {
         assert_eq!(said.out, "notes", "{program}: {}", said.err);
     }
 }
+
+#[test]
+fn a_run_inside_a_run_follows_each_flag_or_starts_nothing() {
+    let home = Home::new();
+    test_support::install(&home.work(), &["dewar"]);
+    let flags = "-n --ask --mode=fast --daemon --record=all --without=net --enforce=files --stats --show-env";
+    let script =
+        format!("for f in {flags}; do ./dewar run -p workspace $f -- touch $f; echo $?; done");
+    let said = home.say(&["run", "--no-daemon", "-p", "workspace", "--", "sh", "-c", &script]);
+    assert_eq!(said.out, "125\n".repeat(9), "{}", said.err);
+    assert!(said.err.contains("cannot follow --dry-run; nothing was started"), "{}", said.err);
+    let left = fs::read_dir(home.work()).unwrap().flatten();
+    let left: Vec<_> =
+        left.map(|it| it.file_name()).filter(|it| it != "dewar" && it != "input").collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
+fn a_run_inside_a_run_takes_the_profile_that_it_would_take_outside() {
+    let home = Home::new();
+    test_support::install(&home.work(), &["dewar"]);
+    let strict = "extends = 'workspace'\n[files]\ndeny = ['${workspace}/input']\n";
+    fs::write(home.work().join("dewar.toml"), strict).unwrap();
+    let inner = ["--", "sh", "-c", "./dewar run -- cat input; echo $?"];
+    let said = home.say(&[&["run", "--no-daemon", "-p", "workspace"][..], &inner].concat());
+    assert_eq!(said.out, "125\n", "{}", said.err);
+    assert_eq!(home.say(&["trust", "--yes"]).status, 0);
+    let said = home.say(&[&["run", "--no-daemon"][..], &inner].concat());
+    assert_eq!(said.out, "1\n", "{}", said.err);
+    assert!(said.err.contains("started with this very profile"), "{}", said.err);
+}
+
+#[test]
+fn a_dry_run_makes_no_directory() {
+    let home = Home::new();
+    let profile = "extends = 'workspace'\n[files]\nwrite = ['${home}/.made/']\n";
+    fs::write(home.path().join("p.toml"), profile).unwrap();
+    let said = home.say(&["run", "-n", "-p", "../p.toml", "--", "true"]);
+    assert!(said.status == 0 && !home.path().join(".made").exists(), "{}", said.err);
+    let said = home.say(&["run", "--no-daemon", "-p", "../p.toml", "--", "true"]);
+    assert!(said.status == 0 && home.path().join(".made").exists(), "{}", said.err);
+}
+
+#[test]
+fn a_report_follows_no_link_that_a_run_has_left() {
+    let home = Home::new();
+    let script = "ln -s ../notes.txt report.html; echo old > plain.html";
+    home.say(&["run", "--no-daemon", "--", "sh", "-c", script]);
+    let said = home.say(&["report", "-o", "report.html"]);
+    assert!(said.status == 125 && said.err.contains("is no file by itself"), "{}", said.err);
+    assert_eq!(fs::read_to_string(home.path().join("notes.txt")).unwrap(), "notes");
+    assert_eq!(home.say(&["report", "-o", "plain.html"]).status, 0);
+    assert!(fs::read_to_string(home.work().join("plain.html")).unwrap().starts_with("<!"));
+}
+
+#[test]
+fn what_any_domain_of_a_run_could_have_written_is_not_believed() {
+    let home = Home::new();
+    fs::write(home.path().join("mine.toml"), "extends = 'workspace'\n").unwrap();
+    let profile = "extends = 'workspace'\n[domains.sed]\nexec = ['/usr/bin/sed']\nfiles.write = ['${home}/mine.toml']\n";
+    fs::write(home.path().join("p.toml"), profile).unwrap();
+    home.say(&["run", "--no-daemon", "-p", "../p.toml", "--", "cat", "../notes.txt"]);
+    let said = home.say(&["allow", "--all", "--write", "../mine.toml"]);
+    assert!(
+        said.status == 2 && said.err.contains("could have written"),
+        "{}{}",
+        said.out,
+        said.err
+    );
+}
+
+#[test]
+fn a_projects_profile_is_no_pipe_and_extends_none() {
+    let home = Home::new();
+    let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+    let pipe = home.work().join("base.toml");
+    rustix::fs::mknodat(rustix::fs::CWD, pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+    fs::write(home.work().join("dewar.toml"), "extends = './base.toml'\n").unwrap();
+    // To open it would last for ever.
+    for args in [&["run", "--", "true"][..], &["trust"]] {
+        let said = home.say(args);
+        assert!(said.status == 2 && said.err.contains("it is no file"), "{args:?}: {}", said.err);
+    }
+}
+
+#[test]
+fn what_looks_like_a_secret_is_kept_wherever_it_lies() {
+    let home = Home::new();
+    fs::create_dir(home.path().join("secrets")).unwrap();
+    fs::write(home.path().join("secrets/prod.json"), "in the home").unwrap();
+    // Beside the home, where nobody else is.
+    let other = tempfile::tempdir_in("/var/tmp").unwrap();
+    fs::write(other.path().join("server.key"), "outside of it").unwrap();
+    fs::write(other.path().join("plain"), "plain").unwrap();
+    let place = other.path().display();
+    let script = format!("cat ~/secrets/prod.json {place}/server.key {place}/plain");
+    let said = home.say(&["learn", "--", "sh", "-c", &script]);
+    assert!(
+        said.out == "plain" || said.out.is_empty() && said.err.contains("not looked through"),
+        "{}{}",
+        said.out,
+        said.err
+    );
+    assert!(!home.profile().contains("secrets") && !home.profile().contains("server.key"));
+}

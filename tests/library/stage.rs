@@ -21,6 +21,9 @@ pub(crate) const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 /// DEWAR_PYTHON.
 pub(crate) fn languages() -> Vec<&'static str> {
     let python = env::var_os("DEWAR_PYTHON").map(|_| "python");
+    if python.is_none() {
+        eprintln!("note: DEWAR_PYTHON names no environment (`make wheel`), so Python is left out");
+    }
     ["rust", "c"].into_iter().chain(python).collect()
 }
 

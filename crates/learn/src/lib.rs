@@ -28,6 +28,6 @@ pub use judge::{Judge, JudgeError};
 pub use line::{Addresses, Line, lines};
 pub use need::{Need, What, need};
 pub use place::{Detail, Scope, literal};
-pub use secrets::Secrets;
+pub use secrets::{Found, Secrets};
 pub use settle::{Settled, needs, settle, shares_loopback};
 pub use widening::{Widening, widening};

@@ -10,7 +10,7 @@ use std::{
 };
 
 /// Directories of a home, some of which hold secrets by what they are.
-const DIRECTORIES: [&str; 16] = [
+const DIRECTORIES: [&str; 18] = [
     "",
     ".config/foo",
     ".config/gh",
@@ -27,6 +27,8 @@ const DIRECTORIES: [&str; 16] = [
     "data/run-4711",
     ".config",
     ".npm",
+    "secrets",
+    ".foo/api-tokens/old",
 ];
 
 /// Names that say what they hold.

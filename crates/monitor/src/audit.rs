@@ -112,6 +112,8 @@ pub(crate) struct Audit {
 #[derive(Default)]
 struct Denials {
     first: HashMap<Key, Record>,
+    /// What the first ones take, about.
+    bytes: usize,
     last: VecDeque<(Key, Record)>,
     /// Denials in between.
     dropped: u64,
@@ -121,6 +123,8 @@ impl Denials {
     /// Kinds kept from the beginning of a run, and until its end.
     const FIRST: usize = 10_000;
     const LAST: usize = 100;
+    /// Beyond, the first ones are complete: objects may be named by 4 KiB each.
+    const MOST_BYTES: usize = 16 << 20;
 
     fn get_mut(&mut self, key: &Key) -> Option<&mut Record> {
         let last = self.last.iter_mut().find(|(kept, _)| kept == key).map(|(_, record)| record);
@@ -130,7 +134,8 @@ impl Denials {
     fn keep(&mut self, key: Key, record: Record) {
         if let Some(before) = self.get_mut(&key) {
             *before = Record { count: before.count + 1, ..record };
-        } else if self.first.len() < Self::FIRST {
+        } else if self.first.len() < Self::FIRST && self.bytes < Self::MOST_BYTES {
+            self.bytes += key.2.len() + size(&record);
             self.first.insert(key, Record { count: 1, ..record });
         } else {
             self.last.push_back((key, Record { count: 1, ..record }));
@@ -150,6 +155,23 @@ impl Denials {
 }
 
 type Key = (Question, AccessVector, String);
+
+/// About how many bytes a record takes.
+fn size(record: &Record) -> usize {
+    let lists = [&record.requested, &record.missing, &record.rules];
+    let lists: usize =
+        lists.into_iter().flatten().map(|text| text.len() + size_of::<String>()).sum();
+    let texts = [
+        &record.comm,
+        &record.program,
+        &record.object,
+        &record.scontext,
+        &record.tcontext,
+        &record.reason,
+        &record.instead,
+    ];
+    size_of::<Record>() + lists + texts.into_iter().map(String::len).sum::<usize>()
+}
 
 impl Audit {
     pub(crate) fn new(server: Arc<dyn SecurityServer>, trails: Vec<Trail>) -> Self {
@@ -365,6 +387,25 @@ mod tests {
         assert_eq!((all.len(), denials.dropped), (Denials::FIRST + Denials::LAST, 14));
         assert_eq!(all[0].object, "0");
         assert_eq!(all[all.len() - 1].object, (flood - 1).to_string());
+    }
+
+    #[test]
+    fn a_flood_of_long_names_fills_no_memory() {
+        let sid = InitialSid::File.into();
+        let question = Question { ssid: sid, tsid: sid, tclass: Class::File };
+        let mut denials = Denials::default();
+        for n in 0..Denials::FIRST {
+            let record = Record { object: format!("{n:04000}"), ..Record::default() };
+            denials.keep((question, perm::file::READ, record.object.clone()), record);
+        }
+        let bytes: usize =
+            denials.first.iter().map(|(key, record)| key.2.len() + size(record)).sum();
+        assert!(bytes <= Denials::MOST_BYTES + 10_000, "{bytes}");
+        assert_eq!(
+            denials.first.len() + denials.last.len() + denials.dropped as usize,
+            Denials::FIRST
+        );
+        assert!(denials.first.len() > 1_000);
     }
 
     #[test]

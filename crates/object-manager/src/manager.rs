@@ -21,6 +21,8 @@ pub struct Manager {
     /// The program's classes as the daemon is told.
     sent: Vec<(String, Vec<String>)>,
     spool: Mutex<Option<Writer>>,
+    /// Held while this program changes the policy: what it is told last is what holds last.
+    changing: Mutex<()>,
 }
 
 impl Manager {
@@ -41,10 +43,12 @@ impl Manager {
             let parts = Arc::clone(&parts);
             registration.follow_by_path(move |change| {
                 parts.apply(change.seqno, None);
+                parts.tell(change.seqno);
                 Some(b"{}".to_vec())
             })?;
         }
-        Ok(Self { parts, server, hold, sent, spool: Mutex::new(spool) })
+        let (spool, changing) = (Mutex::new(spool), Mutex::default());
+        Ok(Self { parts, server, hold, sent, spool, changing })
     }
 
     /// The class that the program calls so: its own, or else one of `policy/access_vectors`.
@@ -231,8 +235,11 @@ impl Manager {
     }
 
     fn load_sources(&self, sources: &[Source]) -> Result<Seqno, ChangeError> {
+        let changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         let (seqno, deny_unknown) = self.hold.load(sources, &self.sent)?;
         self.parts.apply(seqno, Some(deny_unknown));
+        drop(changing);
+        self.tell(seqno);
         Ok(seqno)
     }
 
@@ -243,13 +250,23 @@ impl Manager {
     ///
     /// [`ChangeError`]; then nothing has changed.
     pub fn set_booleans(&self, booleans: &[(&str, bool)]) -> Result<Seqno, ChangeError> {
+        let changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         let seqno = self.hold.set_booleans(booleans)?;
-        // With a daemon, the thread that follows has applied it before.
         match self.hold {
             Hold::Own(_) => self.parts.apply(seqno, None),
+            // The thread that follows has applied it before.
             Hold::Daemon(..) => self.parts.avc.reset(seqno),
         }
+        drop(changing);
+        self.tell(seqno);
         Ok(seqno)
+    }
+
+    /// Tells the program of a change. With a daemon, the thread that follows does so.
+    fn tell(&self, seqno: Seqno) {
+        if let Hold::Own(_) = self.hold {
+            self.parts.tell(seqno);
+        }
     }
 
     /// Whether denials are enforced from now on, or only put on record.

@@ -31,6 +31,10 @@ impl Parts {
     pub(crate) fn apply(&self, seqno: Seqno, loaded: Option<bool>) {
         self.avc.reset(seqno);
         self.status.change(loaded);
+    }
+
+    /// Tells the program of it, which may ask for the next change meanwhile.
+    pub(crate) fn tell(&self, seqno: Seqno) {
         if let Some(change) = &self.hooks.change {
             change(seqno);
         }

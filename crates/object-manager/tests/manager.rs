@@ -125,6 +125,23 @@ fn a_change_of_policy_reaches_hint_and_cache_at_once_and_the_program_is_told() {
 }
 
 #[test]
+fn of_policies_that_are_loaded_at_once_the_last_is_told() {
+    let (manager, _) = open(POLICY);
+    let load = |word: &str| {
+        let text = format!("{POLICY}(handleunknown {word})");
+        manager.load_text(&[("new.cil", &text)]).unwrap()
+    };
+    for _ in 0..50 {
+        let (allow, deny) = std::thread::scope(|scope| {
+            let allow = scope.spawn(|| load("allow"));
+            let deny = load("deny");
+            (allow.join().unwrap(), deny)
+        });
+        assert_eq!(manager.status().deny_unknown(), deny > allow);
+    }
+}
+
+#[test]
 fn whatever_is_not_an_answer_is_a_denial() {
     let (manager, _) = open(POLICY);
     let q = question(&manager, "writer_t", "open_t");

@@ -16,6 +16,8 @@ pub(crate) struct Call<'a> {
     pub(crate) namespaces: bool,
     /// The kernel does not keep signals inside.
     pub(crate) unscoped: bool,
+    /// The kernel does not tell cutting a file from reading it.
+    pub(crate) uncut: bool,
     /// What a machine cannot enforce is left out.
     pub(crate) degraded: bool,
 }
@@ -35,6 +37,9 @@ pub(crate) fn words(call: Call<'_>) -> Vec<String> {
     }
     if call.unscoped {
         words.extend(["--without", "landlock-scopes"].map(str::to_owned));
+    }
+    if call.uncut {
+        words.extend(["--without", "landlock-truncate"].map(str::to_owned));
     }
     if call.degraded || !call.namespaces {
         words.push("--allow-degraded".to_owned());

@@ -32,6 +32,7 @@ pub(crate) const CASES: &[Case] = cases![
     changing_what_can_only_be_read_by_ioctl,
     finding_out_what_is_hidden,
     reading_shared_memory_of_others,
+    cutting_what_can_only_be_read,
 ];
 
 fn naming_a_secret_in_every_way(stage: &Stage) {
@@ -133,6 +134,18 @@ fn executing_what_can_only_be_read(stage: &Stage) {
     let profile = stage.profile("[files]\nread = [\"${home}/data\"]");
     let program = stage.program("data/program", "escaped");
     stage.holds(&profile, "execute", &[program.to_str().expect("UTF-8")]);
+}
+
+fn cutting_what_can_only_be_read(stage: &Stage) {
+    let profile = stage.profile("[files]\nread = [\"${home}/data\"]");
+    let file = stage.file("data/file", SECRET);
+    // Before Linux 6.2, the envelope does not speak of it.
+    for (fast, uncut) in [(false, false), (false, true), (true, false), (true, true)] {
+        let call = Call { fast, uncut, ..stage.call(&profile) };
+        let attack = stage.command(call, "cut", &[file.to_str().expect("UTF-8")]).output();
+        held(&attack.expect("start `dewar`"));
+    }
+    assert_eq!(std::fs::read_to_string(file).expect("the file"), SECRET);
 }
 
 fn executing_memory_that_no_path_leads_to(stage: &Stage) {

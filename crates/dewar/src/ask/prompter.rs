@@ -7,19 +7,32 @@ use super::{
     socket::Listener,
     terminal::{self, Holds},
 };
-use crate::run::link::{Receiver, Sender, ToPrompter, ToRun};
+use crate::run::{
+    Denial,
+    link::{Receiver, Sender, ToPrompter, ToRun},
+};
 use anyhow::{Context as _, bail};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGTTIN, SIGTTOU};
 use std::{
     os::{fd::AsFd as _, unix::net::UnixStream},
     process::{Command, Stdio},
-    sync::Arc,
+    sync::{
+        Arc,
+        mpsc::{self, SyncSender},
+    },
     thread,
     time::Duration,
 };
 
 /// How often it is looked whether somebody's time is over.
 const TICK: Duration = Duration::from_millis(100);
+
+/// Calls that wait to be looked at. Looking takes a while, and a program that interrupts itself
+/// waits anew each time.
+const MOST_WAITING: usize = 64;
+
+/// A call that waits.
+type Waiting = (u64, u64, Box<Denial>);
 
 /// Which of the two processes this is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -62,15 +75,17 @@ pub(crate) fn run(stage: Stage) -> anyhow::Result<()> {
         }
     };
     let holds = Arc::new(Holds::default());
-    let done = begin(&queue, &listener, &holds);
-    if let Err(error) = done {
-        queue.say(&ToRun::Failed(format!("{error:#}")));
-        listener.remove();
-        return Ok(());
-    }
+    let waiting = match begin(&queue, &listener, &holds) {
+        Ok(waiting) => waiting,
+        Err(error) => {
+            queue.say(&ToRun::Failed(format!("{error:#}")));
+            listener.remove();
+            return Ok(());
+        }
+    };
     queue.say(&ToRun::Ready);
     while let Some(told) = receiver.next() {
-        hear(&queue, &holds, told);
+        hear(&queue, &holds, &waiting, told);
     }
     listener.remove();
     std::process::exit(0);
@@ -80,12 +95,15 @@ fn begin(
     queue: &Arc<QuestionQueue>,
     listener: &Arc<Listener>,
     holds: &Arc<Holds>,
-) -> anyhow::Result<()> {
+) -> anyhow::Result<SyncSender<Waiting>> {
     let start = |name: &str, work: Box<dyn FnOnce() + Send>| {
         thread::Builder::new().name(name.into()).spawn(work).context("cannot start a thread")
     };
     let (own, at) = (Arc::clone(queue), Arc::clone(listener));
     start("socket", Box::new(move || at.serve(&own)))?;
+    let (own, (waiting, next)) = (Arc::clone(queue), mpsc::sync_channel(MOST_WAITING));
+    let look = move || next.into_iter().for_each(|(id, call, denial)| own.ask(id, call, &denial));
+    start("questions", Box::new(look))?;
     let own = Arc::clone(queue);
     start(
         "clock",
@@ -107,17 +125,20 @@ fn begin(
             queue.setup.id
         );
     }
-    Ok(())
+    Ok(waiting)
 }
 
-fn hear(queue: &Arc<QuestionQueue>, holds: &Holds, told: ToPrompter) {
+fn hear(
+    queue: &Arc<QuestionQueue>,
+    holds: &Holds,
+    waiting: &SyncSender<Waiting>,
+    told: ToPrompter,
+) {
     match told {
         ToPrompter::Begin(_) => {}
         ToPrompter::Ask { id, call, denial } => {
-            let own = Arc::clone(queue);
-            // Looking at it takes a while, and the run may want to say that it is gone.
-            let ask = move || own.ask(id, call, &denial);
-            if thread::Builder::new().name("question".into()).spawn(ask).is_err() {
+            // The run may want to say meanwhile that it is gone.
+            if waiting.try_send((id, call, denial)).is_err() {
                 queue.say(&ToRun::Answer(id, monitor::Verdict::NotNow));
             }
         }

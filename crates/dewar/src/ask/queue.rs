@@ -2,11 +2,11 @@
 
 use super::{
     case::{Case, Choice, bare, is_named, write},
-    state::{Considered, MOST_LOANS, State, closed},
+    state::{Considered, MOST_LOANS, State, closed, judge},
 };
 use crate::{
     control::{ChangeResult, Reply, Request},
-    fitting::undo,
+    fitting::{Fitting, undo},
     proposal::of_profile,
     run::{
         Denial,
@@ -34,6 +34,8 @@ const MOST_EVENTS: usize = 256;
 pub(crate) struct QuestionQueue {
     pub(crate) setup: Setup,
     link: Sender,
+    /// The profile that the run was started with. Whoever looks at it takes a while.
+    fitting: Mutex<Fitting>,
     state: Mutex<State>,
     changed: Condvar,
     replies: Mutex<(u64, HashMap<u64, SyncSender<Reply>>)>,
@@ -44,9 +46,9 @@ impl QuestionQueue {
         let fitting = of_profile(&setup.argument, &setup.directory, setup.variables.clone())?;
         // What is wrong with it is said before anything runs.
         fitting.compile(&[])?;
-        let state = State::new(fitting);
+        let (fitting, state) = (Mutex::new(fitting), Mutex::new(State::new()));
         let (changed, replies) = (Condvar::new(), Mutex::default());
-        Ok(Self { setup, link, state: Mutex::new(state), changed, replies })
+        Ok(Self { setup, link, fitting, state, changed, replies })
     }
 
     /// Says something to the run. Without a run there is nothing to be done any more.
@@ -85,20 +87,36 @@ impl QuestionQueue {
 
     /// A call waits.
     pub(crate) fn ask(&self, id: u64, call: u64, denial: &Denial) {
-        let verdict = {
-            let mut state = self.state();
-            match state.consider(&self.setup, (id, call), denial) {
-                Considered::Verdict(verdict) => Some(verdict),
-                Considered::Open(event) => {
-                    state.broadcast(&event);
-                    None
-                }
-                Considered::Joined => None,
-            }
-        };
-        match verdict {
+        match self.consider((id, call), denial) {
             Some(verdict) => self.say(&ToRun::Answer(id, verdict)),
             None => self.changed.notify_all(),
+        }
+    }
+
+    /// What becomes of a denial; `None` if it is asked about.
+    fn consider(&self, waiting: (u64, u64), denial: &Denial) -> Option<Verdict> {
+        let begun = self.state().begin(&self.setup, waiting);
+        let lent = match begun {
+            Ok(lent) => lent,
+            Err(verdict) => return Some(verdict),
+        };
+        // Without the state: others answer and withdraw meanwhile.
+        let judged = {
+            let fitting = self.fitting.lock().unwrap_or_else(PoisonError::into_inner);
+            judge(&fitting, &self.setup, &lent, denial)
+        };
+        let case = match judged {
+            Ok(case) => case,
+            Err(verdict) => return Some(verdict),
+        };
+        let mut state = self.state();
+        match state.conclude(&self.setup, waiting, case) {
+            Considered::Verdict(verdict) => Some(verdict),
+            Considered::Open(event) => {
+                state.broadcast(&event);
+                None
+            }
+            Considered::Joined => None,
         }
     }
 

@@ -85,7 +85,7 @@ impl Listener {
         let open = Arc::new(());
         for (who, stream) in (1..).zip(self.listener.incoming()) {
             let Ok(stream) = stream else { continue };
-            let Some(by) = outsider(queue, &stream) else { continue };
+            let Some(by) = outsider(queue.setup.monitor, &stream) else { continue };
             if Arc::strong_count(&open) > MOST {
                 continue;
             }
@@ -118,12 +118,12 @@ fn remove_stale() {
 
 /// Who a process outside of every sandbox is; `None` for all others. A process in a sandbox does
 /// not connect itself: its monitor does, by a socket with a name.
-fn outsider(queue: &QuestionQueue, stream: &UnixStream) -> Option<String> {
+fn outsider(monitor: u32, stream: &UnixStream) -> Option<String> {
     let peer = Peer::of(stream.as_fd()).ok()?;
     let is_user = peer.uid() == rustix::process::geteuid().as_raw() || peer.uid() == 0;
     let pid = peer.pid().cast_unsigned();
     let proc = Proc::open().ok()?;
-    let is_inside = proc.is_at_or_below(pid, queue.setup.monitor);
+    let is_inside = proc.is_at_or_below(pid, monitor);
     let outside = matches!(runs::client(stream.as_fd()), Ok(None));
     let comm = proc.identity(pid).ok()?.comm;
     // Held by its descriptor: while it lives, the number is its own.
@@ -190,5 +190,56 @@ fn hear(queue: &QuestionQueue, said: &Answer, by: &str) -> serde_json::Value {
     match done {
         Ok(()) => json!({ "done": { "id": said.id } }),
         Err(why) => json!({ "error": { "id": said.id, "why": why } }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, bind, connect, socket};
+    use std::os::unix::{fs::PermissionsExt as _, process::CommandExt as _};
+
+    /// Nobody's number.
+    const NO_RUN: u32 = u32::MAX / 2;
+
+    #[test]
+    fn only_who_is_outside_of_every_run_and_the_users_or_root_is_heard() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("it.sock");
+        let listener = UnixListener::bind(&path).unwrap();
+        let heard = |monitor| {
+            let stream = listener.accept().unwrap().0;
+            outsider(monitor, &stream)
+        };
+        let own = std::process::id();
+        let _plain = UnixStream::connect(&path).unwrap();
+        assert!(heard(NO_RUN).expect("heard").contains(&format!("[{own}]")));
+
+        // The monitor of this run, and its children.
+        let _plain = UnixStream::connect(&path).unwrap();
+        assert_eq!(heard(own), None);
+        let _plain = UnixStream::connect(&path).unwrap();
+        assert_eq!(heard(std::os::unix::process::parent_id()), None);
+
+        // What a monitor of any run does for a process bears a name.
+        for name in [&b"dewar/abcd2345/1"[..], b"something else"] {
+            let named = socket(AddressFamily::UNIX, SocketType::STREAM, None).unwrap();
+            bind(&named, &SocketAddrUnix::new_abstract_name(name).unwrap()).unwrap();
+            connect(&named, &SocketAddrUnix::new(&path).unwrap()).unwrap();
+            assert_eq!(heard(NO_RUN), None);
+        }
+
+        if !rustix::process::geteuid().is_root() {
+            eprintln!("note: not run by root, so no other user is tried");
+            return;
+        }
+        fs::set_permissions(place.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o777)).unwrap();
+        let script = "import socket, sys\ns = socket.socket(socket.AF_UNIX)\ns.connect(sys.argv[1])\ns.recv(1)";
+        let mut other = std::process::Command::new("python3");
+        let mut other =
+            other.args(["-c", script]).arg(&path).uid(65534).gid(65534).spawn().unwrap();
+        assert_eq!(heard(NO_RUN), None);
+        other.wait().unwrap();
     }
 }

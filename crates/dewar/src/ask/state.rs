@@ -23,7 +23,6 @@ const MOST_LOOKS: usize = 300;
 pub(super) const MOST_LOANS: usize = 256;
 /// What is asked, and what was.
 pub(super) struct State {
-    pub(super) fitting: Fitting,
     pub(super) last: u64,
     pub(super) open: BTreeMap<u64, Case>,
     /// Being carried out.
@@ -50,11 +49,30 @@ pub(super) enum Considered {
     Joined,
 }
 
+/// The question that a denial of a call is, to which something was `lent`; or what becomes of it.
+pub(super) fn judge(
+    fitting: &Fitting,
+    setup: &Setup,
+    lent: &[Line],
+    denial: &Denial,
+) -> Result<Case, Verdict> {
+    let is_revoked = denial.profile_rules.iter().any(|rule| rule.starts_with("revoked by "));
+    if !lent.is_empty()
+        && !is_revoked
+        && let Ok(judge) = fitting.judge(lent)
+        && judge.missing(&access(&denial.record)).is_empty()
+    {
+        return Err(Verdict::Once);
+    }
+    // It is denied as always: what nobody could grant is no question.
+    let until = Instant::now() + setup.timeout;
+    Case::of(setup, fitting, denial, until).map_err(|_| Verdict::Denied)
+}
+
 impl State {
     /// Nothing was asked yet.
-    pub(super) fn new(fitting: Fitting) -> Self {
+    pub(super) fn new() -> Self {
         Self {
-            fitting,
             last: 0,
             open: BTreeMap::new(),
             busy: HashSet::new(),
@@ -70,32 +88,30 @@ impl State {
         }
     }
 
-    pub(super) fn consider(
+    /// What a call was lent before it is looked at, or what becomes of it at once.
+    pub(super) fn begin(
         &mut self,
         setup: &Setup,
         waiting: (u64, u64),
-        denial: &Denial,
+    ) -> Result<Vec<Line>, Verdict> {
+        let is_gone = self.gone.remove(&waiting.0);
+        if is_gone || !setup.asks || !within_rate(&mut self.looked, MOST_LOOKS) {
+            return Err(Verdict::NotNow);
+        }
+        let loan = self.loans.iter().find(|(call, _)| *call == waiting.1);
+        Ok(loan.map(|(_, lines)| lines.clone()).unwrap_or_default())
+    }
+
+    /// What becomes of a denial that is a question.
+    pub(super) fn conclude(
+        &mut self,
+        setup: &Setup,
+        waiting: (u64, u64),
+        mut case: Case,
     ) -> Considered {
         if self.gone.remove(&waiting.0) {
             return Considered::Verdict(Verdict::NotNow);
         }
-        if !setup.asks || !within_rate(&mut self.looked, MOST_LOOKS) {
-            return Considered::Verdict(Verdict::NotNow);
-        }
-        let loan = self.loans.iter().find(|(call, _)| *call == waiting.1);
-        let lent = loan.map(|(_, lines)| self.fitting.judge(lines));
-        let is_revoked = denial.profile_rules.iter().any(|rule| rule.starts_with("revoked by "));
-        if let Some(Ok(judge)) = lent
-            && !is_revoked
-            && judge.missing(&access(&denial.record)).is_empty()
-        {
-            return Considered::Verdict(Verdict::Once);
-        }
-        let until = Instant::now() + setup.timeout;
-        // It is denied as always: what nobody could grant is no question.
-        let Ok(mut case) = Case::of(setup, &self.fitting, denial, until) else {
-            return Considered::Verdict(Verdict::Denied);
-        };
         let lines = bare(&case.lines);
         if self.refused.contains(&lines) {
             return Considered::Verdict(Verdict::Denied);

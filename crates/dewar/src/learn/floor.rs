@@ -1,7 +1,9 @@
 //! The profile of a run that is learned from: everything, above a floor.
 
 use super::hosts;
-use learn::Secrets;
+use crate::output::tell;
+use learn::{Found, Secrets};
+use monitor::visible;
 use profile::{Compiled, Variables};
 use std::{
     collections::HashSet,
@@ -15,9 +17,6 @@ const SYSTEM: [&str; 16] = [
     "/boot", "/snap", "/nix", "/gnu", "/proc", "/sys",
 ];
 
-/// Secrets by their names that are denied one by one; more than anybody has.
-const MOST_SECRETS: usize = 1_000;
-
 /// The text of the profile, and how many files it keeps back because of their names.
 pub(super) fn profile(
     base: &str,
@@ -27,13 +26,18 @@ pub(super) fn profile(
     command: &str,
 ) -> anyhow::Result<(String, usize)> {
     let judge = learn::Judge::new(compiled)?;
-    let (found, is_all) = secrets.found(&variables.home, MOST_SECRETS);
-    if !is_all {
-        crate::output::tell!(
-            "dewar: there is more in {} than was looked through for secrets; what the base profile hides stays hidden",
-            variables.home.display()
-        );
-    }
+    let is_base = |path: &Path| {
+        let mut names = compiled.domains.iter().map(|domain| Some(domain.name.as_str()));
+        names.all(|domain| judge.rights(path, domain).read)
+    };
+    // What the base grants, its runs have always had.
+    let skip = |path: &Path| {
+        SYSTEM.iter().any(|system| path == Path::new(system))
+            || path == variables.tmp
+            || is_base(path)
+    };
+    let found = secrets.everywhere(&variables.home, &skip);
+    tell_left(&found.left);
     let floor = Floor { compiled, judge: &judge, secrets, found: &found, output };
     let unguarded = if compiled.guarded { "" } else { "unguarded = ['${workspace}', '${tmp}']\n" };
     let mut text = format!(
@@ -56,7 +60,23 @@ pub(super) fn profile(
         let files = floor.files(Some(name))?;
         write!(text, "[domains.{name}.files]\n{files}[domains.{name}.network]\n{network}")?;
     }
-    Ok((text, floor.kept(None).len()))
+    Ok((text, floor.kept(None, &found.files).len()))
+}
+
+fn tell_left(left: &[PathBuf]) {
+    const MOST: usize = 4;
+    if left.is_empty() {
+        return;
+    }
+    let names = left.iter().take(MOST).map(|path| visible(&path.to_string_lossy()));
+    let names = names.collect::<Vec<_>>().join(", ");
+    let more = match left.len().saturating_sub(MOST) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    tell!(
+        "dewar: not looked through for secrets, so it stays denied: {names}{more}; what is needed of it goes into a profile for -p"
+    );
 }
 
 /// What stays as the base has it, whatever is granted above.
@@ -64,8 +84,7 @@ struct Floor<'a> {
     compiled: &'a Compiled,
     judge: &'a learn::Judge,
     secrets: &'a Secrets,
-    /// Files that look like secrets.
-    found: &'a [PathBuf],
+    found: &'a Found,
     output: &'a Path,
 }
 
@@ -76,14 +95,21 @@ impl Floor<'_> {
         let system = SYSTEM.iter().filter(|path| !rights(Path::new(path)).write);
         let mut fixed: Vec<String> = system.map(|path| (*path).to_owned()).collect();
         fixed.extend(self.output.to_str().map(learn::literal));
-        let denied = [devices(self.judge, domain), self.kept(domain), self.listed(domain)].concat();
+        let denied = [
+            devices(self.judge, domain),
+            self.kept(domain, &self.found.files),
+            self.kept(domain, &self.found.left),
+            self.listed(domain),
+        ]
+        .concat();
         let (fixed, denied) = (json(&fixed)?, json(denied)?);
         Ok(format!("write = ['/']\nreadonly = {fixed}\ndeny = {denied}\n"))
     }
 
-    /// What looks like a secret. What the base grants of it, its runs have always had.
-    fn kept(&self, domain: Option<&str>) -> Vec<String> {
-        let kept = self.found.iter().filter(|path| !self.judge.rights(path, domain).read);
+    /// Of what looks like a secret, or could hold one, that which the base does not grant: what it
+    /// grants, its runs have always had.
+    fn kept(&self, domain: Option<&str>, found: &[PathBuf]) -> Vec<String> {
+        let kept = found.iter().filter(|path| !self.judge.rights(path, domain).read);
         kept.filter_map(|path| path.to_str().map(learn::literal)).collect()
     }
 

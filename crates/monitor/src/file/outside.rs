@@ -11,14 +11,18 @@ use crate::{
 };
 use avc::Hint;
 use flask::{AccessVector, Class, FileKind, Question, perm};
-use proc::path_of;
+use proc::{Mounts, path_of};
 use rustix::{
     fs::{Mode, OFlags, ResolveFlags},
     io::{Errno, Result},
 };
 use std::{
-    collections::HashSet,
-    os::fd::{AsFd as _, OwnedFd},
+    collections::{HashSet, VecDeque},
+    ffi::{OsStr, OsString},
+    os::{
+        fd::{AsFd as _, OwnedFd},
+        unix::ffi::OsStrExt as _,
+    },
     path::{Path, PathBuf},
 };
 
@@ -38,6 +42,17 @@ pub(crate) struct Outside {
     closed: Vec<PathBuf>,
     /// There are some in which nothing exists.
     has_hollows: bool,
+    /// Where to look may wait for somebody, or tell somebody.
+    mounts: Mounts,
+}
+
+/// What a look outside has come to.
+#[derive(Debug)]
+enum Sight {
+    Object(Status),
+    /// It lies where nobody looks for the sake of a name that the program has chosen.
+    Unknown,
+    Nothing,
 }
 
 impl Outside {
@@ -52,7 +67,11 @@ impl Outside {
         let closed = view.denied.iter().filter_map(real).collect();
         let has_hollows = !view.hollow.is_empty();
         let (absent, keep) = (view.absent.clone(), view.keep.iter().cloned().collect());
-        Ok(Self { root, absent, keep, closed, has_hollows })
+        let mut mounts = Mounts::own();
+        // What the run works on it waits for anyway.
+        mounts.trust(Path::new("/"));
+        view.keep.iter().for_each(|path| mounts.trust(path));
+        Ok(Self { root, absent, keep, closed, has_hollows, mounts })
     }
 
     /// Whether there are directories in the middle of what is granted that nobody can walk into.
@@ -66,15 +85,59 @@ impl Outside {
             && !path.ancestors().any(|above| self.keep.contains(above))
     }
 
-    /// What there is at `path`, links followed.
-    fn status(&self, path: &Path) -> Option<Status> {
-        let below = path.strip_prefix("/").ok()?;
-        let below = if below.as_os_str().is_empty() { Path::new(".") } else { below };
-        let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
-        let root = self.root.as_ref()?;
-        let found = rustix::fs::openat2(root, below, HANDLE, Mode::empty(), resolve).ok()?;
-        Status::of(found.as_fd()).ok()
+    /// What there is at `path`, links followed. Names are the program's: a server would be asked
+    /// for them, and told them, and an automounter would mount what they say.
+    fn sight(&self, path: &Path) -> Sight {
+        let Some(root) = self.root.as_ref() else { return Sight::Nothing };
+        let is_own = !self.mounts.has_distant() || path.starts_with("/proc");
+        let (path, links) = match is_own {
+            true => (path.to_owned(), ResolveFlags::empty()),
+            false => match self.without_links(root, path) {
+                Some(path) => (path, ResolveFlags::NO_SYMLINKS),
+                None => return Sight::Unknown,
+            },
+        };
+        let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS | links;
+        let found = rustix::fs::openat2(root, below(&path), HANDLE, Mode::empty(), resolve);
+        let status = found.and_then(|found| Status::of(found.as_fd()));
+        status.map_or(Sight::Nothing, Sight::Object)
     }
+
+    /// `path` without its links; `None` as soon as it leads to what is distant.
+    fn without_links(&self, root: &OwnedFd, path: &Path) -> Option<PathBuf> {
+        const MOST: usize = 40;
+        let mut at = PathBuf::from("/");
+        let mut rest: VecDeque<OsString> = path.iter().map(OsStr::to_owned).collect();
+        let mut links = 0;
+        while let Some(part) = rest.pop_front() {
+            match part.as_bytes() {
+                b"." => continue,
+                b"/" => at = PathBuf::from("/"),
+                b".." => drop(at.pop()),
+                _ => at.push(&part),
+            }
+            if self.mounts.is_distant(&at) {
+                return None;
+            }
+            if let Ok(target) = rustix::fs::readlinkat(root, below(&at), Vec::new()) {
+                links += 1;
+                if links > MOST {
+                    return None;
+                }
+                at.pop();
+                let target = path_from(target.as_bytes());
+                let parts: Vec<OsString> = target.iter().map(OsStr::to_owned).collect();
+                parts.into_iter().rev().for_each(|part| rest.push_front(part));
+            }
+        }
+        Some(at)
+    }
+}
+
+/// An absolute path as one below the root.
+fn below(path: &Path) -> &Path {
+    let below = path.strip_prefix("/").unwrap_or(path);
+    if below.as_os_str().is_empty() { Path::new(".") } else { below }
 }
 
 /// A use of a name that a walk did not find.
@@ -152,9 +215,16 @@ impl Attempt<'_> {
             });
             true
         };
-        let existing = if self.new == New::Entry { None } else { asker.files.outside.status(path) };
-        if let Some(status) = existing {
-            let (tclass, tsid) = (class_of(status.kind), label(path, file_kind(status.kind)));
+        let outside = &asker.files.outside;
+        let sight = if self.new == New::Entry { Sight::Nothing } else { outside.sight(path) };
+        let existing = match sight {
+            Sight::Object(status) => {
+                Some((class_of(status.kind), label(path, file_kind(status.kind))))
+            }
+            Sight::Unknown => Some((Class::File, label(path, FileKind::Any))),
+            Sight::Nothing => None,
+        };
+        if let Some((tclass, tsid)) = existing {
             let question = Question { ssid: asker.ssid, tsid, tclass };
             // What is denied may be seen, by policy, but there is no way to it: the right to use it
             // would make one.
@@ -162,10 +232,9 @@ impl Attempt<'_> {
             let used = perm::file::READ | perm::file::OPEN;
             return refuse(tsid, tclass, if seen { used } else { self.requested });
         }
-        match path
-            .parent()
-            .filter(|parent| self.new != New::No && asker.files.outside.status(parent).is_some())
-        {
+        match path.parent().filter(|parent| {
+            self.new != New::No && !matches!(outside.sight(parent), Sight::Nothing)
+        }) {
             Some(parent) => {
                 let added = perm::dir::ADD_NAME | perm::dir::SEARCH;
                 refuse(label(parent, FileKind::Dir), Class::Dir, added)

@@ -4,7 +4,7 @@ use super::object::{Seen, Target};
 use crate::{
     call::Asker,
     caller::Caller,
-    label::{Label, Status, normal},
+    label::{Label, Status, normal, path_from},
     resolve::Name,
     state::MonitorState,
 };
@@ -12,11 +12,11 @@ use flask::{AccessVector, Class, FileKind, Question, Sid, perm};
 use foldhash::quality::RandomState;
 use rustix::{
     fs::{AtFlags, CWD},
-    io::Result,
+    io::{Errno, Result},
 };
 use std::{
-    collections::HashMap,
-    ffi::OsString,
+    collections::{HashMap, VecDeque},
+    ffi::{OsStr, OsString},
     os::{
         fd::{AsFd as _, OwnedFd},
         unix::ffi::OsStrExt as _,
@@ -55,6 +55,9 @@ impl CachedPath {
         target.allow(asker, requested(*class), &|| place.to_string_lossy().into_owned())
     }
 }
+
+/// The kernel's own limit on symbolic links in one walk (`MAXSYMLINKS`).
+const MOST_LINKS: usize = 40;
 
 /// Threads whose working directories are remembered.
 const DIRECTORIES: usize = 32;
@@ -117,7 +120,8 @@ impl PathCache {
             return Ok(());
         }
         let place = seen.place(state, fd)?;
-        if self.is_fixed(state, &place) {
+        let is_direct = normal(path) == place;
+        if is_direct || self.is_way_fixed(state, path) {
             let label = Arc::clone(&seen.label);
             self.insert(path, CachedPath::Object { label, class: seen.class, place: place.into() });
         }
@@ -127,7 +131,7 @@ impl PathCache {
     /// Remembers that `name` leads nowhere, if that cannot change.
     pub(crate) fn missing(&self, state: &MonitorState, name: Name<'_>) {
         let Some(path) = key(name) else { return };
-        if self.is_fixed(state, &normal(path)) {
+        if self.is_fixed(state, &normal(path)) && self.is_way_fixed(state, path) {
             self.insert(path, CachedPath::Missing);
         }
     }
@@ -174,7 +178,13 @@ impl PathCache {
         }
         let keeps = |dir: &Path| {
             let label = state.labels.of_path(dir, FileKind::Dir);
-            *lock(&self.keeping).entry(label).or_insert_with(|| self.keeps_entries(state, label))
+            if let Some(&known) = lock(&self.keeping).get(&label) {
+                return known;
+            }
+            // Not under the lock: a daemon may take its time to answer.
+            let keeps = self.keeps_entries(state, label);
+            lock(&self.keeping).insert(label, keeps);
+            keeps
         };
         let is_fixed = dir.ancestors().all(keeps);
         let mut fixed = lock(&self.fixed);
@@ -183,6 +193,41 @@ impl PathCache {
         }
         fixed.insert(dir.to_owned(), is_fixed);
         is_fixed
+    }
+
+    /// Whether no domain may change an entry of any directory that the walk along `path` comes
+    /// through, those of links included.
+    fn is_way_fixed(&self, state: &MonitorState, path: &Path) -> bool {
+        let mut at = PathBuf::from("/");
+        let mut rest: VecDeque<OsString> = path.iter().map(OsStr::to_owned).collect();
+        let mut links = 0;
+        while let Some(part) = rest.pop_front() {
+            match part.as_bytes() {
+                b"." => {}
+                b"/" => at = PathBuf::from("/"),
+                b".." => drop(at.pop()),
+                _ => {
+                    let next = at.join(&part);
+                    if !self.is_fixed(state, &next) {
+                        return false;
+                    }
+                    match rustix::fs::readlink(&next, Vec::new()) {
+                        Ok(_) if links == MOST_LINKS => return false,
+                        Ok(target) => {
+                            links += 1;
+                            let target = path_from(target.as_bytes());
+                            let parts: Vec<OsString> = target.iter().map(OsStr::to_owned).collect();
+                            parts.into_iter().rev().for_each(|part| rest.push_front(part));
+                        }
+                        Err(Errno::INVAL) => at = next,
+                        // Nothing is there, nor below.
+                        Err(Errno::NOENT | Errno::NOTDIR) => return true,
+                        Err(_) => return false,
+                    }
+                }
+            }
+        }
+        true
     }
 
     /// Asks the security server itself: no program wants to know, so it is no query of an object
