@@ -18,6 +18,7 @@ mod judge;
 mod line;
 mod need;
 mod place;
+mod search;
 mod secrets;
 mod settle;
 mod widening;

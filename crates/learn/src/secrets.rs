@@ -1,27 +1,17 @@
 //! What is never granted unless a person names it in full: what the profile `workspace` hides or
 //! denies, and files whose names say that they hold a key, a token or a password.
 
-use proc::Mounts;
+use crate::search::{self, Search};
 use profile::Compiled;
 use std::{
-    collections::{HashMap, HashSet},
+    collections::HashMap,
     ffi::OsStr,
-    fs,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
 };
 
 /// Entries that are looked at below one directory. What holds more is not granted as a whole.
 const MOST_ENTRIES: usize = 200_000;
-
-/// The same of all that is outside of the home.
-const MOST_ENTRIES_OUTSIDE: usize = 50_000;
-
-/// What is found of secrets by their names; more than anybody has.
-const MOST_FOUND: usize = 1_000;
-
-/// Directories that were not looked through are told by so many at most.
-const MOST_LEFT: usize = 256;
 
 /// Directories of public packages: test keys in there are no secrets.
 const PACKAGES: [&str; 9] = [
@@ -190,17 +180,11 @@ impl Secrets {
     /// machine, but for the directories that are to `skip` with all that is in them.
     #[must_use]
     pub fn everywhere(&self, home: &Path, skip: &dyn Fn(&Path) -> bool) -> Found {
-        let mut own = Search::new((MOST_ENTRIES, MOST_FOUND), skip);
-        // What the home lies on has to answer anyway.
-        own.mounts.trust(home);
-        own.walk(home);
-        let mut rest = Search::new((MOST_ENTRIES_OUTSIDE, MOST_FOUND), skip);
-        beside(home).iter().for_each(|directory| rest.walk(directory));
+        let (mut files, left) = search::everywhere(home, MOST_ENTRIES, skip);
         let is_listed = |path: &PathBuf| self.listed.iter().any(|listed| path.starts_with(listed));
-        let mut files = [own.found, rest.found].concat();
         files.retain(|path| !is_listed(path));
         files.sort();
-        Found { files, left: [few(own.left, home), few(rest.left, home)].concat() }
+        Found { files, left }
     }
 }
 
@@ -213,111 +197,13 @@ pub struct Found {
     pub left: Vec<PathBuf>,
 }
 
-/// The directories around `home`, and beside those: all of the machine but `home`.
-fn beside(home: &Path) -> Vec<PathBuf> {
-    let around: Vec<&Path> = home.ancestors().collect();
-    let entries = around.iter().skip(1).flat_map(|directory| fs::read_dir(directory));
-    let directories = entries
-        .flatten()
-        .flatten()
-        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
-    let mut beside: Vec<PathBuf> = directories.map(|entry| entry.path()).collect();
-    beside.retain(|path| !around.contains(&path.as_path()));
-    beside.sort();
-    beside
-}
-
-/// The same, in at most [`MOST_LEFT`] directories, if need be those around them; none of which
-/// holds `home`, unless `home` itself was not looked through.
-fn few(mut left: Vec<PathBuf>, home: &Path) -> Vec<PathBuf> {
-    let depth = |path: &PathBuf| path.components().count();
-    loop {
-        left.sort();
-        left.dedup();
-        let all: HashSet<PathBuf> = left.iter().cloned().collect();
-        left.retain(|path| !path.ancestors().skip(1).any(|around| all.contains(around)));
-        let deepest = left.iter().map(depth).max().unwrap_or(0);
-        if left.len() <= MOST_LEFT {
-            return left;
-        }
-        let before = left.clone();
-        for path in left.iter_mut().filter(|path| depth(path) == deepest) {
-            if let Some(parent) = path.parent().filter(|at| *at == home || !home.starts_with(at)) {
-                *path = parent.to_owned();
-            }
-        }
-        if left == before {
-            return left;
-        }
-    }
-}
-
-/// A walk through directories.
-struct Search<'a> {
-    /// Entries that may still be looked at.
-    entries: usize,
-    /// How many may be found at most.
-    most: usize,
-    skip: &'a dyn Fn(&Path) -> bool,
-    mounts: Mounts,
-    found: Vec<PathBuf>,
-    left: Vec<PathBuf>,
-}
-
-impl<'a> Search<'a> {
-    fn new((entries, most): (usize, usize), skip: &'a dyn Fn(&Path) -> bool) -> Self {
-        let (found, left) = Default::default();
-        Self { entries, most, skip, mounts: Mounts::own(), found, left }
-    }
-
-    fn walk(&mut self, directory: &Path) {
-        let mut stack = vec![directory.to_owned()];
-        while let Some(directory) = stack.pop() {
-            if is_package(&directory) || (self.skip)(&directory) {
-                continue;
-            }
-            if self.is_over() || self.mounts.is_distant(&directory) {
-                self.left.push(directory);
-                continue;
-            }
-            let mut entries: Vec<_> = fs::read_dir(&directory)
-                .into_iter()
-                .flatten()
-                .flatten()
-                .take(self.entries)
-                .collect();
-            entries.sort_by_key(|entry| std::cmp::Reverse(entry.file_name()));
-            self.entries -= entries.len();
-            for entry in entries {
-                let path = entry.path();
-                match entry.file_type() {
-                    _ if self.found.len() >= self.most => break,
-                    Ok(kind) if kind.is_dir() => match holds_secrets(&path) {
-                        true => self.found.push(path),
-                        false => stack.push(path),
-                    },
-                    Ok(_) if looks_like_one(&path) => self.found.push(path),
-                    _ => {}
-                }
-            }
-            if self.is_over() {
-                self.left.push(directory);
-            }
-        }
-    }
-
-    fn is_over(&self) -> bool {
-        self.entries == 0 || self.found.len() >= self.most
-    }
-}
-
 /// Whether it is a directory of public packages.
-fn is_package(directory: &Path) -> bool {
+pub(crate) fn is_package(directory: &Path) -> bool {
     PACKAGES.iter().any(|packages| directory.ends_with(packages))
 }
 
 /// Whether the name of a file, or of a directory that it lies in, says that it is a secret.
-fn looks_like_one(path: &Path) -> bool {
+pub(crate) fn looks_like_one(path: &Path) -> bool {
     let is_public = PUBLIC.iter().any(|public| path.starts_with(public));
     let in_package = || path.ancestors().any(is_package);
     if is_public || in_package() {
@@ -337,7 +223,7 @@ fn looks_like_one(path: &Path) -> bool {
 
 /// Whether the name of a directory says that what is in it is secret: `api-tokens`, but not
 /// `token-service`, which is a project.
-fn holds_secrets(directory: &Path) -> bool {
+pub(crate) fn holds_secrets(directory: &Path) -> bool {
     let name = directory.file_name().map(lower).unwrap_or_default();
     name.rsplit(|c: char| !c.is_ascii_alphabetic()).next().is_some_and(is_word)
 }
@@ -383,29 +269,5 @@ mod tests {
         ] {
             assert!(!looks_like_one(Path::new(plain)), "{plain}");
         }
-    }
-
-    #[test]
-    fn what_is_not_looked_through_is_said_and_holds_no_home() {
-        let place = tempfile::tempdir().unwrap();
-        let at = |name: &str| place.path().join(name);
-        for name in ["home/me/a", "home/me/b/c", "home/you", "srv/tls", "srv/skipped"] {
-            fs::create_dir_all(at(name)).unwrap();
-        }
-        for name in ["home/me/x.pem", "home/me/b/c/.env", "home/you/id_rsa", "srv/tls/server.key"] {
-            fs::write(at(name), "").unwrap();
-        }
-        fs::write(at("srv/skipped/y.key"), "").unwrap();
-        // All that lies beside the made-up machine.
-        let skip = |path: &Path| !path.starts_with(place.path()) || path.ends_with("skipped");
-        let found = Secrets::default().everywhere(&at("home/me"), &skip);
-        let all = ["home/me/b/c/.env", "home/me/x.pem", "home/you/id_rsa", "srv/tls/server.key"];
-        assert_eq!((found.files, found.left), (all.map(at).to_vec(), Vec::new()));
-
-        let mut search = Search::new((3, 10), &skip);
-        search.walk(&at("home/me"));
-        assert_eq!(few(search.left, &at("home/me")), [at("home/me")]);
-        let many: Vec<PathBuf> = (0..1_000).map(|n| at(&format!("srv/a/{n}/x"))).collect();
-        assert_eq!(few(many, &at("home/me")), [at("srv/a")]);
     }
 }

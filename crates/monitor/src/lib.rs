@@ -20,6 +20,7 @@ mod call;
 mod call_times;
 mod caller;
 mod deeds;
+mod denials;
 mod exec;
 mod file;
 mod gate;

@@ -43,7 +43,7 @@ impl Manager {
             let parts = Arc::clone(&parts);
             registration.follow_by_path(move |change| {
                 parts.apply(change.seqno, None);
-                parts.tell(change.seqno);
+                parts.told(change.seqno);
                 Some(b"{}".to_vec())
             })?;
         }
@@ -239,7 +239,7 @@ impl Manager {
         let (seqno, deny_unknown) = self.hold.load(sources, &self.sent)?;
         self.parts.apply(seqno, Some(deny_unknown));
         drop(changing);
-        self.tell(seqno);
+        self.parts.tell(&self.hold, seqno);
         Ok(seqno)
     }
 
@@ -258,15 +258,8 @@ impl Manager {
             Hold::Daemon(..) => self.parts.avc.reset(seqno),
         }
         drop(changing);
-        self.tell(seqno);
+        self.parts.tell(&self.hold, seqno);
         Ok(seqno)
-    }
-
-    /// Tells the program of a change. With a daemon, the thread that follows does so.
-    fn tell(&self, seqno: Seqno) {
-        if let Hold::Own(_) = self.hold {
-            self.parts.tell(seqno);
-        }
     }
 
     /// Whether denials are enforced from now on, or only put on record.

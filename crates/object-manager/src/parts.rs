@@ -1,6 +1,6 @@
 //! What a manager shares with the thread that follows the policy.
 
-use crate::{Record, Status};
+use crate::{Record, Status, hold::Hold};
 use avc::Avc;
 use flask::{Classes, Seqno};
 
@@ -33,8 +33,15 @@ impl Parts {
         self.status.change(loaded);
     }
 
-    /// Tells the program of it, which may ask for the next change meanwhile.
-    pub(crate) fn tell(&self, seqno: Seqno) {
+    /// Tells the program of a change of its own. With a daemon, the thread that follows does so.
+    pub(crate) fn tell(&self, hold: &Hold, seqno: Seqno) {
+        if let Hold::Own(_) = hold {
+            self.told(seqno);
+        }
+    }
+
+    /// The program hears of it, and may ask for the next change meanwhile.
+    pub(crate) fn told(&self, seqno: Seqno) {
         if let Some(change) = &self.hooks.change {
             change(seqno);
         }
