@@ -2,7 +2,7 @@
 
 use std::{
     ffi::OsString,
-    os::unix::ffi::{OsStrExt as _, OsStringExt as _},
+    os::unix::ffi::OsStringExt as _,
     path::{Path, PathBuf},
 };
 

@@ -101,7 +101,8 @@ fn begin(
     };
     let (own, at) = (Arc::clone(queue), Arc::clone(listener));
     start("socket", Box::new(move || at.serve(&own)))?;
-    let (own, (waiting, next)) = (Arc::clone(queue), mpsc::sync_channel(MOST_WAITING));
+    let own = Arc::clone(queue);
+    let (waiting, next) = mpsc::sync_channel::<Waiting>(MOST_WAITING);
     let look = move || next.into_iter().for_each(|(id, call, denial)| own.ask(id, call, &denial));
     start("questions", Box::new(look))?;
     let own = Arc::clone(queue);

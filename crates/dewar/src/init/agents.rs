@@ -7,9 +7,8 @@
 use crate::{
     failure::Usage,
     fitting::{Target, file_of, undo},
-    output,
+    machine, output,
     proposal::of_profile,
-    surroundings,
 };
 use anyhow::{Context as _, bail};
 use clap::Args;
@@ -167,7 +166,7 @@ fn profile(argument: &str) -> anyhow::Result<String> {
 /// Refuses a profile under which the commands could change the agent's settings, and with them the
 /// hook that holds the next command, or have the agent run others.
 fn insist_on_guard(profile: &str, own: &[&str]) -> anyhow::Result<()> {
-    let variables = surroundings::variables(None, "/tmp".into())?;
+    let variables = machine::variables(None, "/tmp".into())?;
     let fitting = of_profile(profile, &variables.workspace, variables.clone())?;
     let compiled = fitting.compile(&[])?;
     let judge = Judge::new(&compiled)?;

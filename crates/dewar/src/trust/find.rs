@@ -63,7 +63,9 @@ pub(crate) fn find(workspace: &Path, store: Option<&Store>) -> anyhow::Result<Op
         }
         return read(path).map(Some);
     }
-    tell_of_shaded(workspace, store)?;
+    if let Some(store) = store {
+        tell_of_shaded(workspace, store)?;
+    }
     Ok(None)
 }
 
