@@ -10,18 +10,18 @@ use std::{
 };
 
 /// A boolean that lets the command read a file of its workspace.
-const GATE: &str = "(boolean gate true) (type gated_t) (roletype object_r gated_t)
+pub(super) const GATE: &str = "(boolean gate true) (type gated_t) (roletype object_r gated_t)
     (allow main_t gated_t (file (getattr)))
     (booleanif gate (true (allow main_t gated_t (file (read open)))))";
 
 /// A directory with a home, a workspace and room for the daemon.
-struct Stage {
+pub(super) struct Stage {
     directory: tempfile::TempDir,
     daemon: Option<Child>,
 }
 
 impl Stage {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         // Not below `/tmp`, which a sandbox has for itself.
         let base = if Path::new("/home").is_dir() && is_root() {
             "/home"
@@ -38,11 +38,11 @@ impl Stage {
         Self { directory, daemon: None }
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub(super) fn path(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)
     }
 
-    fn command(&self, words: &[&str]) -> Command {
+    pub(super) fn command(&self, words: &[&str]) -> Command {
         let mut command = Command::new(test_support::dewar());
         command.args(words).current_dir(self.path("work"));
         command.env("HOME", self.path("home")).env("XDG_RUNTIME_DIR", self.path("run"));
@@ -50,12 +50,12 @@ impl Stage {
         command
     }
 
-    fn say(&self, words: &[&str]) -> Said {
+    pub(super) fn say(&self, words: &[&str]) -> Said {
         self.command(words).output().expect("started").into()
     }
 
     /// Starts the daemon, and waits until it listens.
-    fn start(&mut self) {
+    pub(super) fn start(&mut self) {
         let command = &mut self.command(&[
             "daemon",
             "--report-after",
@@ -90,10 +90,10 @@ impl Drop for Stage {
     }
 }
 
-struct Said {
-    status: Option<i32>,
-    out: String,
-    err: String,
+pub(super) struct Said {
+    pub(super) status: Option<i32>,
+    pub(super) out: String,
+    pub(super) err: String,
 }
 
 impl From<Output> for Said {
@@ -103,12 +103,12 @@ impl From<Output> for Said {
     }
 }
 
-fn is_root() -> bool {
+pub(super) fn is_root() -> bool {
     use std::os::unix::fs::MetadataExt as _;
     fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0)
 }
 
-fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
+pub(super) fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
     let begin = Instant::now();
     while !done() {
         assert!(begin.elapsed() < Duration::from_secs(60), "waited in vain: {what}");

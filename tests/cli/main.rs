@@ -3,8 +3,10 @@
 
 mod account;
 mod answers;
+mod adversity;
 mod ask;
 mod bench;
+mod completion;
 mod daemon;
 mod help;
 mod hostile;
@@ -17,6 +19,7 @@ mod policy;
 mod programs;
 mod ready;
 mod runs;
+mod schemas;
 mod seeing;
 mod servers;
 mod shell;

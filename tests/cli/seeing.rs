@@ -8,20 +8,24 @@ use std::{
 use tempfile::TempDir;
 
 /// A home with a project. Not below `/tmp`, of which each run has its own.
-struct Home(TempDir);
+pub(super) struct Home(TempDir);
 
 impl Home {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let home = Self(TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap());
         fs::create_dir(home.work()).unwrap();
         home
     }
 
-    fn work(&self) -> PathBuf {
+    pub(super) fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    pub(super) fn work(&self) -> PathBuf {
         self.0.path().canonicalize().unwrap().join("work")
     }
 
-    fn command(&self, args: &[&str]) -> Command {
+    pub(super) fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(test_support::dewar());
         command.args(args).current_dir(self.work()).env("HOME", self.0.path()).env("NO_COLOR", "1");
         command.env("XDG_STATE_HOME", self.0.path().join("state"));
@@ -30,13 +34,13 @@ impl Home {
     }
 
     /// Status, standard output, standard error.
-    fn say(&self, args: &[&str]) -> (i32, String, String) {
+    pub(super) fn say(&self, args: &[&str]) -> (i32, String, String) {
         let output = self.command(args).output().unwrap();
         let text = |bytes| String::from_utf8(bytes).unwrap();
         (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
     }
 
-    fn run(&self, name: &str, script: &str) -> (i32, String, String) {
+    pub(super) fn run(&self, name: &str, script: &str) -> (i32, String, String) {
         self.say(&["run", "--no-daemon", "--name", name, "--", "sh", "-c", script])
     }
 }
@@ -225,44 +229,4 @@ fn a_quiet_run_says_nothing_of_denials_and_a_run_knows_its_name() {
     assert!(home.say(&["explain", "ci"]).1.contains("/etc/shadow"));
     let (status, _, err) = home.say(&["run", "--quiet", "-p", "nosuch", "--", "true"]);
     assert!(status == 2 && err.contains("no profile is called"), "{err}");
-}
-
-#[test]
-fn the_schema_of_what_is_printed_is_printed_and_is_versioned() {
-    for (args, title) in [
-        (&["explain", "--json-schema"][..], "RunDocument"),
-        (&["report", "--json-schema"], "RunDocument"),
-        (&["runs", "--json-schema"], "Row"),
-        (&["policy", "show", "--json-schema"], "Grants"),
-    ] {
-        let (status, out, err) = Home::new().say(args);
-        assert_eq!((status, err.as_str()), (0, ""), "{args:?}");
-        let schema: serde_json::Value = serde_json::from_str(&out).expect("JSON");
-        assert!(out.contains(title) && schema["$schema"].is_string(), "{args:?}: {out}");
-    }
-}
-
-#[test]
-fn bash_completes_names_of_profiles_and_runs() {
-    let home = Home::new();
-    home.run("nightly", "true");
-    let (_, script, _) = home.say(&["completions", "bash"]);
-    fs::write(home.work().join("completion"), script).unwrap();
-    let complete = |words: &[&str]| {
-        let words: Vec<String> = words.iter().map(|word| format!("'{word}'")).collect();
-        let script = format!(
-            ". ./completion; COMP_WORDS=({}); COMP_CWORD={}; _dewar_names dewar \"${{COMP_WORDS[COMP_CWORD]}}\" \"${{COMP_WORDS[COMP_CWORD-1]}}\"; echo \"${{COMPREPLY[*]}}\"",
-            words.join(" "),
-            words.len() - 1
-        );
-        let places = test_support::dewar().parent().unwrap().display();
-        let path = format!("{places}:{}", std::env::var("PATH").unwrap());
-        let mut bash = Command::new("bash");
-        bash.args(["-c", &script]).current_dir(home.work()).env("PATH", path);
-        bash.env("HOME", home.0.path()).env("XDG_STATE_HOME", home.0.path().join("state"));
-        String::from_utf8(bash.output().unwrap().stdout).unwrap()
-    };
-    assert_eq!(complete(&["dewar", "explain", "nigh"]).trim(), "nightly");
-    assert_eq!(complete(&["dewar", "run", "-p", "work"]).trim(), "workspace");
-    assert!(complete(&["dewar", "run", "--allow-d"]).contains("--allow-degraded"));
 }

@@ -16,8 +16,30 @@ pub enum Width {
     /// out.
     #[default]
     Narrow,
+    /// The same for a terminal of so many columns.
+    Columns(usize),
     /// As wide as it takes.
     Wide,
+}
+
+impl Width {
+    /// All of it if it is `wide`; else what fits into the terminal, if there is one.
+    #[must_use]
+    pub fn of(wide: bool, columns: Option<usize>) -> Self {
+        match (wide, columns) {
+            (true, _) => Self::Wide,
+            (false, Some(columns)) => Self::Columns(columns),
+            (false, None) => Self::Narrow,
+        }
+    }
+
+    /// Columns that there are.
+    pub(crate) const fn columns(self) -> usize {
+        match self {
+            Self::Columns(columns) => columns,
+            Self::Narrow | Self::Wide => WIDTH,
+        }
+    }
 }
 
 /// A column.
@@ -107,7 +129,7 @@ impl Sheet {
         let mut text = String::new();
         if !self.title.is_empty() {
             text += &match style {
-                Style::Plain => format!("{}\n", wrapped(&self.title)),
+                Style::Plain => format!("{}\n", wrapped(&self.title, width.columns())),
                 Style::Markdown => format!("**{}**\n\n", self.title),
             };
         }
@@ -118,7 +140,7 @@ impl Sheet {
         }
         for note in &self.notes {
             text += &match style {
-                Style::Plain => wrapped(note).into_owned() + "\n",
+                Style::Plain => wrapped(note, width.columns()).into_owned() + "\n",
                 Style::Markdown => format!("{note}\n\n"),
             };
         }
@@ -131,7 +153,8 @@ impl Sheet {
         if width == Width::Wide || style == Style::Markdown {
             return sheet;
         }
-        while sheet.drawn(style).lines().any(|line| line.chars().count() > WIDTH) {
+        let most = width.columns();
+        while sheet.drawn(style).lines().any(|line| line.chars().count() > most) {
             let ranks = sheet.columns.iter().enumerate().map(|(place, it)| (it.rank, place));
             match ranks.max() {
                 Some((rank, place)) if rank > 0 => {
@@ -163,16 +186,16 @@ impl Sheet {
     }
 }
 
-/// Lines of at most [`WIDTH`] characters.
-pub(crate) fn wrapped(text: &str) -> Cow<'_, str> {
-    if text.chars().count() <= WIDTH {
+/// Lines of at most `columns` characters.
+pub(crate) fn wrapped(text: &str, columns: usize) -> Cow<'_, str> {
+    if text.chars().count() <= columns {
         return Cow::Borrowed(text);
     }
     let mut lines = String::new();
     let mut length = 0;
     for word in text.split(' ') {
         let more = word.chars().count() + 1;
-        if length > 0 && length + more > WIDTH {
+        if length > 0 && length + more > columns {
             lines.push('\n');
             length = 0;
         } else if length > 0 {
@@ -211,6 +234,16 @@ mod tests {
             "{text}"
         );
         assert!(text.ends_with("A note.\n"), "{text}");
+    }
+
+    #[test]
+    fn a_wider_terminal_shows_more_and_never_more_than_fits() {
+        for (columns, shown) in [(60, 1), (80, 2), (100, 2), (110, 3)] {
+            let text = sheet().draw(Style::Plain, Width::Columns(columns));
+            assert!(text.lines().all(|line| line.chars().count() <= columns), "{columns}: {text}");
+            let headings = ["first", "second", "third"].iter().filter(|it| text.contains(*it));
+            assert_eq!(headings.count(), shown, "{columns}: {text}");
+        }
     }
 
     #[test]

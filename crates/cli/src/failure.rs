@@ -57,6 +57,8 @@ pub fn report(error: anyhow::Error) -> ExitCode {
 fn with_causes(error: &anyhow::Error) -> String {
     let mut text = error.to_string();
     for cause in error.chain().skip(1).map(ToString::to_string) {
+        // The name of a temporary file, which `tempfile` appends, tells nobody anything.
+        let cause = cause.split(" at path \"").next().unwrap_or_default().to_owned();
         if !text.contains(&cause) {
             text = format!("{text}: {cause}");
         }
@@ -77,6 +79,15 @@ pub fn diagnose(errors: impl Diagnostic + Send + Sync + 'static) -> ExitCode {
 #[must_use]
 pub fn mistake(error: &clap::Error) -> ExitCode {
     let text = error.render().ansi().to_string().replacen("error:", "dewar:", 1);
+    // What the standard library says of text that is no number names no remedy.
+    let text = [
+        ("invalid digit found in string", "write a whole number"),
+        ("cannot parse integer from empty string", "write a whole number"),
+        ("invalid float literal", "write a number, such as 1.5"),
+        ("expected number at 0", "write a number and its unit, such as 90s"),
+    ]
+    .iter()
+    .fold(text, |text, (said, meant)| text.replace(said, meant));
     let err = std::io::stderr();
     let colour = anstream::AutoStream::choice(&err) != anstream::ColorChoice::Never;
     let text = if colour { text } else { crate::look::plain(&text) };
@@ -149,6 +160,9 @@ mod tests {
         let cause = || std::io::Error::from_raw_os_error(2);
         let named = anyhow::Error::new(cause()).context("cannot start");
         assert_eq!(with_causes(&named), "cannot start: No such file or directory (os error 2)");
+        let temporary = std::io::Error::other("No space left at path \"/x/.tmp4711\"");
+        let named = anyhow::Error::new(temporary).context("cannot write `x`");
+        assert_eq!(with_causes(&named), "cannot write `x`: No space left");
         let twice = anyhow::Error::new(cause()).context(format!("cannot start: {}", cause()));
         assert_eq!(with_causes(&twice), "cannot start: No such file or directory (os error 2)");
     }

@@ -48,13 +48,13 @@ pub fn width() -> usize {
     columns().unwrap_or(100).clamp(40, 160)
 }
 
-/// `words` in lines of at most `width` columns, each behind `pad` spaces; the first line may be
-/// begun by the caller, and has `pad` columns already.
+/// `words`, coloured or not, in lines of at most `width` columns, each behind `pad` spaces; the
+/// first line may be begun by the caller, and has `pad` columns already.
 #[must_use]
 pub fn fill<'a>(words: impl IntoIterator<Item = &'a str>, pad: usize, width: usize) -> String {
     let (mut text, mut column) = (String::new(), pad);
     for word in words {
-        let length = word.chars().count();
+        let length = plain(word).chars().count();
         if column > pad && column + 1 + length > width {
             // Writing to a `String` cannot fail.
             let _ = write!(text, "\n{:pad$}", "");

@@ -30,11 +30,27 @@ pub fn report(
 ) -> anyhow::Result<()> {
     let json = || serde_json::to_string_pretty(report);
     if let Some(path) = &args.raw {
-        std::fs::write(path, json()? + "\n")
+        write(path, (json()? + "\n").as_bytes())
             .with_context(|| format!("cannot write `{}`", path.display()))?;
     }
     let text = if args.json { json()? } else { table(args.markdown) };
     Ok(print((text + "\n").as_bytes())?)
+}
+
+/// Writes `text` to `path`. What could not be written whole is not left there, unless something was
+/// there before.
+///
+/// # Errors
+///
+/// It cannot be written.
+pub fn write(path: &std::path::Path, text: &[u8]) -> io::Result<()> {
+    let is_new = !path.exists();
+    let written = std::fs::write(path, text);
+    if is_new && written.is_err() {
+        // It was not made, or has to go as far as that can be.
+        let _ = std::fs::remove_file(path);
+    }
+    written
 }
 
 /// Writes `text` to standard output. A reader that has gone away is no error.

@@ -6,8 +6,11 @@ use crate::{
 };
 use anyhow::Context as _;
 use bench::{config::Kind, sample, study::Conditions};
-use cli::args::bench::ReleasesArgs;
-use std::{path::Path, process::Command};
+use cli::{args::bench::ReleasesArgs, failure::Usage};
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 /// So many percent more decisions are a regression.
 const MORE: f64 = 1.0;
@@ -18,8 +21,10 @@ pub(crate) fn run(args: &ReleasesArgs) -> anyhow::Result<()> {
         return count(args);
     }
     let [old, new] = [&args.old, &args.new].map(|program| program.canonicalize());
-    let old = old.with_context(|| format!("cannot find `{}`", args.old.display()))?;
-    let new = new.with_context(|| format!("cannot find `{}`", args.new.display()))?;
+    let found = |found: std::io::Result<PathBuf>, program: &Path| {
+        found.map_err(|error| Usage(format!("cannot find `{}`: {error}", program.display())))
+    };
+    let (old, new) = (found(old, &args.old)?, found(new, &args.new)?);
     let all = ["--mode", "all"];
     let configs = vec![
         dewar_at(&old, "old", Kind::Base, &all, &args.old.display().to_string())?,

@@ -37,20 +37,20 @@ const STEPS: [(&str, &[&str], f64); 16] = [
 /// Measures what is missing, and shows all of it.
 pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<()> {
     let directory = args.directory.clone().map_or_else(default_directory, Ok)?;
-    std::fs::create_dir_all(&directory)
-        .with_context(|| format!("cannot make `{}`", directory.display()))?;
     if !args.as_is {
+        std::fs::create_dir_all(&directory)
+            .with_context(|| format!("cannot make `{}`", directory.display()))?;
         measure(&directory, args.budget)?;
     }
     let sections = report::collect(&directory)?;
     if let Some(file) = &args.output {
-        std::fs::write(file, report::html(&sections))
+        output::write(file, report::html(&sections).as_bytes())
             .with_context(|| format!("cannot write `{}`", file.display()))?;
         tell!("dewar: the report is in {}", file.display());
     }
     if args.markdown || args.output.is_none() {
         let style = Style::of(args.markdown);
-        let width = if args.wide { Width::Wide } else { Width::Narrow };
+        let width = Width::of(args.wide, cli::look::columns());
         output::print(report::draw(&sections, style, width).as_bytes())?;
     }
     Ok(())

@@ -34,7 +34,7 @@ pub(crate) fn measure(study: Study, show: &ShowArgs) -> anyhow::Result<Experimen
 
 /// Prints tables as the arguments say, and `all` where JSON is asked for.
 pub(crate) fn sheets(all: &[Sheet], data: &impl Serialize, show: &ShowArgs) -> anyhow::Result<()> {
-    let width = if show.wide { Width::Wide } else { Width::Narrow };
+    let width = Width::of(show.wide, cli::look::columns());
     output::report(show, data, |markdown| {
         let drawn = all.iter().map(|sheet| sheet.draw(Style::of(markdown), width));
         drawn.collect::<Vec<String>>().join("\n").trim_end().to_owned()

@@ -9,7 +9,7 @@ use anyhow::Context as _;
 use cli::{args::plugin::BuildArgs, output};
 use ecode::wasm::{WasmOptions, emit};
 use serde_json::json;
-use std::{fs, time::Instant};
+use std::time::Instant;
 
 pub(crate) fn run(args: &BuildArgs) -> anyhow::Result<()> {
     let source = SourceFile::read(&args.file)?;
@@ -32,7 +32,7 @@ pub(crate) fn run(args: &BuildArgs) -> anyhow::Result<()> {
             (Text::Wasm(module), None) => module.clone(),
             (Text::ECode(_), None) => Vec::new(),
         };
-        fs::write(path, wasm).with_context(|| format!("cannot write `{}`", path.display()))?;
+        output::write(path, &wasm).with_context(|| format!("cannot write `{}`", path.display()))?;
     }
     let text = if args.json {
         output::json(&built)?

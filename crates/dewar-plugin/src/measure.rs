@@ -75,7 +75,7 @@ pub(crate) fn run(args: &PluginBenchArgs) -> anyhow::Result<()> {
             .and_then(|()| section.keep(directory))
             .with_context(|| format!("cannot keep results in `{}`", directory.display()))?;
     }
-    let width = if args.show.wide { Width::Wide } else { Width::Narrow };
+    let width = Width::of(args.show.wide, cli::look::columns());
     output::report(&args.show, &report, |markdown| {
         let drawn = section.sheets.iter().map(|sheet| sheet.draw(Style::of(markdown), width));
         drawn.collect::<Vec<String>>().join("\n").trim_end().to_owned()

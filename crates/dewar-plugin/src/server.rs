@@ -29,7 +29,8 @@ pub(crate) fn replace(args: &ReplaceArgs) -> anyhow::Result<()> {
 fn put(method: &str, args: &PutArgs) -> anyhow::Result<()> {
     let shown = args.file.display();
     let wrong = |why: String| Usage(format!("{shown}: {why}"));
-    let mut source = fs::read(&args.file).map_err(|error| wrong(error.to_string()))?;
+    let mut source = fs::read(&args.file)
+        .map_err(|error| Usage(format!("cannot read plugin `{}`: {error}", args.file.display())))?;
     if args.file.extension().is_some_and(|end| end == "wat") {
         source = wat::parse_bytes(&source).map_err(|error| wrong(error.to_string()))?.into_owned();
     }
@@ -71,8 +72,9 @@ pub(crate) fn list(server: &Path) -> anyhow::Result<()> {
 /// Asks, and shows what is answered: on standard output, or as what was refused.
 fn show(args: &ServerArgs, method: &str, target: &str, body: &[u8]) -> anyhow::Result<()> {
     let socket = args.server.display();
-    let (status, text) = ask(&args.server, method, target, body)
-        .with_context(|| format!("the server at {socket} does not answer"))?;
+    let (status, text) = ask(&args.server, method, target, body).with_context(|| {
+        format!("no server answers at `{socket}`; `dewar serve --admin {socket} ROOT` makes it")
+    })?;
     let shown: String = text.lines().map(|line| visible(line) + "\n").collect();
     if (200..300).contains(&status) {
         return Ok(output::print(shown.as_bytes())?);

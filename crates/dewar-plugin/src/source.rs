@@ -30,7 +30,7 @@ impl SourceFile {
         let mut bytes = Vec::new();
         let read = File::open(path)
             .and_then(|file| file.take(MAX_BYTES + 1).read_to_end(&mut bytes))
-            .map_err(|error| wrong(error.to_string()))?;
+            .map_err(|error| Usage(format!("cannot read plugin `{name}`: {error}")))?;
         if read as u64 > MAX_BYTES {
             return Err(wrong("this is longer than 64 MiB, and so no plugin".to_owned()).into());
         }

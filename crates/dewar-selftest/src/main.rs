@@ -5,6 +5,7 @@ mod list;
 mod table;
 mod tried;
 
+use anyhow::{Context as _, bail};
 use clap::Parser;
 use cli::{
     args::{
@@ -78,6 +79,11 @@ fn attack(args: &SelftestArgs) -> anyhow::Result<ExitCode> {
         chosen = cases::all().collect();
     }
     let walls = walls(args)?;
+    for wall in &walls {
+        if let Wall::Dewar(dewar) = wall {
+            accepts(dewar)?;
+        }
+    }
     let mut session = Session::begin(&std::env::current_exe()?)?;
     let shown = stderr().is_terminal();
     let mut tried = Tried::new(&args.profile, &walls);
@@ -108,6 +114,21 @@ fn attack(args: &SelftestArgs) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::from(failure::SETUP));
     }
     Ok(ExitCode::from(if tried.got_through() { failure::FAILED } else { 0 }))
+}
+
+/// Insists that Dewar would start anything as it is asked to: else every case would say why not.
+fn accepts(dewar: &Dewar) -> anyhow::Result<()> {
+    let mut dry = std::process::Command::new(&dewar.program);
+    dry.args(["run", "--dry-run", "--profile", &dewar.profile, "--mode", dewar.mode]);
+    for layer in &dewar.without {
+        dry.args(["--without", layer]);
+    }
+    let said = dry.args(["--", "true"]).output().context("cannot start `dewar`")?;
+    if said.status.code() == Some(i32::from(failure::USAGE)) {
+        let why = String::from_utf8_lossy(&said.stderr);
+        bail!(Usage(why.trim_end().trim_start_matches("dewar: ").to_owned()));
+    }
+    Ok(())
 }
 
 /// First none, then Dewar, then the others.

@@ -59,6 +59,13 @@ fn config(args: &ServeArgs) -> anyhow::Result<Config> {
     let here = std::env::current_dir().context("there is no working directory")?;
     if let Some(root) = &args.root {
         config.root = here.join(root);
+        // A directory that comes later is none now.
+        std::fs::read_dir(&config.root).map_err(|error| {
+            let root = root.display();
+            Usage(format!(
+                "cannot serve `{root}`: {error}; name a directory, or a file by --config"
+            ))
+        })?;
     }
     if !args.listen.is_empty() {
         let listen = |address: &String| Listen { address: address.clone(), ..Listen::default() };

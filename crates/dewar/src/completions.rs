@@ -1,6 +1,6 @@
 //! `dewar completions`: completion scripts for shells.
 
-use crate::{commands::Dewar, control::Run, run::Journal};
+use crate::{commands::Dewar, control::Run, run::Journal, schema};
 use clap::{Args, CommandFactory as _, ValueEnum};
 use clap_complete::Shell;
 use cli::output;
@@ -13,7 +13,7 @@ Examples:
   dewar completions zsh  > ~/.zfunc/_dewar
   dewar completions fish > ~/.config/fish/completions/dewar.fish
 
-In bash and fish, names of profiles, runs and domains are completed, too.";
+In bash, zsh and fish, names of profiles, runs and domains are completed, too.";
 
 /// Print the completion script for a shell.
 #[derive(Debug, Args)]
@@ -40,26 +40,75 @@ enum Names {
 const BASH: &str = r#"
 _dewar_names() {
     local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]}
+    _dewar_list() { COMPREPLY=($(compgen $2 -W "$(dewar completions --list $1 2>/dev/null)" -- "$word")); }
     case $before in
-        -p|--profile) COMPREPLY=($(compgen -f -W "$(dewar completions --list profiles 2>/dev/null)" -- "$word")); return ;;
-        --domain) COMPREPLY=($(compgen -W "$(dewar completions --list domains 2>/dev/null)" -- "$word")); return ;;
+        -p|--profile) _dewar_list profiles -f; return ;;
+        --domain) _dewar_list domains; return ;;
     esac
-    case ${COMP_WORDS[1]} in
-        explain|report|allow|revoke|grant)
-            if [[ $COMP_CWORD == 2 && $word != -* ]]; then
-                COMPREPLY=($(compgen -W "$(dewar completions --list runs 2>/dev/null)" -- "$word")); return
-            fi ;;
-    esac
+    if [[ $word != -* ]]; then
+        case $COMP_CWORD:${COMP_WORDS[1]}:${COMP_WORDS[2]} in
+            2:explain:*|2:report:*|2:allow:*|2:ask:*|2:revoke:*|2:grant:*) _dewar_list runs; return ;;
+            3:policy:set|3:policy:load|3:policy:history) _dewar_list runs; return ;;
+            *:policy:show|*:policy:check|*:policy:export|*:policy:env|*:policy:diff) _dewar_list profiles -f; return ;;
+        esac
+    fi
     _dewar "$@"
 }
 complete -F _dewar_names -o bashdefault -o default dewar
 "#;
 
+/// The same for fish. A profile may be a file, too.
 const FISH: &str = r#"
-complete -c dewar -n "__fish_seen_subcommand_from run" -s p -l profile -x -a "(dewar completions --list profiles 2>/dev/null)"
-complete -c dewar -n "__fish_seen_subcommand_from explain report allow revoke grant" -a "(dewar completions --list runs 2>/dev/null)"
+complete -c dewar -n "__fish_seen_subcommand_from run learn init selftest" -s p -l profile -r -F -a "(dewar completions --list profiles 2>/dev/null)"
+complete -c dewar -n "__fish_seen_subcommand_from explain report allow ask revoke grant" -f -a "(dewar completions --list runs 2>/dev/null)"
+complete -c dewar -n "__fish_seen_subcommand_from policy; and __fish_seen_subcommand_from set load history" -f -a "(dewar completions --list runs 2>/dev/null)"
+complete -c dewar -n "__fish_seen_subcommand_from policy; and __fish_seen_subcommand_from show check export env diff" -F -a "(dewar completions --list profiles 2>/dev/null)"
 complete -c dewar -n "__fish_seen_subcommand_from revoke grant" -l domain -x -a "(dewar completions --list domains 2>/dev/null)"
 "#;
+
+/// What the script for zsh asks where a name is wanted.
+const ZSH: &str = r#"
+_dewar_names() {
+    local -a names
+    names=(${(f)"$(dewar completions --list $1 2>/dev/null)"})
+    compadd -a names
+}
+_dewar_profiles() { _dewar_names profiles; _files }
+_dewar_runs() { _dewar_names runs }
+_dewar_domains() { _dewar_names domains }
+
+"#;
+
+/// Where zsh is to ask what, by how the script calls the argument.
+const ZSH_NAMES: [(&str, &str); 10] = [
+    (":PROFILE", "_dewar_profiles"),
+    (":DOMAIN", "_dewar_domains"),
+    ("::run -- ", "_dewar_runs"),
+    ("*::run_and_profile -- ", "_dewar_runs"),
+    ("*::what -- ", "_dewar_runs"),
+    ("::profile -- ", "_dewar_profiles"),
+    ("*::policies -- ", "_dewar_profiles"),
+    (":old -- ", "_dewar_profiles"),
+    (":new -- ", "_dewar_profiles"),
+    ("*::words -- ", "_dewar_runs"),
+];
+
+/// The script of the generator, asking for names.
+fn zsh(script: &str) -> String {
+    let asks = |line: &str| {
+        let (what, rest) = line.strip_suffix(":_default' \\")?.split_at(1);
+        let named = |(name, _): &&(&str, &str)| rest.starts_with(name) || rest.ends_with(name);
+        let (_, function) = ZSH_NAMES.iter().find(named).filter(|_| what == "'")?;
+        Some(format!("'{rest}:{function}' \\\n"))
+    };
+    let lines: String =
+        script.lines().map(|line| asks(line).unwrap_or_else(|| format!("{line}\n"))).collect();
+    // The last lines call the function.
+    match lines.rsplit_once("\nif [ \"$funcstack[1]\"") {
+        Some((before, after)) => format!("{before}\n{ZSH}if [ \"$funcstack[1]\"{after}"),
+        None => lines,
+    }
+}
 
 /// Carries out `dewar completions`.
 pub(crate) fn run(args: &CompletionsArgs) -> anyhow::Result<()> {
@@ -69,10 +118,12 @@ pub(crate) fn run(args: &CompletionsArgs) -> anyhow::Result<()> {
     }
     let Some(shell) = args.shell else { return Ok(()) };
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut Dewar::command(), "dewar", &mut script);
+    let mut command = schema::offered(Dewar::command());
+    clap_complete::generate(shell, &mut command, "dewar", &mut script);
     match shell {
         Shell::Bash => script.extend_from_slice(BASH.as_bytes()),
         Shell::Fish => script.extend_from_slice(FISH.as_bytes()),
+        Shell::Zsh => script = zsh(&String::from_utf8_lossy(&script)).into_bytes(),
         _ => {}
     }
     Ok(output::print(&script)?)

@@ -1,9 +1,10 @@
 //! `dewar doctor`: what this machine can enforce.
 
-use crate::{machine, output};
+use crate::{machine, output, run::REQUIRED};
 use clap::Args;
 use cli::look::{self, BAD, FAINT, GOOD, STRONG, WARN, paint};
 use confine::layers::{Layer, Layers};
+use serde::Serialize;
 use std::fmt::Write as _;
 
 const EXAMPLES: &str = "\
@@ -34,18 +35,72 @@ pub(crate) struct DoctorArgs {
 pub(crate) fn run(args: &DoctorArgs) -> anyhow::Result<()> {
     let layers = machine::layers(Layers::probe(), &args.without)?;
     if args.json {
-        return Ok(output::print((serde_json::to_string_pretty(&layers)? + "\n").as_bytes())?);
+        return Ok(output::print(output::json(&DoctorDocument::of(&layers))?.as_bytes())?);
     }
     let width = look::columns().unwrap_or(usize::MAX);
     Ok(look::show(&tell(&layers, width)?)?)
 }
 
+/// The version of [`DoctorDocument`].
+const SCHEMA: &str = "dewar/doctor/1";
+
+/// What this machine can enforce: what `dewar doctor --json` prints.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct DoctorDocument {
+    /// Which document this is, and in which version.
+    schema: &'static str,
+    /// `full`, `enough` (what is missing can be done without), or `none`: then `dewar run` needs
+    /// `--allow-degraded`.
+    verdict: &'static str,
+    /// In the order in which they are put on.
+    layers: Vec<LayerDocument>,
+}
+
+/// One layer of protection.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct LayerDocument {
+    name: &'static str,
+    available: bool,
+    /// `dewar run` does not start without it.
+    required: bool,
+    /// What it is for.
+    about: &'static str,
+    /// Why it is missing, or what is remarkable about it.
+    reason: Option<String>,
+    /// What is lost without it.
+    without: &'static str,
+}
+
+impl DoctorDocument {
+    fn of(layers: &Layers) -> Self {
+        let layer = |of: &Layer| LayerDocument {
+            name: of.name,
+            available: of.available,
+            required: REQUIRED.contains(&of.name),
+            about: about(of.name),
+            reason: of.reason.clone(),
+            without: of.without,
+        };
+        let layers: Vec<LayerDocument> = layers.layers.iter().map(layer).collect();
+        let verdict = if layers.iter().all(|layer| layer.available) {
+            "full"
+        } else if layers.iter().all(|layer| layer.available || !layer.required) {
+            "enough"
+        } else {
+            "none"
+        };
+        Self { schema: SCHEMA, verdict, layers }
+    }
+}
+
 /// The layers, for people: the verdict first, then each with what it is for, and what is missing
 /// with its price.
-fn tell(layers: &Layers, width: usize) -> Result<String, std::fmt::Error> {
+pub(crate) fn tell(layers: &Layers, width: usize) -> Result<String, std::fmt::Error> {
     let mut text = String::new();
     let missing = layers.layers.iter().filter(|layer| !layer.available).count();
-    let needed: Vec<&str> = crate::run::REQUIRED
+    let needed: Vec<&str> = REQUIRED
         .iter()
         .filter(|name| layers.get(name).is_some_and(|layer| !layer.available))
         .copied()
@@ -56,14 +111,15 @@ fn tell(layers: &Layers, width: usize) -> Result<String, std::fmt::Error> {
             format!("{GOOD}Dewar holds here in full{GOOD:#}: every layer is there, all {count}")
         }
         (_, true) => format!(
-            "{WARN}Dewar holds here{WARN:#}: {missing} of {count} layers are missing, none that it cannot do without"
+            "{WARN}Dewar holds here{WARN:#}: {missing} of {count} layers {} missing, none that it cannot do without",
+            if missing == 1 { "is" } else { "are" }
         ),
         (_, false) => format!(
             "{BAD}Dewar does not start here{BAD:#}: it lacks {}; --allow-degraded runs nevertheless, weaker",
             needed.join(", ")
         ),
     };
-    writeln!(text, "{verdict}\n")?;
+    writeln!(text, "{}\n", look::fill(verdict.split(' '), 0, width))?;
     for layer in &layers.layers {
         tell_layer(&mut text, layer, width)?;
     }
@@ -138,8 +194,37 @@ mod tests {
             "{text}"
         );
         assert!(
-            text.contains("1 of 2 layers are missing, none that it cannot do without"),
+            text.contains("1 of 2 layers is missing, none that it cannot do without"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn the_screen_is_as_it_was_reviewed() {
+        let layer = |name, reason: Option<&str>, without| Layer {
+            name,
+            available: reason.is_none(),
+            reason: reason.map(str::to_owned),
+            without,
+        };
+        let there = ["mount", "pid", "net", "wait-killable", "process-vm-readv"];
+        let mut layers: Vec<Layer> =
+            there.into_iter().map(|name| layer(name, None, "nobody asks")).collect();
+        let all = Layers { layers: layers.clone() };
+        layers.push(layer(
+            "landlock-tcp",
+            Some("Landlock of this kernel is version 3, and version 4 (Linux 6.7) has it"),
+            "TCP ports are refused by the monitor alone",
+        ));
+        let some = Layers { layers: layers.clone() };
+        layers.push(layer(
+            crate::run::REQUIRED[0],
+            Some("the kernel says EPERM: user.max_user_namespaces is 0, or AppArmor forbids it"),
+            "what is lost is told here, at such a length that it takes more than a line of any terminal, and then a bit",
+        ));
+        let none = Layers { layers };
+        crate::screens::screen("doctor", |width| {
+            [&all, &some, &none].map(|layers| tell(layers, width).unwrap()).join("\n")
+        });
     }
 }

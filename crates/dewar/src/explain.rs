@@ -8,7 +8,7 @@ use crate::{
     output,
     proposal::{Proposal, is_guarded, of_file},
     receipt,
-    run::document::{RunDocument, schema},
+    run::document::RunDocument,
     run::{Denial, Journal, RunRecord, guarded, lacking},
 };
 use clap::Args;
@@ -44,10 +44,6 @@ pub(crate) struct ExplainArgs {
     #[arg(long, conflicts_with_all = ["json", "toml"])]
     all: bool,
 
-    /// Print the schema of what --json prints
-    #[arg(long, conflicts_with_all = ["json", "toml", "all"])]
-    json_schema: bool,
-
     /// Print the whole record of the run as JSON
     #[arg(long)]
     json: bool,
@@ -59,9 +55,6 @@ pub(crate) struct ExplainArgs {
 
 /// Carries out `dewar explain`.
 pub(crate) fn run(args: &ExplainArgs) -> anyhow::Result<()> {
-    if args.json_schema {
-        return Ok(output::print(schema!("run").as_bytes())?);
-    }
     let record = Journal::find(args.run.as_deref())?;
     let text = match (args.json, args.toml) {
         (true, _) => json(&record)?,
@@ -116,29 +109,27 @@ const MOST_NAMED: usize = 3;
 
 /// How much is told, and how wide.
 #[derive(Clone, Copy)]
-struct Layout {
-    all: bool,
-    width: usize,
+pub(crate) struct Layout {
+    pub(crate) all: bool,
+    pub(crate) width: usize,
 }
 
 /// The record, for people.
-fn tell(record: &RunRecord, layout: Layout) -> Result<String, std::fmt::Error> {
+pub(crate) fn tell(record: &RunRecord, layout: Layout) -> Result<String, std::fmt::Error> {
     let mut text = String::new();
-    let (command, profile) = (visible(&record.command.join(" ")), visible(&record.profile));
-    let status = paint(if record.status == 0 { GOOD } else { BAD }, &record.status.to_string());
-    writeln!(text, "`{STRONG}{command}{STRONG:#}` under {profile}: exit status {status}")?;
+    text.push_str(&heading(record, layout.width));
     if record.denials.is_empty() {
         writeln!(text, "no denial was recorded")?;
     }
     for line in lacking(record) {
-        writeln!(text, "{line}")?;
+        writeln!(text, "{}", look::fill(line.split(' '), 0, layout.width))?;
     }
     tell_denials(&mut text, record, layout)?;
     if !record.changes.is_empty() {
         writeln!(text, "\nchanged while it ran:")?;
     }
     for change in &record.changes {
-        text.push_str(&receipt::tell_dated(change)?);
+        text.push_str(&receipt::tell_dated(change, layout.width)?);
     }
     if record.dropped > 0 {
         writeln!(
@@ -148,12 +139,23 @@ fn tell(record: &RunRecord, layout: Layout) -> Result<String, std::fmt::Error> {
         )?;
     }
     if !record.unrecorded.is_empty() {
-        writeln!(text, "\nno record is kept of what is refused by")?;
+        writeln!(text, "\nwhat leaves no record where it is refused:")?;
     }
     for layer in &record.unrecorded {
-        writeln!(text, "  {}", visible(layer))?;
+        let layer = visible(layer);
+        writeln!(text, "  {}", look::fill(layer.split(' '), 4, layout.width.saturating_sub(2)))?;
     }
     Ok(text)
+}
+
+/// What was run, under what, and how it ended: the first line of `explain` and of `report`.
+pub(crate) fn heading(record: &RunRecord, width: usize) -> String {
+    let (command, profile) = (visible(&record.command.join(" ")), visible(&record.profile));
+    let status = record.status.to_string();
+    let beside = "`` under : exit status ".len() + profile.chars().count() + status.len();
+    let command = look::cut(&command, width.saturating_sub(beside).max(20));
+    let status = paint(if record.status == 0 { GOOD } else { BAD }, &status);
+    format!("`{STRONG}{command}{STRONG:#}` under {profile}: exit status {status}\n")
 }
 
 /// The denials in groups, or each for itself.
@@ -184,16 +186,17 @@ fn tell_group(text: &mut String, group: &Group<'_>, layout: Layout) -> std::fmt:
     let numbers = look::cut(&group.numbers(), 40);
     write!(text, "\n{FAINT}[{numbers}]{FAINT:#} ")?;
     if objects == 1 {
-        return tell_denial(text, denial, layout);
+        return tell_denial(text, denial, numbers.chars().count() + 3, layout);
     }
     let record = &denial.record;
     let (comm, pattern) = (visible(&record.comm), visible(&group.pattern));
-    writeln!(
-        text,
-        "{STRONG}{comm}{STRONG:#} may not {BAD}{}{BAD:#} {STRONG}{pattern}{STRONG:#}: {objects} objects, {} times",
-        record.missing.join(" "),
+    let missing = record.missing.join(" ");
+    let told = format!(
+        "{STRONG}{comm}{STRONG:#} may not {BAD}{missing}{BAD:#} {STRONG}{pattern}{STRONG:#}: {objects} objects, {} times",
         group.times(),
-    )?;
+    );
+    let indent = numbers.chars().count() + 3;
+    writeln!(text, "{}", look::fill(told.split(' '), indent, layout.width))?;
     let named = group.members.iter().take(MOST_NAMED);
     let named: Vec<String> = named.map(|(_, it)| visible(&it.record.object)).collect();
     row(text, layout, "such as", &named.join(" "))?;
@@ -230,15 +233,21 @@ fn row(text: &mut String, layout: Layout, name: &str, value: &str) -> std::fmt::
     writeln!(text, "  {FAINT}{name:13}{FAINT:#}{value}")
 }
 
-fn tell_denial(text: &mut String, denial: &Denial, layout: Layout) -> std::fmt::Result {
+/// One denial; its number takes `indent` columns of the first line.
+fn tell_denial(
+    text: &mut String,
+    denial: &Denial,
+    indent: usize,
+    layout: Layout,
+) -> std::fmt::Result {
     let record = &denial.record;
     let times = if record.count > 1 { format!(", {} times", record.count) } else { String::new() };
     let missing = record.missing.join(" ");
     let (comm, object) = (visible(&record.comm), visible(&record.object));
-    writeln!(
-        text,
+    let told = format!(
         "{STRONG}{comm}{STRONG:#} may not {BAD}{missing}{BAD:#} {STRONG}{object}{STRONG:#}{times}"
-    )?;
+    );
+    writeln!(text, "{}", look::fill(told.split(' '), indent, layout.width))?;
     let mut line = |name: &str, value: &str| row(text, layout, name, value);
     line("program", &record.program)?;
     line("call", &record.call)?;
@@ -371,6 +380,14 @@ mod tests {
         let record = RunRecord { command: vec!["true".into()], unrecorded, ..RunRecord::default() };
         let text = plain(&record).unwrap();
         assert!(text.contains("no denial was recorded"), "{text}");
-        assert!(text.contains("refused by\n  the system-call filter"), "{text}");
+        assert!(text.contains("where it is refused:\n  the system-call filter"), "{text}");
+    }
+
+    #[test]
+    fn the_screen_is_as_it_was_reviewed() {
+        let record = crate::screens::record();
+        crate::screens::screen("explain", |width| {
+            tell(&record, Layout { all: false, width }).unwrap()
+        });
     }
 }

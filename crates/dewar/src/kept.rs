@@ -2,7 +2,7 @@
 
 use crate::{
     output,
-    run::document::{self, schema},
+    run::document,
     run::{Journal, Summary},
 };
 use clap::Args;
@@ -36,10 +36,6 @@ pub(crate) struct RunsArgs {
     /// Print JSON
     #[arg(long)]
     json: bool,
-
-    /// Print the schema of what --json prints
-    #[arg(long, conflicts_with_all = ["json", "all"])]
-    json_schema: bool,
 }
 
 /// A finished run: what `dewar runs --json` prints of it.
@@ -65,9 +61,6 @@ pub(crate) struct Row {
 
 /// Carries out `dewar runs`.
 pub(crate) fn run(args: &RunsArgs) -> anyhow::Result<()> {
-    if args.json_schema {
-        return Ok(output::print(schema!("runs").as_bytes())?);
-    }
     let summaries = Journal::summaries()?;
     let most = if args.all { usize::MAX } else { MOST };
     if args.json {
@@ -94,7 +87,11 @@ fn row(of: &Summary) -> Row {
     }
 }
 
-fn tell(summaries: &[Summary], most: usize, width: usize) -> Result<String, std::fmt::Error> {
+pub(crate) fn tell(
+    summaries: &[Summary],
+    most: usize,
+    width: usize,
+) -> Result<String, std::fmt::Error> {
     let mut text = String::new();
     if summaries.is_empty() {
         writeln!(text, "no run is kept; `dewar run -- COMMAND` makes one")?;
@@ -102,7 +99,9 @@ fn tell(summaries: &[Summary], most: usize, width: usize) -> Result<String, std:
     }
     let shown = &summaries[..summaries.len().min(most)];
     let names = shown.iter().filter_map(|it| it.name.as_ref()).map(String::len).max();
-    let name_width = names.map_or(0, |longest| longest.clamp(4, 20) + 2);
+    // On a narrow terminal a name leaves room for the command.
+    let most = if width < 100 { 10 } else { 20 };
+    let name_width = names.map_or(0, |longest| longest.clamp(4, most) + 2);
     let head = format!(
         "{:14}{:name_width$}{:18}{:>8}{:>6}{:>8}  COMMAND",
         "RUN",
@@ -165,5 +164,24 @@ mod tests {
         ] {
             assert_eq!(took(seconds), want);
         }
+    }
+
+    #[test]
+    fn the_screen_is_as_it_was_reviewed() {
+        let summary = |name: Option<&str>, status: i32, command: &str, denied: u64| {
+            let document = serde_json::json!({
+                "id": "4k7m2p9x", "name": name, "started": 1_790_000_000.0,
+                "time": 1_790_000_061.5, "command": command.split(' ').collect::<Vec<_>>(),
+                "status": status, "denials": [{ "count": denied }],
+            });
+            serde_json::from_value::<Summary>(document).unwrap()
+        };
+        let long = "make -C a/directory/with/a/long/name all check install VERBOSE=1 PREFIX=/usr";
+        let summaries = [
+            summary(None, 0, "true", 0),
+            summary(Some("nightly"), 2, long, 7),
+            summary(Some("a-name-that-is-longer-than-names-are"), 137, "sh", 30_001),
+        ];
+        crate::screens::screen("runs", |width| tell(&summaries, 2, width).unwrap());
     }
 }

@@ -4,6 +4,7 @@
 mod allow;
 mod amend;
 mod ask;
+mod changed;
 mod commands;
 mod completions;
 mod control;
@@ -25,10 +26,13 @@ mod receipt;
 mod report;
 mod revoke;
 mod run;
+mod schema;
+#[cfg(test)]
+mod screens;
 mod top;
 mod trust;
 
-use clap::Parser as _;
+use clap::{CommandFactory as _, FromArgMatches as _};
 use cli::{
     args::bench::{BenchArgs, What},
     failure, output, program,
@@ -40,8 +44,9 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     // First of all: descriptors that Dewar opens itself are not the command's.
     let inherited = Inherited::capture();
-    let done = match Dewar::try_parse() {
-        Ok(dewar) => dispatch(dewar.command, inherited),
+    let done = match parse() {
+        Ok(Asked::Schema(text)) => output::print(text.as_bytes()).map_err(anyhow::Error::from),
+        Ok(Asked::Command(command)) => dispatch(command, inherited),
         Err(help) if !help.use_stderr() => output::printed(help.print()),
         Err(mistake) => return failure::mistake(&mistake),
     };
@@ -49,6 +54,21 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => failure::report(error),
     }
+}
+
+/// What the command line asks for.
+enum Asked {
+    Command(Command),
+    /// The schema of what a command prints.
+    Schema(&'static str),
+}
+
+fn parse() -> Result<Asked, clap::Error> {
+    if let Some(text) = schema::asked(std::env::args_os().skip(1)) {
+        return Ok(Asked::Schema(text));
+    }
+    let matches = schema::offered(Dewar::command()).try_get_matches()?;
+    Ok(Asked::Command(Dewar::from_arg_matches(&matches)?.command))
 }
 
 fn dispatch(command: Command, inherited: Inherited) -> anyhow::Result<()> {

@@ -1,6 +1,6 @@
 //! `dewar man`: manual pages, made from the same text as `--help`.
 
-use crate::commands::Dewar;
+use crate::{commands::Dewar, schema};
 use anyhow::Context as _;
 use clap::{Args, CommandFactory as _};
 use clap_mangen::Man;
@@ -25,9 +25,9 @@ pub(crate) struct ManArgs {
 pub(crate) fn run(args: &ManArgs) -> anyhow::Result<()> {
     let Some(dir) = &args.dir else {
         let mut page = Vec::new();
-        Man::new(Dewar::command()).render(&mut page)?;
+        Man::new(schema::offered(Dewar::command())).render(&mut page)?;
         return Ok(output::print(&page)?);
     };
-    clap_mangen::generate_to(Dewar::command(), dir)
+    clap_mangen::generate_to(schema::offered(Dewar::command()), dir)
         .with_context(|| format!("cannot write manual pages to `{}`", dir.display()))
 }

@@ -33,11 +33,9 @@ pub(crate) struct PsArgs {
     json: bool,
 }
 
-#[derive(Serialize)]
-struct Shown {
-    #[serde(flatten)]
-    status: Status,
-    processes: Vec<ProcessStatus>,
+pub(crate) struct Shown {
+    pub(crate) status: Status,
+    pub(crate) processes: Vec<ProcessStatus>,
 }
 
 /// Carries out `dewar ps`.
@@ -50,24 +48,76 @@ pub(crate) fn run(args: &PsArgs) -> anyhow::Result<()> {
         }
     }
     if args.json {
-        return Ok(output::print(output::json(&document(&shown)?)?.as_bytes())?);
+        let runs: Vec<Running> = shown.iter().map(Running::of).collect();
+        return Ok(output::print(output::json(&runs)?.as_bytes())?);
     }
-    Ok(look::show(&tell(&shown)?)?)
+    let width = look::columns().unwrap_or(usize::MAX);
+    Ok(look::show(&tell(&shown, width)?)?)
 }
 
-/// The runs as JSON, with times as all documents have them.
-fn document(shown: &[Shown]) -> serde_json::Result<serde_json::Value> {
-    let mut runs = serde_json::to_value(shown)?;
-    for (run, of) in runs.as_array_mut().into_iter().flatten().zip(shown) {
-        run["started_at"] = moment(of.status.started).into();
-        if let Some(fields) = run.as_object_mut() {
-            fields.remove("started");
+/// A run that goes on, and its processes: what `dewar ps --json` prints of it.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct Running {
+    /// What other commands take.
+    id: String,
+    /// What `dewar run --name` called it.
+    name: Option<String>,
+    /// The monitor's process.
+    pid: u32,
+    started_at: String,
+    /// The command and its arguments.
+    command: Vec<String>,
+    profile: String,
+    /// What `${workspace}` and `${home}` stand for in it.
+    workspace: String,
+    home: String,
+    domains: Vec<String>,
+    /// How often its policy was changed.
+    changes: usize,
+    processes: Vec<ProcessDocument>,
+}
+
+/// A process in a run.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct ProcessDocument {
+    /// In the monitor's PID namespace; so is its parent's.
+    pid: u32,
+    parent: u32,
+    /// Name of the process.
+    comm: String,
+    /// Its security context.
+    context: String,
+}
+
+impl Running {
+    fn of(shown: &Shown) -> Self {
+        let Status { id, name, pid, started, command, profile, variables, domains, changes } =
+            shown.status.clone();
+        let process = |of: &ProcessStatus| ProcessDocument {
+            pid: of.pid,
+            parent: of.parent,
+            comm: of.comm.clone(),
+            context: of.context.clone(),
+        };
+        Self {
+            id,
+            name,
+            pid,
+            started_at: moment(started),
+            command,
+            profile,
+            workspace: variables.workspace.display().to_string(),
+            home: variables.home.display().to_string(),
+            domains,
+            changes,
+            processes: shown.processes.iter().map(process).collect(),
         }
     }
-    Ok(runs)
 }
 
-fn tell(runs: &[Shown]) -> Result<String, std::fmt::Error> {
+pub(crate) fn tell(runs: &[Shown], width: usize) -> Result<String, std::fmt::Error> {
     let mut text = String::new();
     if runs.is_empty() {
         writeln!(text, "nothing runs")?;
@@ -77,13 +127,14 @@ fn tell(runs: &[Shown]) -> Result<String, std::fmt::Error> {
             writeln!(text)?;
         }
         let name = status.name.as_ref().map_or(String::new(), |name| format!(" ({name})"));
-        let command = visible(&status.command.join(" "));
+        let (age, profile) = (age(status.started), visible(&status.profile));
+        let beside = [&status.id, &name, &age, &profile].map(|it| it.chars().count());
+        let room = width.saturating_sub(beside.iter().sum::<usize>() + 6);
+        let command = look::cut(&visible(&status.command.join(" ")), room.max(12));
         writeln!(
             text,
-            "{NAME}{}{NAME:#}{name}  {FAINT}{}  {}{FAINT:#}  {STRONG}{command}{STRONG:#}",
+            "{NAME}{}{NAME:#}{name}  {FAINT}{age}  {profile}{FAINT:#}  {STRONG}{command}{STRONG:#}",
             status.id,
-            age(status.started),
-            visible(&status.profile)
         )?;
         let roots = processes.iter().filter(|it| !processes.iter().any(|p| p.pid == it.parent));
         for root in roots {
@@ -144,5 +195,43 @@ mod tests {
         );
         let circle = [process(5, 6), process(6, 5)];
         tree(&mut text, &circle[0], &circle, 1).unwrap();
+    }
+
+    #[test]
+    fn the_screen_is_as_it_was_reviewed() {
+        let process = |pid, parent, comm: &str, domain: &str| ProcessStatus {
+            pid,
+            parent,
+            comm: comm.into(),
+            context: format!("dewar_u:dewar_r:{domain}_t"),
+        };
+        let status = |id: &str, name: Option<&str>, command: &str| Status {
+            id: id.into(),
+            name: name.map(str::to_owned),
+            pid: 4711,
+            // Nothing is younger: its age is 0.
+            started: SystemTime::now() + Duration::from_secs(3600),
+            command: command.split(' ').map(str::to_owned).collect(),
+            profile: "profile agent".into(),
+            variables: profile::Variables::default(),
+            domains: vec!["main".into(), "git".into()],
+            changes: 0,
+        };
+        let long = "node agent.js --task make the tests pass and tell what you did, in detail";
+        let shown = [
+            Shown {
+                status: status("4k7m2p9x", Some("nightly"), long),
+                processes: vec![
+                    process(2, 1, "node", "main"),
+                    process(9, 2, "git", "git"),
+                    process(10, 9, "git-remote-https", "git"),
+                ],
+            },
+            Shown {
+                status: status("81c0aa3e", None, "sleep 60"),
+                processes: vec![process(2, 1, "sleep", "main")],
+            },
+        ];
+        crate::screens::screen("ps", |width| tell(&shown, width).unwrap());
     }
 }

@@ -1,11 +1,13 @@
 //! How the receipt of a change is told.
 
 use crate::{
+    changed::ChangedDocument,
     control::{ChangeResult, PolicyChange},
     failure::Failed,
     output,
 };
 use anyhow::bail;
+use cli::look;
 use confine::OutOfReach;
 use monitor::{Action, Held, Holder, Receipt, visible};
 use std::{fmt::Write as _, time::Duration};
@@ -19,7 +21,11 @@ const MOST_ROWS: usize = 20;
 ///
 /// [`Failed`] if it is not in force, or not complete.
 pub(crate) fn print(change: &PolicyChange, json: bool) -> anyhow::Result<()> {
-    let text = if json { output::json(change)? } else { tell(change)? };
+    let text = if json {
+        output::json(&ChangedDocument::of(change))?
+    } else {
+        tell(change, look::columns().unwrap_or(usize::MAX))?
+    };
     output::print(text.as_bytes())?;
     match &change.outcome {
         ChangeResult::Failed(why) => bail!(Failed(format!("nothing was changed: {why}"))),
@@ -34,29 +40,39 @@ pub(crate) fn print(change: &PolicyChange, json: bool) -> anyhow::Result<()> {
 }
 
 /// A change and its receipt, for people.
-pub(crate) fn tell(change: &PolicyChange) -> Result<String, std::fmt::Error> {
+pub(crate) fn tell(change: &PolicyChange, width: usize) -> Result<String, std::fmt::Error> {
     let mut text = String::new();
-    writeln!(text, "{}", visible(&change.what))?;
+    writeln!(text, "{}", look::fill(visible(&change.what).split(' '), 4, width))?;
     match &change.outcome {
-        ChangeResult::Failed(why) => writeln!(text, "  not in force: {}", visible(why))?,
-        ChangeResult::Receipt(receipt) => tell_receipt(&mut text, receipt)?,
+        ChangeResult::Failed(why) => {
+            let line = format!("not in force: {}", visible(why));
+            writeln!(text, "  {}", look::fill(line.split(' '), 4, width))?;
+        }
+        ChangeResult::Receipt(receipt) => tell_receipt(&mut text, receipt, width)?,
     }
     Ok(text)
 }
 
 /// The same with its time, for a list.
-pub(crate) fn tell_dated(change: &PolicyChange) -> Result<String, std::fmt::Error> {
+pub(crate) fn tell_dated(change: &PolicyChange, width: usize) -> Result<String, std::fmt::Error> {
     let when = humantime::format_rfc3339_seconds(change.when);
-    Ok(format!("{when}  {}", tell(change)?))
+    Ok(format!(
+        "{when}\n  {}",
+        tell(change, width.saturating_sub(2))?.replace('\n', "\n  ").trim_end_matches(' ')
+    ))
 }
 
-fn tell_receipt(text: &mut String, receipt: &Receipt) -> std::fmt::Result {
+fn tell_receipt(text: &mut String, receipt: &Receipt, width: usize) -> std::fmt::Result {
     if !receipt.holders.is_empty() {
         let mut table = comfy_table::Table::new();
         table.load_style(comfy_table::presets::NOTHING);
         table.set_header(["  PID", "PROCESS", "HELD", "OBJECT", "LOST", "DONE", "AFTER"]);
         for holder in receipt.holders.iter().take(MOST_ROWS) {
             table.add_row(row(holder));
+        }
+        if let Ok(width) = u16::try_from(width) {
+            table.set_content_arrangement(comfy_table::ContentArrangement::Dynamic);
+            table.set_width(width);
         }
         writeln!(text, "{}", table.trim_fmt())?;
         if let more @ 1.. = receipt.holders.len().saturating_sub(MOST_ROWS) {
@@ -76,11 +92,11 @@ fn tell_receipt(text: &mut String, receipt: &Receipt) -> std::fmt::Result {
         0 => "held by nobody".to_owned(),
         one_or_more => format!("{one_or_more} held"),
     };
-    writeln!(
-        text,
-        "  {complete} after {took}: {held}; looked into {processes}, {threads}; policy state {}",
+    let line = format!(
+        "{complete} after {took}: {held}; looked into {processes}, {threads}; policy state {}",
         receipt.seqno
-    )
+    );
+    writeln!(text, "  {}", look::fill(line.split(' '), 4, width))
 }
 
 /// Says what policy gives in vain.
@@ -174,7 +190,7 @@ mod tests {
         let receipt =
             Receipt { holders: vec![holder], processes: 1, threads: 2, ..Receipt::default() };
         let change = change(ChangeResult::Receipt(receipt));
-        let text = tell(&change).unwrap();
+        let text = tell(&change, usize::MAX).unwrap();
         for part in [
             "descriptor 3",
             "KEPT: why",

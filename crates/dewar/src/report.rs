@@ -3,15 +3,16 @@
 mod page;
 
 use crate::{
+    explain::heading,
     groups::groups,
     kept::took,
     output,
-    run::document::{RunDocument, moment, schema, time},
+    run::document::{RunDocument, moment, time},
     run::{Journal, RunRecord, tell_planted},
 };
 use anyhow::{Context as _, bail};
 use clap::Args;
-use cli::look::{self, BAD, FAINT, GOOD, NAME, STRONG, paint};
+use cli::look::{self, BAD, FAINT, NAME, STRONG, paint};
 use monitor::{Deed, DeedKind, visible};
 use std::{
     collections::BTreeMap,
@@ -59,17 +60,10 @@ pub(crate) struct ReportArgs {
     /// Leave nothing out of long lists
     #[arg(long)]
     all: bool,
-
-    /// Print the schema of what --json prints
-    #[arg(long, conflicts_with_all = ["json", "output", "run"])]
-    json_schema: bool,
 }
 
 /// Carries out `dewar report`.
 pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<()> {
-    if args.json_schema {
-        return Ok(output::print(schema!("run").as_bytes())?);
-    }
     let record = Journal::find(args.run.as_deref())?;
     if args.json {
         return Ok(output::print(output::json(&RunDocument::of(&record))?.as_bytes())?);
@@ -107,11 +101,13 @@ fn write(path: &Path, page: &str) -> anyhow::Result<()> {
 const MOST_LINES: usize = 12;
 
 /// The report, for people.
-fn tell(record: &RunRecord, most: usize, width: usize) -> Result<String, std::fmt::Error> {
+pub(crate) fn tell(
+    record: &RunRecord,
+    most: usize,
+    width: usize,
+) -> Result<String, std::fmt::Error> {
     let mut text = String::new();
-    let (command, profile) = (visible(&record.command.join(" ")), visible(&record.profile));
-    let status = paint(if record.status == 0 { GOOD } else { BAD }, &record.status.to_string());
-    writeln!(text, "`{STRONG}{command}{STRONG:#}` under {profile}: exit status {status}")?;
+    text.push_str(&heading(record, width));
     let name = record.name.as_ref().map_or(String::new(), |name| format!(" ({})", visible(name)));
     write!(text, "  run {}{name}", paint(NAME, &visible(&record.id)))?;
     if let Some(at) = time(record.started) {
@@ -131,7 +127,8 @@ fn tell(record: &RunRecord, most: usize, width: usize) -> Result<String, std::fm
         writeln!(text, "\n{}", paint(STRONG, "changes of its policy"))?;
     }
     for change in &record.changes {
-        writeln!(text, "  {}  {}", moment(change.when), visible(&change.what))?;
+        let line = format!("{}  {}", moment(change.when), visible(&change.what));
+        writeln!(text, "  {}", look::cut(&line, width.saturating_sub(2)))?;
     }
     writeln!(text, "\n{}", paint(STRONG, "what programs outside would execute because of it"))?;
     let told = tell_planted(&record.planted, record.planted_more, true);
@@ -143,7 +140,11 @@ fn tell(record: &RunRecord, most: usize, width: usize) -> Result<String, std::fm
         (true, true) => {
             writeln!(text, "  nothing was made or changed that a program outside would execute")?;
         }
-        (true, false) => told.lines().try_for_each(|line| writeln!(text, "  {line}"))?,
+        (true, false) => told.lines().try_for_each(|line| {
+            let pad = line.len() - line.trim_start().len();
+            let words = line.trim_start().split(' ');
+            writeln!(text, "  {:pad$}{}", "", look::fill(words, pad + 4, width))
+        })?,
     }
     for note in caveats(record) {
         let note = look::fill(note.split(' '), 2, width);
@@ -168,8 +169,10 @@ fn caveats(record: &RunRecord) -> Vec<String> {
         notes.push(format!("{more} more of what it {kind} was counted, not kept"));
     }
     if !record.unrecorded.is_empty() {
-        notes
-            .push(format!("refused without a record, if at all: {}", record.unrecorded.join("; ")));
+        notes.push(format!(
+            "no record is left of what is refused by {}",
+            record.unrecorded.join("; by ")
+        ));
     }
     notes
 }
@@ -207,7 +210,7 @@ fn tell_deeds(
     for (place, names) in places.iter().take(most) {
         let line =
             format!("{:>5}  {}/  {}", names.len(), visible(place), visible(&names.join(" ")));
-        writeln!(text, "  {}", look::cut(&line, width.clamp(40, 160) - 2))?;
+        writeln!(text, "  {}", look::cut(&line, width.min(160).saturating_sub(2)))?;
     }
     more(text, places.len().saturating_sub(most), " directories")
 }
@@ -250,4 +253,15 @@ fn tell_denials(
         )?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_screen_is_as_it_was_reviewed() {
+        let record = crate::screens::record();
+        crate::screens::screen("report", |width| tell(&record, MOST_LINES, width).unwrap());
+    }
 }

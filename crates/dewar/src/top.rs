@@ -6,9 +6,10 @@ mod view;
 use crate::{
     control::{ChangeResult, Counters, Reply, Request, Run, RunArg},
     output,
-    run::Decisions,
+    run::{Decisions, document::moment},
 };
 use clap::Args;
+use cli::look;
 use monitor::{RevokeMode, visible};
 use profile::{AmendedObject, Amendment, AmendmentKind};
 use screen::{Event, Screen};
@@ -61,14 +62,25 @@ fn interval(text: &str) -> Result<f64, String> {
     seconds.ok_or_else(|| "write seconds, from 0.05 to 3600".into())
 }
 
-/// What happened in an interval.
+/// The version of [`Sample`] as JSON.
+const SCHEMA: &str = "dewar/top/1";
+
+/// What happened in an interval: a line of `dewar top --json`.
 #[derive(Serialize)]
-struct Sample {
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct Sample {
+    /// Which document this is, and in which version.
+    schema: &'static str,
+    /// When the interval ended.
+    at: String,
+    /// How long it was.
     seconds: f64,
     runs: Vec<RunSample>,
 }
 
+/// What one run did in it.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct RunSample {
     id: String,
     name: Option<String>,
@@ -77,15 +89,19 @@ struct RunSample {
     rates: Vec<Rate>,
     /// Since the run started.
     denied: u64,
+    /// The kind of denial that is most frequent.
     most_denied: Option<String>,
     /// Processes by domain.
     domains: BTreeMap<String, usize>,
 }
 
+/// Decisions of one object manager, a second.
 #[derive(Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Rate {
     manager: String,
     queries: f64,
+    /// How many of them were found by hint, in the cache, and by the security server.
     hint: f64,
     cache: f64,
     server: f64,
@@ -102,7 +118,7 @@ pub(crate) fn run(args: &TopArgs) -> anyhow::Result<()> {
         let text = if args.json {
             visible(&serde_json::to_string(&sample)?) + "\n"
         } else {
-            tell(&sample)?
+            tell(&sample, look::columns().unwrap_or(usize::MAX))?
         };
         if !output::print_while_read(text.as_bytes())? || args.once {
             break;
@@ -119,7 +135,7 @@ fn live(interval: Duration) -> anyhow::Result<()> {
     let screen = Screen::open()?;
     let mut view = View::default();
     loop {
-        screen.draw(&view.text()?, &view.footer())?;
+        screen.draw(&view.text(screen.columns())?, &view.footer())?;
         match screen.wait(&bell)? {
             Event::Quit => return Ok(()),
             Event::Changed => {}
@@ -222,7 +238,8 @@ impl Sample {
                 domains: counters.domains.clone(),
             }
         };
-        Self { seconds, runs: now.iter().map(one).collect() }
+        let at = moment(SystemTime::now());
+        Self { schema: SCHEMA, at, seconds, runs: now.iter().map(one).collect() }
     }
 }
 
@@ -244,29 +261,38 @@ fn rates(before: Option<&Counters>, now: &Counters, seconds: f64) -> Vec<Rate> {
     now.decisions.iter().map(rate).collect()
 }
 
-fn tell(sample: &Sample) -> Result<String, std::fmt::Error> {
+pub(crate) fn tell(sample: &Sample, width: usize) -> Result<String, std::fmt::Error> {
     let mut text = String::new();
     if sample.runs.is_empty() {
         writeln!(text, "nothing runs")?;
     }
     for run in &sample.runs {
         let name = run.name.as_ref().map_or(String::new(), |name| format!(" ({name})"));
-        writeln!(text, "{}{name}  {}", run.id, visible(&run.command.join(" ")))?;
-        let domains = run.domains.iter().map(|(name, count)| format!("{name} {count}"));
-        let domains = domains.collect::<Vec<_>>().join(", ");
-        writeln!(text, "  processes by domain: {domains}; denied so far: {}", run.denied)?;
-        if let Some(most) = &run.most_denied {
-            writeln!(text, "  most often: {}", visible(most))?;
-        }
+        let line = format!("{}{name}  {}", run.id, visible(&run.command.join(" ")));
+        writeln!(text, "{}", look::cut(&line, width))?;
+        about(&mut text, run, width)?;
         writeln!(text, "{}\n", table(&run.rates))?;
     }
     Ok(text)
 }
 
+/// The processes and the denials of a run.
+fn about(text: &mut String, run: &RunSample, width: usize) -> std::fmt::Result {
+    let domains = run.domains.iter().map(|(name, count)| format!("{name} {count}"));
+    let domains = domains.collect::<Vec<_>>().join(", ");
+    let line = format!("processes by domain: {domains}; denied so far: {}", run.denied);
+    writeln!(text, "  {}", look::fill(line.split(' '), 4, width))?;
+    if let Some(most) = &run.most_denied {
+        let line = format!("  most often: {}", visible(most));
+        writeln!(text, "{}", look::cut(&line, width))?;
+    }
+    Ok(())
+}
+
 fn table(rates: &[Rate]) -> String {
     let mut table = comfy_table::Table::new();
     table.load_style(comfy_table::presets::NOTHING);
-    table.set_header(["  a second", "queries", "by hint", "by cache", "by security server"]);
+    table.set_header(["  a second", "queries", "by hint", "by cache", "by server"]);
     for rate in rates {
         let counts = [rate.queries, rate.hint, rate.cache, rate.server].map(|n| format!("{n:.0}"));
         table.add_row(std::iter::once(format!("  {}", rate.manager)).chain(counts));

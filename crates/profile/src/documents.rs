@@ -100,9 +100,10 @@ impl Documents {
 
     /// The text of a profile that extends nothing and names the same things. Where patterns of
     /// several files overlap, their order may have mattered: compare what the text stands for.
+    /// `is_private` says whether the profile comes to a loopback of the run's own.
     #[must_use]
-    pub fn flattened(&self) -> String {
-        flat::text(&self.documents)
+    pub fn flattened(&self, is_private: bool) -> String {
+        flat::text(&self.documents, is_private)
     }
 
     /// The policy and all the rest that the profile, changed by `amendments` in their order, stands

@@ -2,30 +2,27 @@
 
 use crate::document::{Document, DomainLists};
 use crate::source::Located;
+use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 
 /// One list of a domain, as it is written.
 type List = (&'static str, fn(&DomainLists) -> &[Located<String>]);
 
-const GRANTS: [List; 4] = [
+/// Of two that name one pattern in one file, the later has the last word.
+const FILES: [List; 7] = [
     ("files.list", |lists| &lists.files.list),
     ("files.read", |lists| &lists.files.read),
-    ("files.write", |lists| &lists.files.write),
+    (WRITE, |lists| &lists.files.write),
     ("files.exec", |lists| &lists.files.exec),
+    (READONLY, |lists| &lists.files.readonly),
+    (DENY, |lists| &lists.files.deny),
+    (HIDE, |lists| &lists.files.hide),
 ];
+const WRITE: &str = "files.write";
+const READONLY: &str = "files.readonly";
+const DENY: &str = "files.deny";
+const HIDE: &str = "files.hide";
 
-const DENIALS: [List; 3] = [
-    ("files.readonly", |lists| &lists.files.readonly),
-    ("files.deny", |lists| &lists.files.deny),
-    ("files.hide", |lists| &lists.files.hide),
-];
-
-const OTHERS: [List; 2] = [
-    ("files.unguarded", |lists| &lists.files.unguarded),
-    ("capabilities", |lists| &lists.capabilities),
-];
-
-/// What a later document can forget.
 const NETWORK: [List; 3] = [
     ("network.connect", |lists| &lists.network.connect),
     ("network.bind", |lists| &lists.network.bind),
@@ -38,7 +35,10 @@ const NETWORK: [List; 3] = [
 /// What a later document denies or grants takes the place of what an earlier one said of the same
 /// pattern. Where patterns of several documents overlap otherwise, which of them wins may depend on
 /// their order: whoever prints the text compares first what it stands for.
-pub(crate) fn text(documents: &[Document]) -> String {
+///
+/// `is_private` says whether they come to a loopback of the run's own: a document that names
+/// endpoints outside takes that from what it extends, and one text cannot say both.
+pub(crate) fn text(documents: &[Document], is_private: bool) -> String {
     let mut text = String::new();
     let last =
         |pick: fn(&Document) -> Option<&Located<String>>| documents.iter().rev().find_map(pick);
@@ -51,7 +51,12 @@ pub(crate) fn text(documents: &[Document]) -> String {
     }
     let main: Vec<&DomainLists> = documents.iter().map(|document| &document.main).collect();
     lists(&mut text, &main);
-    entry(&mut text, "network.loopback", loopback(documents).map(quoted));
+    let loopback = documents.iter().rev().find_map(|it| it.main.network.loopback.as_ref());
+    let loopback = loopback.map(|it| match it.value.as_str() {
+        "private" if !is_private => "none",
+        said => said,
+    });
+    entry(&mut text, "network.loopback", loopback.map(quoted));
     environment(&mut text, documents);
     for (key, value) in [
         ("limits.memory", last(|it| it.limits.memory.as_ref())),
@@ -80,7 +85,7 @@ pub(crate) fn text(documents: &[Document]) -> String {
 }
 
 /// Everything that one domain says, layer by layer.
-fn lists(text: &mut String, layers: &[&DomainLists]) {
+fn lists<'a>(text: &mut String, layers: &[&'a DomainLists]) {
     let exec: Vec<&str> =
         layers.iter().flat_map(|it| &it.exec).map(|it| it.value.as_str()).collect();
     list(text, "exec", &exec);
@@ -91,62 +96,99 @@ fn lists(text: &mut String, layers: &[&DomainLists]) {
     }
     let inherit = layers.iter().rev().find_map(|it| it.inherit.as_ref());
     entry(text, "inherit", inherit.map(|it| it.value.to_string()));
-    for (own, other) in [(&GRANTS[..], &DENIALS[..]), (&DENIALS[..], &GRANTS[..])] {
-        for (key, pick) in own {
-            let mut kept = Vec::new();
-            for (at, layer) in layers.iter().enumerate() {
-                let later = &layers[at + 1..];
-                let is_replaced = |value: &str| {
-                    let said =
-                        later.iter().flat_map(|it| other.iter().flat_map(|(_, pick)| pick(it)));
-                    said.into_iter().any(|it| it.value == value)
-                };
-                let values = pick(layer).iter().map(|it| it.value.as_str());
-                kept.extend(values.filter(|value| !is_replaced(value)));
-            }
-            list(text, key, &kept);
-        }
+    let kept = files_of(layers);
+    for (key, _) in FILES {
+        let own = kept.iter().filter(|(list, _)| *list == key).map(|(_, value)| value.as_str());
+        list(text, key, &own.collect::<Vec<_>>());
     }
-    let remembered = remembered(layers);
-    for (lists, layers) in [(&OTHERS[..], layers), (&NETWORK[..], remembered)] {
-        for (key, pick) in lists {
-            let all: Vec<&str> =
-                layers.iter().flat_map(|it| pick(it)).map(|it| it.value.as_str()).collect();
-            list(text, key, &all);
-        }
+    let all = |layers: &[&'a DomainLists], pick: fn(&DomainLists) -> &[Located<String>]| {
+        layers.iter().flat_map(|it| pick(it)).map(|it| it.value.as_str()).collect::<Vec<_>>()
+    };
+    list(text, "files.unguarded", &all(layers, |lists| &lists.files.unguarded));
+    list(text, "capabilities", &all(layers, |lists| &lists.capabilities));
+    // Whoever inherits no network says so for all that it extends.
+    let own = layers.iter().rposition(|it| it.network.inherit.as_ref().is_some_and(|it| !it.value));
+    let own = &layers[own.unwrap_or(0)..];
+    for (key, pick) in NETWORK {
+        list(text, key, &all(own, pick));
     }
     let files = |pick: fn(&DomainLists) -> Option<&Located<String>>| {
         layers.iter().rev().find_map(|it| pick(it)).map(|it| quoted(&it.value))
     };
     entry(text, "files.guard", files(|it| it.files.guard.as_ref()));
     entry(text, "files.guard_action", files(|it| it.files.guard_action.as_ref()));
-    let netlink = remembered.iter().rev().find_map(|it| it.network.netlink.as_ref());
+    let netlink = own.iter().rev().find_map(|it| it.network.netlink.as_ref());
     let netlink =
         netlink.map(|it| it.value.iter().map(|it| quoted(it)).collect::<Vec<_>>().join(", "));
     entry(text, "network.netlink", netlink.map(|names| format!("[{names}]")));
+    let inherit = layers.iter().rev().find_map(|it| it.network.inherit.as_ref());
+    entry(text, "network.inherit", inherit.map(|it| it.value.to_string()));
 }
 
-/// The layers whose word about the network counts: from the last one on that forgets those before.
-/// One text has nothing to forget.
-fn remembered<'a, 'b>(layers: &'a [&'b DomainLists]) -> &'a [&'b DomainLists] {
-    let forgets =
-        |it: &&DomainLists| it.network.inherit.as_ref().is_some_and(|inherit| !inherit.value);
-    &layers[layers.iter().rposition(forgets).unwrap_or(0)..]
+/// The patterns of files that still have a say, each with its list: as [`crate::rights`] applies
+/// them, what a layer denies ends all that was said of the same pattern before, and what it grants
+/// ends a denial.
+fn files_of(layers: &[&DomainLists]) -> Vec<(&'static str, String)> {
+    let all = || layers.iter().flat_map(|it| FILES.iter().flat_map(|(_, pick)| pick(it)));
+    let mut written: HashMap<String, &str> = HashMap::new();
+    let mut shared: HashSet<&str> = HashSet::new();
+    for value in all().map(|it| it.value.as_str()) {
+        for pattern in alternatives(value) {
+            // The same pattern among the alternatives of two: then each alternative stands alone.
+            if let Some(other) = written.insert(pattern, value).filter(|other| *other != value) {
+                shared.extend([value, other]);
+            }
+        }
+    }
+    let mut kept: Vec<(&str, String)> = Vec::new();
+    for layer in layers {
+        for (key, pick) in FILES {
+            let patterns = pick(layer).iter().flat_map(|it| match shared.contains(&*it.value) {
+                true => alternatives(&it.value),
+                false => vec![it.value.clone()],
+            });
+            for pattern in patterns {
+                kept.retain(|(list, of)| *of != pattern || !is_ended(list, key));
+                kept.push((key, pattern));
+            }
+        }
+    }
+    kept
 }
 
-/// The loopback that is meant. One of the run's own gives way to hosts that a later document names.
-fn loopback(documents: &[Document]) -> Option<&str> {
-    let main: Vec<&DomainLists> = documents.iter().map(|document| &document.main).collect();
-    let layers = remembered(&main);
-    let at = layers.iter().rposition(|it| it.network.loopback.is_some())?;
-    let value = layers[at].network.loopback.as_ref().map(|it| it.value.as_str());
-    let own = documents.iter().flat_map(|document| &document.domains).map(|(_, lists)| lists);
-    let mut rules = layers.iter().copied().chain(own).flat_map(|it| {
-        NETWORK.iter().flat_map(|(_, pick)| pick(it)).map(|rule| rule.value.as_str())
-    });
-    let reaches_outside = rules.any(|rule| !rule.starts_with("unix"));
-    let gives_way = value == Some("private") && at + 1 < layers.len() && reaches_outside;
-    value.filter(|_| !gives_way)
+/// Whether what an earlier layer says of a pattern in `list` is ended by a later one in `by`.
+fn is_ended(list: &str, by: &str) -> bool {
+    let denies = |list| matches!(list, DENY | HIDE);
+    denies(by) || denies(list) || matches!((list, by), (WRITE, READONLY) | (READONLY, WRITE))
+}
+
+/// The patterns that one with braces stands for; what is escaped, or a variable, has none.
+fn alternatives(pattern: &str) -> Vec<String> {
+    let (mut depth, mut start, mut cuts, mut previous) = (0, 0, Vec::new(), ' ');
+    for (at, c) in pattern.char_indices() {
+        match (c, previous) {
+            (_, '\\' | '$') => {}
+            ('{', _) => {
+                if depth == 0 {
+                    start = at;
+                    cuts.push(at);
+                }
+                depth += 1;
+            }
+            (',', _) if depth == 1 => cuts.push(at),
+            ('}', _) if depth == 1 => {
+                cuts.push(at);
+                let (before, after) = (&pattern[..start], &pattern[at + 1..]);
+                let ways = cuts.windows(2).map(|cut| &pattern[cut[0] + 1..cut[1]]);
+                let ways = ways.map(|way| format!("{before}{way}{after}"));
+                return ways.flat_map(|way| alternatives(&way)).collect();
+            }
+            ('}', _) if depth > 1 => depth -= 1,
+            _ => {}
+        }
+        previous = if previous == '\\' { ' ' } else { c };
+    }
+    vec![pattern.to_owned()]
 }
 
 fn environment(text: &mut String, documents: &[Document]) {
@@ -173,7 +215,7 @@ fn entry(text: &mut String, key: &str, value: Option<String>) {
 
 /// A list, each value once, a line each where there are many.
 fn list(text: &mut String, key: &str, values: &[&str]) {
-    let mut seen = std::collections::HashSet::new();
+    let mut seen = HashSet::new();
     let values: Vec<String> =
         values.iter().filter(|value| seen.insert(**value)).map(|value| quoted(value)).collect();
     match values.len() {
@@ -200,4 +242,22 @@ fn quoted(value: &str) -> String {
 
 fn number_or_text(value: &str) -> String {
     if value.parse::<u64>().is_ok() { value.to_owned() } else { quoted(value) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn braces_stand_for_their_alternatives_and_variables_for_themselves() {
+        for (pattern, want) in [
+            ("${home}/.ssh", &["${home}/.ssh"][..]),
+            ("${home}/.claude{,.json}", &["${home}/.claude", "${home}/.claude.json"]),
+            ("/{a,b{c,d}}/x", &["/a/x", "/bc/x", "/bd/x"]),
+            ("/\\{a,b\\}", &["/\\{a,b\\}"]),
+            ("/{a}/{b,c}", &["/a/b", "/a/c"]),
+        ] {
+            assert_eq!(alternatives(pattern), want, "{pattern}");
+        }
+    }
 }

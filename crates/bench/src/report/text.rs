@@ -21,7 +21,7 @@ pub fn draw(sections: &[Section], style: Style, width: Width) -> String {
                 format!(
                     "{}\n{line}\n{}\n\n",
                     section.title,
-                    crate::sheet::wrapped(&section.headline)
+                    crate::sheet::wrapped(&section.headline, width.columns())
                 )
             }
         };

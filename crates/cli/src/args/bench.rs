@@ -377,7 +377,7 @@ pub struct ShowArgs {
     #[arg(long, conflicts_with = "json")]
     pub markdown: bool,
 
-    /// Print every column of the tables, not only those that fit into 80
+    /// Print every column of the tables, not only those that fit into the terminal
     #[arg(long)]
     pub wide: bool,
 

@@ -131,6 +131,8 @@ fn write(
     if let Some(odd) = profile.chars().find(|c| !(c.is_alphanumeric() || "/._-+@".contains(*c))) {
         bail!(Usage(format!("a profile in settings cannot have {odd:?} in its name")));
     }
+    // Else each command of the agent would fail, and say so to nobody who could mend it.
+    profile::Documents::read(&profile::Source::from_argument(profile))?;
     let target = Target::at(file)?;
     let before = target.before.clone().unwrap_or_default();
     insist_on_guard(profile, own)?;

@@ -101,6 +101,8 @@ impl LearnArgs {
 /// Carries out `dewar learn`.
 pub(crate) fn run(args: &LearnArgs) -> anyhow::Result<i32> {
     let variables = machine::variables(args.workspace.as_deref(), "/tmp".into())?;
+    // The command may take hours: what would keep its profile from being written is said before.
+    profile::Documents::read(&Source::from_argument(&args.profile))?;
     let target = target(args)?;
     let here = std::env::current_dir().context("cannot tell the working directory")?;
     let fitting = fitting(args, target.as_ref(), &here, variables.clone())?;
@@ -183,6 +185,11 @@ fn target(args: &LearnArgs) -> anyhow::Result<Option<Target>> {
             args.output.display()
         )));
     }
+    let directory = target.path.parent().unwrap_or(Path::new("/"));
+    rustix::fs::access(directory, rustix::fs::Access::WRITE_OK).map_err(|error| {
+        let error = std::io::Error::from(error);
+        Usage(format!("cannot write `{}`: {error}; -o names another file", args.output.display()))
+    })?;
     Ok(Some(target))
 }
 

@@ -235,3 +235,33 @@ fn home(path: &str, grants: &Grants) -> String {
         _ => path.to_owned(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use profile::{Documents, Source, Variables};
+
+    #[test]
+    fn the_screen_is_as_it_was_reviewed() {
+        let text = "description = 'what this profile is for, in a sentence that is longer than a line of 80 columns is'\n\
+                    extends = 'agent'\n[domains.git]\nexec = ['/usr/bin/git']\nfiles.read = ['${home}/.ssh']\n\
+                    network.connect = ['git.example.org:22']\n[limits]\nmemory = '2G'\ntime = '10m'\n";
+        let source = Source::Text {
+            name: "./own.toml".into(),
+            text: text.into(),
+            directory: "/home/me/project".into(),
+        };
+        let variables = Variables {
+            workspace: "/home/me/project".into(),
+            home: "/home/me".into(),
+            tmp: "/tmp".into(),
+            user: "me".into(),
+            nameservers: vec!["192.0.2.53".parse().unwrap()],
+            ..Variables::default()
+        };
+        let documents = Documents::read(&source).unwrap();
+        let compiled = documents.compile(&variables, &mut |_| Ok(Vec::new()), &[]).unwrap();
+        let grants = Grants::of(&compiled, &variables);
+        crate::screens::screen("policy-show", |width| tell(&grants, width, false).unwrap());
+    }
+}

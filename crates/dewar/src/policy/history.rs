@@ -1,11 +1,13 @@
 //! `dewar policy history`: what was changed in a run.
 
 use crate::{
+    changed::ChangedDocument,
     control::{PolicyChange, Reply, Request, Run, RunArg, odd},
     output, receipt,
 };
 use anyhow::bail;
 use clap::Args;
+use cli::look;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -32,7 +34,8 @@ pub(super) struct HistoryArgs {
 pub(super) fn run(args: &HistoryArgs) -> anyhow::Result<()> {
     let mut run = Run::find(&args.run)?;
     let Reply::History(changes) = run.ask(Request::History)? else { bail!(odd()) };
-    let text = if args.json { output::json(&changes)? } else { tell(&changes)? };
+    let documents = || changes.iter().map(ChangedDocument::of).collect::<Vec<_>>();
+    let text = if args.json { output::json(&documents())? } else { tell(&changes)? };
     Ok(output::print(text.as_bytes())?)
 }
 
@@ -40,5 +43,6 @@ fn tell(changes: &[PolicyChange]) -> Result<String, std::fmt::Error> {
     if changes.is_empty() {
         return Ok("nothing was changed\n".into());
     }
-    changes.iter().map(receipt::tell_dated).collect()
+    let width = look::columns().unwrap_or(usize::MAX);
+    changes.iter().map(|it| receipt::tell_dated(it, width)).collect()
 }

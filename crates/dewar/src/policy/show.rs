@@ -5,16 +5,16 @@ use super::{
     groups, load,
     profiles::{self, Read},
 };
-use crate::{output, run::document::schema};
+use crate::output;
 use anyhow::bail;
 use clap::Args;
 use cli::{failure::Usage, look};
 use monitor::visible;
-use profile::{Compiled, Documents, EndpointRule, Hiding, Limits, Mode};
+use profile::{Compiled, Documents, PathRule, Variables};
 use security_server::policy::{AvKind, Policy, TypeKind};
 use serde_json::json;
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeSet, HashMap},
     fmt::Write as _,
     path::PathBuf,
 };
@@ -63,10 +63,6 @@ pub(super) struct ShowArgs {
     #[arg(long, conflicts_with = "cil")]
     json: bool,
 
-    /// Print the schema of what --json prints for a profile
-    #[arg(long, conflicts_with_all = ["json", "cil", "toml"])]
-    json_schema: bool,
-
     /// Resolve host names of a profile, as a run does
     #[arg(long)]
     resolve: bool,
@@ -78,9 +74,6 @@ pub(super) struct ShowArgs {
 
 /// Carries out `dewar policy show`.
 pub(super) fn run(args: &ShowArgs) -> anyhow::Result<()> {
-    if args.json_schema {
-        return Ok(output::print(schema!("profile").as_bytes())?);
-    }
     let text = match &args.policies[..] {
         [name] if load::is_profile(name) => {
             let read = profiles::read(name, args.workspace.as_deref(), args.resolve)?;
@@ -108,75 +101,89 @@ pub(super) fn run(args: &ShowArgs) -> anyhow::Result<()> {
 
 /// One text for a profile and all that it extends, if that grants the same.
 fn flat(read: &Read) -> anyhow::Result<String> {
-    let text = read.documents.flattened();
-    let name = read.compiled.name.clone();
-    // From texts alone: a file in the workspace protects itself.
-    let meant = |texts: &[(String, String)]| {
-        let documents = Documents::from_texts(name.clone(), texts)?;
-        let compiled = documents.compile(&read.variables, &mut |_| Ok(Vec::new()), &[]);
-        compiled.map(|compiled| Meaning::of(&compiled))
+    let text = read.documents.flattened(read.compiled.private_loopback.is_some());
+    let name = &read.compiled.name;
+    let compile = |texts: &[(String, String)]| {
+        Documents::from_texts(name.clone(), texts)
+            .and_then(|it| it.compile(&read.variables, &mut |_| Ok(Vec::new()), &[]))
     };
-    let flat = meant(&[("flat".to_owned(), text.clone())]);
-    let same = match (flat, meant(&read.documents.texts())) {
-        (Ok(flat), Ok(own)) => flat == own,
-        _ => false,
-    };
-    if !same {
+    // Not what was read already: a file protects itself, and neither of these texts is one.
+    let before = compile(&read.documents.texts())?;
+    let after = compile(&[("one text".to_owned(), text.clone())])?;
+    let differences = differences(&before, &after, &read.variables)?;
+    if let Some(first) = differences.first() {
+        let more = match differences.len() - 1 {
+            0 => String::new(),
+            more => format!(" (and of {more} more)"),
+        };
         bail!(Usage(format!(
-            "what {} says and what it extends overlap so that one text would not grant the same; --cil prints the policy",
-            visible(&read.compiled.name)
+            "one text would not grant the same as {}, of {}{more}: what it says there and what it extends overlap, and \
+             there the order counts; --cil prints the policy, and --json what is granted",
+            visible(name),
+            visible(first),
         )));
     }
     Ok(text.lines().map(|line| visible(line) + "\n").collect())
 }
 
-/// All that a run has of a profile, in whatever order that says so.
-#[derive(PartialEq)]
-struct Meaning {
-    /// Rules and labels of the policy.
-    policy: Vec<String>,
-    /// Domain, direction and host with its ports: of a name, no address need be known.
-    endpoints: BTreeSet<(String, &'static str, String)>,
-    capabilities: BTreeSet<(String, String)>,
-    /// Patterns of variables, with whether they let them pass.
-    variables: BTreeSet<(String, bool)>,
-    set: BTreeMap<String, String>,
-    limits: Limits,
-    directories: Vec<PathBuf>,
-    others: (Mode, Hiding, Option<bool>, bool),
+/// What two profiles do not grant alike, in whatever order they say it.
+fn differences(
+    one: &Compiled,
+    other: &Compiled,
+    variables: &Variables,
+) -> serde_json::Result<Vec<String>> {
+    let files = |it: &Compiled| -> HashMap<_, _> {
+        let rule = |rule: &PathRule| {
+            ((rule.regex.clone(), rule.is_way, rule.by_name), rule.rights.clone())
+        };
+        it.paths.iter().map(rule).collect()
+    };
+    let (before, after) = (files(one), files(other));
+    let keys: BTreeSet<_> = before.keys().chain(after.keys()).collect();
+    let keys = keys.into_iter().filter(|key| before.get(*key) != after.get(*key));
+    let mut found: Vec<String> = keys.map(|(regex, ..)| format!("`{regex}`")).collect();
+    let [one, other] = [one, other].map(|it| grants_beside_files(it, variables));
+    let (one, other) = (one?, other?);
+    found.extend(one.iter().filter(|it| !other.contains(it)).map(|(name, _)| name.clone()));
+    Ok(found)
 }
 
-impl Meaning {
-    fn of(it: &Compiled) -> Self {
-        let rules = it.cil.lines().filter(|line| !line.trim_start().starts_with(';'));
-        let mut policy: Vec<String> = rules.map(str::to_owned).collect();
-        policy.sort();
-        let endpoint = |rule: &EndpointRule| {
-            format!("{} {:?} {}-{}", it.hosts[rule.host].host, rule.protocol, rule.low, rule.high)
-        };
-        let endpoints = it.domains.iter().flat_map(|domain| {
-            let all = [("connect", &domain.connect), ("bind", &domain.bind)];
-            let each = |(name, rules): (&'static str, &Vec<EndpointRule>)| {
-                let of = |rule: &EndpointRule| (domain.name.clone(), name, endpoint(rule));
-                rules.iter().map(of).collect::<Vec<_>>()
-            };
-            all.into_iter().flat_map(each).collect::<Vec<_>>()
-        });
-        let capabilities = it.domains.iter().flat_map(|domain| {
-            domain.capabilities.iter().map(|name| (domain.name.clone(), name.clone()))
-        });
-        let variables = it.environment.rules().map(|(name, pass)| (name.to_owned(), pass));
-        Self {
-            policy,
-            endpoints: endpoints.collect(),
-            capabilities: capabilities.collect(),
-            variables: variables.collect(),
-            set: it.environment.set.clone(),
-            limits: it.limits,
-            directories: it.directories.clone(),
-            others: (it.mode, it.hiding, it.private_loopback, it.guarded),
-        }
+/// Everything else that a profile grants, by what it is about.
+fn grants_beside_files(
+    compiled: &Compiled,
+    variables: &Variables,
+) -> serde_json::Result<Vec<(String, serde_json::Value)>> {
+    let Grants { mode, hiding, guarded, domains, environment, limits, .. } =
+        Grants::of(compiled, variables);
+    let sorted = |rules: &[super::grants::EndpointGrant]| {
+        let mut rules: Vec<String> = rules.iter().map(|it| format!("{it:?}")).collect();
+        rules.sort();
+        rules.dedup();
+        rules
+    };
+    let mut about = vec![
+        ("the settings".to_owned(), json!([mode, hiding, guarded, compiled.directories])),
+        ("the loopback".to_owned(), json!(compiled.private_loopback)),
+        ("the environment".to_owned(), json!(environment.set)),
+        ("the limits".to_owned(), serde_json::to_value(limits)?),
+    ];
+    for rules in [environment.pass, environment.drop] {
+        about.push(("the environment".to_owned(), json!(rules.iter().collect::<BTreeSet<_>>())));
     }
+    for domain in domains {
+        let entries: BTreeSet<_> =
+            domain.entry_points.iter().map(|it| (&it.program, &it.domain)).collect();
+        let rest = json!([
+            sorted(&domain.connect),
+            sorted(&domain.bind),
+            domain.unix_sockets,
+            domain.netlink,
+            domain.capabilities.iter().collect::<BTreeSet<_>>(),
+            entries,
+        ]);
+        about.push((format!("domain {}", domain.name), rest));
+    }
+    Ok(about)
 }
 
 /// What a profile grants, and how many of everything its policy has, on one line.

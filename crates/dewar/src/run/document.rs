@@ -1,8 +1,7 @@
 //! What commands print as JSON: one style for all of them.
 //!
 //! Times are RFC 3339, numbers have their units in their names, and each document that is an object
-//! names itself and its version. The schemas are files of `docs/schemas`, made from these types by
-//! the tests: `dewar` links no generator.
+//! names itself and its version. [`crate::schema`] has the schemas.
 
 use crate::run::{Decisions, RunRecord};
 use monitor::{Deed, DeedKind};
@@ -300,49 +299,9 @@ fn planted(of: &crate::run::PlantedRecord) -> PlantedDocument {
     PlantedDocument { path, state, kind, runs, when_built }
 }
 
-/// The schema of a document, as `--json-schema` prints it.
-macro_rules! schema {
-    ($name:literal) => {
-        include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/schemas/", $name, ".json"))
-    };
-}
-pub(crate) use schema;
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::collections::BTreeSet;
-
-    /// The fields of a schema and of all its parts, each as `PART.FIELD`.
-    fn fields(schema: &serde_json::Value) -> BTreeSet<String> {
-        let parts = schema["$defs"].as_object().into_iter().flatten();
-        let parts = parts.map(|(name, part)| (name.as_str(), part)).chain([("", schema)]);
-        let of = |(name, part): (&str, &serde_json::Value)| {
-            let fields = part["properties"].as_object().into_iter().flatten();
-            fields.map(|(field, _)| format!("{name}.{field}")).collect::<Vec<_>>()
-        };
-        parts.flat_map(of).collect()
-    }
-
-    /// Compares the fields of a schema with those of the one that is printed; `DEWAR_BLESS=1`
-    /// writes it anew.
-    fn check<T: schemars::JsonSchema>(name: &str, printed: &str) {
-        let schema = serde_json::to_value(schemars::schema_for!(T)).unwrap();
-        if std::env::var_os("DEWAR_BLESS").is_some() {
-            let path = format!("{}/../../docs/schemas/{name}.json", env!("CARGO_MANIFEST_DIR"));
-            std::fs::write(path, serde_json::to_string_pretty(&schema).unwrap() + "\n").unwrap();
-            return;
-        }
-        let printed: serde_json::Value = serde_json::from_str(printed).unwrap();
-        assert_eq!(fields(&schema), fields(&printed), "DEWAR_BLESS=1 writes {name}.json anew");
-    }
-
-    #[test]
-    fn the_printed_schemas_are_those_of_the_documents() {
-        check::<RunDocument>("run", schema!("run"));
-        check::<Vec<crate::kept::Row>>("runs", schema!("runs"));
-        check::<crate::policy::Grants>("profile", schema!("profile"));
-    }
 
     #[test]
     fn times_are_written_as_rfc_3339() {

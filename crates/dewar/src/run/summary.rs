@@ -2,6 +2,7 @@
 
 use super::{RunRecord, RunRequest, document::RunDocument, journal::Decisions, planted};
 use crate::output::tell;
+use cli::look;
 use monitor::visible;
 
 pub(super) fn print(request: &RunRequest, record: &RunRecord) {
@@ -15,13 +16,7 @@ pub(super) fn print(request: &RunRequest, record: &RunRecord) {
         return;
     }
     if request.stats {
-        tell!("{}", decisions(record));
-        let sum = |count: fn(&Decisions) -> u64| record.decisions.iter().map(count).sum::<u64>();
-        let (server, all) = (sum(|row| row.server), sum(|row| row.queries));
-        tell!("security server reached by {server} of {all} queries");
-        if let Some(line) = dearest(record) {
-            tell!("{line}");
-        }
+        tell!("{}", stats(record));
     }
     for line in lacking(record) {
         tell!("dewar: {line}");
@@ -32,6 +27,18 @@ pub(super) fn print(request: &RunRequest, record: &RunRecord) {
     for line in planted::tell(&record.planted, record.planted_more, false).lines() {
         tell!("dewar: {line}");
     }
+}
+
+/// How many decisions were made, where they were found, and what they took.
+fn stats(record: &RunRecord) -> String {
+    let sum = |count: fn(&Decisions) -> u64| record.decisions.iter().map(count).sum::<u64>();
+    let (server, all) = (sum(|row| row.server), sum(|row| row.queries));
+    let mut text = decisions(record);
+    text += &format!("\nsecurity server reached by {server} of {all} queries");
+    if let Some(line) = dearest(record) {
+        text += &format!("\n{}", look::fill(line.split(' '), 0, 80));
+    }
+    text
 }
 
 /// What was denied, in one line; `None` if there is nothing to say.
@@ -78,7 +85,7 @@ pub(crate) fn lacking(record: &RunRecord) -> impl Iterator<Item = String> + '_ {
 pub(crate) fn decisions(record: &RunRecord) -> String {
     let mut table = comfy_table::Table::new();
     table.load_style(comfy_table::presets::NOTHING);
-    let mut header = vec!["object manager", "queries", "by hint", "by cache", "by security server"];
+    let mut header = vec!["object manager", "queries", "by hint", "by cache", "by server"];
     let is_accounted = !record.spent.is_empty();
     if is_accounted {
         header.extend(["calls", "time"]);
@@ -185,5 +192,11 @@ mod tests {
         assert!(closing(&record).unwrap().contains("`--mode all` shows it"));
         record.status = 0;
         assert_eq!(closing(&record), None);
+    }
+
+    #[test]
+    fn the_screen_is_as_it_was_reviewed() {
+        let record = crate::screens::record();
+        crate::screens::screen("run-stats", |_| stats(&record) + "\n");
     }
 }

@@ -108,6 +108,14 @@ impl Screen {
         written
     }
 
+    /// How wide the terminal is.
+    pub(super) fn columns(&self) -> usize {
+        match tcgetwinsize(stdout()).map_or(0, |size| size.ws_col) {
+            0 => 80,
+            columns => usize::from(columns),
+        }
+    }
+
     /// Shows `text`, as much of it as there is room for.
     ///
     /// # Errors

@@ -14,6 +14,9 @@ const MOST: usize = 20;
 
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
+/// Columns of a row before its command.
+const USED: usize = 2 + 14 + 10 + 8 + 6 + 2 + MOST + 2;
+
 /// A key that was pressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Key {
@@ -128,7 +131,7 @@ impl View {
     }
 
     /// The lines of the screen.
-    pub(super) fn text(&self) -> Result<String, std::fmt::Error> {
+    pub(super) fn text(&self, width: usize) -> Result<String, std::fmt::Error> {
         let mut text = String::new();
         if self.sample.is_none() {
             return Ok("looking at what runs decide …\n".into());
@@ -155,11 +158,11 @@ impl View {
                 run.denied,
                 run.domains.values().sum::<usize>(),
                 self.history.get(&run.id).map(spark).unwrap_or_default(),
-                cut(&visible(&run.command.join(" ")), 60),
+                cut(&visible(&run.command.join(" ")), width.saturating_sub(USED).max(8)),
             )?;
         }
         if let Some(run) = rows.iter().find(|run| Some(&run.id) == self.selected.as_ref()) {
-            details(&mut text, run)?;
+            details(&mut text, run, width)?;
         }
         Ok(text)
     }
@@ -174,9 +177,7 @@ impl View {
         };
         match (&self.asked, self.message.as_str()) {
             (Some(run), _) => {
-                format!(
-                    "take everything from {run}, which kills its processes? y takes, any other key does not"
-                )
+                format!("take everything from {run} and kill it? y does, any other key does not")
             }
             (None, "") => format!("q quits  ↑↓ select  s sorts (by {sorted})  r revokes"),
             (None, message) => visible(message),
@@ -184,14 +185,9 @@ impl View {
     }
 }
 
-fn details(text: &mut String, run: &RunSample) -> std::fmt::Result {
-    let domains = run.domains.iter().map(|(name, count)| format!("{name} {count}"));
-    let domains = domains.collect::<Vec<_>>().join(", ");
+fn details(text: &mut String, run: &RunSample, width: usize) -> std::fmt::Result {
     writeln!(text, "\n{} {}", visible(&run.id), visible(run.name.as_deref().unwrap_or_default()))?;
-    writeln!(text, "  processes by domain: {domains}; denied so far: {}", run.denied)?;
-    if let Some(most) = &run.most_denied {
-        writeln!(text, "  most often: {}", visible(most))?;
-    }
+    super::about(text, run, width)?;
     writeln!(text, "{}", table(&run.rates))
 }
 
@@ -205,6 +201,7 @@ fn spark(history: &VecDeque<f64>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::top::Rate;
 
     fn sample(runs: &[(&str, u64)]) -> Sample {
         let run = |(id, denied): &(&str, u64)| RunSample {
@@ -216,7 +213,7 @@ mod tests {
             most_denied: None,
             domains: [("main".to_owned(), 1)].into(),
         };
-        Sample { seconds: 1.0, runs: runs.iter().map(run).collect() }
+        Sample { schema: "", at: String::new(), seconds: 1.0, runs: runs.iter().map(run).collect() }
     }
 
     #[test]
@@ -243,7 +240,7 @@ mod tests {
         view.key(Key::Char(b's'));
         view.key(Key::Char(b's'));
         assert_eq!(first(&view), "two");
-        let text = view.text().unwrap();
+        let text = view.text(80).unwrap();
         assert!(text.contains("true\\u001b") && text.contains("> one"), "{text}");
     }
 
@@ -251,5 +248,27 @@ mod tests {
     fn a_sparkline_is_as_high_as_the_highest() {
         assert_eq!(spark(&VecDeque::from([0.0, 50.0, 100.0])), "▁▅█");
         assert_eq!(spark(&VecDeque::from([0.0])), "▁");
+    }
+
+    #[test]
+    fn the_screen_is_as_it_was_reviewed() {
+        let mut view = View::default();
+        for queries in [10.0, 400.0, 12_345.0] {
+            let mut sample = sample(&[("4k7m2p9x", 30_001), ("81c0aa3e", 0)]);
+            sample.runs[0].name = Some("nightly".into());
+            sample.runs[0].command =
+                "node agent.js --task make the tests pass and tell what you did"
+                    .split(' ')
+                    .map(str::to_owned)
+                    .collect();
+            let (manager, hint, cache, server) = ("file".into(), 900.0, 90.0, 9.0);
+            sample.runs[0].rates = vec![Rate { manager, queries, hint, cache, server }];
+            let most = "cat may not read open /home/me/a/directory/that/lies/deep/in/the/home/file";
+            sample.runs[0].most_denied = Some(most.into());
+            view.take(sample);
+        }
+        crate::screens::screen("top", |width| {
+            format!("{}{}\n", view.text(width).unwrap(), view.footer())
+        });
     }
 }

@@ -187,7 +187,11 @@ fn ask() -> anyhow::Result<bool> {
 
 fn list(store: &Store) -> anyhow::Result<()> {
     let mut text = String::new();
-    for entry in store.entries()? {
+    let entries = store.entries()?;
+    if entries.is_empty() {
+        text.push_str("no profile of a project is trusted\n");
+    }
+    for entry in entries {
         let now = find::hash_of(&entry.path);
         let state = match now {
             Some(now) if now == entry.hash => "",

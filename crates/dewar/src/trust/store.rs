@@ -98,11 +98,14 @@ impl Store {
         let file = self.file(&path);
         let entry = Entry { path, hash, when: SystemTime::now() };
         // Readable and writable by the owner alone.
-        let mut new = tempfile::NamedTempFile::new_in(&self.directory)?;
-        new.write_all(&serde_json::to_vec(&entry)?)?;
-        new.as_file().sync_all()?;
-        new.persist(&file).with_context(|| format!("cannot write `{}`", file.display()))?;
-        Ok(())
+        let keep = || -> anyhow::Result<()> {
+            let mut new = tempfile::NamedTempFile::new_in(&self.directory)?;
+            new.write_all(&serde_json::to_vec(&entry)?)?;
+            new.as_file().sync_all()?;
+            new.persist(&file)?;
+            Ok(())
+        };
+        keep().with_context(|| format!("cannot keep in `{shown}` what is trusted"))
     }
 
     /// Trusts `path` no more; whether it was trusted.
