@@ -2,8 +2,8 @@
 //! exit status, and nothing started.
 
 mod account;
-mod answers;
 mod adversity;
+mod answers;
 mod ask;
 mod bench;
 mod completion;

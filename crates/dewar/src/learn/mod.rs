@@ -102,7 +102,7 @@ impl LearnArgs {
 pub(crate) fn run(args: &LearnArgs) -> anyhow::Result<i32> {
     let variables = machine::variables(args.workspace.as_deref(), "/tmp".into())?;
     // The command may take hours: what would keep its profile from being written is said before.
-    profile::Documents::read(&Source::from_argument(&args.profile))?;
+    profile::Documents::read(&Source::from_argument(args.base()))?;
     let target = target(args)?;
     let here = std::env::current_dir().context("cannot tell the working directory")?;
     let fitting = fitting(args, target.as_ref(), &here, variables.clone())?;
