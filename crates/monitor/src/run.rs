@@ -264,7 +264,8 @@ fn private(view: &launch::View) -> Result<Private, RunError> {
     for directory in PRIVATE.into_iter().filter(|_| view.private_tmp) {
         match Status::at(CWD, directory) {
             Ok(status) => private.directories.push((directory.into(), status.device)),
-            Err(Errno::NOENT) => {}
+            // Not there, or covered for everybody.
+            Err(Errno::NOENT | Errno::ACCESS) => {}
             Err(source) => return Err(system("look at a private directory")(source)),
         }
     }

@@ -128,7 +128,9 @@ impl Hidden {
     fn keeps_away(&self, path: &Path) -> Option<&'static str> {
         let is_below = |tops: &[PathBuf]| tops.iter().any(|top| path.starts_with(top));
         if self.leaves_out(path) {
-            return Some("it is not in the run's view, which was made when it started");
+            return Some(
+                "it is not in the run's view, which was made when it started (`dewar run --ask` leaves less out)",
+            );
         }
         if is_below(&self.covered) {
             return Some("it was covered when the run started");

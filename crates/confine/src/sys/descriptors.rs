@@ -112,10 +112,12 @@ pub(crate) fn receive_no_descriptors(fd: RawFd) {
     }
 }
 
-/// Opens `/dev/null` over the standard streams in `streams`.
+/// Opens `/dev/null` over the standard streams in `streams`. In a view that covers it, they become
+/// what can be neither read nor written: the numbers stay taken.
 pub(crate) fn silence(streams: &[RawFd]) -> Result<(), Errno> {
     use rustix::fs::{Mode, OFlags};
-    let null = rustix::fs::openat(CWD, "/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
+    let open = |path, flags| rustix::fs::openat(CWD, path, flags | OFlags::CLOEXEC, Mode::empty());
+    let null = open("/dev/null", OFlags::RDWR).or_else(|_| open("/", OFlags::PATH))?;
     for &stream in streams.iter().filter(|fd| (0..3).contains(*fd)) {
         // SAFETY: 0, 1 and 2 are owned by nobody in Rust's sense; the standard library uses them
         // by number and goes on to do so.

@@ -20,6 +20,7 @@ pub(super) const CASES: &[Case] = cases![
     a_build_without_namespaces_takes_no_more_decisions,
     patterns_below_the_home_grant_what_they_match,
     a_file_is_replaced_atomically_where_a_pattern_lets_it_be_made,
+    a_run_without_devices_starts_and_has_none,
 ];
 
 const PROFILE: &str = "extends = 'workspace'
@@ -226,5 +227,17 @@ for use in [lambda: open(h + '.other', 'w'), lambda: os.rename('mine', h + '.zsh
         for name in [".other", ".zshenv", "d", ".profile2", ".ssh/new", ".tool.json.tmp.x"] {
             assert!(!stage.home().join(name).exists(), "{name} was made");
         }
+    }
+}
+
+fn a_run_without_devices_starts_and_has_none(stage: &Stage) {
+    for list in ["deny", "hide"] {
+        let profile =
+            format!("[files]\nread = ['/']\nwrite = ['/']\nexec = ['/']\n{list} = ['/dev']\n");
+        let profile = stage.profile(&profile);
+        let call = crate::dewar::Call { profile: Some(&profile), ..stage.call() };
+        let script = "echo begun; (: < /dev/null) 2>/dev/null && echo opened; exit 3";
+        let ran = run(stage.dewar(call, &bash(script)), b"");
+        assert_eq!((ran.out().as_str(), ran.status.code()), ("begun\n", Some(3)), "{}", ran.err());
     }
 }
