@@ -378,3 +378,20 @@ fn the_hook_of_an_agent_is_out_of_reach_of_its_commands() {
     let profile = home.path("repo/mine.toml").display().to_string();
     assert!(written.contains(&format!("--profile {profile} || exit 2")), "{written}");
 }
+
+#[test]
+fn what_dewar_takes_back_of_a_trusted_profile_leaves_it_trusted() {
+    let home = Home::new();
+    home.write("repo/dewar.toml", "extends = 'workspace'\n");
+    home.trust();
+    assert_eq!(home.run("repo", READ_THEM).status, 1);
+    let allowed = home.say(&["allow", "1"]);
+    assert_eq!(allowed.status, 0, "{}{}", allowed.out, allowed.err);
+    assert_eq!(home.run("repo", READ_THEM).out, "notes");
+    assert_eq!(home.say(&["allow", "--undo"]).status, 0);
+    let said = home.run("repo", READ_THEM);
+    assert_eq!(said.status, 1, "it runs, and is denied: {}", said.err);
+    // What somebody else writes is nobody's word.
+    home.write("repo/dewar.toml", READS_NOTES);
+    assert_eq!(home.run("repo", READ_THEM).status, 2);
+}

@@ -42,6 +42,26 @@ pub fn columns() -> Option<usize> {
     named.or_else(terminal).filter(|columns| *columns >= 20)
 }
 
+/// The columns of the terminal that standard error is; `None` if it is none.
+#[must_use]
+pub fn columns_of_errors() -> Option<usize> {
+    let terminal = terminal_size::terminal_size_of(io::stderr());
+    terminal.map(|(width, _)| width.0.into()).filter(|columns| *columns >= 20)
+}
+
+/// `line` in lines of at most `columns` columns, if it is longer; those behind the first indented.
+#[must_use]
+pub fn folded(line: &str, columns: usize) -> String {
+    if line.chars().count() <= columns {
+        return line.to_owned();
+    }
+    let indent = line.len() - line.trim_start_matches(' ').len();
+    let pad = indent + 2;
+    let filled = fill(line.trim_start_matches(' ').split(' '), pad, columns);
+    // The first line begins where it did; the words were placed as if it were indented.
+    format!("{:indent$}{filled}", "")
+}
+
 /// How wide text for people is made: the terminal's width, within what can be read.
 #[must_use]
 pub fn width() -> usize {
@@ -157,6 +177,13 @@ mod tests {
             lines,
             ["/usr", "    /a/long/path/that/nothing/can/break", "    /bin /sbin /lib"]
         );
+    }
+
+    #[test]
+    fn a_long_line_goes_on_indented_and_a_short_one_stays_as_it_is() {
+        assert_eq!(folded("  a  b", 6), "  a  b");
+        assert_eq!(folded("dewar: one two three", 12), "dewar: one\n  two three");
+        assert_eq!(folded(" dewar: one two", 13), " dewar: one\n   two");
     }
 
     #[test]

@@ -105,5 +105,9 @@ pub use crate::tell;
 /// What `tell!` does.
 pub fn tell_line(line: std::fmt::Arguments<'_>) {
     use std::io::Write as _;
-    let _ = std::io::stderr().lock().write_all(format!("{line}\n").as_bytes());
+    let mut text = format!("{line}\n");
+    if let Some(columns) = crate::look::columns_of_errors() {
+        text = text.lines().map(|line| crate::look::folded(line, columns) + "\n").collect();
+    }
+    let _ = std::io::stderr().lock().write_all(text.as_bytes());
 }

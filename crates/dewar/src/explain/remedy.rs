@@ -1,6 +1,6 @@
 //! What to write into a profile so that what was denied is granted.
 
-use crate::amend::literal;
+use crate::{amend::literal, run::domain_of};
 use monitor::{Record, visible};
 use std::path::Path;
 
@@ -9,8 +9,9 @@ pub(super) fn made_first(record: &Record) -> Option<String> {
     // A temporary file has no name.
     let (_, name) = new_entry(record).filter(|(_, name)| !name.is_empty())?;
     Some(format!(
-        "make `{}` yourself, and {}",
+        "make `{}` yourself, and {}{}",
         visible(name),
+        of_domain(record),
         entry("files.write", &literal(&record.object))
     ))
 }
@@ -24,6 +25,18 @@ fn new_entry(record: &Record) -> Option<(&str, &str)> {
 
 /// What to add to a profile, where its lists can say it.
 pub(super) fn in_profile(record: &Record) -> Option<String> {
+    Some(of_domain(record) + &line(record)?)
+}
+
+/// What stands before a list of a domain that is not the base domain.
+fn of_domain(record: &Record) -> String {
+    match domain_of(&record.scontext) {
+        "main" | "" => String::new(),
+        domain => format!("domains.{domain}."),
+    }
+}
+
+fn line(record: &Record) -> Option<String> {
     let wants = |names: &[&str]| record.missing.iter().any(|name| names.contains(&name.as_str()));
     let list = match record.tclass.as_str() {
         "dir" if !record.missing.iter().any(|name| name != "read" && name != "open") => {
