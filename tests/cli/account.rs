@@ -60,6 +60,16 @@ impl Account {
         account
     }
 
+    /// Has another of Dewar's programs beside `dewar`.
+    pub(crate) fn bring(&self, program: &str) {
+        test_support::install(self.directory.path(), &[program]);
+    }
+
+    /// Where `dewar` lies.
+    pub(crate) fn programs(&self) -> &Path {
+        self.directory.path()
+    }
+
     /// In the home.
     pub(crate) fn path(&self, path: &str) -> PathBuf {
         self.directory.path().canonicalize().unwrap().join("home").join(path)
@@ -99,9 +109,29 @@ impl Account {
         }
     }
 
-    fn command(&self, args: &[&str]) -> Command {
+    /// The command, as the account would start it.
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(&self.dewar);
-        command.args(args).current_dir(self.path("work")).env_clear();
+        command.args(args);
+        self.of_account(command)
+    }
+
+    /// The same in a session of its own: without a terminal to ask on.
+    pub(crate) fn alone(&self, args: &[&str]) -> Command {
+        let mut command = Command::new("setsid");
+        command.arg("--wait").arg(&self.dewar).args(args);
+        self.of_account(command)
+    }
+
+    /// A command of the account's without Dewar.
+    pub(crate) fn plain(&self, words: &[&str]) -> Command {
+        let mut command = Command::new(words[0]);
+        command.args(&words[1..]);
+        self.of_account(command)
+    }
+
+    fn of_account(&self, mut command: Command) -> Command {
+        command.current_dir(self.path("work")).env_clear();
         command.env("PATH", std::env::var("PATH").unwrap_or_default());
         command.env("HOME", self.path("")).env("NO_COLOR", "1").env("LANG", "C");
         for (name, value) in &self.variables {

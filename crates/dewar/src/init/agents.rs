@@ -34,7 +34,7 @@ Examples:
 A hook rewrites each shell command to `dewar run -p PROFILE -- bash -c COMMAND`; where the hook
 fails, the command does not run. Claude Code's own sandbox is turned off for it, as one sandbox
 cannot be made in the other. Its file tools are not commands: `dewar run -p agent -- claude`
-holds all of it.";
+holds all of it. Without a person to ask (claude -p), commands run in mode bypassPermissions only.";
 
 /// Have Claude Code run its shell commands under Dewar.
 #[derive(Debug, Args)]
@@ -54,10 +54,10 @@ Examples:
   dewar init codex                 then: codex --profile dewar
   dewar init codex --undo          takes it back
 
-Writes a profile of Codex's, in which its own sandbox is off and a hook rewrites each shell
-command to `dewar run -p PROFILE -- bash -c COMMAND`. Without --profile dewar nothing changes.
-Codex asks once whether it may run the hook: a command that comes before you have agreed is not
-rewritten, and so asks for approval.";
+Writes a profile of Codex's, in which a hook rewrites each shell command to `dewar run -p PROFILE
+-- bash -c COMMAND`, and a rule by which just that runs outside of Codex's own sandbox, as one
+sandbox cannot be made in the other. Without --profile dewar, nothing is rewritten. Codex asks
+once whether it may run the hook: what comes before you have agreed stays in its own sandbox.";
 
 /// Have Codex run its shell commands under Dewar.
 #[derive(Debug, Args)]
@@ -106,8 +106,23 @@ pub(super) fn codex(args: &CodexArgs) -> anyhow::Result<()> {
         Some(directory) => PathBuf::from(directory),
         None => home()?.join(".codex"),
     };
-    let file = directory.join("dewar.config.toml");
-    write(&args.what, (&file, &[".codex/config.toml"]), codex_settings)
+    let (file, rules) = (directory.join("dewar.config.toml"), directory.join("rules/dewar.rules"));
+    let own = [".codex/config.toml"];
+    // First what leads out of its sandbox: without the hook, nobody uses that.
+    write(&args.what, (&rules, &own), |before, profile| codex_rules(before, &program()?, profile))?;
+    write(&args.what, (&file, &own), codex_settings)
+}
+
+/// This program, as the hook calls it.
+fn program() -> anyhow::Result<String> {
+    let program = std::env::current_exe().context("cannot find the program itself")?;
+    let program = program.to_str().context("Dewar lies at a path that is not Unicode")?;
+    Ok(program.to_owned())
+}
+
+/// The words before a command that make it one under Dewar.
+fn around<'a>(program: &'a str, profile: &'a str) -> [&'a str; 7] {
+    [program, "run", "-p", profile, "--", "bash", "-c"]
 }
 
 fn home() -> anyhow::Result<PathBuf> {
@@ -217,14 +232,26 @@ fn codex_settings(before: &str, profile: &str) -> anyhow::Result<String> {
     let command = serde_json::to_string(&hook_command(profile))?;
     Ok(format!(
         "# Shell commands run under Dewar: `codex --profile dewar`. Written by `dewar init codex`.\n\
-         sandbox_mode = \"danger-full-access\"\n\
-         # What the hook has not rewritten is asked about.\n\
-         approval_policy = \"untrusted\"\n\n\
+         # What the hook has not rewritten stays in this; rules/dewar.rules says what leaves it.\n\
+         sandbox_mode = \"workspace-write\"\n\
+         approval_policy = \"on-request\"\n\n\
          [[hooks.PreToolUse]]\n\
          matcher = \"^Bash$\"\n\n\
          [[hooks.PreToolUse.hooks]]\n\
          type = \"command\"\n\
          command = {command}\n"
+    ))
+}
+
+/// The rule by which commands under Dewar, and these alone, run outside of Codex's sandbox.
+fn codex_rules(before: &str, program: &str, profile: &str) -> anyhow::Result<String> {
+    if !before.is_empty() && !before.contains("dewar init codex") {
+        bail!(Usage("rules called `dewar` are there already, and are not Dewar's".into()));
+    }
+    let pattern = serde_json::to_string(&around(program, profile))?;
+    Ok(format!(
+        "# Commands under Dewar need no other sandbox. Written by `dewar init codex`.\n\
+         prefix_rule(pattern = {pattern}, decision = \"allow\")\n"
     ))
 }
 
@@ -234,33 +261,39 @@ pub(super) fn hook(args: &HookArgs) -> anyhow::Result<()> {
     let mut text = String::new();
     std::io::stdin().take(MOST_BYTES).read_to_string(&mut text).context("cannot read the call")?;
     let call: Value = serde_json::from_str(&text).context("the call is no JSON")?;
-    let program = std::env::current_exe().context("cannot find the program itself")?;
-    let answer = rewritten(&call, &program, &args.profile)?;
+    let answer = rewritten(&call, &program()?, &args.profile)?;
     Ok(output::print((answer.to_string() + "\n").as_bytes())?)
 }
 
 /// The answer to a call of a shell: the same call of a command under Dewar.
-fn rewritten(call: &Value, program: &Path, profile: &str) -> anyhow::Result<Value> {
+fn rewritten(call: &Value, program: &str, profile: &str) -> anyhow::Result<Value> {
     let mut input = call["tool_input"].as_object().context("a call without its input")?.clone();
     let command = input.get("command").and_then(Value::as_str).context("a call of no command")?;
-    let program = program.to_str().context("Dewar lies at a path that is not Unicode")?;
-    let words = [program, "run", "-p", profile, "--", "bash", "-c", command];
-    let line: Vec<String> = words.iter().map(|word| quoted(word)).collect();
+    let words = around(program, profile).into_iter().chain([command]);
+    let line: Vec<String> = words.map(quoted).collect();
     input.insert("command".into(), json!(line.join(" ")));
-    // What the agent's own rules would have asked about, a person is asked about as before.
-    let decision = if call["permission_mode"] == "bypassPermissions" { "allow" } else { "ask" };
-    let decision = if call["turn_id"].is_null() { decision } else { "allow" };
+    // Without an answer of ours, an agent that knows no rewriting would run the command as it was.
+    let bypasses = call["permission_mode"] == "bypassPermissions";
+    let (decision, why) = match call["turn_id"].is_null() && !bypasses {
+        true => ("ask", "; it is asked about but in mode bypassPermissions"),
+        false => ("allow", ""),
+    };
     Ok(json!({ "hookSpecificOutput": {
         "hookEventName": "PreToolUse",
         "permissionDecision": decision,
-        "permissionDecisionReason": format!("runs under Dewar, profile {profile}"),
+        "permissionDecisionReason": format!("runs under Dewar, profile {profile}{why}"),
         "updatedInput": input,
     }}))
 }
 
-/// A word as a shell takes it for itself.
+/// A word as a shell takes it for itself; plain, or in quotes without escapes, as rules of Codex
+/// understand no others.
 fn quoted(word: &str) -> String {
-    format!("'{}'", word.replace('\'', r"'\''"))
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-@+".contains(c);
+    match !word.is_empty() && word.chars().all(is_plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r#"'"'"'"#)),
+    }
 }
 
 #[cfg(test)]
@@ -288,7 +321,7 @@ mod tests {
         let command = "echo 'a b' \"$HOME\" `id`; exit 3 # '\n; rm -rf /";
         let call = json!({ "tool_name": "Bash", "tool_input":
             { "command": command, "description": "d", "timeout": 7 } });
-        let answer = rewritten(&call, Path::new("/opt/de war/dewar"), "agent").unwrap();
+        let answer = rewritten(&call, "/opt/de war/dewar", "agent").unwrap();
         let input = &answer["hookSpecificOutput"]["updatedInput"];
         assert_eq!(
             (input["description"].as_str(), input["timeout"].as_u64()),
@@ -305,7 +338,7 @@ mod tests {
     #[test]
     fn what_is_no_call_of_a_command_is_refused() {
         for call in [json!({}), json!({"tool_input": {}}), json!({"tool_input": {"command": 7}})] {
-            assert!(rewritten(&call, Path::new("/d"), "agent").is_err(), "{call}");
+            assert!(rewritten(&call, "/d", "agent").is_err(), "{call}");
         }
     }
 }

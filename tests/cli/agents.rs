@@ -1,0 +1,247 @@
+//! The real coding agents, against a stand-in for their service: they start, edit a file and call
+//! their tool, under their profile and with the hooks of `dewar init`.
+
+use crate::account::{Account, accounts, attack, has};
+use std::{
+    fs,
+    io::{BufRead as _, BufReader, Read as _, Write as _},
+    net::{TcpListener, TcpStream},
+    process::Command,
+    thread,
+};
+
+/// What the service answers: the events of a stream, by what came.
+type Answer = fn(&str, &str) -> String;
+
+/// A service on loopback that has the agent do what an answer says. It ends with the test.
+struct Service {
+    port: u16,
+}
+
+impl Service {
+    fn start(answer: Answer, work: String) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let work = work.clone();
+                thread::spawn(move || serve(answer, &work, stream));
+            }
+        });
+        Self { port }
+    }
+}
+
+fn serve(answer: Answer, work: &str, stream: TcpStream) {
+    let Ok(mut write) = stream.try_clone() else { return };
+    let mut reader = BufReader::new(stream);
+    loop {
+        let (mut head, mut length) = (String::new(), 0);
+        while !head.ends_with("\r\n\r\n") {
+            let start = head.len();
+            if reader.read_line(&mut head).unwrap_or(0) == 0 {
+                return;
+            }
+            let line = head[start..].to_ascii_lowercase();
+            if let Some(value) = line.strip_prefix("content-length:") {
+                length = value.trim().parse().unwrap_or(0);
+            }
+        }
+        let mut body = Vec::new();
+        if reader.by_ref().take(length).read_to_end(&mut body).is_err() {
+            return;
+        }
+        let body = String::from_utf8_lossy(&body);
+        let is_asked = head.starts_with("POST") && body.contains("\"tools\"");
+        let (kind, text) = match is_asked {
+            true => ("text/event-stream", answer(&body, work)),
+            false => ("application/json", "{}".to_owned()),
+        };
+        let head = format!(
+            "HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nContent-Length: {}\r\n\r\n",
+            text.len()
+        );
+        if write.write_all((head + &text).as_bytes()).is_err() {
+            return;
+        }
+    }
+}
+
+fn events(all: &[serde_json::Value]) -> String {
+    let one = |event: &serde_json::Value| {
+        format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap())
+    };
+    all.iter().map(one).collect()
+}
+
+/// The command that each of them is told to run.
+const COMMAND: &str = "cat edited.txt > said; bash ./tool.sh >> said 2>&1; echo 'it has' \"run\"";
+
+/// Claude Code's service: a file, a command, and the end.
+fn messages(body: &str, work: &str) -> String {
+    use serde_json::json;
+    let (name, input) = match body.matches("\"tool_result\"").count() {
+        0 => ("Write", json!({ "file_path": format!("{work}/edited.txt"), "content": "edited\n" })),
+        1 => ("Bash", json!({ "command": COMMAND, "description": "runs the tool" })),
+        _ => ("", json!(null)),
+    };
+    let (block, delta, stop) = match name {
+        "" => (
+            json!({ "type": "text", "text": "" }),
+            json!({ "type": "text_delta", "text": "done" }),
+            "end_turn",
+        ),
+        name => (
+            json!({ "type": "tool_use", "id": format!("t{}", body.len()), "name": name, "input": {} }),
+            json!({ "type": "input_json_delta", "partial_json": input.to_string() }),
+            "tool_use",
+        ),
+    };
+    let message = json!({ "id": "m", "type": "message", "role": "assistant", "model": "m", "content": [],
+        "stop_reason": null, "stop_sequence": null, "usage": { "input_tokens": 1, "output_tokens": 1 } });
+    events(&[
+        json!({ "type": "message_start", "message": message }),
+        json!({ "type": "content_block_start", "index": 0, "content_block": block }),
+        json!({ "type": "content_block_delta", "index": 0, "delta": delta }),
+        json!({ "type": "content_block_stop", "index": 0 }),
+        json!({ "type": "message_delta", "delta": { "stop_reason": stop, "stop_sequence": null },
+            "usage": { "output_tokens": 1 } }),
+        json!({ "type": "message_stop" }),
+    ])
+}
+
+/// Codex's service: a command that makes the file, too, and the end.
+fn responses(body: &str, _: &str) -> String {
+    use serde_json::json;
+    let item = match body.contains("function_call_output") {
+        false => {
+            json!({ "type": "function_call", "id": "f", "call_id": "c", "name": "exec_command",
+            "arguments": json!({ "cmd": format!("echo edited > edited.txt; {COMMAND}") }).to_string() })
+        }
+        true => json!({ "type": "message", "id": "m", "role": "assistant",
+            "content": [{ "type": "output_text", "text": "done" }] }),
+    };
+    let usage = json!({ "input_tokens": 1, "input_tokens_details": null, "output_tokens": 1,
+        "output_tokens_details": null, "total_tokens": 2 });
+    events(&[
+        json!({ "type": "response.created", "response": { "id": "r" } }),
+        json!({ "type": "response.output_item.done", "output_index": 0, "item": item }),
+        json!({ "type": "response.completed", "response": { "id": "r", "usage": usage } }),
+    ])
+}
+
+/// A service, and an account whose agent asks it.
+fn prepare(account: &mut Account, answer: Answer) -> Service {
+    let service = Service::start(answer, account.path("work").display().to_string());
+    let programs = account.programs().display().to_string();
+    account.set("PATH", &format!("{programs}:/usr/local/bin:/usr/bin:/bin"));
+    account.set("ANTHROPIC_BASE_URL", &format!("http://127.0.0.1:{}", service.port));
+    account.set("ANTHROPIC_API_KEY", "none");
+    let provider = format!(
+        "model = \"m\"\nmodel_provider = \"p\"\n[model_providers.p]\nname = \"p\"\n\
+         base_url = \"http://127.0.0.1:{}/v1\"\nwire_api = \"responses\"\n",
+        service.port
+    );
+    account.write(".codex/config.toml", &provider);
+    account.write("work/tool.sh", &attack(service.port));
+    for name in ["claude", "codex"] {
+        let port = service.port;
+        let own = format!("extends = '{name}'\n[network]\nconnect = ['127.0.0.1:{port}']\n");
+        account.write(&format!("{name}.toml"), &own);
+    }
+    account.give();
+    service
+}
+
+/// What the tool has said.
+fn said(account: &Account) -> String {
+    fs::read_to_string(account.path("work/said")).unwrap_or_default()
+}
+
+fn came(command: &mut Command) -> String {
+    let output = command.output().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    format!("{}\n{}{}", output.status, text(&output.stdout), text(&output.stderr))
+}
+
+const CLAUDE: [&str; 7] =
+    ["claude", "-p", "go", "--allowedTools", "Write", "Bash", "--permission-mode"];
+const CODEX: [&str; 4] = ["codex", "exec", "--skip-git-repo-check", "go"];
+
+#[test]
+fn claude_code_edits_a_file_and_its_tool_reaches_nothing() {
+    if !has("claude") {
+        return;
+    }
+    accounts(|mut account| {
+        let _service = prepare(&mut account, messages);
+        let came = account.run("../claude.toml", &[&CLAUDE[..], &["acceptEdits"]].concat());
+        let said = said(&account);
+        assert!(came.out.contains("done") && came.status == 0, "{}{}", came.out, came.err);
+        assert!(said.starts_with("edited\n") && said.contains("tried"), "{said}{}", came.err);
+        assert!(!said.contains("reached") && !said.contains("planted"), "{said}");
+    });
+}
+
+#[test]
+fn codex_edits_a_file_and_its_tool_reaches_nothing() {
+    if !has("codex") {
+        return;
+    }
+    accounts(|mut account| {
+        let _service = prepare(&mut account, responses);
+        let own_sandbox_off = ["--dangerously-bypass-approvals-and-sandbox"];
+        let came = account.run("../codex.toml", &[&CODEX[..], &own_sandbox_off].concat());
+        let said = said(&account);
+        assert!(came.out.contains("done") && came.status == 0, "{}{}", came.out, came.err);
+        assert!(said.starts_with("edited\n") && said.contains("tried"), "{said}{}", came.err);
+        assert!(!said.contains("reached") && !said.contains("planted"), "{said}");
+    });
+}
+
+/// An ordinary user: Claude Code refuses to bypass its rules for root.
+fn ordinary() -> Account {
+    Account::new(rustix::process::geteuid().is_root().then_some(61_235))
+}
+
+#[test]
+fn claude_code_runs_its_commands_by_the_hook_that_was_written_for_it() {
+    if !has("claude") {
+        return;
+    }
+    let mut account = ordinary();
+    let _service = prepare(&mut account, messages);
+    assert_eq!(account.dewar(&["init", "claude"]).status, 0);
+    // Without anybody to ask, commands do not run.
+    let refused = came(&mut account.plain(&[&CLAUDE[..], &["acceptEdits"]].concat()));
+    assert!(refused.contains("done") && said(&account).is_empty(), "{refused}");
+    let ran = came(&mut account.plain(&[&CLAUDE[..], &["bypassPermissions"]].concat()));
+    let said = said(&account);
+    assert!(said.starts_with("edited\n") && said.contains("tried"), "{said}{ran}");
+    assert!(!said.contains("reached") && !said.contains("planted"), "{said}");
+}
+
+#[test]
+fn codex_runs_its_commands_by_the_hook_that_was_written_for_it() {
+    if !has("codex") {
+        return;
+    }
+    let mut account = ordinary();
+    let _service = prepare(&mut account, responses);
+    let written = account.dewar(&["init", "codex"]);
+    assert_eq!(written.status, 0, "{}", written.err);
+    let profile = ["--profile", "dewar"];
+    // A hook that nobody has agreed to is not called: then its own sandbox holds.
+    let ran = came(&mut account.plain(&[&CODEX[..], &profile].concat()));
+    assert!(!said(&account).contains("reached"), "{}{ran}", said(&account));
+    let _ = fs::remove_file(account.path("work/said"));
+    let agreed = [&CODEX[..], &profile, &["--dangerously-bypass-hook-trust"]].concat();
+    let ran = came(&mut account.plain(&agreed));
+    let said = said(&account);
+    assert!(said.starts_with("edited\n") && said.contains("tried"), "{said}{ran}");
+    assert!(!said.contains("reached") && !said.contains("planted"), "{said}");
+    let undone = account.dewar(&["init", "codex", "--undo"]);
+    assert_eq!(undone.status, 0, "{}", undone.err);
+    assert!(!account.path(".codex/dewar.config.toml").exists());
+    assert!(!account.path(".codex/rules/dewar.rules").exists());
+}
