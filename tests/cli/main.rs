@@ -3,6 +3,7 @@
 
 mod account;
 mod adversity;
+mod agents;
 mod answers;
 mod ask;
 mod bench;
@@ -13,11 +14,14 @@ mod hostile;
 mod input;
 mod install;
 mod learn;
+mod live;
 mod mistakes;
 mod plugin;
 mod policy;
 mod programs;
+mod propose;
 mod ready;
+mod registries;
 mod runs;
 mod schemas;
 mod seeing;

@@ -299,6 +299,14 @@ fn give(mut run: Run, proposal: &Proposal<'_>) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// An endpoint of a profile, where no protocol is TCP, for an amendment, where it is any.
+pub(crate) fn one_protocol(endpoint: String) -> String {
+    match endpoint.ends_with("/udp") || endpoint.ends_with("/tcp") {
+        true => endpoint,
+        false => endpoint + "/tcp",
+    }
+}
+
 /// What gives a line to a running sandbox, and there to the domain of the line alone; `None` if
 /// nothing does.
 pub(crate) fn amendment(line: &Line, proposal: &Proposal<'_>) -> Option<Amendment> {
@@ -310,7 +318,8 @@ pub(crate) fn amendment(line: &Line, proposal: &Proposal<'_>) -> Option<Amendmen
             Some(name) => AmendedObject::Unix(name.to_owned()),
             None if value.starts_with("unixgram:") || proposal.is_offline => return None,
             None => {
-                AmendedObject::Network { addresses: proposal.addresses(&value), endpoint: value }
+                let (addresses, endpoint) = (proposal.addresses(&value), one_protocol(value));
+                AmendedObject::Network { endpoint, addresses }
             }
         },
         // What can be executed was settled when the run started.

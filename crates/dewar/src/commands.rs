@@ -7,7 +7,7 @@ use crate::{
     run::RunArgs, top::TopArgs, trust::TrustArgs,
 };
 use clap::{Parser, Subcommand};
-use cli::args::{AuditArgs, BenchArgs, DaemonArgs, PluginArgs, SelftestArgs, ServeArgs};
+use cli::args::{AuditArgs, BenchArgs, DaemonArgs, McpArgs, PluginArgs, SelftestArgs, ServeArgs};
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -64,6 +64,7 @@ pub(crate) enum Command {
     Plugin(PluginArgs),
     Serve(ServeArgs),
     Daemon(DaemonArgs),
+    Mcp(McpArgs),
     Doctor(DoctorArgs),
     Selftest(SelftestArgs),
     Bench(BenchArgs),

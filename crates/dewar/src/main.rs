@@ -98,6 +98,7 @@ fn dispatch(command: Command, inherited: Inherited) -> anyhow::Result<()> {
         Command::Bench(_) => Err(program::become_helper("dewar-bench")),
         Command::Plugin(_) => Err(program::become_helper("dewar-plugin")),
         Command::Selftest(_) => Err(program::become_helper("dewar-selftest")),
+        Command::Mcp(_) => Err(program::become_helper("dewar-mcp")),
         Command::Serve(_) => Err(program::become_helper("dewar-serve")),
     }
 }

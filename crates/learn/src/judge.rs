@@ -35,6 +35,7 @@ pub struct Judge {
     /// Rules of [`Compiled::paths`], by index.
     places: PathRules,
     rights: Vec<Vec<PathRights>>,
+    withheld: Vec<Vec<bool>>,
     domains: Vec<String>,
 }
 
@@ -58,6 +59,7 @@ impl Judge {
             networks: Networks::new(&rules),
             places: PathRules::new(&places)?,
             rights: compiled.paths.iter().map(|path| path.rights.clone()).collect(),
+            withheld: compiled.paths.iter().map(|path| withheld(compiled, path)).collect(),
             domains: compiled.domains.iter().map(|domain| domain.name.clone()).collect(),
             server,
         })
@@ -86,11 +88,22 @@ impl Judge {
     /// What a domain may do with a path; `None` for the base domain.
     #[must_use]
     pub fn rights(&self, path: &Path, domain: Option<&str>) -> PathRights {
+        let rights = self.rule(path, domain).map(|(rule, domain)| self.rights[rule][domain]);
+        rights.unwrap_or_default()
+    }
+
+    /// Whether a line of the profile denies or hides a path; `None` for the base domain. What the
+    /// profile says nothing about is not withheld.
+    #[must_use]
+    pub fn withholds(&self, path: &Path, domain: Option<&str>) -> bool {
+        self.rule(path, domain).is_some_and(|(rule, domain)| self.withheld[rule][domain])
+    }
+
+    /// The rule that decides a path, and the index of the domain.
+    fn rule(&self, path: &Path, domain: Option<&str>) -> Option<(usize, usize)> {
         let domain = domain.unwrap_or("main");
-        let domain = self.domains.iter().position(|name| name == domain);
-        let rule = self.places.rule(path, FileKind::Any);
-        let rights = rule.zip(domain).and_then(|(rule, domain)| self.rights[rule].get(domain));
-        rights.copied().unwrap_or_default()
+        let domain = self.domains.iter().position(|name| name == domain)?;
+        Some((self.places.rule(path, FileKind::Any)?, domain))
     }
 
     /// Whether some domain may write to a path.
@@ -152,6 +165,11 @@ impl Judge {
         };
         self.server.compute_create(question, None).ok()
     }
+}
+
+fn withheld(compiled: &Compiled, path: &profile::PathRule) -> Vec<bool> {
+    let domains = compiled.domains.iter();
+    domains.map(|it| compiled.withheld(&it.type_name, &path.type_name).is_some()).collect()
 }
 
 /// Address and protocol of an endpoint as records name it: `192.0.2.1:443`, `[::1]:53/udp`.

@@ -14,6 +14,7 @@
 
 mod access;
 mod edit;
+mod fragment;
 mod judge;
 mod line;
 mod need;
@@ -22,9 +23,11 @@ mod search;
 mod secrets;
 mod settle;
 mod widening;
+mod within;
 
 pub use access::Access;
 pub use edit::{Edit, EditError};
+pub use fragment::{Endpoint, FragmentError, covers_secret, fragment};
 pub use judge::{Judge, JudgeError};
 pub use line::{Addresses, Line, lines};
 pub use need::{Need, What, need};
@@ -32,3 +35,4 @@ pub use place::{Detail, Scope, literal};
 pub use secrets::{Found, Secrets};
 pub use settle::{Settled, needs, settle, shares_loopback};
 pub use widening::{Widening, widening};
+pub use within::Bound;

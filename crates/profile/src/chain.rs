@@ -2,7 +2,7 @@
 
 use crate::document::{self, Document};
 use crate::error::{Problem, Reporter, closest};
-use crate::source::{Source, TextSpan, shipped};
+use crate::source::{Located, Source, TextSpan, shipped};
 use registries::Plain;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -26,13 +26,34 @@ struct Text {
     path: Option<PathBuf>,
 }
 
-/// The documents of `source` and of what it extends, the most basic first, each once, with the
-/// indices of their files. What is wrong goes to `reporter`.
-pub(crate) fn read(source: &Source, reporter: &mut Reporter) -> Vec<(usize, Document)> {
+/// What a profile consists of.
+#[derive(Default)]
+pub(crate) struct Chain {
+    /// Its own and those that it extends, the most basic first, each with the index of its file.
+    pub(crate) documents: Vec<(usize, Document)>,
+    /// The title of `propose.within`, and the same of that.
+    pub(crate) bound: Option<(String, Vec<(usize, Document)>)>,
+}
+
+/// Reads `source`, what it extends, and the bound of its proposals; `reporter` hears what is wrong.
+pub(crate) fn read(source: &Source, reporter: &mut Reporter) -> Chain {
+    let (documents, within) = documents(source, None, reporter);
+    // A bound of a bound is none.
+    let bound = within
+        .map(|(source, place)| (source.title(), self::documents(&source, Some(place), reporter).0));
+    Chain { documents, bound }
+}
+
+/// The documents of `source`, and where `propose.within` leads.
+fn documents(
+    source: &Source,
+    place: Option<TextSpan>,
+    reporter: &mut Reporter,
+) -> (Vec<(usize, Document)>, Option<(Source, TextSpan)>) {
     let (read, under_way, done) = Default::default();
-    let mut reader = Reader { reporter, visited: 0, read, under_way, done };
-    reader.visit(source, None);
-    reader.done
+    let mut reader = Reader { reporter, visited: 0, read, under_way, within: None, done };
+    reader.visit(source, place);
+    (reader.done, reader.within)
 }
 
 struct Reader<'a> {
@@ -43,6 +64,8 @@ struct Reader<'a> {
     read: Vec<String>,
     /// Identities and names of what is being read: each extends the next.
     under_way: Vec<(String, String)>,
+    /// What the last one that says something about proposals names as their bound.
+    within: Option<(Source, TextSpan)>,
     done: Vec<(usize, Document)>,
 }
 
@@ -80,6 +103,12 @@ impl Reader<'_> {
         if let Some(extends) = &document.extends {
             let source = Source::relative_to(&extends.value, &text.directory);
             self.visit(&source, Some(extends.place));
+        }
+        if let Some(within) = &document.propose {
+            let source = |within: &Located<String>| {
+                (Source::relative_to(&within.value, &text.directory), within.place)
+            };
+            self.within = within.as_ref().map(source);
         }
         self.under_way.pop();
         self.done.push((file, document));

@@ -44,6 +44,8 @@ pub struct Compiled {
     pub mode: Mode,
     /// What is hidden where no view can leave it out.
     pub hiding: Hiding,
+    /// Programs inside may read their denials, and propose lines: [`crate::Documents::bound`].
+    pub proposes: bool,
     /// The policy, for a security server or `secilc`.
     pub cil: String,
     /// Some domain is guarded: what happens to names that programs outside trust is told.
@@ -227,6 +229,7 @@ impl Compiled {
             description: profile.description,
             mode: profile.mode.unwrap_or_default(),
             hiding: profile.hiding.unwrap_or_default(),
+            proposes: profile.proposes,
             cil: policy.cil,
             guarded: profile.domains.iter().any(|domain| domain.guard.action().is_some()),
             environment: profile.environment,

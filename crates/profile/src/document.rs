@@ -12,6 +12,7 @@ const KEYS: &[&str] = &[
     "extends",
     "mode",
     "hiding",
+    "propose.within",
     "capabilities",
     "exec",
     "files.list",
@@ -55,6 +56,8 @@ pub(crate) struct Document {
     pub(crate) extends: Option<Located<String>>,
     pub(crate) mode: Option<Located<String>>,
     pub(crate) hiding: Option<Located<String>>,
+    /// `[propose]`, and the profile that it names.
+    pub(crate) propose: Option<Option<Located<String>>>,
     pub(crate) env: EnvironmentLists,
     pub(crate) limits: LimitTexts,
     /// The base domain.
@@ -157,6 +160,7 @@ fn read_document(top: &mut Section<'_, '_>) -> Document {
             set: env.pairs("set"),
         };
     });
+    top.section("propose", |propose| document.propose = Some(propose.string("within")));
     top.section("limits", |limits| document.limits = read_limits(limits));
     top.section("domains", |domains| {
         for name in domains.names() {

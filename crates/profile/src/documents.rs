@@ -1,7 +1,7 @@
 //! A profile that was read once and can be compiled again: with amendments, or elsewhere.
 
 use crate::amendment::{self, Amendment};
-use crate::chain;
+use crate::chain::{self, Chain};
 use crate::collapse;
 use crate::compiled::Compiled;
 use crate::document::{self, Document};
@@ -23,6 +23,8 @@ pub struct Documents {
     /// For each of them, which file of `sources` it was read from.
     order: Vec<usize>,
     sources: Sources,
+    /// The bound of what programs inside propose.
+    bound: Option<Box<Self>>,
 }
 
 impl Documents {
@@ -33,8 +35,8 @@ impl Documents {
     /// [`ProfileErrors`] if a file cannot be read or is no profile.
     pub fn read(source: &Source) -> Result<Self, ProfileErrors> {
         let mut reporter = Reporter::default();
-        let documents = chain::read(source, &mut reporter);
-        Self::new(source.title(), documents, reporter)
+        let chain = chain::read(source, &mut reporter);
+        Self::new(source.title(), chain, reporter)
     }
 
     /// The profile that `texts`, as from [`Documents::texts`], stand for.
@@ -50,28 +52,24 @@ impl Documents {
             documents.push((file, document::parse(text, file, &mut reporter)));
         }
         documents.reverse();
-        Self::new(name, documents, reporter)
+        Self::new(name, Chain { documents, bound: None }, reporter)
     }
 
-    fn new(
-        name: String,
-        documents: Vec<(usize, Document)>,
-        reporter: Reporter,
-    ) -> Result<Self, ProfileErrors> {
+    fn new(name: String, chain: Chain, reporter: Reporter) -> Result<Self, ProfileErrors> {
         if reporter.has_errors() {
             return Err(reporter.into_errors(name));
         }
-        Ok(Self::unchecked(name, documents, &reporter))
+        Ok(Self::unchecked(name, chain, &reporter))
     }
 
     /// What was read, whatever `reporter` has to say of it.
-    pub(crate) fn unchecked(
-        name: String,
-        documents: Vec<(usize, Document)>,
-        reporter: &Reporter,
-    ) -> Self {
-        let (order, documents) = documents.into_iter().unzip();
-        Self { name, documents, order, sources: reporter.sources.clone() }
+    pub(crate) fn unchecked(name: String, chain: Chain, reporter: &Reporter) -> Self {
+        let of = |name: String, documents: Vec<(usize, Document)>, bound| {
+            let (order, documents) = documents.into_iter().unzip();
+            Self { name, documents, order, sources: reporter.sources.clone(), bound }
+        };
+        let bound = chain.bound.map(|(name, documents)| Box::new(of(name, documents, None)));
+        of(name, chain.documents, bound)
     }
 
     /// The name that messages use.
@@ -80,12 +78,20 @@ impl Documents {
         &self.name
     }
 
-    /// The files that it was read from, without links.
+    /// The profile within which proposals of the programs inside are granted unasked
+    /// (`propose.within`). What [`Documents::texts`] gives does not hold it.
+    #[must_use]
+    pub fn bound(&self) -> Option<&Self> {
+        self.bound.as_deref()
+    }
+
+    /// The files that it was read from, those of its bound with them, without links.
     pub fn files(&self) -> impl Iterator<Item = &Path> {
         self.sources.paths()
     }
 
-    /// The files that it was read from, without links, with the text that was read.
+    /// The files that it was read from, those of its bound with them, without links, with the text
+    /// that was read.
     pub fn file_texts(&self) -> impl Iterator<Item = (&Path, &str)> {
         let files = self.sources.0.iter();
         files.filter_map(|file| Some((file.path.as_deref()?, &*file.text)))

@@ -20,7 +20,8 @@ pub struct ResolvedHost {
 
 impl ResolvedHost {
     /// Whether every address of `network` is one of this host.
-    pub(crate) fn contains(&self, network: (IpAddr, u8)) -> bool {
+    #[must_use]
+    pub fn contains(&self, network: (IpAddr, u8)) -> bool {
         self.networks.iter().any(|outer| contains(*outer, network))
     }
 }

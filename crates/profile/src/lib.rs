@@ -103,8 +103,8 @@ pub fn load_with_documents(
     resolver: &mut dyn FnMut(&str) -> io::Result<Vec<IpAddr>>,
 ) -> Result<(Compiled, Documents), ProfileErrors> {
     let mut reporter = Reporter::default();
-    let documents = chain::read(source, &mut reporter);
-    let documents = Documents::unchecked(source.title(), documents, &reporter);
+    let chain = chain::read(source, &mut reporter);
+    let documents = Documents::unchecked(source.title(), chain, &reporter);
     let compiled = documents.compile_into(variables, resolver, &[], reporter)?;
     Ok((compiled, documents))
 }

@@ -30,6 +30,7 @@ pub(crate) struct Profile {
     pub(crate) description: Option<String>,
     pub(crate) mode: Option<Mode>,
     pub(crate) hiding: Option<Hiding>,
+    pub(crate) proposes: bool,
     pub(crate) environment: Environment,
     pub(crate) limits: Limits,
     /// Where it asks for a loopback of its own.
@@ -172,6 +173,7 @@ impl Merger<'_> {
             let parsed = parse_hiding(&hiding.value);
             profile.hiding = self.reporter.take(parsed, hiding.place).or(profile.hiding);
         }
+        profile.proposes |= document.propose.is_some();
         profile.environment.add(&document.env, self.variables, self.reporter);
         profile.limits.apply(&document.limits, self.reporter);
         let network = &document.main.network;

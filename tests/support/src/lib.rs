@@ -23,6 +23,26 @@ pub fn dewar() -> &'static Path {
     FOUND.get_or_init(|| std::env::var_os("DEWAR_BIN").map_or_else(build, PathBuf::from))
 }
 
+/// The program `dewar-mcp` beside `dewar`, built if need be: it is no part of the workspace.
+///
+/// # Panics
+///
+/// It does not build.
+pub fn mcp() -> PathBuf {
+    let program = dewar().with_file_name("dewar-mcp");
+    if !program.exists() {
+        let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/../../mcp/Cargo.toml");
+        let profile = dewar().parent().expect("a directory of programs");
+        let target = profile.parent().expect("a target directory");
+        let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+        cargo.args(["build", "--quiet", "--locked", "--manifest-path", manifest]);
+        cargo.arg("--target-dir").arg(target);
+        cargo.args(profile.ends_with("release").then_some("--release"));
+        assert!(cargo.status().expect("cargo").success(), "dewar-mcp does not build");
+    }
+    program
+}
+
 /// Copies some of Dewar's programs into a directory, where every user can execute them; the path of
 /// `dewar` there.
 ///

@@ -7,12 +7,13 @@
 pub mod audit;
 pub mod bench;
 pub mod daemon;
+pub mod mcp;
 pub mod plugin;
 pub mod selftest;
 pub mod serve;
 pub mod trust;
 
 pub use self::{
-    audit::AuditArgs, bench::BenchArgs, daemon::DaemonArgs, plugin::PluginArgs,
+    audit::AuditArgs, bench::BenchArgs, daemon::DaemonArgs, mcp::McpArgs, plugin::PluginArgs,
     selftest::SelftestArgs, serve::ServeArgs,
 };

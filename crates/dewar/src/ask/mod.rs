@@ -7,6 +7,8 @@
 
 mod case;
 mod prompter;
+mod propose;
+mod proposed;
 mod queue;
 mod socket;
 mod state;
@@ -212,15 +214,12 @@ fn tell(question: &Value) -> String {
         let words = all.iter().filter_map(|word| word.as_str()).map(visible);
         words.collect::<Vec<_>>()
     };
-    let mut out = format!(
-        "{}: {} [{}] {} {} ({})\n",
-        question["id"],
-        text("program"),
-        question["pid"],
-        if question["proposed"] == true { "proposes" } else { "may not" },
-        list("wants").join(" "),
-        text("class"),
-    );
+    let does = match question["proposed"] == true {
+        true => "proposes:".to_owned(),
+        false => format!("may not {} ({})", list("wants").join(" "), text("class")),
+    };
+    let (number, program, pid) = (&question["id"], text("program"), &question["pid"]);
+    let mut out = format!("{number}: {program} [{pid}] {does}\n");
     if !text("object").is_empty() {
         out.push_str(&format!("  {}\n", text("object")));
     }

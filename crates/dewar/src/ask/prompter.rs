@@ -3,6 +3,7 @@
 //! could write no profile.
 
 use super::{
+    propose::Desk,
     queue::QuestionQueue,
     socket::Listener,
     terminal::{self, Holds},
@@ -88,6 +89,7 @@ pub(crate) fn run(stage: Stage) -> anyhow::Result<()> {
         hear(&queue, &holds, &waiting, told);
     }
     listener.remove();
+    queue.remove_inner();
     std::process::exit(0);
 }
 
@@ -101,6 +103,10 @@ fn begin(
     };
     let (own, at) = (Arc::clone(queue), Arc::clone(listener));
     start("socket", Box::new(move || at.serve(&own)))?;
+    if let Some(propose) = &queue.setup.propose {
+        let desk = Arc::new(Desk::open(queue, propose)?);
+        start("inside", Box::new(move || desk.serve()))?;
+    }
     let own = Arc::clone(queue);
     let (waiting, next) = mpsc::sync_channel::<Waiting>(MOST_WAITING);
     let look = move || next.into_iter().for_each(|(id, call, denial)| own.ask(id, call, &denial));

@@ -2,7 +2,8 @@
 
 use super::{
     case::{Case, Choice, bare, is_named, write},
-    state::{Considered, MOST_LOANS, State, closed, judge},
+    proposed::addressed,
+    state::{Considered, MOST_LOANS, State, judge, within_rate},
 };
 use crate::{
     control::{ChangeResult, Reply, Request},
@@ -54,8 +55,16 @@ impl QuestionQueue {
     /// Says something to the run. Without a run there is nothing to be done any more.
     pub(crate) fn say(&self, message: &ToRun) {
         if self.link.send(message).is_err() {
+            self.remove_inner();
             let _ = super::socket::path(&self.setup.id).map(std::fs::remove_file);
             std::process::exit(0);
+        }
+    }
+
+    /// The socket for the programs inside goes.
+    pub(crate) fn remove_inner(&self) {
+        if let Some(propose) = &self.setup.propose {
+            let _ = std::fs::remove_file(&propose.socket);
         }
     }
 
@@ -120,6 +129,29 @@ impl QuestionQueue {
         }
     }
 
+    /// A program inside proposes something; its number, by which the answer is known.
+    pub(crate) fn propose(&self, case: Case) -> Result<u64, String> {
+        let mut state = self.state();
+        let same = |open: &Case| bare(&open.lines) == bare(&case.lines);
+        if let Some(open) = state.open.values().find(|open| same(open)) {
+            return Ok(open.number);
+        }
+        if state.refused.contains(&bare(&case.lines)) {
+            return Err("it was refused before".into());
+        }
+        if !state.is_heard() {
+            return Err("nobody is there to be asked".into());
+        }
+        if !within_rate(&mut state.asked, self.setup.rate) {
+            return Err("too many questions in a minute".into());
+        }
+        let (number, event) = state.enter(case);
+        state.broadcast(&event);
+        drop(state);
+        self.changed.notify_all();
+        Ok(number)
+    }
+
     /// A call waits no longer.
     pub(crate) fn gone(&self, id: u64) {
         let mut state = self.state();
@@ -138,7 +170,7 @@ impl QuestionQueue {
         }
         if let Some(number) = ended {
             state.open.remove(&number);
-            state.broadcast(&closed(number, "withdrawn", "the program"));
+            state.end(number, "withdrawn", "the program");
         }
         drop(state);
         self.changed.notify_all();
@@ -156,7 +188,7 @@ impl QuestionQueue {
             for number in numbers {
                 if !state.busy.contains(&number) {
                     late.extend(state.open.remove(&number));
-                    state.broadcast(&closed(number, "time-out", "nobody"));
+                    state.end(number, "time-out", "nobody");
                 }
             }
         }
@@ -207,7 +239,7 @@ impl QuestionQueue {
             // It is granted now, to the domain that it was asked for: others ask for themselves.
             Choice::Run | Choice::Profile => {}
         }
-        state.broadcast(&closed(number, choice.name(), by));
+        state.end(number, choice.name(), by);
         drop(state);
         self.settle(&case, verdict, (choice.name(), by));
         self.changed.notify_all();
@@ -215,6 +247,12 @@ impl QuestionQueue {
     }
 
     fn carry_out(&self, case: &Case, choice: Choice) -> Result<Verdict, String> {
+        let amendments = match choice {
+            Choice::Run | Choice::Profile => {
+                case.amendments.as_deref().map(addressed).transpose()?
+            }
+            Choice::Once | Choice::No => None,
+        };
         // Written first: once the sandbox has it, the call goes on, and the run may end.
         let written = match choice {
             Choice::No => return Ok(Verdict::Denied),
@@ -226,16 +264,21 @@ impl QuestionQueue {
             }
         };
         // What no running sandbox can be given, the next has, and this call.
-        let Some(amendments) = &case.amendments else { return Ok(Verdict::Once) };
-        let given = self.amend(amendments).map(|()| Verdict::Anew);
+        let Some(amendments) = amendments else { return Ok(Verdict::Once) };
+        let given = self.give(&amendments).map(|()| Verdict::Anew);
         given.map_err(|why| match written.map(|path| undo(Some(&path))) {
             Some(Err(error)) => format!("{why}; the profile has it nevertheless: {error:#}"),
             Some(Ok(_)) | None => why,
         })
     }
 
-    /// Gives something to the running sandbox, one after the other.
-    fn amend(&self, amendments: &[Amendment]) -> Result<(), String> {
+    /// Gives something to the running sandbox.
+    pub(crate) fn amend(&self, amendments: &[Amendment]) -> Result<(), String> {
+        self.give(&addressed(amendments)?)
+    }
+
+    /// One after the other.
+    fn give(&self, amendments: &[Amendment]) -> Result<(), String> {
         for (at, amendment) in amendments.iter().enumerate() {
             self.amend_by(amendment).map_err(|why| match &amendments[..at] {
                 [] => why,
@@ -261,6 +304,11 @@ impl QuestionQueue {
         }
     }
 
+    /// What was granted without a question goes into the record.
+    pub(crate) fn granted(&self, what: String, by: &str) {
+        self.note(what, "run", by);
+    }
+
     fn settle(&self, case: &Case, verdict: Verdict, (answer, by): (&str, &str)) {
         for (id, _) in &case.waiting {
             self.say(&ToRun::Answer(*id, verdict));
@@ -271,6 +319,20 @@ impl QuestionQueue {
     fn note(&self, what: String, answer: &str, by: &str) {
         let (answer, by) = (answer.to_owned(), by.to_owned());
         self.say(&ToRun::Note(Answered { when: SystemTime::now(), what, answer, by }));
+    }
+
+    /// Waits for the answer to a question.
+    pub(crate) fn answer_to(&self, number: u64) -> String {
+        loop {
+            {
+                let state = self.state();
+                if !state.open.contains_key(&number) {
+                    let ended = state.ended.iter().find(|(ended, _)| *ended == number);
+                    return ended.map_or_else(|| "no".into(), |(_, answer)| answer.clone());
+                }
+            }
+            self.wait(Duration::from_millis(200));
+        }
     }
 
     /// The open questions.
@@ -309,6 +371,11 @@ impl QuestionQueue {
 
     pub(crate) fn leave(&self, who: u64) {
         self.state().listeners.retain(|(other, _)| *other != who);
+    }
+
+    /// Does something with the profile that the run was started with.
+    pub(crate) fn with_fitting<T>(&self, with: impl FnOnce(&Fitting) -> T) -> T {
+        with(&self.fitting.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -18,7 +18,7 @@ use std::{
             net::{UnixListener, UnixStream},
         },
     },
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::Arc,
     thread,
     time::Duration,
@@ -28,6 +28,8 @@ use std::{
 pub(crate) const VERSION: u32 = 1;
 /// Connections at once.
 const MOST: usize = 16;
+/// A socket that nobody listens at, and that is older than this, was left by a run that was killed.
+const STALE: Duration = Duration::from_secs(10);
 /// The longest line that is read.
 const MOST_BYTES: u64 = 64 << 10;
 
@@ -48,14 +50,14 @@ pub(crate) fn path(id: &str) -> anyhow::Result<PathBuf> {
 }
 
 /// Connects to `path`, however long it is.
-pub(crate) fn connect(path: &std::path::Path) -> io::Result<UnixStream> {
-    let parent = fs::File::open(path.parent().unwrap_or(std::path::Path::new("/")))?;
+pub(crate) fn connect(path: &Path) -> io::Result<UnixStream> {
+    let parent = fs::File::open(path.parent().unwrap_or(Path::new("/")))?;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     UnixStream::connect(format!("/proc/self/fd/{}/{name}", parent.as_raw_fd()))
 }
 
 /// Binds `path`, however long it is.
-pub(crate) fn bind(path: &std::path::Path) -> anyhow::Result<UnixListener> {
+pub(crate) fn bind(path: &Path) -> anyhow::Result<UnixListener> {
     let parent = path.parent().context("no directory")?;
     DirBuilder::new().recursive(true).mode(0o700).create(parent)?;
     let directory = fs::File::open(parent)?;
@@ -73,7 +75,7 @@ pub(crate) fn bind(path: &std::path::Path) -> anyhow::Result<UnixListener> {
 impl Listener {
     /// Listens for the run `id`.
     pub(crate) fn bind(id: &str) -> anyhow::Result<Self> {
-        remove_stale();
+        remove_stale(&directory()?);
         let path = path(id)?;
         let listener =
             bind(&path).with_context(|| format!("cannot listen at `{}`", path.display()))?;
@@ -105,12 +107,14 @@ impl Listener {
     }
 }
 
-/// What runs that were killed have left.
-fn remove_stale() {
-    let entries = directory().and_then(|path| Ok(fs::read_dir(path)?));
-    for entry in entries.into_iter().flatten().flatten() {
+/// What runs that were killed have left in a directory.
+pub(crate) fn remove_stale(directory: &Path) {
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
         let refused = |error: io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
-        if connect(&entry.path()).is_err_and(refused) {
+        // One that is new is about to be listened at.
+        let age = entry.metadata().and_then(|it| it.modified()).map(|it| it.elapsed());
+        let is_old = matches!(age, Ok(Ok(age)) if age > STALE);
+        if is_old && connect(&entry.path()).is_err_and(refused) {
             let _ = fs::remove_file(entry.path());
         }
     }

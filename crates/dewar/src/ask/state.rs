@@ -38,6 +38,8 @@ pub(super) struct State {
     /// Somebody sits at a terminal.
     pub(super) has_terminal: bool,
     pub(super) told_of_flood: Option<Instant>,
+    /// Questions that were answered, and how, the last ones.
+    pub(super) ended: VecDeque<(u64, String)>,
     /// Withdrawn before they were looked at.
     pub(super) gone: HashSet<u64>,
 }
@@ -84,6 +86,7 @@ impl State {
             listeners: Vec::new(),
             has_terminal: false,
             told_of_flood: None,
+            ended: VecDeque::new(),
             gone: HashSet::new(),
         }
     }
@@ -134,7 +137,7 @@ impl State {
         Considered::Open(self.enter(case).1)
     }
 
-    fn enter(&mut self, case: Case) -> (u64, Value) {
+    pub(super) fn enter(&mut self, case: Case) -> (u64, Value) {
         self.last += 1;
         let case = Case { number: self.last, ..case };
         let event = json!({ "question": case.json() });
@@ -142,7 +145,7 @@ impl State {
         (self.last, event)
     }
 
-    fn is_heard(&self) -> bool {
+    pub(super) fn is_heard(&self) -> bool {
         self.has_terminal || !self.listeners.is_empty()
     }
 
@@ -163,6 +166,15 @@ impl State {
         self.written.insert(bare(lines));
     }
 
+    /// A question is closed.
+    pub(super) fn end(&mut self, number: u64, answer: &str, by: &str) {
+        self.ended.push_back((number, answer.to_owned()));
+        while self.ended.len() > MOST_LOANS {
+            self.ended.pop_front();
+        }
+        self.broadcast(&closed(number, answer, by));
+    }
+
     pub(super) fn broadcast(&mut self, event: &Value) {
         let line = event.to_string();
         // Who does not read is not waited for.
@@ -179,12 +191,12 @@ impl State {
 }
 
 /// The event of a question that is closed.
-pub(super) fn closed(number: u64, answer: &str, by: &str) -> Value {
+fn closed(number: u64, answer: &str, by: &str) -> Value {
     json!({ "closed": { "id": number, "answer": answer, "by": by } })
 }
 
 /// Whether one more fits into this minute; then it is counted.
-fn within_rate(times: &mut VecDeque<Instant>, most: usize) -> bool {
+pub(super) fn within_rate(times: &mut VecDeque<Instant>, most: usize) -> bool {
     while times.front().is_some_and(|time| time.elapsed() > MINUTE) {
         times.pop_front();
     }

@@ -1,6 +1,7 @@
 //! What to write into a profile so that what was denied is granted.
 
-use crate::{amend::literal, run::domain_of};
+use crate::amend::literal;
+use flask::domain_of;
 use monitor::{Record, visible};
 use std::path::Path;
 

@@ -7,7 +7,7 @@ pub(crate) use target::{Target, undo};
 use crate::machine;
 use anyhow::Context as _;
 use learn::{Edit, Judge, Line, Scope, Secrets};
-use profile::{Compiled, Source, Variables};
+use profile::{Amendment, Compiled, Documents, Source, Variables};
 use std::{
     cell::RefCell,
     collections::HashMap,
@@ -93,6 +93,14 @@ impl Fitting {
         Ok(profile::load(&source, &self.variables, &mut |name| self.resolve(name))?)
     }
 
+    /// What a run under it has been given with `amendments`.
+    pub(crate) fn amended(&self, amendments: &[Amendment]) -> anyhow::Result<Compiled> {
+        let (name, directory) = (self.name.clone(), self.directory.clone());
+        let documents =
+            Documents::read(&Source::Text { name, text: self.text.clone(), directory })?;
+        Ok(documents.compile(&self.variables, &mut |name| self.resolve(name), amendments)?)
+    }
+
     /// A judge by it, with `lines` added.
     pub(crate) fn judge(&self, lines: &[Line]) -> anyhow::Result<Judge> {
         Ok(Judge::new(&self.compile(lines)?)?)
@@ -117,6 +125,12 @@ impl Fitting {
         let found = machine::resolve(name).unwrap_or_default();
         self.hosts.borrow_mut().insert(name.to_owned(), found.clone());
         Ok(found)
+    }
+
+    /// The names that were looked up.
+    #[cfg(test)]
+    pub(crate) fn looked_up(&self) -> Vec<String> {
+        self.hosts.borrow().keys().cloned().collect()
     }
 
     /// From now on, `name` has these addresses: those that a run knew it by.

@@ -2,7 +2,7 @@
 
 use super::{
     RunRequest,
-    link::{Answered, Propose, Receiver, Sender, Setup, ToPrompter, ToRun},
+    link::{Answered, Receiver, Sender, Setup, ToPrompter, ToRun},
     owner::Owner,
     prepare::Profile,
 };
@@ -52,12 +52,7 @@ impl Notes {
 
 impl Prompter {
     /// Starts one, while this process is outside of the view and has one thread.
-    pub(super) fn start(
-        request: &RunRequest,
-        profile: &Profile,
-        id: &str,
-        propose: Option<Propose>,
-    ) -> anyhow::Result<Self> {
+    pub(super) fn start(request: &RunRequest, profile: &Profile, id: &str) -> anyhow::Result<Self> {
         let (own, other) = UnixStream::pair().context("no sockets")?;
         let program = std::env::current_exe().context("cannot find the program itself")?;
         let mut prompter = Command::new(program);
@@ -80,7 +75,7 @@ impl Prompter {
             asks: request.ask.is_some(),
             timeout: request.ask.map_or(DEFAULT_TIMEOUT, |ask| ask.timeout),
             rate: request.ask.map_or(DEFAULT_RATE, |ask| ask.rate),
-            propose,
+            propose: profile.proposing.socket.clone(),
         };
         let timeout = setup.timeout;
         sender.send(&ToPrompter::Begin(Box::new(setup))).context("who would ask has gone")?;

@@ -76,8 +76,9 @@ pub(crate) struct Setup {
 pub(crate) struct Propose {
     /// The socket, as it is called inside and outside.
     pub(crate) socket: PathBuf,
-    /// The profile within which proposals are granted unasked.
-    pub(crate) within: Option<PathBuf>,
+    /// The profile within which proposals are granted unasked: its title, and the texts that it was
+    /// read from when the run began.
+    pub(crate) within: Option<(String, Vec<(String, String)>)>,
 }
 
 /// An answer, for the record of the run.

@@ -11,6 +11,7 @@ pub(crate) mod link;
 mod owner;
 mod planted;
 mod prepare;
+mod proposing;
 mod scratch;
 mod serving;
 mod summary;
@@ -36,7 +37,7 @@ pub(crate) use asking::AskRequest;
 pub(crate) use journal::{Decisions, Denial, Journal, RunRecord, Spent};
 pub(crate) use kept::Summary;
 pub(crate) use link::Answered;
-pub(crate) use planted::{PlantedRecord, guarded, tell as tell_planted};
+pub(crate) use planted::{PlantedRecord, guarded, is_trusted_outside, tell as tell_planted};
 pub(crate) use prepare::REQUIRED;
 pub(crate) use serving::UseDaemon;
 pub(crate) use summary::lacking;
@@ -107,9 +108,9 @@ pub(crate) fn run(request: &RunRequest, inherited: Inherited) -> anyhow::Result<
     for confine::launch::Withheld { fd, why } in inherited.withheld() {
         tell!("dewar: descriptor {fd} is not handed on: {why}");
     }
-    let prompter = match request.ask {
-        Some(_) => Some(asking::Prompter::start(request, &profile, &id, None)?),
-        None => None,
+    let prompter = match request.ask.is_some() || profile.proposing.socket.is_some() {
+        true => Some(asking::Prompter::start(request, &profile, &id)?),
+        false => None,
     };
     let notes = prompter.as_ref().map(asking::Prompter::notes).unwrap_or_default();
     let mut job = prepare::job(request, &profile, &protection, inherited)?;

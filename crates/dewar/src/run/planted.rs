@@ -204,6 +204,14 @@ pub(crate) fn guarded(path: &str) -> (String, String) {
     (why, repository.unwrap_or(top).display().to_string())
 }
 
+/// Whether programs outside would execute what is written to `path`, or do what it says.
+pub(crate) fn is_trusted_outside(path: &Path) -> bool {
+    let (trees, files) = trusted();
+    let (in_trees, alone) = (names(&trees), names(&files));
+    let in_tree = path.ancestors().any(|top| in_trees.find(top, false).is_some());
+    in_tree || alone.find(path, false).is_some()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,5 +1,6 @@
 //! From the command line and the profile to what the monitor runs.
 
+use super::proposing::{self, Proposing};
 use super::{RunRequest, scratch::Scratch};
 use crate::{
     failure::Usage,
@@ -42,6 +43,7 @@ pub(crate) struct Profile {
     /// As a person would name it.
     pub(super) argument: String,
     pub(super) variables: Variables,
+    pub(super) proposing: Proposing,
     /// The run's temporary directory where the view gives it none; removed with this value.
     tmp: Option<Scratch>,
 }
@@ -80,7 +82,8 @@ pub(super) fn profile(request: &RunRequest, probe: &Probe) -> anyhow::Result<Pro
     }
     // Another profile may take its place.
     variables.fixed.extend(documents.files().map(Path::to_owned));
-    Ok(Profile { compiled: Arc::new(compiled), documents, argument, variables, tmp })
+    let (compiled, proposing) = Proposing::begin(compiled, &documents, &variables)?;
+    Ok(Profile { compiled: Arc::new(compiled), documents, argument, variables, proposing, tmp })
 }
 
 /// The profile that was named; else that of the project, if it is trusted; else the default.
@@ -304,8 +307,9 @@ pub(super) fn job(
     });
     let mut environment: Vec<(OsString, OsString)> =
         compiled.environment.apply(std::env::vars_os()).into_iter().collect();
-    // That of a run around this one.
-    environment.retain(|(name, _)| name != "DEWAR_RUN");
+    // Those of a run around this one.
+    environment.retain(|(name, _)| name != "DEWAR_RUN" && name != proposing::VARIABLE);
+    environment.extend(profile.proposing.variable());
     tell_environment(request, &compiled.environment);
     let confined = Request {
         command: request.command.clone(),
@@ -323,7 +327,7 @@ pub(super) fn job(
         // Rules of the caller's own can tell endpoints apart.
         own_loopback: compiled.private_loopback == Some(true) && request.cil.is_empty(),
         strict: is_strict(compiled),
-        grows: request.ask.is_some(),
+        grows: request.ask.is_some() || profile.proposing.socket.is_some(),
     };
     Ok(Job {
         request: confined,

@@ -19,7 +19,7 @@ use crate::{
 use anyhow::{Context as _, bail};
 use clap::Args;
 use monitor::visible;
-use profile::{Documents, Source};
+use profile::{Compiled, Documents, Source, Variables};
 use std::{
     fmt::Write as _,
     io::{BufRead as _, IsTerminal as _, Write as _},
@@ -81,16 +81,39 @@ pub(crate) fn run(args: &TrustArgs) -> anyhow::Result<()> {
     if let Some(description) = &compiled.description {
         writeln!(text, "  says of itself: {}", visible(description))?;
     }
-    for file in project.documents.files().filter(|file| **file != project.path) {
-        writeln!(text, "  extends {}", visible(&file.display().to_string()))?;
+    for (name, _) in project.documents.texts().iter().skip(1) {
+        if !name.starts_with("profile ") {
+            writeln!(text, "  extends {}", visible(name))?;
+        }
     }
     text += &words::compared(&compiled, &variables)?;
+    text += &proposals(&project.documents, &compiled, &variables)?;
     output::print(text.as_bytes())?;
     if !args.yes && !ask()? {
         bail!(Failed("nothing was trusted; `dewar trust --yes` trusts it".into()));
     }
     store.add(&project.path, &project.hash)?;
     Ok(output::print(format!("trusted {}\n", project.shown()).as_bytes())?)
+}
+
+/// What programs inside can get that the profile does not grant; empty if nothing.
+fn proposals(
+    documents: &Documents,
+    compiled: &Compiled,
+    variables: &Variables,
+) -> anyhow::Result<String> {
+    if !compiled.proposes {
+        return Ok(String::new());
+    }
+    let Some(bound) = documents.bound() else {
+        return Ok("  lets programs inside propose more, about which you are asked\n".into());
+    };
+    let within = bound.compile(variables, &mut |_| Ok(Vec::new()), &[])?;
+    let name = visible(bound.name());
+    let granted = words::compared(&within, variables)?.replace("\n  ", "\n    ");
+    Ok(format!(
+        "  lets programs inside propose more. About what they get you are asked, but not within\n  {name}, which\n  {granted}"
+    ))
 }
 
 /// The project's profile, and the workspace that it is for.

@@ -21,8 +21,11 @@ struct Held {
 }
 
 impl Policies {
-    pub(super) fn beginning_with(profile: &Arc<ResolvedProfile>) -> Self {
-        let amendments = Arc::default();
+    pub(super) fn beginning_with(
+        profile: &Arc<ResolvedProfile>,
+        amendments: &Arc<[Amendment]>,
+    ) -> Self {
+        let amendments = Arc::clone(amendments);
         Self(VecDeque::from([Held { from: 0, profile: Arc::clone(profile), amendments }]))
     }
 

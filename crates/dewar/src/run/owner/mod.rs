@@ -106,9 +106,10 @@ impl Owner {
             }
             _ => None,
         });
+        let amendments: Arc<[Amendment]> = profile.proposing.amendments.clone().into();
         let profile = Arc::new(ResolvedProfile { documents, hosts: named.collect() });
-        let policies = Policies::beginning_with(&profile);
-        let input = PolicyInput { profile, amendments: Arc::default() };
+        let policies = Policies::beginning_with(&profile, &amendments);
+        let input = PolicyInput { profile, amendments };
         let state = State { input, compiled, policies, changes: Vec::new() };
         let offline = state.compiled.domains.iter().all(profile::Domain::is_offline);
         let own_loopback = state.compiled.private_loopback == Some(true);

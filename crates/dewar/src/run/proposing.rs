@@ -1,0 +1,71 @@
+//! What a run needs for its programs to propose something (`[propose]`): a socket that they may
+//! connect to, and a variable that names it. The prompter listens there.
+
+use super::link::Propose;
+use crate::{amend::literal, failure::Usage, machine};
+use anyhow::{Context as _, bail};
+use profile::{AmendedObject, Amendment, AmendmentKind, Compiled, Documents, Variables};
+use std::{ffi::OsString, path::PathBuf, time::SystemTime};
+
+/// The variable.
+pub(super) const VARIABLE: &str = "DEWAR_DENIALS";
+
+/// The longest name of a socket: `sun_path` of `unix(7)`, without the zero behind it.
+const LONGEST: usize = 107;
+
+/// What a run has for it.
+#[derive(Default)]
+pub(super) struct Proposing {
+    /// Where its programs may propose something; `None` if nowhere.
+    pub(super) socket: Option<Propose>,
+    /// What it has beside its profile from the start: that they may connect there.
+    pub(super) amendments: Vec<Amendment>,
+}
+
+impl Proposing {
+    /// What a run under a profile needs, and the profile with that.
+    pub(super) fn begin(
+        compiled: Compiled,
+        documents: &Documents,
+        variables: &Variables,
+    ) -> anyhow::Result<(Compiled, Self)> {
+        if !compiled.proposes {
+            return Ok((compiled, Self::default()));
+        }
+        let socket = socket()?;
+        let name = socket.to_str().context("the state directory has a name that is not Unicode")?;
+        let amendments = vec![Amendment {
+            when: SystemTime::now(),
+            kind: AmendmentKind::Grant,
+            domain: None,
+            object: AmendedObject::Unix(literal(name)),
+        }];
+        let compiled = documents.compile(variables, &mut machine::resolve, &amendments)?;
+        if let Some(line) = &compiled.granted_in_vain {
+            bail!(Usage(format!(
+                "[propose] needs a socket at `{name}`, which the profile itself denies or hides ({line}); nothing was started"
+            )));
+        }
+        let within = documents.bound().map(|bound| (bound.name().to_owned(), bound.texts()));
+        Ok((compiled, Self { socket: Some(Propose { socket, within }), amendments }))
+    }
+
+    /// What programs find in their environment.
+    pub(super) fn variable(&self) -> Option<(OsString, OsString)> {
+        let socket = self.socket.as_ref()?.socket.clone();
+        Some((VARIABLE.into(), socket.into()))
+    }
+}
+
+/// In a directory of the user's that is no secret, as programs have to find it.
+fn socket() -> anyhow::Result<PathBuf> {
+    let directory = machine::real(&runs::state_directory()?.join("dewar-propose"));
+    let socket = directory.join(format!("{}.sock", super::new_id()));
+    if socket.as_os_str().len() > LONGEST {
+        bail!(Usage(format!(
+            "[propose] needs a socket in `{}`, whose name is too long for one: set XDG_STATE_HOME to a shorter one",
+            directory.display()
+        )));
+    }
+    Ok(socket)
+}

@@ -1,0 +1,169 @@
+//! What is given to, asked by and taken from a sandbox while it runs.
+
+use crate::{
+    account::{Account, accounts},
+    ask::{Home, text},
+};
+use std::{
+    fs,
+    io::Read as _,
+    process::{Child, Stdio},
+    time::{Duration, Instant},
+};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Runs a script with nobody at a terminal, called `it`.
+fn run(home: &Home, options: &[&str], script: &str) -> Child {
+    let named = ["run", "--no-daemon", "--name", "it"];
+    let args = [&named[..], options, &["--", "sh", "-c", script]].concat();
+    home.command(&[], &args).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap()
+}
+
+/// What it has printed when it has ended, which it does.
+fn end(mut run: Child) -> String {
+    let until = Instant::now() + PATIENCE;
+    while run.try_wait().unwrap().is_none() {
+        assert!(Instant::now() < until, "the run does not end");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let mut out = String::new();
+    run.stdout.take().unwrap().read_to_string(&mut out).unwrap();
+    out
+}
+
+#[test]
+fn what_is_allowed_once_is_given_to_the_running_sandbox_alone() {
+    let home = Home::new();
+    let script = "until cat ~/notes.txt 2>/dev/null; do sleep 0.1; done; echo; cat ~/plans.txt";
+    let run = run(&home, &["--ask"], script);
+    let notes = home.path().join("notes.txt").display().to_string();
+    let given = home.say_soon(&["allow", "it", &notes, "--once"], "complete after");
+    assert!(given.contains("${home}/notes.txt"), "{given}");
+    assert_eq!(end(run), "these are notes\n");
+    let again = home.say(&["run", "--no-daemon", "--", "cat", "../notes.txt"]);
+    assert_eq!(again.status.code(), Some(1), "{}", text(&again.stdout));
+    let gone = home.say(&["allow", "it", &notes, "--once"]);
+    assert_ne!(gone.status.code(), Some(0), "there is no such run any more");
+}
+
+#[test]
+fn what_a_running_sandbox_cannot_be_given_is_said_with_what_to_do() {
+    let home = Home::new();
+    let script = "while [ ! -e end ]; do cat ~/notes.txt 2>/dev/null; sleep 0.1; done";
+    let run = run(&home, &[], script);
+    let notes = home.path().join("notes.txt").display().to_string();
+    let told = home.say_soon(&["allow", "it", &notes, "--once"], "OUT OF REACH");
+    assert!(told.contains("`dewar run --ask`"), "{told}");
+    fs::write(home.path().join("work/end"), "").unwrap();
+    assert_eq!(end(run), "");
+}
+
+/// A run with a question about `~/notes.txt` open, and somebody who hears it.
+fn asking(home: &Home, script: &str) -> (Child, Child) {
+    let run = run(home, &["--ask"], &format!("while [ ! -e go ]; do sleep 0.1; done; {script}"));
+    home.say_soon(&["ask", "it", "--list"], "no question");
+    let mut listens = home.command(&[], &["ask", "it", "--json"]);
+    let listener = listens.stdout(Stdio::piped()).spawn().unwrap();
+    // Whoever connects later hears of it, too; without anybody it would be denied at once.
+    std::thread::sleep(Duration::from_millis(300));
+    fs::write(home.path().join("work/go"), "").unwrap();
+    home.say_soon(&["ask", "it", "--list"], "notes.txt");
+    (run, listener)
+}
+
+#[test]
+fn a_revocation_denies_the_call_that_is_asked_about_and_closes_the_question() {
+    let home = Home::new();
+    let script = "cat ~/notes.txt; echo status $?; while [ ! -e end ]; do sleep 0.1; done";
+    let (run, listener) = asking(&home, script);
+    let notes = home.path().join("notes.txt").display().to_string();
+    let revoked = home.say(&["revoke", "it", "--file", &notes]);
+    assert!(revoked.status.success(), "{}", text(&revoked.stderr));
+    home.say_soon(&["ask", "it", "--list"], "no question");
+    fs::write(home.path().join("work/end"), "").unwrap();
+    assert_eq!(end(run), "status 1\n");
+    let heard = text(&listener.wait_with_output().unwrap().stdout);
+    assert!(heard.contains("\"answer\":\"withdrawn\""), "{heard}");
+}
+
+#[test]
+fn taking_everything_ends_a_run_that_is_asked_about() {
+    let home = Home::new();
+    let (run, listener) = asking(&home, "cat ~/notes.txt; echo went on");
+    let revoked = home.say(&["revoke", "it", "--all"]);
+    assert!(revoked.status.success(), "{}", text(&revoked.stderr));
+    assert_eq!(end(run), "");
+    let heard = text(&listener.wait_with_output().unwrap().stdout);
+    assert!(heard.contains("\"answer\":\"withdrawn\""), "{heard}");
+    let asked = home.say(&["ask", "it", "--list"]);
+    assert_ne!(asked.status.code(), Some(0), "{}", text(&asked.stdout));
+}
+
+#[test]
+fn an_answer_that_comes_after_a_revocation_gives_nothing() {
+    let home = Home::new();
+    let script = "cat ~/notes.txt; echo status $?; while [ ! -e end ]; do sleep 0.1; done";
+    let (run, listener) = asking(&home, script);
+    let notes = home.path().join("notes.txt").display().to_string();
+    assert!(home.say(&["revoke", "it", "--file", &notes]).status.success());
+    home.say_soon(&["ask", "it", "--list"], "no question");
+    let late = home.say(&["ask", "it", "--answer", "1=run"]);
+    assert_eq!(late.status.code(), Some(1), "{}", text(&late.stdout));
+    assert!(text(&late.stderr).contains("no open question 1"), "{}", text(&late.stderr));
+    fs::write(home.path().join("work/end"), "").unwrap();
+    assert_eq!(end(run), "status 1\n");
+    listener.wait_with_output().unwrap();
+}
+
+/// Says `args` until `part` comes back.
+fn say_soon(account: &Account, args: &[&str], part: &str) -> String {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let came = account.dewar(args);
+        let said = came.out + &came.err;
+        if said.contains(part) {
+            return said;
+        }
+        assert!(Instant::now() < until, "{args:?}: {said}");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+#[test]
+fn root_and_ordinary_users_are_asked_by_their_own_runs_with_a_daemon_and_without() {
+    accounts(|mut account| {
+        let directory = |name: &str| account.path(name).display().to_string();
+        let (runtime, state) = (directory("runtime"), directory("state"));
+        account.set("XDG_RUNTIME_DIR", &runtime);
+        account.set("XDG_STATE_HOME", &state);
+        account.write("notes.txt", "these are notes\n");
+        fs::create_dir(account.path("runtime")).unwrap();
+        let private = std::os::unix::fs::PermissionsExt::from_mode(0o700);
+        fs::set_permissions(account.path("runtime"), private).unwrap();
+        account.give();
+        account.bring("dewar-daemon");
+        for with in ["--no-daemon", "--daemon"] {
+            let daemon =
+                (with == "--daemon").then(|| account.command(&["daemon"]).spawn().unwrap());
+            while daemon.is_some() && account.dewar(&["daemon", "--runs"]).status != 0 {
+                std::thread::sleep(Duration::from_millis(100));
+            }
+            // Until somebody listens, it is denied at once.
+            let script = "until cat ~/notes.txt 2>/dev/null; do sleep 0.2; done";
+            let run = ["run", with, "--ask", "--name", "it", "--", "sh", "-c", script];
+            let mut run = account.alone(&run);
+            let run = run.stdout(Stdio::piped()).spawn().unwrap();
+            say_soon(&account, &["ask", "it", "--list"], "no question");
+            let mut listens = account.command(&["ask", "it", "--json"]);
+            let mut listener = listens.stdout(Stdio::null()).spawn().unwrap();
+            say_soon(&account, &["ask", "it", "--list"], "notes.txt");
+            say_soon(&account, &["ask", "it", "--answer", "1=run"], "question 1: run");
+            assert_eq!(end(run), "these are notes\n", "{with}");
+            listener.wait().unwrap();
+            if let Some(mut daemon) = daemon {
+                let _ = (daemon.kill(), daemon.wait());
+            }
+        }
+    });
+}

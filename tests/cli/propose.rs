@@ -1,0 +1,291 @@
+//! `DEWAR_DENIALS`: what programs inside read of their denials, and what they propose.
+
+use std::{
+    fs,
+    path::PathBuf,
+    process::{Command, Output, Stdio},
+    time::{Duration, Instant},
+};
+use tempfile::TempDir;
+
+/// A home with a profile, a bound, and files in it and outside of it.
+struct Home(TempDir);
+
+/// Says lines to the socket and prints what comes back; `ask(LINE)`, `propose(TOML)`.
+const CLIENT: &str = "
+import json, os, socket, sys
+sock = socket.socket(socket.AF_UNIX); sock.settimeout(60); sock.connect(os.environ['DEWAR_DENIALS'])
+lines = sock.makefile()
+def ask(line):
+    sock.sendall(line.encode() + b'\\n')
+    return lines.readline().strip()
+def propose(text):
+    return ask(json.dumps({'propose': text}))
+def denials():
+    sock.sendall(b'{\"denials\": true}\\n')
+    while 'end' not in (line := lines.readline()): print(line.strip())
+    print(line.strip())
+def cat(name):
+    try: print(open(os.path.expanduser(name)).read())
+    except OSError as error: print(error)
+";
+
+impl Home {
+    fn new() -> Self {
+        let home = Self(TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap());
+        for (path, text) in [
+            ("pub/notes.txt", "these are notes"),
+            ("pub/my-passwords.txt", "this is secret"),
+            ("plans.txt", "these are plans"),
+            (".ssh/key", "this is hidden"),
+            ("work/input", "input"),
+            ("p.toml", "extends = \"workspace\"\npropose.within = \"bound.toml\"\n"),
+            (
+                "bound.toml",
+                "extends = \"workspace\"\nfiles.read = ['${home}/pub/notes.txt', '${home}/open']\n",
+            ),
+        ] {
+            let path = home.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        home
+    }
+
+    fn path(&self) -> PathBuf {
+        self.0.path().canonicalize().unwrap()
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(test_support::dewar());
+        command.args(args).current_dir(self.path().join("work")).env("HOME", self.path());
+        command.env("XDG_STATE_HOME", self.path().join("state")).env("NO_COLOR", "1");
+        command.env_remove("XDG_RUNTIME_DIR").stdin(Stdio::null());
+        command
+    }
+
+    fn run(&self, script: &str) -> String {
+        let script = format!("{CLIENT}{script}");
+        said(&self.command(&self.args(&script)).output().unwrap())
+    }
+
+    fn args<'a>(&self, script: &'a str) -> Vec<&'a str> {
+        vec![
+            "run",
+            "--no-daemon",
+            "--name",
+            "it",
+            "-p",
+            "../p.toml",
+            "--",
+            "/usr/bin/python3",
+            "-c",
+            script,
+        ]
+    }
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
+}
+
+#[test]
+fn a_program_reads_its_denials_without_names_that_it_may_not_know() {
+    let home = Home::new();
+    let out = home.run(
+        "cat('~/plans.txt')
+os.symlink(os.path.expanduser('~/.ssh/key'), 'link'); cat('link'); cat('~/pub/my-passwords.txt')
+denials()",
+    );
+    assert!(out.contains("plans.txt\"") && out.contains("\"lines\":[\"files.read"), "{out}");
+    for line in out.lines().filter(|line| line.starts_with("{\"")) {
+        assert!(!line.contains(".ssh") && !line.contains("password"), "{line}");
+        assert!(!line.contains("hide") && !line.contains("reason"), "{line}");
+    }
+}
+
+#[test]
+fn what_lies_within_the_bound_is_granted_and_nothing_else() {
+    let home = Home::new();
+    let out = home.run(
+        "cat('~/pub/notes.txt')
+print(propose(\"files.read = ['${home}/pub/notes.txt']\"))
+cat('~/pub/notes.txt')
+for text in [\"files.write = ['${home}/pub/notes.txt']\", \"files.read = ['${home}/plans.txt']\"]:
+    print(propose(text))
+cat('~/plans.txt')",
+    );
+    assert!(out.contains("{\"granted\":") && out.contains("these are notes"), "{out}");
+    assert_eq!(out.matches("nobody is there to be asked").count(), 2, "{out}");
+    assert!(!out.contains("these are plans"), "{out}");
+    let record = home.command(&["explain", "--json"]).output().unwrap();
+    assert!(said(&record).contains("the bound of the profile"), "{}", said(&record));
+}
+
+#[test]
+fn what_the_bound_takes_out_is_not_granted_with_what_lies_around_it() {
+    let home = Home::new();
+    let bound = "extends = \"workspace\"
+files.read = ['${home}/open', '${home}/pub', '${home}/all']
+files.write = ['${home}/all']
+files.deny = ['${home}/open/private', '${home}/pub/**/*.md']
+";
+    fs::write(home.path().join("bound.toml"), bound).unwrap();
+    for name in ["open/a", "open/private/b", "pub/c/d.md", "all/p.toml"] {
+        let path = home.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, "content of it").unwrap();
+    }
+    fs::remove_file(home.path().join("pub/my-passwords.txt")).unwrap();
+    let proposals = |wanted: &[(&str, &str)]| {
+        let script: String =
+            wanted.iter().map(|(text, _)| format!("print(propose(\"{text}\"))\n")).collect();
+        let out = home.run(&script);
+        for (line, (text, want)) in out.lines().zip(wanted) {
+            assert!(line.contains(want), "{text}: {line}");
+        }
+        assert!(out.lines().count() >= wanted.len(), "{out}");
+    };
+    proposals(&[
+        ("files.read = ['${home}/open']", "nobody is there"),
+        ("files.read = ['${home}/open/private/b']", "nobody is there"),
+        ("files.read = ['${home}/open/a']", "granted"),
+        ("files.read = ['${home}/pub']", "nobody is there"),
+        ("files.read = ['${home}/pub/notes.txt']", "nobody is there"),
+        ("files.write = ['${home}/open/a']", "nobody is there"),
+        ("files.read = ['${home}/all/x']", "granted"),
+        ("files.write = ['${home}/all/x']", "granted"),
+        ("files.read = ['${home}/open/a', '${home}/plans.txt']", "nobody is there"),
+    ]);
+    // What the profile itself takes out just so is no reason against the rest.
+    let profile = "extends = \"workspace\"\npropose.within = \"bound.toml\"
+files.deny = ['${home}/open/private', '${home}/pub/**/*.md']
+";
+    fs::write(home.path().join("p.toml"), profile).unwrap();
+    proposals(&[
+        ("files.read = ['${home}/open', '${home}/pub']", "granted"),
+        ("files.read = ['${home}/open/private/b']", "cannot be proposed"),
+    ]);
+    let out = home.run(
+        "print(propose(\"files.read = ['${home}/open', '${home}/pub']\"))
+cat('~/open/a'); cat('~/open/private/b'); cat('~/pub/c/d.md'); cat('~/pub/notes.txt')",
+    );
+    assert_eq!(out.matches("content of it").count(), 1, "{out}");
+    assert!(out.contains("these are notes"), "{out}");
+}
+
+#[test]
+fn neither_profile_nor_bound_nor_what_others_trust_can_be_proposed() {
+    let home = Home::new();
+    let bound = "extends = \"workspace\"\nfiles.write = ['${home}']\n";
+    fs::write(home.path().join("bound.toml"), bound).unwrap();
+    let kept = home.path().join("state/dewar");
+    let out = home.run(&format!(
+        "for name in ['${{home}}/bound.toml', '${{home}}/p.toml', '${{home}}/lib/.git/hooks/x',
+             '${{home}}/lib/.vscode/tasks.json', '{0}', '{0}/trust/x']:
+    print(propose(f\"files.write = ['{{name}}']\"))",
+        kept.display()
+    ));
+    assert_eq!(out.matches("cannot be proposed").count(), 6, "{out}");
+}
+
+#[test]
+fn a_mistake_in_a_bound_is_said_before_anything_runs() {
+    let home = Home::new();
+    for (bound, why) in [
+        (None, "bound.toml"),
+        (Some("files.reed = ['/x']"), "reed"),
+        (Some("files.read = ['x']"), "nothing was run"),
+    ] {
+        let file = home.path().join("bound.toml");
+        let _ = fs::remove_file(&file);
+        bound.map(|text| fs::write(&file, text).unwrap());
+        let out = home.run("print('it has begun')");
+        assert!(out.contains(why) && !out.contains("it has begun"), "{out}");
+    }
+}
+
+#[test]
+fn a_bound_is_trusted_with_the_profile_of_the_project() {
+    let home = Home::new();
+    let (profile, bound) =
+        (home.path().join("work/dewar.toml"), home.path().join("work/bound.toml"));
+    fs::write(profile, "propose.within = \"bound.toml\"\nextends = \"workspace\"\n").unwrap();
+    fs::write(&bound, "extends = \"workspace\"\nfiles.read = ['${home}/open']\n").unwrap();
+    let dewar = |args: &[&str]| said(&home.command(args).output().unwrap());
+    let trusted = dewar(&["trust", "--yes"]);
+    assert!(trusted.contains("may also read ~/open"), "{trusted}");
+    let run = ["run", "--no-daemon", "--", "echo", "it has begun"];
+    assert!(dewar(&run).contains("it has begun"));
+    fs::write(&bound, "extends = \"workspace\"\nfiles.read = ['${home}']\n").unwrap();
+    let out = dewar(&run);
+    assert!(out.contains("was changed since") && !out.contains("it has begun"), "{out}");
+}
+
+#[test]
+fn hostile_proposals_are_refused_and_harm_nothing() {
+    let home = Home::new();
+    let out = home.run(
+        "os.symlink(os.path.expanduser('~/.ssh'), 'dir')
+for text in ['', '= 7', 'files.read = [' + '[' * 9000, '\\x00', \"files.exec = ['/x']\",
+             \"files.read = ['/']\", \"files.read = ['${home}']\", \"files.read = ['/../etc']\",
+             \"files.read = ['${home}/pub/../.ssh']\", \"files.read = ['${home}/.ssh/key']\",
+             \"files.read = ['${home}/pub']\", \"files.read = ['${home}/${home}']\",
+             \"files.read = ['${home}/pub/my-passwords.txt']\", \"files.read = ['${HOME}/x']\",
+             \"files.read = ['/home', '/root']\", \"network.connect = ['*:*']\",
+             \"network.connect = ['unix:/']\", \"extends = 'agent'\", 'x' * 20000]:
+    answer = propose(text)
+    assert 'refused' in answer, (text, answer)
+print(propose(\"files.read = ['${workspace}/dir']\"))
+cat('dir/key')
+for line in ['[' * 60000, '{\"propose\": 7}', '{\"x\": 1}', 'no json']:
+    assert 'refused' in ask(line), line
+answers = [propose('x') for _ in range(200)]
+print('too many' if any('too many' in answer for answer in answers) else 'all heard')
+other = socket.socket(socket.AF_UNIX); other.settimeout(60); other.connect(os.environ['DEWAR_DENIALS'])
+try: other.sendall(b'x' * 1000000)
+except OSError: pass
+print('alive')",
+    );
+    assert!(out.contains("too many") && out.contains("alive"), "{out}");
+    assert!(!out.contains("this is") && !out.contains("AssertionError"), "{out}");
+}
+
+#[test]
+fn what_lies_beyond_the_bound_is_put_to_a_person() {
+    let home = Home::new();
+    let script = format!(
+        "{CLIENT}
+import time
+while not os.path.exists('go'): time.sleep(0.1)
+print(propose(\"files.read = ['${{home}}/plans.txt']\")); print(lines.readline()); cat('~/plans.txt')"
+    );
+    let run = home.command(&home.args(&script)).stdout(Stdio::piped()).spawn().unwrap();
+    let until = Instant::now() + Duration::from_secs(60);
+    let wait = |args: &[&str], part: &str| loop {
+        let said = said(&home.command(args).output().unwrap());
+        if said.contains(part) {
+            break said;
+        }
+        assert!(Instant::now() < until, "{said}");
+        std::thread::sleep(Duration::from_millis(100));
+    };
+    wait(&["ask", "it", "--list"], "no question");
+    let mut events = home.command(&["ask", "it", "--json"]).stdout(Stdio::null()).spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(300));
+    fs::write(home.path().join("work/go"), "").unwrap();
+    let asked = wait(&["ask", "it", "--list"], "plans.txt");
+    assert!(asked.contains("proposes") && !asked.contains("once"), "{asked}");
+    wait(&["ask", "it", "--answer", "1=run"], "question 1: run");
+    let out = said(&run.wait_with_output().unwrap());
+    assert!(out.contains("\"answer\":\"run\"") && out.contains("these are plans"), "{out}");
+    events.wait().unwrap();
+}
+
+#[test]
+fn without_the_key_there_is_no_socket() {
+    let home = Home::new();
+    let script = "import os; print(os.environ.get('DEWAR_DENIALS'))";
+    let run = ["run", "--no-daemon", "--", "/usr/bin/python3", "-c", script];
+    assert_eq!(said(&home.command(&run).env("DEWAR_DENIALS", "/x").output().unwrap()), "None\n");
+}
