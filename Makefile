@@ -6,12 +6,15 @@ RELEASE := $(TARGET)/release
 PREFIX ?= /usr/local
 # `dewar` runs untrusted code; the others lie beside it, and have what it does not link: databases, compilers, plots.
 PROGRAMS := dewar dewar-bench dewar-daemon dewar-plugin dewar-selftest dewar-serve
+# `dewar-mcp` lies beside them, and is built apart: see mcp/Cargo.toml.
+MCP := --manifest-path mcp/Cargo.toml --target-dir $(TARGET) --locked
 export RUST_BACKTRACE ?= 0
 
 .PHONY: demo test check compatibility fuzz build bench install uninstall deb wheel book package-check clean
 
 build:
 	$(CARGO) build --release --locked $(addprefix -p ,$(PROGRAMS)) -p ipc-c -p object-manager-c
+	$(CARGO) build --release $(MCP)
 
 # Without plugins, which need compilers that take minutes to build.
 demo:
@@ -24,15 +27,19 @@ test:
 	scripts/setup cargo-deny axe-core
 	$(MAKE) --no-print-directory check
 	$(CARGO) build --workspace --locked --bins --tests --examples
+	$(CARGO) test $(MCP)
 	DEWAR_BIN=$(abspath $(TARGET)/debug/dewar) env --default-signal $(CARGO) test --workspace --locked
 
 check:
 	scripts/check-programs
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	$(CARGO) fmt --manifest-path mcp/Cargo.toml --check
+	$(CARGO) clippy $(MCP) --all-targets -- -D warnings
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --workspace --no-deps --locked --document-private-items
 	scripts/house
 	cargo deny --locked check --hide-inclusion-graph licenses bans sources
+	cargo deny --manifest-path mcp/Cargo.toml --locked check --hide-inclusion-graph licenses bans sources
 
 # Whether programs can tell: random programs of system calls, natively and under profile `open`, as root, as an ordinary
 # user, and without namespaces, in both modes. DEWAR_RANDOM_PROGRAMS says how many (2,000 each).

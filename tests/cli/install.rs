@@ -9,8 +9,15 @@ use std::{
 use tempfile::TempDir;
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
-const PROGRAMS: &[&str] =
-    &["dewar", "dewar-bench", "dewar-daemon", "dewar-plugin", "dewar-selftest", "dewar-serve"];
+const PROGRAMS: &[&str] = &[
+    "dewar",
+    "dewar-bench",
+    "dewar-daemon",
+    "dewar-mcp",
+    "dewar-plugin",
+    "dewar-selftest",
+    "dewar-serve",
+];
 
 /// Runs a command; what it printed.
 fn done(command: &mut Command) -> String {
@@ -23,6 +30,7 @@ fn done(command: &mut Command) -> String {
 /// A directory with what `make build` leaves in one: programs, and the library of the tests.
 fn built() -> TempDir {
     let directory = tempfile::tempdir().unwrap();
+    test_support::mcp();
     for name in PROGRAMS {
         let program = test_support::dewar().with_file_name(name);
         symlink(program.canonicalize().unwrap(), directory.path().join(name)).unwrap();
