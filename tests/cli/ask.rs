@@ -237,6 +237,8 @@ fn a_program_that_is_killed_meanwhile_withdraws_its_question() {
     let mut events =
         home.command(&[], &["ask", "it", "--json"]).stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(events.stdout.take().unwrap());
+    // From then on, somebody hears.
+    lines.read_line(&mut String::new()).unwrap();
     fs::write(home.path().join("work/go"), "").unwrap();
     home.say_soon(&["ask", "it", "--list"], "notes.txt");
     fs::write(home.path().join("work/kill"), "").unwrap();
@@ -274,7 +276,7 @@ fn two_questions_are_open_at_once_and_answered_in_any_order() {
         home.command(&[], &["ask", "it", "--json"]).stdout(Stdio::piped()).spawn().unwrap();
     // Until it is connected, nobody would hear.
     let mut lines = BufReader::new(events.stdout.take().unwrap());
-    std::thread::sleep(Duration::from_millis(300));
+    lines.read_line(&mut String::new()).unwrap();
     fs::write(home.path().join("work/go"), "").unwrap();
     let mut said = String::new();
     lines.read_line(&mut said).unwrap();

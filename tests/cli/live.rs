@@ -64,9 +64,9 @@ fn asking(home: &Home, script: &str) -> (Child, Child) {
     let run = run(home, &["--ask"], &format!("while [ ! -e go ]; do sleep 0.1; done; {script}"));
     home.say_soon(&["ask", "it", "--list"], "no question");
     let mut listens = home.command(&[], &["ask", "it", "--json"]);
-    let listener = listens.stdout(Stdio::piped()).spawn().unwrap();
-    // Whoever connects later hears of it, too; without anybody it would be denied at once.
-    std::thread::sleep(Duration::from_millis(300));
+    let mut listener = listens.stdout(Stdio::piped()).spawn().unwrap();
+    // Without anybody who hears, it would be denied at once. A byte of the first line is enough.
+    listener.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
     fs::write(home.path().join("work/go"), "").unwrap();
     home.say_soon(&["ask", "it", "--list"], "notes.txt");
     (run, listener)

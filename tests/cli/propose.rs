@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    io::Read as _,
     path::PathBuf,
     process::{Command, Output, Stdio},
     time::{Duration, Instant},
@@ -271,8 +272,9 @@ print(propose(\"files.read = ['${{home}}/plans.txt']\")); print(lines.readline()
         std::thread::sleep(Duration::from_millis(100));
     };
     wait(&["ask", "it", "--list"], "no question");
-    let mut events = home.command(&["ask", "it", "--json"]).stdout(Stdio::null()).spawn().unwrap();
-    std::thread::sleep(Duration::from_millis(300));
+    let mut events = home.command(&["ask", "it", "--json"]).stdout(Stdio::piped()).spawn().unwrap();
+    // Once it has said who it is, somebody hears.
+    events.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
     fs::write(home.path().join("work/go"), "").unwrap();
     let asked = wait(&["ask", "it", "--list"], "plans.txt");
     assert!(asked.contains("proposes") && !asked.contains("once"), "{asked}");

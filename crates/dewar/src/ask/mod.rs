@@ -36,7 +36,7 @@ Examples:
   dewar ask ci --list                          says which are open, and ends
   dewar ask ci --answer 3=run                  gives it to the running sandbox
   dewar ask ci --answer 4=once --named /home/me/.env     a secret, named in full
-  dewar ask --json                             events as JSON lines, until the run ends
+  dewar ask --json                             who it is, and events, as JSON lines, until it ends
 
 Answers: once (this call), run (until the run ends), profile (from now on), no.
 
@@ -61,7 +61,7 @@ pub(crate) struct AskArgs {
     #[arg(long, value_name = "NAME", requires = "answer")]
     named: Option<String>,
 
-    /// Print events as JSON lines
+    /// Print who it is, and events, as JSON lines
     #[arg(long)]
     json: bool,
 
@@ -98,12 +98,14 @@ pub(crate) fn run(args: &AskArgs) -> anyhow::Result<()> {
         bail!(Usage(format!("run {id} asks nobody; it was started without --ask")));
     };
     let mut client = Client { writer: stream.try_clone()?, reader: BufReader::new(stream) };
-    // Who it is.
-    client.next()?.context("the run does not answer")?;
+    let hello = client.next()?.context("the run does not answer")?;
     match &args.answer {
         Some((number, answer)) => client.answer(*number, answer, args.named.as_deref()),
         None if args.list => client.list(args.json),
-        None if args.json => client.copy(),
+        None if args.json => {
+            output::print(format!("{hello}\n").as_bytes())?;
+            client.copy()
+        }
         None if std::io::stdin().is_terminal() => client.converse(),
         None => client.list(false),
     }

@@ -160,8 +160,9 @@ fn talk(queue: &Arc<QuestionQueue>, stream: UnixStream, who: u64, by: &str) -> a
         "dewar": "ask", "version": VERSION, "run": setup.id, "name": setup.name,
         "command": setup.command, "profile": setup.argument,
     });
-    writeln!(writer, "{hello}")?;
+    // Whoever has read who it is hears everything from then on.
     let events = queue.listen(who);
+    writeln!(writer, "{hello}")?;
     let tell = move || {
         while let Ok(event) = events.recv() {
             if writeln!(writer, "{event}").is_err() {

@@ -22,6 +22,8 @@ pub(crate) struct Grants {
     pub(crate) hiding: String,
     /// Names that programs outside trust are looked after.
     pub(crate) guarded: bool,
+    /// Programs inside may propose lines.
+    pub(crate) proposes: bool,
     /// What `${workspace}` and `${home}` stand for.
     pub(crate) workspace: String,
     pub(crate) home: String,
@@ -131,6 +133,7 @@ impl Grants {
             mode: format!("{:?}", compiled.mode).to_lowercase(),
             hiding: format!("{:?}", compiled.hiding).to_lowercase(),
             guarded: compiled.guarded,
+            proposes: compiled.proposes,
             workspace: variables.workspace.display().to_string(),
             home: variables.home.display().to_string(),
             domains: domains.map(|it| domain(compiled, variables, it)).collect(),

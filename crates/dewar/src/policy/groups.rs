@@ -31,6 +31,9 @@ pub(super) fn tell(grants: &Grants, width: usize, all: bool) -> Result<String, s
     if grants.guarded {
         settings.push("names that programs outside trust are guarded".to_owned());
     }
+    if grants.proposes {
+        settings.push("programs inside may propose lines".to_owned());
+    }
     let settings = settings.join("; ");
     let settings = look::fill(settings.split(' '), 2, width);
     writeln!(text, "  {FAINT}{settings}{FAINT:#}")?;

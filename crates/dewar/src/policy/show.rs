@@ -101,6 +101,12 @@ pub(super) fn run(args: &ShowArgs) -> anyhow::Result<()> {
 
 /// One text for a profile and all that it extends, if that grants the same.
 fn flat(read: &Read) -> anyhow::Result<String> {
+    if read.compiled.proposes {
+        bail!(Usage(format!(
+            "the [propose] of {} names its bound from where it lies, so one text cannot say it; --cil prints the policy",
+            visible(&read.compiled.name)
+        )));
+    }
     let text = read.documents.flattened(read.compiled.private_loopback.is_some());
     let name = &read.compiled.name;
     let compile = |texts: &[(String, String)]| {

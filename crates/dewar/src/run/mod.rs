@@ -4,6 +4,7 @@ mod args;
 mod asking;
 pub(crate) mod document;
 mod dry;
+mod hosts;
 mod inside;
 mod journal;
 mod kept;

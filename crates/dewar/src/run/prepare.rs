@@ -1,7 +1,10 @@
 //! From the command line and the profile to what the monitor runs.
 
-use super::proposing::{self, Proposing};
-use super::{RunRequest, scratch::Scratch};
+use super::{
+    RunRequest, hosts,
+    proposing::{self, Proposing},
+    scratch::Scratch,
+};
 use crate::{
     failure::Usage,
     machine,
@@ -322,7 +325,7 @@ pub(super) fn job(
         landlock: protection.landlock,
         wait_killable: protection.wait_killable,
         private_tmp: protection.namespaces.mount,
-        hosts: hosts(compiled, protection.namespaces),
+        hosts: hosts::text(compiled, protection.namespaces),
         keep: profile.kept_capabilities(),
         // Rules of the caller's own can tell endpoints apart.
         own_loopback: compiled.private_loopback == Some(true) && request.cil.is_empty(),
@@ -375,21 +378,6 @@ fn limits(compiled: &Compiled) -> Limits {
         file_bytes: limits.file_size_bytes,
         ..Limits::default()
     }
-}
-
-/// `/etc/hosts` with the hosts of the profile, so that they are found without asking a name server.
-fn hosts(compiled: &Compiled, namespaces: Namespaces) -> Option<String> {
-    let named = compiled.hosts.iter().filter_map(|host| match &host.host {
-        profile::Host::Name(name) => Some((name, &host.networks)),
-        _ => None,
-    });
-    let lines: String = named
-        .flat_map(|(name, networks)| networks.iter().map(move |(ip, _)| format!("{ip} {name}\n")))
-        .collect();
-    if lines.is_empty() || !namespaces.mount {
-        return None;
-    }
-    Some(std::fs::read_to_string("/etc/hosts").unwrap_or_default() + "\n" + &lines)
 }
 
 fn audit(path: &Path) -> anyhow::Result<Trail> {
