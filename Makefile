@@ -41,13 +41,13 @@ check:
 	cargo deny --locked check --hide-inclusion-graph licenses bans sources
 	cargo deny --manifest-path mcp/Cargo.toml --locked check --hide-inclusion-graph licenses bans sources
 
-# Whether programs can tell: random programs of system calls, natively and under profile `open`, as root, as an ordinary
-# user, and without namespaces, in both modes. DEWAR_RANDOM_PROGRAMS says how many (2,000 each).
+# Whether programs can tell: random programs of system calls (DEWAR_RANDOM_PROGRAMS says how many, 2,000 each) and suites of
+# others, natively and under Dewar; programs where Dewar itself is surrounded by a container or a sandbox.
 compatibility:
-	scripts/setup
+	scripts/setup compatibility
 	$(CARGO) build --workspace --locked --bins --tests
 	DEWAR_BIN=$(abspath $(TARGET)/debug/dewar) DEWAR_RANDOM_PROGRAMS=$${DEWAR_RANDOM_PROGRAMS:-2000} env --default-signal \
-	    $(CARGO) test --workspace --locked --test random
+	    DEWAR_SUITES=all DEWAR_TESTS_SURROUNDED=all $(CARGO) test --workspace --locked --test random --test suites --test sandbox
 
 # Half a minute of each fuzz target (policies, profiles, messages, spools, ports, the cache of plugins), from the kept
 # corpus. Needs a nightly toolchain.

@@ -43,7 +43,10 @@ mod sys;
 pub use arrange::{PRIVATE, file_kind};
 pub use bpf::TooLong;
 pub use confinement::{ConfineError, Confinement, Exactness, Request};
-pub use filter::{DECIDED, Handler, Mode, NEW_NAMESPACES, handler, is_refused_ioctl};
+pub use filter::{
+    DECIDED, F_SETOWN_EX, Handler, Mode, NEW_NAMESPACES, Only, Refused, handler, is_refused_ioctl,
+    refusals,
+};
 pub use landlock::ABI;
 pub use plan::{Plan, READS, Rights, Subtree, WRITES, computed, entered};
 pub use policy::{KernelPolicy, ReadError};

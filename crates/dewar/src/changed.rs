@@ -176,6 +176,7 @@ fn held(of: Held) -> HeldDocument {
 fn done(action: Action) -> &'static str {
     match action {
         Action::Replaced => "replaced",
+        Action::Narrowed => "narrowed",
         Action::Unmapped => "unmapped",
         Action::Reset => "reset",
         Action::ShutDown => "shut down",

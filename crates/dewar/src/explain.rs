@@ -96,7 +96,7 @@ fn fragment(record: &RunRecord) -> anyhow::Result<String> {
         writeln!(text, "#   {}", visible(why))?;
     }
     if record.denials.is_empty() {
-        text.push_str("# nothing was denied\n");
+        text.push_str("# no denial was recorded\n");
     }
     Ok(text)
 }
@@ -123,6 +123,9 @@ pub(crate) fn tell(record: &RunRecord, layout: Layout) -> Result<String, std::fm
     }
     for line in lacking(record) {
         writeln!(text, "{}", look::fill(line.split(' '), 0, layout.width))?;
+    }
+    for remark in &record.remarks {
+        writeln!(text, "{}", visible(remark))?;
     }
     tell_denials(&mut text, record, layout)?;
     if !record.changes.is_empty() {

@@ -140,6 +140,7 @@ fn held(held: Held) -> String {
 fn action(action: Action) -> &'static str {
     match action {
         Action::Replaced => "replaced",
+        Action::Narrowed => "read-only now",
         Action::Unmapped => "unmapped",
         Action::Reset => "reset",
         Action::ShutDown => "shut down",

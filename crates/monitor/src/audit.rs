@@ -57,6 +57,9 @@ pub struct Record {
     pub refused_by: String,
     /// What leads to the same end, where policy has no say.
     pub instead: String,
+    /// Programs probe for it, and do without.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub probed: bool,
     /// How often the same was denied in this run; 1 in a stream.
     pub count: u64,
 }
@@ -228,6 +231,7 @@ impl Audit {
             would_allow: explanation.would_allow,
             refused_by: String::new(),
             instead: String::new(),
+            probed: false,
             count: 1,
         }
     }
@@ -266,6 +270,7 @@ impl Audit {
             reason: refusal.reason.to_owned(),
             refused_by: refusal.by.to_owned(),
             instead: refusal.instead.to_owned(),
+            probed: refusal.errno == Errno::NOSYS,
             count: 1,
             ..Record::default()
         };

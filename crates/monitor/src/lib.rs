@@ -35,6 +35,7 @@ mod privileges;
 mod process;
 mod quiesce;
 mod refused;
+mod remarks;
 mod repository;
 mod resolve;
 mod revoke;

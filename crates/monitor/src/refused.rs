@@ -2,7 +2,7 @@
 //! instead.
 
 use crate::audit::Refusal;
-use confine::{Handler, NEW_NAMESPACES, handler, is_refused_ioctl};
+use confine::{F_SETOWN_EX, Handler, NEW_NAMESPACES, handler, is_refused_ioctl};
 use rustix::io::Errno;
 use syscalls::Sysno;
 
@@ -26,19 +26,46 @@ pub(crate) fn of(call: Sysno, args: &[u64; 6]) -> Option<Refusal> {
         Sysno::clone if low(0) & NEW_NAMESPACES != 0 => {
             Some(refused(namespaces(low(0)), NAMESPACES))
         }
+        Sysno::clone if is_brother(low(0)) => {
+            Some(refused("a child of its own parent (CLONE_PARENT)".to_owned(), BROTHERS))
+        }
         Sysno::unshare => Some(refused(namespaces(low(0)), NAMESPACES)),
+        Sysno::fcntl if low(1) == F_SETOWN_EX => {
+            Some(refused("who gets the signals of a file (F_SETOWN_EX)".to_owned(), OWNERS))
+        }
+        Sysno::prctl => {
+            let (object, why) = option(low(0));
+            Some(refused(object.to_owned(), why))
+        }
         Sysno::ioctl if is_refused_ioctl(low(1)) => {
             Some(refused(format!("request {}", request(low(1))), ioctl(low(1))))
         }
         Sysno::sendto if fast_open(3) => Some(by_fast_open(call)),
         Sysno::sendmsg if fast_open(2) => Some(by_fast_open(call)),
         Sysno::sendmmsg if fast_open(3) => Some(by_fast_open(call)),
+        Sysno::io_uring_setup | Sysno::io_uring_enter | Sysno::io_uring_register => {
+            Some(absent(refused("a ring of io_uring".to_owned(), RINGS)))
+        }
+        Sysno::landlock_create_ruleset => {
+            Some(absent(refused("rules of Landlock of its own".to_owned(), LANDLOCK)))
+        }
         _ if handler(call) == Some(Handler::Refused) => {
             let (object, why) = why(call);
             Some(refused(object.to_owned(), why))
         }
         _ => None,
     }
+}
+
+/// Whether flags of clone(2) ask for a process that is no child of the caller.
+fn is_brother(flags: u32) -> bool {
+    flags & (libc::CLONE_PARENT | libc::CLONE_THREAD).cast_unsigned()
+        == libc::CLONE_PARENT.cast_unsigned()
+}
+
+/// The same, of what programs probe for: the kernel seems not to have it.
+fn absent(refusal: Refusal) -> Refusal {
+    Refusal { errno: Errno::NOSYS, ..refusal }
 }
 
 fn by_fast_open(call: Sysno) -> Refusal {
@@ -89,6 +116,31 @@ const NUMBERED: Why = (
     "a machine that lets users make namespaces gives each run of one domain its own (`dewar doctor`); files can be shared \
      by mmap",
 );
+const RINGS: Why = (
+    "no profile grants it: the kernel makes the calls of a ring by itself, where nobody decides them",
+    "programs make the calls one by one when they see this error; some have an option for that",
+);
+const LANDLOCK: Why = (
+    "no profile grants it: such rules would not hold for the calls that Dewar makes in a program's place",
+    "programs do without when they see this error; say in the profile what they are to be kept from",
+);
+const BROTHERS: Why = (
+    "no profile grants it: whose child a process is says which label it has",
+    "start it by fork, or by clone without this flag",
+);
+const OWNERS: Why = (
+    "no profile grants it: whom the signals go to stands in memory, which may change after it was looked at",
+    "use F_SETOWN, which is decided",
+);
+const ORPHANS: Why = (
+    "no profile of several domains grants it: a process without parent goes to the first of the run, never to one of \
+     another domain",
+    "programs do without when they see this error",
+);
+const LIES: Why = (
+    "no profile grants it: a process would tell lies about itself in /proc",
+    "programs that restore others from files have to run outside",
+);
 const TERMINAL: Why = (
     "no profile grants it: the terminal outlives the run, and what is typed into it is executed outside",
     "give the command a terminal of its own, as by script(1) inside",
@@ -110,13 +162,24 @@ fn why(call: Sysno) -> (&'static str, Why) {
         add_key | request_key | keyctl => ("the kernel's keyrings", KEYS),
         bpf | perf_event_open | userfaultfd | modify_ldt => ("the kernel", KERNEL),
         open_by_handle_at | fanotify_init | fanotify_mark | lookup_dcookie => ("files", AROUND),
-        process_madvise | process_mrelease | migrate_pages | move_pages => ("a process", AROUND),
+        process_madvise | process_mrelease | migrate_pages | move_pages | get_robust_list => {
+            ("a process", AROUND)
+        }
         shmget | shmat | shmctl | shmdt | semget | semop | semctl | semtimedop | msgget
         | msgsnd | msgrcv | msgctl | mq_open | mq_unlink | mq_timedsend | mq_timedreceive
         | mq_notify | mq_getsetattr => {
             ("shared memory, semaphores or queues of the machine", NUMBERED)
         }
         _ => ("the machine", MACHINE),
+    }
+}
+
+/// What an option of prctl(2) is about, and why it is refused.
+fn option(option: u32) -> (&'static str, Why) {
+    if option == libc::PR_SET_CHILD_SUBREAPER.cast_unsigned() {
+        ("orphans of its descendants (PR_SET_CHILD_SUBREAPER)", ORPHANS)
+    } else {
+        ("what /proc says of it (PR_SET_MM)", LIES)
     }
 }
 
@@ -162,7 +225,8 @@ mod tests {
                 let refused = of(*call, &[0; 6]);
                 let is_refused = decided_by == Handler::Refused;
                 assert_eq!(refused.is_some(), is_refused, "{call}");
-                assert!(refused.is_none_or(|it| it.errno == Errno::PERM && !it.reason.is_empty()));
+                let is_errno = |it| matches!(it, Errno::PERM | Errno::NOSYS);
+                assert!(refused.is_none_or(|it| is_errno(it.errno) && !it.reason.is_empty()));
             }
         }
         let user = u64::from(libc::CLONE_NEWUSER.cast_unsigned());

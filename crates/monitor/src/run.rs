@@ -13,6 +13,7 @@ use crate::{
     policy::PolicyState,
     privileges::Privileges,
     quiesce::Quiesce,
+    remarks::Remarks,
     repository::Claims,
     revoke::Control,
     socket::{Endpoints, Peers, SocketManager},
@@ -23,7 +24,7 @@ use arc_swap::ArcSwap;
 use avc::Stats;
 use confine::{
     ConfineError, Confinement, KernelPolicy, PRIVATE, Request, Settled,
-    launch::{self, CommandStatus, Started},
+    launch::{self, CommandStatus, Namespaces, Started},
 };
 use flask::SecurityServer;
 use rustix::{
@@ -113,6 +114,8 @@ pub struct Report {
     /// What the kernel refused root although policy grants it, by the capability that would have
     /// helped: its name, and how often.
     pub lacking: Vec<(&'static str, u64)>,
+    /// What was denied to nobody, and may be why the command failed all the same.
+    pub remarks: Vec<String>,
     /// Layers of this run that refuse without a record, and what.
     pub unrecorded: Vec<&'static str>,
     /// What [`Job::watch`] asks for.
@@ -138,6 +141,8 @@ pub struct Report {
 pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError> {
     let Job { request, enforce, audit, watch, account, started: on_start, ask } = job;
     let off = enforce == Enforce::OFF;
+    let own_loopback = request.own_loopback && request.namespaces.net;
+    let namespaces = request.namespaces;
     let confinement = Confinement::new(&request, !off, &*server)?;
     let capabilities = confinement.capabilities();
     // From a user namespace on, this process may not open that any more.
@@ -173,6 +178,7 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
                 socket: avc(enforce.sockets),
             },
             privileges: Privileges::new(capabilities),
+            remarks: Remarks::new(own_loopback),
             quiesce: Quiesce::default(),
             server,
             policy: ArcSwap::from_pointee(policy),
@@ -203,7 +209,8 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
     let outcome = sandbox.wait()?;
     let (denials, dropped) = audit.denials();
     let audit_failure = audit.failure();
-    let unrecorded = unrecorded(&gate.settled, &gate.files.outside, capabilities);
+    let unrecorded = unrecorded(&gate.settled, &gate.files.outside, capabilities, namespaces);
+    let remarks = gate.state.remarks.all();
     let decisions = gate.state.caches.stats();
     let lacking = gate.state.privileges.lacking.all();
     let spent = gate.times.all();
@@ -216,6 +223,7 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
         spent,
         dropped,
         lacking,
+        remarks,
         unrecorded,
         planted,
         planted_more,
@@ -226,16 +234,26 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
 }
 
 /// Layers that refuse without a record, and what.
-fn unrecorded(settled: &Settled, outside: &Outside, capabilities: u64) -> Vec<&'static str> {
+fn unrecorded(
+    settled: &Settled,
+    outside: &Outside,
+    capabilities: u64,
+    namespaces: Namespaces,
+) -> Vec<&'static str> {
     let layers = [
         (
             true,
-            "the system-call filter: what programs try and do without (io_uring, clone3, Landlock of their own, unknown calls, …)",
+            "the system-call filter: calls, options and commands that it does not know, and clone3, for which programs take another",
         ),
         (
             capabilities == 0,
             "missing capabilities: what the kernel lets only the machine's root do",
         ),
+        (
+            namespaces.pid || namespaces.net || namespaces.ipc,
+            "namespaces: processes, ports and objects of the machine do not exist inside",
+        ),
+        (true, "limits: what would be more than `limits` of the profile, or `ulimit`, leave"),
         (
             settled.reads_pass(),
             "the envelope: reading, which mode `fast` leaves to the kernel; `--mode all` records it",

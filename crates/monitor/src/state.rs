@@ -4,7 +4,8 @@
 
 use crate::{
     attempt, audit::Audit, deeds::Deeds, label::Labels, manager::Caches, policy::PolicyState,
-    privileges::Privileges, quiesce::Quiesce, subject::Processes, sys::notify::Listener,
+    privileges::Privileges, quiesce::Quiesce, remarks::Remarks, subject::Processes,
+    sys::notify::Listener,
 };
 use arc_swap::ArcSwap;
 use confine::Rights;
@@ -30,6 +31,8 @@ pub(crate) struct MonitorState {
     pub(crate) caches: Caches,
     /// The IDs and capabilities that calls on a program's behalf are made with.
     pub(crate) privileges: Privileges,
+    /// What is denied to nobody, and may still be why a program fails.
+    pub(crate) remarks: Remarks,
     /// The way in, for calls and for changes of policy.
     pub(crate) quiesce: Quiesce,
 }

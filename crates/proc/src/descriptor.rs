@@ -40,6 +40,12 @@ impl DescriptorInfo {
         Some(OFlags::from_bits_retain(bits))
     }
 
+    /// Where it reads and writes next.
+    #[must_use]
+    pub fn position(&self) -> Option<u64> {
+        self.field("pos")?.trim().parse().ok()
+    }
+
     /// The process that a PID descriptor stands for, in the innermost PID namespace; `None` for
     /// other descriptors. A process that has ended has no number.
     #[must_use]

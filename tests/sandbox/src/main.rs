@@ -2,15 +2,18 @@
 //! policy refuses is refused and explained.
 //!
 //! Every case runs as root, as an ordinary user, and as an ordinary user without any namespace (as
-//! on a machine that forbids them). Cases compare with the same command run natively in an
-//! identical directory. With `DEWAR_TESTS_DAEMON=1`, every case has a daemon of its user, which
-//! decides for all of its runs. Called by who is not root, the tests fail unless
-//! `DEWAR_TESTS_AS=user` says that the part for root is run elsewhere.
+//! on a machine that forbids them); some run where user namespaces are refused, under what Docker
+//! refuses by default, and in a sandbox of bubblewrap's (`DEWAR_TESTS_SURROUNDED=all`: every
+//! program). Cases compare with the same command run natively in an identical directory. With
+//! `DEWAR_TESTS_DAEMON=1`, every case has a daemon of its user, which decides for all of its runs.
+//! Called by who is not root, the tests fail unless `DEWAR_TESTS_AS=user` says that the part for
+//! root is run elsewhere.
 
 mod changes;
 mod daemon;
 mod denied;
 mod dewar;
+mod explained;
 mod fidelity;
 mod guard;
 mod identity;
@@ -21,6 +24,7 @@ mod record;
 mod same;
 mod stage;
 mod suite;
+mod surrounded;
 mod terminal;
 mod tree;
 
@@ -53,6 +57,7 @@ fn main() -> ExitCode {
         programs::CASES,
         kernel::CASES,
         denied::CASES,
+        explained::CASES,
         fidelity::CASES,
         &[guard::CASES],
         terminal::CASES,
@@ -60,19 +65,28 @@ fn main() -> ExitCode {
         identity::CASES,
         daemon::CASES,
     ];
-    let cases = groups.into_iter().flatten().copied().flatten();
-    let cases: Vec<&Case> = cases.collect();
-    let trials =
-        Variant::ALL.into_iter().filter(|variant| suite.offers(*variant)).flat_map(|variant| {
-            let suite = &suite;
-            cases.iter().map(move |(name, case)| {
-                let (suite, case) = (Arc::clone(suite), *case);
-                let run = move || {
-                    case(&Stage::new(suite, variant));
-                    Ok(())
-                };
-                Trial::test(format!("{}::{name}", variant.name()), run)
-            })
-        });
+    let cases: Vec<&Case> = groups.into_iter().flatten().copied().flatten().collect();
+    let in_surroundings = surrounded_cases();
+    let trials = Variant::ALL.into_iter().map(|variant| (variant, &cases));
+    let surrounded = Variant::SURROUNDED.into_iter().map(|variant| (variant, &in_surroundings));
+    let offered = trials.chain(surrounded).filter(|(variant, _)| suite.offers(*variant));
+    let trials = offered.flat_map(|(variant, cases)| {
+        let suite = &suite;
+        cases.iter().map(move |(name, case)| {
+            let (suite, case) = (Arc::clone(suite), *case);
+            let run = move || {
+                case(&Stage::new(suite, variant));
+                Ok(())
+            };
+            Trial::test(format!("{}::{name}", variant.name()), run)
+        })
+    });
     libtest_mimic::run(&arguments, trials.collect()).exit_code()
+}
+
+/// What runs in the surroundings that people will first try Dewar in.
+fn surrounded_cases() -> Vec<&'static Case> {
+    let all = std::env::var_os("DEWAR_TESTS_SURROUNDED").is_some_and(|it| it == "all");
+    let programs = if all { programs::CASES } else { &[] };
+    programs.iter().copied().flatten().chain(surrounded::CASES).collect()
 }

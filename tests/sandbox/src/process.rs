@@ -11,8 +11,9 @@ use std::{
 /// Longer than any sound run takes, also on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How Dewar begins to tell what is lost without a view.
-const WARNING: &[u8] = b"dewar: without `mount` ";
+/// How Dewar begins to tell what is lost without a layer; without a view.
+const WARNING: &[u8] = b"dewar: without `";
+const WITHOUT_VIEW: &[u8] = b"dewar: without `mount` ";
 
 /// How a run ended, and what it said.
 #[derive(Debug)]
@@ -56,8 +57,9 @@ pub(crate) fn run(mut command: Command, input: &[u8]) -> Ran {
         panic!("still running after {PATIENCE:?}: {command:?}")
     };
     let (out, mut err) = (ran(out), ran(err));
-    let warned = err.starts_with(WARNING);
-    if warned {
+    let mut warned = false;
+    while err.starts_with(WARNING) {
+        warned |= err.starts_with(WITHOUT_VIEW);
         let end = err.iter().position(|byte| *byte == b'\n').map_or(err.len(), |end| end + 1);
         err.drain(..end);
     }

@@ -27,6 +27,12 @@ pub(crate) struct Denial {
     pub(crate) reason: String,
     /// How often.
     pub(crate) count: u64,
+    /// Which part of Dewar refuses it whatever policy says.
+    #[serde(default)]
+    pub(crate) refused_by: String,
+    /// Programs probe for it, and do without.
+    #[serde(default)]
+    pub(crate) probed: bool,
 }
 
 impl Denial {

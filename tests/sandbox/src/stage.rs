@@ -124,8 +124,10 @@ impl Stage {
 
     /// A command in the workspace, as the user of the case. `words` start with the program.
     pub(crate) fn command(&self, words: &[OsString]) -> Command {
-        let mut command = Command::new(&words[0]);
-        command.args(&words[1..]).current_dir(self.work()).env_clear().envs(environment());
+        let mut all = self.variant.around(&self.suite.launcher);
+        all.extend_from_slice(words);
+        let mut command = Command::new(&all[0]);
+        command.args(&all[1..]).current_dir(self.work()).env_clear().envs(environment());
         command.env("HOME", self.home()).env("XDG_STATE_HOME", self.home().join("state"));
         // There is none, so the control sockets lie with the records; their path is too long for an
         // address.
@@ -143,7 +145,7 @@ impl Stage {
         Call {
             profile: None,
             fast: false,
-            namespaces: self.variant.has_namespaces(),
+            namespaces: !self.variant.is_told_so(),
             audit: None,
             daemon: self.suite.dewar.uses_daemon,
         }

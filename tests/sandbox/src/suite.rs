@@ -3,7 +3,12 @@
 
 use crate::dewar::Dewar;
 use anyhow::{Context as _, bail};
-use std::{fs::Permissions, os::unix::fs::PermissionsExt as _, path::Path};
+use std::{
+    fs::Permissions,
+    os::unix::fs::PermissionsExt as _,
+    path::{Path, PathBuf},
+    process::Command,
+};
 use tempfile::TempDir;
 use test_support::{Variant, ordinary_user};
 
@@ -13,6 +18,8 @@ pub(crate) type Ids = (u32, u32);
 /// See the file.
 pub(crate) struct Suite {
     pub(crate) dewar: Dewar,
+    /// Puts a command into the surroundings of a container.
+    pub(crate) launcher: PathBuf,
     /// Homes and workspaces. Not below `/tmp`, which the sandbox has for itself.
     homes: TempDir,
     /// Files that no profile speaks of.
@@ -33,8 +40,9 @@ impl Suite {
         let homes = directory(if root { Path::new("/home") } else { target })?;
         let outside = directory(if root { Path::new("/var/lib") } else { target })?;
         let dewar = Dewar::install(homes.path());
+        let launcher = launcher(homes.path())?;
         let ordinary = root.then(ordinary_user);
-        Ok(Self { dewar, homes, outside, ordinary })
+        Ok(Self { dewar, launcher, homes, outside, ordinary })
     }
 
     /// Whether the tests' caller can be what `variant` asks for.
@@ -54,6 +62,18 @@ impl Suite {
     pub(crate) fn outside(&self) -> &Path {
         self.outside.path()
     }
+}
+
+/// Compiles `surrounded.c`.
+fn launcher(directory: &Path) -> anyhow::Result<PathBuf> {
+    let path = directory.join("surrounded");
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/src/surrounded.c");
+    let mut cc = Command::new("cc");
+    cc.args(["-O1", "-Wall", "-Wextra", "-Werror", "-o"]).arg(&path).arg(source);
+    if !cc.status().context("cannot start `cc`")?.success() {
+        bail!("`surrounded.c` does not compile");
+    }
+    Ok(path)
 }
 
 /// A new directory that everyone may enter.

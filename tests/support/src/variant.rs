@@ -1,6 +1,6 @@
 //! As whom, and with what from the kernel, tests run.
 
-use std::{fs, process::Command, sync::OnceLock};
+use std::{ffi::OsString, fs, path::Path, process::Command, sync::OnceLock};
 
 /// One of the ways in which a test runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -9,13 +9,30 @@ pub enum Variant {
     Root,
     /// Someone without any privilege.
     User,
-    /// Someone without any privilege where namespaces are forbidden.
+    /// Someone without any privilege who does without namespaces.
     Bare,
+    /// Someone whom the kernel refuses user namespaces.
+    Barred,
+    /// Root in a container, under what Docker refuses by default.
+    DockerRoot,
+    /// Someone without any privilege there.
+    DockerUser,
+    /// Root in a sandbox of bubblewrap's.
+    NestedRoot,
+    /// Someone without any privilege there.
+    NestedUser,
 }
 
+/// The capabilities of a container of Docker's.
+const OF_DOCKER: &str = "-all,+chown,+dac_override,+fsetid,+fowner,+mknod,+net_raw,+setgid,\
+                         +setuid,+setfcap,+setpcap,+net_bind_service,+sys_chroot,+kill,+audit_write";
+
 impl Variant {
-    /// All of them.
+    /// Those in which every test runs.
     pub const ALL: [Self; 3] = [Self::Root, Self::User, Self::Bare];
+    /// Those around Dewar itself, in which essential programs run.
+    pub const SURROUNDED: [Self; 5] =
+        [Self::Barred, Self::DockerRoot, Self::DockerUser, Self::NestedRoot, Self::NestedUser];
 
     /// What it is called in the names of tests.
     #[must_use]
@@ -24,19 +41,48 @@ impl Variant {
             Self::Root => "root",
             Self::User => "user",
             Self::Bare => "bare",
+            Self::Barred => "barred",
+            Self::DockerRoot => "docker-root",
+            Self::DockerUser => "docker-user",
+            Self::NestedRoot => "nested-root",
+            Self::NestedUser => "nested-user",
         }
     }
 
     /// Whether the test runs as root.
     #[must_use]
     pub fn is_root(self) -> bool {
-        self == Self::Root
+        matches!(self, Self::Root | Self::DockerRoot | Self::NestedRoot)
     }
 
     /// Whether the sandbox has namespaces of its own.
     #[must_use]
     pub fn has_namespaces(self) -> bool {
-        self != Self::Bare
+        matches!(self, Self::Root | Self::User | Self::NestedRoot | Self::NestedUser)
+    }
+
+    /// Whether Dewar is told to do without them.
+    #[must_use]
+    pub fn is_told_so(self) -> bool {
+        self == Self::Bare
+    }
+
+    /// The words that put a command into these surroundings; `launcher` is `surrounded.c`.
+    #[must_use]
+    pub fn around(self, launcher: &Path) -> Vec<OsString> {
+        const NESTED: &str =
+            "bwrap --dev-bind / / --proc /proc --unshare-pid --unshare-ipc --die-with-parent --";
+        let filter = |name: &str| [launcher.into(), name.into()];
+        match self {
+            Self::Root | Self::User | Self::Bare => Vec::new(),
+            Self::Barred => filter("barred").into(),
+            Self::DockerUser => filter("docker").into(),
+            Self::DockerRoot => {
+                let words = ["setpriv", "--bounding-set", OF_DOCKER, "--inh-caps", "-all", "--"];
+                words.into_iter().map(OsString::from).chain(filter("docker")).collect()
+            }
+            Self::NestedRoot | Self::NestedUser => NESTED.split(' ').map(OsString::from).collect(),
+        }
     }
 }
 

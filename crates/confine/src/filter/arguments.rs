@@ -41,9 +41,8 @@ pub(super) fn special(traps: Traps) -> Vec<(Sysno, Rule)> {
         (Sysno::ioctl, ioctl()),
         (Sysno::fcntl, fcntl()),
         // It tells an address in another process.
-        (Sysno::get_robust_list, when(&[none_of(0, !0)], Allow, EPERM)),
+        (Sysno::get_robust_list, when(&[none_of(0, !0)], Allow, Notify)),
         (Sysno::pidfd_send_signal, if traps.lineage { NOT_HERE } else { Notify }.into()),
-        (Sysno::landlock_create_ruleset, NOT_HERE.into()),
         (Sysno::landlock_add_rule, NOT_HERE.into()),
         (Sysno::landlock_restrict_self, NOT_HERE.into()),
         (Sysno::socket, sockets(traps)),
@@ -95,7 +94,7 @@ fn clones(births: Action) -> Rule {
         .map(|bit| (Test::Masked { arg: 0, mask: bit, value: bit }, Action::Notify))
         .collect();
     tests.push((flag(libc::CLONE_THREAD), Action::Allow));
-    tests.push((flag(libc::CLONE_PARENT), EPERM));
+    tests.push((flag(libc::CLONE_PARENT), Action::Notify));
     Rule { tests, otherwise: births }
 }
 
@@ -104,11 +103,13 @@ fn prctl(traps: Traps) -> Rule {
     // The monitor reads the arguments of calls from the caller's memory, so a process stays
     // dumpable; it is told that it is not, since nobody but the monitor and its own domain can
     // look.
-    let mut tests =
-        vec![(option(libc::PR_SET_MM), EPERM), (option(libc::PR_SET_DUMPABLE), Action::Errno(0))];
+    let mut tests = vec![
+        (option(libc::PR_SET_MM), Action::Notify),
+        (option(libc::PR_SET_DUMPABLE), Action::Errno(0)),
+    ];
     if traps.lineage {
         // An orphan must go to init, never to a process of another domain.
-        tests.push((option(libc::PR_SET_CHILD_SUBREAPER), EPERM));
+        tests.push((option(libc::PR_SET_CHILD_SUBREAPER), Action::Notify));
     }
     tests.extend(PRCTL.map(|(low, high)| (Test::Range { arg: 0, low, high }, Action::Allow)));
     Rule { tests, otherwise: UNKNOWN }
@@ -131,7 +132,7 @@ const UNKNOWN: Action = Action::Errno(libc::EINVAL as u16);
 /// Typing into the terminal, or putting commands on its keys, would run commands outside, as its
 /// owner. The others change a file through a descriptor that is open only for reading, or have
 /// signals sent to whom the caller's memory names.
-const REFUSED_IOCTLS: [u32; 35] = [
+pub(super) const REFUSED_IOCTLS: [u32; 35] = [
     libc::TIOCSTI as u32,
     // The terminal would stay closed to its owner when the run has ended.
     libc::TIOCEXCL as u32,
@@ -189,7 +190,7 @@ pub fn is_refused_ioctl(request: u32) -> bool {
 const SET_FLAGS: [u32; 2] = [0x4004_6602, 0x4008_6602];
 
 /// `F_SETOWN_EX` of `asm-generic/fcntl.h`.
-const F_SETOWN_EX: u32 = 15;
+pub const F_SETOWN_EX: u32 = 15;
 
 /// First and last command of fcntl(2), of Linux 6.18: they are about descriptors that the caller
 /// has. Left out: leases and delegations, for which others who open the file would wait, and
@@ -214,7 +215,7 @@ fn fcntl() -> Rule {
     let mut tests: Vec<_> =
         FCNTL.map(|(low, high)| (Test::Range { arg: 1, low, high }, Action::Allow)).into();
     tests.push((command(libc::F_SETOWN as u32), Action::Notify));
-    tests.push((command(F_SETOWN_EX), EPERM));
+    tests.push((command(F_SETOWN_EX), Action::Notify));
     Rule { tests, otherwise: UNKNOWN }
 }
 

@@ -185,7 +185,9 @@ pub(super) const RUNS: &[Group] = {
                 kernel/rseq.c, kernel/exit.c",
             why: "They set what happens to the caller. Timers signal the caller's own \
                 process (SIGEV_THREAD_ID: a thread of it). Waiting is for children. Ending \
-                is for itself; the monitor learns of it otherwise.",
+                is for itself; the monitor learns of it otherwise. Of uprobe and uretprobe \
+                no filter is asked (Linux 6.18): they fail but for code that the kernel \
+                itself has put there.",
             calls: &[
                 rt_sigaction,
                 rt_sigprocmask,
@@ -207,7 +209,6 @@ pub(super) const RUNS: &[Group] = {
                 timer_delete,
                 sched_yield,
                 set_robust_list,
-                get_robust_list,
                 set_tid_address,
                 set_thread_area,
                 get_thread_area,
@@ -219,6 +220,7 @@ pub(super) const RUNS: &[Group] = {
                 exit_group,
                 arch_prctl,
                 uretprobe,
+                uprobe,
             ],
         },
         Group {
@@ -351,6 +353,16 @@ pub(super) const REFUSED: &[Sysno] = {
         process_mrelease,
     ]
 };
+
+/// What programs probe for, and do without where a kernel has it not (`ENOSYS`). They come to the
+/// monitor for the record alone.
+pub(super) const PROBED: &[Sysno] = {
+    use Sysno::*;
+    &[io_uring_setup, io_uring_enter, io_uring_register, landlock_create_ruleset]
+};
+
+/// Calls of which some are refused, for the record, and the others run.
+pub(super) const PARTLY: &[Sysno] = &[Sysno::get_robust_list, Sysno::prctl];
 
 /// Objects named by number or name in one space for the whole IPC namespace, which nobody labels.
 pub(super) const IPC: &[Sysno] = {

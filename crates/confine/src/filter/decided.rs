@@ -1,6 +1,6 @@
 //! System calls that can come to the monitor, and who decides them there.
 
-use super::calls::{IPC, REFUSED};
+use super::calls::{IPC, PARTLY, PROBED, REFUSED};
 use syscalls::Sysno;
 
 /// Who decides a call that comes to the monitor.
@@ -21,7 +21,7 @@ pub enum Handler {
 /// The one table of calls that can come to the monitor, and who decides them there. They are
 /// trapped, but for what `arguments.rs` and `LOOKS` say: they reach a named object or another
 /// process, or change what exists.
-pub const DECIDED: [(Handler, &[Sysno]); 7] = [
+pub const DECIDED: [(Handler, &[Sysno]); 9] = [
     (Handler::File, FILES),
     (Handler::File, LOOKS),
     (Handler::Process, PROCESSES),
@@ -29,6 +29,8 @@ pub const DECIDED: [(Handler, &[Sysno]); 7] = [
     (Handler::Socket, SOCKETS),
     (Handler::Refused, REFUSED),
     (Handler::Refused, IPC),
+    (Handler::Refused, PROBED),
+    (Handler::Refused, PARTLY),
 ];
 
 /// Who decides a call; nobody, if it never comes to the monitor.

@@ -1,8 +1,8 @@
 //! The seccomp filter, compiled from the policy: which system call runs, which fails in the kernel,
 //! which waits for the monitor.
 //!
-//! - what no domain may ever do fails: what programs probe for, in the kernel; the rest goes to the
-//!   monitor, which refuses it whatever policy says, for the record;
+//! - what no domain may ever do goes to the monitor, which refuses it whatever policy says, for the
+//!   record; little of it fails in the kernel (`refusals` names every case of both);
 //! - what grants nothing, or what the envelope refuses exactly where policy does, runs;
 //! - the rest notifies.
 //!
@@ -14,16 +14,18 @@ mod decided;
 mod options;
 #[cfg(test)]
 mod reasons;
+mod refusals;
 #[cfg(test)]
 mod tests;
 
 use crate::bpf::{Action, Rule, TooLong, assemble};
 use arguments::special;
-pub use arguments::{NEW_NAMESPACES, is_refused_ioctl};
+pub use arguments::{F_SETOWN_EX, NEW_NAMESPACES, is_refused_ioctl};
 use calls::{IPC, RUNS};
 use decided::LOOKS;
 pub use decided::{DECIDED, Handler, handler};
 use libc::sock_filter;
+pub use refusals::{Only, Refused, refusals};
 use syscalls::Sysno;
 
 /// How much is put before the object managers.

@@ -12,7 +12,9 @@
 //! family, and `SO_PASSRIGHTS`, which lets in descriptors that Dewar keeps out.
 
 use crate::bpf::{Action, Rule, Test};
-use libc::{IPPROTO_IP, IPPROTO_IPV6, IPPROTO_TCP, IPPROTO_UDP, SOL_NETLINK, SOL_SOCKET};
+use libc::{
+    IPPROTO_IP, IPPROTO_IPV6, IPPROTO_TCP, IPPROTO_UDP, IPPROTO_UDPLITE, SOL_NETLINK, SOL_SOCKET,
+};
 
 /// Level, first and last name. Those that programs set most often come first.
 const ALLOWED: &[(i32, u32, u32)] = &[
@@ -88,6 +90,9 @@ const ALLOWED: &[(i32, u32, u32)] = &[
     (IPPROTO_UDP, 1, 1),
     // UDP_NO_CHECK6_TX to UDP_GRO
     (IPPROTO_UDP, 101, 104),
+    // UDP_CORK of UDP-Lite, and how much its checksums cover
+    (IPPROTO_UDPLITE, 1, 1),
+    (IPPROTO_UDPLITE, 10, 11),
     // NETLINK_ADD_MEMBERSHIP to NETLINK_NO_ENOBUFS
     (SOL_NETLINK, 1, 5),
     // NETLINK_CAP_ACK to NETLINK_GET_STRICT_CHK

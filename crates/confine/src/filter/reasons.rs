@@ -6,7 +6,7 @@
 use super::{
     Mode, Traps,
     arguments::special,
-    calls::{IPC, REFUSED, RUNS},
+    calls::{IPC, PROBED, REFUSED, RUNS},
     compile,
     decided::{DECIDED, LOOKS},
 };
@@ -196,7 +196,7 @@ const ROWS: &[Row] = {
 };
 
 /// Every combination of what a filter must know.
-fn all_traps() -> impl Iterator<Item = Traps> {
+pub(super) fn all_traps() -> impl Iterator<Item = Traps> {
     (0..1 << 10).map(|bits: u32| {
         let is = |n: u32| bits & 1 << n != 0;
         Traps {
@@ -274,7 +274,7 @@ fn table() -> String {
         let (title, calls) = (group.title, names(group.calls));
         writeln!(text, "| {title} | {calls} | {} | {} |", group.why, group.source).unwrap();
     }
-    text += "\nOf these, `setrlimit` and `get_robust_list` stand in the next table, too.\n\n\
+    text += "\nOf these, `setrlimit` stands in the next table, too.\n\n\
         ## Runs, or is decided, by arguments or by policy\n\n\
         | calls | looked at | why what runs grants nothing | read in |\n|---|---|---|---|\n";
     for row in ROWS {
@@ -284,10 +284,11 @@ fn table() -> String {
     let undecided: Vec<Sysno> = reasons().into_keys().collect();
     let decided = DECIDED.iter().flat_map(|(_, calls)| calls.iter().copied());
     let mut decided: Vec<Sysno> = decided
-        .filter(|call| ![undecided.as_slice(), REFUSED, IPC, LOOKS].concat().contains(call))
+        .filter(|call| ![undecided.as_slice(), REFUSED, IPC, PROBED, LOOKS].concat().contains(call))
         .collect();
     decided.sort_unstable();
-    let refused: Vec<Sysno> = REFUSED.iter().copied().filter(|it| *it != Sysno::unshare).collect();
+    let refused = REFUSED.iter().chain(PROBED).copied().filter(|it| *it != Sysno::unshare);
+    let refused: Vec<Sysno> = refused.collect();
     writeln!(
         text,
         "\n## Always decided\n\n{}.\n\n## Refused whatever policy says, on record\n\n{}.",

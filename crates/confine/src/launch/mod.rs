@@ -3,7 +3,7 @@
 //! ```text
 //! dewar ── enter_view ──▶ own mount namespace, the view is built
 //!   │
-//!   ├── start ── clone3 ──▶ init (pid 1) ── fork ──▶ command's process
+//!   ├── start ── clone ──▶  init (pid 1) ── fork ──▶ command's process
 //!   │                         │ /proc, loopback,        │ limits, envelope, filter
 //!   │   ◀──── listener ───────│─────────────────────────┤
 //!   ├── release ──────────────│───────────────────────▶ │ exec

@@ -74,7 +74,7 @@ impl Namespaces {
         all.into_iter().filter_map(|(asked, name)| asked.then_some(name)).collect()
     }
 
-    /// Those that `clone3` creates together with init.
+    /// Those that `clone` creates together with init.
     pub(crate) fn clone_flags(self) -> u64 {
         let all = [
             (self.pid, libc::CLONE_NEWPID),

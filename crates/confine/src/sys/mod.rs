@@ -1,4 +1,4 @@
-//! The system calls of the launch that no library wraps safely: `clone3`, `seccomp`,
+//! The system calls of the launch that no library wraps safely: `clone`, `seccomp`,
 //! `mount_setattr`, signal masks, `execve`, descriptor ranges, the loopback interface.
 //!
 //! Every function here is safe to call: what it needs to be sound it checks itself.
@@ -38,21 +38,19 @@ pub(crate) enum Side {
 ///
 /// # Errors
 ///
-/// `EBUSY` if the calling process has more than one thread, else what `clone3` says.
+/// `EBUSY` if the calling process has more than one thread, else what `clone` says. Not `clone3`:
+/// containers refuse that, because their filters cannot look at its flags.
 pub(crate) fn clone_process(proc: BorrowedFd<'_>, namespaces: u64) -> Result<Side, Errno> {
     only_one_thread(proc)?;
     let mut pidfd: RawFd = -1;
-    // SAFETY: `clone_args` consists of integers, for which all-zero bytes are a valid value.
-    let mut args: libc::clone_args = unsafe { std::mem::zeroed() };
-    args.flags = namespaces | libc::CLONE_PIDFD as u64;
-    args.pidfd = (&raw mut pidfd) as u64;
-    args.exit_signal = libc::SIGCHLD as u64;
-    // SAFETY: `args` and `pidfd` live until the call returns. Without CLONE_VM the child gets a
-    // copy of the memory, and `only_one_thread` found that no other thread exists which could
+    let flags = namespaces | (libc::CLONE_PIDFD | libc::SIGCHLD) as u64;
+    let none = std::ptr::null_mut::<libc::c_void>();
+    // SAFETY: `pidfd`, where CLONE_PIDFD has a descriptor stored, lives until the call returns.
+    // Without CLONE_VM and with no stack the child gets a copy of the memory, and goes on on its
+    // copy of this stack; `only_one_thread` found that no other thread exists which could
     // have held a lock in that copy (nor can one appear: only this thread could create it), so
     // the child may go on as ordinary code does after fork().
-    let answer =
-        unsafe { libc::syscall(libc::SYS_clone3, &raw mut args, size_of::<libc::clone_args>()) };
+    let answer = unsafe { libc::syscall(libc::SYS_clone, flags, none, &raw mut pidfd, none, none) };
     match answer {
         0 => Ok(Side::Child),
         -1 => Err(last_errno()),

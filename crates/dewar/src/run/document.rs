@@ -56,6 +56,8 @@ pub(crate) struct RunDocument {
     /// What the kernel refused root although policy grants it, by the capability that would have
     /// helped.
     pub(crate) lacking: Vec<(String, u64)>,
+    /// What was denied to nobody, and may be why the command failed all the same.
+    pub(crate) remarks: Vec<String>,
     /// Layers that refused without a record, if they refused anything.
     pub(crate) unrecorded: Vec<String>,
     /// Changes of its policy while it ran.
@@ -215,6 +217,7 @@ impl RunDocument {
             denials: denials.map(|(index, denial)| self::denial(index + 1, denial)).collect(),
             dropped: record.dropped,
             lacking: record.lacking.clone(),
+            remarks: record.remarks.clone(),
             unrecorded: record.unrecorded.clone(),
             changes: record.changes.iter().map(change).collect(),
             answers: record.answers.iter().map(answer).collect(),

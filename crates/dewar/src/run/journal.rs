@@ -63,6 +63,8 @@ pub(crate) struct RunRecord {
     /// helped.
     #[serde(default)]
     pub(crate) lacking: Vec<(String, u64)>,
+    /// What was denied to nobody, and may be why the command failed all the same.
+    pub(crate) remarks: Vec<String>,
     /// Layers that refused without a record, if they refused anything.
     pub(crate) unrecorded: Vec<String>,
     /// Changes of its policy.
@@ -146,6 +148,7 @@ impl RunRecord {
                 .iter()
                 .map(|(name, count)| ((*name).to_owned(), *count))
                 .collect(),
+            remarks: report.remarks.clone(),
             unrecorded: report.unrecorded.iter().map(|&layer| layer.to_owned()).collect(),
             changes: history.changes.clone(),
             answers: Vec::new(),
@@ -159,14 +162,22 @@ impl RunRecord {
 
     /// Denials, repetitions and those that were not kept counted.
     pub(crate) fn denied(&self) -> u64 {
-        self.denials.iter().map(|denial| denial.record.count).sum::<u64>() + self.dropped
+        self.weighed().map(|denial| denial.record.count).sum::<u64>() + self.dropped
+    }
+
+    /// The denials, without what programs probe for and do without, unless the command failed and
+    /// there are no others.
+    fn weighed(&self) -> impl Iterator<Item = &Denial> {
+        let only_probes = self.denials.iter().all(|denial| denial.record.probed);
+        let all = self.status != 0 && only_probes;
+        self.denials.iter().filter(move |denial| all || !denial.record.probed)
     }
 
     /// The denial that is the likeliest to have mattered: of the kind that programs can do without
     /// the least, the last, as the program's end came after it.
     pub(crate) fn likeliest(&self) -> Option<&Denial> {
         let rank = |denial: &&Denial| (weight(&denial.record), denial.record.time);
-        self.denials.iter().max_by(|a, b| {
+        self.weighed().max_by(|a, b| {
             let ((a, a_time), (b, b_time)) = (rank(a), rank(b));
             a.cmp(&b).then(a_time.total_cmp(&b_time))
         })
@@ -370,6 +381,21 @@ mod tests {
             denials = record.denials;
             denials.retain(|denial| denial.record.object != want);
         }
+    }
+
+    #[test]
+    fn what_programs_probe_for_is_spoken_of_where_nothing_else_was_denied() {
+        let mut probe = denial(9.0, "system_call", &["io_uring_setup"], "a ring of io_uring");
+        probe.record.probed = true;
+        let mut record = RunRecord { denials: vec![probe], ..RunRecord::default() };
+        assert!(record.likeliest().is_none() && record.denied() == 0);
+        record.status = 1;
+        assert!(record.likeliest().is_some() && record.denied() == 1);
+        record.denials.push(denial(1.0, "file", &["read"], "seen"));
+        assert_eq!(
+            (record.likeliest().unwrap().record.object.as_str(), record.denied()),
+            ("seen", 1)
+        );
     }
 
     #[test]

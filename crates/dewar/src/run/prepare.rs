@@ -27,17 +27,10 @@ pub(super) const DEFAULT: &str = "workspace";
 
 /// Layers without which what a profile denies could be had: Dewar refuses to start without them.
 /// Namespaces are not among them: without them things outside show that they exist, but stay out of
-/// reach.
-/// Nor is `landlock-truncate`: without it no right to write is exact, so that the monitor makes
-/// each open that writes or cuts itself (`Plan::exact`).
-pub(crate) const REQUIRED: [&str; 6] = [
-    "landlock",
-    "landlock-refer",
-    "seccomp-notify",
-    "wait-killable",
-    "pidfd-getfd",
-    "process-vm-readv",
-];
+/// reach; nor is what is denied where it is missing, nor `landlock-truncate`: without it no right to
+/// write is exact, so that the monitor makes each open that writes or cuts itself (`Plan::exact`).
+pub(crate) const REQUIRED: [&str; 5] =
+    ["landlock", "landlock-refer", "seccomp-notify", "wait-killable", "process-vm-readv"];
 
 /// A profile, made for this run.
 pub(crate) struct Profile {
@@ -179,6 +172,12 @@ pub(super) fn protection(
         landlock: version.map(|version| ABI::from(version.cast_signed())),
         wait_killable: layers.has("wait-killable"),
     };
+    if !layers.has("pidfd-getfd") {
+        tell!(
+            "dewar: without `pidfd-getfd` connecting, binding and sending are denied, also between programs inside; Docker's \
+             default seccomp profile lacks it, and has it with `--cap-add SYS_PTRACE`"
+        );
+    }
     if !namespaces.mount && !is_strict(&profile.compiled) && hides(&profile.compiled) {
         tell!(
             "dewar: without `mount` what is hidden shows that it exists, and its attributes, never its content; \

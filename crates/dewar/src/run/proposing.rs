@@ -60,7 +60,7 @@ impl Proposing {
 /// In a directory of the user's that is no secret, as programs have to find it.
 fn socket() -> anyhow::Result<PathBuf> {
     let directory = machine::real(&runs::state_directory()?.join("dewar-propose"));
-    let socket = directory.join(format!("{}.sock", super::new_id()));
+    let socket = directory.join(format!("{}.sock", runs::new_id().context("no random numbers")?));
     if socket.as_os_str().len() > LONGEST {
         bail!(Usage(format!(
             "[propose] needs a socket in `{}`, whose name is too long for one: set XDG_STATE_HOME to a shorter one",

@@ -5,6 +5,9 @@ use crate::output::tell;
 use cli::look;
 use monitor::visible;
 
+/// Remarks that are made at the end of a run; `dewar explain` makes all.
+const MOST_REMARKS: usize = 3;
+
 pub(super) fn print(request: &RunRequest, record: &RunRecord) {
     if request.json {
         if let Ok(text) = serde_json::to_string(&RunDocument::of(record)) {
@@ -23,6 +26,11 @@ pub(super) fn print(request: &RunRequest, record: &RunRecord) {
     }
     if let Some(line) = closing(record) {
         tell!("dewar: {line}");
+    }
+    if record.status != 0 {
+        for remark in record.remarks.iter().take(MOST_REMARKS) {
+            tell!("dewar: {}", visible(remark));
+        }
     }
     for line in planted::tell(&record.planted, record.planted_more, false).lines() {
         tell!("dewar: {line}");

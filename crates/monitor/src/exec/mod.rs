@@ -55,6 +55,7 @@ pub(crate) fn decide(asker: FileAsker<'_>) -> CallResult {
         seen.allow(*asker, perm::file::GETATTR, &file)?;
         return Err(if seen.class == Class::LnkFile { Errno::LOOP } else { Errno::ACCESS });
     }
+    remark_set_id(asker, &file)?;
     match new_domain(asker, &seen)? {
         Some(domain) => {
             let sid = seen.label.sid;
@@ -94,6 +95,22 @@ fn memory(object: String) -> Refusal {
         instead: "write the program to a file below what files.exec grants; files.exec = [\"/**\"] would grant memory with \
                   everything else",
     }
+}
+
+/// Notes a program that would become another user, were this not a sandbox.
+fn remark_set_id(asker: FileAsker<'_>, file: &OwnedFd) -> Result<()> {
+    const SETUID: u64 = 1 << 7;
+    let stat = rustix::fs::fstat(file)?;
+    let privileges = &asker.state.privileges;
+    let is = |bits| stat.st_mode & bits == bits;
+    // Root's own programs need the capability to become anybody.
+    let becomes_user = stat.st_uid != privileges.ids.0
+        || (stat.st_uid == 0 && privileges.capabilities & SETUID == 0);
+    let becomes_group = stat.st_gid != privileges.ids.1;
+    if is(libc::S_ISUID) && becomes_user || is(libc::S_ISGID | libc::S_IXGRP) && becomes_group {
+        asker.state.remarks.set_id(&path_of(&asker.state.view, file)?);
+    }
+    Ok(())
 }
 
 /// Whether this user could execute a file, as far as its kind and its mode say.

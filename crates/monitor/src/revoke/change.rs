@@ -330,6 +330,12 @@ impl<'a> PolicyTransition<'a> {
                 Err(error) => vec![Err(error); rest.len()],
             };
             done.extend(rest.into_iter().zip(results));
+            let replaced = |(finding, result): &(Finding, Result<Action>)| match finding.held {
+                Held::Descriptor(fd) if *result == Ok(Action::Replaced) => Some(fd),
+                _ => None,
+            };
+            let replaced: Vec<i32> = done.iter().filter_map(replaced).collect();
+            self.stopped.end_locks((who.pid, who.tid), &replaced);
         }
         let (mut repaired, mut failed) = (Vec::new(), Vec::new());
         let mut why = String::new();
@@ -377,6 +383,11 @@ impl<'a> PolicyTransition<'a> {
         // there.
         let mut plans: Vec<std::result::Result<(usize, Action), Result<Action>>> = Vec::new();
         for (finding, flags) in findings.iter().zip(flags) {
+            if let (Held::Descriptor(fd), Some(substitute)) = (finding.held, &finding.substitute) {
+                let result = injector.replace(substitute.as_fd(), fd, flags != 0);
+                plans.push(Err(result.map(|()| Action::Narrowed)));
+                continue;
+            }
             let call = match (finding.held, &first, &nothing) {
                 (Held::Descriptor(fd) | Held::Connection(fd) | Held::Listener(fd), None, _) => {
                     let result = injector.replace(self.gate.refusal.as_fd(), fd, flags != 0);

@@ -1,6 +1,6 @@
 //! What a process holds that policy does not grant any more.
 
-use super::receipt::Held;
+use super::{receipt::Held, sockets::descriptor};
 use crate::{
     file::class_of,
     gate::Gate,
@@ -11,7 +11,7 @@ use crate::{
 use flask::{AccessVector, Class, Decision, Question, Sid, perm};
 use proc::{DescriptorInfo, Watch, named};
 use rustix::{
-    fs::{AtFlags, FileType, Mode, OFlags},
+    fs::{AtFlags, FileType, Mode, OFlags, SeekFrom},
     io::{Errno, Result},
 };
 use std::{
@@ -33,6 +33,8 @@ pub(super) struct Finding {
     pub(super) lost: Vec<&'static str>,
     /// A duplicate of the socket.
     pub(super) socket: Option<OwnedFd>,
+    /// What takes the place of the descriptor, if something is left to be done with it.
+    pub(super) substitute: Option<OwnedFd>,
     /// The protection of the mapping, as `PROT_*`.
     pub(super) protection: u64,
     /// It takes a call in the place of the process to end it.
@@ -53,7 +55,8 @@ impl Finding {
     /// What cannot be told in detail.
     pub(super) fn vague(held: Held, object: impl Into<String>) -> Self {
         let by_call = matches!(held, Held::Descriptor(_) | Held::Mapping(..) | Held::Watch(..));
-        Self { held, object: object.into(), lost: Vec::new(), socket: None, protection: 0, by_call }
+        let (object, lost) = (object.into(), Vec::new());
+        Self { held, object, lost, socket: None, substitute: None, protection: 0, by_call }
     }
 }
 
@@ -64,6 +67,8 @@ type Key = (Option<Sid>, Sid, Sid, Class);
 pub(super) struct Comparison<'a> {
     pub(super) gate: &'a Gate,
     lost: RefCell<HashMap<Key, AccessVector>>,
+    /// Open files that were opened anew for reading, each with the new one.
+    reopened: RefCell<Vec<(OwnedFd, OwnedFd)>>,
 }
 
 /// The proc file system's directory of one table of descriptors, and whose it is.
@@ -79,7 +84,7 @@ pub(super) struct Subject {
 
 impl<'a> Comparison<'a> {
     pub(super) fn new(gate: &'a Gate) -> Self {
-        Self { gate, lost: RefCell::default() }
+        Self { gate, lost: RefCell::default(), reopened: RefCell::default() }
     }
 
     /// What `ssid` may no longer do to an object that was labelled `before` and is labelled `now`.
@@ -164,7 +169,8 @@ impl<'a> Comparison<'a> {
         };
         let held = |finding: &Finding| match finding.held {
             Held::Descriptor(fd) | Held::Connection(fd) | Held::Listener(fd) => {
-                Ok(!same_file(who.tid, fd, self.gate.refusal.as_fd()))
+                let instead = finding.substitute.as_ref().unwrap_or(&self.gate.refusal);
+                Ok(!same_file(who.tid, fd, instead.as_fd()))
             }
             Held::Mapping(start, end) => Ok(overlaps(start, end)),
             Held::Watch(fd, number) => {
@@ -251,8 +257,48 @@ impl<'a> Comparison<'a> {
             used |= perm::file::WRITE;
         }
         let lost = lost & used;
-        let object = || path().unwrap_or_default().to_string_lossy().into_owned();
-        Ok((!lost.is_empty()).then(|| Finding::new(Held::Descriptor(fd), object(), class, lost)))
+        if lost.is_empty() {
+            return Ok(None);
+        }
+        let object = path().unwrap_or_default().to_string_lossy().into_owned();
+        let found = Finding::new(Held::Descriptor(fd), object, class, lost);
+        let reads = !(used & perm::file::READ).is_empty() && (lost & perm::file::READ).is_empty();
+        let substitute = match reads && status.kind == FileType::RegularFile {
+            // What cannot be opened anew is taken as a whole.
+            true => self.for_reading(who, fd, status, table).ok(),
+            false => None,
+        };
+        Ok(Some(Finding { substitute, ..found }))
+    }
+
+    /// The file of a descriptor, opened anew for reading alone, at the same place; once for all
+    /// descriptors of one open file.
+    fn for_reading(
+        &self,
+        who: Subject,
+        fd: i32,
+        status: &Status,
+        table: &OwnedFd,
+    ) -> Result<OwnedFd> {
+        let copy = |file: &OwnedFd| file.try_clone().map_err(|_| Errno::MFILE);
+        let mut reopened = self.reopened.borrow_mut();
+        let mut known = reopened.iter();
+        if let Some((_, new)) = known.find(|(old, _)| same_file(who.tid, fd, old.as_fd())) {
+            return copy(new);
+        }
+        let old = descriptor(who, fd)?;
+        let info = self.info(who, fd)?;
+        let kept = OFlags::NONBLOCK | OFlags::DIRECT | OFlags::NOATIME;
+        let kept = info.flags().ok_or(Errno::BADMSG)? & kept;
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC | kept;
+        let new = rustix::fs::openat(table, fd.to_string(), flags, Mode::empty())?;
+        if Status::of(new.as_fd())? != *status {
+            return Err(Errno::STALE);
+        }
+        let position = info.position().ok_or(Errno::BADMSG)?;
+        rustix::fs::seek(&new, SeekFrom::Start(position))?;
+        reopened.push((old, copy(&new)?));
+        Ok(new)
     }
 
     /// The watches of an inotify descriptor; nothing for others without a kind.

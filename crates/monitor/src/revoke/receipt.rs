@@ -59,6 +59,8 @@ pub enum Action {
     /// The number now means a descriptor that answers every read with `EACCES` and every write with
     /// `EBADF`.
     Replaced,
+    /// The number now means the same file at the same place, opened for reading alone.
+    Narrowed,
     /// An access to the memory raises `SIGBUS`.
     Unmapped,
     /// The connection is reset: `ECONNRESET`.

@@ -276,7 +276,7 @@ impl Comparison<'_> {
 }
 
 /// A duplicate of a descriptor, from the table that the subject uses.
-fn descriptor(who: Subject, fd: i32) -> Result<OwnedFd> {
+pub(super) fn descriptor(who: Subject, fd: i32) -> Result<OwnedFd> {
     // `PIDFD_THREAD` of `linux/pidfd.h`: of this very thread.
     let thread = PidfdFlags::from_bits_retain(OFlags::EXCL.bits());
     let id = |id: u32| Pid::from_raw(id as i32).ok_or(Errno::SRCH);

@@ -28,6 +28,7 @@ use rustix::{
     net::{SocketType, sockopt::socket_type},
 };
 use std::{
+    net::SocketAddr,
     ops::Deref,
     os::fd::{AsFd, OwnedFd},
 };
@@ -81,9 +82,12 @@ pub(crate) fn class_of(family: i32, kind: i32, protocol: i32) -> Class {
         (libc::AF_INET | libc::AF_INET6, libc::SOCK_STREAM, 0 | libc::IPPROTO_TCP) => {
             Class::TcpSocket
         }
-        (libc::AF_INET | libc::AF_INET6, libc::SOCK_DGRAM, 0 | libc::IPPROTO_UDP) => {
-            Class::UdpSocket
-        }
+        // UDP-Lite has UDP's calls, addresses and ports, and differs in what its checksums cover alone.
+        (
+            libc::AF_INET | libc::AF_INET6,
+            libc::SOCK_DGRAM,
+            0 | libc::IPPROTO_UDP | libc::IPPROTO_UDPLITE,
+        ) => Class::UdpSocket,
         (libc::AF_INET | libc::AF_INET6, libc::SOCK_DGRAM | libc::SOCK_RAW, _) => {
             Class::RawipSocket
         }
@@ -167,6 +171,9 @@ fn connect(asker: SocketAsker<'_>) -> CallResult {
             connection::sign(*asker, &socket.fd)?;
         }
     }
+    if let address::Kind::Ip(_, port) = address.kind {
+        asker.state.remarks.reaches(port);
+    }
     let connect = || sys::socket::connect(socket.fd.as_fd(), target.bytes(&address));
     let ((), changed) = asker.wait(connect)?;
     if changed && let Err(error) = names::reach(asker, &socket, &address, names::Use::Connect) {
@@ -182,6 +189,11 @@ fn bind(asker: SocketAsker<'_>) -> CallResult {
     let address = address(asker, 1)?;
     allow(asker, socket.class, asker.ssid, perm::socket::BIND, &|| address.to_string())?;
     names::bind(asker, &socket, &address)?;
+    if socket.class == Class::TcpSocket
+        && let Ok(own) = rustix::net::getsockname(&socket.fd).and_then(SocketAddr::try_from)
+    {
+        asker.state.remarks.serves(own.port());
+    }
     Ok(Answer::Return(0))
 }
 

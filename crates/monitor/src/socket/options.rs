@@ -58,7 +58,7 @@ fn names_memory(level: i32, name: i32) -> bool {
         // Packet filters of the machine: `IPT_SO_SET_REPLACE` and its relatives.
         libc::IPPROTO_IP => name >= TABLES,
         libc::IPPROTO_IPV6 => (TABLES..libc::IPV6_RECVTCLASS).contains(&name),
-        libc::IPPROTO_TCP | libc::IPPROTO_UDP | libc::SOL_NETLINK => false,
+        libc::IPPROTO_TCP | libc::IPPROTO_UDP | libc::IPPROTO_UDPLITE | libc::SOL_NETLINK => false,
         // Nobody has looked into them.
         _ => true,
     }

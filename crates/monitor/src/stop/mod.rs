@@ -10,7 +10,7 @@ use crate::{
     sys::{
         memory,
         ptrace::{self, Registers, State},
-        thread::same_memory,
+        thread::{same_descriptors, same_memory},
     },
 };
 use proc::none_if_gone;
@@ -270,6 +270,29 @@ impl<'a> Stopped<'a> {
             }
         };
         Ok((registers, gadget(self.state, tid, &registers)?))
+    }
+
+    /// Ends, by `EACCES`, what waits for a lock of one of these descriptors of a process, in the
+    /// table that `tid` uses: made anew, the call would lock what stands at that number now.
+    pub(crate) fn end_locks(&mut self, (pid, tid): (u32, u32), numbers: &[i32]) {
+        let stand = self.threads.iter_mut();
+        let stand = stand.filter(|(_, thread)| thread.pid == pid && thread.signal.is_some());
+        for (own, thread) in stand.filter(|(own, _)| **own == tid || same_descriptors(**own, tid)) {
+            let registers = match &thread.before {
+                Some((registers, _)) => Ok(*registers),
+                None => Registers::of(*own),
+            };
+            let Ok(registers) = registers else { continue };
+            if !registers.locks().is_some_and(|number| numbers.contains(&number)) {
+                continue;
+            }
+            let ended = registers.returning(Errno::ACCESS);
+            match &mut thread.before {
+                Some((registers, _)) => *registers = ended,
+                // It is dead: nothing else makes this fail.
+                None => drop(ended.restore(*own)),
+            }
+        }
     }
 
     /// Lets the threads of `pids` go on as if nothing had happened.

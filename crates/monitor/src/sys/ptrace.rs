@@ -121,6 +121,23 @@ impl Registers {
         result(self.0.rax)
     }
 
+    /// The descriptor of whose file a thread waits for a lock, in a call that was interrupted.
+    pub(crate) fn locks(&self) -> Option<i32> {
+        const INTERRUPTED: i64 = -512; // `ERESTARTSYS` of `linux/errno.h`
+        let waits = match self.0.orig_rax.cast_signed() {
+            libc::SYS_flock => true,
+            libc::SYS_fcntl => matches!(self.0.rsi as i32, libc::F_SETLKW | libc::F_OFD_SETLKW),
+            _ => false,
+        };
+        (waits && self.0.rax.cast_signed() == INTERRUPTED).then_some(self.0.rdi as i32)
+    }
+
+    /// The same, back from its call with this errno.
+    pub(crate) fn returning(&self, errno: Errno) -> Self {
+        let rax = i64::from(-errno.raw_os_error()).cast_unsigned();
+        Self(libc::user_regs_struct { rax, ..self.0 })
+    }
+
     /// The same, about to run the code at `code` on the table from `table` to `end`; of a call that
     /// was interrupted, nothing is left.
     pub(crate) fn running(&self, code: u64, table: u64, end: u64) -> Self {

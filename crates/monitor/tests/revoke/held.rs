@@ -9,6 +9,8 @@ pub(crate) const CASES: &[Case] = cases![
     memory_is_taken,
     memory_that_is_only_read_stays_when_writing_is_taken,
     many_descriptors_and_mappings_are_taken_at_once,
+    what_is_open_for_both_can_be_read_when_writing_is_taken,
+    who_waits_for_a_lock_of_what_is_taken_does_not_get_it,
     memory_of_a_deleted_file_is_taken,
     watches_are_removed,
     every_watch_of_many_is_removed,
@@ -202,6 +204,81 @@ said["written"] = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     let want =
         json!({ "read": "secret", "write": "EBADF", "open": "secret", "written": -libc::SIGBUS });
     assert_eq!(ran.said, want, "{:?} {}", ran.output, ran.receipt);
+}
+
+fn what_is_open_for_both_can_be_read_when_writing_is_taken(stage: &Stage) {
+    let ran = stage.change(
+        ("", "[files]\nreadonly = ['${workspace}/secret*']\n"),
+        "\"repair\"",
+        r#"
+both = os.open("secret", os.O_RDWR)
+other = os.open("secret", os.O_RDWR)
+copy = os.dup(both)
+os.read(both, 2)
+end, begin = os.pipe()
+child = os.fork()
+if child == 0:
+    while not os.path.exists("changed"):
+        pass
+    os.write(begin, os.read(copy, 2))
+    os._exit(0)
+change()
+os.waitpid(child, 0)
+say("child", lambda: os.read(end, 9))
+say("both", lambda: os.read(both, 2))
+say("copy", lambda: os.read(copy, 1))
+say("other", lambda: os.read(other, 3))
+say("write", lambda: os.write(copy, b"x"))
+say("truncate", lambda: os.ftruncate(other, 0))
+say("map", lambda: mmap.mmap(both, 0, prot=mmap.PROT_WRITE) and 1)
+say("again", lambda: os.open(f"/proc/self/fd/{both}", os.O_RDWR))
+"#,
+    );
+    // The child and its parent read at one place, as before.
+    let want = json!({
+        "child": "cr", "both": "et", "copy": " ", "other": "sec", "write": "EBADF",
+        "truncate": "EINVAL", "map": "EACCES", "again": "EACCES",
+    });
+    assert_eq!(ran.said, want, "{:?} {}", ran.output, ran.receipt);
+    assert!(ran.is_complete());
+    assert_eq!(ran.actions("descriptor"), ["narrowed"; 6]);
+    assert_eq!(std::fs::read_to_string(stage.path().join("secret")).unwrap(), "secret content");
+}
+
+fn who_waits_for_a_lock_of_what_is_taken_does_not_get_it(stage: &Stage) {
+    let ran = stage.without_secret(
+        r#"
+import fcntl, struct
+def lock(name, wait):
+    fd = os.open("secret", os.O_RDWR)
+    thread = threading.Thread(target=lambda: say(name, lambda: wait(fd)))
+    thread.start()
+    return thread
+held = os.open("secret", os.O_RDWR)
+fcntl.flock(held, fcntl.LOCK_EX)
+region = struct.pack("hhqqi", fcntl.F_WRLCK, 0, 0, 0, 0)
+fcntl.fcntl(held, fcntl.F_OFD_SETLK, region)
+shared = struct.pack("hhqqi", fcntl.F_RDLCK, 0, 0, 0, 0)
+threads = [lock("flock", lambda fd: fcntl.flock(fd, fcntl.LOCK_EX)), lock("ofd", lambda fd: fcntl.fcntl(fd, fcntl.F_OFD_SETLKW, shared))]
+child = os.fork()
+if child == 0:
+    alone = os.open("secret", os.O_RDWR)
+    try:
+        fcntl.flock(alone, fcntl.LOCK_SH)
+        os._exit(1)
+    except OSError as error:
+        os._exit(error.errno)
+while sum("->" in line for line in open("/proc/locks")) < 3:
+    time.sleep(0.002)
+change()
+for thread in threads:
+    thread.join()
+said["child"] = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+"#,
+    );
+    let want = json!({ "flock": "EACCES", "ofd": "EACCES", "child": libc::EACCES });
+    assert_eq!(ran.said, want, "{:?} {}", ran.output, ran.receipt);
+    assert!(ran.is_complete());
 }
 
 fn memory_of_a_deleted_file_is_taken(stage: &Stage) {

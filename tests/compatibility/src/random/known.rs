@@ -212,39 +212,3 @@ pub(crate) fn without_set_ids(line: &str) -> String {
 pub(crate) fn known(difference: &Difference) -> Option<&'static Known> {
     KNOWN.iter().find(|known| known.calls.contains(&difference.name()) && (known.is)(difference))
 }
-
-/// The page of documentation that says all of this.
-pub(crate) fn page() -> String {
-    let mut text = String::from(PREFACE);
-    for known in KNOWN {
-        let calls =
-            known.calls.iter().map(|call| format!("`{call}`")).collect::<Vec<_>>().join(", ");
-        text += &format!("| {calls} | {} | {} | {} |\n", known.native, known.dewar, known.reason);
-    }
-    text
-}
-
-const PREFACE: &str = "# What a program can tell
-
-Written from `tests/compatibility/src/random/known.rs` by the test `the_page_of_known_differences_is_the_list`; with
-`DEWAR_WRITE_PAGE=1` it writes this page.
-
-`make compatibility` runs random programs of file, process and socket calls natively and under profile `open`, as root, as an
-ordinary user and without namespaces, in both modes, and compares every result, errno for errno, and the files that are left.
-What follows is all that may differ; any other difference fails the test. Names are those of the calls in these
-programs (`fexec` is `execveat` of a descriptor, `send_fd` is `sendmsg` with one).
-
-Before results are compared, the set-user-ID and set-group-ID bits of regular files are left out: `open` grants nobody to set
-them, and calls that ask for them succeed without them (docs/profile.md). Programs read no clock, no inode number and no PID: a
-sandbox has PIDs of its own. Files of other users than the run's own belong to `nobody` where there is a user namespace.
-
-Python's own tests (Debian's `libpython3.11-testsuite`: 156 modules about files, processes, sockets, and what builds on them;
-`python3 -m test --junit-xml`, an ordinary user, November 2026), by hand, case by case: of 13,326 cases that pass natively, 13,212
-pass under `open`, and 13,205 under `workspace`. Under both, 113 cases want UDP-Lite, which no profile grants (they end the
-whole of `test_socket` unless left out by `-i '*UDPLITE*'`), and one sees `EINTR` of a `kill` of its own process
-(docs/decisions/signals.md); `workspace` has no unix datagrams, of which the others are. Slow modules (asyncio, ssl, tools) were
-left out.
-
-| call | natively | under Dewar | why |
-|---|---|---|---|
-";

@@ -1,6 +1,11 @@
 //! Servers and their clients, both inside, over unix sockets.
 
-use crate::{Case, cases, stage::Stage};
+use crate::{
+    Case, cases,
+    dewar::Call,
+    process::run,
+    stage::{Stage, bash},
+};
 
 pub(super) const CASES: &[Case] = cases![
     servers_are_reached_under_every_profile,
@@ -8,6 +13,7 @@ pub(super) const CASES: &[Case] = cases![
     descriptors_pass_between_processes,
     pairs_of_datagrams_keep_their_borders,
     options_of_sockets_are_set,
+    udp_lite_is_decided_as_udp_is,
     servers_are_reached_on_a_loopback_of_their_own,
 ];
 
@@ -186,4 +192,30 @@ node -e 'const http = require("http"); const s = http.createServer((_, r) => { r
         let same = stage.same(script).profile(profile.to_str().expect("UTF-8"));
         same.does_without(&[":53"]).check();
     }
+}
+
+fn udp_lite_is_decided_as_udp_is(stage: &Stage) {
+    let profile = stage.profile("extends = 'workspace'\nnetwork.connect = ['127.0.0.1:9/udp']\n");
+    let send = |port: u16| {
+        format!(
+            "python3 - <<'END'
+import errno, socket
+try:
+    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM, 136)
+    s.setsockopt(136, 10, 20)
+    print(s.sendto(b'x', ('127.0.0.1', {port})))
+except OSError as error: print(errno.errorcode[error.errno])
+END"
+        )
+    };
+    stage.same(&send(9)).profile(&profile).check();
+    let call = Call { profile: Some(&profile), ..stage.call() };
+    let ran = run(stage.dewar(call, &bash(&send(10))), b"");
+    assert_eq!(ran.out(), "EACCES\n", "{}", ran.err());
+    assert_eq!(stage.record().denials_of("127.0.0.1:10/udp").len(), 1, "{}", ran.err());
+    let profile = stage.without_loopback();
+    let call = Call { profile: Some(&profile), ..stage.call() };
+    let ran = run(stage.dewar(call, &bash(&send(9))), b"");
+    assert_eq!(ran.out(), "EACCES\n", "{}", ran.err());
+    assert_eq!(stage.record().denials_of("a new udp_socket").len(), 1, "{}", ran.err());
 }

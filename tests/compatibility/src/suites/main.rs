@@ -1,0 +1,84 @@
+//! Test suites of others, natively and under Dewar: what passes natively passes under profile `open` in both modes, and
+//! under `workspace`, but for what `known` lists.
+//!
+//! `DEWAR_SUITES=all` runs them whole (`make compatibility`); else each has a quick part. With `DEWAR_WRITE_PAGE=1`
+//! how many cases passed is kept in `results.tsv`, of which `docs/compatibility.md` tells.
+
+mod known;
+mod list;
+mod stage;
+mod suite;
+
+use libtest_mimic::{Arguments, Failed, Trial};
+use stage::{Stage, Way, Who};
+use std::{collections::BTreeMap, process::ExitCode, sync::Arc};
+use suite::{SUITES, Suite};
+
+fn main() -> ExitCode {
+    let arguments = Arguments::from_args();
+    let stage = match Stage::new() {
+        Ok(stage) => Arc::new(stage),
+        Err(error) => {
+            eprintln!("error: suites of others cannot run: {error:#}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let is_whole = std::env::var_os("DEWAR_SUITES").is_some_and(|it| it == "all");
+    let mut trials = Vec::new();
+    for suite in SUITES.iter().filter(|suite| is_whole || suite.has_quick_part) {
+        for who in suite.run_by {
+            let stage = Arc::clone(&stage);
+            let name = format!("{}::{}_passes_as_natively", who.name(), suite.name);
+            let run = move || check(&stage, suite, *who, is_whole);
+            trials.push(Trial::test(name, run));
+        }
+    }
+    libtest_mimic::run(&arguments, trials).exit_code()
+}
+
+/// What came of each case.
+type Results = BTreeMap<String, String>;
+
+fn check(stage: &Stage, suite: &Suite, who: Who, is_whole: bool) -> Result<(), Failed> {
+    let native = results(&stage.run(suite, who, Way::Native, is_whole)?);
+    let passed: Vec<&String> =
+        native.iter().filter(|(_, result)| *result == "pass").map(|(case, _)| case).collect();
+    if passed.is_empty() {
+        return Err(format!("no case of {} passes natively", suite.name).into());
+    }
+    let mut faults = Vec::new();
+    let mut counts = vec![passed.len()];
+    for way in Way::DEWAR {
+        let output = stage.run(suite, who, way, is_whole)?;
+        let found = results(&output);
+        let differs = |case: &&&String| found.get(**case).is_none_or(|it| it != "pass");
+        let differing: Vec<&&String> = passed.iter().filter(differs).collect();
+        counts.push(passed.len() - differing.len());
+        for case in differing {
+            if known::is_known(suite.name, case, way) {
+                continue;
+            }
+            let result = found.get(*case).map_or("nothing", |it| it);
+            let said = output.lines().filter(|line| line.starts_with(&format!("# {case}:")));
+            let said: Vec<&str> = said.collect();
+            faults.push(format!("{case}: {result} under {}\n{}", way.name(), said.join("\n")));
+        }
+    }
+    eprintln!("{} {}: {counts:?} of {} cases", who.name(), suite.name, native.len());
+    if is_whole && std::env::var_os("DEWAR_WRITE_PAGE").is_some() {
+        known::keep(suite.name, who.name(), &counts)?;
+    }
+    if faults.is_empty() { Ok(()) } else { Err(faults.join("\n").into()) }
+}
+
+/// The lines `CASE<TAB>RESULT`; of a case that is told twice, the worse.
+fn results(output: &str) -> Results {
+    let mut results = Results::new();
+    for (case, result) in output.lines().filter_map(|line| line.split_once('\t')) {
+        let known = results.entry(case.to_owned()).or_insert_with(|| result.to_owned());
+        if result == "fail" {
+            "fail".clone_into(known);
+        }
+    }
+    results
+}

@@ -1,0 +1,157 @@
+//! As whom, how and where suites run.
+
+use crate::suite::Suite;
+use anyhow::{Context as _, bail};
+use std::{
+    fs::Permissions,
+    os::unix::{fs::PermissionsExt as _, process::CommandExt as _},
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+use tempfile::TempDir;
+
+/// Longer than any sound suite takes, in seconds.
+const PATIENCE: &str = "3000";
+
+/// As whom a suite runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Who {
+    /// Root; natively without capabilities, as under Dewar.
+    Root,
+    /// Someone without any privilege.
+    User,
+}
+
+impl Who {
+    pub(crate) fn name(self) -> &'static str {
+        if self == Self::Root { "root" } else { "user" }
+    }
+}
+
+/// How a suite runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    Native,
+    /// Under `open`, everything decided.
+    OpenAll,
+    /// Under `open`, reading left to the kernel.
+    OpenFast,
+    /// Under the default profile.
+    Workspace,
+}
+
+impl Way {
+    pub(crate) const DEWAR: [Self; 3] = [Self::OpenAll, Self::OpenFast, Self::Workspace];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Native => "nobody",
+            Self::OpenAll => "`open`",
+            Self::OpenFast => "`open` in mode `fast`",
+            Self::Workspace => "`workspace`",
+        }
+    }
+
+    fn arguments(self) -> &'static [&'static str] {
+        match self {
+            Self::Native => &[],
+            Self::OpenAll => &["run", "-p", "open", "--quiet", "--"],
+            Self::OpenFast => &["run", "-p", "open", "--mode", "fast", "--quiet", "--"],
+            Self::Workspace => &["run", "--quiet", "--"],
+        }
+    }
+}
+
+/// What all trials share.
+pub(crate) struct Stage {
+    directory: TempDir,
+    ids: (u32, u32),
+}
+
+impl Stage {
+    pub(crate) fn new() -> anyhow::Result<Self> {
+        if !rustix::process::geteuid().is_root() {
+            bail!("only root can run them as root and as an ordinary user");
+        }
+        let mut builder = tempfile::Builder::new();
+        builder.prefix("dewar-suites-").permissions(Permissions::from_mode(0o755));
+        let directory =
+            builder.tempdir_in("/home").context("cannot create a directory in /home")?;
+        test_support::install(directory.path(), &["dewar"]);
+        Ok(Self { directory, ids: test_support::ordinary_user() })
+    }
+
+    /// What a suite prints.
+    pub(crate) fn run(
+        &self,
+        suite: &Suite,
+        who: Who,
+        way: Way,
+        is_whole: bool,
+    ) -> anyhow::Result<String> {
+        let home = self.directory.path().join(format!("{}-{}", suite.name, who.name()));
+        let work = home.join("work");
+        if !home.exists() {
+            self.furnish(&home, who)?;
+        }
+        // What was made beforehand stays.
+        let keep = if suite.before.is_empty() { "" } else { "! -name '*.test'" };
+        let clear = format!("find . -mindepth 1 {keep} -delete; ");
+        self.script(&home, who, Way::Native, &clear, "")?;
+        if way == Way::Native {
+            self.script(&home, who, Way::Native, suite.before, "")?;
+        }
+        let part = if is_whole { "all" } else { "quick" };
+        let output = self.script(&home, who, way, suite.script, part)?;
+        if output.lines().all(|line| !line.contains('\t')) {
+            bail!(
+                "{} said nothing in {}; is {} installed?",
+                suite.name,
+                work.display(),
+                suite.packages
+            );
+        }
+        Ok(output)
+    }
+
+    fn furnish(&self, home: &Path, who: Who) -> anyhow::Result<()> {
+        for directory in [home.to_owned(), home.join("work"), home.join("state")] {
+            std::fs::create_dir(&directory)?;
+            if who == Who::User {
+                std::os::unix::fs::chown(&directory, Some(self.ids.0), Some(self.ids.1))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn script(
+        &self,
+        home: &Path,
+        who: Who,
+        way: Way,
+        script: &str,
+        argument: &str,
+    ) -> anyhow::Result<String> {
+        let mut words: Vec<PathBuf> = vec!["timeout".into(), "-k9".into(), PATIENCE.into()];
+        // Under Dewar, a run has none by itself.
+        if who == Who::Root && way == Way::Native {
+            words.extend(["setpriv", "--bounding-set=-all", "--inh-caps=-all"].map(PathBuf::from));
+        }
+        if way != Way::Native {
+            words.push(self.directory.path().join("dewar"));
+        }
+        words.extend(way.arguments().iter().map(PathBuf::from));
+        let mut command = Command::new(&words[0]);
+        command.args(&words[1..]).args(["bash", "-c", script, "suite", argument]);
+        command.current_dir(home.join("work")).env_clear();
+        command.env("PATH", "/usr/local/go/bin:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin");
+        command.env("HOME", home).env("XDG_STATE_HOME", home.join("state")).env("LANG", "C.UTF-8");
+        command.env("XDG_RUNTIME_DIR", home.join("no-runtime-directory"));
+        command.stdin(Stdio::null()).stderr(Stdio::null());
+        if who == Who::User {
+            command.uid(self.ids.0).gid(self.ids.1);
+        }
+        let output = command.output().context("cannot start a suite")?;
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+}

@@ -1,0 +1,54 @@
+//! The suites, and how each is run: a script that prints a line `CASE<TAB>RESULT` for each of its cases. Its argument
+//! says whether `all` is run, or what is `quick`.
+
+use crate::stage::Who;
+
+/// See the file.
+pub(crate) struct Suite {
+    pub(crate) name: &'static str,
+    /// What has to be installed, as Debian calls it.
+    pub(crate) packages: &'static str,
+    pub(crate) script: &'static str,
+    /// What is to be done beforehand, natively.
+    pub(crate) before: &'static str,
+    /// It has one that is run by `make test`.
+    pub(crate) has_quick_part: bool,
+    pub(crate) run_by: &'static [Who],
+}
+
+pub(crate) const SUITES: &[Suite] = &[
+    Suite {
+        name: "stress-ng",
+        packages: "stress-ng",
+        script: include_str!("stress-ng.sh"),
+        before: "",
+        has_quick_part: true,
+        // By root it tries what would harm the machine.
+        run_by: &[Who::User],
+    },
+    Suite {
+        name: "fio",
+        packages: "fio",
+        script: include_str!("fio.sh"),
+        before: "",
+        has_quick_part: true,
+        run_by: &[Who::Root, Who::User],
+    },
+    Suite {
+        name: "go",
+        packages: "golang-go",
+        script: include_str!("go.sh"),
+        before: "for package in io/fs os os/exec os/signal os/user net syscall internal/poll; do
+            go test -c -vet=off -o \"${package//\\//_}.test\" \"$package\" > /dev/null; done; true",
+        has_quick_part: false,
+        run_by: &[Who::Root, Who::User],
+    },
+    Suite {
+        name: "python",
+        packages: "libpython3.11-testsuite",
+        script: include_str!("python.sh"),
+        before: "",
+        has_quick_part: false,
+        run_by: &[Who::User],
+    },
+];
