@@ -142,7 +142,7 @@ const BLOCKS: usize = 16;
 
 impl Body {
     /// The first known place from step `step` of a block on: that of a loop at its head, where
-    /// turns are counted.
+    /// iterations are counted.
     #[must_use]
     pub fn at_from(&self, block: BlockId, step: usize) -> At {
         let (mut seen, mut todo) = (vec![block], VecDeque::from([(block, step)]));
