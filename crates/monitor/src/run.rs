@@ -205,7 +205,7 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
     }
     let _ = sandbox.let_go_of_streams();
     let control = Control::new(Arc::clone(&gate));
-    sandbox.hold_while_stopped(move || control.hold(|| ()));
+    sandbox.hold_while_stopped(move || control.freeze());
     let outcome = sandbox.wait()?;
     let (denials, dropped) = audit.denials();
     let audit_failure = audit.failure();

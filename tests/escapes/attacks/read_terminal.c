@@ -1,21 +1,33 @@
 // Leaves the session, and with it job control; then reads what is typed into the terminal that it
-// was given, and puts it into the file that its argument names.
+// was given, and puts it into the file that its argument names. With another argument, what reads
+// is traced by its parent, which lets it go on from every stop.
 #include "attack.h"
 #include <poll.h>
 
+static void read_all(int out) {
+    write(out, "ready:", 6);
+    for (;;) {
+        char bytes[256];
+        struct pollfd terminal = {.fd = 0, .events = POLLIN};
+        if (poll(&terminal, 1, -1) < 0) continue;
+        ssize_t count = read(0, bytes, sizeof bytes);
+        if (count > 0) write(out, bytes, count);
+    }
+}
+
 int main(int argc, char **argv) {
     int out = open(argv[1], O_CREAT | O_WRONLY | O_APPEND, 0600);
-    if (argc != 2 || out < 0) return 3;
+    if (argc < 2 || out < 0) return 3;
     if (fork() == 0) {
         setsid();
-        write(out, "ready:", 6);
-        for (;;) {
-            char bytes[256];
-            struct pollfd terminal = {.fd = 0, .events = POLLIN};
-            if (poll(&terminal, 1, -1) < 0) continue;
-            ssize_t count = read(0, bytes, sizeof bytes);
-            if (count > 0) write(out, bytes, count);
+        if (argc == 2) read_all(out);
+        pid_t child = fork();
+        if (child == 0) {
+            ptrace(PTRACE_TRACEME, 0, NULL, NULL);
+            read_all(out);
         }
+        while (waitpid(child, NULL, 0) == child) ptrace(PTRACE_CONT, child, NULL, NULL);
+        return 3;
     }
     for (;;) pause();
 }

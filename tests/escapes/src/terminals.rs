@@ -17,9 +17,15 @@ pub(crate) const CASES: &[Case] =
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
+fn reading_what_is_typed_while_it_is_stopped(stage: &Stage) {
+    type_for_the_shell(stage, &[]);
+    // What is traced cannot be stopped as all else is.
+    type_for_the_shell(stage, &["traced"]);
+}
+
 /// A shell with job control starts the attack, which is stopped from the keyboard; then the shell
 /// reads ten lines itself.
-fn reading_what_is_typed_while_it_is_stopped(stage: &Stage) {
+fn type_for_the_shell(stage: &Stage, how: &[&str]) {
     let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
     grantpt(&master).expect("grant it");
     unlockpt(&master).expect("unlock it");
@@ -27,7 +33,8 @@ fn reading_what_is_typed_while_it_is_stopped(stage: &Stage) {
     stage.give(name.as_ref());
     let stolen = stage.file("work/stolen", "");
     let stolen_name = stolen.to_str().expect("UTF-8");
-    let attack = stage.command(stage.call("workspace"), "read_terminal", &[stolen_name]);
+    let arguments = [&[stolen_name], how].concat();
+    let attack = stage.command(stage.call("workspace"), "read_terminal", &arguments);
     let script = "set -m; \"$@\"; echo stopped:$?; for n in 1 2 3 4 5 6 7 8 9 10; do read -r line; echo \"got=$line\"; done; \
                   kill -KILL %1; echo over";
     let mut shell = Command::new("setsid");

@@ -1,10 +1,21 @@
 //! A sandbox that stands still for as long as somebody outside wants.
 
-use crate::{gate::Gate, quiesce::HoldThread, stop::Stopped};
+use crate::{
+    gate::Gate,
+    quiesce::HoldThread,
+    stop::{Stopped, is_running},
+    sys::thread,
+};
+use confine::launch::with_raised;
+use rustix::{
+    process::{Pid, PidfdFlags, pidfd_open},
+    thread::CapabilitySet,
+};
 use std::{
     collections::BTreeSet,
+    os::fd::{AsFd as _, OwnedFd},
     sync::{
-        Arc, TryLockError,
+        Arc, MutexGuard, PoisonError, TryLockError,
         atomic::{AtomicBool, Ordering},
         mpsc,
     },
@@ -27,13 +38,37 @@ impl Drop for Hold {
 }
 
 /// Stops all threads, except that those whose calls wait do so when the wait is over. A change of
-/// policy ends it.
+/// policy ends it. `None` if some cannot be stopped, or policy is being changed.
 pub(crate) fn hold(gate: &Arc<Gate>, ended: Box<dyn FnOnce() + Send>) -> Option<Hold> {
-    let mut last = match gate.state.quiesce.changing.try_lock() {
+    let last = match gate.state.quiesce.changing.try_lock() {
         Ok(last) => last,
         Err(TryLockError::Poisoned(last)) => last.into_inner(),
         Err(TryLockError::WouldBlock) => return None,
     };
+    begin(gate, last, Traced::Go, ended)
+}
+
+/// The same, whoever is traced inside: for while this process is stopped itself.
+pub(crate) fn freeze(gate: &Arc<Gate>) -> Option<Hold> {
+    let last = gate.state.quiesce.changing.lock().unwrap_or_else(PoisonError::into_inner);
+    begin(gate, last, Traced::Stop, Box::new(|| ()))
+}
+
+/// What is done about processes that somebody inside traces, so that they cannot be seized.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Traced {
+    /// They go on, and so does everything.
+    Go,
+    /// They are stopped by a signal: who traces them stands still, and lets none go on.
+    Stop,
+}
+
+fn begin(
+    gate: &Arc<Gate>,
+    mut last: MutexGuard<'_, Option<HoldThread>>,
+    traced: Traced,
+    ended: Box<dyn FnOnce() + Send>,
+) -> Option<Hold> {
     if let Some(last) = last.take() {
         last.end();
     }
@@ -41,7 +76,7 @@ pub(crate) fn hold(gate: &Arc<Gate>, ended: Box<dyn FnOnce() + Send>) -> Option<
     let (tell, told) = mpsc::channel();
     let (held, stop) = (Arc::clone(gate), Arc::clone(&end));
     let stand = move || {
-        stand_still(&held, &stop, &tell);
+        stand_still(&held, &stop, traced, &tell);
         ended();
     };
     let thread = std::thread::Builder::new().name("hold".into()).spawn(stand).ok()?;
@@ -50,14 +85,30 @@ pub(crate) fn hold(gate: &Arc<Gate>, ended: Box<dyn FnOnce() + Send>) -> Option<
     stands.then_some(Hold(end))
 }
 
-fn stand_still(gate: &Arc<Gate>, end: &AtomicBool, tell: &mpsc::Sender<bool>) {
+fn stand_still(gate: &Arc<Gate>, end: &AtomicBool, traced: Traced, tell: &mpsc::Sender<bool>) {
     // Those inside are left; calls that come meanwhile are made anew.
     gate.state.quiesce.close(PATIENCE);
     let mut stopped = Stopped::beside_waits(&gate.state);
     let until = Instant::now() + PATIENCE;
     // Not complete while a call waits: that thread is seized, and does nothing before it stops.
-    let seized = stopped.stop(until).is_ok() && stopped.take_refused().is_empty();
+    let mut seized = stopped.stop(until).is_ok();
+    let mut refused = stopped.take_refused();
+    while traced == Traced::Stop && seized && Instant::now() < until {
+        seized = stopped.stop(until).is_ok();
+        let more = stopped.take_refused();
+        if more.is_empty() {
+            break;
+        }
+        refused.extend(more);
+    }
     Gate::reopen(gate);
+    let halted = match traced {
+        Traced::Stop => halt(gate, &refused),
+        Traced::Go => {
+            seized &= refused.is_empty();
+            Vec::new()
+        }
+    };
     let _ = tell.send(seized);
     while seized && !end.load(Ordering::Acquire) {
         std::thread::sleep(LOOK);
@@ -66,4 +117,37 @@ fn stand_still(gate: &Arc<Gate>, end: &AtomicBool, tell: &mpsc::Sender<bool>) {
     // Those that have not stopped are let go by the end of this thread.
     let all: BTreeSet<u32> = stopped.processes().into_keys().collect();
     stopped.release(&all);
+    for process in &halted {
+        send(process, libc::SIGCONT);
+    }
+}
+
+/// Stops processes by a signal, and kills those that do not stop; those that it has stopped.
+fn halt(gate: &Arc<Gate>, pids: &BTreeSet<u32>) -> Vec<OwnedFd> {
+    let state = &gate.state;
+    let runs = |pid: u32| {
+        let threads = state.view.proc.threads(pid).unwrap_or_default();
+        threads.into_iter().any(|tid| is_running(state, tid))
+    };
+    // A number is that of a process inside once its descriptor is held.
+    let open = |pid: &u32| {
+        let process = pidfd_open(Pid::from_raw(pid.cast_signed())?, PidfdFlags::empty()).ok()?;
+        state.view.is_inside(*pid).then_some((*pid, process))
+    };
+    let all: Vec<(u32, OwnedFd)> = pids.iter().filter(|pid| runs(**pid)).filter_map(open).collect();
+    let until = Instant::now() + PATIENCE;
+    while all.iter().any(|(pid, _)| runs(*pid)) {
+        let signal = if Instant::now() < until { libc::SIGSTOP } else { libc::SIGKILL };
+        all.iter().filter(|(pid, _)| runs(*pid)).for_each(|(_, process)| send(process, signal));
+        if signal == libc::SIGKILL {
+            break;
+        }
+        std::thread::sleep(LOOK);
+    }
+    all.into_iter().map(|(_, process)| process).collect()
+}
+
+fn send(process: &OwnedFd, signal: i32) {
+    // One that has ended is as good.
+    let _ = with_raised(CapabilitySet::KILL, || thread::signal(process.as_fd(), signal));
 }

@@ -23,7 +23,7 @@ use crate::{
 use confine::{Conflict, ReadError};
 use flask::{SecurityServer, Unreachable};
 pub use hold::Hold;
-use hold::hold;
+use hold::{freeze, hold};
 pub use receipt::{Action, Held, Holder, Receipt, RevokeMode};
 use rustix::io::Errno;
 use std::sync::{Arc, PoisonError, atomic::AtomicBool, mpsc};
@@ -164,6 +164,13 @@ impl Control {
     #[must_use]
     pub fn hold(&self, ended: impl FnOnce() + Send + 'static) -> Option<Hold> {
         hold(&self.0, Box::new(ended))
+    }
+
+    /// Keeps the sandbox standing still while Dewar itself is stopped: also what is traced inside,
+    /// which is killed if it does not stop.
+    #[must_use]
+    pub fn freeze(&self) -> Option<Hold> {
+        freeze(&self.0)
     }
 }
 

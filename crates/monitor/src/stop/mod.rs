@@ -374,7 +374,7 @@ pub(crate) fn is_alive(state: &MonitorState, tid: u32) -> bool {
 }
 
 /// Whether a thread neither has ended nor stands still; yes when in doubt.
-fn is_running(state: &MonitorState, tid: u32) -> bool {
+pub(crate) fn is_running(state: &MonitorState, tid: u32) -> bool {
     !matches!(run_state(state, tid), Ok(None | Some('Z' | 'X' | 't' | 'T')))
 }
 
