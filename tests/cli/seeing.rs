@@ -1,11 +1,9 @@
 //! What people see of runs that ended: `runs`, `explain`, `report`.
 
 use assert_cmd::Command;
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+use std::{fs, path::PathBuf};
 use tempfile::TempDir;
+use test_support::browse;
 
 /// A home with a project. Not below `/tmp`, of which each run has its own.
 pub(super) struct Home(TempDir);
@@ -126,23 +124,6 @@ fn a_report_names_what_was_written_executed_and_removed() {
     assert!(has("wrote", "/made") && has("removed", "/gone") && has("executed", "/cat"), "{json}");
     let (status, _, err) = home.say(&["report", "-o", "/nonexistent/x.html"]);
     assert!(status == 125 && err.contains("cannot write the report to"), "{err}");
-}
-
-/// Runs the browser on a page, without network and with a new profile.
-fn browse(page: &Path, arguments: &[&str]) -> String {
-    let profile = tempfile::tempdir().expect("a directory");
-    let output = std::process::Command::new("chromium")
-        .args(["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run"])
-        .args(["--disable-background-networking", "--disable-component-update", "--disable-sync"])
-        .arg(format!("--user-data-dir={}", profile.path().display()))
-        .args(["--virtual-time-budget=3000", "--enable-logging=stderr"])
-        .args(arguments)
-        .arg(format!("file://{}", page.display()))
-        .output()
-        .expect("chromium is installed (scripts/setup)");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(!said.contains("CONSOLE"), "the page complains: {said}");
-    String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
 #[test]

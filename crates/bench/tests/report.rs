@@ -8,8 +8,8 @@ use bench::{
 use std::{
     fs,
     path::{Path, PathBuf},
-    process::Command,
 };
+use test_support::browse;
 
 fn section() -> Section {
     let mut sheet = Sheet::new("A table", &[("name", 0, false), ("number", 0, true)]);
@@ -37,23 +37,6 @@ fn section() -> Section {
     }
     section.raw = "round,wall_s\n1,0.5\n".to_owned();
     section
-}
-
-/// Runs the browser on a page, without network and with a new profile.
-fn browse(page: &Path, arguments: &[&str]) -> String {
-    let profile = tempfile::tempdir().expect("a directory");
-    let output = Command::new("chromium")
-        .args(["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run"])
-        .args(["--disable-background-networking", "--disable-component-update", "--disable-sync"])
-        .arg(format!("--user-data-dir={}", profile.path().display()))
-        .args(["--virtual-time-budget=3000", "--enable-logging=stderr"])
-        .args(arguments)
-        .arg(format!("file://{}", page.display()))
-        .output()
-        .expect("chromium is installed (scripts/setup)");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(!said.contains("CONSOLE"), "the page complains: {said}");
-    String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
 #[test]

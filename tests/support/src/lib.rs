@@ -1,8 +1,10 @@
 //! What the test crates share: Dewar's programs, found or built.
 #![forbid(unsafe_code)]
 
+mod browser;
 mod variant;
 
+pub use browser::browse;
 pub use variant::{Variant, ordinary_user};
 
 use std::{
