@@ -2,87 +2,59 @@
 
 use super::{BlockId, Callee, Inst, Operand, Reg, Term, Ty};
 
+/// Passes every operand of `$inst` to `$note`. `$iter` and `$vector` are the methods to see or to
+/// change them; `$tick` says what is done about the register that a look at the clock works on.
+macro_rules! each_operand {
+    ($inst:expr, $note:ident, $iter:ident, $vector:ident, $tick:expr) => {
+        match $inst {
+            Inst::Copy { src, .. } | Inst::Conv { src, .. } => $note(src),
+            Inst::Bin { a, b, .. } | Inst::Cmp { a, b, .. } | Inst::PtrSub { a, b, .. } => {
+                $note(a);
+                $note(b);
+            }
+            Inst::Neg { a, .. } => $note(a),
+            Inst::PtrAdd { base, index, .. } => {
+                $note(base);
+                $note(index);
+            }
+            Inst::Load { addr, .. } => $note(addr),
+            Inst::Store { addr, val, .. } => {
+                $note(addr);
+                $note(val);
+            }
+            Inst::MemCopy { dst, src, .. } => {
+                $note(dst);
+                $note(src);
+            }
+            Inst::MemZero { dst, .. } => $note(dst),
+            Inst::Call { callee, args, .. } => {
+                if let Callee::Indirect(target, _) = callee {
+                    $note(target);
+                }
+                args.$iter().for_each($note);
+            }
+            Inst::Select { cond, a, b, .. } => {
+                $note(cond);
+                $note(a);
+                $note(b);
+            }
+            Inst::Vec(inst) => inst.$vector($note),
+            Inst::Spend { fuel: src } | Inst::SetFuelLeft { src } => $note(src),
+            Inst::Tick { fuel, .. } => $tick(fuel),
+            Inst::Spent | Inst::FuelLeft { .. } => {}
+        }
+    };
+}
+
 impl Inst {
     /// Shows `note` every operand.
     pub fn operands(&self, note: &mut impl FnMut(&Operand)) {
-        match self {
-            Inst::Copy { src, .. } | Inst::Conv { src, .. } => note(src),
-            Inst::Bin { a, b, .. } | Inst::Cmp { a, b, .. } | Inst::PtrSub { a, b, .. } => {
-                note(a);
-                note(b);
-            }
-            Inst::Neg { a, .. } => note(a),
-            Inst::PtrAdd { base, index, .. } => {
-                note(base);
-                note(index);
-            }
-            Inst::Load { addr, .. } => note(addr),
-            Inst::Store { addr, val, .. } => {
-                note(addr);
-                note(val);
-            }
-            Inst::MemCopy { dst, src, .. } => {
-                note(dst);
-                note(src);
-            }
-            Inst::MemZero { dst, .. } => note(dst),
-            Inst::Call { callee, args, .. } => {
-                if let Callee::Indirect(target, _) = callee {
-                    note(target);
-                }
-                args.iter().for_each(note);
-            }
-            Inst::Select { cond, a, b, .. } => {
-                note(cond);
-                note(a);
-                note(b);
-            }
-            Inst::Vec(inst) => inst.operands(note),
-            Inst::Spend { fuel: src } | Inst::SetFuelLeft { src } => note(src),
-            Inst::Tick { fuel, .. } => note(&Operand::Reg(*fuel)),
-            Inst::Spent | Inst::FuelLeft { .. } => {}
-        }
+        each_operand!(self, note, iter, operands, |fuel: &Reg| note(&Operand::Reg(*fuel)));
     }
 
-    /// Lets `note` change every operand.
+    /// Lets `note` change every operand. The fuel itself is none that could be another one.
     pub fn operands_mut(&mut self, note: &mut impl FnMut(&mut Operand)) {
-        match self {
-            Inst::Copy { src, .. } | Inst::Conv { src, .. } => note(src),
-            Inst::Bin { a, b, .. } | Inst::Cmp { a, b, .. } | Inst::PtrSub { a, b, .. } => {
-                note(a);
-                note(b);
-            }
-            Inst::Neg { a, .. } => note(a),
-            Inst::PtrAdd { base, index, .. } => {
-                note(base);
-                note(index);
-            }
-            Inst::Load { addr, .. } => note(addr),
-            Inst::Store { addr, val, .. } => {
-                note(addr);
-                note(val);
-            }
-            Inst::MemCopy { dst, src, .. } => {
-                note(dst);
-                note(src);
-            }
-            Inst::MemZero { dst, .. } => note(dst),
-            Inst::Call { callee, args, .. } => {
-                if let Callee::Indirect(target, _) = callee {
-                    note(target);
-                }
-                args.iter_mut().for_each(note);
-            }
-            Inst::Select { cond, a, b, .. } => {
-                note(cond);
-                note(a);
-                note(b);
-            }
-            Inst::Vec(inst) => inst.operands_mut(note),
-            Inst::Spend { fuel: src } | Inst::SetFuelLeft { src } => note(src),
-            // The counter itself is no operand that could be another one.
-            Inst::Spent | Inst::FuelLeft { .. } | Inst::Tick { .. } => {}
-        }
+        each_operand!(self, note, iter_mut, operands_mut, |_: &mut Reg| {});
     }
 
     /// Lets a scalar step that assigns a register assign another one.

@@ -70,49 +70,38 @@ pub enum VecInst {
     Extract { lane: Lane, index: u8, dst: Reg, src: Operand },
 }
 
-impl VecInst {
-    pub(super) fn operands(&self, note: &mut impl FnMut(&Operand)) {
-        match self {
+/// Passes every operand of `$inst` to `$note`, to see or to change it.
+macro_rules! each_operand {
+    ($inst:expr, $note:ident) => {
+        match $inst {
             VecInst::Splat { src: a, .. }
             | VecInst::Shift { a, .. }
             | VecInst::Load { addr: a, .. }
             | VecInst::LoadWiden { addr: a, .. }
-            | VecInst::Extract { src: a, .. } => note(a),
+            | VecInst::Extract { src: a, .. } => $note(a),
             VecInst::Select { mask, a, b, .. } => {
-                note(mask);
-                note(a);
-                note(b);
+                $note(mask);
+                $note(a);
+                $note(b);
             }
             VecInst::Bin { a, b, .. }
             | VecInst::Cmp { a, b, .. }
             | VecInst::Shuffle { a, b, .. }
             | VecInst::Store { addr: a, val: b, .. } => {
-                note(a);
-                note(b);
+                $note(a);
+                $note(b);
             }
         }
+    };
+}
+
+impl VecInst {
+    pub(super) fn operands(&self, note: &mut impl FnMut(&Operand)) {
+        each_operand!(self, note);
     }
 
     pub(super) fn operands_mut(&mut self, note: &mut impl FnMut(&mut Operand)) {
-        match self {
-            VecInst::Splat { src: a, .. }
-            | VecInst::Shift { a, .. }
-            | VecInst::Load { addr: a, .. }
-            | VecInst::LoadWiden { addr: a, .. }
-            | VecInst::Extract { src: a, .. } => note(a),
-            VecInst::Select { mask, a, b, .. } => {
-                note(mask);
-                note(a);
-                note(b);
-            }
-            VecInst::Bin { a, b, .. }
-            | VecInst::Cmp { a, b, .. }
-            | VecInst::Shuffle { a, b, .. }
-            | VecInst::Store { addr: a, val: b, .. } => {
-                note(a);
-                note(b);
-            }
-        }
+        each_operand!(self, note);
     }
 
     /// The register that it assigns.
