@@ -12,6 +12,7 @@ use crate::{
 use avc::Hint;
 use flask::{AccessVector, Class, FileKind, Question, perm};
 use proc::{Mounts, path_of};
+use realpath::RealPaths;
 use rustix::{
     fs::{Mode, OFlags, ResolveFlags},
     io::{Errno, Result},
@@ -63,7 +64,8 @@ impl Outside {
         }
         let flags = HANDLE | OFlags::DIRECTORY;
         let root = Some(rustix::fs::open("/", flags, Mode::empty())?);
-        let real = |path: &PathBuf| path.canonicalize().ok().filter(|path| path.is_dir());
+        let paths = RealPaths::new();
+        let real = |path: &PathBuf| paths.resolve(path).ok().filter(|path| path.is_dir());
         let closed = view.denied.iter().filter_map(real).collect();
         let has_hollows = !view.hollow.is_empty();
         let (absent, keep) = (view.absent.clone(), view.keep.iter().cloned().collect());
