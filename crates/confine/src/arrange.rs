@@ -213,7 +213,7 @@ fn absent(plan: &Plan) -> Vec<PathBuf> {
     tops.into_iter().collect()
 }
 
-/// What stays where its surroundings are left out.
+/// What stays where its parent directory is left out.
 fn keep(plan: &Plan) -> Vec<PathBuf> {
     let granted = plan.places.iter().filter(|place| !place.any.is_empty());
     let paths = granted.map(|place| place.tree.path.clone());
@@ -244,9 +244,9 @@ fn opened(plan: &Plan, absent: &[PathBuf]) -> Vec<PathBuf> {
     directories.filter(|path| hides_in(plan, path)).cloned().collect()
 }
 
-/// What stays for the sake of granted patterns where their surroundings are left out: the directory
-/// that a pattern's files lie in, so that they can be made there, too; or the files that exist,
-/// where something is hidden in it.
+/// What stays for the sake of granted patterns where their parent directories are left out: the
+/// directory that a pattern's files lie in, so that they can be made there, too; or the files that
+/// exist, where something is hidden in it.
 fn keep_patterns(plan: &Plan, rules: &PathRules, absent: &[PathBuf]) -> Vec<PathBuf> {
     let kept = left_out(plan, absent).flat_map(|pattern| match &pattern.only {
         Some(path) => vec![path.clone()],

@@ -69,7 +69,7 @@ pub enum StartError {
     Journal(#[from] JournalError),
 }
 
-/// See the crate.
+/// A daemon that listens.
 pub struct Daemon {
     shared: Shared,
     port: ipc::Server,

@@ -17,7 +17,7 @@ use std::sync::{
 const MOST_SIDS: u32 = 1 << 16;
 const MOST_CONTEXT_BYTES: usize = 4096;
 
-/// See the file.
+/// A security server that runs use, with those who follow its policy.
 pub(crate) struct Hosted {
     pub(crate) id: i64,
     /// The user whose runs may use it.

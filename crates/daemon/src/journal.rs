@@ -77,7 +77,7 @@ const SCHEMA: &str = "
         one INTEGER PRIMARY KEY CHECK (one = 1), records INTEGER NOT NULL, until REAL NOT NULL);
 ";
 
-/// See the file.
+/// The journal of denials, in one database.
 pub struct Journal {
     db: Connection,
     most_bytes: u64,

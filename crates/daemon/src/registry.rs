@@ -105,7 +105,7 @@ impl Drop for Joining {
     }
 }
 
-/// See the file.
+/// The runs, and the security servers that they use.
 #[derive(Default)]
 pub(crate) struct Registry {
     runs: BTreeMap<String, Arc<Run>>,

@@ -46,7 +46,7 @@ pub(crate) fn open(path: &Path, schema: &str) -> rusqlite::Result<Connection> {
     Ok(db)
 }
 
-/// See the file.
+/// What the next daemon must know, in one database.
 pub(crate) struct State(Mutex<Connection>);
 
 /// A security server as it was kept.

@@ -1,4 +1,4 @@
-//! Labelling rules: which security context an object has at first sight.
+//! Labelling rules: which security context an object has when it is first met.
 
 use crate::Sid;
 use std::net::IpAddr;

@@ -1,4 +1,4 @@
-//! Which label an object has at first sight: a policy's labelling rules, made for looking up.
+//! Which label an object has when it is first met: a policy's labelling rules, made for looking up.
 //!
 //! Object managers of different kinds (a sandbox's monitor, a host of plugins) label the same
 //! objects by the same rules; this is their one reading of them.

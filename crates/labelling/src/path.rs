@@ -165,7 +165,7 @@ impl PathRules {
         Ok(Self { trees, patterns, pattern_rules, scopes, refined, sids })
     }
 
-    /// The label of a path at first sight.
+    /// The label that the rules give a path.
     pub fn sid(&self, path: &Path, kind: FileKind) -> Sid {
         let labelled = self.rule(path, kind).and_then(|index| self.sids[index]);
         labelled.unwrap_or_else(|| InitialSid::File.into())

@@ -1,4 +1,4 @@
-//! Labels of files: by rule at first sight, afterwards with the inode.
+//! Labels of files: by rule when an inode is first met, afterwards with the inode.
 
 use crate::repository::known_as;
 pub(crate) use confine::file_kind;
@@ -170,8 +170,8 @@ impl Labels {
         self.lock().retain(|inode, _| freed.iter().all(|(other, _)| other != inode));
     }
 
-    /// The label of a file: its inode's, or at first sight that of its path, which `path` finds
-    /// out.
+    /// The label of a file: its inode's, or, for an inode not met before, that of its path, which
+    /// `path` finds out.
     pub(crate) fn of_file(
         &self,
         status: &Status,
@@ -250,7 +250,7 @@ impl Labels {
         }
     }
 
-    /// The label that a file at `path` would have at first sight.
+    /// The label that a file at `path` would have if it were first met there.
     pub(crate) fn of_path(&self, path: &Path, kind: FileKind) -> Sid {
         self.newest().sid(path, kind)
     }

@@ -38,7 +38,7 @@ pub(crate) fn note_denial() {
     DENIED.set(true);
 }
 
-/// See the file.
+/// Counts what the kernel refused root for want of a capability.
 #[derive(Debug)]
 pub(crate) struct MissingCapabilities {
     /// The run is root's.

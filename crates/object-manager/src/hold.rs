@@ -32,7 +32,7 @@ pub enum ChangeError {
     Unreachable(#[from] flask::Unreachable),
 }
 
-/// See the file.
+/// The security server that decides.
 pub(crate) enum Hold {
     Own(Arc<Server>),
     Daemon(Arc<Registration>, DaemonDirs),

@@ -13,7 +13,7 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-/// See the crate.
+/// Decides about one program's own objects.
 pub struct Manager {
     parts: Arc<Parts>,
     server: Arc<dyn SecurityServer>,

@@ -21,7 +21,7 @@ use test_support::Variant;
 /// Where programs are looked for: those of the system, whoever runs the tests.
 pub(crate) const PATH: &str = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin";
 
-/// See the file.
+/// A home, a workspace, and the way to start commands there.
 pub(crate) struct Stage {
     pub(crate) variant: Variant,
     /// Decides for the runs of this stage, if the suite is run so. Ended before the directories go.

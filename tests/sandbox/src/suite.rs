@@ -15,7 +15,7 @@ use test_support::{Variant, ordinary_user};
 /// A user and a group.
 pub(crate) type Ids = (u32, u32);
 
-/// See the file.
+/// What is made once for all tests.
 pub(crate) struct Suite {
     pub(crate) dewar: Dewar,
     /// Puts a command into the surroundings of a container.

@@ -52,7 +52,7 @@ pub use sandbox::{Sandbox, WaitError};
 pub use start::{EnterError, Entered, StartError, Started, enter_view, start};
 pub use view::View;
 
-/// What to launch, and in which surroundings.
+/// What to launch, and in which environment.
 #[derive(Clone)]
 pub struct LaunchSpec {
     /// The command: a name to be looked for along `PATH`, or a path, and its arguments.

@@ -48,7 +48,7 @@ pub(super) fn closure(
     }
 }
 
-/// Every label that a file can have at first sight.
+/// Every label that a file can have when it is first met.
 pub(crate) fn file_types(rules: &[FileRule]) -> Vec<Sid> {
     let mut types: Vec<Sid> = rules.iter().filter_map(|rule| rule.sid).collect();
     types.push(InitialSid::File.into());

@@ -31,7 +31,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// Events that somebody who listens may be behind.
 const MOST_EVENTS: usize = 256;
 
-/// See the module.
+/// The questions of one run, and the way to it.
 pub(crate) struct QuestionQueue {
     pub(crate) setup: Setup,
     link: Sender,

@@ -24,7 +24,7 @@ pub(crate) enum UseDaemon {
     No,
 }
 
-/// See the file.
+/// The security server of a run, and how its policy is replaced.
 pub(super) struct Serving {
     pub(super) server: Arc<dyn SecurityServer>,
     decider: Decider,

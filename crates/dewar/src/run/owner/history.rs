@@ -44,7 +44,7 @@ impl Policies {
     }
 }
 
-/// See the module.
+/// The policies that a run had, and the changes between them.
 #[derive(Default)]
 pub(crate) struct History {
     policies: Vec<(Held, OnceCell<Option<Compiled>>)>,

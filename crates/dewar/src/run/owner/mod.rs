@@ -51,7 +51,7 @@ pub(super) struct Facts {
     pub(super) undecided: bool,
 }
 
-/// See the module.
+/// Owns the policy of a run that goes on, and changes it.
 pub(super) struct Owner {
     decider: Decider,
     facts: Facts,
