@@ -1,7 +1,10 @@
 //! What people see of runs that ended: `runs`, `explain`, `report`.
 
 use assert_cmd::Command;
-use std::{fs, path::PathBuf};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 use tempfile::TempDir;
 use test_support::browse;
 
