@@ -1,4 +1,5 @@
-//! What was denied to nobody, and may be why a program failed all the same: for the end of a run that failed.
+//! What was denied to nobody, and may be why a program failed all the same: for the end of a run
+//! that failed.
 
 use std::{
     collections::BTreeSet,

@@ -327,7 +327,8 @@ int main(int argc, char **argv) {
         }
         double late = now() + 0.4;
         int status;
-        /* A thread of it that has asked to be traced is waited for by itself, and before its leader. */
+        /* A thread of it that has asked to be traced is waited for by itself, and before its
+         * leader. */
         for (pid_t ended = 0; ended != child;) {
             ended = waitpid(-1, &status, WNOHANG | __WALL);
             if (ended < 0 && errno == ECHILD) break;

@@ -1,4 +1,5 @@
-/* Cuts a file that can only be read, also while its path, a link or the flags are swapped. Argument: the file. */
+/* Cuts a file that can only be read, also while its path, a link or the flags are swapped.
+ * Argument: the file. */
 #include "attack.h"
 #include <linux/openat2.h>
 #include <pthread.h>

@@ -1,4 +1,5 @@
-/* Leads a link that nobody can change, by one that it can, to what is hidden. Arguments: that link, a file that it may
+/* Leads a link that nobody can change, by one that it can, to what is hidden. Arguments: that link,
+ * a file that it may
    lead to, the hidden one. */
 #include "attack.h"
 

@@ -1,5 +1,5 @@
-//! Essential programs where people will first try Dewar: without user namespaces, in a container, inside of another
-//! sandbox.
+//! Essential programs where people will first try Dewar: without user namespaces, in a container,
+//! inside of another sandbox.
 
 use crate::{
     Case, cases,

@@ -27,8 +27,9 @@ pub(super) const DEFAULT: &str = "workspace";
 
 /// Layers without which what a profile denies could be had: Dewar refuses to start without them.
 /// Namespaces are not among them: without them things outside show that they exist, but stay out of
-/// reach; nor is what is denied where it is missing, nor `landlock-truncate`: without it no right to
-/// write is exact, so that the monitor makes each open that writes or cuts itself (`Plan::exact`).
+/// reach; nor is what is denied where it is missing, nor `landlock-truncate`: without it no right
+/// to write is exact, so that the monitor makes each open that writes or cuts itself
+/// (`Plan::exact`).
 pub(crate) const REQUIRED: [&str; 5] =
     ["landlock", "landlock-refer", "seccomp-notify", "wait-killable", "process-vm-readv"];
 

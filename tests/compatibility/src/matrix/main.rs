@@ -1,7 +1,8 @@
-//! Every shipped profile with every kind of program: it works as natively, or is denied for a reason that is on record.
+//! Every shipped profile with every kind of program: it works as natively, or is denied for a
+//! reason that is on record.
 //!
-//! What is expected stands in `expected.tsv`, of which `docs/compatibility.md` tells; with `DEWAR_WRITE_PAGE=1` it is
-//! written. Run by an ordinary user, or by root as one.
+//! What is expected stands in `expected.tsv`, of which `docs/compatibility.md` tells; with
+//! `DEWAR_WRITE_PAGE=1` it is written. Run by an ordinary user, or by root as one.
 
 mod programs;
 mod stage;

@@ -1,4 +1,5 @@
-//! `docs/compatibility.md`, made from the lists of what may differ and from the results that are kept.
+//! `docs/compatibility.md`, made from the lists of what may differ and from the results that are
+//! kept.
 
 use crate::{known::KNOWN, list};
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! The suites, and how each is run: a script that prints a line `CASE<TAB>RESULT` for each of its cases. Its argument
-//! says whether `all` is run, or what is `quick`.
+//! The suites, and how each is run: a script that prints a line `CASE<TAB>RESULT` for each of its
+//! cases. Its argument says whether `all` is run, or what is `quick`.
 
 use crate::stage::Who;
 
