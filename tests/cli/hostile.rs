@@ -178,7 +178,7 @@ fn what_looks_like_a_secret_is_kept_wherever_it_lies() {
     fs::create_dir(home.path().join("secrets")).unwrap();
     fs::write(home.path().join("secrets/prod.json"), "in the home").unwrap();
     // Beside the home, where nobody else is.
-    let other = tempfile::tempdir_in("/var/tmp").unwrap();
+    let other = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     fs::write(other.path().join("server.key"), "outside of it").unwrap();
     fs::write(other.path().join("plain"), "plain").unwrap();
     let place = other.path().display();

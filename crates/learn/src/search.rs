@@ -8,8 +8,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Entries that are looked at outside of the home.
-const MOST_ENTRIES_OUTSIDE: usize = 50_000;
+/// Entries that are looked at outside of the home, and of those in one directory around it.
+const MOST_OUTSIDE: usize = 100_000;
+const MOST_OF_ONE: usize = 10_000;
 
 /// What is found of secrets by their names; more than anybody has.
 const MOST_FOUND: usize = 1_000;
@@ -29,23 +30,31 @@ pub(crate) fn everywhere(
     // What the home lies on has to answer anyway.
     own.mounts.trust(home);
     own.walk(home);
-    let mut rest = Search::new((MOST_ENTRIES_OUTSIDE, MOST_FOUND), skip);
-    beside(home).iter().for_each(|directory| rest.walk(directory));
+    let mut rest = Search::new((0, MOST_FOUND), skip);
+    let mut left = MOST_OUTSIDE;
+    for directory in beside(home) {
+        let given = left.min(MOST_OF_ONE);
+        rest.entries = given;
+        rest.walk(&directory);
+        left -= given - rest.entries;
+    }
     ([own.found, rest.found].concat(), [few(own.left, home), few(rest.left, home)].concat())
 }
 
-/// The directories around `home`, and beside those: all of the machine but `home`.
+/// The directories beside `home`, and beside those around it, the nearest first: all of the machine
+/// but `home`.
 fn beside(home: &Path) -> Vec<PathBuf> {
     let around: Vec<&Path> = home.ancestors().collect();
-    let entries = around.iter().skip(1).flat_map(|directory| fs::read_dir(directory));
-    let directories = entries
-        .flatten()
-        .flatten()
-        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
-    let mut beside: Vec<PathBuf> = directories.map(|entry| entry.path()).collect();
-    beside.retain(|path| !around.contains(&path.as_path()));
-    beside.sort();
-    beside
+    let beside = |directory: &Path| {
+        let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+        let is_dir = |entry: &fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_dir());
+        let paths = entries.filter(is_dir).map(|entry| entry.path());
+        let mut paths: Vec<PathBuf> =
+            paths.filter(|path| !around.contains(&path.as_path())).collect();
+        paths.sort();
+        paths
+    };
+    around.iter().skip(1).flat_map(|directory| beside(directory)).collect()
 }
 
 /// The same, in at most [`MOST_LEFT`] directories, if need be those around them; none of which

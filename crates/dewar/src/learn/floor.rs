@@ -33,7 +33,8 @@ pub(super) fn profile(
     // What the base grants, its runs have always had.
     let skip = |path: &Path| {
         SYSTEM.iter().any(|system| path == Path::new(system))
-            || path == variables.tmp
+            // A run has its own.
+            || confine::PRIVATE.iter().any(|private| path == Path::new(private))
             || is_base(path)
     };
     let found = secrets.everywhere(&variables.home, &skip);
