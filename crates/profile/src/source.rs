@@ -4,6 +4,9 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+/// Profiles that are named together; what is more is one name, which nothing has.
+const MOST_PARTS: usize = 100;
+
 /// A profile to load.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
@@ -53,7 +56,8 @@ impl Source {
         let mut parts = Vec::new();
         let mut rest = argument;
         // A file may have a `+` in its name.
-        while let Some((first, more)) = rest.split_once('+')
+        while parts.len() < MOST_PARTS
+            && let Some((first, more)) = rest.split_once('+')
             && (!is_file(rest) || shipped().iter().any(|(name, _)| *name == first))
         {
             parts.push(Self::Shipped(first.to_owned()));
