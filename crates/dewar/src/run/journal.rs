@@ -2,6 +2,7 @@
 
 use super::{
     RunRequest, Summary,
+    counts::{Decisions, Spent, decisions},
     kept::{no_run, unknown},
     link::Answered,
     owner::History,
@@ -11,7 +12,7 @@ use super::{
 use crate::control::PolicyChange;
 use anyhow::{Context as _, bail};
 use cli::failure::Usage;
-use monitor::{Deed, DeedKind, Record, Report, Stats};
+use monitor::{Deed, DeedKind, Record, Report};
 use serde::{Deserialize, Serialize};
 use std::{
     ffi::OsString,
@@ -81,25 +82,6 @@ pub(crate) struct RunRecord {
     pub(crate) deeds: Vec<Deed>,
     /// How much more of each kind there was.
     pub(crate) deeds_more: Vec<(DeedKind, u64)>,
-}
-
-/// How many decisions an object manager asked for, and where they were found.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Decisions {
-    pub(crate) manager: String,
-    pub(crate) queries: u64,
-    pub(crate) hint: u64,
-    pub(crate) cache: u64,
-    pub(crate) server: u64,
-}
-
-/// How often a system call was decided, and how long that took.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Spent {
-    pub(crate) manager: String,
-    pub(crate) call: String,
-    pub(crate) times: u64,
-    pub(crate) seconds: f64,
 }
 
 /// A denial, and where in the profile the rules that bear on it stand.
@@ -202,28 +184,6 @@ fn weight(record: &Record) -> u8 {
         1
     } else {
         2
-    }
-}
-
-impl Spent {
-    fn of(spent: &monitor::CallTime) -> Self {
-        Self {
-            manager: spent.manager.to_owned(),
-            call: spent.call.to_owned(),
-            times: spent.times,
-            seconds: spent.time.as_secs_f64(),
-        }
-    }
-}
-
-/// How an object manager's decisions are told.
-pub(super) fn decisions(name: &str, stats: Stats) -> Decisions {
-    Decisions {
-        manager: name.to_owned(),
-        queries: stats.queries(),
-        hint: stats.hint,
-        cache: stats.cache,
-        server: stats.server,
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod args;
 mod asking;
+mod counts;
 pub(crate) mod document;
 mod dry;
 mod hosts;
@@ -35,7 +36,8 @@ use owner::{Facts, Owner};
 
 pub(crate) use args::RunArgs;
 pub(crate) use asking::AskRequest;
-pub(crate) use journal::{Decisions, Denial, Journal, RunRecord, Spent};
+pub(crate) use counts::{Decisions, Spent};
+pub(crate) use journal::{Denial, Journal, RunRecord};
 pub(crate) use kept::Summary;
 pub(crate) use link::Answered;
 pub(crate) use planted::{PlantedRecord, guarded, is_trusted_outside, tell as tell_planted};

@@ -1,6 +1,6 @@
 //! What `dewar run` says at the end, on standard error.
 
-use super::{RunRecord, RunRequest, document::RunDocument, journal::Decisions, planted};
+use super::{RunRecord, RunRequest, counts::Decisions, document::RunDocument, planted};
 use crate::output::tell;
 use cli::look;
 use monitor::visible;
@@ -139,7 +139,7 @@ fn milliseconds(seconds: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::{Denial, journal::Spent};
+    use crate::run::{Denial, counts::Spent};
     use monitor::Record;
 
     fn record(denied: &[(&str, &str)]) -> RunRecord {

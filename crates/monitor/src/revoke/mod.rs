@@ -8,6 +8,7 @@ mod inject;
 mod maps;
 mod receipt;
 mod relabel;
+mod repair;
 mod sockets;
 
 use crate::{

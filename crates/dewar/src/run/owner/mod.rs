@@ -15,10 +15,7 @@ use super::{
     serving::{Decider, LoadError, Prepared},
 };
 use crate::control::{ChangeResult, Counters, PolicyChange, Reply, Request, Service, Status};
-use crate::run::{
-    Denial,
-    journal::{decisions, denial},
-};
+use crate::run::{Denial, counts::decisions, journal::denial};
 use amendable::{FAST, takes_reading};
 pub(super) use history::History;
 use history::Policies;
