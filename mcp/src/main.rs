@@ -180,7 +180,7 @@ fn main() -> ExitCode {
     }
     // Beside this program, and never by `PATH`: what lies there could be anybody's.
     let program = env::current_exe().unwrap_or_default().with_file_name("dewar");
-    let runtime = tokio::runtime::Builder::new_current_thread().build();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
     let served = runtime.map_err(|error| error.to_string()).and_then(|runtime| {
         runtime.block_on(async {
             let server = Dewar { program }.serve(stdio()).await;

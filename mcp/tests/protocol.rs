@@ -81,7 +81,8 @@ impl Drop for Client {
     fn drop(&mut self) {
         // The end of its input ends the server.
         drop(self.input.take());
-        let _ = self.child.wait();
+        let status = self.child.wait().unwrap();
+        assert!(status.success() || std::thread::panicking(), "{status}");
     }
 }
 
