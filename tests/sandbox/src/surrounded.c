@@ -1,10 +1,9 @@
 /* surrounded NAME COMMAND...: the command, where system calls are refused that containers refuse.
  *
- * `docker`: what Docker's default seccomp profile refuses to a container without further
- * capabilities (moby, profiles/seccomp/default.json, of 2023), as far as x86-64 has it. It allows
- * by name and refuses the rest by EPERM, clone3 by ENOSYS; here stands the rest.
- * `barred`: user namespaces alone, as AppArmor's restriction of Ubuntu or
- * kernel.unprivileged_userns_clone do.
+ * `docker`: what Docker's default seccomp profile of 2023 refuses to a container without further
+ * capabilities, as far as x86-64 has it. It allows by name and refuses the rest by EPERM, clone3 by
+ * ENOSYS; here stands the rest.
+ * `barred`: user namespaces alone, as AppArmor's restriction of Ubuntu does.
  */
 #include <errno.h>
 #include <linux/filter.h>

@@ -1,7 +1,7 @@
 //! The envelope: what Landlock lets the sandbox do at most, whatever the monitor decides.
 
 use std::{
-    os::fd::OwnedFd,
+    os::fd::{BorrowedFd, OwnedFd},
     path::{Path, PathBuf},
 };
 
@@ -67,9 +67,14 @@ impl Envelope {
     }
 
     /// Confines the calling thread and all that it creates. It must have `no_new_privs`.
-    pub(super) fn apply(&self) -> Result<(), EnvelopeError> {
+    /// `queues` is where the run's own message queues lie.
+    pub(super) fn apply(&self, queues: Option<BorrowedFd<'_>>) -> Result<(), EnvelopeError> {
         let Some(created) = self.create()? else { return Ok(()) };
-        let created = self.grant_files(created)?;
+        let mut created = self.grant_files(created)?;
+        let rights = (AccessFs::ReadFile | AccessFs::WriteFile) & self.handled_fs;
+        if let Some(queues) = queues.filter(|_| !rights.is_empty()) {
+            created = created.add_rule(PathBeneath::new(queues, rights))?;
+        }
         self.grant_ports(created)?.restrict_self()?;
         Ok(())
     }

@@ -2,7 +2,7 @@
 //! make, creates the command's process, buries orphans, and tells the monitor how the command
 //! fares. When it ends, the whole sandbox ends; and it ends with the monitor.
 
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::Path;
 
 use rustix::event::{PollFd, PollFlags, poll};
@@ -36,11 +36,12 @@ pub(super) fn become_init(order: &InitSpec<'_>, reports: &Wire, hand_over: Wire)
         let _ = reports.send(Report::Failed(doing, errno));
         sys::exit_now(1)
     };
-    if let Err(failure) = prepare(order) {
-        failed(failure);
-    }
+    let queues = match prepare(order) {
+        Ok(queues) => queues,
+        Err(failure) => failed(failure),
+    };
     let command = match sys::fork(order.proc) {
-        Ok(None) => become_command(order, &hand_over),
+        Ok(None) => become_command(order, &hand_over, queues),
         Ok(Some(command)) => command,
         Err(errno) => failed((Doing::Fork, errno)),
     };
@@ -49,8 +50,9 @@ pub(super) fn become_init(order: &InitSpec<'_>, reports: &Wire, hand_over: Wire)
     failed(failure)
 }
 
-/// Sets up the new namespaces, and gives up every power that was needed for it.
-fn prepare(order: &InitSpec<'_>) -> Result<(), Failure> {
+/// Sets up the new namespaces, and gives up every power that was needed for it; the message queues
+/// of the run, where it has its own.
+fn prepare(order: &InitSpec<'_>) -> Result<Option<OwnedFd>, Failure> {
     let at = |doing: Doing| move |errno: Errno| (doing, errno);
     let namespaces = order.spec.namespaces;
     // A name is only for those who look at a list of processes.
@@ -72,9 +74,8 @@ fn prepare(order: &InitSpec<'_>) -> Result<(), Failure> {
     if namespaces.mount {
         fix_settings(namespaces.user, !order.cgroup.is_empty()).map_err(at(Doing::FixSettings))?;
     }
-    if namespaces.ipc && namespaces.mount {
-        renew_message_queues();
-    }
+    let has_queues = namespaces.ipc && namespaces.mount;
+    let queues = if has_queues { renew_message_queues() } else { None };
     set_no_new_privs(true).map_err(at(Doing::Capabilities))?;
     let keep = CapabilitySet::from_bits_retain(order.spec.capabilities);
     capabilities::reduce(keep).map_err(at(Doing::Capabilities))?;
@@ -83,7 +84,7 @@ fn prepare(order: &InitSpec<'_>) -> Result<(), Failure> {
         // must outlive the monitor for a moment, to kill what would be left.
         set_parent_process_death_signal(Some(Signal::KILL)).map_err(at(Doing::Prepare))?;
     }
-    Ok(())
+    Ok(queues)
 }
 
 fn join_cgroup(entries: &[std::os::fd::OwnedFd]) -> Result<(), Errno> {
@@ -122,13 +123,15 @@ fn deny_in_proc(denied: &[std::path::PathBuf]) -> Result<(), Errno> {
 
 /// Shows the message queues of the new IPC namespace, where any are shown. If that fails those
 /// of the outside stay visible by name, but the files are not the namespace's and the envelope
-/// rules them.
-fn renew_message_queues() {
+/// rules them. mq_open(2) finds queues by no path, and the envelope would refuse them all: what is
+/// returned is the directory that they lie in.
+fn renew_message_queues() -> Option<OwnedFd> {
+    let queues = new_mount("mqueue", &[], MountAttrFlags::MOUNT_ATTR_NOSUID).ok()?;
     let place = Path::new("/dev/mqueue");
     if place.is_dir() {
-        let queues = new_mount("mqueue", &[], MountAttrFlags::MOUNT_ATTR_NOSUID);
-        let _ = queues.and_then(|queues| attach(&queues, rustix::fs::CWD, place));
+        let _ = attach(&queues, rustix::fs::CWD, place);
     }
+    Some(queues)
 }
 
 /// Waits for children and for the end of the monitor, and ends with either.

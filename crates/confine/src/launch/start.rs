@@ -283,11 +283,26 @@ impl Newborn {
                 // The process waits for us, so the number still is its own.
                 let pidfd = pidfd_open(command, PidfdFlags::empty())
                     .map_err(monitor("take hold of the command's process"))?;
-                let listener = pidfd_getfd(&pidfd, listener, PidfdGetfdFlags::empty())
-                    .map_err(monitor("take the filter's listener"))?;
-                Ok((listener, command, pidfd))
+                let taken = match pidfd_getfd(&pidfd, listener, PidfdGetfdFlags::empty()) {
+                    Err(Errno::PERM | Errno::NOSYS) => self.handed_over()?,
+                    taken => taken.map_err(monitor("take the filter's listener"))?,
+                };
+                Ok((taken, command, pidfd))
             }
             (Report::Failed(doing, source), _) => {
+                Err(StartError::Step { what: Doing::what(doing), source })
+            }
+            _ => Err(StartError::Lost),
+        }
+    }
+
+    /// The listener, handed over by a process beside the command's: where a container's filter
+    /// refuses pidfd_getfd(2).
+    fn handed_over(&self) -> Result<OwnedFd, StartError> {
+        let received = self.hand_over.receive().map_err(monitor("hear from the command"))?;
+        match received.ok_or(StartError::Lost)? {
+            Received { report: Report::Ready(_), descriptor: Some(listener), .. } => Ok(listener),
+            Received { report: Report::Failed(doing, source), .. } => {
                 Err(StartError::Step { what: Doing::what(doing), source })
             }
             _ => Err(StartError::Lost),

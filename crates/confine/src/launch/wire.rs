@@ -1,14 +1,15 @@
 //! What init and the command process tell the monitor: fixed-size messages over socket pairs,
 //! one pair each, so that the end of a pair is the end of that process.
 
-use std::io::IoSliceMut;
+use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
 
 use rustix::io::Errno;
 use rustix::net::{
-    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendFlags, SocketFlags,
-    SocketType, recvmsg, socketpair, sockopt,
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
+    sockopt,
 };
 use rustix::process::Pid;
 
@@ -130,6 +131,8 @@ pub(super) struct Received {
     pub(super) report: Report,
     /// The sender, in the receiver's pid namespace.
     pub(super) sender: Option<Pid>,
+    /// What came along.
+    pub(super) descriptor: Option<OwnedFd>,
 }
 
 /// One end of a pair.
@@ -150,10 +153,22 @@ impl Wire {
         rustix::net::send(&self.0, &report.encode(), SendFlags::NOSIGNAL).map(drop)
     }
 
+    /// Sends `report` with a descriptor, where no filter is.
+    pub(super) fn send_with(&self, report: Report, fd: BorrowedFd<'_>) -> Result<(), Errno> {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut control = SendAncillaryBuffer::new(&mut space);
+        let descriptors = [fd];
+        control.push(SendAncillaryMessage::ScmRights(&descriptors));
+        let bytes = report.encode();
+        let parts = [IoSlice::new(&bytes)];
+        sendmsg(&self.0, &parts, &mut control, SendFlags::NOSIGNAL).map(drop)
+    }
+
     /// The next message; `None` when the other side is gone (or sent no message of ours).
     pub(super) fn receive(&self) -> Result<Option<Received>, Errno> {
         let mut bytes = [0; SIZE];
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmCredentials(1))];
+        let mut space =
+            [MaybeUninit::uninit(); rustix::cmsg_space!(ScmCredentials(1), ScmRights(1))];
         let mut control = RecvAncillaryBuffer::new(&mut space);
         let mut parts = [IoSliceMut::new(&mut bytes)];
         let received = rustix::io::retry_on_intr(|| {
@@ -164,12 +179,16 @@ impl Wire {
             Err(Errno::CONNRESET) => return Ok(None),
             received => received?,
         };
-        let sender = control.drain().find_map(|message| match message {
-            RecvAncillaryMessage::ScmCredentials(credentials) => Some(credentials.pid),
-            _ => None,
-        });
+        let (mut sender, mut descriptor) = (None, None);
+        for message in control.drain() {
+            match message {
+                RecvAncillaryMessage::ScmCredentials(credentials) => sender = Some(credentials.pid),
+                RecvAncillaryMessage::ScmRights(mut descriptors) => descriptor = descriptors.next(),
+                _ => {}
+            }
+        }
         let report = Report::decode(&bytes[..message.bytes]);
-        Ok(report.map(|report| Received { report, sender }))
+        Ok(report.map(|report| Received { report, sender, descriptor }))
     }
 
     /// Waits until the other side [`nudge`](Self::nudge)s; an error if it is gone.

@@ -2,7 +2,7 @@
 
 use super::last_errno;
 use rustix::{fs::CWD, io::Errno};
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 /// Which of `descriptors` are open and would survive an exec.
 pub(crate) fn inheritable(descriptors: &[RawFd]) -> Vec<RawFd> {
@@ -27,6 +27,13 @@ pub(crate) fn pass_only(pass: &[RawFd]) -> Result<(), Errno> {
         unsafe { libc::fcntl(fd, libc::F_SETFD, 0) };
     }
     Ok(())
+}
+
+/// A duplicate of descriptor `fd`, whoever has that.
+pub(crate) fn duplicate(fd: RawFd) -> Result<OwnedFd, Errno> {
+    // SAFETY: F_DUPFD_CLOEXEC takes integers, and closes nothing.
+    let copy = unsafe { libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, 3) };
+    super::owned(copy.into())
 }
 
 /// Closes the inherited descriptors `descriptors`, which no value of this program owns.

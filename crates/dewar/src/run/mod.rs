@@ -18,6 +18,7 @@ mod scratch;
 mod serving;
 mod summary;
 mod unchecked;
+mod weight;
 
 use crate::{
     control::{Endpoint, Run},

@@ -175,8 +175,7 @@ pub(super) fn protection(
     };
     if !layers.has("pidfd-getfd") {
         tell!(
-            "dewar: without `pidfd-getfd` connecting, binding and sending are denied, also between programs inside; Docker's \
-             default seccomp profile lacks it, and has it with `--cap-add SYS_PTRACE`"
+            "dewar: without `pidfd-getfd` connecting and sending are denied, also inside (Docker: --cap-add SYS_PTRACE)"
         );
     }
     if !namespaces.mount && !is_strict(&profile.compiled) && hides(&profile.compiled) {

@@ -2,7 +2,7 @@
 
 use super::{
     ApplyError,
-    held::{Comparison, Finding, Subject, loses},
+    held::{Comparison, Finding, Subject, loses, replaced},
     inject::Injector,
     receipt::{Action, Held, Holder, Receipt, RevokeMode},
     relabel::{changed, relabel},
@@ -333,12 +333,7 @@ impl<'a> PolicyTransition<'a> {
                 Err(error) => vec![Err(error); rest.len()],
             };
             done.extend(rest.into_iter().zip(results));
-            let replaced = |(finding, result): &(Finding, Result<Action>)| match finding.held {
-                Held::Descriptor(fd) if *result == Ok(Action::Replaced) => Some(fd),
-                _ => None,
-            };
-            let replaced: Vec<i32> = done.iter().filter_map(replaced).collect();
-            self.stopped.end_locks((who.pid, who.tid), &replaced);
+            self.stopped.end_locks((who.pid, who.tid), &replaced(&done));
         }
         let (mut repaired, mut failed) = (Vec::new(), Vec::new());
         let mut why = String::new();

@@ -1,6 +1,9 @@
 //! What a process holds that policy does not grant any more.
 
-use super::{receipt::Held, sockets::descriptor};
+use super::{
+    receipt::{Action, Held},
+    sockets::descriptor,
+};
 use crate::{
     file::class_of,
     gate::Gate,
@@ -58,6 +61,15 @@ impl Finding {
         let (object, lost) = (object.into(), Vec::new());
         Self { held, object, lost, socket: None, substitute: None, protection: 0, by_call }
     }
+}
+
+/// The descriptors that nothing can be done with any more.
+pub(super) fn replaced(done: &[(Finding, Result<Action>)]) -> Vec<i32> {
+    let number = |(finding, result): &(Finding, Result<Action>)| match finding.held {
+        Held::Descriptor(fd) if *result == Ok(Action::Replaced) => Some(fd),
+        _ => None,
+    };
+    done.iter().filter_map(number).collect()
 }
 
 /// A subject, an object's label before and after the change, and its class.

@@ -82,8 +82,7 @@ pub(crate) fn class_of(family: i32, kind: i32, protocol: i32) -> Class {
         (libc::AF_INET | libc::AF_INET6, libc::SOCK_STREAM, 0 | libc::IPPROTO_TCP) => {
             Class::TcpSocket
         }
-        // UDP-Lite has UDP's calls, addresses and ports, and differs in what its checksums cover
-        // alone.
+        // UDP-Lite has UDP's calls, addresses and ports; only what its checksums cover differs.
         (
             libc::AF_INET | libc::AF_INET6,
             libc::SOCK_DGRAM,

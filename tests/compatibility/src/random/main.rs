@@ -68,7 +68,7 @@ fn compare(performer: &Performer, way: Way) -> Result<(), Failed> {
     let first = number("DEWAR_RANDOM_SEED", 1)?;
     let mut shown = Vec::new();
     let mut kinds: BTreeMap<String, (u64, u64)> = BTreeMap::new();
-    let (mut differing, mut known) = (0, 0);
+    let (mut differing, mut known, mut racing) = (0, 0, 0);
     let seeds: Vec<u64> = (first..first + count).collect();
     for seeds in seeds.chunks(BATCH) {
         let programs: Vec<Program> = seeds.iter().map(|seed| generate(*seed)).collect();
@@ -77,6 +77,10 @@ fn compare(performer: &Performer, way: Way) -> Result<(), Failed> {
                 known += 1;
                 continue;
             };
+            if performer.races(way, &programs[at]) {
+                racing += 1;
+                continue;
+            }
             differing += 1;
             if !kinds.contains_key(&kind) {
                 eprintln!("seed {}: {kind}", seeds[at]);
@@ -89,7 +93,10 @@ fn compare(performer: &Performer, way: Way) -> Result<(), Failed> {
         }
     }
     if differing == 0 {
-        eprintln!("{count} programs: {known} differ as is known, the others in nothing");
+        eprintln!(
+            "{count} programs: {known} differ as is known, {racing} race with themselves, the \
+             others differ in nothing"
+        );
         return Ok(());
     }
     let mut kinds: Vec<_> = kinds.into_iter().collect();

@@ -69,7 +69,8 @@ programs (`fexec` is `execveat` of a descriptor, `send_fd` is `sendmsg` with one
 
 Before results are compared, the set-user-ID and set-group-ID bits of regular files are left out: `open` grants nobody to set
 them, and calls that ask for them succeed without them (docs/profile.md). Programs read no clock, no inode number and no PID: a
-sandbox has PIDs of its own. Files of other users than the run's own belong to `nobody` where there is a user namespace.
+sandbox has PIDs of its own. A program of several threads whose results vary natively, too, is compared as the set of its results
+over 30 runs. Files of other users than the run's own belong to `nobody` where there is a user namespace.
 
 | call | natively | under Dewar | why |
 |---|---|---|---|

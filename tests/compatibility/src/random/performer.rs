@@ -63,6 +63,20 @@ impl Performer {
         (0..programs.len()).filter_map(differs).collect()
     }
 
+    /// Whether a program races with itself: some run of it natively ends as some run under Dewar.
+    pub(crate) fn races(&self, way: Way, program: &Program) -> bool {
+        const RUNS: usize = 30;
+        let programs = std::slice::from_ref(program);
+        let runs = |way| (0..RUNS).map(|_| self.perform(way, programs)).collect::<Vec<_>>();
+        let (native, dewar) = (runs(None), runs(Some(way)));
+        let (text, none) = (write(program, "%", 0), Vec::new());
+        let lines = |results: &Results| results.get(&0).unwrap_or(&none).clone();
+        let same = |one: &Results, other: &Results| {
+            difference(&text, &lines(one), &lines(other)).is_none_or(|kind| kind.is_ok())
+        };
+        native.iter().any(|one| dewar.iter().any(|other| same(one, other)))
+    }
+
     /// A program beside its results.
     pub(crate) fn show(&self, way: Way, program: &Program) -> String {
         let programs = std::slice::from_ref(program);

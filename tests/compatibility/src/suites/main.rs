@@ -1,7 +1,7 @@
 //! Test suites of others, natively and under Dewar: what passes natively passes under profile
-//! `open` in both modes, and under `workspace`, but for what `known` lists.
+//! `open` in both modes, and under `workspace`, but for what `list` names.
 //!
-//! `DEWAR_SUITES=all` runs them whole (`make compatibility`); else each has a quick part. With
+//! `DEWAR_SUITES=all` runs them whole (`make compatibility`); else some have a quick part. With
 //! `DEWAR_WRITE_PAGE=1` how many cases passed is kept in `results.tsv`, of which
 //! `docs/compatibility.md` tells.
 

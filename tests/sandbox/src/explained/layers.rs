@@ -19,6 +19,7 @@ pub(super) const CASES: &[Case] = cases![
     a_server_that_nobody_outside_can_reach_is_spoken_of,
     what_programs_probe_for_is_no_alarm,
     what_reading_in_mode_fast_was_refused_is_spoken_of,
+    message_queues_are_the_runs_own_or_refused_on_record,
 ];
 
 /// How a right of Landlock is refused: an expression of Python. Nobody refuses what has none; why.
@@ -175,4 +176,31 @@ fn what_reading_in_mode_fast_was_refused_is_spoken_of(stage: &Stage) {
     let is_named = told.contains("/file") || told.contains("the envelope: reading");
     assert!(is_named && !err.contains("nothing was denied"), "{told}{err}");
     assert!(err.contains("--mode all") || err.contains("dewar explain"), "{err}");
+}
+
+fn message_queues_are_the_runs_own_or_refused_on_record(stage: &Stage) {
+    let program = with_say(
+        "import ctypes
+libc = ctypes.CDLL('libc.so.6', use_errno=True)
+def done(result):
+    if result < 0: raise OSError(ctypes.get_errno(), '')
+    return result
+def pass_on():
+    queue = done(libc.mq_open(b'/dewar-test', 0o102, 0o600, None))
+    done(libc.mq_send(queue, b'hello', 5, 1))
+    place = ctypes.create_string_buffer(8192)
+    done(libc.mq_receive(queue, place, 8192, None)); done(libc.mq_unlink(b'/dewar-test'))
+    return place.value
+say(pass_on)",
+    );
+    let words = ["python3".into(), "-c".into(), program.into()];
+    for fast in [false, true] {
+        let ran = run(stage.dewar(Call { fast, ..stage.call() }, &words), b"");
+        if stage.variant.has_namespaces() {
+            assert_eq!(ran.out(), "b'hello'\n", "{}", ran.err());
+        } else {
+            assert_eq!(ran.out(), "EPERM\n", "{}", ran.err());
+            assert!(explained(stage).contains("may not mq_open"), "{}", explained(stage));
+        }
+    }
 }

@@ -103,6 +103,28 @@ const EVERYDAY: &[Everyday] = &[
     ),
     plain("script", "script -qc 'echo in' /dev/null | head -1"),
     plain("gcc", "gcc -x c -o a - <<< 'int main(){return 3;}'; ./a; echo $?"),
+    plain("cargo", "cargo new --vcs none -q p && cat p/src/main.rs | wc -l"),
+    plain(
+        "go",
+        "go mod init x 2> /dev/null; printf 'package main\\nfunc main() { println(\"go\") }\\n' > m.go; go vet . && echo vetted",
+    ),
+    plain(
+        "ninja",
+        "printf 'project(x C)\\ncmake_minimum_required(VERSION 3.1)\\nadd_executable(x x.c)\\n' > CMakeLists.txt; echo 'int main(void) { return 0; }' > x.c; cmake -S . -B b -G Ninja > /dev/null 2>&1; ninja -C b > /dev/null && b/x; echo $?",
+    ),
+    plain("valgrind", "valgrind -q true; echo $?"),
+    plain("socat", "socat -u EXEC:'echo through' STDOUT"),
+    plain(
+        "socat",
+        "socat UNIX-LISTEN:u.sock - & for i in 1 2 3 4 5 6 7 8 9; do test -S u.sock && break; sleep 0.2; done; echo x | socat - UNIX-CONNECT:u.sock; wait",
+    ),
+    plain("convert", "convert -size 9x9 xc:red r.png && test -s r.png; echo $?"),
+    plain("jq", "jq -n '[1, 2] | add'"),
+    plain("zip", "zip -q a.zip /etc/hostname && unzip -l a.zip | wc -l"),
+    plain("findmnt", "findmnt -n / | wc -l; lscpu | head -1 | wc -w; mountpoint -q /; echo $?"),
+    plain("nohup", "nohup echo x 2> /dev/null; setsid echo y; xxd -p <<< z"),
+    plain("man", "man -w ls 2> /dev/null | wc -l; locale | wc -l"),
+    plain("watch", "watch -n1 -g date > /dev/null 2>&1 & sleep 0.1; kill %1; wait; echo done"),
     Everyday {
         program: "curl",
         script: "curl -sS --connect-timeout 5 https://192.0.2.1 2> /dev/null",
