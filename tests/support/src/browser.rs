@@ -7,7 +7,6 @@ use std::{path::Path, process::Command};
 /// # Panics
 ///
 /// Chromium does not start, or the page's scripts complain.
-#[must_use]
 pub fn browse(page: &Path, arguments: &[&str]) -> String {
     let profile = tempfile::tempdir().expect("a directory");
     let output = Command::new("chromium")

@@ -17,8 +17,9 @@ impl Known {
     }
 }
 
-pub(crate) fn is_known(suite: &str, case: &str, way: Way) -> bool {
-    KNOWN.iter().any(|known| known.is(suite, case, way))
+/// Why a case may differ, if it may.
+pub(crate) fn reason(suite: &str, case: &str, way: Way) -> Option<&'static str> {
+    KNOWN.iter().find(|known| known.is(suite, case, way)).map(|known| known.reason)
 }
 
 /// Keeps how many cases passed: natively, and in each way under Dewar.

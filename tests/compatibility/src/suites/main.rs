@@ -56,7 +56,8 @@ fn check(stage: &Stage, suite: &Suite, who: Who, is_whole: bool) -> Result<(), F
         let differing: Vec<&&String> = passed.iter().filter(differs).collect();
         counts.push(passed.len() - differing.len());
         for case in differing {
-            if known::is_known(suite.name, case, way) {
+            if let Some(reason) = known::reason(suite.name, case, way) {
+                eprintln!("{case} differs under {}: {reason}", way.name());
                 continue;
             }
             let result = found.get(*case).map_or("nothing", |it| it);
