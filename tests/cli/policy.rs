@@ -53,6 +53,9 @@ fn what_a_profile_grants_is_shown_for_people() {
     }
 }
 
+/// Their domains hide what the command may read, or guard by name what a later document grants.
+const WITHOUT_ONE_TEXT: [&str; 5] = ["claude", "codex", "gemini", "npm", "pnpm"];
+
 #[test]
 fn a_profile_is_printed_as_one_text_that_grants_the_same_or_not_at_all() {
     // A profile in the workspace protects itself, and has a line for that.
@@ -61,7 +64,9 @@ fn a_profile_is_printed_as_one_text_that_grants_the_same_or_not_at_all() {
         let lines =
             text.lines().skip(1).map(|line| line.split(' ').filter(own).collect::<Vec<_>>());
         let lines = lines.map(|words| words.join(" ").trim_end().to_owned() + "\n");
-        lines.filter(|line| !["r", "rx", "workspace"].contains(&line.trim())).collect::<String>()
+        // Without its name, nothing is left of what is said of it.
+        let about_it = |line: &str| ["r", "rx", "workspace"].contains(&line) || line.ends_with(" by");
+        lines.filter(|line| !about_it(line.trim())).collect::<String>()
     };
     let listed = dewar(&["policy", "list", "--json"]).out;
     let listed: Vec<serde_json::Value> =
@@ -75,6 +80,11 @@ fn a_profile_is_printed_as_one_text_that_grants_the_same_or_not_at_all() {
             "extends = 'readonly'\nfiles.write = ['${workspace}/out']\nfiles.deny = ['/srv']\n";
         fs::write(dir.path().join("own.toml"), own).unwrap();
         let flat = dewar_in(dir.path(), &["policy", "show", "--toml", name]);
+        if WITHOUT_ONE_TEXT.contains(&name) {
+            assert_eq!((flat.status, flat.out.as_str()), (2, ""), "{name}");
+            assert!(flat.err.contains("the order counts"), "{name}: {}", flat.err);
+            continue;
+        }
         assert_eq!((flat.status, flat.err.as_str()), (0, ""), "{name}");
         assert!(!flat.out.contains("extends"), "{name}");
         fs::write(dir.path().join("x.toml"), flat.out).unwrap();

@@ -86,7 +86,11 @@ fn programs_parse_the_same_words_as_dewar_and_call_themselves_so() {
         let (own, its) = (dewar.to_owned(), dewar.with_file_name(program));
         let [own, its] = [own, its].map(|path| call(&path, Path::new("/"), args));
         assert!(own.status.success() && !own.stdout.is_empty(), "{args:?}");
-        assert_eq!(text(&own.stdout), text(&its.stdout), "{program} {args:?}");
+        // Schemas are printed by `dewar` itself, whoever prints the documents.
+        let own = text(&own.stdout);
+        let own: String =
+            own.split_inclusive('\n').filter(|line| !line.contains("--json-schema")).collect();
+        assert_eq!(own, text(&its.stdout), "{program} {args:?}");
     }
 }
 

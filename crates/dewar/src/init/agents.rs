@@ -54,10 +54,11 @@ Examples:
   dewar init codex                 then: codex --profile dewar
   dewar init codex --undo          takes it back
 
-Writes a profile of Codex's, in which a hook rewrites each shell command to `dewar run -p PROFILE
--- bash -c COMMAND`, and a rule by which just that runs outside of Codex's own sandbox, as one
-sandbox cannot be made in the other. Without --profile dewar, nothing is rewritten. Codex asks
-once whether it may run the hook: what comes before you have agreed stays in its own sandbox.";
+Writes a profile of Codex's, in which a hook rewrites each shell command to
+`dewar run -p PROFILE -- bash -c COMMAND`, and a rule by which just that runs outside of
+Codex's own sandbox, as one sandbox cannot be made in the other. Without --profile dewar,
+nothing is rewritten. Codex asks once whether it may run the hook: what comes before you have
+agreed stays in its own sandbox.";
 
 /// Have Codex run its shell commands under Dewar.
 #[derive(Debug, Args)]
@@ -176,7 +177,7 @@ fn profile(argument: &str) -> anyhow::Result<String> {
     };
     let Some(file) = file_of(last, &here) else { return Ok(argument.to_owned()) };
     let real = file.canonicalize();
-    let real = real.map_err(|error| Usage(format!("cannot look at `{last}`: {error}")))?;
+    let real = real.map_err(|error| Usage(format!("cannot read profile `{last}`: {error}")))?;
     Ok(before + &real.to_string_lossy())
 }
 
