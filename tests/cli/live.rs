@@ -7,6 +7,7 @@ use crate::{
 use std::{
     fs,
     io::Read as _,
+    path::Path,
     process::{Child, Stdio},
     time::{Duration, Instant},
 };
@@ -137,7 +138,16 @@ fn root_and_ordinary_users_are_asked_by_their_own_runs_with_a_daemon_and_without
         let (runtime, state) = (directory("runtime"), directory("state"));
         account.set("XDG_RUNTIME_DIR", &runtime);
         account.set("XDG_STATE_HOME", &state);
-        account.write("notes.txt", "these are notes\n");
+        // Not below `/var/tmp`, as the account is: each run has a `/var/tmp` of its own.
+        let base = match Path::new("/home").is_dir() && rustix::process::geteuid().is_root() {
+            true => "/home",
+            false => env!("CARGO_TARGET_TMPDIR"),
+        };
+        let elsewhere = tempfile::tempdir_in(base).unwrap();
+        let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        fs::set_permissions(elsewhere.path(), open).unwrap();
+        let notes = elsewhere.path().join("notes.txt").display().to_string();
+        fs::write(&notes, "these are notes\n").unwrap();
         fs::create_dir(account.path("runtime")).unwrap();
         let private = std::os::unix::fs::PermissionsExt::from_mode(0o700);
         fs::set_permissions(account.path("runtime"), private).unwrap();
@@ -150,8 +160,8 @@ fn root_and_ordinary_users_are_asked_by_their_own_runs_with_a_daemon_and_without
                 std::thread::sleep(Duration::from_millis(100));
             }
             // Until somebody listens, it is denied at once.
-            let script = "until cat ~/notes.txt 2>/dev/null; do sleep 0.2; done";
-            let run = ["run", with, "--ask", "--name", "it", "--", "sh", "-c", script];
+            let script = format!("until cat {notes} 2>/dev/null; do sleep 0.2; done");
+            let run = ["run", with, "--ask", "--name", "it", "--", "sh", "-c", &script];
             let mut run = account.alone(&run);
             let run = run.stdout(Stdio::piped()).spawn().unwrap();
             say_soon(&account, &["ask", "it", "--list"], "no question");
