@@ -34,7 +34,8 @@ Examples:
 A hook rewrites each shell command to `dewar run -p PROFILE -- bash -c COMMAND`; where the hook
 fails, the command does not run. Claude Code's own sandbox is turned off for it, as one sandbox
 cannot be made in the other. Its file tools are not commands: `dewar run -p agent -- claude`
-holds all of it. Without a person to ask (claude -p), commands run in mode bypassPermissions only.";
+holds all of it. Without a person to ask (claude -p), commands run only in the mode
+bypassPermissions.";
 
 /// Have Claude Code run its shell commands under Dewar.
 #[derive(Debug, Args)]
