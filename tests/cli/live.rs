@@ -164,7 +164,10 @@ fn root_and_ordinary_users_are_asked_by_their_own_runs_with_a_daemon_and_without
             let run = ["run", with, "--ask", "--name", "it", "--", "sh", "-c", &script];
             let mut run = account.alone(&run);
             let run = run.stdout(Stdio::piped()).spawn().unwrap();
-            say_soon(&account, &["ask", "it", "--list"], "no question");
+            // Who looks at the list listens, and may be asked already.
+            while account.dewar(&["ask", "it", "--list"]).status != 0 {
+                std::thread::sleep(Duration::from_millis(100));
+            }
             let mut listens = account.command(&["ask", "it", "--json"]);
             let mut listener = listens.stdout(Stdio::null()).spawn().unwrap();
             say_soon(&account, &["ask", "it", "--list"], "notes.txt");

@@ -53,6 +53,7 @@ fn checked(stage: &Stage, command: &str, form: Form, words: &[&str]) {
     let said = stage.say(&words);
     // A finding is no failure of what is printed about it.
     assert!(matches!(said.status, Some(0..=2)), "{words:?}: {}", said.err);
+    assert!(!said.out.is_empty(), "{words:?}: {}", said.err);
     check(stage, command, form, &said.out);
 }
 

@@ -58,3 +58,4 @@ pub use process::ProcessStatus;
 pub use revoke::{Action, ApplyError, Control, Held, Hold, Holder, Receipt, RevokeMode};
 pub use run::{Enforce, Job, Report, RunError, run};
 pub use subject::connection::Connector;
+pub use sys::thread::probe_threads;

@@ -83,6 +83,8 @@ impl Stage {
 
     /// Puts the program of an attack below the home.
     pub(crate) fn program(&self, name: &str, attack: &str) -> PathBuf {
+        // Where an attack of before is just ending, its file cannot be written to.
+        let _ = std::fs::remove_file(self.home().join(name));
         let path = self.file(name, "");
         std::fs::copy(attack::build(attack), &path).expect("copy a program");
         self.give(&path);

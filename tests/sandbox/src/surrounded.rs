@@ -13,6 +13,17 @@ pub(crate) const CASES: &[Case] = cases![
     the_doctor_says_what_is_lost,
 ];
 
+/// Where the filter of a container refuses what Dewar cannot do without.
+pub(crate) const CONTAINED: &[Case] = cases![a_container_without_unshare_is_told_what_to_allow];
+
+fn a_container_without_unshare_is_told_what_to_allow(stage: &Stage) {
+    let ran = run(stage.dewar(stage.call(), &bash("echo started")), b"");
+    assert_eq!((ran.code(), ran.out().as_str()), (125, ""), "{}", ran.err());
+    for part in ["unshare(CLONE_FS)", "nothing was started", "--security-opt"] {
+        assert!(ran.err().contains(part), "{part}: {}", ran.err());
+    }
+}
+
 fn work_goes_on_as_without_dewar(stage: &Stage) {
     stage.same("echo a | tr a b > f; (cat f; ls -l f | cut -c1-10) | tee g; mkdir d; mv g d; find . | sort; rm -r d").check();
     stage

@@ -31,8 +31,9 @@ impl Variant {
     /// Those in which every test runs.
     pub const ALL: [Self; 3] = [Self::Root, Self::User, Self::Bare];
     /// Those around Dewar itself, in which essential programs run.
-    pub const SURROUNDED: [Self; 5] =
-        [Self::Barred, Self::DockerRoot, Self::DockerUser, Self::NestedRoot, Self::NestedUser];
+    pub const SURROUNDED: [Self; 3] = [Self::Barred, Self::NestedRoot, Self::NestedUser];
+    /// In a container whose filter refuses what Dewar cannot do without.
+    pub const CONTAINED: [Self; 2] = [Self::DockerRoot, Self::DockerUser];
 
     /// What it is called in the names of tests.
     #[must_use]

@@ -36,7 +36,7 @@ Examples:
   dewar ask ci --list                          says which are open, and ends
   dewar ask ci --answer 3=run                  gives it to the running sandbox
   dewar ask ci --answer 4=once --named /home/me/.env     a secret, named in full
-  dewar ask --json                             who it is, and events, as JSON lines, until it ends
+  dewar ask --json                             events as JSON lines, until it ends
 
 Answers: once (this call), run (until the run ends), profile (from now on), no.
 

@@ -207,6 +207,13 @@ fn hides(compiled: &Compiled) -> bool {
 
 /// Refuses to run weaker than asked; or says aloud what is lost, if that was asked for.
 pub(super) fn insist(request: &RunRequest, layers: &Layers) -> anyhow::Result<()> {
+    if let Err(error) = monitor::probe_threads() {
+        bail!(
+            "the monitor's threads need working directories of their own, and unshare(CLONE_FS) is refused here ({error}); \
+             nothing was started. In a container, allow unshare(2): Docker does with --security-opt seccomp=unconfined, \
+             or a profile of yours"
+        );
+    }
     let missing =
         REQUIRED.iter().filter_map(|name| layers.get(name)).filter(|layer| !layer.available);
     for layer in missing {
