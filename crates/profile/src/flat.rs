@@ -43,7 +43,8 @@ pub(crate) fn text(documents: &[Document], is_private: bool) -> String {
     let last =
         |pick: fn(&Document) -> Option<&Located<String>>| documents.iter().rev().find_map(pick);
     for (key, value) in [
-        ("description", last(|it| it.description.as_ref())),
+        // What describes a profile is not said of one that extends it.
+        ("description", documents.last().and_then(|it| it.description.as_ref())),
         ("mode", last(|it| it.mode.as_ref())),
         ("hiding", last(|it| it.hiding.as_ref())),
     ] {
