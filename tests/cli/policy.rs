@@ -53,18 +53,14 @@ fn what_a_profile_grants_is_shown_for_people() {
     }
 }
 
-/// They guard by name what a later document grants.
-const WITHOUT_ONE_TEXT: [&str; 3] = ["claude", "codex", "gemini"];
-
 #[test]
 fn a_profile_is_printed_as_one_text_that_grants_the_same_or_not_at_all() {
-    // A profile in the workspace protects itself, and has a line for that.
+    // A profile in the workspace has a line for itself.
     let body = |text: &str| {
         let own = |word: &&str| !["/x.toml", "/own.toml"].iter().any(|it| word.ends_with(it));
         let lines =
             text.lines().skip(1).map(|line| line.split(' ').filter(own).collect::<Vec<_>>());
         let lines = lines.map(|words| words.join(" ").trim_end().to_owned() + "\n");
-        // Without its name, nothing is left of what is said of it.
         let about_it =
             |line: &str| ["r", "rx", "workspace"].contains(&line) || line.ends_with(" by");
         lines.filter(|line| !about_it(line.trim())).collect::<String>()
@@ -81,13 +77,11 @@ fn a_profile_is_printed_as_one_text_that_grants_the_same_or_not_at_all() {
             "extends = 'readonly'\nfiles.write = ['${workspace}/out']\nfiles.deny = ['/srv']\n";
         fs::write(dir.path().join("own.toml"), own).unwrap();
         let flat = dewar_in(dir.path(), &["policy", "show", "--toml", name]);
-        if WITHOUT_ONE_TEXT.contains(&name) {
-            assert_eq!((flat.status, flat.out.as_str()), (2, ""), "{name}");
-            assert!(flat.err.contains("the order counts"), "{name}: {}", flat.err);
+        if ["claude", "codex", "gemini"].contains(&name) {
+            assert!(flat.status == 2 && flat.err.contains("the order counts"), "{}", flat.err);
             continue;
         }
-        assert_eq!((flat.status, flat.err.as_str()), (0, ""), "{name}");
-        assert!(!flat.out.contains("extends"), "{name}");
+        assert!(flat.status == 0 && !flat.out.contains("extends"), "{name}: {}", flat.err);
         fs::write(dir.path().join("x.toml"), flat.out).unwrap();
         let [one, other] =
             [name, "x.toml"].map(|it| dewar_in(dir.path(), &["policy", "show", "--all", it]));

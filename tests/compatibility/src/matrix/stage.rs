@@ -77,6 +77,8 @@ impl Stage {
             Some(missing) => Ok(format!("no {missing}")),
             // Its own loopback, on which nobody from outside listens.
             None if err.contains("Connection refused") => Ok("nobody there".to_owned()),
+            // Not in its view, where nothing tells it from what is not there.
+            None if err.contains("No such file or directory") => Ok("not there".to_owned()),
             None => bail!("`{}` differs under {profile}, and nobody says why: {err}", program.name),
         }
     }
