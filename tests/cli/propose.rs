@@ -200,7 +200,9 @@ fn a_mistake_in_a_bound_is_said_before_anything_runs() {
     ] {
         let file = home.path().join("bound.toml");
         let _ = fs::remove_file(&file);
-        bound.map(|text| fs::write(&file, text).unwrap());
+        if let Some(text) = bound {
+            fs::write(&file, text).unwrap();
+        }
         let out = home.run("print('it has begun')");
         assert!(out.contains(why) && !out.contains("it has begun"), "{out}");
     }

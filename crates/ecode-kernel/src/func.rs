@@ -178,7 +178,7 @@ impl Flow<'_, '_> {
             self.unit.at = inst.at();
             match inst {
                 Inst::Call { dst, callee, args, .. } => {
-                    self.call((index, step), *dst, callee, args)
+                    self.call((index, step), *dst, callee, args);
                 }
                 _ => self.inst(inst, &block.insts[step..]),
             }

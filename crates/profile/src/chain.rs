@@ -13,6 +13,9 @@ const MAX_BYTES: u64 = 1 << 20;
 /// Files and names that one profile is made of. Each of them extends the next.
 const MAX_READ: usize = 64;
 
+/// Where `propose.within` leads, and where it says so.
+type Within = (Source, TextSpan);
+
 /// What a source turned out to be.
 struct Text {
     /// For messages.
@@ -49,7 +52,7 @@ fn documents(
     source: &Source,
     place: Option<TextSpan>,
     reporter: &mut Reporter,
-) -> (Vec<(usize, Document)>, Option<(Source, TextSpan)>) {
+) -> (Vec<(usize, Document)>, Option<Within>) {
     let (read, under_way, done) = Default::default();
     let mut reader = Reader { reporter, visited: 0, read, under_way, within: None, done };
     reader.visit(source, place);

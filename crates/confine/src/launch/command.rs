@@ -1,7 +1,7 @@
 //! The command's process, from its creation to the exec.
 
 use std::error::Error;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd as _, AsRawFd, BorrowedFd};
 
 use rustix::io::Errno;
 use rustix::process::{
@@ -15,7 +15,11 @@ use super::wire::{Doing, Report, Wire};
 use crate::sys;
 
 /// Becomes the command. Runs in the process that init created for it; never returns.
-pub(super) fn become_command(order: &InitSpec<'_>, monitor: &Wire, queues: Option<OwnedFd>) -> ! {
+pub(super) fn become_command(
+    order: &InitSpec<'_>,
+    monitor: &Wire,
+    queues: Option<BorrowedFd<'_>>,
+) -> ! {
     let candidates = order.program.present();
     let (doing, errno) = match confine(order, monitor, queues) {
         Ok(()) => (Doing::Execute, order.program.execute(&candidates)),
@@ -30,7 +34,7 @@ pub(super) fn become_command(order: &InitSpec<'_>, monitor: &Wire, queues: Optio
 fn confine(
     order: &InitSpec<'_>,
     monitor: &Wire,
-    queues: Option<OwnedFd>,
+    queues: Option<BorrowedFd<'_>>,
 ) -> Result<(), (Doing, Errno)> {
     let spec = order.spec;
     let at = |doing: Doing| move |errno: Errno| (doing, errno);
@@ -42,7 +46,6 @@ fn confine(
     spec.inherited.restore_signals();
     set_no_new_privs(true).map_err(at(Doing::Capabilities))?;
     if let Some(envelope) = &spec.envelope {
-        let queues = queues.as_ref().map(AsFd::as_fd);
         envelope.apply(queues).map_err(|error| (Doing::Envelope, errno_of(&error)))?;
     }
     // The monitor must be able to read the arguments of the exec, which is trapped. Nobody else

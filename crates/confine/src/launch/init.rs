@@ -41,7 +41,7 @@ pub(super) fn become_init(order: &InitSpec<'_>, reports: &Wire, hand_over: Wire)
         Err(failure) => failed(failure),
     };
     let command = match sys::fork(order.proc) {
-        Ok(None) => become_command(order, &hand_over, queues),
+        Ok(None) => become_command(order, &hand_over, queues.as_ref().map(AsFd::as_fd)),
         Ok(Some(command)) => command,
         Err(errno) => failed((Doing::Fork, errno)),
     };

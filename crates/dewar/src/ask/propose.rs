@@ -100,13 +100,13 @@ impl Desk {
             let (desk, open) = (Arc::clone(self), Arc::clone(&open));
             // Without a thread it is not served.
             let _ = thread::Builder::new().name("proposals".into()).spawn(move || {
-                let _ = desk.talk(stream);
+                let _ = desk.talk(&stream);
                 drop(open);
             });
         }
     }
 
-    fn talk(&self, stream: UnixStream) -> io::Result<()> {
+    fn talk(&self, stream: &UnixStream) -> io::Result<()> {
         let mut writer = stream.try_clone()?;
         // Who does not read is not waited for.
         writer.set_write_timeout(Some(Duration::from_secs(5)))?;
