@@ -119,9 +119,11 @@ fn attack(args: &SelftestArgs) -> anyhow::Result<ExitCode> {
 /// Insists that Dewar would start anything as it is asked to: else every case would say why not.
 fn accepts(dewar: &Dewar) -> anyhow::Result<()> {
     let mut dry = std::process::Command::new(&dewar.program);
-    // Each case makes a workspace of its own; this one is only named.
-    dry.args(["run", "--dry-run", "--workspace", "/usr"]);
-    dry.args(["--profile", &dewar.profile, "--mode", dewar.mode]);
+    dry.args(["run", "--dry-run", "--profile", &dewar.profile, "--mode", dewar.mode]);
+    if std::env::current_dir().is_ok_and(|here| here.parent().is_none()) {
+        // Each case makes a workspace of its own; this one is only named.
+        dry.args(["--workspace", "/var/lib"]);
+    }
     for layer in &dewar.without {
         dry.args(["--without", layer]);
     }

@@ -21,7 +21,7 @@ impl Bound {
         Ok(Self { compiled, judge })
     }
 
-    /// Whether the bound grants all that a line of [`fragment`](crate::fragment) would, to the same
+    /// Whether the bound grants all that a line of [`fragment`](crate::fragment()) would, to the same
     /// domain. `amended` is the running profile with the line given to it: what the bound takes out
     /// of the line's place has to be taken out of it there, too. In doubt, the answer is no.
     #[must_use]

@@ -16,7 +16,7 @@ pub(crate) fn own_file_system_state() -> Result<()> {
     Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::PERM))
 }
 
-/// Whether threads of this process can have what [`own_file_system_state`] gives them: filters of
+/// Whether threads of this process can have a working directory of their own: filters of
 /// containers refuse unshare(2).
 ///
 /// # Errors
