@@ -5,7 +5,7 @@ use std::{
     fs,
     io::{BufRead as _, BufReader, Write as _},
     os::unix::{fs::PermissionsExt as _, net::UnixListener},
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::{Child, ChildStdin, ChildStdout, Command, Stdio},
 };
 
@@ -33,7 +33,7 @@ fn directory(name: &str) -> PathBuf {
 }
 
 impl Client {
-    fn new(directory: &PathBuf, denials: Option<&str>) -> Self {
+    fn new(directory: &Path, denials: Option<&str>) -> Self {
         let mut command = Command::new(directory.join("dewar-mcp"));
         command.env_remove("DEWAR_DENIALS").stdin(Stdio::piped()).stdout(Stdio::piped());
         command.envs(denials.map(|path| ("DEWAR_DENIALS", path)));

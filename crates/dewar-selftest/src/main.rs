@@ -120,6 +120,9 @@ fn attack(args: &SelftestArgs) -> anyhow::Result<ExitCode> {
 fn accepts(dewar: &Dewar) -> anyhow::Result<()> {
     let mut dry = std::process::Command::new(&dewar.program);
     dry.args(["run", "--dry-run", "--profile", &dewar.profile, "--mode", dewar.mode]);
+    // As the cases are started: with little of this environment.
+    let kept = ["HOME", "PATH", "USER"].into_iter();
+    dry.env_clear().envs(kept.filter_map(|name| Some((name, std::env::var_os(name)?))));
     if std::env::current_dir().is_ok_and(|here| here.parent().is_none()) {
         // Each case makes a workspace of its own; this one is only named.
         dry.args(["--workspace", "/var/lib"]);

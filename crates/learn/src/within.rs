@@ -21,9 +21,10 @@ impl Bound {
         Ok(Self { compiled, judge })
     }
 
-    /// Whether the bound grants all that a line of [`fragment`](crate::fragment()) would, to the same
-    /// domain. `amended` is the running profile with the line given to it: what the bound takes out
-    /// of the line's place has to be taken out of it there, too. In doubt, the answer is no.
+    /// Whether the bound grants all that a line of [`fragment`](crate::fragment()) would, to the
+    /// same domain. `amended` is the running profile with the line given to it: what the bound
+    /// takes out of the line's place has to be taken out of it there, too. In doubt, the answer is
+    /// no.
     #[must_use]
     pub fn covers(&self, line: &Line, amended: &Compiled, scope: &Scope) -> bool {
         let name = line.domain.as_deref().unwrap_or("main");
