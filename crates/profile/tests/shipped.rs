@@ -90,6 +90,8 @@ fn variables_that_look_like_secrets_do_not_pass_and_harmless_ones_do() {
     assert_eq!(workspace.environment.set["TMPDIR"], "/tmp/dewar");
     // Most of what npm does fails without a cache of its own that it can write.
     assert_eq!(workspace.environment.set["npm_config_cache"], "/tmp/dewar/.npm");
+    // `less` would be denied its history at each end.
+    assert_eq!(workspace.environment.set["LESSHISTFILE"], "/tmp/dewar/.lesshst");
 }
 
 #[test]

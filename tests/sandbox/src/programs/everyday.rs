@@ -40,6 +40,7 @@ const EVERYDAY: &[Everyday] = &[
     plain("ssh-keygen", "ssh-keygen -q -t ed25519 -N '' -f k && test -s k.pub"),
     plain("vim", "vim -es -c 'wq' f; test -e f || touch f"),
     plain("less", "echo text > README.md; less -F README.md | cat"),
+    plain("less", "echo text > f; TERM=xterm script -qec 'less -F f' /dev/null < /dev/null"),
     plain("sqlite3", "sqlite3 x.db 'create table t(a); insert into t values(1); select * from t'"),
     plain("python3", "echo pass > x.py; python3 -m pdb -c c -c q x.py > /dev/null"),
     plain(
