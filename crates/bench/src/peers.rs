@@ -38,6 +38,8 @@ const PEERS: [Peer; 7] = [
             "firejail",
             "--quiet",
             "--noprofile",
+            // Else it has an empty /var/tmp, where the workspace is.
+            "--keep-var-tmp",
             "--net=none",
             "--read-only=/",
             "--read-write={workspace}",

@@ -21,11 +21,24 @@ struct Made {
     state: u64,
     effect: f64,
     fails_after: usize,
+    /// What chance laid down at its start, at most; 0 if it does not stay.
+    chance: f64,
+    born: f64,
 }
 
 impl Made {
+    fn new(seed: u64, effect: f64) -> Self {
+        Self { state: seed, effect, fails_after: usize::MAX, chance: 0.0, born: 0.0 }
+    }
+
     fn runner(seed: u64, effect: f64) -> Box<dyn Runner> {
-        Box::new(Self { state: seed, effect, fails_after: usize::MAX })
+        Box::new(Self::new(seed, effect))
+    }
+
+    fn staying(seed: u64, effect: f64) -> Box<dyn Runner> {
+        let mut made = Self { chance: 0.03, ..Self::new(seed, effect) };
+        made.renew();
+        Box::new(made)
     }
 
     fn draw(&mut self) -> f64 {
@@ -45,8 +58,16 @@ impl Runner for Made {
         }
         let noise = 1.0 + 0.1 * (self.draw() + self.draw() - 1.0);
         let disturbed = if self.draw() < 0.1 { 1.0 + self.draw() } else { 1.0 };
-        let wall_s = unit.count() * 1e-3 * self.effect * noise * disturbed;
+        let wall_s = unit.count() * 1e-3 * self.effect * (1.0 + self.born) * noise * disturbed;
         Ok(Took { wall_s, cpu_s: None, inside_s: None })
+    }
+
+    fn stays(&self) -> bool {
+        self.chance > 0.0
+    }
+
+    fn renew(&mut self) {
+        self.born = self.chance * (self.draw() + self.draw() - 1.0);
     }
 }
 
@@ -67,7 +88,14 @@ fn experiment(settings: &[(&str, Kind)], subjects: &[&str]) -> Experiment {
         unit: "a number".to_owned(),
         subjects: subjects.iter().map(subject).collect(),
         settings: settings.iter().map(setting).collect(),
-        aim: Aim { half_width: 0.01, budget_s: 60.0, least: 30, most: None, timeout_s: 10.0 },
+        aim: Aim {
+            half_width: 0.01,
+            budget_s: 60.0,
+            least: 30,
+            most: None,
+            timeout_s: 10.0,
+            life_s: 0.0,
+        },
         seed: 7,
         machine: Machine::here(),
         notes: Vec::new(),
@@ -103,6 +131,23 @@ fn equal_settings_are_not_ranked_and_an_effect_of_two_percent_is() {
 }
 
 #[test]
+fn what_chance_lays_down_at_the_start_of_a_process_is_no_difference() {
+    let _alone = ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let (mut held, mut ranked, mut found) = (0, 0, 0);
+    for seed in 0..20 {
+        let plan = experiment(&TWO, &["one"]);
+        let runners = |effect| vec![Made::staying(seed, 1.0), Made::staying(!seed, effect)];
+        let same = run(Store::nowhere(plan.clone()), runners(1.0));
+        held += usize::from(same.rows[1].wall.expect("pairs").holds(1.0));
+        let verdict = same.rows[1].verdict();
+        ranked += usize::from(!matches!(verdict, Verdict::NoDifference { .. }));
+        let more = run(Store::nowhere(plan), runners(1.03));
+        found += usize::from(more.rows[1].verdict() == Verdict::Slower);
+    }
+    assert!(held >= 19 && ranked <= 1 && found >= 19, "{held}, {ranked}, {found} of 20");
+}
+
+#[test]
 fn it_ends_when_the_budget_is_spent_and_says_so() {
     let _alone = ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let mut plan = experiment(&TWO, &["one", "two"]);
@@ -118,7 +163,7 @@ fn it_ends_when_the_budget_is_spent_and_says_so() {
 fn a_setting_that_fails_is_a_row_that_says_why_and_the_others_go_on() {
     let _alone = ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let three = [TWO[0], TWO[1], ("peer", Kind::Peer)];
-    let failing: Box<dyn Runner> = Box::new(Made { state: 1, effect: 1.0, fails_after: 10 });
+    let failing: Box<dyn Runner> = Box::new(Made { fails_after: 10, ..Made::new(1, 1.0) });
     let runners = vec![Made::runner(1, 1.0), Made::runner(2, 1.2), failing];
     let outcome = run(Store::nowhere(experiment(&three, &["one"])), runners);
     assert_eq!(outcome.stop, Stop::Narrow);

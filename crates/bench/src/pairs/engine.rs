@@ -3,10 +3,16 @@
 use super::{
     Experiment, ExperimentResult, Failure, Kept, Runner, RunnerError, Sample, Stop, Store,
     StoreError, Unit,
+    estimate::LEAST_LIVES,
     outcome::{self, widest},
 };
 use crate::{interrupt::Interrupt, random::Random};
 use std::time::{Duration, Instant};
+
+/// Rounds of each subject in one life of the runners, and passes through its units: the first of
+/// each unit does not count.
+const LIFE_ROUNDS: usize = 20;
+const LIFE_PASSES: usize = 4;
 
 /// How it stands, after each round.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -40,13 +46,18 @@ pub fn run(
     progress: &mut dyn FnMut(Standing<'_>),
 ) -> Result<ExperimentResult, StoreError> {
     let experiment = store.kept().experiment.clone();
-    let mut rounds = Rounds::of(&experiment, &store);
+    let stay = runners.iter().any(|runner| runner.stays());
+    let mut rounds = Rounds::of(&experiment, &store, stay);
     let begin = Instant::now();
     let before = store.kept().seconds;
     let stop = loop {
         let spent = before + begin.elapsed().as_secs_f64();
         if let Some(stop) = rounds.enough(&experiment, &store, spent) {
             break stop;
+        }
+        if rounds.has_lived(&experiment, &store) {
+            runners.iter_mut().for_each(|runner| runner.renew());
+            rounds.begin_life();
         }
         let subject = rounds.next_subject(&experiment, &store);
         match round(&experiment, subject, &mut rounds, &mut store, runners, interrupt) {
@@ -67,6 +78,9 @@ pub fn run(
 struct Rounds {
     random: Random,
     done: usize,
+    /// How often the runners were started anew; `None` if none stays.
+    life: Option<usize>,
+    life_began: Instant,
     /// For each subject: how many rounds, when it is looked at next, and what was seen.
     subjects: Vec<Looked>,
 }
@@ -74,17 +88,21 @@ struct Rounds {
 #[derive(Default)]
 struct Looked {
     rounds: usize,
+    /// Of them, those in this life of the runners.
+    of_life: usize,
     next_look: usize,
     half_width: Option<f64>,
     /// Units of this pass that are still to come.
     units: Vec<usize>,
-    /// Settings that have performed each unit.
+    /// Settings that have performed each unit in this life.
     warm: std::collections::HashSet<(usize, usize)>,
 }
 
 impl Rounds {
-    fn of(experiment: &Experiment, store: &Store) -> Self {
+    fn of(experiment: &Experiment, store: &Store, stay: bool) -> Self {
         let samples = &store.kept().samples;
+        let last = samples.iter().filter_map(|sample| sample.life).max();
+        let life = stay.then(|| last.map_or(0, |last| last + 1));
         let done = samples.last().map_or(0, |sample| sample.round + 1);
         // What was begun is continued, and not repeated.
         let random = Random::new(experiment.seed ^ (done as u64) << 20);
@@ -96,11 +114,39 @@ impl Rounds {
         for sample in samples.iter().filter(|sample| sample.setting == 0 && !sample.warm) {
             subjects[sample.subject].rounds += 1;
         }
-        let mut rounds = Self { random, done, subjects };
+        let mut rounds = Self { random, done, life, life_began: Instant::now(), subjects };
         for subject in 0..rounds.subjects.len() {
             rounds.look(experiment, store, subject);
         }
         rounds
+    }
+
+    /// Whether the runners have lived long enough: so long as the aim says, and so many rounds of
+    /// each subject that is still open. Where rounds are counted, they are shared among lives.
+    fn has_lived(&self, experiment: &Experiment, store: &Store) -> bool {
+        let shared = experiment.aim.most.map(|most| most.div_ceil(LEAST_LIVES));
+        let lived = |it: usize| {
+            let passes = LIFE_PASSES * experiment.subjects[it].units.len();
+            self.subjects[it].of_life >= shared.unwrap_or_else(|| passes.max(LIFE_ROUNDS))
+        };
+        let old = self.life_began.elapsed().as_secs_f64() >= experiment.aim.life_s;
+        self.life.is_some() && (old || shared.is_some()) && self.open(experiment, store).all(lived)
+    }
+
+    fn begin_life(&mut self) {
+        self.life = self.life.map(|life| life + 1);
+        self.life_began = Instant::now();
+        for looked in &mut self.subjects {
+            looked.of_life = 0;
+            looked.warm.clear();
+        }
+    }
+
+    /// Subjects that need more.
+    fn open(&self, experiment: &Experiment, store: &Store) -> impl Iterator<Item = usize> {
+        (0..self.subjects.len())
+            .filter(|subject| is_left(experiment, store.kept(), *subject))
+            .filter(|subject| !self.is_narrow(experiment, *subject))
     }
 
     /// Why no more is needed, if so.
@@ -126,10 +172,8 @@ impl Rounds {
     }
 
     /// In turn, of those that need more.
-    fn next_subject(&mut self, experiment: &Experiment, store: &Store) -> usize {
-        let open = (0..self.subjects.len())
-            .filter(|subject| is_left(experiment, store.kept(), *subject))
-            .filter(|subject| !self.is_narrow(experiment, *subject));
+    fn next_subject(&self, experiment: &Experiment, store: &Store) -> usize {
+        let open = self.open(experiment, store);
         open.min_by_key(|subject| self.subjects[*subject].rounds).unwrap_or_default()
     }
 
@@ -219,6 +263,7 @@ fn round(
                     unit,
                     setting,
                     turn,
+                    life: rounds.life,
                     warm,
                     took,
                 });
@@ -232,8 +277,9 @@ fn round(
         }
     }
     // Only whole rounds are kept.
-    rounds.subjects[subject].rounds +=
-        usize::from(samples.iter().any(|s| s.setting == 0 && !s.warm));
+    let counts = usize::from(samples.iter().any(|s| s.setting == 0 && !s.warm));
+    rounds.subjects[subject].rounds += counts;
+    rounds.subjects[subject].of_life += counts;
     rounds.done += 1;
     samples.into_iter().for_each(|sample| store.sample(sample));
     Ok(())

@@ -7,7 +7,7 @@
 
 use serde::{Deserialize, Serialize};
 use statrs::{
-    distribution::{ContinuousCDF, Normal},
+    distribution::{ContinuousCDF, Normal, StudentsT},
     function::beta::beta_reg,
 };
 
@@ -21,6 +21,9 @@ const SIGNIFICANT: f64 = 0.05;
 
 /// Fewer pairs say nothing.
 pub(super) const LEAST_PAIRS: usize = 6;
+
+/// Fewer lives of the runners are not enough in any case.
+pub(super) const LEAST_LIVES: usize = 8;
 
 /// How many times as much one setting takes as another.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -74,6 +77,26 @@ impl Estimate {
             high: logs[count - 1 - below].exp(),
             p: wilcoxon(&logs),
         })
+    }
+
+    /// The estimate from pairs of several lives of the runners. The interval holds that of all
+    /// pairs, and that of the lives' medians, which are normal enough for Student's t. `None`
+    /// before there are two lives.
+    #[must_use]
+    pub fn of_lives(lives: &[Vec<(f64, f64)>]) -> Option<Self> {
+        let all = Self::of(&lives.concat())?;
+        let median = |pairs: &Vec<(f64, f64)>| {
+            let logs: Vec<f64> = pairs.iter().map(|(a, b)| (a / b).ln()).collect();
+            crate::statistics::median_of(&logs)
+        };
+        let medians: Vec<f64> = lives.iter().filter_map(median).collect();
+        let count = medians.len() as f64;
+        let t = StudentsT::new(0.0, 1.0, count - 1.0).ok()?.inverse_cdf(1.0 - OUTSIDE / 2.0);
+        let mean = medians.iter().sum::<f64>() / count;
+        let variance = medians.iter().map(|m| (m - mean).powi(2)).sum::<f64>() / (count - 1.0);
+        let half = t * (variance / count).sqrt();
+        let (low, high) = ((mean - half).exp(), (mean + half).exp());
+        Some(Self { low: all.low.min(low), high: all.high.max(high), ..all })
     }
 
     /// Half of the interval's width, as a share of the ratio.

@@ -17,6 +17,11 @@
 //! another's says little below ten percent. A single compilation takes a tenth of a second, and
 //! meets what its neighbour in the round meets. So the ratio within a round is taken, and many
 //! rounds.
+//!
+//! Two processes of one program differ by a percent or two for as long as they live, by where
+//! chance laid their memory (Mytkowycz and others, "Producing Wrong Data Without Doing Anything
+//! Obviously Wrong!", 2009). So runners that stay are started anew again and again, and an interval
+//! is at least as wide as their lives differ.
 
 pub mod engine;
 mod estimate;
@@ -98,11 +103,21 @@ pub struct Aim {
     pub most: Option<usize>,
     /// Seconds that a single unit may take.
     pub timeout_s: f64,
+    /// Seconds after which runners that stay are started anew, at the earliest.
+    #[serde(default)]
+    pub life_s: f64,
 }
 
 impl Default for Aim {
     fn default() -> Self {
-        Self { half_width: 0.01, budget_s: 600.0, least: 30, most: None, timeout_s: 600.0 }
+        Self {
+            half_width: 0.01,
+            budget_s: 600.0,
+            least: 30,
+            most: None,
+            timeout_s: 600.0,
+            life_s: 1.0,
+        }
     }
 }
 
@@ -119,7 +134,10 @@ pub struct Sample {
     pub setting: usize,
     /// Which turn within the round.
     pub turn: usize,
-    /// The first time under this setting: it does not count.
+    /// How often the runners had been started anew; `None` where none stays.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub life: Option<usize>,
+    /// The first time under this setting, or in this life: it does not count.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub warm: bool,
     /// What it took.
@@ -149,6 +167,15 @@ pub trait Runner {
     ///
     /// [`RunnerError`]; after one the runner is not asked again.
     fn perform(&mut self, unit: &Unit, timeout: Duration) -> Result<Took, RunnerError>;
+
+    /// Whether it stays between units. What chance laid down at its start (addresses, pages, the
+    /// place of its files in caches) then stays as well, and would be taken for a difference.
+    fn stays(&self) -> bool {
+        false
+    }
+
+    /// Ends what stays; the next unit starts it anew.
+    fn renew(&mut self) {}
 }
 
 /// Why a unit was not performed.

@@ -1,7 +1,9 @@
 //! What came of an experiment: for every subject and setting, what it takes, against the first
 //! setting and how surely.
 
-use super::{Estimate, Experiment, Sample, Stop, Took, Verdict, store::Kept};
+use super::{
+    Estimate, Experiment, Sample, Stop, Took, Verdict, estimate::LEAST_LIVES, store::Kept,
+};
 use crate::{config::Kind, statistics::Summary};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -110,23 +112,18 @@ fn row(kept: &Kept, subject: usize, setting: usize) -> Row {
     let operations = kept.experiment.subjects[subject].operations;
     let mine = counting(&kept.samples, subject, setting);
     let summary = |of: &dyn Fn(&Took) -> Option<f64>| {
-        let numbers: Option<Vec<f64>> = mine.values().map(of).collect();
+        let numbers: Option<Vec<f64>> = mine.values().map(|(_, took)| of(took)).collect();
         Summary::of(&numbers?.into_iter().map(|s| s / operations).collect::<Vec<f64>>())
     };
     let against = |other: usize, of: &dyn Fn(&Took) -> Option<f64>| {
-        let reference = counting(&kept.samples, subject, other);
-        let pairs: Option<Vec<(f64, f64)>> = mine
-            .iter()
-            .filter_map(|(round, took)| Some((took, reference.get(round)?)))
-            .map(|(a, b)| Some((of(a)?, of(b)?)))
-            .collect();
-        (setting != other).then(|| Estimate::of(&pairs?)).flatten()
+        let lives = lives(kept, subject, setting, other, of)?;
+        (setting != other).then(|| lives.estimate()).flatten()
     };
     let settings = &kept.experiment.settings;
     let base = settings.iter().position(|it| it.kind == Kind::Base);
     let base = base.filter(|_| settings[setting].kind == Kind::Dewar);
     let inside: Vec<f64> =
-        mine.values().filter_map(|took| took.inside_s).map(|s| s / operations).collect();
+        mine.values().filter_map(|(_, took)| took.inside_s).map(|s| s / operations).collect();
     Row {
         subject,
         setting,
@@ -140,38 +137,76 @@ fn row(kept: &Kept, subject: usize, setting: usize) -> Row {
     }
 }
 
-/// What counts of one subject under one setting, by round.
-fn counting(samples: &[Sample], subject: usize, setting: usize) -> BTreeMap<usize, Took> {
+/// What counts of one subject under one setting, by round, and the life it was in.
+fn counting(
+    samples: &[Sample],
+    subject: usize,
+    setting: usize,
+) -> BTreeMap<usize, (Option<usize>, Took)> {
     samples
         .iter()
         .filter(|s| s.subject == subject && s.setting == setting && !s.warm)
-        .map(|s| (s.round, s.took))
+        .map(|s| (s.round, (s.life, s.took)))
         .collect()
 }
 
-/// What each round took under a setting, and under the first.
-pub(super) fn pairs_of(kept: &Kept, subject: usize, setting: usize) -> Vec<(f64, f64)> {
-    let reference = counting(&kept.samples, subject, 0);
-    let mine = counting(&kept.samples, subject, setting);
-    let both =
-        mine.iter().filter_map(|(round, took)| Some((took.wall_s, reference.get(round)?.wall_s)));
-    both.filter(|(a, b)| *a > 0.0 && *b > 0.0).collect()
+/// Pairs of what rounds took under two settings.
+pub(super) struct Lives {
+    /// By life of the runners, if they have any; all in one, if not.
+    pub(super) pairs: Vec<Vec<(f64, f64)>>,
+    /// Whether they have any.
+    pub(super) renewed: bool,
 }
 
-/// Half of the width of the widest interval of a subject; `None` before there are all of them.
+impl Lives {
+    /// What they say.
+    pub(super) fn estimate(&self) -> Option<Estimate> {
+        if self.renewed {
+            Estimate::of_lives(&self.pairs)
+        } else {
+            Estimate::of(&self.pairs.concat())
+        }
+    }
+}
+
+/// What each round took under a setting, and under another. `None` if one took what is not known.
+fn lives(
+    kept: &Kept,
+    subject: usize,
+    setting: usize,
+    other: usize,
+    of: &dyn Fn(&Took) -> Option<f64>,
+) -> Option<Lives> {
+    let reference = counting(&kept.samples, subject, other);
+    let mine = counting(&kept.samples, subject, setting);
+    let mut by_life: BTreeMap<Option<usize>, Vec<(f64, f64)>> = BTreeMap::new();
+    for (round, (life, took)) in &mine {
+        if let Some((_, compared)) = reference.get(round) {
+            by_life.entry(*life).or_default().push((of(took)?, of(compared)?));
+        }
+    }
+    let renewed = by_life.keys().any(Option::is_some);
+    Some(Lives { pairs: by_life.into_values().collect(), renewed })
+}
+
+/// What each round took in wall time under a setting, and under the first.
+pub(super) fn lives_of(kept: &Kept, subject: usize, setting: usize) -> Option<Lives> {
+    lives(kept, subject, setting, 0, &|took| Some(took.wall_s))
+}
+
+/// Half of the width of the widest interval of a subject; `None` before there are all of them, or
+/// too few lives.
 pub(super) fn widest(kept: &Kept, experiment: &Experiment, subject: usize) -> Option<f64> {
-    let reference = counting(&kept.samples, subject, 0);
     let mut widest = None;
     for setting in 1..experiment.settings.len() {
         if kept.failure(subject, setting).is_some() {
             continue;
         }
-        let mine = counting(&kept.samples, subject, setting);
-        let pairs: Vec<(f64, f64)> = mine
-            .iter()
-            .filter_map(|(round, took)| Some((took.wall_s, reference.get(round)?.wall_s)))
-            .collect();
-        let width = Estimate::of(&pairs)?.half_width();
+        let lives = lives_of(kept, subject, setting)?;
+        if lives.renewed && lives.pairs.len() < LEAST_LIVES {
+            return None;
+        }
+        let width = lives.estimate()?.half_width();
         widest = Some(f64::max(width, widest.unwrap_or_default()));
     }
     widest

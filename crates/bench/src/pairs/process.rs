@@ -137,6 +137,14 @@ impl Runner for ProcessRunner {
         };
         Ok(took)
     }
+
+    fn stays(&self) -> bool {
+        true
+    }
+
+    fn renew(&mut self) {
+        self.running = None;
+    }
 }
 
 fn plain(answer: &str) -> Result<Took, RunnerError> {

@@ -3,14 +3,15 @@
 //!
 //! The ratios of recorded pairs, divided by their median, are the noise of this machine, with
 //! whatever tails it has. Rounds are drawn in runs of neighbours, so that a load that comes and
-//! goes is drawn as well. From such pairs an experiment is made as the engine makes it: look, stop
+//! goes is drawn as well; where runners were started anew, the rounds of a whole life are drawn.
+//! From such pairs an experiment is made as the engine makes it: look, stop
 //! when the interval is narrow enough, or when there are as many rounds as were recorded. Its truth
 //! is 1, or with an effect planted, just that effect.
 
 use super::{
     Kept, Verdict,
-    estimate::{Estimate, LEAST_PAIRS},
-    outcome::pairs_of,
+    estimate::{Estimate, LEAST_LIVES, LEAST_PAIRS},
+    outcome::{Lives, lives_of},
 };
 use crate::random::Random;
 use serde::Serialize;
@@ -60,21 +61,24 @@ pub fn trust(kept: &Kept, draws: Draws) -> Vec<Trust> {
     let mut all = Vec::new();
     for (subject, about) in kept.experiment.subjects.iter().enumerate() {
         for (setting, under) in kept.experiment.settings.iter().enumerate().skip(1) {
-            let pairs = pairs_of(kept, subject, setting);
+            let Some(lives) = lives_of(kept, subject, setting) else { continue };
             let names = (about.name.clone(), under.name.clone());
-            all.extend(of_pairs(&pairs, names, draws));
+            all.extend(of_lives(&lives, names, draws));
         }
     }
     all
 }
 
-fn of_pairs(pairs: &[(f64, f64)], names: (String, String), draws: Draws) -> Option<Trust> {
-    if pairs.len() < LEAST_RECORDED {
+fn of_lives(lives: &Lives, names: (String, String), draws: Draws) -> Option<Trust> {
+    let log = |pairs: &Vec<(f64, f64)>| pairs.iter().map(|(a, b)| (a / b).ln()).collect();
+    let noise: Vec<Vec<f64>> = lives.pairs.iter().map(log).collect();
+    let all = noise.concat();
+    if all.len() < LEAST_RECORDED || !all.iter().all(|log| log.is_finite()) {
         return None;
     }
-    let noise: Vec<f64> = pairs.iter().map(|(a, b)| (a / b).ln()).collect();
-    let median = crate::statistics::median_of(&noise)?;
-    let noise: Vec<f64> = noise.into_iter().map(|log| log - median).collect();
+    let median = crate::statistics::median_of(&all)?;
+    let centred = |life: &Vec<f64>| life.iter().map(|log| log - median).collect();
+    let noise = Noise { lives: noise.iter().map(centred).collect(), renewed: lives.renewed };
     let mut random = Random::new(1999);
     let mut experiments = |effect: f64| -> Option<Vec<Estimate>> {
         (0..draws.repeats).map(|_| experiment(&noise, effect, draws, &mut random)).collect()
@@ -86,7 +90,7 @@ fn of_pairs(pairs: &[(f64, f64)], names: (String, String), draws: Draws) -> Opti
     Some(Trust {
         subject: names.0,
         setting: names.1,
-        recorded: pairs.len(),
+        recorded: all.len(),
         repeats: draws.repeats,
         held: same.iter().filter(|it| it.holds(1.0)).count(),
         ranked: same.iter().filter(ranked).count(),
@@ -96,21 +100,45 @@ fn of_pairs(pairs: &[(f64, f64)], names: (String, String), draws: Draws) -> Opti
     })
 }
 
+/// What was recorded, its median taken out.
+struct Noise {
+    lives: Vec<Vec<f64>>,
+    renewed: bool,
+}
+
+impl Noise {
+    /// Rounds that lie beside each other, or a whole life, with that effect.
+    fn draw(&self, effect: f64, random: &mut Random) -> Vec<(f64, f64)> {
+        let life = &self.lives[random.below(self.lives.len())];
+        let pair = |log: &f64| (log.exp() * effect, 1.0);
+        if self.renewed {
+            return life.iter().map(pair).collect();
+        }
+        let from = random.below(life.len());
+        life.iter().cycle().skip(from).take(RUN).map(pair).collect()
+    }
+}
+
 /// One experiment, looked at ever more seldom as the engine does.
-fn experiment(noise: &[f64], effect: f64, draws: Draws, random: &mut Random) -> Option<Estimate> {
-    let (mut pairs, mut look) = (Vec::with_capacity(noise.len()), LEAST_RECORDED);
+fn experiment(noise: &Noise, effect: f64, draws: Draws, random: &mut Random) -> Option<Estimate> {
+    let recorded = noise.lives.iter().map(Vec::len).sum::<usize>().max(LEAST_PAIRS);
+    let mut drawn = Lives { pairs: Vec::new(), renewed: noise.renewed };
+    let (mut count, mut look) = (0, LEAST_RECORDED);
     loop {
-        while pairs.len() < look.min(noise.len()) {
-            let from = random.below(noise.len());
-            let run = (0..RUN).map(|at| noise[(from + at) % noise.len()]);
-            pairs.extend(run.map(|log| (log.exp() * effect, 1.0)));
+        while count < look.min(recorded) {
+            let mut run = noise.draw(effect, random);
+            run.truncate(recorded - count);
+            count += run.len();
+            drawn.pairs.push(run);
         }
-        pairs.truncate(noise.len().max(LEAST_PAIRS));
-        let estimate = Estimate::of(&pairs)?;
-        if estimate.half_width() <= draws.half_width || pairs.len() >= noise.len() {
-            return Some(estimate);
+        let few = noise.renewed && drawn.pairs.len() < LEAST_LIVES && count < recorded;
+        if !few {
+            let estimate = drawn.estimate()?;
+            if estimate.half_width() <= draws.half_width || count >= recorded {
+                return Some(estimate);
+            }
         }
-        look = pairs.len() + (pairs.len() / 10).max(5);
+        look = count + (count / 10).max(5);
     }
 }
 
@@ -135,6 +163,10 @@ mod tests {
         (0..count).map(|_| (3.0 * one(), one())).collect()
     }
 
+    fn of_pairs(pairs: &[(f64, f64)], names: (String, String), draws: Draws) -> Option<Trust> {
+        of_lives(&Lives { pairs: vec![pairs.to_vec()], renewed: false }, names, draws)
+    }
+
     #[test]
     fn noise_that_is_small_enough_hides_no_planted_effect_and_shows_none_that_is_not_there() {
         let trust = of_pairs(&recorded(400, 0.05), names(), DRAWS).expect("pairs");
@@ -149,5 +181,18 @@ mod tests {
         assert!(trust.held >= 380, "{trust:?}");
         assert!(trust.found < 100 && trust.half_width > 0.05, "{trust:?}");
         assert_eq!(of_pairs(&recorded(LEAST_RECORDED - 1, 0.1), names(), DRAWS), None);
+    }
+
+    #[test]
+    fn lives_that_differ_hide_what_is_smaller_than_their_difference() {
+        let mut random = Random::new(3);
+        let mut bias = || 0.03 * (random.unit() + random.unit() - 1.0);
+        let life =
+            |bias: f64| recorded(40, 0.02).iter().map(|(a, b)| (a * bias.exp(), *b)).collect();
+        let pairs: Vec<Vec<(f64, f64)>> = (0..24).map(|_| life(bias())).collect();
+        let together = of_pairs(&pairs.concat(), names(), DRAWS).expect("pairs");
+        let apart = of_lives(&Lives { pairs, renewed: true }, names(), DRAWS).expect("lives");
+        assert!(apart.held >= 380 && apart.ranked < 20, "{apart:?}");
+        assert!(apart.half_width > together.half_width, "{apart:?} {together:?}");
     }
 }
