@@ -1,6 +1,9 @@
-//! `bases epoll|hyper|monoio PORT`: answers `GET /N` with N bytes from memory, on one thread.
+//! `bases epoll|hyper|monoio|ntex|pingora PORT`: answers `GET /N` with N bytes from memory, on one
+//! thread.
 
 mod epoll;
+mod on_ntex;
+mod on_pingora;
 
 use std::{convert::Infallible, net::SocketAddr};
 
@@ -11,13 +14,15 @@ fn length(target: &str) -> usize {
 
 fn main() {
     let mut args = std::env::args().skip(1);
-    let kind = args.next().expect("epoll, hyper or monoio");
+    let kind = args.next().expect("epoll, hyper, monoio, ntex or pingora");
     let port = args.next().and_then(|port| port.parse().ok()).expect("a port");
     let address = SocketAddr::from(([127, 0, 0, 1], port));
     match kind.as_str() {
         "epoll" => epoll::serve(address),
         "hyper" => hyper(address),
         "monoio" => monoio(address),
+        "ntex" => on_ntex::serve(address),
+        "pingora" => on_pingora::serve(address),
         other => panic!("there is no base `{other}`"),
     }
 }
@@ -25,7 +30,7 @@ fn main() {
 fn hyper(address: SocketAddr) {
     use http_body_util::Full;
     use hyper::{Request, Response, body::Incoming, server::conn::http1, service::service_fn};
-    let all = bytes::Bytes::from(vec![b'x'; 4 << 20]);
+    let all = bytes::Bytes::from(all());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build();
     runtime.expect("a runtime").block_on(async move {
         let listener = tokio::net::TcpListener::bind(address).await.expect("a port");
@@ -71,6 +76,11 @@ fn monoio(address: SocketAddr) {
             });
         }
     });
+}
+
+/// What answers from memory are cut from.
+fn all() -> Vec<u8> {
+    vec![b'x'; 4 << 20]
 }
 
 /// How much a request asks for, if all of its head is there and makes sense.
