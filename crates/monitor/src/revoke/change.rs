@@ -82,12 +82,12 @@ struct PolicyTransition<'a> {
     killed: BTreeSet<u32>,
     /// Names of the processes that held something.
     names: HashMap<u32, String>,
-    /// Something is granted no longer, or labelled otherwise.
-    takes: bool,
+    /// Something is labelled otherwise.
+    relabels: bool,
     /// Domains whose processes end, for what the kernel would go on granting them.
     ending: Vec<(Sid, String)>,
     /// What held before, which takes its time to be dropped.
-    _old: Arc<PolicyState>,
+    old: Arc<PolicyState>,
 }
 
 impl<'a> PolicyTransition<'a> {
@@ -125,10 +125,9 @@ impl<'a> PolicyTransition<'a> {
         gate.state.caches.reset(seqno);
         let all_names = relabel(gate, &changed);
         let receipt = Receipt { seqno: seqno.0, complete: all_names, ..told };
-        let losing: Vec<Sid> =
-            old.plan.domains.iter().copied().filter(|ssid| loses(gate, *ssid)).collect();
         if mode == RevokeMode::End {
-            ending.splice(..0, losing.iter().map(|ssid| (*ssid, "everything".to_owned())));
+            let losing = old.plan.domains.iter().filter(|ssid| loses(gate, **ssid));
+            ending.splice(..0, losing.map(|ssid| (*ssid, "everything".to_owned())));
         }
         let mut change = Self {
             gate,
@@ -142,9 +141,9 @@ impl<'a> PolicyTransition<'a> {
             stuck: Vec::new(),
             killed: BTreeSet::new(),
             names: HashMap::new(),
-            takes: !changed.is_empty() || !losing.is_empty(),
+            relabels: !changed.is_empty(),
             ending,
-            _old: old,
+            old,
         };
         change.end_calls(&stuck);
         if let Err(error) = change.stop() {
@@ -181,10 +180,16 @@ impl<'a> PolicyTransition<'a> {
         Ok(())
     }
 
+    /// Whether something is granted no longer, or labelled otherwise. To compare every decision
+    /// takes longer than to stop a process, so it is asked only where it matters.
+    fn takes(&self) -> bool {
+        self.relabels || self.old.plan.domains.iter().any(|ssid| loses(self.gate, *ssid))
+    }
+
     /// A process that another traces cannot be stopped, and not be looked into soundly: it ends, if
     /// the change takes anything from anybody.
     fn end_refused(&mut self, pid: u32) {
-        if !self.takes {
+        if !self.takes() {
             return;
         }
         let ssid = label_of(&self.gate.state, pid).ok();
