@@ -38,6 +38,7 @@ check:
 	$(CARGO) clippy $(MCP) --all-targets -- -D warnings
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --workspace --no-deps --locked --document-private-items
 	scripts/house
+	scripts/manual --check
 	cargo deny --locked check --hide-inclusion-graph licenses bans sources
 	cargo deny --manifest-path mcp/Cargo.toml --locked check --hide-inclusion-graph licenses bans sources
 
@@ -74,6 +75,7 @@ deb: build
 
 # Whether the package works in a minimal Debian 12, and is removed without a trace. As root, with a Debian mirror.
 package-check: build
+	scripts/setup package
 	scripts/package-check "$$(scripts/deb $(RELEASE))"
 
 # The wheel for Python, tested in a fresh environment. Needs PyPI.

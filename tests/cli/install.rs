@@ -79,6 +79,7 @@ fn what_is_installed_is_complete_builds_c_and_is_taken_away_again() {
     for file in [
         "share/man/man1/dewar-run.1",
         "share/man/man3/dewar.3",
+        "share/man/man5/dewar-profile.5",
         "include/dewar.h",
         "share/bash-completion/completions/dewar",
         "share/zsh/site-functions/_dewar",

@@ -26,8 +26,8 @@ struct dewar_port *dewar_port_connect(const char *path);
 /* Calls, and returns the length of the reply, which is copied to `reply`. `effective` is the SID in
  * whose name, or 0 for one's own. Waits `timeout_ms`, or as long as it takes if that is
  * negative. */
-ssize_t dewar_port_call(struct dewar_port *port, uint32_t effective, const void *body, size_t length,
-			void *reply, size_t room, int timeout_ms);
+ssize_t dewar_port_call(struct dewar_port *port, uint32_t effective, const void *body,
+			size_t length, void *reply, size_t room, int timeout_ms);
 
 /* Closes it. NULL is allowed. */
 void dewar_port_close(struct dewar_port *port);
@@ -40,14 +40,15 @@ struct dewar_request {
 	const char *client;	/* security context of the one in whose name it is made */
 	uint32_t client_sid;	/* the same, to pass on in calls of one's own */
 	pid_t pid;		/* the process that made it */
-	uid_t uid;		/* the user that connected: one of several users' services looks at it */
+	uid_t uid;		/* the user that connected: where several users' services look */
 	const void *body;
 	size_t length;
 };
 
 /* Answers a call: writes at most `room` bytes to `reply` and returns how many, or -1 for no answer.
  * Called by one thread a client. What `request` points to is gone when it returns. */
-typedef ssize_t dewar_handler(void *data, const struct dewar_request *request, void *reply, size_t room);
+typedef ssize_t dewar_handler(void *data, const struct dewar_request *request, void *reply,
+			      size_t room);
 
 /* Writes to `context`, which has `room` bytes, the security context of the process in a `dewar run`
  * sandbox that connected the unix socket `socket`, as its run vouches for it: held since before it

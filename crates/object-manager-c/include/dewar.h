@@ -39,7 +39,7 @@ struct dewar_record {
 	const char *scontext;
 	const char *tcontext;
 	const char *tclass;
-	const char *permissions;	/* missing ones if denied, else those asked for; a space between */
+	const char *permissions;	/* missing ones, else those asked for; a space between */
 	const char *reason;		/* of a denial, in words */
 	const char *would_allow;	/* the rule that would grant it, or NULL */
 	const char *json;		/* all of it, as `dewar audit --json` has it */
@@ -99,7 +99,8 @@ ssize_t dewar_context(const struct dewar *manager, uint32_t sid, char *context, 
 
 /* The SID of a new object that `ssid` makes in `tsid`, or 0. `name` is the object's for rules that
  * name it, or NULL. */
-uint32_t dewar_create(const struct dewar *manager, uint32_t ssid, uint32_t tsid, uint8_t tclass, const char *name);
+uint32_t dewar_create(const struct dewar *manager, uint32_t ssid, uint32_t tsid, uint8_t tclass,
+		      const char *name);
 
 /* Where the last answer about an object lies: kept with the object, 0 at first, tried before the
  * cache. Grants nothing. */
@@ -116,12 +117,12 @@ struct dewar_about {
 
 /* Whether `ssid` may use every permission of `requested` on `tsid`: 0, or -1 with EACCES; -1 with
  * ENOTCONN if there was no answer. `hint` and `about` may be NULL. */
-int dewar_check(const struct dewar *manager, uint32_t ssid, uint32_t tsid, uint8_t tclass, uint32_t requested,
-		struct dewar_hint *hint, const struct dewar_about *about);
+int dewar_check(const struct dewar *manager, uint32_t ssid, uint32_t tsid, uint8_t tclass,
+		uint32_t requested, struct dewar_hint *hint, const struct dewar_about *about);
 
 /* The same by names, for what is asked seldom. */
-int dewar_check_access(const struct dewar *manager, const char *scontext, const char *tcontext, const char *tclass,
-		       const char *permission, const struct dewar_about *about);
+int dewar_check_access(const struct dewar *manager, const char *scontext, const char *tcontext,
+		       const char *tclass, const char *permission, const struct dewar_about *about);
 
 /* The security server's answer. */
 struct dewar_decision {
@@ -138,8 +139,8 @@ int dewar_decide(const struct dewar *manager, uint32_t ssid, uint32_t tsid, uint
 		 struct dewar_decision *decision);
 
 /* Writes why `requested` is granted or denied, for people. Returns the length, or -1. */
-ssize_t dewar_explain(const struct dewar *manager, uint32_t ssid, uint32_t tsid, uint8_t tclass, uint32_t requested,
-		      char *text, size_t room);
+ssize_t dewar_explain(const struct dewar *manager, uint32_t ssid, uint32_t tsid, uint8_t tclass,
+		      uint32_t requested, char *text, size_t room);
 
 /* Replaces the policy by those files. Returns 0, or -1; then the one before is in force. A check
  * that begins after it has returned is never answered from the policy before. */
