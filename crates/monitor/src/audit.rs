@@ -5,11 +5,15 @@ use crate::{
     denials::{Denials, Key},
 };
 use avc::{Source, Verdict};
-use flask::{AccessVector, Class, Explanation, InitialSid, Question, SecurityServer, Sid, visible};
+use flask::{
+    AccessVector, Class, Explanation, InitialSid, Question, SecurityServer, Sid, perm, visible,
+};
+use proc::Identity;
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use std::{
     io::Write,
+    path::Path,
     sync::{Arc, Mutex, PoisonError},
     time::{SystemTime, UNIX_EPOCH},
 };
@@ -211,6 +215,7 @@ impl Audit {
             None if denied => self.explain(question, missing),
             None => Explanation::default(),
         };
+        let probed = denied && is_probe(&identity, access, missing);
         Record {
             time: now(),
             granted,
@@ -231,7 +236,7 @@ impl Audit {
             would_allow: explanation.would_allow,
             refused_by: String::new(),
             instead: String::new(),
-            probed: false,
+            probed,
             count: 1,
         }
     }
@@ -284,6 +289,33 @@ impl Audit {
             ..Explanation::default()
         })
     }
+}
+
+/// Whether programs do without what was denied: a log, or what the modes of files would have
+/// refused them natively.
+fn is_probe(caller: &Identity, access: &Access, missing: AccessVector) -> bool {
+    let class = access.question.tclass;
+    if class == Class::UnixDgramSocket {
+        // syslog(3), and what tells systemd that it is ready.
+        return missing == perm::socket::CREATE;
+    }
+    let own = rustix::process::geteuid().as_raw();
+    let path = Path::new(&access.object);
+    if own == 0 || caller.fsuid != own || caller.capabilities != 0 || !path.is_absolute() {
+        return false;
+    }
+    let is = |names: &[&str]| missing.names(class).any(|name| names.contains(&name));
+    let (path, mode) = if is(&["add_name", "remove_name", "create", "unlink", "rmdir", "link"]) {
+        (path.parent().unwrap_or(path), rustix::fs::Access::WRITE_OK)
+    } else if is(&["write", "append"]) {
+        (path, rustix::fs::Access::WRITE_OK)
+    } else if is(&["read", "open"]) {
+        (path, rustix::fs::Access::READ_OK)
+    } else {
+        return false;
+    };
+    let flags = rustix::fs::AtFlags::EACCESS;
+    rustix::fs::accessat(rustix::fs::CWD, path, mode, flags) == Err(Errno::ACCESS)
 }
 
 fn now() -> f64 {

@@ -7,7 +7,8 @@ use crate::{
     stage::{How, Stage, bash},
 };
 
-pub(super) const CASES: &[Case] = cases![everyday_commands_end_without_a_false_alarm];
+pub(super) const CASES: &[Case] =
+    cases![everyday_commands_end_without_a_false_alarm, what_fails_natively_as_well_is_no_alarm];
 
 /// A command, and what it is truly denied: ends of the objects' names. Their list is not complete
 /// for machines with other programs, so only what is installed is run.
@@ -180,4 +181,19 @@ fn is_installed(program: &str) -> bool {
     crate::stage::PATH
         .split(':')
         .any(|directory| std::path::Path::new(directory).join(program).exists())
+}
+
+/// What the modes of files refuse a user natively, policy takes from nobody; nor does a program
+/// miss the log of the machine. Root, who has the machine's files natively, has only the latter.
+fn what_fails_natively_as_well_is_no_alarm(stage: &Stage) {
+    let files = "mkdir /usr/share/new; cat /etc/shadow; python3 -c 'import os; os.symlink(\"a\", \"/etc/new\")'";
+    let log = "python3 -c 'import syslog; syslog.syslog(syslog.LOG_DEBUG, \"text\")'";
+    let script = if stage.variant.is_root() { log.to_owned() } else { format!("{files}; {log}") };
+    let ran = run(stage.dewar(stage.call(), &bash(&script)), b"");
+    assert!(!ran.err().contains("dewar: denied"), "{}", ran.err());
+    let record = stage.record();
+    assert!(record.denials.iter().all(|denial| denial.probed), "{:?}", record.denials);
+    let failed = run(stage.dewar(stage.call(), &bash(&format!("{script}; exit 1"))), b"");
+    // Of a command that failed, it is said all the same: nobody knows what it needs.
+    assert!(failed.err().contains("dewar: denied"), "{}", failed.err());
 }
