@@ -46,6 +46,7 @@ check:
 # others, natively and under Dewar; programs where Dewar itself is surrounded by a container or a sandbox.
 compatibility:
 	scripts/setup compatibility
+	scripts/suite-sources
 	$(CARGO) build --workspace --locked --bins --tests
 	DEWAR_BIN=$(abspath $(TARGET)/debug/dewar) DEWAR_RANDOM_PROGRAMS=$${DEWAR_RANDOM_PROGRAMS:-2000} env --default-signal \
 	    DEWAR_SUITES=all DEWAR_TESTS_SURROUNDED=all $(CARGO) test --workspace --locked --test random --test suites --test sandbox

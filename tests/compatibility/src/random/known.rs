@@ -100,7 +100,7 @@ pub(crate) const KNOWN: &[Known] = &[
         reason: "Where a profile grants datagrams, the monitor sends in the program's place, and a port would take the \
                  monitor for the client. write(2) and send(2) work.",
         is: |it| {
-            let fails = matches!(errno(&it.native), "EBADF" | "EPIPE");
+            let fails = matches!(errno(&it.native), "EBADF" | "EPIPE" | "ECONNRESET");
             (is_success(&it.native) || fails) && errno(&it.dewar) == "EOPNOTSUPP"
         },
     },
@@ -131,6 +131,26 @@ pub(crate) const KNOWN: &[Known] = &[
         is: |it| errno(&it.native) == "EINVAL" && it.dewar == "0",
     },
     Known {
+        calls: &["connect"],
+        native: "`ECONNREFUSED`, again, by another process, after a connect to the outside that failed",
+        dewar: "`EACCES`",
+        reason: "The socket bears the name of the first process, for which the second could pass (docs/ports.md).",
+        is: |it| {
+            let refused = errno(&it.native) == "ECONNREFUSED" && errno(&it.dewar) == "EACCES";
+            it.call.contains('@') && refused
+        },
+    },
+    Known {
+        calls: &["sendto"],
+        native: "`EPIPE`, of a socket that was shut down",
+        dewar: "what is wrong with the address",
+        reason: "The address is decided first.",
+        is: |it| {
+            let dewar = matches!(errno(&it.dewar), "ENOENT" | "ECONNREFUSED" | "ENOTDIR");
+            errno(&it.native) == "EPIPE" && dewar
+        },
+    },
+    Known {
         calls: &["prctl"],
         native: "`PR_GET_DUMPABLE` is 0 after it was set so",
         dewar: "1",
@@ -138,27 +158,39 @@ pub(crate) const KNOWN: &[Known] = &[
         is: |it| it.number(1) == 3 && it.native == "0" && it.dewar == "1",
     },
     Known {
-        calls: &["lstat"],
+        calls: &["lstat", "fstatat", "statx"],
         native: "files of `/proc/self` are root's after `PR_SET_DUMPABLE` was set to 0",
         dewar: "they stay the program's own",
         reason: "As with `prctl`.",
-        is: |it| it.call.contains("/proc/self/") && it.native.ends_with(" 0:0"),
+        is: |it| {
+            let of_itself = ["/proc/self/", "/dev/fd/"].iter().any(|name| it.call.contains(name));
+            of_itself && it.native.ends_with(" 0:0")
+        },
     },
     Known {
         calls: &["creat", "open", "openat"],
         native: "`EISDIR`, of a link to a name with a slash at its end, to be made",
-        dewar: "`ELOOP`, if the link leads to itself",
+        dewar: "`ELOOP`, if the link leads to itself; `ENOTDIR`, if a file is there",
         reason: "Links are followed to their end before anything is made.",
-        is: |it| errno(&it.native) == "EISDIR" && errno(&it.dewar) == "ELOOP",
+        is: |it| errno(&it.native) == "EISDIR" && matches!(errno(&it.dewar), "ELOOP" | "ENOTDIR"),
     },
     Known {
-        calls: &["creat", "open", "openat", "openat2", "mkdirat", "rmdir"],
+        calls: &[
+            "creat",
+            "open",
+            "openat",
+            "openat2",
+            "mkdirat",
+            "rmdir",
+            "removexattr",
+            "symlinkat",
+        ],
         native: "`EACCES`, of `.` in a working directory that may not be searched",
         dewar: "what is wrong with it otherwise",
         reason: "The working directory is held, and not walked to anew.",
         is: |it| {
             let of_itself = it.call.split(' ').any(|word| word == "." || word.ends_with('/'));
-            let dewar = matches!(errno(&it.dewar), "EISDIR" | "EEXIST" | "EINVAL");
+            let dewar = matches!(errno(&it.dewar), "EISDIR" | "EEXIST" | "EINVAL" | "EOPNOTSUPP");
             of_itself && errno(&it.native) == "EACCES" && dewar
         },
     },

@@ -133,8 +133,13 @@ impl Performer {
     /// Removes what former programs have left.
     fn clear(&self) {
         for entry in std::fs::read_dir(&self.work).expect("list a directory") {
-            let path = entry.expect("an entry").path();
-            std::fs::remove_dir_all(path).expect("remove a directory");
+            let entry = entry.expect("an entry");
+            // Programs move what lies beside their own directory, too.
+            let removed = match entry.file_type().expect("a kind of file").is_dir() {
+                true => std::fs::remove_dir_all(entry.path()),
+                false => std::fs::remove_file(entry.path()),
+            };
+            removed.expect("remove what is left");
         }
     }
 

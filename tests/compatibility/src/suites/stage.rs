@@ -101,6 +101,9 @@ impl Stage {
         if way == Way::Native {
             self.script(&home, who, Way::Native, suite.before, "")?;
         }
+        if let Some(package) = suite.source {
+            self.copy_source(package, &work, who)?;
+        }
         let part = if is_whole { "all" } else { "quick" };
         let output = self.script(&home, who, way, suite.script, part)?;
         if output.lines().all(|line| !line.contains('\t')) {
@@ -112,6 +115,31 @@ impl Stage {
             );
         }
         Ok(output)
+    }
+
+    /// Fills `work` with what was built of a package's source, with its times, as `who`'s.
+    fn copy_source(&self, package: &str, work: &Path, who: Who) -> anyhow::Result<()> {
+        let places = std::env::var_os("DEWAR_SUITE_SOURCES").map(PathBuf::from);
+        let cache = || {
+            let home = std::env::var_os("HOME").map(|home| Path::new(&home).join(".cache"));
+            let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).or(home);
+            cache.map(|cache| cache.join("dewar/suites"))
+        };
+        let source = places.or_else(cache).context("no home")?.join(package);
+        let run = |words: &mut Command| -> anyhow::Result<()> {
+            let done = words.status().with_context(|| format!("cannot start {words:?}"))?;
+            if done.success() {
+                Ok(())
+            } else {
+                bail!("{words:?} failed; `scripts/suite-sources` builds it")
+            }
+        };
+        run(Command::new("cp").arg("-a").arg(source.join(".")).arg(work))?;
+        if who == Who::User {
+            let owner = format!("{}:{}", self.ids.0, self.ids.1);
+            run(Command::new("chown").args(["-hR", &owner]).arg(work))?;
+        }
+        Ok(())
     }
 
     fn furnish(&self, home: &Path, who: Who) -> anyhow::Result<()> {

@@ -11,6 +11,8 @@ pub(crate) struct Suite {
     pub(crate) script: &'static str,
     /// What is to be done beforehand, natively.
     pub(crate) before: &'static str,
+    /// It starts in a copy of what `scripts/suite-sources` has built of this package.
+    pub(crate) source: Option<&'static str>,
     /// It has one that is run by `make test`.
     pub(crate) has_quick_part: bool,
     pub(crate) run_by: &'static [Who],
@@ -22,6 +24,7 @@ pub(crate) const SUITES: &[Suite] = &[
         packages: "stress-ng",
         script: include_str!("stress-ng.sh"),
         before: "",
+        source: None,
         has_quick_part: true,
         // By root it tries what would harm the machine.
         run_by: &[Who::User],
@@ -31,6 +34,7 @@ pub(crate) const SUITES: &[Suite] = &[
         packages: "fio",
         script: include_str!("fio.sh"),
         before: "",
+        source: None,
         has_quick_part: true,
         run_by: &[Who::Root, Who::User],
     },
@@ -40,15 +44,44 @@ pub(crate) const SUITES: &[Suite] = &[
         script: include_str!("go.sh"),
         before: "for package in io/fs os os/exec os/signal os/user net syscall internal/poll; do
             go test -c -vet=off -o \"${package//\\//_}.test\" \"$package\" > /dev/null; done; true",
+        source: None,
         has_quick_part: false,
         run_by: &[Who::Root, Who::User],
     },
     Suite {
         name: "python",
         packages: "libpython3.11-testsuite",
-        script: include_str!("python.sh"),
+        script: concat!(include_str!("python-files.sh"), include_str!("python.sh")),
         before: "",
+        source: None,
         has_quick_part: false,
         run_by: &[Who::User],
     },
+    Suite {
+        name: "python-processes",
+        packages: "libpython3.11-testsuite",
+        script: concat!(include_str!("python-processes.sh"), include_str!("python.sh")),
+        before: "",
+        source: None,
+        has_quick_part: false,
+        run_by: &[Who::User],
+    },
+    of_debian("coreutils", concat!(include_str!("automake.sh"), include_str!("coreutils.sh"))),
+    of_debian("findutils", concat!(include_str!("automake.sh"), include_str!("findutils.sh"))),
+    of_debian("jq", concat!(include_str!("automake.sh"), include_str!("jq.sh"))),
+    of_debian("tar", include_str!("tar.sh")),
+    of_debian("zlib", include_str!("zlib.sh")),
 ];
+
+/// The suite of a Debian package's own source.
+const fn of_debian(name: &'static str, script: &'static str) -> Suite {
+    Suite {
+        name,
+        packages: "apt, and what `scripts/suite-sources` has built",
+        script,
+        before: "",
+        source: Some(name),
+        has_quick_part: false,
+        run_by: &[Who::User],
+    }
+}
