@@ -40,6 +40,9 @@ pub struct Request {
     pub landlock: Option<ABI>,
     /// No signal but a deadly one interrupts a decided call; the kernel knows how since Linux 5.19.
     pub wait_killable: bool,
+    /// The monitor can take a program's sockets from it (pidfd_getfd(2)); else it makes them, and
+    /// keeps a duplicate.
+    pub takes_descriptors: bool,
     /// Empty directories of its own at `/tmp`, `/var/tmp` and `/dev/shm`; needs a mount namespace.
     pub private_tmp: bool,
     /// What `/etc/hosts` holds; needs a mount namespace.
@@ -223,6 +226,7 @@ fn traps(
         lineage,
         datagrams,
         listens,
+        keeps_sockets: !request.takes_descriptors,
         one_id: request.namespaces.user,
         // Nobody labels what is in it, so domains would meet there.
         private_ipc: request.namespaces.ipc && !lineage,

@@ -154,6 +154,7 @@ pub(crate) fn once(
         namespaces: layers.namespaces(Namespaces::all(false)),
         landlock: Some(ABI::from(layers.landlock_version().cast_signed())),
         wait_killable: layers.has("wait-killable"),
+        takes_descriptors: layers.has("pidfd-getfd"),
         private_tmp: false,
         hosts: None,
         keep: 0,

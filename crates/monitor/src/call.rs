@@ -95,7 +95,10 @@ impl Asker<'_> {
                 opened => opened?,
             }
         };
-        let fd = rustix::process::pidfd_getfd(&pidfd, fd, PidfdGetfdFlags::empty())?;
+        let fd = match rustix::process::pidfd_getfd(&pidfd, fd, PidfdGetfdFlags::empty()) {
+            Err(Errno::PERM) => return Err(self.refuse(&out_of_reach(self.number, fd))),
+            fd => fd?,
+        };
         // Else the caller is dead, and the descriptor may be that of whoever got its PID.
         if self.state.listener.is_valid(self.caller.call.id) { Ok(fd) } else { Err(Errno::SRCH) }
     }
@@ -133,5 +136,19 @@ impl Asker<'_> {
         let wanted = self.caller.identity()?.capabilities & self.state.privileges.capabilities;
         let effective = CapabilitySet::from_bits_retain(wanted) & sets.permitted;
         set_capabilities(None, CapabilitySets { effective, ..sets })
+    }
+}
+
+/// What is said where the kernel hands out no descriptor of the caller's.
+fn out_of_reach(call: Sysno, fd: i32) -> Refusal {
+    Refusal {
+        errno: Errno::PERM,
+        by: "a filter around Dewar",
+        tclass: "fd",
+        missing: call.name(),
+        object: format!("descriptor {fd}"),
+        reason: "the call is made on a duplicate of the descriptor, and the filter that Dewar itself runs under (a container's?) \
+                 refuses pidfd_getfd(2)",
+        instead: "have the container allow it: Docker does with --cap-add SYS_PTRACE",
     }
 }

@@ -1,6 +1,6 @@
 //! Who receives calls: one thread leads, and a watchdog makes another lead when a call takes long.
 
-use crate::{gate::Gate, sys::thread};
+use crate::gate::Gate;
 use rustix::io::Errno;
 use std::{
     sync::{
@@ -47,6 +47,9 @@ impl Gate {
         while self.lead.threads.load(Ordering::Acquire) > 0 {
             std::thread::sleep(SLOW);
             self.state.quiesce.waits.interrupt(&self.state.listener, &self.state.view);
+            if let Some(kept) = &self.sockets.kept {
+                kept.let_go_at_times(&self.state.view);
+            }
             let at = self.lead.at.load(Ordering::Acquire);
             let slow = at != 0 && at == last;
             if slow && self.lead.threads.load(Ordering::Acquire) < MOST_LEADERS {
@@ -80,10 +83,7 @@ impl Gate {
     }
 
     fn lead_through(&self, term: u64) {
-        // Working directory and file mode creation mask are this thread's own from here on.
-        let ready = thread::own_file_system_state().is_ok()
-            && rustix::process::fchdir(&self.state.view.own_fds).is_ok();
-        if !ready {
+        if self.state.fs_state.prepare_thread(&self.state.view.own_fds).is_err() {
             return;
         }
         while self.lead.term.load(Ordering::Acquire) == term {

@@ -6,6 +6,7 @@ use crate::{
     call_times::{CallTime, CallTimes},
     deeds::{Deed, Deeds, Kind as DeedKind},
     file::{FileManager, Outside, PathCache, Planted, Plantings, Watch},
+    fs_state::FsState,
     gate::Gate,
     label::{Labels, Private, Status},
     lead::Lead,
@@ -16,7 +17,7 @@ use crate::{
     remarks::Remarks,
     repository::Claims,
     revoke::Control,
-    socket::{Endpoints, Peers, SocketManager},
+    socket::{Endpoints, KeptSockets, Peers, SocketManager},
     state::MonitorState,
     subject::Processes,
 };
@@ -142,7 +143,7 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
     let Job { request, enforce, audit, watch, account, started: on_start, ask } = job;
     let off = enforce == Enforce::OFF;
     let own_loopback = request.own_loopback && request.namespaces.net;
-    let namespaces = request.namespaces;
+    let (namespaces, takes_descriptors) = (request.namespaces, request.takes_descriptors);
     let confinement = Confinement::new(&request, !off, &*server)?;
     let capabilities = confinement.capabilities();
     // From a user namespace on, this process may not open that any more.
@@ -178,6 +179,7 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
                 socket: avc(enforce.sockets),
             },
             privileges: Privileges::new(capabilities),
+            fs_state: FsState::new(),
             remarks: Remarks::new(own_loopback),
             quiesce: Quiesce::default(),
             server,
@@ -189,7 +191,11 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
             paths,
             outside,
         },
-        sockets: SocketManager { endpoints, peers: Peers::default() },
+        sockets: SocketManager {
+            endpoints,
+            peers: Peers::default(),
+            kept: (!takes_descriptors).then(KeptSockets::default),
+        },
         settled,
         off,
         lead: Lead::default(),

@@ -3,9 +3,9 @@
 //! An object manager sees this and what it owns, not the gate and not another manager.
 
 use crate::{
-    attempt, audit::Audit, deeds::Deeds, label::Labels, manager::Caches, policy::PolicyState,
-    privileges::Privileges, quiesce::Quiesce, remarks::Remarks, subject::Processes,
-    sys::notify::Listener,
+    attempt, audit::Audit, deeds::Deeds, fs_state::FsState, label::Labels, manager::Caches,
+    policy::PolicyState, privileges::Privileges, quiesce::Quiesce, remarks::Remarks,
+    subject::Processes, sys::notify::Listener,
 };
 use arc_swap::ArcSwap;
 use confine::Rights;
@@ -31,6 +31,8 @@ pub(crate) struct MonitorState {
     pub(crate) caches: Caches,
     /// The IDs and capabilities that calls on a program's behalf are made with.
     pub(crate) privileges: Privileges,
+    /// Where, and under which mask, calls are made on a program's behalf.
+    pub(crate) fs_state: FsState,
     /// What is denied to nobody, and may still be why a program fails.
     pub(crate) remarks: Remarks,
     /// The way in, for calls and for changes of policy.

@@ -69,16 +69,17 @@ fn main() -> ExitCode {
     let in_surroundings = surrounded_cases();
     let trials = Variant::ALL.into_iter().map(|variant| (variant, &cases));
     let surrounded = Variant::SURROUNDED.into_iter().map(|variant| (variant, &in_surroundings));
-    let in_containers: Vec<&Case> = surrounded::CONTAINED.iter().collect();
-    let contained = Variant::CONTAINED.into_iter().map(|variant| (variant, &in_containers));
-    let offered =
-        trials.chain(surrounded).chain(contained).filter(|(variant, _)| suite.offers(*variant));
+    let offered = trials.chain(surrounded).filter(|(variant, _)| suite.offers(*variant));
     let trials = offered.flat_map(|(variant, cases)| {
         let suite = &suite;
         cases.iter().map(move |(name, case)| {
             let (suite, case) = (Arc::clone(suite), *case);
             let run = move || {
-                case(&Stage::new(suite, variant));
+                let stage = Stage::new(suite, variant);
+                match surrounded::why_not(name, variant) {
+                    None => case(&stage),
+                    Some(reason) => surrounded::fails(case, &stage, reason),
+                }
                 Ok(())
             };
             Trial::test(format!("{}::{name}", variant.name()), run)

@@ -17,6 +17,8 @@ pub enum Variant {
     DockerRoot,
     /// Someone without any privilege there.
     DockerUser,
+    /// The same where the container may trace (`--cap-add SYS_PTRACE`).
+    DockerTraced,
     /// Root in a sandbox of bubblewrap's.
     NestedRoot,
     /// Someone without any privilege there.
@@ -31,9 +33,14 @@ impl Variant {
     /// Those in which every test runs.
     pub const ALL: [Self; 3] = [Self::Root, Self::User, Self::Bare];
     /// Those around Dewar itself, in which essential programs run.
-    pub const SURROUNDED: [Self; 3] = [Self::Barred, Self::NestedRoot, Self::NestedUser];
-    /// In a container whose filter refuses what Dewar cannot do without.
-    pub const CONTAINED: [Self; 2] = [Self::DockerRoot, Self::DockerUser];
+    pub const SURROUNDED: [Self; 6] = [
+        Self::Barred,
+        Self::DockerRoot,
+        Self::DockerUser,
+        Self::DockerTraced,
+        Self::NestedRoot,
+        Self::NestedUser,
+    ];
 
     /// What it is called in the names of tests.
     #[must_use]
@@ -45,6 +52,7 @@ impl Variant {
             Self::Barred => "barred",
             Self::DockerRoot => "docker-root",
             Self::DockerUser => "docker-user",
+            Self::DockerTraced => "docker-traced",
             Self::NestedRoot => "nested-root",
             Self::NestedUser => "nested-user",
         }
@@ -60,6 +68,12 @@ impl Variant {
     #[must_use]
     pub fn has_namespaces(self) -> bool {
         matches!(self, Self::Root | Self::User | Self::NestedRoot | Self::NestedUser)
+    }
+
+    /// Whether the kernel hands out descriptors of other processes (pidfd_getfd(2)).
+    #[must_use]
+    pub fn has_descriptors(self) -> bool {
+        !matches!(self, Self::DockerRoot | Self::DockerUser)
     }
 
     /// Whether Dewar is told to do without them.
@@ -78,6 +92,7 @@ impl Variant {
             Self::Root | Self::User | Self::Bare => Vec::new(),
             Self::Barred => filter("barred").into(),
             Self::DockerUser => filter("docker").into(),
+            Self::DockerTraced => filter("docker-traced").into(),
             Self::DockerRoot => {
                 let words = ["setpriv", "--bounding-set", OF_DOCKER, "--inh-caps", "-all", "--"];
                 words.into_iter().map(OsString::from).chain(filter("docker")).collect()

@@ -22,7 +22,7 @@ pub(super) fn special(traps: Traps) -> Vec<(Sysno, Rule)> {
     // on.
     let births = if traps.forks { Allow } else { Notify };
     let sends = if traps.datagrams { Notify } else { Allow };
-    let listens = if traps.listens { Notify } else { Allow };
+    let listens = if traps.listens || traps.keeps_sockets { Notify } else { Allow };
     let ids = if traps.one_id { Notify } else { Allow };
     vec![
         (Sysno::setuid, ids.into()),
@@ -45,8 +45,8 @@ pub(super) fn special(traps: Traps) -> Vec<(Sysno, Rule)> {
         (Sysno::pidfd_send_signal, if traps.lineage { NOT_HERE } else { Notify }.into()),
         (Sysno::landlock_add_rule, NOT_HERE.into()),
         (Sysno::landlock_restrict_self, NOT_HERE.into()),
-        (Sysno::socket, sockets(traps)),
-        (Sysno::socketpair, sockets(traps)),
+        (Sysno::socket, sockets(traps, !traps.keeps_sockets)),
+        (Sysno::socketpair, sockets(traps, true)),
         (Sysno::listen, listens.into()),
         (
             Sysno::sendto,
@@ -248,8 +248,9 @@ fn marks(traps: Traps, arg: u8) -> Option<Test> {
     traps.lineage.then_some(Test::Masked { arg, mask: !0, value: libc::RLIMIT_LOCKS })
 }
 
-/// Local sockets run when they can send only to whom they are connected; the connect is decided.
-fn sockets(traps: Traps) -> Rule {
+/// Local sockets run, if they `may_run`, when they can send only to whom they are connected; the
+/// connect is decided.
+fn sockets(traps: Traps, may_run: bool) -> Rule {
     let mut tests = Vec::new();
     if !traps.datagrams {
         // SOCK_DGRAM and SOCK_RAW (an alias of it here) send to any name.
@@ -257,7 +258,9 @@ fn sockets(traps: Traps) -> Rule {
             tests.push((Test::Masked { arg: 1, mask: 0xf, value: kind as u32 }, Action::Notify));
         }
     }
-    tests.push((Test::Masked { arg: 0, mask: !0, value: libc::AF_UNIX as u32 }, Action::Allow));
+    if may_run {
+        tests.push((Test::Masked { arg: 0, mask: !0, value: libc::AF_UNIX as u32 }, Action::Allow));
+    }
     Rule { tests, otherwise: Action::Notify }
 }
 

@@ -57,6 +57,8 @@ pub(crate) struct Traps {
     pub(crate) datagrams: bool,
     /// Some domain may own sockets that listening alone gives a port.
     pub(crate) listens: bool,
+    /// Sockets that are to be connected or to listen are made by the monitor.
+    pub(crate) keeps_sockets: bool,
     /// The user namespace has no IDs but the program's own.
     pub(crate) one_id: bool,
     /// System V and POSIX message queues, semaphores and shared memory are the sandbox's own.

@@ -197,7 +197,7 @@ const ROWS: &[Row] = {
 
 /// Every combination of what a filter must know.
 pub(super) fn all_traps() -> impl Iterator<Item = Traps> {
-    (0..1 << 10).map(|bits: u32| {
+    (0..1 << 11).map(|bits: u32| {
         let is = |n: u32| bits & 1 << n != 0;
         Traps {
             mode: if is(0) { Mode::Fast } else { Mode::All },
@@ -210,6 +210,7 @@ pub(super) fn all_traps() -> impl Iterator<Item = Traps> {
             listens: is(7),
             one_id: is(8),
             private_ipc: is(9),
+            keeps_sockets: is(10),
         }
     })
 }
@@ -222,7 +223,7 @@ fn running() -> Vec<Sysno> {
     let traps = all_traps().filter(|traps| {
         let text = format!("{traps:?}");
         let set = text.matches("true").count();
-        set <= 1 || set >= 8 || (traps.reads_exact && set <= 2)
+        set <= 1 || set >= 9 || (traps.reads_exact && set <= 2)
     });
     for traps in traps {
         let program = compile(traps).unwrap();

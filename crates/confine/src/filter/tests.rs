@@ -12,6 +12,7 @@ const STRICT: Traps = Traps {
     lineage: true,
     datagrams: true,
     listens: true,
+    keeps_sockets: false,
     one_id: true,
     private_ipc: false,
 };
@@ -24,6 +25,7 @@ const LOOSE: Traps = Traps {
     lineage: false,
     datagrams: false,
     listens: false,
+    keeps_sockets: false,
     one_id: false,
     private_ipc: true,
 };

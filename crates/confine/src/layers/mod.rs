@@ -33,7 +33,7 @@ pub struct Layers {
 }
 
 /// Every layer, and what is lost without it.
-const LOSSES: [(&str, &str); 24] = [
+const LOSSES: [(&str, &str); 25] = [
     (
         "user",
         "an ordinary user gets no other namespace: no private /tmp, no own pids or network, and nothing is absent: hidden files \
@@ -68,7 +68,12 @@ const LOSSES: [(&str, &str); 24] = [
     ("addfd-send", "opening a file on the program's behalf takes one step more"),
     (
         "pidfd-getfd",
-        "connecting and sending cannot be done on the program's behalf: they are denied",
+        "the monitor makes sockets itself; what it has not made cannot be connected, no file can be watched (inotify), and \
+         who holds what is taken back is killed (Docker: --cap-add SYS_PTRACE)",
+    ),
+    (
+        "unshare-fs",
+        "files are made one after the other, under the mask of who makes each: slower where many processes make many",
     ),
     ("process-vm-readv", "arguments are read through /proc/PID/mem, which is slower"),
     (

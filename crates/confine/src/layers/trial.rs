@@ -135,7 +135,7 @@ fn result_of(child: Pid) -> Result<(), Errno> {
 }
 
 /// The layers that [`all_at_once`] tries.
-const TRIED_AT_ONCE: [&str; 13] = [
+const TRIED_AT_ONCE: [&str; 14] = [
     "user",
     "mount",
     "pid",
@@ -148,6 +148,7 @@ const TRIED_AT_ONCE: [&str; 13] = [
     "sync-wake-up",
     "addfd-send",
     "pidfd-getfd",
+    "unshare-fs",
     "process-vm-readv",
 ];
 
@@ -172,6 +173,7 @@ fn inner() -> Result<(), Errno> {
     let proc = rustix::fs::open("/proc", OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
     sys::unshare(proc.as_fd(), UnshareFlags::NEWCGROUP)?;
     sys::unshare(proc.as_fd(), UnshareFlags::NEWUSER)?;
+    sys::unshare(proc.as_fd(), UnshareFlags::FS)?;
     let listener = listener(libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV)?;
     sys::probe_sync_wake_up(listener.as_fd())?;
     sys::probe_addfd_send(listener.as_fd())
@@ -267,6 +269,8 @@ fn descendants(proc: BorrowedFd<'_>, found: &mut Found) {
     let (getfd, memory) = tried.unwrap_or_else(|errno| (Err(errno), Err(errno)));
     found.push(("pidfd-getfd", getfd.map_err(|errno| (errno, None))));
     found.push(("process-vm-readv", memory.map_err(|errno| (errno, None))));
+    let threads = in_child(proc, || sys::unshare(proc, UnshareFlags::FS));
+    found.push(("unshare-fs", threads.map_err(|errno| (errno, None))));
 }
 
 /// What the monitor does to its descendants: taking a descriptor, and reading memory.

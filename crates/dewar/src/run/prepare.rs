@@ -141,6 +141,7 @@ pub(super) struct Protection {
     namespaces: Namespaces,
     landlock: Option<ABI>,
     wait_killable: bool,
+    takes_descriptors: bool,
 }
 
 /// Waits for the layers to have been tried, and refuses to start without those that the profile
@@ -172,12 +173,8 @@ pub(super) fn protection(
         namespaces: Namespaces { net: offline && namespaces.net, ..namespaces },
         landlock: version.map(|version| ABI::from(version.cast_signed())),
         wait_killable: layers.has("wait-killable"),
+        takes_descriptors: layers.has("pidfd-getfd"),
     };
-    if !layers.has("pidfd-getfd") {
-        tell!(
-            "dewar: without `pidfd-getfd` connecting and sending are denied, also inside (Docker: --cap-add SYS_PTRACE)"
-        );
-    }
     if !namespaces.mount && !is_strict(&profile.compiled) && hides(&profile.compiled) {
         tell!(
             "dewar: without `mount` what is hidden shows that it exists, and its attributes, never its content; \
@@ -207,13 +204,6 @@ fn hides(compiled: &Compiled) -> bool {
 
 /// Refuses to run weaker than asked; or says aloud what is lost, if that was asked for.
 pub(super) fn insist(request: &RunRequest, layers: &Layers) -> anyhow::Result<()> {
-    if let Err(error) = monitor::probe_threads() {
-        bail!(
-            "the monitor's threads need working directories of their own, and unshare(CLONE_FS) is refused here ({error}); \
-             nothing was started. In a container, allow unshare(2): Docker does with --security-opt seccomp=unconfined, \
-             or a profile of yours"
-        );
-    }
     let missing =
         REQUIRED.iter().filter_map(|name| layers.get(name)).filter(|layer| !layer.available);
     for layer in missing {
@@ -330,6 +320,7 @@ pub(super) fn job(
         namespaces: protection.namespaces,
         landlock: protection.landlock,
         wait_killable: protection.wait_killable,
+        takes_descriptors: protection.takes_descriptors,
         private_tmp: protection.namespaces.mount,
         hosts: hosts::text(compiled, protection.namespaces),
         keep: profile.kept_capabilities(),

@@ -11,6 +11,7 @@ use crate::{
     call::{Answer, CallResult},
     resolve::{Name, walk},
     subject::proc_files,
+    sys::thread,
 };
 use avc::Hint;
 use flask::{AccessVector, Sid, perm};
@@ -20,11 +21,10 @@ use rustix::{
         XattrFlags,
     },
     io::{Errno, Result},
-    process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal},
 };
 use std::{
     ffi::{CStr, CString},
-    os::fd::{AsFd, AsRawFd, OwnedFd},
+    os::fd::{AsFd, OwnedFd},
 };
 use syscalls::Sysno;
 
@@ -113,12 +113,6 @@ fn target(
     Ok(object)
 }
 
-/// The name of a descriptor in this thread's working directory, which is the monitor's
-/// `/proc/self/fd`.
-fn own_name(object: &OwnedFd) -> String {
-    object.as_raw_fd().to_string()
-}
-
 fn path_at(n: usize, follow: bool) -> Which {
     Which::Path { dirfd: libc::AT_FDCWD, n, follow }
 }
@@ -152,7 +146,12 @@ fn change_mode(asker: FileAsker<'_>) -> CallResult {
         return Err(Errno::PERM);
     }
     let mode = allowed_mode(asker, &object, mode)?;
-    rustix::fs::chmodat(rustix::fs::CWD, own_name(&object), mode, AtFlags::empty())?;
+    rustix::fs::chmodat(
+        rustix::fs::CWD,
+        asker.state.fs_state.path_of(&object),
+        mode,
+        AtFlags::empty(),
+    )?;
     Ok(Answer::Return(0))
 }
 
@@ -236,7 +235,12 @@ fn change_times(asker: FileAsker<'_>) -> CallResult {
     let times = if address == 0 { now() } else { times(asker, address)? };
     let refused = |status: &Stat| owners(asker, status).filter(|_| address != 0);
     let object = target(asker, which, perm::file::SETATTR, &refused)?;
-    rustix::fs::utimensat(rustix::fs::CWD, own_name(&object), &times, AtFlags::empty())?;
+    rustix::fs::utimensat(
+        rustix::fs::CWD,
+        asker.state.fs_state.path_of(&object),
+        &times,
+        AtFlags::empty(),
+    )?;
     Ok(Answer::Return(0))
 }
 
@@ -283,7 +287,12 @@ fn cut(asker: FileAsker<'_>) -> CallResult {
         _ => return Err(Errno::INVAL),
     }
     let flags = OFlags::WRONLY | OFlags::CLOEXEC;
-    let file = rustix::fs::openat(rustix::fs::CWD, own_name(&object), flags, Mode::empty())?;
+    let file = rustix::fs::openat(
+        rustix::fs::CWD,
+        asker.state.fs_state.path_of(&object),
+        flags,
+        Mode::empty(),
+    )?;
     if length > rustix::fs::fstat(&file)?.st_size as u64 && length > longest(asker)? {
         signal_too_long(asker);
         return Err(Errno::FBIG);
@@ -292,14 +301,13 @@ fn cut(asker: FileAsker<'_>) -> CallResult {
     Ok(Answer::Return(0))
 }
 
-/// Sends the caller what the kernel sends before it says that a file may not be so long.
+/// Sends the caller what the kernel sends before it says that a file may not be so long: the
+/// thread, as another one could take its time to end the process.
 fn signal_too_long(asker: FileAsker<'_>) {
     let Ok(identity) = asker.caller.identity() else { return };
-    let Some(pid) = Pid::from_raw(identity.pid.cast_signed()) else { return };
-    let Ok(process) = pidfd_open(pid, PidfdFlags::empty()) else { return };
-    // The process is the caller's for as long as the call waits.
+    // The thread is the caller for as long as the call waits.
     if asker.state.listener.is_valid(asker.caller.call.id) {
-        let _ = pidfd_send_signal(process, Signal::XFSZ);
+        let _ = thread::signal_thread(identity.pid, asker.caller.call.tid, libc::SIGXFSZ);
     }
 }
 
@@ -350,7 +358,7 @@ fn set_xattr(asker: FileAsker<'_>) -> CallResult {
         // A list of rights sets the mode as chmod(2) does.
         return Err(Errno::OPNOTSUPP);
     }
-    rustix::fs::setxattr(own_name(&object), name, &value, flags)?;
+    rustix::fs::setxattr(asker.state.fs_state.path_of(&object), name, &value, flags)?;
     Ok(Answer::Return(0))
 }
 
@@ -368,6 +376,6 @@ fn set_flags(asker: FileAsker<'_>) -> CallResult {
 fn remove_xattr(asker: FileAsker<'_>) -> CallResult {
     let name = xattr_name(asker)?;
     let object = xattr_target(asker, &name)?;
-    rustix::fs::removexattr(own_name(&object), name)?;
+    rustix::fs::removexattr(asker.state.fs_state.path_of(&object), name)?;
     Ok(Answer::Return(0))
 }

@@ -3,14 +3,13 @@
 use super::{
     FileAsker,
     attribute::granted_mode,
-    entry::{
-        allow_entry, allow_new, allow_removal, entry_path, note_entry, reserved_label, with_umask,
-    },
+    entry::{allow_entry, allow_new, allow_removal, entry_path, note_entry, reserved_label},
     object::Seen,
     outside::{Attempt, New},
 };
 use crate::{
     call::{Answer, CallResult},
+    fs_state::with_umask,
     label::Status,
     resolve::{Found, Name, walk},
 };

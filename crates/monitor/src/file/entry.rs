@@ -5,7 +5,7 @@ use super::{
     object::{Seen, Target, class_of},
     planted::Why,
 };
-use crate::{call::Asker, label::file_kind};
+use crate::label::file_kind;
 use avc::Hint;
 use flask::{AccessVector, Class, Question, Sid, perm};
 use proc::path_of;
@@ -157,10 +157,4 @@ pub(super) fn reserved_label(
     let by_rule = labels.of_path(&known_as, file_kind(kind));
     let around = labels.of_path(&directory, flask::FileKind::Dir);
     Ok((by_rule != around).then_some(by_rule))
-}
-
-/// Runs `make` under the caller's file mode creation mask, which this thread has to itself.
-pub(crate) fn with_umask<T>(asker: Asker<'_>, make: impl FnOnce() -> Result<T>) -> Result<T> {
-    rustix::process::umask(rustix::fs::Mode::from_bits_retain(asker.caller.identity()?.umask));
-    make()
 }

@@ -17,7 +17,7 @@ use rustix::{
     fs::inotify::{WatchFlags, add_watch},
     io::Errno,
 };
-use std::os::fd::{AsFd, AsRawFd as _};
+use std::os::fd::AsFd;
 use syscalls::Sysno;
 
 /// `ALL_INOTIFY_BITS` of `linux/inotify.h`: a mask without any of them means nothing.
@@ -108,7 +108,7 @@ pub(super) fn watch(asker: FileAsker<'_>) -> CallResult {
     if has_name(*asker, &object)? {
         seen.allow(*asker, requested, &object)?;
     }
-    let name = object.as_raw_fd().to_string();
+    let name = asker.state.fs_state.path_of(&object);
     let watch = add_watch(&inotify, name, mask.difference(WatchFlags::DONT_FOLLOW))?;
     Ok(Answer::Return(watch.into()))
 }

@@ -23,9 +23,9 @@ use crate::{
 };
 use std::ops::Deref;
 
-pub(crate) use entry::{allow_new, with_umask};
+pub(crate) use entry::allow_new;
 pub(crate) use memory::stays_plain;
-pub(crate) use object::{Seen, class_of};
+pub(crate) use object::{Seen, class_of, has_name};
 pub(crate) use outside::{Attempt, New, Outside};
 pub(crate) use path_cache::PathCache;
 pub(crate) use planted::Plantings;

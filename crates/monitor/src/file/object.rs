@@ -110,7 +110,7 @@ pub(crate) fn class_of(kind: FileType) -> Class {
 
 /// Whether a file lies, or lay, in a file system that a path leads to; a pipe, a socket or memory
 /// does not.
-pub(super) fn has_name(asker: Asker<'_>, object: &OwnedFd) -> Result<bool> {
+pub(crate) fn has_name(asker: Asker<'_>, object: &OwnedFd) -> Result<bool> {
     let path = place_of(asker, object)?;
     let memory = path.to_string_lossy().starts_with("/memfd:");
     Ok(path.is_absolute() && !(memory && rustix::fs::fstat(object)?.st_nlink == 0))

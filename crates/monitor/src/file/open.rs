@@ -3,7 +3,7 @@
 use super::{
     FileAsker,
     attribute::{granted_mode, lends_ids},
-    entry::{adds, allow_new, entry_path, note_entry, with_umask},
+    entry::{adds, allow_new, entry_path, note_entry},
     limited,
     object::{Seen, class_of, has_name},
     outside::{Attempt, New},
@@ -12,10 +12,10 @@ use super::{
 };
 use crate::{
     call::{Answer, CallResult},
+    fs_state::with_umask,
     label::Status,
     resolve::{Found, Name, resolve, resolve_for_caller, walk},
-    subject::Processes,
-    subject::proc_files,
+    subject::{Processes, proc_files},
 };
 use confine::Rights;
 use flask::{AccessVector, Class, Question, Sid, perm};

@@ -1,7 +1,7 @@
 //! Opening the very file that was decided.
 
-use super::{entry::with_umask, limited, object::Seen, open::Open};
-use crate::{call::Asker, subject::proc_files};
+use super::{limited, object::Seen, open::Open};
+use crate::{call::Asker, fs_state::with_umask, subject::proc_files};
 use flask::perm;
 use rustix::{
     fs::{FileType, Mode, OFlags},

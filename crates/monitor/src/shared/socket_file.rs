@@ -3,6 +3,7 @@
 use crate::{
     call::Asker,
     file::{self, FileAsker, FileManager, Seen},
+    fs_state,
     label::Status,
     resolve::{Found, Name, walk},
     subject::proc_files,
@@ -47,6 +48,10 @@ impl<'a> SocketFiles<'a> {
             rustix::fs::accessat(own_fds, number, Access::WRITE_OK, AtFlags::EACCESS)?;
             return Err(Errno::CONNREFUSED);
         }
+        if !file::has_name(*asker, &held)? {
+            // A socket that a descriptor is of, by its link in `/proc`: bound to no file.
+            return Err(Errno::CONNREFUSED);
+        }
         Ok((held, seen))
     }
 
@@ -63,11 +68,8 @@ impl<'a> SocketFiles<'a> {
         let Found { entry, object, .. } = walk(asker.caller, name)?;
         let (Some((parent, name)), None) = (entry, object) else { return Err(Errno::ADDRINUSE) };
         let sid = file::allow_new(asker, &parent, &name, FileType::Socket, perm::file::CREATE)?;
-        rustix::process::fchdir(asker.caller.base(libc::AT_FDCWD)?)?;
         let before = sys::clock::last_tick();
-        let bound = file::with_umask(*asker, || bind(&parent));
-        rustix::process::fchdir(&asker.state.view.own_fds)?;
-        bound?;
+        fs_state::in_cwd(*asker, || bind(&parent))?;
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let made = rustix::fs::openat(&parent, &name, flags, Mode::empty())?;
         let status = Status::of(made.as_fd())?;

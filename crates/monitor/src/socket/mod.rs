@@ -5,6 +5,7 @@
 mod address;
 mod control;
 pub(crate) mod flight;
+mod kept;
 mod message;
 mod names;
 mod options;
@@ -35,6 +36,7 @@ use std::{
 
 use peers::Peer;
 
+pub(crate) use kept::KeptSockets;
 pub(crate) use names::Endpoints;
 pub(crate) use peers::Peers;
 
@@ -42,6 +44,8 @@ pub(crate) use peers::Peers;
 pub(crate) struct SocketManager {
     pub(crate) endpoints: Endpoints,
     pub(crate) peers: Peers,
+    /// Where the kernel hands out no descriptors of others.
+    pub(crate) kept: Option<KeptSockets>,
 }
 
 /// A call with its subject, at the socket object manager.
@@ -62,7 +66,7 @@ impl<'a> Deref for SocketAsker<'a> {
 }
 
 decides! { asker: SocketAsker<'_>,
-    socket => create(asker, class_of(asker.caller.int(0), asker.caller.int(1), asker.caller.int(2))),
+    socket => new_socket(asker),
     socketpair => pair::create(asker, class_of(asker.caller.int(0), asker.caller.int(1), asker.caller.int(2))),
     connect => connect(asker),
     bind => bind(asker),
@@ -110,6 +114,14 @@ pub(crate) fn class_of(family: i32, kind: i32, protocol: i32) -> Class {
     }
 }
 
+fn new_socket(asker: SocketAsker<'_>) -> CallResult {
+    let [family, kind, protocol] = [0, 1, 2].map(|n| asker.caller.int(n));
+    let answer = create(asker, class_of(family, kind, protocol))?;
+    let Some(kept) = &asker.sockets.kept else { return Ok(answer) };
+    let made = kept.make(asker)?;
+    Ok(made.map_or(answer, |fd| Answer::Open { fd, cloexec: kind & libc::SOCK_CLOEXEC != 0 }))
+}
+
 fn create(asker: SocketAsker<'_>, class: Class) -> CallResult {
     allow(asker, class, asker.ssid, perm::socket::CREATE, &|| format!("a new {class}"))?;
     // Family, type and protocol came in registers.
@@ -138,11 +150,23 @@ struct Socket {
 impl Socket {
     /// The socket behind descriptor `fd` of the caller.
     fn of(asker: SocketAsker<'_>, fd: i32) -> Result<Self> {
-        let fd = asker.duplicate(fd)?;
+        let kept = asker.sockets.kept.as_ref().map(|kept| kept.of(asker, fd)).transpose()?;
+        let fd = match kept.flatten() {
+            Some(kept) if asker.state.listener.is_valid(asker.caller.call.id) => kept,
+            Some(_) => return Err(Errno::SRCH),
+            None => asker.duplicate(fd)?,
+        };
         let option = |name| sys::socket::option(fd.as_fd(), name);
         let family = option(libc::SO_DOMAIN)?;
         let class = class_of(family, option(libc::SO_TYPE)?, option(libc::SO_PROTOCOL)?);
         Ok(Self { fd, class, family })
+    }
+
+    /// Nothing of it is to be decided any more.
+    fn is_settled(&self, asker: SocketAsker<'_>) {
+        if let Some(kept) = &asker.sockets.kept {
+            kept.forget(&self.fd);
+        }
     }
 }
 
@@ -181,6 +205,9 @@ fn connect(asker: SocketAsker<'_>) -> CallResult {
         let _ = flight::end_connection(&socket.fd);
         return Err(error);
     }
+    if matches!(socket.class, Class::UnixStreamSocket | Class::TcpSocket) {
+        socket.is_settled(asker);
+    }
     Ok(Answer::Return(0))
 }
 
@@ -188,7 +215,14 @@ fn bind(asker: SocketAsker<'_>) -> CallResult {
     let socket = Socket::of(asker, asker.caller.int(0))?;
     let address = address(asker, 1)?;
     allow(asker, socket.class, asker.ssid, perm::socket::BIND, &|| address.to_string())?;
-    names::bind(asker, &socket, &address)?;
+    match (names::bind(asker, &socket, &address), &asker.sockets.kept) {
+        // By one that nobody has any more, perhaps.
+        (Err(Errno::ADDRINUSE), Some(kept)) => {
+            kept.let_go(&asker.state.view)?;
+            names::bind(asker, &socket, &address)?;
+        }
+        (bound, _) => bound?,
+    }
     if socket.class == Class::TcpSocket
         && let Ok(own) = rustix::net::getsockname(&socket.fd).and_then(SocketAddr::try_from)
     {
@@ -208,5 +242,8 @@ fn listen(asker: SocketAsker<'_>) -> CallResult {
     allow(asker, socket.class, asker.ssid, perm::socket::LISTEN, &object)?;
     names::listen(asker, &socket)?;
     rustix::net::listen(&socket.fd, asker.caller.int(1))?;
+    if own::abstract_name_of(&socket.fd).is_err() {
+        socket.is_settled(asker);
+    }
     Ok(Answer::Return(0))
 }

@@ -30,7 +30,7 @@ use rustix::{
 use std::{
     collections::HashMap,
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
-    os::fd::{AsFd, AsRawFd, OwnedFd},
+    os::fd::{AsFd, OwnedFd},
     path::Path,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
@@ -178,7 +178,7 @@ pub(super) fn reach(
             return reach_file(asker, socket, path, peer);
         }
         Kind::Abstract(name) if socket.family == libc::AF_UNIX => {
-            let own = asker.sockets.endpoints.own.abstract_name(asker.state, name);
+            let own = asker.sockets.own_abstract_name(asker.state, name);
             let tsid = own.as_ref().map(|own| own.owner);
             let tsid = tsid.unwrap_or_else(|| abstract_label(asker.state, name).1);
             allow(asker, socket.class, tsid, peer, &object)?;
@@ -218,6 +218,11 @@ fn shown(socket: &Socket, address: &Address) -> String {
 }
 
 impl SocketManager {
+    /// The sandbox's own socket that has an abstract name.
+    fn own_abstract_name(&self, state: &MonitorState, name: &[u8]) -> Option<Hold> {
+        self.endpoints.own.abstract_name((state, self.kept.as_ref()), name)
+    }
+
     /// The label of the peer of a unix socket, before the last change of policy and now; by its
     /// name, if it was not connected under the eyes of the monitor. `None` for what has none.
     pub(crate) fn unix_label(
@@ -230,7 +235,7 @@ impl SocketManager {
             return Some(label);
         }
         if let Some(name) = name.abstract_name() {
-            if let Some(Hold { owner, .. }) = self.endpoints.own.abstract_name(state, name) {
+            if let Some(Hold { owner, .. }) = self.own_abstract_name(state, name) {
                 return Some((owner, owner));
             }
             return Some(abstract_label(state, name));
@@ -302,8 +307,7 @@ fn reach_file(
     let owner = asker.sockets.endpoints.own.file((seen.status.device, seen.status.number));
     let tsid = owner.unwrap_or(seen.label.sid);
     allow(asker, socket.class, tsid, requested, &|| format!("unix:{}", path.display()))?;
-    // This thread's working directory is the monitor's `/proc/self/fd`.
-    let bytes = unix_bytes(held.as_raw_fd().to_string().as_bytes())?;
+    let bytes = unix_bytes(asker.state.fs_state.path_of(&held).as_bytes())?;
     let peer = match owner {
         Some(owner) => Peer::Inside(owner),
         None => Peer::File { status: seen.status, path: path_of(&asker.state.view, &held)? },

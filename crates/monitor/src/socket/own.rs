@@ -4,6 +4,7 @@
 //! it to its end, so what is reached then is that socket, whoever listens at it by now: the process
 //! that bound it, one that it was handed to, or one that was born with it.
 
+use super::KeptSockets;
 use crate::{call::Asker, state::MonitorState};
 use flask::Sid;
 use rustix::{
@@ -142,9 +143,14 @@ impl OwnNames {
     }
 
     /// The socket of the sandbox that has this abstract name now.
-    pub(super) fn abstract_name(&self, state: &MonitorState, name: &[u8]) -> Option<Hold> {
+    pub(super) fn abstract_name(
+        &self,
+        (state, kept): (&MonitorState, Option<&KeptSockets>),
+        name: &[u8],
+    ) -> Option<Hold> {
         let mut known = *self.abstracts().get(name)?;
-        let socket = known.hold(state)?;
+        let kept = kept.and_then(|kept| kept.with_cookie(known.inode, known.cookie));
+        let socket = kept.or_else(|| known.hold(state))?;
         if let Some(at) = self.abstracts().get_mut(name)
             && at.cookie == known.cookie
         {

@@ -16,15 +16,12 @@ pub(crate) fn own_file_system_state() -> Result<()> {
     Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::PERM))
 }
 
-/// Whether threads of this process can have a working directory of their own: filters of
-/// containers refuse unshare(2).
-///
-/// # Errors
-///
-/// What the kernel says when they cannot.
-pub fn probe_threads() -> std::io::Result<()> {
-    let thread = std::thread::Builder::new().stack_size(64 << 10).spawn(own_file_system_state)?;
-    thread.join().unwrap_or(Err(Errno::AGAIN)).map_err(Into::into)
+/// Whether threads of this process can have a working directory of their own; what the kernel says
+/// when they cannot: filters of containers refuse unshare(2).
+pub(crate) fn probe_threads() -> Result<()> {
+    let thread = std::thread::Builder::new().stack_size(64 << 10).spawn(own_file_system_state);
+    let thread = thread.map_err(|_| Errno::AGAIN)?;
+    thread.join().unwrap_or(Err(Errno::AGAIN))
 }
 
 /// Whether two threads of the sandbox share their table of descriptors; no when in doubt (kcmp(2)).
@@ -57,6 +54,16 @@ pub(crate) fn signal(process: BorrowedFd<'_>, signal: i32) -> Result<()> {
     // SAFETY: the descriptor is borrowed for the call; without information about the signal the
     // kernel reads no memory.
     let code = unsafe { libc::syscall(libc::SYS_pidfd_send_signal, pidfd, signal, info, 0) };
+    if code == 0 {
+        return Ok(());
+    }
+    Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::PERM))
+}
+
+/// Sends a signal to one thread of a process (tgkill(2)).
+pub(crate) fn signal_thread(pid: u32, tid: u32, signal: i32) -> Result<()> {
+    // SAFETY: tgkill takes integers only.
+    let code = unsafe { libc::syscall(libc::SYS_tgkill, pid, tid, signal) };
     if code == 0 {
         return Ok(());
     }

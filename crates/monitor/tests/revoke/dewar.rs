@@ -84,6 +84,7 @@ pub(crate) fn main(mut arguments: impl Iterator<Item = OsString>) -> ! {
         namespaces: layers.namespaces(Namespaces::all(offline)),
         landlock: Some(ABI::from(layers.landlock_version().cast_signed())),
         wait_killable: layers.has("wait-killable"),
+        takes_descriptors: layers.has("pidfd-getfd"),
         private_tmp: false,
         hosts: None,
         keep: 0,

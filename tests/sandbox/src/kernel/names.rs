@@ -12,6 +12,7 @@ pub(super) const CASES: &[Case] = cases![
     every_way_to_change_names_gives_the_same_result,
     attributes_change_by_path_and_by_descriptor,
     of_several_faults_the_same_one_is_named,
+    a_link_to_a_descriptor_leads_to_no_server,
 ];
 
 fn names_need_not_be_text(stage: &Stage) {
@@ -151,5 +152,13 @@ for p in ['f', 'd', 'l', 'dang', 'p', 's', 'f/', 'd/', '', 'none', f, d, path]:
     for call in [lambda: os.chmod(p, 0o751), lambda: os.utime(p, (1, 2)), lambda: os.utime(p, ns=(5, 6000000007)), lambda: os.utime(p, (3, 4), follow_symlinks=False), lambda: os.chown(p, -1, -1), lambda: os.chown(p, os.getuid(), os.getgid(), follow_symlinks=False), lambda: os.truncate(p, 3), lambda: os.setxattr(p, 'user.a', b'b'), lambda: os.getxattr(p, 'user.a'), lambda: os.removexattr(p, 'user.a'), lambda: os.removexattr(p, 'user.a'), lambda: os.setxattr(p, 'bad', b''), lambda: os.setxattr(p, 'user.a', b'', os.XATTR_REPLACE)]: say(call, p)
     say(lambda: status(p), p)
 os.chmod('f', 0o600, dir_fd=os.open('.', 0)); os.utime('f', (7, 8), dir_fd=os.open('.', os.O_PATH)); print(status('f'), status('l')[0]); os.utime('f'); print(status('f')); say(lambda: os.fchmod(path, 0o777)); say(lambda: os.truncate('f', -1))",
+    );
+}
+
+fn a_link_to_a_descriptor_leads_to_no_server(stage: &Stage) {
+    python(
+        stage,
+        "import socket; a, b = socket.socketpair(); os.symlink(f'/dev/fd/{a.fileno()}', 'l'); os.symlink(f'/proc/self/fd/{b.fileno()}', 'm')
+for n in ['l', 'm', f'/dev/fd/{a.fileno()}']: say(lambda: socket.socket(socket.AF_UNIX).connect(n))",
     );
 }

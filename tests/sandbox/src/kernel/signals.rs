@@ -6,6 +6,7 @@ pub(super) const CASES: &[Case] = cases![
     calls_are_made_once_under_a_storm_of_signals,
     calls_are_made_once_under_a_storm_of_signals_in_two_domains,
     threads_end_with_their_process_under_a_storm_of_signals,
+    a_thread_whose_file_is_too_long_does_not_go_on,
 ];
 
 /// Arguments: whether the handler restarts calls. Every 100 µs comes a signal while files are made,
@@ -119,4 +120,29 @@ fn threads_end_with_their_process_under_a_storm_of_signals(stage: &Stage) {
     for command in ["./ends", "ls > listed; ./ends"] {
         stage.same(command).before(ENDS).profile(&two_domains(stage)).check();
     }
+}
+
+/// The signal is the calling thread's: another one would end the process a moment later.
+fn a_thread_whose_file_is_too_long_does_not_go_on(stage: &Stage) {
+    let script = r#"python3 - <<'END'
+import os, resource, signal, threading
+signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
+open("f", "w").close()
+def cut():
+    try: os.truncate("f", 200)
+    except OSError: pass
+    os.write(1, b"went on\n")
+for turn in range(100):
+    child = os.fork()
+    if child == 0:
+        threads = [threading.Thread(target=cut) for _ in range(4)]
+        for thread in threads: thread.start()
+        for thread in threads: thread.join()
+        os._exit(0)
+    status = os.waitpid(child, 0)[1]
+    assert os.WTERMSIG(status) == signal.SIGXFSZ, status
+END"#;
+    stage.same(script).check();
 }

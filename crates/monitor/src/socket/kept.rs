@@ -1,0 +1,172 @@
+//! Duplicates of the sandbox's sockets, where the kernel hands out none: filters of containers
+//! refuse pidfd_getfd(2).
+//!
+//! The monitor makes each socket in the program's place, and keeps a duplicate until nothing of it
+//! is left to be decided: a stream that is connected, or listens, is the program's alone. A
+//! duplicate keeps a socket open, so what no process of the sandbox has any more is let go of.
+
+use super::SocketAsker;
+use proc::ProcessTree;
+use rustix::{
+    fs::{Mode, OFlags},
+    io::{Errno, Result},
+    net::{AddressFamily, Protocol, SocketFlags, SocketType, socket_with, sockopt::socket_cookie},
+};
+use std::{
+    collections::{HashMap, HashSet},
+    num::NonZeroU32,
+    os::fd::{AsFd, OwnedFd},
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+/// Sockets that are kept; beyond, programs make their own, and cannot use them. The descriptors are
+/// the monitor's.
+const MOST: usize = 512;
+/// A program gets its socket within that time.
+const YOUNG: Duration = Duration::from_secs(1);
+/// Between two looks at what nobody has any more.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// The duplicates, by the number of the socket in `/proc/PID/fd`.
+#[derive(Debug, Default)]
+pub(crate) struct KeptSockets {
+    sockets: Mutex<HashMap<u64, Kept>>,
+    /// When was last looked at who has them.
+    looked: Mutex<Option<Instant>>,
+}
+
+#[derive(Debug)]
+struct Kept {
+    socket: OwnedFd,
+    made: Instant,
+    /// Some process has had it.
+    was_given: bool,
+}
+
+impl KeptSockets {
+    /// A new socket for the caller of socket(2), of which a duplicate is kept; `None` for those
+    /// that it makes itself. What a socket may be used for must not depend on who made it: a send
+    /// by netlink takes the capabilities of both who opened the socket and who sends, and packets
+    /// are nobody's here.
+    pub(super) fn make(&self, asker: SocketAsker<'_>) -> Result<Option<OwnedFd>> {
+        let [family, kind, protocol] = [0, 1, 2].map(|n| asker.caller.int(n));
+        let is_known = match family {
+            libc::AF_UNIX | libc::AF_INET | libc::AF_INET6 => {
+                [libc::SOCK_STREAM, libc::SOCK_DGRAM, libc::SOCK_SEQPACKET].contains(&(kind & 0xf))
+            }
+            libc::AF_NETLINK => [libc::SOCK_RAW, libc::SOCK_DGRAM].contains(&(kind & 0xf)),
+            _ => false,
+        };
+        let plain = is_known && kind & !(0xf | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC) == 0;
+        if !plain {
+            return Ok(None);
+        }
+        if self.lock().len() >= MOST {
+            self.let_go(&asker.state.view)?;
+            if self.lock().len() >= MOST {
+                return Ok(None);
+            }
+        }
+        let mut flags = SocketFlags::CLOEXEC;
+        flags.set(SocketFlags::NONBLOCK, kind & libc::SOCK_NONBLOCK != 0);
+        let socket = socket_with(
+            AddressFamily::from_raw(family as u16),
+            SocketType::from_raw((kind & 0xf) as u32),
+            flags,
+            NonZeroU32::new(protocol as u32).map(Protocol::from_raw),
+        )?;
+        let number = rustix::fs::fstat(&socket)?.st_ino;
+        let copy = socket.try_clone().map_err(|_| Errno::NFILE)?;
+        let kept = Kept { socket: copy, made: Instant::now(), was_given: false };
+        self.lock().insert(number, kept);
+        Ok(Some(socket))
+    }
+
+    /// A duplicate of the socket behind descriptor `fd` of the caller; `None` if none is kept.
+    pub(super) fn of(&self, asker: SocketAsker<'_>, fd: i32) -> Result<Option<OwnedFd>> {
+        let path = format!("{}/fd/{fd}", asker.caller.call.tid);
+        let link = match rustix::fs::readlinkat(&asker.state.view.proc, path, Vec::new()) {
+            Err(Errno::NOENT) => return Err(Errno::BADF),
+            link => link?,
+        };
+        let number = number_of(link.to_bytes()).ok_or(Errno::NOTSOCK)?;
+        let mut sockets = self.lock();
+        let Some(kept) = sockets.get_mut(&number) else { return Ok(None) };
+        kept.was_given = true;
+        kept.socket.try_clone().map(Some).map_err(|_| Errno::NFILE)
+    }
+
+    /// The kept socket with that number in `/proc/PID/fd` and that cookie.
+    pub(super) fn with_cookie(&self, number: u64, cookie: u64) -> Option<OwnedFd> {
+        let sockets = self.lock();
+        let socket = &sockets.get(&number)?.socket;
+        (socket_cookie(socket) == Ok(cookie)).then(|| socket.try_clone().ok()).flatten()
+    }
+
+    /// Nothing of this socket is to be decided any more.
+    pub(super) fn forget(&self, socket: impl AsFd) {
+        if let Ok(stat) = rustix::fs::fstat(socket) {
+            self.lock().remove(&stat.st_ino);
+        }
+    }
+
+    /// Lets go, now and then, of what no process of the sandbox has any more.
+    pub(crate) fn let_go_at_times(&self, view: &ProcessTree) {
+        let mut looked = self.looked.lock().unwrap_or_else(PoisonError::into_inner);
+        if looked.is_none_or(|looked| looked.elapsed() > PAUSE) && !self.lock().is_empty() {
+            let _ = self.let_go(view);
+            *looked = Some(Instant::now());
+        }
+    }
+
+    /// Lets go of what no process of the sandbox has any more. A socket that is on its way from one
+    /// to another is lost: nobody can connect it then.
+    pub(super) fn let_go(&self, view: &ProcessTree) -> Result<()> {
+        let before = Instant::now();
+        let mut held = HashSet::new();
+        for pid in view.inside()? {
+            held.extend(numbers(view, pid).unwrap_or_default());
+        }
+        self.lock().retain(|number, kept| {
+            let is_held = held.contains(number);
+            kept.was_given |= is_held;
+            is_held || !kept.was_given && before.saturating_duration_since(kept.made) < YOUNG
+        });
+        Ok(())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<u64, Kept>> {
+        self.sockets.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The number in `socket:[NUMBER]`.
+fn number_of(link: &[u8]) -> Option<u64> {
+    let number = link.strip_prefix(b"socket:[")?.strip_suffix(b"]")?;
+    std::str::from_utf8(number).ok()?.parse().ok()
+}
+
+/// The numbers of the sockets that a process has.
+fn numbers(view: &ProcessTree, pid: u32) -> Result<Vec<u64>> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let table = rustix::fs::openat(&view.proc, format!("{pid}/fd"), flags, Mode::empty())?;
+    let number = |entry: rustix::fs::DirEntry| {
+        let link = rustix::fs::readlinkat(&table, entry.file_name(), Vec::new()).ok()?;
+        number_of(link.to_bytes())
+    };
+    Ok(rustix::fs::Dir::read_from(&table)?.flatten().filter_map(number).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_socket_is_known_by_its_link() {
+        assert_eq!(number_of(b"socket:[4711]"), Some(4711));
+        for link in [&b"pipe:[4711]"[..], b"socket:[]", b"socket:[4711", b"/socket:[1]"] {
+            assert_eq!(number_of(link), None);
+        }
+    }
+}
