@@ -107,7 +107,7 @@ pub struct Bounds {
     pub waiting_bytes: usize,
     /// Time for requests under way when the server ends.
     pub grace_ms: u32,
-    /// Bytes of files that are kept for plugins to see.
+    /// Bytes of files that are kept for plugins to see, and compressed.
     pub image_bytes: usize,
 }
 
@@ -271,6 +271,14 @@ impl Config {
     pub(crate) fn workers(&self) -> usize {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         if self.workers == 0 { cores } else { self.workers.min(256) }
+    }
+}
+
+impl Listen {
+    /// The labels that it gives.
+    pub(crate) fn contexts(&self) -> impl Iterator<Item = &str> {
+        let clients = self.tls.iter().flat_map(|tls| tls.labels.values());
+        self.label.iter().chain(self.users.values()).chain(clients).map(String::as_str)
     }
 }
 

@@ -13,6 +13,7 @@ use flask::{
 };
 use labelling::PathRules;
 use plugin_host::{Target, base_policy};
+use security_server::policy::Policy;
 use std::{
     fmt::Write as _,
     path::Path,
@@ -44,6 +45,19 @@ pub enum ManagerError {
     /// The policy was not taken.
     #[error("the policy was not taken: {0}")]
     Reload(String),
+}
+
+/// A policy that can be taken: all its rules can be read, and all `contexts` are labels in it.
+pub(crate) fn prepared<'c>(
+    files: &[(String, String)],
+    contexts: impl Iterator<Item = &'c str>,
+) -> Result<Policy, ManagerError> {
+    let trial = security_server::Server::from_cil(files)?;
+    rules(&trial)?;
+    for context in contexts {
+        trial.context_to_sid(context)?;
+    }
+    Ok(security_server::cil::compile(files)?)
 }
 
 /// Something that was denied.
@@ -110,8 +124,7 @@ impl Manager {
     }
 
     /// A new policy holds.
-    pub(crate) fn reload(&self, files: &[(String, String)]) -> Result<Seqno, ManagerError> {
-        let policy = security_server::cil::compile(files)?;
+    pub(crate) fn reload(&self, policy: Policy) -> Result<Seqno, ManagerError> {
         let seqno = self.server.reload(policy);
         let seqno = seqno.map_err(|error| ManagerError::Reload(error.to_string()))?;
         *self.rules.lock().unwrap_or_else(PoisonError::into_inner) = rules(&self.server)?;

@@ -223,7 +223,7 @@ impl Server {
         let before = shared.site.load_full();
         let mut left = Vec::new();
         if config.listen != before.config.listen && !config.listen.is_empty() {
-            left.push("other addresses to listen at need a new start".to_owned());
+            left.push("what `listen` says has changed: that needs a new start".to_owned());
         }
         config.listen.clone_from(&before.config.listen);
         for (name, plugin) in &config.plugins {
@@ -233,10 +233,14 @@ impl Server {
         let root = root.canonicalize().map_err(|error| {
             ServerError::system(format!("cannot serve `{}`", root.display()), error)
         })?;
-        let seqno = shared.manager.reload(&policy_files(&config, &root)?)?;
-        shared.plugins.host.reset(seqno);
+        // Everything that may fail comes before the first change.
+        let labels = config.listen.iter().flat_map(Listen::contexts);
+        let policy = manager::prepared(&policy_files(&config, &root)?, labels)?;
         let site = site(config, &shared.manager, &shared.images)?;
-        shared.tls.store(Arc::new(Acceptors::new(&site.config, &shared.manager)?));
+        let acceptors = Acceptors::new(&site.config, &shared.manager)?;
+        let seqno = shared.manager.reload(policy)?;
+        shared.plugins.host.reset(seqno);
+        shared.tls.store(Arc::new(acceptors));
         left.extend(shared.plugins.follow(&site.config, Some(&before.config)));
         shared.site.store(Arc::new(site));
         shared.generation.fetch_add(1, Relaxed);

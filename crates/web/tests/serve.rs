@@ -284,6 +284,24 @@ fn ending_answers_what_is_under_way_and_reloading_loses_nothing() {
     wrong.root = "/nowhere/at/all".into();
     assert!(server.reload(wrong).is_err());
     assert_eq!(get(address, "/numbers.txt").status, 200, "the old one stays");
+    // What nobody may read by the new policy, which comes with a log that cannot be written.
+    fs::create_dir(site.root().join("later")).unwrap();
+    fs::write(site.root().join("later/a.txt"), "later").unwrap();
+    let root = site.root().canonicalize().unwrap().display().to_string().replace('.', "\\.");
+    let policy = site.directory.path().join("site.cil");
+    let rules = format!(
+        "(type draft_t) (roletype object_r draft_t)\n\
+         (filecon \"{root}/later(/.*)?\" any (dewar_u object_r draft_t ((s0) (s0))))"
+    );
+    fs::write(&policy, rules).unwrap();
+    let mut wrong = site.config.clone();
+    wrong.policy = vec![policy];
+    let right = wrong.clone();
+    wrong.access_log = Some("/nowhere/at/all".into());
+    assert!(server.reload(wrong).is_err());
+    assert_eq!(get(address, "/later/a.txt").status, 200, "the old policy stays, too");
+    assert_eq!(server.reload(right).unwrap(), Vec::<String>::new());
+    assert_eq!(get(address, "/later/a.txt").status, 403);
     server.end();
     assert!(std::net::TcpStream::connect(address).is_err());
 }
