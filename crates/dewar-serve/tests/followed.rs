@@ -62,6 +62,8 @@ fn follow(path: &Path) {
                 page.replace("dewar serve site", &format!("dewar serve site -l 127.0.0.1:{free}"));
         }
     }
+    let bin = dewar.parent().unwrap().display().to_string();
+    page = page.replace("/usr/local/bin", &bin);
     drop(ports);
     // What servers say on standard error is looked at, not shown.
     let mut script = String::from(

@@ -89,7 +89,7 @@ mod sys;
 pub use generation::{Counter, Generation, SharedCounter};
 pub use guard::{Access, Guard, Record};
 pub use link::Transport;
-pub use peer::{Label, Peer, PeerLabels, PeerTable};
+pub use peer::{Label, Peer, PeerLabels, PeerTable, peer_user};
 pub use port::{Call, CallError, ConnectError, Port, Reply};
 pub use server::Server;
 pub use session::{Request, Session, SessionError};

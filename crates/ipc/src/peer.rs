@@ -22,6 +22,16 @@ pub struct Peer {
     name: Vec<u8>,
 }
 
+/// The user of the process that connected this socket, also where the process has no number here,
+/// as one outside of this namespace.
+///
+/// # Errors
+///
+/// Whatever the system says.
+pub fn peer_user(socket: BorrowedFd<'_>) -> io::Result<u32> {
+    sys::peer_credentials(socket).map(|(_, user)| user)
+}
+
 impl Peer {
     /// Who connected a unix socket; who listens there, on the side that connected.
     ///

@@ -11,7 +11,8 @@ use crate::{
     server::{ServerError, Shared},
 };
 use httparse::EMPTY_HEADER;
-use rustix::{net::sockopt, process::getuid};
+use ipc::peer_user;
+use rustix::process::{Uid, getuid};
 use std::{
     fs::{Permissions, set_permissions},
     io::{self, Read, Write},
@@ -23,14 +24,16 @@ use std::{
         atomic::{AtomicUsize, Ordering::Relaxed},
     },
     thread::{self, JoinHandle},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 /// Bytes of what is sent: plugins.
 const MAX_BODY: u64 = 16 << 20;
 /// Connections at a time.
 const MAX_OPEN: usize = 16;
+/// Time for each piece of a request, and for all of them.
 const TIME: Duration = Duration::from_secs(5);
+const WHOLE: Duration = Duration::from_secs(10);
 /// How often it looks whether the server ends.
 const TURN: Duration = Duration::from_millis(100);
 
@@ -146,12 +149,14 @@ fn serve<S: Stream>(
 fn connection(shared: &Shared, access: Access, mut stream: impl Stream) -> io::Result<()> {
     stream.set_up()?;
     if access == Access::Owner {
-        let peer = sockopt::socket_peercred(&stream)?;
-        if peer.uid != getuid() && !peer.uid.is_root() {
+        let peer = Uid::from_raw(peer_user(stream.as_fd())?);
+        if peer != getuid() && !peer.is_root() {
             return answer(&mut stream, &Reply::text(403, "only the server's own user and root\n"));
         }
     }
-    let mut input = Vec::new();
+    // Who only looks sends nothing but a head.
+    let most = if access == Access::Owner { MAX_BODY } else { 0 };
+    let (mut input, begun) = (Vec::new(), Instant::now());
     let reply = loop {
         let mut room = [EMPTY_HEADER; MAX_FIELDS];
         match head::parse(&input, &mut room) {
@@ -159,7 +164,7 @@ fn connection(shared: &Shared, access: Access, mut stream: impl Stream) -> io::R
             Ok(Some(head)) => {
                 let (len, body) = (head.len, head.body);
                 let body = match body {
-                    Length::Known(length) if length <= MAX_BODY => length as usize,
+                    Length::Known(length) if length <= most => length as usize,
                     _ => break Reply::text(413, "too long, or of no known length\n"),
                 };
                 if input.len() >= len + body {
@@ -168,6 +173,9 @@ fn connection(shared: &Shared, access: Access, mut stream: impl Stream) -> io::R
             }
             Ok(None) if input.len() > MAX_HEAD => break Reply::text(431, "too long\n"),
             Ok(None) => {}
+        }
+        if begun.elapsed() > WHOLE {
+            return Ok(());
         }
         let mut piece = [0; 16 << 10];
         match stream.read(&mut piece)? {

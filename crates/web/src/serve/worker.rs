@@ -22,7 +22,7 @@ use rustix::{
 };
 use std::{
     net::{IpAddr, SocketAddr},
-    os::fd::OwnedFd,
+    os::fd::{AsFd, OwnedFd},
     sync::{Arc, atomic::Ordering::Relaxed},
 };
 
@@ -271,7 +271,7 @@ impl Worker {
             .map_or((0, false), |it| (usize::from(it.index), it.is_unix));
         let listen = &self.responder.site.config.listen[index];
         if is_unix && !listen.users.is_empty() {
-            let user = sockopt::socket_peercred(fd).ok().map(|peer| peer.uid.as_raw().to_string());
+            let user = ipc::peer_user(fd.as_fd()).ok().map(|user| user.to_string());
             let context = user.and_then(|user| listen.users.get(&user));
             if let Some(sid) = context.and_then(|context| shared.manager.sid(context).ok()) {
                 return sid;
