@@ -34,6 +34,10 @@ use std::{
 /// Files up to this length are sent from memory: one call to the system instead of two.
 pub(crate) const SMALL: u64 = 32 << 10;
 
+/// How often a path is looked up anew while others rename what it leads through: a worker must not
+/// wait for them to stop.
+const TRIES: usize = 100;
+
 /// The directory that is served.
 pub(crate) struct Root {
     fd: OwnedFd,
@@ -87,7 +91,7 @@ impl Root {
         let path = if path.is_empty() { b"." } else { path };
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
-        loop {
+        for _ in 0..TRIES {
             match openat2(&self.fd, OsStr::from_bytes(path), flags, Mode::empty(), resolve) {
                 // Somebody has renamed something on the way.
                 Err(Errno::AGAIN | Errno::INTR) => {}
@@ -96,6 +100,7 @@ impl Root {
                 opened => return opened,
             }
         }
+        Err(Errno::AGAIN)
     }
 
     /// The same, one name after the other, without following any link.
@@ -241,7 +246,11 @@ impl Served {
     /// The content in gzip, if that pays.
     pub(crate) fn gzip(&self) -> Option<&Bytes> {
         let worth = WORTH.contains(&self.len) && compress::shrinks(self.essence());
-        let made = || worth.then(|| compress::gzip(&self.read()?).map(Bytes::from)).flatten();
+        let made = || {
+            let bytes = worth.then(|| compress::gzip(&self.read()?).map(Bytes::from)).flatten()?;
+            self.images.fetch_add(bytes.len(), Relaxed);
+            Some(bytes)
+        };
         self.gzip.get_or_init(made).as_ref()
     }
 
@@ -259,9 +268,9 @@ impl Served {
 
 impl Drop for Served {
     fn drop(&mut self) {
-        if self.image.get().is_some() {
-            self.images.fetch_sub(self.len as usize, Relaxed);
-        }
+        let image = self.image.get().map_or(0, |image| image.bytes().len());
+        let gzip = self.gzip.get().and_then(Option::as_ref).map_or(0, Bytes::len);
+        self.images.fetch_sub(image + gzip, Relaxed);
     }
 }
 

@@ -13,6 +13,7 @@ use foldhash::HashMap;
 use plugin_host::{Cache, HOST_CONTEXT, LoadError, PLUGIN_CONTEXT, PluginHost, PluginSpec, Source};
 use std::{
     fs, io,
+    ops::Deref,
     path::{Path, PathBuf},
     sync::{
         Arc, Mutex, PoisonError,
@@ -53,25 +54,38 @@ pub enum PluginError {
 }
 
 /// A plugin in use.
-pub(crate) struct Binding {
+pub(crate) struct Plugin {
     /// Its place in tables; never used again for another.
     pub(crate) id: u32,
     pub(crate) name: String,
     pub(crate) config: PluginConfig,
     pub(crate) sid: Sid,
-    /// Where the manager's answers about it and requests, and it and files, lie.
-    pub(crate) request_hint: Hint,
-    pub(crate) file_hint: Hint,
     /// One for each worker.
     pub(crate) counters: Box<[PluginCounters]>,
     /// How much of what goes wrong in it is told.
     pub(crate) complaints: Complaints,
 }
 
-/// What plugins are for, made for looking up.
+/// One worker's hold on a plugin. Every request counts references to it: if workers shared that
+/// count, each request would take its cache line from the others.
+pub(crate) struct Binding {
+    plugin: Arc<Plugin>,
+    /// Where the manager's answers about it and requests, and it and files, lie.
+    pub(crate) request_hint: Hint,
+    pub(crate) file_hint: Hint,
+}
+
+impl Deref for Binding {
+    type Target = Plugin;
+
+    fn deref(&self) -> &Plugin {
+        &self.plugin
+    }
+}
+
+/// What plugins are for, made for looking up by one worker.
 #[derive(Default)]
 pub(crate) struct Bindings {
-    pub(crate) all: Vec<Arc<Binding>>,
     routes: HashMap<Box<str>, Arc<Binding>>,
     media: HashMap<Box<str>, Vec<Arc<Binding>>>,
     /// For the heads of whatever lies beneath, by route; with an empty one for everything.
@@ -80,20 +94,21 @@ pub(crate) struct Bindings {
 }
 
 impl Bindings {
-    fn new(all: Vec<Arc<Binding>>) -> Self {
+    fn new(all: &[Arc<Plugin>]) -> Self {
         let mut made = Self::default();
-        for binding in &all {
-            let config = &binding.config;
+        for plugin in all {
+            let (request_hint, file_hint) = (Hint::default(), Hint::default());
+            let binding = Arc::new(Binding { plugin: Arc::clone(plugin), request_hint, file_hint });
+            let config = &plugin.config;
             if config.kind == Kind::Headers {
-                made.heads.push(Arc::clone(binding));
+                made.heads.push(binding);
             } else if let Some(route) = &config.route {
                 made.longest = made.longest.max(route.len());
-                made.routes.insert(route.as_str().into(), Arc::clone(binding));
+                made.routes.insert(route.as_str().into(), binding);
             } else if let Some(media) = &config.media {
-                made.media.entry(media.as_str().into()).or_default().push(Arc::clone(binding));
+                made.media.entry(media.as_str().into()).or_default().push(binding);
             }
         }
-        made.all = all;
         made
     }
 
@@ -111,15 +126,20 @@ impl Bindings {
         self.media.get(media).map_or(&[], Vec::as_slice)
     }
 
-    /// The plugins for the heads of answers to `path` of type `media`.
+    /// Whether there are plugins for the heads of answers.
+    pub(crate) fn has_heads(&self) -> bool {
+        !self.heads.is_empty()
+    }
+
+    /// The plugins for the heads of answers of type `media` to `path`, decoded and between slashes.
     pub(crate) fn by_head<'b>(
         &'b self,
-        path: &'b str,
+        path: &'b [u8],
         media: &'b str,
     ) -> impl Iterator<Item = &'b Arc<Binding>> {
         self.heads.iter().filter(move |binding| {
             let config = &binding.config;
-            config.route.as_ref().is_none_or(|route| path.starts_with(route.as_str()))
+            config.route.as_ref().is_none_or(|route| path.starts_with(route.as_bytes()))
                 && config.media.as_ref().is_none_or(|wanted| wanted == media)
         })
     }
@@ -129,8 +149,8 @@ impl Bindings {
 pub(crate) struct Plugins {
     pub(crate) host: PluginHost,
     manager: Arc<Manager>,
-    bindings: ArcSwap<Bindings>,
-    /// Changes with the bindings, so that workers notice.
+    all: ArcSwap<Vec<Arc<Plugin>>>,
+    /// Changes with them, so that workers notice.
     generation: AtomicU64,
     /// Held by whoever changes; the next id.
     changes: Mutex<u32>,
@@ -145,17 +165,28 @@ impl Plugins {
             Cache::user_path().and_then(|path| Cache::open(&path, Cache::DEFAULT_BYTES).ok());
         let host = PluginHost::with_cache(server, own, cache)?;
         let manager = Arc::clone(manager);
-        let (bindings, generation) = (ArcSwap::default(), AtomicU64::new(1));
+        let (all, generation) = (ArcSwap::default(), AtomicU64::new(1));
         let changes = Mutex::new(0);
-        Ok(Self { host, manager, bindings, generation, changes, workers: workers + 1 })
+        Ok(Self { host, manager, all, generation, changes, workers: workers + 1 })
     }
 
     pub(crate) fn generation(&self) -> u64 {
         self.generation.load(Relaxed)
     }
 
+    /// All of them.
+    pub(crate) fn all(&self) -> Arc<Vec<Arc<Plugin>>> {
+        self.all.load_full()
+    }
+
+    /// Whether a plugin was unloaded.
+    pub(crate) fn is_gone(&self, plugin: &Plugin) -> bool {
+        !self.all().iter().any(|it| it.name == plugin.name)
+    }
+
+    /// All of them, for one worker.
     pub(crate) fn bindings(&self) -> Arc<Bindings> {
-        self.bindings.load_full()
+        Arc::new(Bindings::new(&self.all.load()))
     }
 
     /// Loads a plugin, or replaces the one of this name; remarks about its text.
@@ -167,8 +198,8 @@ impl Plugins {
         replace: Option<bool>,
     ) -> Result<String, PluginError> {
         let mut next = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
-        let bindings = self.bindings();
-        let before = bindings.all.iter().find(|binding| binding.name == name);
+        let all = self.all();
+        let before = all.iter().find(|plugin| plugin.name == name);
         match (before, replace) {
             (None, Some(true)) => {
                 return Err(PluginError::Name(format!("there is no plugin `{name}` to replace")));
@@ -178,7 +209,7 @@ impl Plugins {
             }
             _ => config.check(name)?,
         }
-        let rival = bindings.all.iter().find(|it| {
+        let rival = all.iter().find(|it| {
             it.name != name
                 && config.kind != Kind::Headers
                 && it.config.kind != Kind::Headers
@@ -202,19 +233,16 @@ impl Plugins {
             let id = *next;
             *next += 1;
             let counters = (0..self.workers).map(|_| PluginCounters::default()).collect();
-            let binding = Arc::new(Binding {
+            let plugin = Plugin {
                 id,
                 name: name.to_owned(),
                 config: config.clone(),
                 sid,
-                request_hint: Hint::default(),
-                file_hint: Hint::default(),
                 counters,
                 complaints: Complaints::default(),
-            });
-            let mut all: Vec<_> =
-                bindings.all.iter().filter(|it| it.name != name).cloned().collect();
-            all.push(binding);
+            };
+            let mut all: Vec<_> = all.iter().filter(|it| it.name != name).cloned().collect();
+            all.push(Arc::new(plugin));
             self.install(all);
         }
         let remarks = loaded.remarks.iter().map(rendered);
@@ -262,14 +290,14 @@ impl Plugins {
     /// Unloads a plugin; whether there was one. Requests that it is answering are answered.
     pub(crate) fn remove(&self, name: &str) -> bool {
         let _changing = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
-        let all = self.bindings().all.iter().filter(|it| it.name != name).cloned().collect();
+        let all = self.all().iter().filter(|it| it.name != name).cloned().collect();
         // First nobody calls it any more, then it goes.
         self.install(all);
         self.host.unload(name)
     }
 
-    fn install(&self, all: Vec<Arc<Binding>>) {
-        self.bindings.store(Arc::new(Bindings::new(all)));
+    fn install(&self, all: Vec<Arc<Plugin>>) {
+        self.all.store(Arc::new(all));
         self.generation.fetch_add(1, Relaxed);
     }
 }
@@ -316,5 +344,28 @@ fn rendered(message: &(impl miette::Diagnostic + 'static)) -> String {
     match plain.render_report(&mut text, message) {
         Ok(()) => text,
         Err(_) => message.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_of_one_worker_change_no_count_that_another_reads() {
+        let plugin = Plugin {
+            id: 0,
+            name: "gray".to_owned(),
+            config: PluginConfig { route: Some("/gray/".to_owned()), ..PluginConfig::default() },
+            sid: Sid::new(1).unwrap(),
+            counters: Box::default(),
+            complaints: Complaints::default(),
+        };
+        let all = [Arc::new(plugin)];
+        let [own, other] = [(); 2].map(|()| Bindings::new(&all));
+        let held: Vec<_> = (0..100).filter_map(|_| own.by_path("/gray/a.ppm/").cloned()).collect();
+        assert_eq!(held.len(), 100);
+        assert_eq!(Arc::strong_count(&all[0]), 3, "the list, and one for each worker");
+        assert_eq!(other.by_path("/gray/a.ppm/").map(Arc::strong_count), Some(1));
     }
 }

@@ -85,6 +85,40 @@ fn a_plugin_is_loaded_replaced_and_unloaded_without_a_lost_request() {
 }
 
 #[test]
+fn what_a_plugin_was_for_is_served_as_it_is_once_it_is_unloaded_and_never_refused() {
+    let mut site = Site::new();
+    let socket = site.directory.path().join("admin");
+    site.config.admin = Some(socket.clone());
+    let server = site.start();
+    let address = server.addresses()[0];
+    let over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                let mut stream = common::connect(address);
+                let (mut reply, request) =
+                    (vec![0; 4096], "GET /numbers.txt HTTP/1.1\r\nHost: t\r\n\r\n");
+                while !over.load(Ordering::Relaxed) {
+                    stream.write_all(request.as_bytes()).unwrap();
+                    let count = stream.read(&mut reply).unwrap();
+                    let head = String::from_utf8_lossy(&reply[..count]);
+                    assert!(head.starts_with("HTTP/1.1 200 "), "{head}");
+                }
+            });
+        }
+        for _ in 0..50 {
+            let loaded = admin(&socket, "POST", "/plugins/fill?type=text/plain", &fill('a'));
+            assert_eq!(loaded.status, 201, "{}", loaded.text());
+            assert_eq!(get(address, "/numbers.txt").body.len(), 1000);
+            assert_eq!(admin(&socket, "DELETE", "/plugins/fill", "").status, 200);
+            assert_eq!(get(address, "/numbers.txt").text(), "0123456789");
+        }
+        over.store(true, Ordering::Relaxed);
+    });
+    server.end();
+}
+
+#[test]
 fn the_status_page_and_metrics_show_and_change_nothing_and_only_by_address() {
     let mut site = Site::new().plugin("gray", common::shipped("gray.e", common::route("/gray/")));
     site.config.status = Some("127.0.0.1:0".to_owned());
@@ -112,7 +146,25 @@ fn the_status_page_and_metrics_show_and_change_nothing_and_only_by_address() {
     );
     assert_eq!(ask("GET /status HTTP/1.1\r\nHost: evil.example\r\n\r\n").status, 403);
     assert_eq!(ask("DELETE /plugins/gray HTTP/1.1\r\nHost: localhost\r\n\r\n").status, 405);
+    let long = "PUT /plugins/gray HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9999\r\n\r\n";
+    assert_eq!(ask(long).status, 413, "it is not waited for");
     server.end();
     let log = fs::read_to_string(log).unwrap();
     assert_eq!(log.lines().filter(|line| line.ends_with(" gray")).count(), 7, "{log}");
+}
+
+#[test]
+fn who_asks_for_the_status_byte_by_byte_is_let_go() {
+    let mut site = Site::new();
+    site.config.status = Some("127.0.0.1:0".to_owned());
+    let server = site.start();
+    let mut slow = TcpStream::connect(server.status().unwrap()).unwrap();
+    slow.write_all(b"GET /metrics HTTP/1.1\r\nX: ").unwrap();
+    // Each byte comes well within the time that one piece has.
+    let sent = (0..60).find(|_| {
+        thread::sleep(std::time::Duration::from_secs(1));
+        slow.write_all(b"x").is_err()
+    });
+    assert!(sent.is_some(), "it is still listened to");
+    server.end();
 }

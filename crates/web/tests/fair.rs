@@ -117,6 +117,39 @@ fn one_file_is_opened_once_however_its_path_is_written() {
     server.end();
 }
 
+#[test]
+fn compressed_files_take_no_more_memory_than_they_may() {
+    let mut site = Site::new();
+    (site.config.workers, site.config.revalidate_ms) = (1, 60_000);
+    site.config.limits.image_bytes = 100_000;
+    site.config.status = Some("127.0.0.1:0".to_owned());
+    // Digits without order: half as long in gzip.
+    let mut state = 1_u32;
+    for name in 0..20 {
+        let digit = |_| {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            b'0' + (state >> 24) as u8 % 10
+        };
+        let text: Vec<u8> = (0..50_000).map(digit).collect();
+        fs::write(site.root().join(format!("{name}.txt")), text).unwrap();
+    }
+    let server = site.start();
+    let kept = || {
+        let metrics = get(server.status().unwrap(), "/metrics").text();
+        let line = metrics.lines().find_map(|line| line.strip_prefix("dewar_image_bytes "));
+        line.unwrap().parse::<usize>().unwrap()
+    };
+    for name in 0..20 {
+        let path = format!("/{name}.txt");
+        let reply = common::ask(server.addresses()[0], "GET", &path, "Accept-Encoding: gzip\r\n");
+        assert_eq!(reply.field("content-encoding").as_deref(), Some("gzip"));
+        let now = kept();
+        assert!(now <= 100_000, "{now}");
+        assert!(name > 0 || now == reply.body.len(), "it counts what is kept: {now}");
+    }
+    server.end();
+}
+
 const DATA: u8 = 0;
 const HEADERS: u8 = 1;
 const PING: u8 = 6;
@@ -165,6 +198,44 @@ fn who_takes_nothing_over_http_2_is_let_go_though_it_answers_pings() {
     let get = [0x82, 0x86, 0x84, 0x01, 1, b't'];
     let data = until_let_go(server.addresses()[0], &frame(HEADERS, 5, 1, &get));
     assert_eq!(data, 65_535);
+    server.end();
+}
+
+/// KiB of memory that this process has.
+fn resident_kib() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse().unwrap()
+}
+
+#[test]
+fn who_asks_for_much_at_once_over_http_2_and_takes_nothing_is_kept_little_for() {
+    let mut site = Site::new();
+    fs::write(site.root().join("index.html"), vec![b'7'; 4 << 20]).unwrap();
+    (site.config.workers, site.config.limits.grace_ms) = (1, 100);
+    let server = site.start();
+    let address = server.addresses()[0];
+    // Windows as wide as there are, and 64 streams of 4 MiB each: 2 GiB were asked for in all.
+    let mut asked = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
+    asked.extend(frame(4, 0, 0, &[0, 4, 0x7f, 0xff, 0xff, 0xff]));
+    asked.extend(frame(8, 0, 0, &[0x7f, 0xfe, 0, 0]));
+    let get = [0x82, 0x86, 0x84, 0x01, 1, b't'];
+    asked.extend((0..64).flat_map(|at| frame(HEADERS, 5, 2 * at + 1, &get)));
+    let before = resident_kib();
+    let deaf: Vec<_> = (0..8)
+        .map(|_| {
+            let mut stream = connect(address);
+            stream.write_all(&asked).unwrap();
+            // The first answer comes when all of them were asked for.
+            stream.read_exact(&mut [0; 1 << 16]).unwrap();
+            stream
+        })
+        .collect();
+    assert_eq!(common::get(address, "/numbers.txt").text(), "0123456789");
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    let grown = resident_kib().saturating_sub(before);
+    assert!(grown < 120 << 10, "{grown} KiB for {} connections", deaf.len());
+    drop(deaf);
     server.end();
 }
 

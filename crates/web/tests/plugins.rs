@@ -94,6 +94,11 @@ fn shipped_plugins_do_what_their_pages_say() {
     assert_eq!((page.status, page.text().as_str()), (200, "page"));
     assert_eq!(page.field("x-frame-options").as_deref(), Some("DENY"));
     assert_eq!(page.field("last-modified"), None);
+    for path in ["/%70ages/a.html", "//pages/a.html", "/./pages/a.html", "/pages//a.html"] {
+        let same = get(address, path);
+        assert_eq!((same.status, same.text().as_str()), (200, "page"), "{path}");
+        assert_eq!(same.field("x-frame-options").as_deref(), Some("DENY"), "{path}");
+    }
     assert_eq!(get(address, "/a.json").text(), r#"{"a":1}"#);
     assert_eq!(get(address, "/rot13/hello.txt").text(), "Uryyb");
     server.end();

@@ -36,7 +36,7 @@ pub(super) fn text(shared: &Shared) -> String {
         sum(|it| &it.log_lost),
     );
     let images = shared.images.load(Relaxed) as u64;
-    plain("image_bytes", "gauge", "Bytes of files kept for plugins.", images);
+    plain("image_bytes", "gauge", "Bytes of files kept for plugins, and compressed.", images);
     out += "# HELP dewar_requests_total Requests answered, by status.\n# TYPE dewar_requests_total counter\n";
     for class in 1..6 {
         let count: u64 = shared.counters.iter().map(|it| it.statuses[class].get()).sum();

@@ -41,8 +41,8 @@ pub(super) fn change(shared: &Shared, method: &str, target: &str, body: &[u8]) -
         "DELETE" => return Reply::text(404, format!("there is no plugin `{name}`\n")),
         _ => return Reply::text(405, "POST loads, PUT replaces, DELETE unloads\n"),
     };
-    let before = shared.plugins.bindings();
-    let before = before.all.iter().find(|binding| binding.name == name).map(Arc::clone);
+    let before = shared.plugins.all();
+    let before = before.iter().find(|plugin| plugin.name == name).map(Arc::clone);
     let config = match (&before, query.is_empty()) {
         // Other code for the same.
         (Some(before), true) if replace => Ok(before.config.clone()),

@@ -24,12 +24,12 @@ pub(super) struct PluginTotals {
 }
 
 pub(super) fn totals(shared: &Shared) -> Vec<PluginTotals> {
-    let bindings = shared.plugins.bindings();
+    let plugins = shared.plugins.all();
     let infos = shared.plugins.host.list().into_iter();
     let all = infos.filter_map(|info| {
-        let binding = bindings.all.iter().find(|binding| binding.name == info.name)?;
+        let plugin = plugins.iter().find(|plugin| plugin.name == info.name)?;
         let sum = |part: fn(&PluginCounters) -> &Count| -> u64 {
-            binding.counters.iter().map(|counters| part(counters).get()).sum()
+            plugin.counters.iter().map(|counters| part(counters).get()).sum()
         };
         Some(PluginTotals {
             target: info.target.name(),
@@ -48,10 +48,10 @@ pub(super) fn totals(shared: &Shared) -> Vec<PluginTotals> {
 }
 
 pub(super) fn plugins(shared: &Shared) -> Vec<Value> {
-    let bindings = shared.plugins.bindings();
+    let plugins = shared.plugins.all();
     let row = |it: PluginTotals| {
-        let config = bindings.all.iter().find(|binding| binding.name == it.name);
-        let config = config.map(|binding| &binding.config);
+        let config = plugins.iter().find(|plugin| plugin.name == it.name);
+        let config = config.map(|plugin| &plugin.config);
         json!({
             "name": it.name,
             "kind": config.map(|config| format!("{:?}", config.kind).to_lowercase()),

@@ -1,20 +1,28 @@
 //! Plugins that see and change the heads of answers.
 
 use super::{Answer, Ask, Body, Failure, Responder, handler::head_of};
-use crate::{http::head::MAX_FIELDS, http::reason, plugins::Binding};
+use crate::{
+    http::{head::MAX_FIELDS, path, reason},
+    plugins::Binding,
+};
 use httparse::{EMPTY_HEADER, Status};
 use std::{io::Write as _, sync::Arc};
 
 impl Responder {
     /// The answer, its fields as the plugins for heads make them, one after the other.
     pub(super) fn with_heads(&mut self, ask: &Ask<'_>, answer: Answer) -> Result<Answer, Failure> {
-        let bindings = Arc::clone(&self.bindings);
-        if bindings.all.is_empty() {
+        if !self.bindings.has_heads() {
             return Ok(answer);
         }
-        let media = self.media().unwrap_or_default();
-        for binding in bindings.by_head(ask.path(), &media) {
+        let (bindings, media) = (Arc::clone(&self.bindings), self.media().unwrap_or_default());
+        // One path, however a client writes it: or it would choose who sees its answer.
+        let path = path::decode(ask.path().as_bytes()).map(|target| target.path);
+        let path = [b"/".as_slice(), path.unwrap_or_default().as_slice(), b"/"].concat();
+        for binding in bindings.by_head(&path, &media) {
             if let Err(failure) = self.rewrite(ask, &answer, binding) {
+                if failure.0 == 503 && self.shared.plugins.is_gone(binding) {
+                    continue;
+                }
                 if let Body::Reply(lease, _) = answer.body {
                     self.pool.give_back(lease);
                 }

@@ -126,13 +126,22 @@ impl Responder {
         &self.shared.counters[self.index]
     }
 
+    fn newest(&self) -> (u64, u64) {
+        (self.shared.generation(), self.shared.plugins.generation())
+    }
+
+    /// Whether the site or the plugins have changed since this worker looked last.
+    fn is_outdated(&self) -> bool {
+        self.generation != self.newest()
+    }
+
     /// Takes note of changes to the site and the plugins, and of the time.
     pub(crate) fn refresh(&mut self) {
         self.dates.refresh();
-        let now = (self.shared.generation(), self.shared.plugins.generation());
-        if self.generation == now {
+        if !self.is_outdated() {
             return;
         }
+        let now = self.newest();
         if self.generation.0 != now.0 {
             self.site = self.shared.site.load_full();
             self.log.turn_to(self.site.log.clone());
@@ -152,7 +161,15 @@ impl Responder {
     /// The answer.
     pub(crate) fn respond(&mut self, ask: &Ask<'_>) -> Answer {
         self.fields.clear();
-        let answered = self.answer(ask).and_then(|answer| self.with_heads(ask, answer));
+        let mut answered = self.answer(ask);
+        // A plugin that is not there any more was unloaded since this worker looked last: then this
+        // request is one of those that come after it.
+        if matches!(answered, Err(Failure(503))) && self.is_outdated() {
+            self.fields.clear();
+            self.refresh();
+            answered = self.answer(ask);
+        }
+        let answered = answered.and_then(|answer| self.with_heads(ask, answer));
         let mut answer = answered.unwrap_or_else(|Failure(status)| self.failure(status));
         if ask.is_head()
             && let Body::Reply(lease, _) = std::mem::replace(&mut answer.body, Body::Empty)

@@ -38,6 +38,7 @@ impl Responder {
         if ask.fields.len() > 1 && compress::shrinks(file.essence()) {
             self.fields.extend_from_slice(b"Vary: Accept-Encoding\r\n");
             if let Some(coded) = self.coded(ask, known) {
+                self.keep_within_bounds();
                 return self.in_coding(ask, file, coded);
             }
         }

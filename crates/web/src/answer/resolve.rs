@@ -10,7 +10,7 @@ use crate::{
     plugins::Binding,
 };
 use rustix::{fd::OwnedFd, io::Errno};
-use std::sync::Arc;
+use std::sync::{Arc, atomic::Ordering::Relaxed};
 
 /// Paths that one worker remembers.
 const MOST: usize = 2048;
@@ -153,9 +153,15 @@ impl Responder {
         known
     }
 
-    /// Forgets files, so that their images go.
+    /// Forgets files if more of their content is kept than may be.
+    pub(super) fn keep_within_bounds(&mut self) {
+        if self.shared.images.load(Relaxed) > self.site.config.limits.image_bytes {
+            self.forget();
+        }
+    }
+
     #[cold]
-    pub(super) fn forget(&mut self) {
+    fn forget(&mut self) {
         self.known.clear();
         self.pool.clear();
     }
@@ -166,7 +172,7 @@ pub(super) fn status(error: Errno) -> Failure {
         Errno::NOENT | Errno::NOTDIR | Errno::NAMETOOLONG | Errno::INVAL | Errno::NXIO => 404,
         // Outside of ROOT, too many links, or not ours to read.
         Errno::ACCESS | Errno::PERM | Errno::XDEV | Errno::LOOP => 403,
-        Errno::MFILE | Errno::NFILE | Errno::NOMEM => 503,
+        Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::AGAIN => 503,
         _ => 500,
     })
 }

@@ -9,11 +9,7 @@ use crate::{
 };
 use plugin_host::CallFailure;
 use rustix::io::Errno;
-use std::{
-    io,
-    sync::{Arc, atomic::Ordering::Relaxed},
-    time::Instant,
-};
+use std::{io, sync::Arc, time::Instant};
 
 impl Responder {
     /// The plugin that transforms what this path leads to: that of the route, or one for this type
@@ -59,9 +55,7 @@ impl Responder {
         let counters = &binding.counters[self.index];
         counters.bytes_in.add(file.len);
         counters.bytes_out.add(len as u64);
-        if self.shared.images.load(Relaxed) > self.site.config.limits.image_bytes {
-            self.forget();
-        }
+        self.keep_within_bounds();
         if len == 0 {
             // Nothing is no content. What there was before is not sent instead: the plugin may be
             // there to keep it.
@@ -122,7 +116,10 @@ impl Responder {
             }
             _ => String::new(),
         };
-        self.complain(ask, binding, &format!("{failure}{limit}"));
+        // One that was unloaded meanwhile did nothing wrong.
+        if !matches!(failure, CallFailure::Unknown(_)) || !self.is_outdated() {
+            self.complain(ask, binding, &format!("{failure}{limit}"));
+        }
         Failure(match failure {
             CallFailure::Denied => 403,
             CallFailure::Unknown(_) | CallFailure::Quarantined | CallFailure::NoRoom(_) => 503,
