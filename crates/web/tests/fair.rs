@@ -135,7 +135,8 @@ fn compressed_files_take_no_more_memory_than_they_may() {
     }
     let server = site.start();
     let kept = || {
-        let metrics = get(server.status().unwrap(), "/metrics").text();
+        let request = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n";
+        let metrics = split(&common::raw(server.status().unwrap(), request)).0.text();
         let line = metrics.lines().find_map(|line| line.strip_prefix("dewar_image_bytes "));
         line.unwrap().parse::<usize>().unwrap()
     };

@@ -139,6 +139,8 @@ fn nothing_behind_a_request_that_could_end_elsewhere_is_taken_for_a_request_over
     {
         assert_eq!(connects(fields), "1 1 ", "{fields:?}");
     }
+    let none = ["--cacert", ca.to_str().unwrap(), "--http1.1", "-H", "Host:", &url];
+    assert_eq!(curl(&none).0, "1.1 400", "no host");
     server.end();
 }
 

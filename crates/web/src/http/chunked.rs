@@ -15,6 +15,8 @@ pub struct Chunks {
     left: u64,
     /// Bytes of the line that were read, or of all trailers.
     line: usize,
+    /// Bytes about chunks, of all of them.
+    about: usize,
     /// What was read.
     body: Vec<u8>,
 }
@@ -69,8 +71,13 @@ impl Chunks {
     fn step(&mut self, byte: u8, most: usize) -> Result<(), Refusal> {
         const WRONG: Refusal = refuse(400, "the body is not in chunks");
         self.line += 1;
+        self.about += 1;
         if self.line > MAX_LINE {
             return Err(refuse(400, "a line about a chunk is too long"));
+        }
+        // They are kept until the end: a byte in each chunk would take a thousand times its room.
+        if self.about > most + MAX_LINE {
+            return Err(refuse(413, "more is said about chunks than may be in them"));
         }
         self.state = match (self.state, byte) {
             (State::Length, digit) if digit.is_ascii_hexdigit() && self.digits < 15 => {
@@ -160,5 +167,8 @@ mod tests {
         }
         let long = [b"5;".as_slice(), &[b'a'; 2000]].concat();
         assert_eq!(read(&long, 7), Err(400));
+        let wordy = [b"1;".as_slice(), &[b'a'; 900], b"\r\nx\r\n"].concat();
+        assert!(read(&wordy, 7).is_ok_and(|(body, ..)| body == b"x"));
+        assert_eq!(read(&wordy.repeat(2), 7), Err(413));
     }
 }

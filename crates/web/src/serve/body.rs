@@ -6,17 +6,23 @@ use bytes::Bytes;
 use http_body_util::BodyExt as _;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use std::{
-    cell::Cell,
     io,
     os::unix::fs::FileExt,
     pin::Pin,
-    rc::Rc,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
     task::{Context, Poll},
 };
 
 /// Bytes of a file that are read at a time.
-const PIECE: u64 = 64 << 10;
+pub(super) const PIECE: u64 = 64 << 10;
+/// Bytes of answers that may wait, of one thread.
+pub(super) const BUFFERED: usize = 128 << 20;
+
+/// Bytes that wait, all together.
+pub(super) type Tally = Arc<AtomicUsize>;
 
 /// Content that is on its way.
 pub(super) struct Content {
@@ -27,7 +33,19 @@ pub(super) struct Content {
 
 enum Rest {
     Bytes(Bytes),
-    File(Arc<Served>, u64, u64),
+    File(Arc<Served>, u64, u64, Tally),
+}
+
+/// A part of a file, counted until it has gone.
+struct Piece {
+    bytes: Vec<u8>,
+    _waiting: Waiting,
+}
+
+impl AsRef<[u8]> for Piece {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
 }
 
 impl Content {
@@ -35,9 +53,9 @@ impl Content {
         Self { rest: Rest::Bytes(bytes), kept: (Some(waiting), None) }
     }
 
-    /// From the first byte up to and without the second.
-    pub(super) fn file(file: Arc<Served>, from: u64, to: u64) -> Self {
-        Self { rest: Rest::File(file, from, to), kept: (None, None) }
+    /// From the first byte up to and without the second; pieces that wait are counted in `all`.
+    pub(super) fn file(file: Arc<Served>, (from, to): (u64, u64), all: &Tally) -> Self {
+        Self { rest: Rest::File(file, from, to, Arc::clone(all)), kept: (None, None) }
     }
 
     /// Its request is under way until it has gone.
@@ -48,20 +66,20 @@ impl Content {
 
 /// Counts bytes for as long as they wait.
 pub(super) struct Waiting {
-    all: Rc<Cell<usize>>,
+    all: Tally,
     own: usize,
 }
 
 impl Waiting {
-    pub(super) fn new(all: &Rc<Cell<usize>>, own: usize) -> Self {
-        all.set(all.get() + own);
-        Self { all: Rc::clone(all), own }
+    pub(super) fn new(all: &Tally, own: usize) -> Self {
+        all.fetch_add(own, Relaxed);
+        Self { all: Arc::clone(all), own }
     }
 }
 
 impl Drop for Waiting {
     fn drop(&mut self) {
-        self.all.set(self.all.get().saturating_sub(self.own));
+        self.all.fetch_sub(self.own, Relaxed);
     }
 }
 
@@ -76,12 +94,17 @@ impl Body for Content {
         Poll::Ready(match &mut self.rest {
             Rest::Bytes(bytes) if bytes.is_empty() => None,
             Rest::Bytes(bytes) => Some(Ok(Frame::data(std::mem::take(bytes)))),
-            Rest::File(_, from, to) if from == to => None,
-            Rest::File(file, from, to) => {
+            Rest::File(_, from, to, _) if from == to => None,
+            // Those who take nothing must not make it wait without end.
+            Rest::File(.., all) if all.load(Relaxed) > BUFFERED => {
+                Some(Err(io::ErrorKind::OutOfMemory.into()))
+            }
+            Rest::File(file, from, to, all) => {
                 let mut piece = vec![0; (*to - *from).min(PIECE) as usize];
                 let read = file.file.read_exact_at(&mut piece, *from);
                 *from += piece.len() as u64;
-                Some(read.map(|()| Frame::data(piece.into())))
+                let piece = Piece { _waiting: Waiting::new(all, piece.len()), bytes: piece };
+                Some(read.map(|()| Frame::data(Bytes::from_owner(piece))))
             }
         })
     }
@@ -89,14 +112,14 @@ impl Body for Content {
     fn is_end_stream(&self) -> bool {
         match &self.rest {
             Rest::Bytes(bytes) => bytes.is_empty(),
-            Rest::File(_, from, to) => from == to,
+            Rest::File(_, from, to, _) => from == to,
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         SizeHint::with_exact(match &self.rest {
             Rest::Bytes(bytes) => bytes.len() as u64,
-            Rest::File(_, from, to) => to - from,
+            Rest::File(_, from, to, _) => to - from,
         })
     }
 }

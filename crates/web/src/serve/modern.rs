@@ -3,7 +3,7 @@
 use super::{
     Listener,
     begun::Begun,
-    body::{Content, Waiting, pass_over},
+    body::{BUFFERED, Content, PIECE, Tally, Waiting, pass_over},
     pace::{Fares, Pace, Paced, UnderWay},
     tls::Acceptor,
 };
@@ -49,8 +49,6 @@ use tokio::{
 
 /// Streams of one connection at a time.
 const STREAMS: u32 = 64;
-/// Bytes of answers that may wait, of one thread.
-const BUFFERED: usize = 128 << 20;
 /// How often this thread looks whether anything has changed.
 const TURN: Duration = Duration::from_millis(250);
 
@@ -78,9 +76,9 @@ impl Handle {
 struct Local {
     shared: Arc<Shared>,
     responder: RefCell<Responder>,
-    waiting: Rc<Cell<usize>>,
+    waiting: Tally,
     /// Bytes of requests that may still come.
-    incoming: Rc<Cell<usize>>,
+    incoming: Tally,
     open: Cell<usize>,
 }
 
@@ -97,7 +95,7 @@ pub(super) fn start(
     let named = thread::Builder::new().name(format!("web h2 {index}"));
     let thread = named.spawn(move || {
         let responder = RefCell::new(Responder::new(&shared, index));
-        let (waiting, incoming, open) = (Rc::default(), Rc::default(), Cell::new(0));
+        let (waiting, incoming, open) = (Tally::default(), Tally::default(), Cell::new(0));
         let local = Rc::new(Local { shared, responder, waiting, incoming, open });
         LocalSet::new().block_on(&runtime, run(local, receiver, listeners));
     })?;
@@ -223,6 +221,7 @@ where
         .http2()
         .timer(TokioTimer::new())
         .max_concurrent_streams(STREAMS)
+        .max_send_buf_size(PIECE as usize)
         .max_header_list_size(16 << 10)
         .keep_alive_interval(Some(Duration::from_millis(limits.idle_ms.max(1000).into())))
         .keep_alive_timeout(Duration::from_secs(10));
@@ -270,7 +269,9 @@ async fn answer(
     let most = body.size_hint().upper().map_or(limits.body_bytes, |most| most as usize);
     let most = if wanted { most.min(limits.body_bytes) } else { 0 };
     let coming = Waiting::new(&local.incoming, most);
-    let body = if local.incoming.get() > limits.waiting_bytes {
+    let body = if has_wrong_host(&parts) {
+        Err(400)
+    } else if local.incoming.load(Relaxed) > limits.waiting_bytes {
         Err(503)
     } else if wanted {
         match timeout(time, Limited::new(body, limits.body_bytes).collect()).await {
@@ -305,7 +306,7 @@ async fn answer(
     let ask = Ask { method, target, fields: &fields, body: &body, label, peer, version };
     let mut responder = local.responder.borrow_mut();
     responder.refresh();
-    let crowded = local.waiting.get() > BUFFERED;
+    let crowded = local.waiting.load(Relaxed) > BUFFERED;
     let answer = match refused.or(crowded.then_some(503)) {
         Some(status) => responder.refusal(crate::http::head::refuse(status, "")),
         None => responder.respond(&ask),
@@ -318,6 +319,14 @@ async fn answer(
     }
     response.body_mut().until_gone(under_way);
     Ok(response)
+}
+
+/// Whether a request has several hosts, or none where there must be one, as our own reader says.
+fn has_wrong_host(parts: &http::request::Parts) -> bool {
+    match parts.headers.get_all("host").iter().count() {
+        0 => parts.version == http::Version::HTTP_11,
+        count => count > 1,
+    }
 }
 
 /// Whether another party could find another end of this request in HTTP/1.1: nothing behind it is
@@ -344,7 +353,7 @@ fn response(
             let own = if plugin.is_some() { bytes.len() } else { 0 };
             Content::bytes(bytes, Waiting::new(&local.waiting, own))
         }
-        Body::File(file, from, to) => Content::file(file, from, to),
+        Body::File(file, from, to) => Content::file(file, (from, to), &local.waiting),
         Body::Reply(mut lease, len) => {
             let bytes = Bytes::copy_from_slice(lease.session.reply(len));
             responder.pool.give_back(lease);
