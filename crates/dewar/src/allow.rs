@@ -165,7 +165,7 @@ fn chosen<'a>(
         bail!(Usage(format!("`{}` was denied nothing", visible(&record.command.join(" ")))));
     }
     if args.all {
-        return Ok(denials.iter().collect());
+        return Ok(denials.iter().filter(|denial| !is_inside(denial)).collect());
     }
     let mut chosen = Vec::new();
     for number in &wanted.numbers {
@@ -185,7 +185,19 @@ fn chosen<'a>(
             bail!(Usage(format!("the run was not denied `{}`", visible(object))));
         }
     }
+    if let Some(denial) = chosen.iter().find(|denial| is_inside(denial)) {
+        bail!(Usage(format!(
+            "`{}` was denied a run inside of the run, as {}: its profile is not the one of this run",
+            visible(&denial.record.object),
+            visible(flask::domain_of(&denial.record.scontext))
+        )));
+    }
     Ok(chosen)
+}
+
+/// Whether it was denied to a run inside, whose own profile may be the reason.
+fn is_inside(denial: &Denial) -> bool {
+    flask::domain_of(&denial.record.scontext).contains('/')
 }
 
 /// The file that would be changed, if one is; never one that the run could have written.

@@ -33,6 +33,32 @@ pub(crate) fn variables(workspace: Option<&Path>, tmp: PathBuf) -> anyhow::Resul
     })
 }
 
+/// The same inside of a run, whose view may leave the home out, and which has no network and no
+/// shared memory for itself.
+pub(crate) fn variables_inside(
+    workspace: Option<&Path>,
+    tmp: PathBuf,
+) -> anyhow::Result<Variables> {
+    let workspace = directory(workspace.unwrap_or(Path::new(".")))?;
+    let home = home().or_else(|error| {
+        let named = std::env::home_dir().filter(|home| home.is_absolute() && is_writable(home));
+        named.ok_or(error)
+    })?;
+    let paths = RealPaths::new();
+    Ok(Variables {
+        private_network: false,
+        registries: registries(&workspace, &home, &paths),
+        workspace,
+        home,
+        shares_memory: true,
+        tmp,
+        user: std::env::var("USER").unwrap_or_default(),
+        nameservers: nameservers(),
+        kept: kept(&paths),
+        fixed: Vec::new(),
+    })
+}
+
 /// What each tool's own configuration names, as far as it is the user's or the machine's word.
 fn registries(workspace: &Path, home: &Path, paths: &RealPaths) -> BTreeMap<String, Registries> {
     let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {

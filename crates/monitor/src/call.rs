@@ -62,6 +62,12 @@ impl Asker<'_> {
         Err(Denied)
     }
 
+    /// Rights that the kernel refuses the subject exactly where policy does: it may make such calls
+    /// itself. The kernel knows nothing of runs inside.
+    pub(crate) fn exact(&self) -> confine::Rights {
+        if self.is_inside() { confine::Rights::empty() } else { self.state.exact() }
+    }
+
     /// Records a refusal that policy has no say in; the errno that the program sees.
     pub(crate) fn refuse(&self, refusal: &Refusal) -> Errno {
         self.state.audit.refuse(self.caller, (self.ssid, self.number), refusal);

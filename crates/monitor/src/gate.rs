@@ -12,6 +12,7 @@ use crate::{
     exec,
     file::{self, FileAsker, FileManager},
     handler::are_known,
+    inside::is_compound,
     lead::Lead,
     process, refused,
     shared::SocketFiles,
@@ -106,9 +107,14 @@ impl Gate {
             return self.with_asker(call, |asker| Err(asker.refuse(&refused)));
         }
         match &self.questions {
-            Some(questions) => self.decide_with(questions, call),
-            None => self.decide_by_policy(call),
+            // What a run inside denies, nobody outside has to answer for.
+            Some(questions) if !self.is_inside(call) => self.decide_with(questions, call),
+            _ => self.decide_by_policy(call),
         }
+    }
+
+    fn is_inside(&self, call: &Notification) -> bool {
+        self.state.subjects.sid(&self.state, call).is_ok_and(is_compound)
     }
 
     /// Decides a call, with questions where it is denied.

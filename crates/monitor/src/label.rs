@@ -36,6 +36,11 @@ impl Label {
     pub(crate) fn before(&self) -> Sid {
         self.before
     }
+
+    /// The same object, as a subject sees it to whom it is labelled `sid`.
+    pub(crate) fn relabelled(&self, sid: Sid) -> Self {
+        Self { sid, hint: Hint::default(), before: self.before, rules: Arc::clone(&self.rules) }
+    }
 }
 
 /// An inode for as long as it lives: its number is used again, its birth time is not.
@@ -122,7 +127,7 @@ pub(crate) struct Labels {
 
 /// Directories that are the sandbox's own. What was opened outside before, in those that they
 /// replace, has paths in them as well.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Private {
     /// Each with the device that it is.
     pub(crate) directories: Vec<(PathBuf, (u32, u32))>,

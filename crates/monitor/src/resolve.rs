@@ -88,16 +88,12 @@ pub(crate) fn resolve_for_caller(caller: Caller<'_>, name: Name<'_>) -> (Result<
             (walk_with(caller, name, &mut is_own, Magic::Followed), is_own)
         }
         Err(error) => (Err(error), false),
-        Ok(object) => {
-            let found =
-                Found { entry: None, object: Some(object), process: None, wants_dir: false };
-            (Ok(found), false)
-        }
+        Ok(object) => (Ok(Found { object: Some(object), ..Found::default() }), false),
     }
 }
 
 /// Where a walk ended.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Found {
     /// The directory that holds the last component, and that component; absent where a magic link
     /// ended the walk or the path names a directory by `.`, `..` or `/`.
@@ -109,6 +105,8 @@ pub(crate) struct Found {
     pub(crate) process: Option<u32>,
     /// The path ended in a slash: only a directory will do.
     pub(crate) wants_dir: bool,
+    /// The descriptor of the caller by whose link in `/proc` the walk ended.
+    pub(crate) descriptor: Option<i32>,
 }
 
 impl Found {
@@ -271,11 +269,15 @@ impl Walk<'_> {
             *self.is_own = true;
             let target = self.magic(part)?;
             if last {
+                let is_own = process.is_none() && self.is_in_descriptors();
+                let descriptor = part.to_str().filter(|_| is_own).and_then(|n| n.parse().ok());
+                let object = Some(target);
                 return Ok(Some(Found {
                     entry: None,
-                    object: Some(target),
+                    object,
                     process,
                     wants_dir: slash,
+                    descriptor,
                 }));
             }
             // Beyond the link, files belong to whom they belong; the link itself was the process's.
@@ -332,6 +334,11 @@ impl Walk<'_> {
         rustix::fs::openat(&self.caller.view.proc, path, HANDLE, Mode::empty())
     }
 
+    /// Whether the walk is in the directory of the descriptors of a process.
+    fn is_in_descriptors(&self) -> bool {
+        self.in_proc.as_ref().and_then(|trail| trail.last()).is_some_and(|name| name == "fd")
+    }
+
     fn enter(&mut self, part: &OsStr, fd: OwnedFd) -> Result<()> {
         if let Some(trail) = &mut self.in_proc {
             trail.push(part.to_owned());
@@ -366,12 +373,13 @@ impl Walk<'_> {
             process = unless_own(self.caller, Some(pid))?;
         }
         let parent = self.at.try_clone().map_err(|_| Errno::MFILE)?;
-        Ok(Found { entry: Some((parent, part.to_owned())), object, process, wants_dir })
+        let entry = Some((parent, part.to_owned()));
+        Ok(Found { entry, object, process, wants_dir, descriptor: None })
     }
 
     fn end_at_directory(self) -> Result<Found> {
         let process = self.foreign_process()?;
-        Ok(Found { entry: None, object: Some(self.at), process, wants_dir: true })
+        Ok(Found { object: Some(self.at), process, wants_dir: true, ..Found::default() })
     }
 }
 

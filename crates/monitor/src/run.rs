@@ -8,6 +8,7 @@ use crate::{
     file::{FileManager, Outside, PathCache, Planted, Plantings, Watch},
     fs_state::FsState,
     gate::Gate,
+    inside::{Inside, Stack},
     label::{Labels, Private, Status},
     lead::Lead,
     manager::{Caches, Manager},
@@ -153,6 +154,8 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
     let started = confinement.start(&entered)?;
     let proc =
         entered.proc().try_clone_to_owned().map_err(|_| system("keep /proc")(Errno::MFILE))?;
+    let stack = Arc::new(Stack::new(server));
+    let server: Arc<dyn SecurityServer> = Arc::clone(&stack) as Arc<dyn SecurityServer>;
     let audit = Arc::new(Audit::new(Arc::clone(&server), audit));
     let Started { listener, command, mut sandbox, .. } = started;
     let private = private(confinement.view())?;
@@ -171,6 +174,7 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
             view,
             audit: Arc::clone(&audit),
             deeds: Deeds::default(),
+            inside: Arc::new(Inside::new(stack, settled.clone(), private.clone())),
             labels: Labels::new(rules).in_view(private),
             subjects,
             caches: Caches {

@@ -3,9 +3,9 @@
 //! An object manager sees this and what it owns, not the gate and not another manager.
 
 use crate::{
-    attempt, audit::Audit, deeds::Deeds, fs_state::FsState, label::Labels, manager::Caches,
-    policy::PolicyState, privileges::Privileges, quiesce::Quiesce, remarks::Remarks,
-    subject::Processes, sys::notify::Listener,
+    attempt, audit::Audit, deeds::Deeds, fs_state::FsState, inside::Inside, label::Labels,
+    manager::Caches, policy::PolicyState, privileges::Privileges, quiesce::Quiesce,
+    remarks::Remarks, subject::Processes, sys::notify::Listener,
 };
 use arc_swap::ArcSwap;
 use confine::Rights;
@@ -37,6 +37,8 @@ pub(crate) struct MonitorState {
     pub(crate) remarks: Remarks,
     /// The way in, for calls and for changes of policy.
     pub(crate) quiesce: Quiesce,
+    /// The runs inside of this one.
+    pub(crate) inside: Arc<Inside>,
 }
 
 impl MonitorState {

@@ -10,6 +10,7 @@ mod control;
 mod dewar;
 mod domains;
 mod files;
+mod inside;
 mod kernel;
 mod network;
 mod planting;
@@ -36,6 +37,7 @@ fn main() -> ExitCode {
         control::CASES,
         domains::CASES,
         files::CASES,
+        inside::CASES,
         kernel::CASES,
         network::CASES,
         planting::CASES,

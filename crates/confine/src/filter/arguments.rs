@@ -55,8 +55,8 @@ pub(super) fn special(traps: Traps) -> Vec<(Sysno, Rule)> {
         (Sysno::sendmsg, Rule { tests: vec![fast_open(2)], otherwise: sends }),
         (Sysno::sendmmsg, Rule { tests: vec![fast_open(3)], otherwise: sends }),
         (Sysno::setsockopt, options()),
-        (Sysno::prlimit64, limits(traps)),
-        (Sysno::setrlimit, when(marks(traps, 0).as_slice(), EPERM, Allow)),
+        (Sysno::prlimit64, limits()),
+        (Sysno::setrlimit, when(&[mark(0)], EPERM, Allow)),
         (Sysno::sched_setparam, tunes()),
         (Sysno::sched_setscheduler, tunes()),
         (Sysno::sched_setattr, tunes()),
@@ -236,16 +236,19 @@ fn memory() -> Rule {
 
 /// So are its limits, which setrlimit(2) changes, too, but for the one that is the mark of its
 /// label; without new limits, argument 2, the call only looks.
-fn limits(traps: Traps) -> Rule {
-    let mut tests = vec![(Test::Null { arg: 2 }, Action::Allow)];
-    tests.extend(marks(traps, 1).map(|it| (it, EPERM)));
-    tests.push((none_of(0, !0), Action::Allow));
+fn limits() -> Rule {
+    let tests = vec![
+        (Test::Null { arg: 2 }, Action::Allow),
+        (mark(1), EPERM),
+        (none_of(0, !0), Action::Allow),
+    ];
     Rule { tests, otherwise: Action::Notify }
 }
 
-/// Whether argument `arg` names the limit that bears the mark of a label, where labels differ.
-fn marks(traps: Traps, arg: u8) -> Option<Test> {
-    traps.lineage.then_some(Test::Masked { arg, mask: !0, value: libc::RLIMIT_LOCKS })
+/// Whether argument `arg` names the limit that bears the mark of a label. A run inside gives some
+/// processes another label, whatever the policy of the run knows.
+fn mark(arg: u8) -> Test {
+    Test::Masked { arg, mask: !0, value: libc::RLIMIT_LOCKS }
 }
 
 /// Local sockets run, if they `may_run`, when they can send only to whom they are connected; the

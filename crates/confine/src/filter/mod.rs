@@ -72,6 +72,15 @@ impl Traps {
     }
 }
 
+/// A filter that refuses what names objects of an IPC namespace, and nothing else that is known.
+pub(crate) fn without_ipc() -> Result<Vec<sock_filter>, TooLong> {
+    let mut rules = vec![Rule::from(Action::Allow); Sysno::last().id() as usize + 1];
+    for call in IPC {
+        rules[call.id() as usize] = Action::Errno(libc::ENOSYS as u16).into();
+    }
+    assemble(&rules)
+}
+
 /// The filter for a policy.
 pub(crate) fn compile(traps: Traps) -> Result<Vec<sock_filter>, TooLong> {
     let last = Sysno::last().id() as usize;

@@ -82,8 +82,8 @@ fn in_the_kernel() -> impl Iterator<Item = Refused> {
     let marks = [(Sysno::setrlimit, [locks, 1, 0]), (Sysno::prlimit64, [0, locks, 1])];
     let marks = marks.map(|(call, args)| silent(call, args, libc::EPERM));
     let by_descriptor = silent(Sysno::pidfd_send_signal, [0; 3], libc::ENOSYS);
+    let by_descriptor = Refused { only: Only::Domains, ..by_descriptor };
     let several = marks.into_iter().chain([by_descriptor]);
-    let several = several.map(|it| Refused { only: Only::Domains, ..it });
     let always = [
         silent(Sysno::clone3, [0; 3], libc::ENOSYS),
         silent(Sysno::fcntl, [0, 1024, 0], libc::EINVAL),

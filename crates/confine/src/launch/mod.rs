@@ -22,6 +22,7 @@ mod exec;
 mod inherited;
 mod init;
 mod init_spec;
+pub mod inside;
 mod limits;
 mod mounts;
 mod namespaces;

@@ -119,6 +119,22 @@ pub(crate) fn install_filter(
     owned(fd)
 }
 
+/// Installs `filter`, which notifies nobody, for this thread.
+///
+/// # Errors
+///
+/// What `seccomp` says.
+pub(crate) fn install_plain_filter(filter: &[libc::sock_filter]) -> Result<(), Errno> {
+    let len = u16::try_from(filter.len()).map_err(|_| Errno::TOOBIG)?;
+    let program = libc::sock_fprog { len, filter: filter.as_ptr().cast_mut() };
+    // SAFETY: `program` points to `len` instructions that live until the call returns; the kernel
+    // copies and checks them and never writes to them.
+    let code = unsafe {
+        libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, 0, &raw const program)
+    };
+    if code == 0 { Ok(()) } else { Err(last_errno()) }
+}
+
 /// Sets mount attributes (`MOUNT_ATTR_*`) on the mount at `path` below `dir`.
 ///
 /// # Errors

@@ -9,6 +9,9 @@ use std::path::Path;
 pub(super) fn made_first(record: &Record) -> Option<String> {
     // A temporary file has no name.
     let (_, name) = new_entry(record).filter(|(_, name)| !name.is_empty())?;
+    if domain_of(&record.scontext).contains('/') {
+        return None;
+    }
     Some(format!(
         "make `{}` yourself, and {}{}",
         visible(name),
@@ -26,6 +29,10 @@ fn new_entry(record: &Record) -> Option<(&str, &str)> {
 
 /// What to add to a profile, where its lists can say it.
 pub(super) fn in_profile(record: &Record) -> Option<String> {
+    // Of a run inside, the reason says whose profile it is about.
+    if domain_of(&record.scontext).contains('/') {
+        return line(record);
+    }
     Some(of_domain(record) + &line(record)?)
 }
 

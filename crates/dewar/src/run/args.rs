@@ -19,6 +19,9 @@ Examples:
 Inside, DEWAR_RUN begins with the run's id. For a mark in the prompt, write into .bashrc:
   PS1='${DEWAR_RUN:+[dewar ${DEWAR_RUN%%:*}] }'$PS1
 
+Inside of a run, the command may do what both profiles grant, in a domain of its own:
+  dewar run -p agent -- sh -c 'dewar run -p offline -- make test'
+
 Standard input, output, signals, job control and the exit status are the command's own. What it
 leaves running ends with it. If something was denied, one line on standard error says so at the
 end; `dewar explain` tells the rest.

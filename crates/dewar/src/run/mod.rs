@@ -90,7 +90,7 @@ pub(crate) struct RunRequest {
 
 /// Runs the command; how it ended.
 pub(crate) fn run(request: &RunRequest, inherited: Inherited) -> anyhow::Result<CommandStatus> {
-    if let Some(outcome) = inside::run(request)? {
+    if let Some(outcome) = inside::run(request, &inherited)? {
         return Ok(outcome);
     }
     // A child process tries the layers of protection while this one compiles.
@@ -138,9 +138,12 @@ pub(crate) fn run(request: &RunRequest, inherited: Inherited) -> anyhow::Result<
     };
     job.ask =
         prompter.as_ref().filter(|_| request.ask.is_some()).map(|prompter| prompter.asking(&owner));
-    let asked = Arc::clone(&owner);
+    let (asked, decides) = (Arc::clone(&owner), job.enforce == Enforce::ALL);
     job.started = Some(Box::new(move |control| {
         begin.begin(control.clone());
+        if decides {
+            control.serve_inside(Box::new(inside::compile));
+        }
         if let Some(prompter) = prompter {
             prompter.serve(control.clone(), asked);
         }

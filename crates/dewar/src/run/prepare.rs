@@ -364,7 +364,7 @@ fn tell_environment(request: &RunRequest, environment: &profile::Environment) {
     }
 }
 
-fn limits(compiled: &Compiled) -> Limits {
+pub(super) fn limits(compiled: &Compiled) -> Limits {
     let limits = &compiled.limits;
     Limits {
         memory_bytes: limits.memory_bytes,

@@ -8,8 +8,7 @@ use crate::{
     file::{Attempt, FileAsker, New, Seen, stays_plain},
     manager::Request,
     resolve::{Name, resolve, walk},
-    stop::begin_tracking,
-    subject::Processes,
+    stop::{begin_inside, begin_tracking},
     subject::proc_files,
 };
 use avc::Hint;
@@ -30,8 +29,16 @@ use syscalls::Sysno;
 /// The calls that come here.
 pub(crate) const CALLS: &[Sysno] = &[Sysno::execve, Sysno::execveat];
 
-/// Decides them.
+/// Decides them: with the rights of the run inside that the process has asked for, if it has.
 pub(crate) fn decide(asker: FileAsker<'_>) -> CallResult {
+    let Some(ssid) = asker.state.inside.entered_by(*asker)? else { return decide_as(asker, false) };
+    if let Some(later) = begin_inside(*asker) {
+        return later;
+    }
+    decide_as(FileAsker { asker: Asker { ssid, ..*asker }, files: asker.files }, true)
+}
+
+fn decide_as(asker: FileAsker<'_>, enters_inside: bool) -> CallResult {
     let (dirfd, n, flags) = match asker.number {
         Sysno::execveat => (asker.caller.int(0), 1, asker.caller.int(4)),
         _ => (libc::AT_FDCWD, 0, 0),
@@ -57,6 +64,7 @@ pub(crate) fn decide(asker: FileAsker<'_>) -> CallResult {
     }
     remark_set_id(asker, &file)?;
     match new_domain(asker, &seen)? {
+        Some(_) if enters_inside => Err(asker.refuse(&of_a_domain(&path))),
         Some(domain) => {
             let sid = seen.label.sid;
             let enters = entered(&*asker.state.server, asker.ssid, sid) == Ok(Some(domain));
@@ -66,7 +74,7 @@ pub(crate) fn decide(asker: FileAsker<'_>) -> CallResult {
             seen.allow(*asker, perm::file::EXECUTE, &file)?;
             // Never in the caller's domain instead, whatever else policy grants.
             allow_entry(asker, &seen, domain, &path)?;
-            if matches!(asker.state.subjects, Processes::One(_)) {
+            if asker.state.subjects.is_single() {
                 // The run was started for one domain: its processes bear no marks.
                 return Err(Errno::ACCESS);
             }
@@ -74,7 +82,10 @@ pub(crate) fn decide(asker: FileAsker<'_>) -> CallResult {
         }
         None => {
             seen.allow(*asker, perm::file::EXECUTE | perm::file::EXECUTE_NO_TRANS, &file)?;
-            if asker.state.exact().contains(AccessFs::Execute) {
+            if enters_inside {
+                return verify::enter_inside(*asker, &seen);
+            }
+            if asker.exact().contains(AccessFs::Execute) {
                 // The envelope refuses to execute exactly what policy refuses, and the label stays.
                 return Ok(Answer::Continue);
             }
@@ -94,6 +105,19 @@ fn memory(object: String) -> Refusal {
         reason: "it is memory, which lies below no directory that the profile grants executing in",
         instead: "write the program to a file below what files.exec grants; files.exec = [\"/**\"] would grant memory with \
                   everything else",
+    }
+}
+
+/// The refusal to begin a run inside with a program that has a domain of its own.
+fn of_a_domain(path: &Path) -> Refusal {
+    Refusal {
+        errno: Errno::ACCESS,
+        by: "the process object manager",
+        tclass: Class::Process.name(),
+        missing: "transition",
+        object: path.to_string_lossy().into_owned(),
+        reason: "a run inside begins in the domain of whoever asks for it, and this program leads to another",
+        instead: "start it by another program, such as env(1) or a shell, as the command of the run inside",
     }
 }
 
@@ -146,7 +170,7 @@ fn found(asker: FileAsker<'_>, dirfd: i32, path: &Path, flags: i32) -> Result<Ow
 
 /// The domain that policy computes for this exec; `None` when it is the caller's own.
 fn new_domain(asker: FileAsker<'_>, seen: &Seen) -> Result<Option<Sid>> {
-    if !asker.state.policy.load().plan.moves {
+    if !asker.is_inside() && !asker.state.policy.load().plan.moves {
         return Ok(None);
     }
     computed(&*asker.state.server, asker.ssid, seen.label.sid).map_err(|_| Errno::ACCESS)

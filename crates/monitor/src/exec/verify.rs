@@ -77,19 +77,7 @@ fn make_secure(pid: u32) -> Result<()> {
 /// Executes the file decided as `seen` and keeps the domain, where the envelope alone would let
 /// other files be executed.
 pub(super) fn stay(asker: Asker<'_>, seen: &Seen) -> CallResult {
-    let stayed = supervised(asker, |pid| {
-        let executed = executed(asker, pid)?;
-        if is_same(&executed, seen)? {
-            return Ok(());
-        }
-        // An interpreter; or another file, to which the path has led since. What no path leads to
-        // was found through a process, about which nobody has asked.
-        if rustix::fs::fstat(&executed)?.st_nlink == 0 {
-            return Err(Errno::ACCESS);
-        }
-        let seen = Seen::of(asker, executed.as_fd())?;
-        seen.allow(asker, perm::file::EXECUTE | perm::file::EXECUTE_NO_TRANS, &executed)
-    });
+    let stayed = supervised(asker, |pid| allow_executed(asker, seen, pid));
     let is_exact = asker.state.policy.load().exactness.first.contains(AccessFs::Execute);
     match stayed {
         // Traced already: a debugger is at work.
@@ -103,6 +91,33 @@ pub(super) fn stay(asker: Asker<'_>, seen: &Seen) -> CallResult {
         }
         stayed => stayed,
     }
+}
+
+/// Executes the file decided as `seen`, and enters the run inside that the caller has asked for,
+/// whose label `asker` has. Nothing is taken from who comes from where it may do more: filters and
+/// variables of its own, and scripts, give it nothing that it did not have.
+pub(super) fn enter_inside(asker: Asker<'_>, seen: &Seen) -> CallResult {
+    supervised(asker, |pid| {
+        allow_executed(asker, seen, pid)?;
+        subject::enter_inside(asker.state, pid, asker.ssid)?;
+        asker.state.inside.has_entered(pid);
+        Ok(())
+    })
+}
+
+/// Whether `asker` may run what a process has executed, where `seen` was decided.
+fn allow_executed(asker: Asker<'_>, seen: &Seen, pid: u32) -> Result<()> {
+    let executed = executed(asker, pid)?;
+    if is_same(&executed, seen)? {
+        return Ok(());
+    }
+    // An interpreter; or another file, to which the path has led since. What no path leads to was
+    // found through a process, about which nobody has asked.
+    if rustix::fs::fstat(&executed)?.st_nlink == 0 {
+        return Err(Errno::ACCESS);
+    }
+    let seen = Seen::of(asker, executed.as_fd())?;
+    seen.allow(asker, perm::file::EXECUTE | perm::file::EXECUTE_NO_TRANS, &executed)
 }
 
 /// Whether a file is the one that was decided.

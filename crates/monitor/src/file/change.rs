@@ -3,7 +3,7 @@
 use super::{
     FileAsker,
     attribute::granted_mode,
-    entry::{allow_entry, allow_new, allow_removal, entry_path, note_entry, reserved_label},
+    entry::{allow_entry, allow_new, allow_removal, entry_path, is_reserved, note_entry},
     object::Seen,
     outside::{Attempt, New},
 };
@@ -126,7 +126,7 @@ impl NameChange<'_> {
         let sid = allow_new(self.asker, &entry.parent, &entry.name, kind, perm::file::CREATE)?;
         with_umask(*self.asker, || make(entry, sid))?;
         if let Ok(fd) = handle(&entry.parent, &entry.name) {
-            self.asker.state.labels.created(&Status::of(fd.as_fd())?, sid);
+            self.asker.labels().created(&Status::of(fd.as_fd())?, sid);
         }
         note_entry(self.asker, &entry.parent, &entry.name, true);
         Ok(Answer::Return(0))
@@ -291,15 +291,11 @@ impl NameChange<'_> {
     ) -> Result<()> {
         allow_entry(self.asker, &entry.parent, &entry.name, object.status.kind)?;
         object.allow(*self.asker, requested, fd)?;
-        let reserved = reserved_label(self.asker, &entry.parent, &entry.name, object.status.kind)?;
-        match reserved {
-            Some(_) => {
-                let kind = object.status.kind;
-                allow_new(self.asker, &entry.parent, &entry.name, kind, perm::file::CREATE)
-                    .map(drop)
-            }
-            None => Ok(()),
+        let (parent, name, kind) = (&entry.parent, &entry.name, object.status.kind);
+        if is_reserved(self.asker, (parent, name, kind))? {
+            allow_new(self.asker, parent, name, kind, perm::file::CREATE)?;
         }
+        Ok(())
     }
 }
 

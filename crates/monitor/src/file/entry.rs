@@ -5,7 +5,10 @@ use super::{
     object::{Seen, Target, class_of},
     planted::Why,
 };
-use crate::label::file_kind;
+use crate::{
+    inside::{Facet, Facets},
+    label::file_kind,
+};
 use avc::Hint;
 use flask::{AccessVector, Class, Question, Sid, perm};
 use proc::path_of;
@@ -34,26 +37,36 @@ pub(crate) fn allow_new(
         let target = Target { tsid, tclass: class, hint: &Hint::default() };
         target.allow(*asker, requested, &|| entry_path(asker, parent, name))
     };
-    let reserved = reserved_label(asker, parent, name, kind)?;
-    if let Some(sid) = reserved
-        && !is_only_made(asker, sid, class)
-    {
-        allow(sid, requested)?;
-        return Ok(sid);
+    let facets = Facets::of(*asker)?;
+    let (mut at_first, mut for_good) = (Vec::new(), Vec::new());
+    for facet in facets.iter() {
+        let reserved = reserved_label(asker, &facet, (parent, name, kind))?;
+        let kept = reserved.filter(|sid| !is_only_made(&facet, *sid, class));
+        // What its maker may not change once it has the name's label is its maker's until then.
+        let sid = match kept {
+            Some(sid) => sid,
+            None => {
+                let part = facet.part(&asker.state.inside.stack, directory.label.sid);
+                let tsid = part.ok_or(Errno::ACCESS)?;
+                let question = Question { ssid: facet.ssid, tsid, tclass: class };
+                let computed = facet.server.compute_create(question, name.to_str());
+                computed.map_err(|_| Errno::ACCESS)?
+            }
+        };
+        at_first.push(reserved.unwrap_or(sid));
+        for_good.push(sid);
     }
-    // What its maker may not change once it has the name's label is its maker's until then.
-    reserved.map_or(Ok(()), |sid| allow(sid, perm::file::CREATE))?;
-    let question = Question { ssid: asker.ssid, tsid: directory.label.sid, tclass: class };
-    let computed = asker.state.server.compute_create(question, name.to_str());
-    let sid = computed.map_err(|_| Errno::ACCESS)?;
+    let sid = facets.compose(&for_good)?;
+    if at_first != for_good {
+        allow(facets.compose(&at_first)?, perm::file::CREATE)?;
+    }
     allow(sid, requested)?;
     Ok(sid)
 }
 
-/// Whether `asker` may make objects with a label, and not change them.
-fn is_only_made(asker: FileAsker<'_>, tsid: Sid, tclass: Class) -> bool {
-    let question = Question { ssid: asker.ssid, tsid, tclass };
-    let grants = |requested| asker.state.caches.file.grants(question, requested, &Hint::default());
+/// Whether objects with a label may be made, and not changed.
+fn is_only_made(facet: &Facet<'_>, tsid: Sid, tclass: Class) -> bool {
+    let grants = |requested| facet.grants(tsid, tclass, requested);
     grants(perm::file::CREATE) && !grants(perm::file::WRITE)
 }
 
@@ -80,7 +93,9 @@ pub(super) fn allow_entry(
     kind: FileType,
 ) -> Result<Seen> {
     let directory = Seen::of(*asker, parent.as_fd())?;
-    if !grants(asker, &directory, ADDS) && owns_name(asker, parent, name, kind)? {
+    if !grants(asker, &directory, ADDS)
+        && owns_name(asker, (&directory, ADDS), (parent, name, kind))?
+    {
         return Ok(directory);
     }
     let Seen { label, class, .. } = &directory;
@@ -98,7 +113,9 @@ pub(super) fn allow_removal(
 ) -> Result<()> {
     let directory = Seen::of(*asker, parent.as_fd())?;
     let removes = perm::dir::SEARCH | perm::dir::REMOVE_NAME;
-    if !grants(asker, &directory, removes) && owns_name(asker, parent, name, kind)? {
+    if !grants(asker, &directory, removes)
+        && owns_name(asker, (&directory, removes), (parent, name, kind))?
+    {
         return Ok(());
     }
     directory.allow(*asker, removes, parent)
@@ -117,17 +134,30 @@ fn grants(asker: FileAsker<'_>, directory: &Seen, requested: AccessVector) -> bo
     asker.state.caches.file.grants(question, requested, &label.hint)
 }
 
-/// Whether a rule reserves `name` in `parent` for files that `asker` may make and remove: to grant
-/// that is to grant this one entry, whatever holds for the others.
-fn owns_name(asker: FileAsker<'_>, parent: &OwnedFd, name: &OsStr, kind: FileType) -> Result<bool> {
-    let Some(tsid) = reserved_label(asker, parent, name, kind)? else { return Ok(false) };
-    let tclass = class_of(kind);
-    let changes = match kind {
+/// Whether each policy that does not grant `requested` on the directory has a rule that reserves
+/// the name in it for files that `asker` may make and remove: to grant that is to grant this one
+/// entry, whatever holds for the others.
+fn owns_name(
+    asker: FileAsker<'_>,
+    (directory, requested): (&Seen, AccessVector),
+    entry: (&OwnedFd, &OsStr, FileType),
+) -> Result<bool> {
+    let tclass = class_of(entry.2);
+    let changes = match entry.2 {
         FileType::Directory => perm::dir::CREATE | perm::dir::RMDIR,
         _ => perm::file::CREATE | perm::file::UNLINK,
     };
-    let question = Question { ssid: asker.ssid, tsid, tclass };
-    Ok(asker.state.caches.file.grants(question, changes, &Hint::default()))
+    for facet in Facets::of(*asker)?.iter() {
+        let around = facet.part(&asker.state.inside.stack, directory.label.sid);
+        if around.is_some_and(|around| facet.grants(around, directory.class, requested)) {
+            continue;
+        }
+        let reserved = reserved_label(asker, &facet, entry)?;
+        if !reserved.is_some_and(|tsid| facet.grants(tsid, tclass, changes)) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 pub(super) fn entry_path(asker: FileAsker<'_>, parent: &OwnedFd, name: &OsStr) -> String {
@@ -135,26 +165,38 @@ pub(super) fn entry_path(asker: FileAsker<'_>, parent: &OwnedFd, name: &OsStr) -
     path.to_string_lossy().into_owned()
 }
 
-/// The label that a rule reserves for `name` in `parent`, where it is another than the rules give
-/// the directory.
-pub(super) fn reserved_label(
+/// Whether a rule of some policy reserves `name` in `parent` for another label than the
+/// directory's.
+pub(super) fn is_reserved(
     asker: FileAsker<'_>,
-    parent: &OwnedFd,
-    name: &OsStr,
-    kind: FileType,
+    entry: (&OwnedFd, &OsStr, FileType),
+) -> Result<bool> {
+    for facet in Facets::of(*asker)?.iter() {
+        if reserved_label(asker, &facet, entry)?.is_some() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// The label that a rule of a policy reserves for `name` in `parent`, where it is another than the
+/// rules give the directory.
+fn reserved_label(
+    asker: FileAsker<'_>,
+    facet: &Facet<'_>,
+    (parent, name, kind): (&OwnedFd, &OsStr, FileType),
 ) -> Result<Option<Sid>> {
     if name.is_empty() {
         return Ok(None);
     }
     let directory = path_of(&asker.state.view, parent)?;
-    let labels = &asker.state.labels;
     let known_as = if asker.files.claims.completes(parent, name)? {
         // It would be part of a repository: what Git obeys there.
         directory.join(".git/config")
     } else {
         directory.join(name)
     };
-    let by_rule = labels.of_path(&known_as, file_kind(kind));
-    let around = labels.of_path(&directory, flask::FileKind::Dir);
+    let by_rule = facet.labels.of_path(&known_as, file_kind(kind));
+    let around = facet.labels.of_path(&directory, flask::FileKind::Dir);
     Ok((by_rule != around).then_some(by_rule))
 }

@@ -141,7 +141,7 @@ pub(super) fn find(asker: Asker<'_>, open: &Open) -> Result<Found> {
             Ok(_) => return Err(Errno::LOOP),
             Err(_) => {
                 let entry = Some((directory, last.to_owned()));
-                return Ok(Found { entry, object: None, process: None, wants_dir: false });
+                return Ok(Found { entry, ..Found::default() });
             }
         }
     }
@@ -167,7 +167,7 @@ pub(super) fn handle(asker: Asker<'_>, object: &OwnedFd, flags: OFlags) -> Resul
 }
 
 fn existing(object: OwnedFd) -> Found {
-    Found { entry: None, object: Some(object), process: None, wants_dir: false }
+    Found { object: Some(object), ..Found::default() }
 }
 
 /// The directory that a path leads to but for its last name, and that name.

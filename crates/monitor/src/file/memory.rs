@@ -48,6 +48,9 @@ pub(super) fn decide(asker: Asker<'_>) -> CallResult {
 
 /// Whether every domain may execute such memory.
 fn may_be_executed(asker: Asker<'_>) -> bool {
+    if asker.is_inside() {
+        return false;
+    }
     let state = asker.state;
     let tsid = state.labels.of_path(Path::new(PREFIX), FileKind::File);
     let requested = perm::file::EXECUTE | perm::file::EXECUTE_NO_TRANS;

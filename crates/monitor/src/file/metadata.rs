@@ -45,7 +45,8 @@ pub(super) fn decide(asker: FileAsker<'_>) -> CallResult {
         Class::Dir if searches => what.requested | perm::dir::SEARCH,
         _ => what.requested,
     };
-    if let Some(known) = asker.files.paths.get(name) {
+    let keeps = !asker.is_inside();
+    if keeps && let Some(known) = asker.files.paths.get(name) {
         known.allow(*asker, requested)?;
         return Ok(Answer::Continue);
     }
@@ -53,7 +54,7 @@ pub(super) fn decide(asker: FileAsker<'_>) -> CallResult {
     match found.and_then(Found::existing) {
         Ok(fd) => {
             let seen = Seen::of(*asker, fd.as_fd())?;
-            if !is_own {
+            if keeps && !is_own {
                 asker.files.paths.found(asker.state, name, &fd, &seen)?;
             }
             seen.allow(*asker, requested(seen.class), fd)?;
@@ -64,7 +65,7 @@ pub(super) fn decide(asker: FileAsker<'_>) -> CallResult {
             if ended.errno != errno {
                 return Err(ended.errno);
             }
-            if errno == Errno::NOENT && !is_own && !ended.refused {
+            if keeps && errno == Errno::NOENT && !is_own && !ended.refused {
                 asker.files.paths.missing(asker.state, name);
             }
         }

@@ -35,10 +35,8 @@ impl Seen {
     pub(crate) fn of(asker: Asker<'_>, fd: BorrowedFd<'_>) -> Result<Self> {
         let status = Status::of(fd)?;
         let mut place = None;
-        let label = asker
-            .state
-            .labels
-            .of_file(&status, || Ok(place.insert(place_of(asker, fd)?).clone()))?;
+        let label =
+            asker.labels().of_file(&status, || Ok(place.insert(place_of(asker, fd)?).clone()))?;
         Ok(Self { status, label, class: class_of(status.kind), place })
     }
 

@@ -13,9 +13,10 @@ use super::{
 use crate::{
     call::{Answer, CallResult},
     fs_state::with_umask,
+    inside::{is_request, request},
     label::Status,
     resolve::{Found, Name, resolve, resolve_for_caller, walk},
-    subject::{Processes, proc_files},
+    subject::proc_files,
 };
 use confine::Rights;
 use flask::{AccessVector, Class, Question, Sid, perm};
@@ -47,16 +48,16 @@ pub(super) struct Open {
 
 pub(super) fn decide(asker: FileAsker<'_>) -> CallResult {
     let open = arguments(asker)?;
-    let named = !open.path.as_os_str().is_empty();
-    if named && (open.creates() || open.is_temporary()) && lends_ids(open.mode) {
-        // Of a new file, the bits are left out that policy does not grant.
+    if is_request(&open.path, open.writes()) {
+        return request(*asker);
+    }
+    let makes = open.path.as_os_str() != "" && (open.creates() || open.is_temporary());
+    // What is asked of openat2 lies in memory, for the program to change. Of a new file, the bits
+    // are left out that policy does not grant.
+    if asker.number == Sysno::openat2 || makes && lends_ids(open.mode) {
         return open.make(asker);
     }
-    if asker.number == Sysno::openat2 {
-        // Flags, mode and limits lie in memory, for the program to change.
-        return open.make(asker);
-    }
-    if asker.state.exact().contains(open.rights()) && !open.may_be_about_itself() {
+    if asker.exact().contains(open.rights()) && !open.may_be_about_itself() {
         let left = open.leave_to_kernel(asker);
         if matches!(left, Ok(Answer::Continue)) && (open.writes() || open.creates()) {
             asker.state.privileges.lacking.watch_open(asker.caller, open.name());
@@ -236,7 +237,7 @@ impl Open {
     ///
     /// [`Plan::of_first`]: confine::Plan::of_first
     fn is_made_in_proc(&self, asker: FileAsker<'_>) -> bool {
-        matches!(asker.state.subjects, Processes::Many(_)) && !self.flags.contains(OFlags::PATH)
+        !asker.state.subjects.is_one() && !self.flags.contains(OFlags::PATH)
     }
 
     /// Whether one `stat` is enough: policy grants all of an existing object, and wants no record.
@@ -336,12 +337,7 @@ impl Open {
             && let Ok(object) = resolve(asker.caller, self.name())
             && !asker.state.view.is_proc(object.as_fd())?
         {
-            return Ok(Found {
-                entry: None,
-                object: Some(object),
-                process: None,
-                wants_dir: false,
-            });
+            return Ok(Found { object: Some(object), ..Found::default() });
         }
         walk(asker.caller, self.name())
     }
@@ -374,9 +370,10 @@ impl Open {
             if self.writes() && asker.files.plantings.are_watched() {
                 asker.files.plantings.note(&place_of(*asker, object)?, false);
             }
+        } else {
+            // A pipe, a socket or memory without a name, reached through a descriptor.
+            proc_files::allow_held(*asker, found, object)?;
         }
-        // Else a pipe, a socket or memory without a name, reached through a descriptor that its
-        // process holds.
         self.reopen(*asker, object, seen.status.kind, Mode::empty())
     }
 
@@ -397,7 +394,7 @@ impl Open {
         let opened = with_umask(*asker, || rustix::fs::openat(parent, name, flags, mode));
         match opened {
             Ok(fd) => {
-                asker.state.labels.created(&Status::of(fd.as_fd())?, sid);
+                asker.labels().created(&Status::of(fd.as_fd())?, sid);
                 note_entry(asker, parent, name, true);
                 Ok(Some(fd))
             }

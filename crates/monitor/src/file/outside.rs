@@ -192,7 +192,7 @@ impl Attempt<'_> {
             // Whether something exists is no secret where it is denied but not hidden.
             return ended(if recorded { Errno::ACCESS } else { Errno::NOENT }, true);
         }
-        let tsid = asker.state.labels.of_path(&path, FileKind::Any);
+        let tsid = asker.labels().of_path(&path, FileKind::Any);
         let question = Question { ssid: asker.ssid, tsid, tclass: Class::File };
         let exists =
             || asker.state.caches.file.grants(question, perm::file::GETATTR, &Hint::default());
@@ -208,7 +208,8 @@ impl Attempt<'_> {
     fn record(self, asker: FileAsker<'_>, path: &Path) -> bool {
         let state = asker.state;
         let hint = Hint::default();
-        let label = |path: &Path, kind| state.labels.of_path(path, kind);
+        let labels = asker.labels();
+        let label = |path: &Path, kind| labels.of_path(path, kind);
         let object = || path.to_string_lossy().into_owned();
         let refuse = |tsid, tclass, requested| {
             // No answer brings it into the view.

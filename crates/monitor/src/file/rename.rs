@@ -157,7 +157,7 @@ impl NameChange<'_> {
         let path =
             |entry: &Entry| path_of(&state.view, &entry.parent).map(|path| path.join(&entry.name));
         let (from, to) = (path(source)?, path(target)?);
-        if state.labels.agree(&from, &to) {
+        if self.asker.labels().agree(&from, &to) {
             return Ok(());
         }
         if let Some(object) = &source.object {
@@ -170,7 +170,7 @@ impl NameChange<'_> {
     /// was to go, if there is one: a program that does not copy on `EXDEV` leaves no other trace.
     fn record_first_refused(&self, directory: &OwnedFd, from: &Path, to: &Path) {
         const MOST: usize = 1000;
-        let labels = &self.asker.state.labels;
+        let labels = self.asker.labels();
         let mut left = vec![(PathBuf::new(), FileType::Directory)];
         let mut looked_at = 0;
         while let Some((below, kind)) = left.pop() {

@@ -4,7 +4,7 @@ use crate::{
     call::{Answer, Asker, CallResult},
     manager::Request,
     stop::begin_tracking,
-    subject::{Processes, is_gone, subject_of, watch},
+    subject::{is_gone, subject_of, watch},
     sys::thread,
 };
 use avc::Hint;
@@ -55,7 +55,7 @@ fn allow(asker: Asker<'_>, targets: &Targets, requested: AccessVector) -> Result
     let own = asker.caller.identity()?;
     match targets {
         Targets::One(pid) => allow_one(asker, own, *pid, requested),
-        Targets::Group(_) | Targets::All if matches!(asker.state.subjects, Processes::One(_)) => {
+        Targets::Group(_) | Targets::All if asker.state.subjects.is_one() => {
             ask(asker, asker.ssid, requested, &|| "process group".to_owned())
         }
         Targets::Group(group) => members(asker, Some(*group), requested).map(drop),
@@ -189,8 +189,7 @@ fn targets(asker: Asker<'_>, pid: i32) -> Result<Targets> {
 /// only.
 fn keeps_to_itself(asker: Asker<'_>) -> bool {
     let has_own_pids = |own: &Identity| own.pid != own.inner_pid;
-    matches!(asker.state.subjects, Processes::One(_))
-        && asker.caller.identity().is_ok_and(has_own_pids)
+    asker.state.subjects.is_one() && asker.caller.identity().is_ok_and(has_own_pids)
 }
 
 pub(super) fn signal(asker: Asker<'_>) -> CallResult {
@@ -200,6 +199,8 @@ pub(super) fn signal(asker: Asker<'_>) -> CallResult {
         Sysno::kill => (targets(asker, int(0))?, int(1)),
         Sysno::tkill | Sysno::rt_sigqueueinfo => (one(0)?, int(1)),
         Sysno::tgkill | Sysno::rt_tgsigqueueinfo => (one(0)?, int(2)),
+        // Where several domains were known from the start, the kernel says this.
+        Sysno::pidfd_send_signal if asker.is_inside() => return Err(Errno::NOSYS),
         // To a group or a session: there is a call for that.
         Sysno::pidfd_send_signal if int(3) != 0 => return Err(Errno::INVAL),
         Sysno::pidfd_send_signal => (Targets::One(behind_pidfd(asker, int(0))?), int(1)),
@@ -224,7 +225,7 @@ pub(super) fn signal(asker: Asker<'_>) -> CallResult {
 pub(super) fn own(asker: Asker<'_>) -> CallResult {
     let owner = asker.caller.int(2);
     asker.caller.file(asker.caller.int(0))?;
-    let many = matches!(asker.state.subjects, Processes::Many(_));
+    let many = !asker.state.subjects.is_one();
     if owner != 0 && (many || (owner < 0 && !keeps_to_itself(asker))) {
         // An owner may enter another domain, and others may join its group.
         return Err(Errno::PERM);
@@ -262,7 +263,7 @@ pub(super) fn inspect(asker: Asker<'_>) -> CallResult {
             allow(asker, &one(1)?, ptrace)?;
         }
         // The descriptor may stand for another process by the time that the kernel looks.
-        Sysno::pidfd_getfd if matches!(asker.state.subjects, Processes::Many(_)) => {
+        Sysno::pidfd_getfd if !asker.state.subjects.is_one() => {
             return Err(Errno::PERM);
         }
         Sysno::pidfd_getfd => allow(asker, &Targets::One(behind_pidfd(asker, int(0))?), ptrace)?,

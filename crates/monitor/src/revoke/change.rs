@@ -13,7 +13,7 @@ use crate::{
     policy::PolicyState,
     socket::flight::{self, Ended},
     stop::{self, PAUSE, Stopped},
-    subject::label_of,
+    subject::outer_label_of,
     sys::{memory::sealed_nothing, thread::same_descriptors},
 };
 use confine::{Exactness, KernelPolicy, Rights, refuse_taken};
@@ -192,7 +192,7 @@ impl<'a> PolicyTransition<'a> {
         if !self.takes() {
             return;
         }
-        let ssid = label_of(&self.gate.state, pid).ok();
+        let ssid = outer_label_of(&self.gate.state, pid);
         let mut held = self.comparison.everything(pid, ssid).map(all).unwrap_or_default();
         if held.is_empty() {
             held.push(Finding::vague(Held::Unknown, "unknown"));
@@ -273,7 +273,7 @@ impl<'a> PolicyTransition<'a> {
     }
 
     fn inspect(&mut self, pid: u32, stopped: &[u32]) {
-        let ssid = label_of(&self.gate.state, pid).ok();
+        let ssid = outer_label_of(&self.gate.state, pid);
         // Whose label cannot be found out may be in any domain.
         let ends = self.ending.iter().find(|(domain, _)| ssid.is_none_or(|ssid| ssid == *domain));
         if let Some((_, what)) = ends {

@@ -14,6 +14,7 @@ mod sockets;
 use crate::{
     asking::Verdict,
     gate::Gate,
+    inside::CompileInner,
     process::{self, ProcessStatus},
     quiesce::HoldThread,
     subject::{
@@ -128,6 +129,14 @@ impl Control {
     /// Calls `tell` before the label of any process changes. Only the first caller is told.
     pub fn on_new_label(&self, tell: impl Fn() + Send + Sync + 'static) {
         subject::on_new_label(&self.0.state, Box::new(tell));
+    }
+
+    /// From now on processes inside may ask for a policy that bounds them further. `compile` makes
+    /// one of what a process has sent, whom nobody trusts. Only the first caller is heard.
+    pub fn serve_inside(&self, compile: Box<CompileInner>) {
+        if !self.0.off {
+            self.0.state.inside.serve(compile);
+        }
     }
 
     /// Decisions asked for so far, by object manager.

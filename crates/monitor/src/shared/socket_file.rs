@@ -76,7 +76,7 @@ impl<'a> SocketFiles<'a> {
         if status.kind != FileType::Socket || status.is_older_than(before) {
             return Ok(None);
         }
-        asker.state.labels.created(&status, sid);
+        asker.labels().created(&status, sid);
         Ok(Some((status, made)))
     }
 }

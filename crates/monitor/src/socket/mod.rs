@@ -12,6 +12,7 @@ mod options;
 mod own;
 mod pair;
 mod peers;
+mod seen;
 
 use crate::{
     call::{Answer, Asker, CallResult},

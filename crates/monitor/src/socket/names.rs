@@ -7,6 +7,7 @@ use super::{
     allow,
     own::{Hold, Known, OwnNames, abstract_name_of},
     peers::{Peer, abstract_label},
+    seen::{abstract_label_for, endpoint, label_of, owned},
 };
 use crate::{
     audit::Refusal,
@@ -16,7 +17,7 @@ use crate::{
     sys,
 };
 use arc_swap::ArcSwap;
-use flask::{AccessVector, Class, FileKind, LabelRules, Protocol, Question, Sid, perm};
+use flask::{AccessVector, Class, FileKind, LabelRules, Sid, perm};
 use labelling::Networks;
 use landlock::{
     AccessFs, CompatLevel, Compatible, PathBeneath, Ruleset, RulesetAttr, RulesetCreatedAttr,
@@ -111,13 +112,16 @@ impl Endpoints {
         ip: IpAddr,
         port: u16,
     ) -> Result<Sid> {
-        let networks = self.networks.load();
-        let question = Question {
-            ssid: networks.node(ip),
-            tsid: networks.port(protocol(class), port),
-            tclass: Class::Endpoint,
-        };
-        state.server.compute_create(question, None).map_err(|_| Errno::ACCESS)
+        label_of(&self.networks.load(), &*state.server, (class, ip, port))
+    }
+
+    /// Remembers the label that an address with a port had when it was decided.
+    pub(super) fn remember(&self, address: (Class, IpAddr, u16), sid: Sid) {
+        let mut decided = self.decided();
+        if decided.labels.len() >= Self::MOST_DECIDED {
+            *decided = Decided { has_forgotten: true, ..Decided::default() };
+        }
+        decided.labels.insert(address, sid);
     }
 
     fn decided(&self) -> MutexGuard<'_, Decided> {
@@ -179,8 +183,8 @@ pub(super) fn reach(
         }
         Kind::Abstract(name) if socket.family == libc::AF_UNIX => {
             let own = asker.sockets.own_abstract_name(asker.state, name);
-            let tsid = own.as_ref().map(|own| own.owner);
-            let tsid = tsid.unwrap_or_else(|| abstract_label(asker.state, name).1);
+            let by_rule = abstract_label_for(*asker, name);
+            let tsid = owned(*asker, own.as_ref().map(|own| own.owner), by_rule)?;
             allow(asker, socket.class, tsid, peer, &object)?;
             let (hold, peer) = match own {
                 Some(Hold { owner, socket }) => (Some(socket), Peer::Inside(owner)),
@@ -279,22 +283,6 @@ fn is_ip(family: i32) -> bool {
     matches!(family, libc::AF_INET | libc::AF_INET6)
 }
 
-/// The label of an address with a port, which is remembered.
-fn endpoint(asker: SocketAsker<'_>, class: Class, ip: IpAddr, port: u16) -> Result<Sid> {
-    let endpoints = &asker.sockets.endpoints;
-    let sid = endpoints.label(asker.state, class, ip, port)?;
-    let mut decided = endpoints.decided();
-    if decided.labels.len() >= Endpoints::MOST_DECIDED {
-        *decided = Decided { has_forgotten: true, ..Decided::default() };
-    }
-    decided.labels.insert((class, ip, port), sid);
-    Ok(sid)
-}
-
-fn protocol(class: Class) -> Protocol {
-    if class == Class::UdpSocket { Protocol::Udp } else { Protocol::Tcp }
-}
-
 /// A socket that the sandbox has bound carries its owner's label; any other, its file's.
 fn reach_file(
     asker: SocketAsker<'_>,
@@ -305,7 +293,7 @@ fn reach_file(
     asker.same_ids()?;
     let (held, seen) = asker.files.find(*asker, path)?;
     let owner = asker.sockets.endpoints.own.file((seen.status.device, seen.status.number));
-    let tsid = owner.unwrap_or(seen.label.sid);
+    let tsid = owned(*asker, owner, seen.label.sid)?;
     allow(asker, socket.class, tsid, requested, &|| format!("unix:{}", path.display()))?;
     let bytes = unix_bytes(asker.state.fs_state.path_of(&held).as_bytes())?;
     let peer = match owner {

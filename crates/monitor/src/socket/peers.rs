@@ -2,7 +2,7 @@
 //! the peer may lead to somebody else, or to nobody.
 
 use crate::{
-    label::{Status, path_from},
+    label::{Labels, Status, path_from},
     state::MonitorState,
 };
 use flask::{FileKind, InitialSid, Sid};
@@ -74,8 +74,21 @@ impl Peers {
 /// The label of an abstract name that the sandbox has not bound: that of a rule for `@NAME`, before
 /// the last change of policy and now.
 pub(super) fn abstract_label(state: &MonitorState, name: &[u8]) -> (Sid, Sid) {
-    let rule = path_from(&[b"@", name].concat()).to_owned();
-    let any = |sid| if sid == InitialSid::File.into() { InitialSid::AnySocket.into() } else { sid };
-    let before = state.labels.of_path_before(&rule, FileKind::Socket);
-    (any(before), any(state.labels.of_path(&rule, FileKind::Socket)))
+    let before = state.labels.of_path_before(&rule_of(name), FileKind::Socket);
+    (any(before), abstract_label_by(&state.labels, name))
+}
+
+/// The label that rules give an abstract name.
+pub(super) fn abstract_label_by(labels: &Labels, name: &[u8]) -> Sid {
+    any(labels.of_path(&rule_of(name), FileKind::Socket))
+}
+
+/// An abstract name as rules have it.
+fn rule_of(name: &[u8]) -> PathBuf {
+    path_from(&[b"@", name].concat()).to_owned()
+}
+
+/// What no rule is about is any socket.
+fn any(sid: Sid) -> Sid {
+    if sid == InitialSid::File.into() { InitialSid::AnySocket.into() } else { sid }
 }

@@ -3,7 +3,7 @@
 mod pause;
 mod tracking;
 
-pub(crate) use tracking::begin_tracking;
+pub(crate) use tracking::{begin_inside, begin_tracking};
 
 use crate::{
     state::MonitorState,

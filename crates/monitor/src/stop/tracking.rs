@@ -11,6 +11,11 @@ use std::sync::atomic::Ordering;
 /// Else every thread of the sandbox is brought out of the kernel, so that none is still in a call
 /// which was let go on because they were alike, and the call is made anew.
 pub(crate) fn begin_tracking(asker: Asker<'_>) -> Option<CallResult> {
+    if asker.state.subjects.is_one() { None } else { begin_inside(asker) }
+}
+
+/// As [`begin_tracking`], before the first exec that enters a run inside.
+pub(crate) fn begin_inside(asker: Asker<'_>) -> Option<CallResult> {
     let Processes::Many(lineage) = &asker.state.subjects else { return None };
     if !asker.state.subjects.are_alike() {
         return None;

@@ -7,7 +7,10 @@ use super::mark::Mark;
 use crate::{call::Asker, state::MonitorState, sys::notify::Notification};
 use flask::{InitialSid, Sid};
 use proc::ProcessTree;
-use rustix::io::{Errno, Result};
+use rustix::{
+    io::{Errno, Result},
+    process::{Pid, Resource, Rlimit, prlimit},
+};
 use std::{
     collections::{HashMap, HashSet},
     fmt,
@@ -31,6 +34,8 @@ pub(crate) enum Processes {
 pub(crate) struct Lineage {
     /// The domain of the command.
     first: Sid,
+    /// There is no other domain but those of runs inside.
+    single: bool,
     /// No process has left the first domain, nor looks into another.
     pub(crate) alike: AtomicBool,
     /// A thread for whose call they could not be told apart.
@@ -82,14 +87,47 @@ impl Processes {
     /// For a run whose command is in the first of `domains`, and can reach the others. The command
     /// makes no calls yet.
     pub(crate) fn new(domains: &[Sid], command: u32, view: &ProcessTree) -> Result<Self> {
-        let [first, _, ..] = *domains else {
-            return Ok(Self::One(domains.first().copied().unwrap_or(InitialSid::Init.into())));
+        let first = domains.first().copied().unwrap_or(InitialSid::Init.into());
+        let single = domains.len() < 2;
+        match (Mark { sid: first, entry: 0 }.put(command)) {
+            Ok(()) => {}
+            // No run can begin inside.
+            Err(_) if single => return Ok(Self::One(first)),
+            Err(error) => return Err(error),
+        }
+        // A kernel that does not say is one on which a policy with several domains does not start.
+        let filters = match view.proc.status(command)?.filters() {
+            None if !single => return Err(Errno::SRCH),
+            filters => filters.unwrap_or_default(),
         };
-        Mark { sid: first, entry: 0 }.put(command)?;
-        let filters = view.proc.status(command)?.filters().ok_or(Errno::SRCH)?;
         let known = Mutex::new(Known { filters, ..Known::default() });
         let (alike, failed) = (AtomicBool::new(true), AtomicU32::default());
-        Ok(Self::Many(Box::new(Lineage { first, alike, failed, known })))
+        Ok(Self::Many(Box::new(Lineage { first, single, alike, failed, known })))
+    }
+
+    /// Whether there is one domain, and no other before
+    /// [`begin_inside`](crate::stop::begin_inside).
+    pub(crate) fn is_one(&self) -> bool {
+        match self {
+            Self::One(_) => true,
+            Self::Many(lineage) => lineage.single && self.are_alike(),
+        }
+    }
+
+    /// Whether no domain but those of runs inside can be entered.
+    pub(crate) fn is_single(&self) -> bool {
+        match self {
+            Self::One(_) => true,
+            Self::Many(lineage) => lineage.single,
+        }
+    }
+
+    /// What tells processes apart, where there can be several domains by now.
+    fn several(&self) -> Option<&Lineage> {
+        match self {
+            Self::Many(lineage) if !self.is_one() => Some(lineage),
+            _ => None,
+        }
     }
 
     /// Whether every process is in the first domain, and stays there until
@@ -126,8 +164,19 @@ impl Lineage {
 pub(crate) fn label_of(state: &MonitorState, pid: u32) -> Result<Sid> {
     match &state.subjects {
         Processes::One(sid) => Ok(*sid),
+        Processes::Many(lineage) if state.subjects.is_one() => Ok(lineage.first),
         Processes::Many(_) => Ok(Mark::of(&state.view, pid)?.sid),
     }
+}
+
+/// The label of a process in the policy of the run, whichever run inside it belongs to.
+pub(crate) fn outer_label_of(state: &MonitorState, pid: u32) -> Option<Sid> {
+    label_of(state, pid).ok().and_then(|sid| state.inside.stack.outer(sid))
+}
+
+/// Whether processes bear marks.
+pub(crate) fn are_marked(state: &MonitorState) -> bool {
+    matches!(state.subjects, Processes::Many(_))
 }
 
 /// The label of another process of the sandbox; of everything outside, the initial SID `kernel`.
@@ -143,9 +192,10 @@ pub(crate) fn subject_of(asker: Asker<'_>, pid: u32) -> Result<Sid> {
 /// is told of that asks again, and must not get the old answer.
 pub(crate) fn label_generation(state: &MonitorState, pid: u32) -> Result<LabelGeneration> {
     match &state.subjects {
-        Processes::One(_) => {
+        subjects if subjects.is_one() => {
             Ok(LabelGeneration { started: state.view.proc.started(pid)?, entered: 0 })
         }
+        Processes::One(_) => Err(Errno::PERM),
         Processes::Many(lineage) => lineage.known().label_generation(&state.view, pid),
     }
 }
@@ -164,7 +214,7 @@ impl Known {
 /// Whether what has just been opened of a process belongs to the domain that it has had for
 /// `before`.
 pub(crate) fn has_stayed(state: &MonitorState, pid: u32, before: LabelGeneration) -> bool {
-    let Processes::Many(lineage) = &state.subjects else { return true };
+    let Some(lineage) = state.subjects.several() else { return true };
     let known = lineage.known();
     !known.entering.contains(&pid) && known.label_generation(&state.view, pid) == Ok(before)
 }
@@ -172,7 +222,7 @@ pub(crate) fn has_stayed(state: &MonitorState, pid: u32, before: LabelGeneration
 /// Notes that another process has been let at the inside of `pid`. The kernel may take its time
 /// with the call, so the label of `pid` is what it is from now on: [`enter`] refuses to change it.
 pub(crate) fn watch(state: &MonitorState, pid: u32) -> Result<()> {
-    let Processes::Many(lineage) = &state.subjects else { return Ok(()) };
+    let Some(lineage) = state.subjects.several() else { return Ok(()) };
     let started = state.view.proc.started(pid)?;
     let watched = &mut lineage.known().watched;
     if watched.len() >= MOST_WATCHED {
@@ -194,7 +244,7 @@ fn forget_the_dead(state: &MonitorState, processes: &mut HashMap<u32, u64>) {
 /// Whether a process that another traces may execute a program which nobody looks at: as long as no
 /// domain has been entered, there is none that it must not run. While it lives, none is entered.
 pub(crate) fn may_execute_unseen(state: &MonitorState, pid: u32) -> Result<bool> {
-    let Processes::Many(lineage) = &state.subjects else { return Ok(true) };
+    let Some(lineage) = state.subjects.several() else { return Ok(true) };
     let started = state.view.proc.started(pid)?;
     let mut known = lineage.known();
     if known.entries > 0 || !known.entering.is_empty() {
@@ -271,6 +321,24 @@ pub(crate) fn enter(state: &MonitorState, pid: u32, sid: Sid) -> Result<()> {
     if known.watched.get(&pid) == Some(&started) {
         return Err(Errno::PERM);
     }
+    if let Some(tell) = &known.tell {
+        tell();
+    }
+    known.entries = known.entries.checked_add(1).ok_or(Errno::AGAIN)?;
+    Mark { sid, entry: known.entries }.put(pid)
+}
+
+/// As [`enter`], for a run inside: whoever traces the process, or has its memory open, may do more
+/// than it will. It leaves no core, which the kernel would write with the rights of the run.
+pub(crate) fn enter_inside(state: &MonitorState, pid: u32, sid: Sid) -> Result<()> {
+    let Processes::Many(lineage) = &state.subjects else { return Err(Errno::PERM) };
+    if state.subjects.are_alike() {
+        return Err(Errno::PERM);
+    }
+    let number = Pid::from_raw(pid.cast_signed()).ok_or(Errno::SRCH)?;
+    let none = Rlimit { current: Some(0), maximum: Some(0) };
+    prlimit(Some(number), Resource::Core, none)?;
+    let mut known = lineage.known();
     if let Some(tell) = &known.tell {
         tell();
     }

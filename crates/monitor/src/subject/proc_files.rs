@@ -4,12 +4,15 @@ use crate::{
     call::Asker,
     manager::Request,
     resolve::Found,
-    subject::{LabelGeneration, Processes, has_stayed, label_generation, subject_of, watch},
+    subject::{LabelGeneration, has_stayed, label_generation, subject_of, watch},
 };
 use avc::Hint;
 use flask::{Class, perm};
 use proc::path_of;
-use rustix::io::{Errno, Result};
+use rustix::{
+    fs::{OFlags, fcntl_getfl, fstat},
+    io::{Errno, Result},
+};
 use std::{
     ffi::OsStr,
     os::fd::{AsFd as _, OwnedFd},
@@ -68,7 +71,7 @@ pub(crate) fn allow(asker: Asker<'_>, found: &Found) -> Result<Option<LookedInto
     let requested = if harmless { perm::process::GETATTR } else { perm::process::PTRACE };
     let identity = asker.caller.identity()?;
     let outer = asker.state.view.outer_pid(pid, identity)?;
-    let many = matches!(asker.state.subjects, Processes::Many(_));
+    let many = !asker.state.subjects.is_one();
     let looks_into = (many && !harmless && asker.state.view.is_inside(outer))
         .then(|| {
             Ok::<_, Errno>(LookedInto {
@@ -86,6 +89,21 @@ pub(crate) fn allow(asker: Asker<'_>, found: &Found) -> Result<Option<LookedInto
         watch(asker.state, outer)?;
     }
     Ok(looks_into)
+}
+
+/// Whether `asker` may open what has no name and lies behind a link of `/proc`: whoever has it open
+/// may. A descriptor that is only a place (`O_PATH`) opens nothing, and everybody gets one of what
+/// another process has open, from the kernel, without being asked about that process.
+pub(crate) fn allow_held(asker: Asker<'_>, found: &Found, object: &OwnedFd) -> Result<()> {
+    let Some(fd) = found.descriptor.filter(|_| !asker.state.subjects.is_one()) else {
+        return Ok(());
+    };
+    // What another thread puts at its number meanwhile is not what was found.
+    let held = asker.duplicate(fd)?;
+    let (held_is, found_is) = (fstat(&held)?, fstat(object)?);
+    let is_same = (held_is.st_dev, held_is.st_ino) == (found_is.st_dev, found_is.st_ino);
+    let is_place = fcntl_getfl(&held)?.contains(OFlags::PATH);
+    if is_same && !is_place { Ok(()) } else { Err(Errno::ACCESS) }
 }
 
 /// Whether a walk found a file of `/proc/PID` about which only the process is asked: one of [`OWN`]

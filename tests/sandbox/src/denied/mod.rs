@@ -2,6 +2,7 @@
 
 mod execs;
 mod files;
+mod inside;
 mod processes;
 mod refusals;
 mod sockets;
@@ -16,8 +17,15 @@ use crate::{
 };
 
 /// The cases of this part.
-pub(crate) const CASES: &[&[crate::Case]] =
-    &[execs::CASES, files::CASES, processes::CASES, refusals::CASES, sockets::CASES, view::CASES];
+pub(crate) const CASES: &[&[crate::Case]] = &[
+    execs::CASES,
+    files::CASES,
+    inside::CASES,
+    processes::CASES,
+    refusals::CASES,
+    sockets::CASES,
+    view::CASES,
+];
 
 /// What refusals look like to the program: no rights, no such thing, or (a move between labels)
 /// another file system.

@@ -8,16 +8,12 @@ use crate::{
     process::run,
     stage::{Stage, bash},
 };
-use std::ffi::OsString;
-
 pub(super) const CASES: &[Case] = cases![
     what_no_profile_grants_is_on_record,
     messages_that_nobody_could_decide_are_on_record,
     memory_that_is_not_executed_is_on_record,
     a_directory_that_is_not_moved_to_a_guarded_name_is_on_record,
     a_sandbox_inside_is_refused_with_what_to_do_instead,
-    a_run_inside_a_run_with_the_same_profile_runs_in_it,
-    a_run_inside_a_run_promises_nothing_that_it_cannot_hold,
 ];
 
 /// What `dewar explain` says of the last run.
@@ -109,60 +105,4 @@ fn a_sandbox_inside_is_refused_with_what_to_do_instead(stage: &Stage) {
     let told = explained(stage);
     assert!(told.contains("unshare may not unshare a new user namespace"), "{told}");
     assert!(told.contains("--no-sandbox"), "{told}");
-}
-
-/// A profile by which Dewar itself can be executed, and read what it needs; the words that run
-/// `words` under it.
-fn with_dewar(stage: &Stage, rules: &str) -> (String, OsString) {
-    let program = stage.under_dewar(stage.call(), &[]).remove(0);
-    let directory = std::path::Path::new(&program).parent().expect("a directory").to_owned();
-    let file = stage.home().join("profile.toml");
-    let profile = stage.profile(&format!(
-        "extends = 'workspace'\nfiles.exec = [{directory:?}]\nfiles.read = [{file:?}]\n{rules}"
-    ));
-    (profile, program)
-}
-
-fn a_run_inside_a_run_with_the_same_profile_runs_in_it(stage: &Stage) {
-    let (profile, program) = with_dewar(stage, "");
-    let script = format!(
-        "echo \"${{DEWAR_RUN%%:*}}\" | wc -c; {} run -p {profile} -- sh -c 'cat ~/.ssh/id_ed25519; echo $?'",
-        program.display()
-    );
-    let call = Call { profile: Some(&profile), ..stage.call() };
-    let ran = run(stage.dewar(call, &bash(&script)), b"");
-    if stage.variant.has_namespaces() {
-        assert_eq!(ran.out(), "9\n1\n", "{}", ran.err());
-        assert!(ran.err().contains("which was started with this very profile"), "{}", ran.err());
-        stage.record().explains("/.ssh/id_ed25519");
-    } else {
-        // The run around it was told to do without something.
-        assert_eq!((ran.out().as_str(), ran.code()), ("9\n", 125), "{}", ran.err());
-    }
-}
-
-fn a_run_inside_a_run_promises_nothing_that_it_cannot_hold(stage: &Stage) {
-    let (profile, program) = with_dewar(stage, "");
-    let program = program.display();
-    let script = format!(
-        "{program} run -p offline -- echo ran; echo $?; {program} run -p {profile} --workspace / -- echo ran; echo $?; DEWAR_RUN= {program} run -p {profile} -- echo ran; echo $?"
-    );
-    let call = Call { profile: Some(&profile), ..stage.call() };
-    let ran = run(stage.dewar(call, &bash(&script)), b"");
-    assert!(!ran.out().contains("ran"), "{}\n{}", ran.out(), ran.err());
-    assert_eq!(ran.out().lines().filter(|line| *line == "125").count(), 3, "{}", ran.err());
-    assert!(ran.err().contains("Start the command without `dewar run`"), "{}", ran.err());
-    // From another domain the command would have that one's rights.
-    let rules = "[domains.tool]\nexec = ['/usr/bin/env']\nfiles.read = ['${home}/notes']\n";
-    let (profile, _) = with_dewar(stage, rules);
-    let notes = stage.home().join("notes");
-    stage.file(&notes, "notes");
-    let script = format!("env {program} run -p {profile} -- cat {}; echo $?", notes.display());
-    let ran = run(stage.dewar(Call { profile: Some(&profile), ..call }, &bash(&script)), b"");
-    assert_eq!(ran.out(), "125\n", "{}", ran.err());
-    // Outside, the variable makes nothing weaker.
-    let mut outside = stage.dewar(call, &bash("cat ~/.ssh/id_ed25519; echo $?"));
-    outside.env("DEWAR_RUN", "run:0123456789abcdef");
-    let ran = run(outside, b"");
-    assert_eq!(ran.out(), "1\n", "{}", ran.err());
 }

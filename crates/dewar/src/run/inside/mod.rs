@@ -2,8 +2,13 @@
 //!
 //! The kernel lets a process have one supervisor of its calls, so a second monitor cannot decide
 //! inside the first (docs/decisions/inside.md). A run that asks for the profile which holds already
-//! gets its command started in the run around it, where that profile decides; whatever else it asks
-//! for is refused by name, before anything is started.
+//! gets its command started in the run around it, where that profile decides. For any other, the
+//! monitor around it decides by both ([`enter`]). What cannot be held so is refused by name, before
+//! anything is started.
+
+mod enter;
+
+pub(super) use enter::compile;
 
 use super::{
     RunRequest, UseDaemon,
@@ -11,7 +16,7 @@ use super::{
 };
 use crate::{output::tell, trust};
 use anyhow::bail;
-use confine::launch::CommandStatus;
+use confine::launch::{CommandStatus, Inherited};
 use monitor::Enforce;
 use profile::{Documents, Source, Variables};
 use rustix::process::{
@@ -89,16 +94,20 @@ fn not_followed(request: &RunRequest) -> [(bool, &'static str); 13] {
     ]
 }
 
-/// Runs the command in the run that this process is in, if that enforces what is asked for; `None`
-/// outside of any run.
-pub(super) fn run(request: &RunRequest) -> anyhow::Result<Option<CommandStatus>> {
+/// Runs the command in the run that this process is in, under what is asked for; `None` outside of
+/// any run.
+pub(super) fn run(
+    request: &RunRequest,
+    inherited: &Inherited,
+) -> anyhow::Result<Option<CommandStatus>> {
     if !is_inside() {
         return Ok(None);
     }
     let told = std::env::var(VARIABLE).unwrap_or_default();
     let (id, around) = told.split_once(':').unwrap_or(("of another name", ""));
-    let advice = "Start the command without `dewar run`: the policy of the run around it holds. To give it less, name it in \
-                  that run's profile, as in [domains.tool] exec = [\"/usr/bin/tool\"]";
+    // Behind it stands the domain, in a run inside.
+    let id = id.split('/').next().unwrap_or(id);
+    let advice = "Start the command without `dewar run`: the policy of the run around it holds";
     if let Some((_, option)) = not_followed(request).into_iter().find(|(is, _)| *is) {
         bail!(
             "this is inside of run {id} already, which cannot follow {option}; nothing was started. {advice}"
@@ -116,19 +125,9 @@ pub(super) fn run(request: &RunRequest) -> anyhow::Result<Option<CommandStatus>>
             None => Documents::read(&Source::from_argument(DEFAULT))?,
         },
     };
-    if around.is_empty() || mark(&documents, &workspace, &home) != around {
-        bail!(
-            "this is inside of run {id} already, and no second policy can be enforced in it: `{}` for {} is not what that run \
-             was started with; nothing was started. {advice}",
-            documents.name(),
-            workspace.display()
-        );
-    }
-    if has_entered() {
-        bail!(
-            "this is inside of run {id} already, in a domain of it that has other rights than a run begins with; nothing was \
-             started. {advice}"
-        );
+    let is_same = !around.is_empty() && mark(&documents, &workspace, &home) == around;
+    if !is_same || has_entered() {
+        return enter::run(request, inherited, (id, &documents)).map(Some);
     }
     tell!(
         "dewar: inside of run {id}, which was started with this very profile: the command runs in it, by its policy, limits \

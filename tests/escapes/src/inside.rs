@@ -1,0 +1,129 @@
+//! Attacks from, and by, a run inside of a run.
+
+use crate::{Case, cases, dewar, stage::Stage};
+use std::{fmt::Write as _, path::Path, process::Output};
+
+pub(crate) const CASES: &[Case] = cases![
+    leaving_a_run_inside_a_run,
+    having_others_enter_a_run_inside,
+    filling_a_run_with_runs,
+    leaving_a_run_two_deep_inside,
+];
+
+/// The program, and the directory that it lies in.
+fn program() -> (String, String) {
+    let program = dewar::words(dewar::Call::default()).remove(0);
+    let directory = Path::new(&program).parent().and_then(Path::to_str).expect("a directory");
+    (program.clone(), directory.to_owned())
+}
+
+/// What the run inside may not do, beside its caller.
+const INNER: &str = "files.deny = ['${workspace}/secret', '${workspace}/box/secret']\n\
+                     files.readonly = ['${workspace}/kept']\n";
+
+/// A profile around, and one that takes from it.
+fn profiles(stage: &Stage) -> (String, String) {
+    let (_, directory) = program();
+    let around = stage.profile(&format!("files.exec = [{directory:?}]\n"));
+    for file in ["secret", "kept", "granted", "box/secret"] {
+        stage.file(&format!("work/{file}"), file);
+    }
+    let text = format!("extends = 'workspace'\nfiles.exec = [{directory:?}]\n{INNER}");
+    (around, path(&stage.file("work/inner.toml", &text)))
+}
+
+fn path(path: &Path) -> String {
+    path.to_str().expect("UTF-8").to_owned()
+}
+
+/// Runs a script in a run, in both modes; in mode `fast` the run inside may be refused, by name.
+fn holds(stage: &Stage, around: &str, script: &str) {
+    for fast in [false, true] {
+        let ran = run(stage, around, (fast, script));
+        let told = String::from_utf8_lossy(&ran.stderr);
+        if !(fast && ran.status.code() == Some(125) && told.contains("in mode `fast`")) {
+            crate::stage::held(&ran);
+        }
+    }
+}
+
+fn run(stage: &Stage, around: &str, (fast, script): (bool, &str)) -> Output {
+    let mut words = dewar::words(dewar::Call { fast, ..stage.call(around) });
+    words.extend(["sh", "-c", script].map(str::to_owned));
+    let mut command = std::process::Command::new(&words[0]);
+    command.args(&words[1..]);
+    stage.like(command).output().expect("start `dewar`")
+}
+
+/// The script that starts an attack inside, from a shell that goes on to be there.
+fn attacking(stage: &Stage, inner: &str) -> String {
+    let (program, directory) = program();
+    let wide = format!("extends = 'workspace'\nfiles.exec = [{directory:?}]\n");
+    let wide = path(&stage.file("work/wide.toml", &wide));
+    stage.program("work/leave_inside", "leave_inside");
+    format!(
+        "exec 7<. 9<secret 8<<E\npiped\nE\n{program} run -q -p {inner} -- ./leave_inside {program} {wide} 8<&- 9<&-; \
+         status=$?; exec 7<&-; exit $status"
+    )
+}
+
+fn leaving_a_run_inside_a_run(stage: &Stage) {
+    let (around, inner) = profiles(stage);
+    holds(stage, &around, &attacking(stage, &inner));
+    for file in ["kept", "secret", "box/secret"] {
+        let now = std::fs::read_to_string(stage.work().join(file)).expect("the file");
+        assert_eq!(now, file);
+    }
+}
+
+fn leaving_a_run_two_deep_inside(stage: &Stage) {
+    let (around, inner) = profiles(stage);
+    let (program, _) = program();
+    let script = format!(
+        "{program} run -q -p wide.toml -- sh -c '{}; exit $status'",
+        attacking(stage, &inner).replace("; exit $status", "")
+    );
+    holds(stage, &around, &script);
+}
+
+/// The policy that `dewar policy show` prints of a profile, as a process inside would send it.
+fn having_others_enter_a_run_inside(stage: &Stage) {
+    let (around, inner) = profiles(stage);
+    let (program, _) = program();
+    let mut show = std::process::Command::new(&program);
+    show.args(["policy", "show", &inner, "--cil"]);
+    let shown = stage.like(show).output().expect("start `dewar`");
+    assert!(shown.status.success(), "{}", String::from_utf8_lossy(&shown.stderr));
+    let cil = String::from_utf8(shown.stdout).expect("UTF-8");
+    let mut quoted = String::new();
+    for c in cil.chars() {
+        match c {
+            '"' | '\\' => quoted.extend(['\\', c]),
+            c if c.is_control() => write!(quoted, "\\u{:04x}", u32::from(c)).expect("a string"),
+            c => quoted.push(c),
+        }
+    }
+    let request = format!("{{\"name\":\"inner\",\"strict\":false,\"cil\":\"{quoted}\"}}");
+    stage.file("work/request", &request);
+    stage.program("work/give_inside", "give_inside");
+    let ran = run(stage, &around, (false, "./give_inside request secret"));
+    crate::stage::held(&ran);
+}
+
+/// More than a run holds, beside each other, again and again: each is held, or refused by name; and
+/// those that have ended make room.
+fn filling_a_run_with_runs(stage: &Stage) {
+    let (around, inner) = profiles(stage);
+    let (program, _) = program();
+    let one = format!("{program} run -q -p {inner} -- sh -c");
+    let script = format!(
+        "mkfifo wait; n=0; while [ $n -lt 40 ]; do \
+           {one} 'cat secret; echo; cat <wait' >out.$n 2>err.$n & n=$((n+1)); done; \
+         sleep 3; grep -l secret$ out.* && exit 42; \
+         grep -q 'runs are inside already' err.* || exit 3; \
+         exec 5<>wait; exec 5>&-; kill $(jobs -p) 2>/dev/null; wait; \
+         {one} 'cat secret' && exit 42; {one} 'cat granted' || exit 4"
+    );
+    let ran = run(stage, &around, (false, &script));
+    crate::stage::held(&ran);
+}
