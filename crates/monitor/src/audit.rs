@@ -291,13 +291,16 @@ impl Audit {
     }
 }
 
-/// Whether programs do without what was denied: a log, or what the modes of files would have
-/// refused them natively.
+/// Whether programs do without what was denied: a log, who is logged in since when, or what the
+/// modes of files would have refused them natively.
 fn is_probe(caller: &Identity, access: &Access, missing: AccessVector) -> bool {
     let class = access.question.tclass;
     if class == Class::UnixDgramSocket {
         // syslog(3), and what tells systemd that it is ready.
         return missing == perm::socket::CREATE;
+    }
+    if ["/var/log/wtmp", "/run/utmp", "/var/run/utmp"].contains(&access.object.as_str()) {
+        return true;
     }
     let own = rustix::process::geteuid().as_raw();
     let path = Path::new(&access.object);

@@ -184,10 +184,10 @@ fn is_installed(program: &str) -> bool {
 }
 
 /// What the modes of files refuse a user natively, policy takes from nobody; nor does a program
-/// miss the log of the machine. Root, who has the machine's files natively, has only the latter.
+/// miss the logs of the machine. Root, who has the machine's files natively, has only the latter.
 fn what_fails_natively_as_well_is_no_alarm(stage: &Stage) {
     let files = "mkdir /usr/share/new; cat /etc/shadow; python3 -c 'import os; os.symlink(\"a\", \"/etc/new\")'";
-    let log = "python3 -c 'import syslog; syslog.syslog(syslog.LOG_DEBUG, \"text\")'";
+    let log = "cat /var/log/wtmp > /dev/null; python3 -c 'import syslog; syslog.syslog(syslog.LOG_DEBUG, \"text\")'";
     let script = if stage.variant.is_root() { log.to_owned() } else { format!("{files}; {log}") };
     let ran = run(stage.dewar(stage.call(), &bash(&script)), b"");
     assert!(!ran.err().contains("dewar: denied"), "{}", ran.err());
