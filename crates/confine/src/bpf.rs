@@ -37,6 +37,9 @@ pub(crate) enum Test {
     Range { arg: u8, low: u32, high: u32 },
     /// Argument `arg` is `value`, and argument `of` from `low` to `high`; of both the low 32 bits.
     Within { arg: u8, value: u32, of: u8, low: u32, high: u32 },
+    /// Argument `arg` is `value`, and argument `of` has every bit of `mask`; of both the low 32
+    /// bits.
+    Flagged { arg: u8, value: u32, of: u8, mask: u32 },
 }
 
 /// The first test that holds decides; else `otherwise`.
@@ -120,6 +123,13 @@ fn leaf(rule: &Rule, out: &mut Vec<sock_filter>) {
                 out.push(load(low_word(of)));
                 out.push(jump(libc::BPF_JGE, low, 0, 2));
                 out.push(jump(libc::BPF_JGT, high, 1, 0));
+            }
+            Test::Flagged { arg, value, of, mask } => {
+                out.push(load(low_word(arg)));
+                out.push(jump(libc::BPF_JEQ, value, 0, 4));
+                out.push(load(low_word(of)));
+                out.push(stmt(libc::BPF_ALU | libc::BPF_AND | libc::BPF_K, mask));
+                out.push(jump(libc::BPF_JEQ, mask, 0, 1));
             }
         }
         out.push(ret(*action));
@@ -208,6 +218,9 @@ pub(crate) mod tests {
                 args[arg as usize] as u32 == value
                     && (low..=high).contains(&(args[of as usize] as u32))
             }
+            Test::Flagged { arg, value, of, mask } => {
+                args[arg as usize] as u32 == value && args[of as usize] as u32 & mask == mask
+            }
         };
         rule.tests.iter().find(|(test, _)| holds(test)).map_or(rule.otherwise, |(_, a)| *a)
     }
@@ -231,6 +244,12 @@ pub(crate) mod tests {
             (0u8..6, 0u32..4, 0u32..4).prop_map(|(arg, low, high)| Test::Range { arg, low, high }),
             (0u8..6, 0u32..4, 0u8..6, 0u32..4, 0u32..4)
                 .prop_map(|(arg, value, of, low, high)| Test::Within { arg, value, of, low, high }),
+            (0u8..6, 0u32..4, 0u8..6, 0u32..4).prop_map(|(arg, value, of, mask)| Test::Flagged {
+                arg,
+                value,
+                of,
+                mask
+            }),
         ];
         (proptest::collection::vec((test, action()), 0..3), action())
             .prop_map(|(tests, otherwise)| Rule { tests, otherwise })

@@ -176,12 +176,14 @@ impl Gate {
 
     fn dispatch(&self, asker: Asker<'_>) -> CallResult {
         let (files, sockets) = (&self.files, &self.sockets);
+        let claims = &files.claims.of_call(asker.caller.call.id);
         match confine::handler(asker.number) {
-            Some(Handler::File) => file::decide(FileAsker { asker, files }),
+            Some(Handler::File) => file::decide(FileAsker { asker, files, claims }),
             Some(Handler::Process) => process::decide(asker),
-            Some(Handler::Exec) => exec::decide(FileAsker { asker, files }),
+            Some(Handler::Exec) => exec::decide(FileAsker { asker, files, claims }),
             Some(Handler::Socket) => {
-                socket::decide(SocketAsker { asker, sockets, files: SocketFiles::new(files) })
+                let files = SocketFiles::new(files, claims);
+                socket::decide(SocketAsker { asker, sockets, files })
             }
             Some(Handler::Refused) | None => Err(Errno::NOSYS),
         }

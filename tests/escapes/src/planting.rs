@@ -9,6 +9,7 @@ use std::{path::Path, process::Command};
 
 pub(crate) const CASES: &[Case] = cases![
     planting_a_repository,
+    planting_a_repository_whose_directory_is_held_up,
     planting_names_that_programs_outside_trust,
     changing_names_that_programs_outside_trust,
     leaving_a_device_behind,
@@ -82,6 +83,31 @@ fn planting_a_repository(stage: &Stage) {
         let kept = std::fs::read_to_string(stage.work().join("there/config")).expect("it is there");
         assert!(!kept.contains("fsmonitor"), "{kept}");
     }
+}
+
+/// With so many entries, a directory is listed long enough for hundreds of names to be made meanwhile.
+const MANY: usize = 20_000;
+
+fn planting_a_repository_whose_directory_is_held_up(stage: &Stage) {
+    let held_up = stage.directory("work/held");
+    stage.directory("work/held/objects");
+    stage.file("work/held/HEAD", "ref: refs/heads/main\n");
+    for number in 0..MANY {
+        let name = held_up.join(format!("{number:0100}"));
+        std::os::unix::fs::symlink("x", name).expect("a link");
+    }
+    let marker = stage.home().join("obeyed");
+    let command = format!("touch {}", marker.display());
+    let arguments = [held_up.to_str().expect("UTF-8"), &command];
+    held(
+        &stage
+            .command(stage.call("agent"), "plant_held_up", &arguments)
+            .output()
+            .expect("start `dewar`"),
+    );
+    let is_there = |name: &str| held_up.join(name).exists();
+    let said = git(stage, &held_up, &["status"]);
+    assert!(!(is_there("refs") && is_there("config")) && !marker.exists(), "{said}");
 }
 
 fn planting_names_that_programs_outside_trust(stage: &Stage) {

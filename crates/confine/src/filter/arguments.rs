@@ -36,7 +36,7 @@ pub(super) fn special(traps: Traps) -> Vec<(Sysno, Rule)> {
         (Sysno::fork, births.into()),
         (Sysno::vfork, births.into()),
         (Sysno::clone, clones(births)),
-        (Sysno::unshare, when(&[none_of(0, NEW_NAMESPACES | 0x80)], Allow, Notify)),
+        (Sysno::unshare, unshares()),
         (Sysno::prctl, prctl(traps)),
         (Sysno::ioctl, ioctl()),
         (Sysno::fcntl, fcntl()),
@@ -98,6 +98,23 @@ fn clones(births: Action) -> Rule {
     Rule { tests, otherwise: births }
 }
 
+/// Of what a process shares with relatives, it may have its own. Namespaces are refused on record;
+/// what a later kernel adds is not known until it was read.
+fn unshares() -> Rule {
+    let shared = libc::CLONE_FS
+        | libc::CLONE_FILES
+        | libc::CLONE_SYSVSEM
+        | libc::CLONE_THREAD
+        | libc::CLONE_SIGHAND
+        | libc::CLONE_VM;
+    let shared = shared.cast_unsigned();
+    let tests = vec![
+        (none_of(0, !shared), Action::Allow),
+        (none_of(0, !(shared | NEW_NAMESPACES | 0x80)), Action::Notify),
+    ];
+    Rule { tests, otherwise: UNKNOWN }
+}
+
 fn prctl(traps: Traps) -> Rule {
     let option = |option: libc::c_int| Test::Masked { arg: 0, mask: !0, value: option as u32 };
     // The monitor reads the arguments of calls from the caller's memory, so a process stays
@@ -132,21 +149,25 @@ const UNKNOWN: Action = Action::Errno(libc::EINVAL as u16);
 /// Typing into the terminal, or putting commands on its keys, would run commands outside, as its
 /// owner. The others change a file through a descriptor that is open only for reading, or have
 /// signals sent to whom the caller's memory names.
-pub(super) const REFUSED_IOCTLS: [u32; 35] = [
+pub(super) const REFUSED_IOCTLS: [u32; 43] = [
     libc::TIOCSTI as u32,
     // The terminal would stay closed to its owner when the run has ended.
     libc::TIOCEXCL as u32,
     // Line disciplines are loaded into the kernel, and have had many faults.
     libc::TIOCSETD as u32,
+    // A terminal takes its foreground group, whoever that is, for who gets the signals.
+    libc::FIOASYNC as u32,
     0x541c,      // TIOCLINUX
     0x4b3a,      // KDSETMODE: this and the next would outlive the run on its owner's console
     0x4b45,      // KDSKBMODE
     0x4b51,      // KDSKBMUTE
+    0x4b63,      // KDSKBMETA
     0x4b4b,      // KDSKBDIACR
     0x4bfb,      // KDSKBDIACRUC
     0x4b4d,      // KDSETKEYCODE
     0x5602,      // VT_SETMODE
     0x5606,      // VT_ACTIVATE
+    0x560f,      // VT_SETACTIVATE: both at once
     0x4b47,      // KDSKBENT
     0x4b49,      // KDSKBSENT
     0x401c_5820, // FS_IOC_FSSETXATTR
@@ -156,6 +177,7 @@ pub(super) const REFUSED_IOCTLS: [u32; 35] = [
     0x4008_6604,
     0x6609,      // EXT4_IOC_MIGRATE
     0x4004_7211, // FAT_IOCTL_SET_ATTRIBUTES
+    0x4004_f50d, // F2FS_IOC_SET_PIN_FILE
     0x800c_6613, // FS_IOC_SET_ENCRYPTION_POLICY
     0x5000_9401, // BTRFS_IOC_SNAP_CREATE: all of a subvolume under other names, as other inodes
     0x5000_9417, // BTRFS_IOC_SNAP_CREATE_V2
@@ -165,6 +187,10 @@ pub(super) const REFUSED_IOCTLS: [u32; 35] = [
     0x5000_943f, // BTRFS_IOC_SNAP_DESTROY_V2
     0x4008_941a, // BTRFS_IOC_SUBVOL_SETFLAGS
     0xc0c8_9425, // BTRFS_IOC_SET_RECEIVED_SUBVOL
+    0xc0c0_9425, // the same, as programs of 32 bits have it: no kernel asks who calls
+    0x4020_bc10, // BCH_IOCTL_SUBVOLUME_CREATE: names stand in memory, also of what to copy
+    0x4020_bc11, // BCH_IOCTL_SUBVOLUME_DESTROY
+    0x4018_6f04, // OCFS2_IOC_REFLINK: copies files by name, and Landlock is not asked
     0xc050_6617, // FS_IOC_ADD_ENCRYPTION_KEY
     0xc040_6618, // FS_IOC_REMOVE_ENCRYPTION_KEY: its owner's encrypted directories would be locked
     0xaa00,      // USERFAULTFD_IOC_NEW: what userfaultfd(2) makes
@@ -174,7 +200,7 @@ pub(super) const REFUSED_IOCTLS: [u32; 35] = [
 
 fn ioctl() -> Rule {
     let request = |request: u32| Test::Masked { arg: 1, mask: !0, value: request };
-    let trapped = REFUSED_IOCTLS.into_iter().chain(SET_FLAGS);
+    let trapped = REFUSED_IOCTLS.into_iter().chain(SET_FLAGS).chain([libc::TIOCSPGRP as u32]);
     let tests = trapped.map(|it| (request(it), Action::Notify)).collect();
     Rule { tests, otherwise: Action::Allow }
 }
@@ -212,8 +238,10 @@ const FCNTL: [(u32, u32); 6] = [
 /// memory.
 fn fcntl() -> Rule {
     let command = |command: u32| Test::Masked { arg: 1, mask: !0, value: command };
-    let mut tests: Vec<_> =
-        FCNTL.map(|(low, high)| (Test::Range { arg: 1, low, high }, Action::Allow)).into();
+    // A terminal then takes its foreground group, whoever that is, for its owner.
+    let (value, mask) = (libc::F_SETFL.cast_unsigned(), libc::O_ASYNC.cast_unsigned());
+    let mut tests = vec![(Test::Flagged { arg: 1, value, of: 2, mask }, Action::Notify)];
+    tests.extend(FCNTL.map(|(low, high)| (Test::Range { arg: 1, low, high }, Action::Allow)));
     tests.push((command(libc::F_SETOWN as u32), Action::Notify));
     tests.push((command(F_SETOWN_EX), Action::Notify));
     Rule { tests, otherwise: UNKNOWN }

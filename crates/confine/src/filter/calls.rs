@@ -8,7 +8,7 @@ pub(super) struct Group {
     pub(super) title: &'static str,
     /// Why they grant nothing beyond what the process already holds.
     pub(super) why: &'static str,
-    /// Where that was read, in Linux 6.18.
+    /// Where that was read, in Linux 6.1, 6.12 and 7.3.
     pub(super) source: &'static str,
     pub(super) calls: &'static [Sysno],
 }
@@ -20,14 +20,17 @@ pub(super) const RUNS: &[Group] = {
     &[
         Group {
             title: "Memory of its own",
-            source: "mm/mmap.c, mm/mprotect.c, mm/mremap.c, mm/mlock.c, mm/mempolicy.c, \
-                mm/madvise.c, mm/secretmem.c",
-            why: "It changes the caller's address space alone. A file is mapped by a \
-                descriptor that was opened under policy, with no more rights than that \
-                has; a device needs one, too. Pages of others move only with CAP_SYS_NICE, \
-                and are poisoned only with CAP_SYS_ADMIN. memfd_secret lies in a mount \
-                that nothing is executed from. What stays: huge pages are taken from the \
-                machine's pool, and residency of pages is a covert channel.",
+            source: "mm/mmap.c, mm/mprotect.c, mm/mremap.c, mm/mlock.c, mm/mempolicy.c, mm/madvise.c, mm/secretmem.c, \
+                mm/filemap.c (cachestat), fs/libfs.c (init_pseudo)",
+            why: "It changes the caller's address space alone. A file is mapped by a descriptor that was opened under \
+                policy, with no more rights than that has (a hole is punched by MADV_REMOVE only where a shared \
+                mapping may be written, and memory of /dev/zero is the caller's); a device needs one, too. Pages of \
+                others move only with CAP_SYS_NICE, and are poisoned only with CAP_SYS_ADMIN. memfd_secret lies in a \
+                mount that nothing is executed from (since Linux 7: in a file system of that kind). What stays: huge \
+                pages are taken from the machine's pool, pages of a readable file can be dropped or brought in, and \
+                residency of pages is a covert channel, as is what the machine merges (MADV_MERGEABLE, where it runs KSM) (cachestat and mincore tell it only to who may write the file \
+                or owns it; before it was mended in 2025, cachestat to \
+                every reader).",
             calls: &[
                 mmap,
                 mprotect,
@@ -61,12 +64,13 @@ pub(super) const RUNS: &[Group] = {
             title: "Descriptors that it has",
             source: "fs/read_write.c, fs/splice.c, fs/open.c (ftruncate, fallocate), fs/sync.c, \
                 fs/readdir.c, fs/locks.c, mm/fadvise.c, fs/xattr.c",
-            why: "The kernel checks the mode that the descriptor was opened with, and \
-                opening was decided. A socket that is written to without an address has a \
-                peer, and the connect was decided; without a peer the kernel says so. \
-                Nothing is opened, and no name is looked up. What stays: a descriptor to \
-                append can be cut, locks on readable files hold up others, and sync is \
-                load for the machine.",
+            why: "The kernel checks the mode that the descriptor was opened with, and opening was decided. A socket \
+                that is written to without an address (write, sendfile and splice pass none) has a peer, and the \
+                connect was decided; without a peer the kernel says so. One of netlink has the kernel for peer, \
+                which asks for CAP_NET_ADMIN before it changes anything; of the protocols of netlink, those are made \
+                that policy grants. Nothing is opened, and no name is looked up. What stays: a descriptor to append \
+                can be cut, locks on readable files hold up others, sync is load for the machine, and the pages of \
+                pipes count for the user, outside, too.",
             calls: &[
                 read,
                 write,
@@ -111,15 +115,15 @@ pub(super) const RUNS: &[Group] = {
         },
         Group {
             title: "Sockets that it has",
-            source: "net/socket.c, net/core/sock.c, net/ipv4/tcp.c, net/ipv4/udp.c, \
-                net/unix/af_unix.c, net/sctp/socket.c",
-            why: "They answer who has connected, or tell of the socket. Listening and \
-                binding were decided. One option that is asked for connects (CONNECTX3 of \
-                SCTP), but sockets of families and protocols without a class of their own \
-                are made only by rules of --cil. Descriptors that arrive (SCM_RIGHTS) are what the \
-                sender passed on; outside senders are those that policy lets it connect \
-                to. A PID descriptor of the peer (SO_PEERPIDFD) signals, inspects and \
-                enters nothing by itself: these calls are decided or refused.",
+            source: "net/socket.c, net/core/sock.c, net/ipv4/tcp.c, net/ipv4/udp.c, net/unix/af_unix.c, \
+                net/sctp/socket.c, fs/pidfs.c",
+            why: "They answer who has connected, or tell of the socket. Listening and binding were decided. One option \
+                that is asked for connects (CONNECTX3 of SCTP), but sockets of families and protocols without a \
+                class of their own are made only by rules of --cil. Descriptors that arrive (SCM_RIGHTS) are what \
+                the sender passed on; outside senders are those that policy lets it connect to. A PID descriptor of \
+                the peer (SO_PEERPIDFD) signals and enters nothing by itself: these calls are decided or refused. \
+                Its ioctls give namespaces only to who may trace the process, which Landlock refuses outside; \
+                PIDFD_GET_INFO tells IDs and the cgroup, as SO_PEERCRED and /proc do.",
             calls: &[
                 accept,
                 accept4,
@@ -135,13 +139,14 @@ pub(super) const RUNS: &[Group] = {
         Group {
             title: "Waiting, and objects that only it can name",
             source: "fs/select.c, fs/eventpoll.c, fs/eventfd.c, fs/timerfd.c, fs/signalfd.c, \
-                fs/notify/inotify/inotify_user.c, kernel/futex/",
-            why: "The objects have no names: others get them by a descriptor that the caller \
-                passes on. A watch is put by inotify_add_watch, which is decided. A futex \
-                is a word of memory that both have mapped already. What stays: whoever can \
-                map a file, if only to read, can wake those who wait at a word of it, or \
-                move them to another, where nobody wakes them. Alarm clocks that wake the \
-                machine need CAP_WAKE_ALARM.",
+                fs/notify/inotify/inotify_user.c, kernel/futex/ (pi.c: attach_to_pi_owner)",
+            why: "The objects have no names: others get them by a descriptor that the caller passes on. A watch is put \
+                by inotify_add_watch, which is decided. A futex is a word of memory that both have mapped already. \
+                What stays: whoever can map a file, if only to read, can wake those who wait at a word of it, or \
+                move them to another, where nobody wakes them. A lock with priorities (FUTEX_LOCK_PI) lends its \
+                waiter's priority to the thread that the word names, without asking whose that is: it runs sooner, \
+                never later. Alarm clocks that wake the machine need CAP_WAKE_ALARM, EPOLLWAKEUP CAP_BLOCK_SUSPEND. \
+                Watches and instances of inotify count for the user, outside, too.",
             calls: &[
                 poll,
                 select,
@@ -173,21 +178,23 @@ pub(super) const RUNS: &[Group] = {
         Group {
             title: "Asynchronous I/O",
             source: "fs/aio.c",
-            why: "Reads, writes, syncs and polls of descriptors that the caller has, under \
-                the same checks as read and write. Unlike io_uring it opens, connects and \
-                sends to no address. What the kernel has begun ends as it began, also \
-                after a revocation.",
+            why: "Reads, writes, syncs and polls of descriptors that the caller has, under the same checks as read and \
+                write. Unlike io_uring it opens, connects and sends to no address. What the kernel has begun ends as \
+                it began, also after a revocation. What stays: the number of requests that can be set up \
+                (fs.aio-max-nr) is the machine's.",
             calls: &[io_setup, io_destroy, io_getevents, io_submit, io_cancel, io_pgetevents],
         },
         Group {
             title: "Its own signals, timers and threads",
-            source: "kernel/signal.c, kernel/time/posix-timers.c, kernel/time/itimer.c, \
-                kernel/rseq.c, kernel/exit.c",
-            why: "They set what happens to the caller. Timers signal the caller's own \
-                process (SIGEV_THREAD_ID: a thread of it). Waiting is for children. Ending \
-                is for itself; the monitor learns of it otherwise. Of uprobe and uretprobe \
-                no filter is asked (Linux 6.18): they fail but for code that the kernel \
-                itself has put there.",
+            source: "kernel/signal.c, kernel/time/posix-timers.c, kernel/time/posix-cpu-timers.c, kernel/time/itimer.c, \
+                kernel/rseq.c, kernel/exit.c, kernel/fork.c, kernel/seccomp.c",
+            why: "They set what happens to the caller. Timers signal the caller's own process (SIGEV_THREAD_ID: a \
+                thread of it); a timer may run on the processor time of another process that it can name. Waiting is \
+                for children; what the end of a child sends is SIGCHLD once either has executed another program. \
+                Ending is for itself; the monitor learns of it otherwise. An alarm, and PR_SET_PDEATHSIG, stay with \
+                a process that enters another domain: its caller, who may signal it, could have sent that. Of uprobe \
+                and uretprobe no filter is asked (since Linux 6.12): they fail but for code that the kernel itself \
+                has put there.",
             calls: &[
                 rt_sigaction,
                 rt_sigprocmask,
@@ -225,17 +232,15 @@ pub(super) const RUNS: &[Group] = {
         },
         Group {
             title: "What it is, and less of it",
-            source: "kernel/sys.c, kernel/cred.c, kernel/capability.c, kernel/groups.c, \
-                kernel/seccomp.c, fs/fs_struct.c, kernel/exec_domain.c",
-            why: "Capabilities are dropped, never got: the run has those that policy grants. \
-                Groups and file-system IDs change only with CAP_SETGID and CAP_SETUID, and \
-                where these are granted the monitor compares the caller's IDs at each \
-                call. Filters of its own add to Dewar's, and the strictest answer holds. A \
-                process group is joined within its own session. What stays: a session of \
-                its own is out of job control, so that a descriptor of the terminal that was \
-                inherited can be read in the background. The execution domain is \
-                taken away where another domain is entered. Limits are lowered, and raised \
-                to their hard value.",
+            source: "kernel/sys.c, kernel/cred.c, kernel/capability.c, kernel/groups.c, kernel/seccomp.c, fs/fs_struct.c, \
+                fs/coredump.c, drivers/tty/tty_jobctrl.c, kernel/exec_domain.c",
+            why: "Capabilities are dropped, never got: the run has those that policy grants. Groups and file-system \
+                IDs change only with CAP_SETGID and CAP_SETUID, and where these are granted the monitor compares the \
+                caller's IDs at each call. Filters of its own add to Dewar's, and the strictest answer holds; a \
+                second listener is refused (EBUSY). A process group is joined within its own session. What stays: a \
+                session of its own is out of job control, so that a descriptor of the terminal that was inherited can be read in the background. The execution domain is taken away where another domain is entered. Limits are lowered, \
+                and raised to their hard value; with a limit on cores above 0 the kernel makes a core file in the \
+                working directory, where the envelope lets it (with several domains it stays 0).",
             calls: &[
                 setpgid,
                 setsid,
@@ -252,12 +257,14 @@ pub(super) const RUNS: &[Group] = {
         },
         Group {
             title: "Asking",
-            source: "kernel/sys.c, kernel/sched/syscalls.c, kernel/time/time.c, fs/statfs.c, \
-                fs/filesystems.c, security/lsm_syscalls.c, block/ioprio.c",
-            why: "It tells, and changes nothing. With PIDs of its own the run can name only \
-                its own processes; without, the existence and the priorities of others can \
-                be asked for. Setting the clock by adjtimex and clock_adjtime needs \
-                CAP_SYS_TIME, which no run has unless a profile grants it.",
+            source: "kernel/sys.c, kernel/sched/syscalls.c, kernel/time/time.c, kernel/time/posix-clock.c, \
+                kernel/time/posix-cpu-timers.c, fs/statfs.c, fs/filesystems.c, security/lsm_syscalls.c, \
+                block/ioprio.c",
+            why: "It tells, and changes nothing. With PIDs of its own the run can name only its own processes; \
+                without, the existence, the priorities and the processor time (clock_gettime) of others can be asked \
+                for. Setting the clock by adjtimex and clock_adjtime needs CAP_SYS_TIME, which no run has unless a \
+                profile grants it; a clock that is a device (/dev/ptp0) needs none, but a descriptor of it that was \
+                opened to write.",
             calls: &[
                 getpid,
                 gettid,

@@ -38,61 +38,72 @@ const ROWS: &[Row] = {
         Row {
             calls: &[open, openat],
             looked_at: "the flags",
-            source: "fs/open.c, security/landlock/fs.c",
-            why: "Runs with O_PATH where nothing is hidden: such a descriptor can only be \
-                looked at, and every use of it is a call of its own. Runs for plain \
-                reading in mode fast, where the envelope refuses exactly what policy \
-                refuses. The path is not looked at: whichever it is, the envelope stands \
-                behind it.",
+            source: "fs/open.c (build_open_how), security/landlock/fs.c",
+            why: "Runs with O_PATH where nothing is hidden: the kernel drops every flag then that makes or cuts a \
+                file, such a descriptor can only be looked at, and every use of it is a call of its own. Runs for \
+                plain reading in mode fast, where the envelope refuses exactly what policy refuses: access mode, \
+                O_CREAT, O_TRUNC and O_TMPFILE are looked at, of the rest none writes (O_EMPTYPATH of Linux 7 opens a descriptor's file anew). The path is not looked at: \
+                whichever it is, the envelope stands behind it.",
         },
         Row {
             calls: &[fork, vfork, clone],
             looked_at: "of clone the flags",
             source: "kernel/fork.c",
-            why: "A child has its parent's label, filter, envelope and namespaces. Runs \
-                where every domain may fork; a thread always. CLONE_PARENT, which would \
-                hide whose child it is, and namespaces fail.",
+            why: "A child has its parent's label, filter, envelope and namespaces. Runs where every domain may fork; a \
+                thread always. CLONE_PARENT, which would hide whose child it is, and namespaces fail. All 32 bits \
+                that clone reads are known: what later kernels add has to be asked for by clone3, which fails. \
+                CLONE_PIDFD gives a descriptor by which nothing is signalled or inspected undecided; CLONE_FS shares \
+                a working directory.",
         },
         Row {
             calls: &[unshare],
             looked_at: "the flags",
-            source: "kernel/fork.c (ksys_unshare)",
-            why: "Runs without flags of namespaces: it stops sharing descriptors, working \
-                directory or semaphores with relatives, and gets nothing.",
+            source: "kernel/fork.c (check_unshare_flags, ksys_unshare)",
+            why: "Runs with the flags for descriptors, working directory, semaphores and (alone) memory and threads: \
+                it stops sharing them with relatives, and gets nothing. Namespaces are refused, and a flag that is \
+                not known is unknown: UNSHARE_EMPTY_MNTNS of Linux 7.1 makes a namespace of mounts and is none of \
+                the former flags.",
         },
         Row {
             calls: &[prctl],
             looked_at: "the option",
-            source: "kernel/sys.c, security/commoncap.c",
-            why: "The options that run, of Linux 6.18, are about the caller: its name, \
-                timers, speculation, vector length, memory. PR_SET_MM, by which a \
-                process would tell lies about itself in /proc, fails, as does \
-                PR_SET_CHILD_SUBREAPER with several domains; PR_SET_DUMPABLE does \
-                nothing; what a later kernel adds is unknown. PR_SET_PTRACER lets others \
-                trace, which Landlock and the monitor decide. PR_SCHED_CORE names another \
-                process: the kernel asks for the right to trace it, and all that changes is \
-                with whom it shares a core.",
+            source: "kernel/sys.c, kernel/sched/core_sched.c, security/commoncap.c, security/yama/yama_lsm.c",
+            why: "The options that run, of Linux 6.18, are about the caller: its name, timers, speculation, vector \
+                length, memory. PR_SET_MM, by which a process would tell lies about itself in /proc, fails, as does \
+                PR_SET_CHILD_SUBREAPER with several domains; PR_SET_DUMPABLE does nothing; what a later kernel adds \
+                is unknown (79 to 81 of Linux 7.3: rseq slices, CFI; both would be the caller's own). \
+                PR_SET_IO_FLUSHER needs CAP_SYS_RESOURCE; PR_SET_MEMORY_MERGE is as MADV_MERGEABLE. PR_SET_PTRACER lets others trace, \
+                which Landlock and the monitor decide. PR_SCHED_CORE names another process: the kernel asks for the \
+                right to trace it, and all that changes is with whom it shares a core.",
         },
         Row {
             calls: &[ioctl],
             looked_at: "the request",
-            source: "fs/ioctl.c, drivers/tty/tty_io.c, security/landlock/fs.c",
-            why: "By request alone, the list is of those that fail: they change a file \
-                through a descriptor to read, type into a terminal, have signals sent, \
-                make what a call that fails would make, or outlive the run. The rest acts on what is open; of devices, Landlock \
-                (IOCTL_DEV) lets pass those that policy grants. Comparing files by \
-                FIDEDUPERANGE takes a descriptor to write of one, which can be read \
-                wherever it can be written. SIOC* that change anything need \
-                CAP_NET_ADMIN over the network.",
+            source: "fs/ioctl.c, fs/remap_range.c, drivers/tty/ (tty_io.c, tty_jobctrl.c, pty.c, vt/vt_ioctl.c), \
+                security/landlock/fs.c; ioctls of btrfs, ext4, f2fs, xfs, ocfs2, bcachefs, autofs, coda, overlayfs; \
+                fs/nsfs.c, fs/pidfs.c, net/socket.c, net/core/dev_ioctl.c",
+            why: "By request alone, the list is of those that fail: they change a file through a descriptor to read, \
+                name files in memory (snapshots, reflinks), type into a terminal, have signals sent, make what a \
+                call that fails would make, or outlive the run. Of all file systems of Linux 6.1, 6.12 and 7.3, \
+                others that look up a path go to a daemon of root's (autofs asks for CAP_SYS_ADMIN; Coda's goes to \
+                its own) or only compare (XFS_IOC_PATH_TO_HANDLE tells that a name exists). The rest acts on what is \
+                open; of devices, Landlock (IOCTL_DEV) lets pass those that policy grants, but not what was \
+                inherited open. FIDEDUPERANGE compares with a file that was opened to write, or that the caller owns \
+                or could write: who has a descriptor that cannot read can find out its content block by block. SIOC* \
+                that change anything need CAP_NET_ADMIN over the network; namespaces are had by NS_GET_* and \
+                SIOCGSKNS only by who rules over them, and entered by none. Who is in the foreground of the terminal (TIOCSPGRP) is decided: nobody takes it in the background. What \
+                stays: settings of a terminal, fonts and colours of a console, and its size (SIGWINCH to its foreground).",
         },
         Row {
             calls: &[fcntl],
             looked_at: "the command",
-            source: "fs/fcntl.c, fs/locks.c, fs/notify/dnotify/dnotify.c",
-            why: "Flags, locks, seals and sizes of descriptors that it has. Who gets \
-                signals (F_SETOWN) is decided, F_SETOWN_EX fails; unknown are leases, \
-                for which others who open the file would wait, and F_NOTIFY, a watch \
-                that asks for no right to watch.",
+            source: "fs/fcntl.c, fs/locks.c, fs/notify/dnotify/dnotify.c, drivers/tty/tty_io.c (__tty_fasync)",
+            why: "Flags, locks, seals and sizes of descriptors that it has. Who gets signals (F_SETOWN) is decided, \
+                F_SETOWN_EX fails; so is O_ASYNC by F_SETFL, as a terminal makes its foreground group the owner \
+                then, outside or in another domain. Unknown are leases and delegations, for which others who open \
+                the file would wait, and F_NOTIFY, a watch that asks for no right to watch: both would make the \
+                caller the owner, too. O_NOATIME needs the file's owner, as hints do since Linux 6.12. What stays: flags are those of an \
+                open file, which the caller of Dewar may share (O_NONBLOCK, O_APPEND).",
         },
         Row {
             calls: &[get_robust_list],
@@ -103,25 +114,30 @@ const ROWS: &[Row] = {
         Row {
             calls: &[socket, socketpair],
             looked_at: "family and type",
-            source: "net/socket.c, net/unix/af_unix.c",
-            why: "Local streams run: they reach nobody before a connect, which is decided. \
-                Where datagrams are decided, making them is no grant: each send is.",
+            source: "net/socket.c, net/unix/af_unix.c (unix_create)",
+            why: "Local streams run, and SOCK_SEQPACKET, which heeds no address: they reach nobody before a connect, \
+                which is decided. SOCK_RAW is SOCK_DGRAM there. Where datagrams are decided, making them is no \
+                grant: each send is.",
         },
         Row {
             calls: &[listen],
             looked_at: "none",
-            source: "net/socket.c, net/ipv4/inet_connection_sock.c",
-            why: "Runs where no domain may own a socket that listening alone would give a \
-                port.",
+            source: "net/socket.c, net/ipv4/inet_connection_sock.c, net/unix/af_unix.c (unix_listen, unix_autobind)",
+            why: "Runs where no domain may own a socket that listening alone would give a port. A local one needs a \
+                name, and bind is decided; but with SO_PASSCRED set the kernel gives it a number for a name when it \
+                connects, which may fail: it can then listen there, among the abstract names of its network. That is \
+                one of the run's own unless policy grants an endpoint outside.",
         },
         Row {
             calls: &[sendto],
             looked_at: "address and flags",
-            source: "net/socket.c, net/ipv4/udp.c (udp_sendmsg), net/ipv6/datagram.c, \
-                net/unix/af_unix.c",
-            why: "Without an address (all 64 bits of the pointer are 0) it goes to the \
-                peer, and the connect was decided; the length is not read then. Runs \
-                with one where no domain may own a socket that could send to any.",
+            source: "net/socket.c, net/ipv4/udp.c (udp_sendmsg), net/ipv6/datagram.c, net/unix/af_unix.c, \
+                net/netlink/af_netlink.c, net/core/rtnetlink.c",
+            why: "Without an address (all 64 bits of the pointer are 0) it goes to the peer, and the connect was \
+                decided; the length is not read then. What is corked goes to the first address. Runs with one where \
+                no domain may own a socket that could send to any: streams and SOCK_SEQPACKET heed none, and for \
+                netlink of routes, to whom that is not the kernel takes CAP_NET_ADMIN, as does every request of the \
+                kernel but questions.",
         },
         Row {
             calls: &[sendmsg, sendmmsg],
@@ -135,19 +151,23 @@ const ROWS: &[Row] = {
         Row {
             calls: &[setsockopt],
             looked_at: "level and name",
-            source: "net/core/sock.c, net/ipv4/ip_sockglue.c, net/ipv4/tcp.c, \
-                net/ipv6/ipv6_sockglue.c",
-            why: "Options that tell how a socket behaves at its own end run, by a list of \
-                levels and names (options.rs); every other is decided. Values are not \
-                read: none of those listed leads packets elsewhere, whatever its value.",
+            source: "net/core/sock.c, net/ipv4/ip_sockglue.c, net/ipv4/tcp.c, net/ipv6/ipv6_sockglue.c, \
+                net/netlink/af_netlink.c",
+            why: "Options that tell how a socket behaves at its own end run, by a list of levels and names \
+                (options.rs); every other is decided. Values are not read: none of those listed leads packets \
+                elsewhere, whatever its value. A source that IP_MULTICAST_IF names has to be the machine's own \
+                (ip_route_output), a congestion control that is not loaded takes CAP_NET_ADMIN, as does one that is \
+                not for all; SO_REUSEPORT shares a port that was granted with the same user's. From Linux 6.1 to 7.3 \
+                no number in the listed ranges has got another meaning.",
         },
         Row {
             calls: &[prlimit64, setrlimit],
             looked_at: "PID, resource and the pointer to new limits",
-            source: "kernel/sys.c (do_prlimit)",
-            why: "Looking runs, as the kernel asks for the same user and the rights to \
-                trace; setting one's own runs, up to the hard limit. The one limit that \
-                bears the mark of a label fails.",
+            source: "kernel/sys.c (check_prlimit_permission, do_prlimit)",
+            why: "Looking runs: the kernel asks for the same user and group IDs, or CAP_SYS_RESOURCE, and not for the \
+                right to trace. So without PIDs of its own the limits of the user's processes outside can be read, \
+                and with several domains the mark of another's label, which is a number that /proc shows, too. \
+                Setting one's own runs, up to the hard limit. The one limit that bears the mark of a label fails.",
         },
         Row {
             calls: &[sched_setparam, sched_setscheduler, sched_setattr, sched_setaffinity],
@@ -160,8 +180,8 @@ const ROWS: &[Row] = {
             calls: &[memfd_create],
             looked_at: "the flags",
             source: "mm/memfd.c",
-            why: "Memory with MFD_NOEXEC_SEAL can never be executed as a program, and has \
-                no name for others.",
+            why: "Memory with MFD_NOEXEC_SEAL can never be executed as a program (the bits are off and sealed; \
+                together with MFD_EXEC, and before Linux 6.3, the kernel says EINVAL), and has no name for others.",
         },
         Row {
             calls: &[chdir],
@@ -179,18 +199,18 @@ const ROWS: &[Row] = {
         Row {
             calls: LOOKS,
             looked_at: "none",
-            source: "fs/stat.c, fs/open.c, fs/readlink.c, fs/xattr.c",
-            why: "Run where nothing visible is hidden from any domain: that something \
-                exists, and its attributes, are no secret then. Landlock does not know \
-                them.",
+            source: "fs/stat.c, fs/open.c, fs/readlink.c, fs/xattr.c, fs/file_attr.c, fs/namei.c (follow_automount)",
+            why: "Run where nothing visible is hidden from any domain: that something exists, and its attributes, are \
+                no secret then. Landlock does not know them. What stays: on the way to a name an automounter \
+                (autofs) that lies in the view mounts what it is called by, and so learns a name.",
         },
         Row {
             calls: IPC,
             looked_at: "none",
             source: "ipc/shm.c, ipc/sem.c, ipc/msg.c, ipc/mqueue.c, ipc/util.c",
-            why: "Run in an IPC namespace of its own where there is one domain: all \
-                objects there are the run's. Objects are looked up in the caller's \
-                namespace alone.",
+            why: "Run in an IPC namespace of its own where there is one domain: all objects there are the run's. \
+                Objects are looked up in the caller's namespace alone, also those of mq_open, which lie in a mount \
+                of that namespace; a signal of mq_notify goes to who asked for it.",
         },
     ]
 };
@@ -267,8 +287,9 @@ fn table() -> String {
     let mut text = "# Every system call, and why what runs undecided grants nothing\n\n\
         Made from the filter's own table; a call of it without a reason fails a test \
         (`every_call_that_runs_has_a_reason`),\nand one that stands in no table fails with `ENOSYS` \
-        (`calls_that_no_table_knows_fail`), also on a kernel that knows it. The\nreasons were read from Linux 6.18, in \
-        the files named. What does not hold stands in SECURITY.md.\n\n\
+        (`calls_that_no_table_knows_fail`), also on a kernel that knows it. The\nreasons were read in the files named, \
+        of Linux 6.1.192, 6.12.117 and 7.3.4; where these differ it is said. What does not hold stands in \
+        SECURITY.md.\n\n\
         ## Runs whatever its arguments\n\n| what | calls | why it grants nothing | read in |\n|---|---|---|---|\n"
         .to_owned();
     for group in RUNS {

@@ -87,11 +87,14 @@ fn in_the_kernel() -> impl Iterator<Item = Refused> {
     let always = [
         silent(Sysno::clone3, [0; 3], libc::ENOSYS),
         silent(Sysno::fcntl, [0, 1024, 0], libc::EINVAL),
+        silent(Sysno::unshare, [UNSHARE_EMPTY_MNTNS, 0, 0], libc::EINVAL),
         silent(Sysno::prctl, [79, 0, 0], libc::EINVAL),
     ];
     always.into_iter().chain(several).chain(unknown)
 }
 
+/// A flag that Linux 7.1 has added to unshare(2): another namespace of mounts.
+const UNSHARE_EMPTY_MNTNS: u64 = 0x0010_0000;
 /// `CLONE_NEWTIME` of unshare(2).
 const CLONE_NEWTIME: u64 = 0x80;
 
@@ -116,6 +119,7 @@ mod tests {
             Test::Within { arg, value, of, low: from, high } => {
                 low(arg) == value && (from..=high).contains(&low(of))
             }
+            Test::Flagged { arg, value, of, mask } => low(arg) == value && low(of) & mask == mask,
         }
     }
 

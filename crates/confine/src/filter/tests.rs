@@ -132,6 +132,15 @@ fn namespaces_cannot_be_made() {
     }
     assert_eq!(ask(LOOSE, Sysno::clone3, &[]), errno(libc::ENOSYS));
     assert_eq!(ask(LOOSE, Sysno::unshare, &[libc::CLONE_FILES as u64]), ALLOW);
+    for unknown in [0x0010_0000, 0x0100, 1] {
+        assert_eq!(
+            ask(LOOSE, Sysno::unshare, &[unknown]),
+            match unknown {
+                0x0100 => ALLOW,
+                _ => errno(libc::EINVAL),
+            }
+        );
+    }
 }
 
 #[test]
@@ -276,7 +285,13 @@ fn options_run_that_lead_packets_nowhere_else() {
 #[test]
 fn signals_by_descriptor_are_decided() {
     for traps in [STRICT, LOOSE] {
-        assert_eq!(ask(traps, Sysno::fcntl, &[0, libc::F_SETFL as u64]), ALLOW);
+        let set_flags = |flags: libc::c_int| {
+            ask(traps, Sysno::fcntl, &[0, 1 << 32 | libc::F_SETFL as u64, flags as u64])
+        };
+        assert_eq!(set_flags(libc::O_RDWR | libc::O_NONBLOCK), ALLOW);
+        assert_eq!(set_flags(libc::O_ASYNC | libc::O_NONBLOCK), NOTIFY);
+        assert_eq!(ask(traps, Sysno::ioctl, &[0, libc::FIOASYNC]), NOTIFY);
+        assert_eq!(ask(traps, Sysno::ioctl, &[0, libc::TIOCSPGRP]), NOTIFY);
         assert_eq!(ask(traps, Sysno::fcntl, &[0, libc::F_SETOWN as u64, 7]), NOTIFY);
         assert_eq!(ask(traps, Sysno::fcntl, &[0, 1 << 32 | 15]), NOTIFY);
         assert_eq!(ask(traps, Sysno::ioctl, &[0, 0x8901]), NOTIFY);

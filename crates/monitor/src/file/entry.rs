@@ -79,7 +79,7 @@ pub(super) fn note_entry(asker: FileAsker<'_>, parent: &OwnedFd, name: &OsStr, i
     let Ok(directory) = path_of(&state.view, parent) else { return };
     let path = directory.join(name);
     asker.files.plantings.note(&path, is_new);
-    if is_new && asker.files.claims.completes(parent, name).unwrap_or(true) {
+    if is_new && asker.claims.completes(parent, name).unwrap_or(true) {
         asker.files.plantings.note_for(&path, Why::Repository);
     }
 }
@@ -190,7 +190,7 @@ fn reserved_label(
         return Ok(None);
     }
     let directory = path_of(&asker.state.view, parent)?;
-    let known_as = if asker.files.claims.completes(parent, name)? {
+    let known_as = if asker.claims.completes(parent, name)? {
         // It would be part of a repository: what Git obeys there.
         directory.join(".git/config")
     } else {

@@ -15,11 +15,12 @@ mod place;
 mod planted;
 mod rename;
 mod reopen;
+mod terminal;
 
 use crate::{
     call::{Answer, Asker},
     handler::decides,
-    repository::Claims,
+    repository::{CallClaims, Claims},
 };
 use std::ops::Deref;
 
@@ -47,6 +48,8 @@ pub(crate) struct FileManager {
 pub(crate) struct FileAsker<'a> {
     pub(crate) asker: Asker<'a>,
     pub(crate) files: &'a FileManager,
+    /// The names that this call may be about to make.
+    pub(crate) claims: &'a CallClaims<'a>,
 }
 
 impl<'a> Deref for FileAsker<'a> {

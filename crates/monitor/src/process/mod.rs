@@ -40,7 +40,7 @@ decides! { asker: Asker<'_>,
     fork | vfork | clone => others::fork(asker),
     kill | tkill | tgkill | rt_sigqueueinfo | rt_tgsigqueueinfo | pidfd_send_signal
     | pidfd_open => others::signal(asker),
-    // Of its commands, the one that comes through the gate says who gets signals.
+    // Of its commands, those that come through the gate say who gets signals.
     fcntl => others::own(asker),
     ptrace | process_vm_readv | process_vm_writev | pidfd_getfd | kcmp => {
         others::inspect(asker)

@@ -11,6 +11,7 @@ use avc::Hint;
 use flask::{AccessVector, Class, InitialSid, Sid, perm};
 use proc::{Identity, path_of};
 use rustix::{
+    fs::OFlags,
     io::{Errno, Result},
     process::{Pid, PidfdFlags, pidfd_open},
 };
@@ -223,6 +224,9 @@ pub(super) fn signal(asker: Asker<'_>) -> CallResult {
 /// fcntl(2) with `F_SETOWN`: whoever owns a descriptor can be sent any signal, for as long as the
 /// descriptor lives.
 pub(super) fn own(asker: Asker<'_>) -> CallResult {
+    if asker.caller.int(1) == libc::F_SETFL {
+        return notify_owner(asker);
+    }
     let owner = asker.caller.int(2);
     asker.caller.file(asker.caller.int(0))?;
     let many = !asker.state.subjects.is_one();
@@ -241,6 +245,21 @@ pub(super) fn own(asker: Asker<'_>) -> CallResult {
         perm::process::SIGNAL | perm::process::SIGKILL | perm::process::SIGSTOP,
     )?;
     Ok(Answer::Continue)
+}
+
+/// fcntl(2) with `F_SETFL` and `O_ASYNC`: has the owner of a descriptor sent signals. A terminal
+/// (`__tty_fasync` of `drivers/tty/tty_io.c`) makes the group in its foreground the owner, outside
+/// or in another domain. Done on a duplicate: the number may be another file's by now.
+fn notify_owner(asker: Asker<'_>) -> CallResult {
+    let fd = asker.duplicate(asker.caller.int(0))?;
+    if rustix::termios::isatty(&fd) {
+        let requested = perm::process::SIGNAL | perm::process::SIGKILL | perm::process::SIGSTOP;
+        let object = || "the foreground of a terminal (O_ASYNC)".to_owned();
+        ask(asker, InitialSid::Kernel.into(), requested, &object)?;
+    }
+    let flags = OFlags::from_bits_retain(asker.caller.int(2).cast_unsigned());
+    rustix::fs::fcntl_setfl(&fd, flags)?;
+    Ok(Answer::Return(0))
 }
 
 pub(super) fn inspect(asker: Asker<'_>) -> CallResult {

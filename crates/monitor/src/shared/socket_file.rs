@@ -5,6 +5,7 @@ use crate::{
     file::{self, FileAsker, FileManager, Seen},
     fs_state,
     label::Status,
+    repository::CallClaims,
     resolve::{Found, Name, walk},
     subject::proc_files,
     sys,
@@ -23,17 +24,18 @@ use std::{
 #[derive(Clone, Copy)]
 pub(crate) struct SocketFiles<'a> {
     files: &'a FileManager,
+    claims: &'a CallClaims<'a>,
 }
 
 impl<'a> SocketFiles<'a> {
-    pub(crate) fn new(files: &'a FileManager) -> Self {
-        Self { files }
+    pub(crate) fn new(files: &'a FileManager, claims: &'a CallClaims<'a>) -> Self {
+        Self { files, claims }
     }
 
     /// The socket at `path`, held, and what it is. Whether `asker` may connect to it is for the
     /// socket object manager to ask.
     pub(crate) fn find(self, asker: Asker<'a>, path: &Path) -> Result<(OwnedFd, Seen)> {
-        let asker = FileAsker { asker, files: self.files };
+        let asker = FileAsker { asker, files: self.files, claims: self.claims };
         let name = Name { dirfd: libc::AT_FDCWD, path, follow: true };
         let attempt = file::Attempt { name, requested: perm::file::WRITE, new: file::New::No };
         let ended = |errno| attempt.ended(asker, errno).errno;
@@ -64,7 +66,7 @@ impl<'a> SocketFiles<'a> {
         path: &Path,
         bind: impl FnOnce(&OwnedFd) -> Result<()>,
     ) -> Result<Option<(Status, OwnedFd)>> {
-        let asker = FileAsker { asker, files: self.files };
+        let asker = FileAsker { asker, files: self.files, claims: self.claims };
         let name = Name { dirfd: libc::AT_FDCWD, path, follow: false };
         let Found { entry, object, .. } = walk(asker.caller, name)?;
         let (Some((parent, name)), None) = (entry, object) else { return Err(Errno::ADDRINUSE) };
