@@ -39,7 +39,13 @@ pub struct Peer {
     /// What it is, and where its options come from.
     pub description: &'static str,
     prefix: &'static [&'static str],
+    /// Settings in the scratch home: a name there, and what it holds.
+    settings: Option<(&'static str, &'static str)>,
 }
+
+/// As the README of sandbox-runtime has them: keys are not read, the working directory is written,
+/// no host is reached.
+const SRT_SETTINGS: &str = r#"{"filesystem":{"denyRead":["~/.ssh","~/.aws","~/.npmrc"],"allowWrite":["."],"denyWrite":[]},"network":{"allowedDomains":[],"deniedDomains":[]}}"#;
 
 /// Those that are known. `{workspace}` and `{home}` are put in.
 pub const PEERS: [Peer; 6] = [
@@ -84,6 +90,7 @@ pub const PEERS: [Peer; 6] = [
             "--new-session",
             "--",
         ],
+        settings: None,
     },
     Peer {
         name: "bwrap-net",
@@ -127,6 +134,7 @@ pub const PEERS: [Peer; 6] = [
             "--new-session",
             "--",
         ],
+        settings: None,
     },
     Peer {
         name: "firejail",
@@ -138,6 +146,7 @@ pub const PEERS: [Peer; 6] = [
             "--read-write={workspace}",
             "--",
         ],
+        settings: None,
     },
     Peer {
         name: "landrun",
@@ -158,16 +167,19 @@ pub const PEERS: [Peer; 6] = [
             "HOME",
             "--",
         ],
+        settings: None,
     },
     Peer {
         name: "codex",
         description: "codex's sandbox for Linux in its mode for agents (workspace-write)",
         prefix: &["codex", "sandbox", "-c", "sandbox_mode=\"workspace-write\"", "--"],
+        settings: None,
     },
     Peer {
         name: "srt",
-        description: "Anthropic's sandbox-runtime with its default settings",
+        description: "Anthropic's sandbox-runtime with settings as its README has them: no network, no keys",
         prefix: &["srt", "--"],
+        settings: Some((".srt-settings.json", SRT_SETTINGS)),
     },
 ];
 
@@ -222,6 +234,9 @@ impl Wall {
                 words.extend(["--workspace".to_owned(), text(&stage.workspace()), "--".to_owned()]);
             }
             Self::Peer(peer) => {
+                if let Some((name, text)) = peer.settings {
+                    stage.file(name, text)?;
+                }
                 let (work, home) = (text(&stage.workspace()), text(stage.home()));
                 let put = |word: &&str| word.replace("{workspace}", &work).replace("{home}", &home);
                 words.extend(peer.prefix.iter().map(put));
