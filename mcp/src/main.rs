@@ -97,7 +97,9 @@ impl Dewar {
     ) -> Result<String, String> {
         let profile = args.profile.unwrap_or_else(|| "workspace".into());
         plain(&profile)?;
-        self.dewar(vec!["policy".into(), "show".into(), profile]).await
+        let shown = self.dewar(vec!["policy".into(), "show".into(), profile.clone()]).await;
+        // What is wrong with a file is told with lines of it, and it may be any file of the user's.
+        shown.map_err(|_| format!("`{profile}` is no profile that can be read"))
     }
 }
 

@@ -24,7 +24,8 @@ fn directory(name: &str) -> PathBuf {
     let program = directory.join("dewar");
     fs::write(
         &program,
-        "#!/bin/sh\n[ \"$2\" != bad ] || { echo no such run >&2; exit 1; }\necho called \"$@\"\n",
+        "#!/bin/sh\n[ \"$2\" != bad ] || { echo no such run >&2; exit 1; }\n\
+         [ \"$3\" != /a/key ] || { echo 'line 1: the secret key' >&2; exit 1; }\necho called \"$@\"\n",
     )
     .unwrap();
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
@@ -119,6 +120,13 @@ fn mistakes_are_said_and_no_argument_becomes_an_option() {
         let (said, is_mistake) = client.call(name, arguments.clone());
         assert!(is_mistake && !said.contains("called"), "{name} {arguments}: {said}");
     }
+}
+
+#[test]
+fn nothing_is_told_of_a_file_that_is_no_profile() {
+    let mut client = Client::new(&directory("no-profile"), None);
+    let (said, is_mistake) = client.call("show_profile", json!({ "profile": "/a/key" }));
+    assert!(is_mistake && said.contains("/a/key") && !said.contains("secret"), "{said}");
 }
 
 #[test]

@@ -35,7 +35,10 @@ pub(crate) fn decide(asker: FileAsker<'_>) -> CallResult {
     if let Some(later) = begin_inside(*asker) {
         return later;
     }
-    decide_as(FileAsker { asker: Asker { ssid, ..*asker }, files: asker.files }, true)
+    decide_as(
+        FileAsker { asker: Asker { ssid, ..*asker }, files: asker.files, claims: asker.claims },
+        true,
+    )
 }
 
 fn decide_as(asker: FileAsker<'_>, enters_inside: bool) -> CallResult {
