@@ -6,7 +6,6 @@ use super::{
     memory::{is_program, stays_plain},
     object::{Seen, Target, has_name},
     outside::{Attempt, New},
-    terminal::set_foreground,
 };
 use crate::{
     call::{Answer, CallResult},
@@ -56,7 +55,6 @@ pub(super) fn decide(asker: FileAsker<'_>) -> CallResult {
         truncate => cut(asker),
         setxattr | lsetxattr | fsetxattr => set_xattr(asker),
         removexattr | lremovexattr | fremovexattr => remove_xattr(asker),
-        ioctl if asker.caller.int(1) as u32 == libc::TIOCSPGRP as u32 => set_foreground(asker),
         ioctl => set_flags(asker),
         // Newer than any libc relies on; programs fall back to the calls above.
         _ => Err(Errno::NOSYS),
@@ -364,7 +362,7 @@ fn set_xattr(asker: FileAsker<'_>) -> CallResult {
     Ok(Answer::Return(0))
 }
 
-/// ioctl(2) with `FS_IOC_SETFLAGS`.
+/// ioctl(2) with `FS_IOC_SETFLAGS`, the one that comes here.
 fn set_flags(asker: FileAsker<'_>) -> CallResult {
     let flags = asker.caller.bytes::<4>(asker.caller.call.args[2])?;
     let flags = IFlags::from_bits_retain(u32::from_ne_bytes(flags));

@@ -15,7 +15,6 @@ mod place;
 mod planted;
 mod rename;
 mod reopen;
-mod terminal;
 
 use crate::{
     call::{Answer, Asker},
