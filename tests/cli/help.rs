@@ -33,10 +33,22 @@ fn by_hand(help: &str) -> impl Iterator<Item = &str> {
     options.skip_while(|line| line.is_empty() || line.starts_with(' '))
 }
 
+/// The words of every command, `dewar` itself first.
+pub(crate) fn commands() -> Vec<Vec<String>> {
+    let mut found = vec![Vec::new()];
+    let mut next = 0;
+    while let Some(command) = found.get(next).cloned() {
+        let below = subcommands(&help(&command, "10000"));
+        found.extend(below.into_iter().map(|name| [command.clone(), vec![name]].concat()));
+        next += 1;
+    }
+    found
+}
+
 #[test]
 fn no_help_text_is_broken_into_lines_that_clap_breaks_again() {
-    let (mut commands, mut seen) = (vec![Vec::new()], 0);
-    while let Some(command) = commands.pop() {
+    let mut seen = 0;
+    for command in commands() {
         // So wide that nothing but our own breaks is left.
         let wide = help(&command, "10000");
         for line in by_hand(&wide) {
@@ -49,8 +61,6 @@ fn no_help_text_is_broken_into_lines_that_clap_breaks_again() {
             let fits = line.starts_with("Usage: ") || line.chars().count() <= 100;
             assert!(fits, "dewar {}: {line}", command.join(" "));
         }
-        let below = subcommands(&wide);
-        commands.extend(below.into_iter().map(|name| [command.clone(), vec![name]].concat()));
     }
     assert!(seen > 100, "only {seen} lines found");
 }

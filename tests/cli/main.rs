@@ -28,6 +28,7 @@ mod seeing;
 mod servers;
 mod shell;
 mod standin;
+mod statuses;
 mod top;
 mod trust;
 

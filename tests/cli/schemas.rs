@@ -4,7 +4,7 @@ use super::daemon::{GATE, Stage, wait_until};
 use serde_json::Value;
 use std::{
     fs,
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::{Child, Stdio},
 };
 
@@ -55,6 +55,58 @@ fn checked(stage: &Stage, command: &str, form: Form, words: &[&str]) {
     assert!(matches!(said.status, Some(0..=2)), "{words:?}: {}", said.err);
     assert!(!said.out.is_empty(), "{words:?}: {}", said.err);
     check(stage, command, form, &said.out);
+}
+
+/// What a benchmark has printed before, with the figures of a machine that is of no interest.
+fn recorded(name: &str) -> String {
+    let below = concat!(env!("CARGO_MANIFEST_DIR"), "/../../crates/bench/recorded");
+    fs::read_to_string(Path::new(below).join(format!("{name}.json"))).expect(name)
+}
+
+#[test]
+fn what_every_benchmark_prints_is_as_its_schema_says() {
+    let stage = Stage::new();
+    for command in [
+        "build",
+        "decision",
+        "harden",
+        "ipc",
+        "kernel",
+        "library",
+        "plugin",
+        "project",
+        "releases",
+        "resolution",
+        "revoke",
+        "run",
+        "self",
+        "start",
+        "syscalls",
+        "trust",
+        "unix",
+        "walk",
+        "web",
+    ] {
+        check(&stage, &format!("bench {command}"), Form::One, &recorded(command));
+    }
+    for asked in ["web-growth", "web-soak"] {
+        check(&stage, "bench web", Form::One, &recorded(asked));
+    }
+}
+
+#[test]
+fn benchmarks_print_today_what_their_schemas_say() {
+    let stage = Stage::new();
+    for (command, words) in [
+        ("bench start", &["--json", "--rounds", "2", "--only", "dewar all"][..]),
+        ("bench revoke", &["--json", "--rounds", "1", "--most", "1"]),
+        ("bench decision", &["--json", "--rounds", "1"]),
+        ("bench library", &["--json", "--rounds", "1"]),
+        ("bench resolution", &["--json", "--rounds", "1"]),
+        ("bench plugin", &["--json", "--rounds", "1", "--batch-ms", "1", "--no-kernels"]),
+    ] {
+        checked(&stage, command, Form::One, words);
+    }
 }
 
 fn plugin(name: &str) -> String {

@@ -70,6 +70,32 @@ impl Avc {
         }
     }
 
+    /// Whether an answer that is kept here grants all of `requested`, with nothing to be recorded:
+    /// then it counts as found. Else nothing was counted, and [`Avc::has_perm`] knows more. It asks
+    /// no server, and leaves `hint` at the answer.
+    #[inline]
+    #[must_use]
+    pub fn grants_kept(&self, q: Question, requested: AccessVector, hint: &Hint) -> bool {
+        let (key, current) = (Key::from(q), self.current());
+        let (source, decision) = match self.table.at(hint.place(), key, current) {
+            Some(decision) => (Source::Hint, decision),
+            None => match self.table.find(key, current) {
+                Some((place, decision)) => {
+                    hint.point_to(place);
+                    (Source::Cache, decision)
+                }
+                None => return false,
+            },
+        };
+        let plainly = requested.missing_from(decision.allowed).is_empty()
+            && (requested & decision.auditallow).is_empty()
+            && !requested.is_empty();
+        if plainly {
+            self.counters.count(source);
+        }
+        plainly
+    }
+
     /// Makes every answer older than `seqno` unusable, those too that are still on their way. Costs
     /// the same for any number of entries. A smaller `seqno` than an earlier one changes nothing.
     pub fn reset(&self, seqno: Seqno) {

@@ -181,3 +181,25 @@ fn under_threads_every_verdict_is_whole_and_no_older_than_the_last_finished_rese
         finished.store(true, Ordering::Relaxed);
     });
 }
+
+#[test]
+fn what_is_kept_grants_what_a_check_would_grant_without_a_record_and_nothing_else() {
+    let (server, avc) = Server::with_cache(64);
+    for number in 0..40 {
+        let (q, hint) = (question(number), Hint::default());
+        assert!(!avc.grants_kept(q, ANY, &hint), "nothing is kept yet");
+        for requested in (0..64).map(AccessVector) {
+            let verdict = avc.has_perm(q, requested, &hint).expect("an answer");
+            let plainly =
+                verdict.missing.is_empty() && verdict.audit.is_empty() && !requested.is_empty();
+            let before = avc.stats().queries();
+            assert_eq!(avc.grants_kept(q, requested, &hint), plainly, "{number} {requested:?}");
+            // In the cache, without its hint.
+            assert_eq!(avc.grants_kept(q, requested, &Hint::default()), plainly);
+            assert_eq!(avc.stats().queries() - before, 2 * u64::from(plainly));
+        }
+        avc.reset(server.change());
+        let older = (0..64).any(|bits| avc.grants_kept(q, AccessVector(bits), &hint));
+        assert!(!older, "it is older than the policy");
+    }
+}

@@ -10,7 +10,7 @@ use std::{
 pub const WORKSPACE: &str = "{workspace}";
 
 /// The part that a configuration plays in comparisons.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
     /// The command alone; every other is compared with it.

@@ -1,7 +1,7 @@
 //! A process that holds permissions, so that they can be taken back from it.
 
 use rustix::fs::{Mode, OFlags};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::{fmt, io, net::TcpStream, os::fd::OwnedFd, path::Path, str::FromStr, time::Duration};
 
 /// The file that is taken back, in the working directory of the holder.
@@ -12,7 +12,7 @@ pub const READY: &str = "ready";
 pub const DONE: &str = "done";
 
 /// What is held.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum HeldResource {
     /// Open descriptors of one process.

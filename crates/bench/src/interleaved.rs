@@ -2,6 +2,7 @@
 //! machine meets all of them alike.
 
 use crate::{random::Random, sys};
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// Does something so many times in a row, and says how long all of it took.
@@ -27,14 +28,30 @@ impl Stopwatch {
 }
 
 /// How often, and how much at a time.
-#[derive(Clone, Copy, Debug, serde::Serialize)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Interleaved {
     /// Rounds; one more comes before them and is ignored.
     pub rounds: usize,
     /// A batch lasts about as long.
+    #[serde(rename = "batch_seconds", with = "in_seconds")]
+    #[schemars(with = "f64")]
     pub batch: Duration,
     /// Of the order within rounds.
     pub seed: u64,
+}
+
+/// Times as numbers of seconds.
+mod in_seconds {
+    use serde::{Deserialize as _, Deserializer, Serializer, de::Error as _};
+    use std::time::Duration;
+
+    pub(super) fn serialize<S: Serializer>(time: &Duration, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_f64(time.as_secs_f64())
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
+        Duration::try_from_secs_f64(f64::deserialize(from)?).map_err(D::Error::custom)
+    }
 }
 
 impl Interleaved {

@@ -44,6 +44,7 @@ pub mod interleaved;
 pub mod interrupt;
 pub mod kernels;
 pub mod layer;
+pub mod library;
 pub mod machine;
 pub mod medium;
 mod operation;

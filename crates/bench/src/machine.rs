@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use std::{fs, process::Command, time::SystemTime};
 
 /// What a reader must know to judge a number.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Machine {
     /// The processor, as `/proc/cpuinfo` calls it.
     pub cpu: String,

@@ -23,20 +23,20 @@ const FOUNDING: [(usize, &str); 5] =
     [(1, "1.55 ms"), (2, "1.56 ms"), (4, "1.57 ms"), (8, "1.60 ms"), (16, "1.65 ms")];
 
 /// One revocation, in microseconds.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Sample {
     /// Labelling rules and plan of the new policy, before anything changed.
-    pub prepared: f64,
+    pub prepared_us: f64,
     /// From then until every thread stood still.
-    pub stopped: f64,
+    pub stopped_us: f64,
     /// From then until nothing that was taken back could be used any more.
-    pub took: f64,
+    pub took_us: f64,
     /// As many were taken back as were held, and the receipt says that it is complete.
     pub complete: bool,
 }
 
 /// One size of one kind.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Cell {
     /// What was held.
     pub holding: HeldResource,
@@ -49,7 +49,7 @@ pub struct Cell {
 }
 
 /// All of them.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Report {
     /// Where.
     pub machine: Machine,
@@ -102,7 +102,7 @@ impl Report {
     fn points(&self, holding: HeldResource) -> Vec<(f64, f64)> {
         let cells = self.cells.iter().filter(|cell| cell.holding == holding);
         let point = |cell: &Cell| {
-            let took: Vec<f64> = cell.rounds.iter().map(|round| round.took).collect();
+            let took: Vec<f64> = cell.rounds.iter().map(|round| round.took_us).collect();
             Some((cell.count as f64, Summary::of(&took)?.median / 1000.0))
         };
         cells.filter_map(point).collect()
@@ -174,8 +174,12 @@ impl Report {
                 );
             }
         }
-        let prepared: Vec<f64> =
-            self.cells.iter().flat_map(|cell| &cell.rounds).map(|round| round.prepared).collect();
+        let prepared: Vec<f64> = self
+            .cells
+            .iter()
+            .flat_map(|cell| &cell.rounds)
+            .map(|round| round.prepared_us)
+            .collect();
         if let Some(prepared) = Summary::of(&prepared) {
             text += &format!(
                 "Making the new policy's labelling rules ready took {} before that (± {}); nothing had changed by then.\n",
@@ -203,7 +207,7 @@ impl Report {
 fn row(cell: &Cell) -> Vec<String> {
     let numbers =
         |part: fn(&Sample) -> f64| Summary::of(&cell.rounds.iter().map(part).collect::<Vec<f64>>());
-    let (stopped, took) = (numbers(|it| it.stopped), numbers(|it| it.took));
+    let (stopped, took) = (numbers(|it| it.stopped_us), numbers(|it| it.took_us));
     let shown = |summary: Option<Summary>, part: fn(&Summary) -> f64| {
         summary.map_or_else(|| "–".to_owned(), |summary| time(part(&summary)))
     };

@@ -9,6 +9,9 @@ use std::borrow::Cow;
 /// Columns of a terminal unless it is asked for more.
 pub const WIDTH: usize = 80;
 
+/// Names are never cut to less.
+const SHORTEST: usize = 12;
+
 /// How wide a table may be.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Width {
@@ -43,7 +46,7 @@ impl Width {
 }
 
 /// A column.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Column {
     /// What stands above it.
     pub heading: String,
@@ -54,7 +57,7 @@ pub struct Column {
 }
 
 /// A table.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Sheet {
     /// What it shows.
     pub title: String,
@@ -64,10 +67,13 @@ pub struct Sheet {
     pub rows: Vec<Vec<Cell>>,
     /// What stands below it.
     pub notes: Vec<String>,
+    /// Columns that are left out of what is drawn, although each of them matters.
+    #[serde(skip)]
+    pub left_out: usize,
 }
 
 /// A cell.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Cell {
     /// What is shown.
     pub text: String,
@@ -129,18 +135,27 @@ impl Sheet {
         let mut text = String::new();
         if !self.title.is_empty() {
             text += &match style {
-                Style::Plain => format!("{}\n", wrapped(&self.title, width.columns())),
+                Style::Plain | Style::Terminal => {
+                    style.strong(&wrapped(&self.title, width.columns())) + "\n"
+                }
                 Style::Markdown => format!("**{}**\n\n", self.title),
             };
         }
-        text += &self.fitting(style, width).drawn(style);
+        let fitting = self.fitting(style, width);
+        text += &fitting.drawn(style);
         text.push('\n');
+        if fitting.left_out > 0 {
+            let note = format!("Columns that do not fit: {} (--wide).", fitting.left_out);
+            text += &(style.faint(&note) + "\n");
+        }
         if style == Style::Markdown {
             text.push('\n');
         }
         for note in &self.notes {
             text += &match style {
-                Style::Plain => wrapped(note, width.columns()).into_owned() + "\n",
+                Style::Plain | Style::Terminal => {
+                    style.faint(&wrapped(note, width.columns())) + "\n"
+                }
                 Style::Markdown => format!("{note}\n\n"),
             };
         }
@@ -162,16 +177,49 @@ impl Sheet {
                     sheet.columns.remove(place);
                     sheet.rows.iter_mut().for_each(|row| drop(row.remove(place)));
                 }
-                _ => break,
+                _ => {
+                    let sheet = sheet.to_mut();
+                    sheet.shorten_names(style, most);
+                    sheet.leave_out(style, most);
+                    break;
+                }
             }
         }
         sheet
     }
 
+    /// Leaves out the last columns, and says so, where not even short names are enough.
+    fn leave_out(&mut self, style: Style, most: usize) {
+        let all = self.columns.len();
+        let fits =
+            |sheet: &Self| sheet.drawn(style).lines().all(|line| line.chars().count() <= most);
+        while !fits(self) && self.columns.len() > 2 {
+            self.columns.pop();
+            self.rows.iter_mut().for_each(|row| drop(row.pop()));
+        }
+        if self.columns.len() < all {
+            self.left_out = all - self.columns.len();
+        }
+    }
+
+    /// Cuts names, where nothing else can give way any more.
+    fn shorten_names(&mut self, style: Style, most: usize) {
+        let length = |text: &str| text.chars().count();
+        let widest = self.drawn(style).lines().map(length).max().unwrap_or_default();
+        let names = || self.rows.iter().filter_map(|row| row.first());
+        let longest = names().map(|cell| length(&cell.text)).max().unwrap_or_default();
+        let keep = (longest + most).saturating_sub(widest).max(SHORTEST);
+        for cell in self.rows.iter_mut().filter_map(|row| row.first_mut()) {
+            if length(&cell.text) > keep {
+                cell.text = cell.text.chars().take(keep - 1).chain(['…']).collect();
+            }
+        }
+    }
+
     fn drawn(&self, style: Style) -> String {
         let mut table = Table::new();
         table.load_style(match style {
-            Style::Plain => presets::UTF8_BORDERS_ONLY,
+            Style::Plain | Style::Terminal => presets::UTF8_BORDERS_ONLY,
             Style::Markdown => presets::ASCII_MARKDOWN,
         });
         table.set_content_arrangement(ContentArrangement::Disabled);

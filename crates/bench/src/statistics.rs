@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 const RESAMPLES: usize = 2000;
 
 /// The middle and the spread of some numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Summary {
     /// How many there were; at least one.
     pub count: usize,
@@ -63,7 +63,7 @@ pub fn median_of(numbers: &[f64]) -> Option<f64> {
 }
 
 /// How many times as long one configuration takes as another.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Ratio {
     /// Median through median.
     pub value: f64,

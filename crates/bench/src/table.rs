@@ -5,9 +5,11 @@ use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 /// How a table is drawn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Style {
-    /// For a terminal.
+    /// As text.
     #[default]
     Plain,
+    /// The same for a terminal, with colours.
+    Terminal,
     /// For a document.
     Markdown,
 }
@@ -16,7 +18,25 @@ impl Style {
     /// Markdown, or for a terminal.
     #[must_use]
     pub fn of(markdown: bool) -> Self {
-        if markdown { Self::Markdown } else { Self::Plain }
+        if markdown { Self::Markdown } else { Self::Terminal }
+    }
+
+    /// Lines that matter most.
+    pub(crate) fn strong(self, text: &str) -> String {
+        self.paint(anstyle::Style::new().bold(), text)
+    }
+
+    /// Lines that are said beside.
+    pub(crate) fn faint(self, text: &str) -> String {
+        self.paint(anstyle::Style::new().dimmed(), text)
+    }
+
+    fn paint(self, look: anstyle::Style, text: &str) -> String {
+        if self != Self::Terminal {
+            return text.to_owned();
+        }
+        let lines: Vec<String> = text.lines().map(|line| format!("{look}{line}{look:#}")).collect();
+        lines.join("\n")
     }
 }
 
@@ -25,7 +45,7 @@ impl Style {
 pub fn draw(style: Style, headings: &[String], rows: Vec<Vec<String>>) -> String {
     let mut table = Table::new();
     table.load_style(match style {
-        Style::Plain => presets::UTF8_BORDERS_ONLY,
+        Style::Plain | Style::Terminal => presets::UTF8_BORDERS_ONLY,
         Style::Markdown => presets::ASCII_MARKDOWN,
     });
     table.set_content_arrangement(ContentArrangement::Disabled);

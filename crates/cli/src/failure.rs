@@ -39,7 +39,12 @@ pub fn report(error: anyhow::Error) -> ExitCode {
         Err(error) => error,
     };
     let error = match error.downcast::<PolicyErrors>() {
-        Ok(errors) => return diagnose(errors),
+        Ok(errors) => {
+            return match errors.errors() {
+                [error] => diagnose(error.clone()),
+                _ => diagnose(errors),
+            };
+        }
         Err(error) => error,
     };
     let status = if error.is::<Usage>() {

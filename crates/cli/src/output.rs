@@ -28,13 +28,29 @@ pub fn report(
     report: &impl Serialize,
     table: impl FnOnce(bool) -> String,
 ) -> anyhow::Result<()> {
-    let json = || serde_json::to_string_pretty(report);
+    document(args, report)?;
+    if args.json {
+        return Ok(());
+    }
+    let text = table(args.markdown) + "\n";
+    Ok(if args.markdown { print(text.as_bytes())? } else { crate::look::show(&text)? })
+}
+
+/// Prints and keeps the results themselves, where the arguments ask for them.
+///
+/// # Errors
+///
+/// They cannot be written.
+pub fn document(args: &ShowArgs, results: &impl Serialize) -> anyhow::Result<()> {
+    let json = || Ok::<_, anyhow::Error>(serde_json::to_string_pretty(results)? + "\n");
     if let Some(path) = &args.raw {
-        write(path, (json()? + "\n").as_bytes())
+        write(path, json()?.as_bytes())
             .with_context(|| format!("cannot write `{}`", path.display()))?;
     }
-    let text = if args.json { json()? } else { table(args.markdown) };
-    Ok(print((text + "\n").as_bytes())?)
+    if args.json {
+        print(json()?.as_bytes())?;
+    }
+    Ok(())
 }
 
 /// Writes `text` to `path`. What could not be written whole is not left there, unless something was

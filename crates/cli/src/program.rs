@@ -14,14 +14,20 @@ use std::{
 /// A program beside this one is not there.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "the program `{name}` is missing beside `{}`: `make install` in Dewar's sources installs all of its programs, and \
-     `cargo build --release -p {name}` builds this one", own.display()
+    "the program `{name}` is missing beside `{}`: in Dewar's sources, `make install` installs all of its programs, \
+     `cargo install --locked --path {}` this one, and `cargo build --release -p {name}` builds it",
+    own.display(), sources(name)
 )]
 pub struct Missing {
     /// Its name.
     pub name: String,
     /// The program that looked for it.
     pub own: PathBuf,
+}
+
+/// Where the sources of a program are: of one that is built apart, not among the crates.
+fn sources(name: &str) -> String {
+    if name == "dewar-mcp" { "mcp".to_owned() } else { format!("crates/{name}") }
 }
 
 /// The program called `name` beside this one, links followed.

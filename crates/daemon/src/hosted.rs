@@ -194,7 +194,7 @@ impl Hosted {
         let engine = self.server.engine();
         let known = |name: &str| engine.policy().booleans.contains_key(name);
         if let Some((name, _)) = booleans.iter().find(|(name, _)| !known(name)) {
-            return Err(UnknownBoolean(name.clone()).into());
+            return Err(UnknownBoolean::of(name, engine.policy()).into());
         }
         let next = Seqno(self.state_number().0 + 1);
         self.shared.store(false, Ordering::Release);

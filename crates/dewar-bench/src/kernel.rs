@@ -3,7 +3,7 @@
 use crate::show;
 use anyhow::Context as _;
 use bench::{guest, progress};
-use cli::args::bench::KernelArgs;
+use cli::{args::bench::KernelArgs, failure::Usage};
 use std::{
     env,
     path::{Path, PathBuf},
@@ -21,6 +21,11 @@ pub(crate) fn run(args: &KernelArgs) -> anyhow::Result<()> {
         [] => guest::kernels(&fetched),
         named => named.to_vec(),
     };
+    for named in &args.kernel {
+        std::fs::metadata(named).map_err(|error| {
+            Usage(format!("cannot find the kernel `{}`: {error}", named.display()))
+        })?;
+    }
     anyhow::ensure!(
         !kernels.is_empty(),
         "there is no kernel in /boot or `{}`; --fetch gets some from Debian, --kernel names one",

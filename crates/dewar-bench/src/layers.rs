@@ -17,6 +17,7 @@ use bench::{
 };
 use clap::Args;
 use cli::args::bench::RunLayersArgs;
+use profile::{Documents, Source};
 use std::{ffi::OsString, process::ExitCode};
 
 /// Layers around a command.
@@ -128,6 +129,8 @@ fn with_profile<'a>(profile: &'a str, flags: &[&'a str]) -> Vec<&'a str> {
 
 /// Measures, and prints what was asked for.
 pub(crate) fn run(args: &RunLayersArgs) -> anyhow::Result<()> {
+    // Else every row of Dewar's would say why not, after minutes.
+    Documents::read(&Source::from_argument(&args.profile))?;
     let place = tempfile::tempdir().context("cannot make a directory")?;
     let trail = place.path().join("trail.jsonl");
     let conditions = Conditions {

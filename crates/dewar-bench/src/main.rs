@@ -5,6 +5,7 @@ mod calls;
 mod dearest;
 mod kernel;
 mod layers;
+mod library;
 mod measure;
 mod releases;
 mod report;
@@ -50,7 +51,7 @@ fn main() -> ExitCode {
         Err(help) if !help.use_stderr() => {
             output::printed(help.print()).map(|()| ExitCode::SUCCESS)
         }
-        Err(mistake) => mistake.exit(),
+        Err(mistake) => return failure::mistake(&mistake),
     };
     done.unwrap_or_else(failure::report)
 }

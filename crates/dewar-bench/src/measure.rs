@@ -1,11 +1,13 @@
 //! `dewar bench`: what protection costs here.
 
-use crate::{calls, kernel, layers, releases, report, resolution, revoke, show, trust, web};
+use crate::{
+    calls, kernel, layers, library, releases, report, resolution, revoke, show, trust, web,
+};
 use anyhow::Context as _;
 use bench::{
     calls::Subject,
     config::{Config, Kind, WORKSPACE},
-    harden::{Build, Compiler, stopped},
+    harden::{Build, Compiler, HardenReport, stopped},
     medium::Medium,
     pairs::Aim,
     peers,
@@ -16,7 +18,8 @@ use bench::{
 };
 use cli::{
     args::bench::{BuildArgs, HardenArgs, MeasureArgs, ProjectArgs, What},
-    program,
+    failure::Usage,
+    output, program,
 };
 use std::{env, path::Path};
 
@@ -42,6 +45,7 @@ pub(crate) fn run(what: What) -> anyhow::Result<()> {
         What::Plugin(_) => Err(program::become_helper("dewar-plugin")),
         What::Ipc(args) => calls::run(Subject::Calls, &args),
         What::Decision(args) => calls::run(Subject::Decisions, &args),
+        What::Library(args) => library::run(&args),
         What::Revoke(args) => revoke::run(&args),
         What::Web(args) => web::run(&args),
         What::Sample { directory } => sample::write(&directory)
@@ -137,7 +141,8 @@ fn configs(args: &MeasureArgs) -> anyhow::Result<Vec<Config>> {
 fn chosen(mut configs: Vec<Config>, only: &[String]) -> anyhow::Result<Vec<Config>> {
     if let Some(wrong) = only.iter().find(|name| configs.iter().all(|it| it.name != **name)) {
         let names: Vec<&str> = configs.iter().map(|it| it.name.as_str()).collect();
-        anyhow::bail!("there is no setting `{wrong}`; take one of: {}", names.join(", "));
+        let names = names.join(", ");
+        anyhow::bail!(Usage(format!("there is no setting `{wrong}`; take one of: {names}")));
     }
     configs.retain(|config| {
         only.is_empty() || config.kind == Kind::Native || only.contains(&config.name)
@@ -224,9 +229,10 @@ fn harden(args: &HardenArgs) -> anyhow::Result<()> {
     let section =
         Section::new("attacks", "What protections by compilers stop", headline.to_owned(), sheets);
     show::keep(&section, show)?;
-    show::sheets(&section.sheets, &section, show)?;
+    show::tables(&section.sheets, show)?;
+    let mut report = HardenReport { attacks: section, prices: Vec::new() };
     if args.attacks {
-        return Ok(());
+        return output::document(show, &report);
     }
     let mut conditions = Conditions {
         configs: vec![Config::native()],
@@ -238,7 +244,8 @@ fn harden(args: &HardenArgs) -> anyhow::Result<()> {
     // The sample has two subjects, the suite thirteen.
     let budget = conditions.aim.budget_s;
     conditions.aim.budget_s = budget * SAMPLE_SHARE;
-    show::study(conditions.harden_sample(&builds)?, show)?;
+    let sample = conditions.harden_sample(&builds)?;
     conditions.aim.budget_s = budget * (1.0 - SAMPLE_SHARE);
-    show::study(conditions.harden(&builds)?, show).map(drop)
+    report.prices = show::studies([sample, conditions.harden(&builds)?], show)?;
+    output::document(show, &report)
 }

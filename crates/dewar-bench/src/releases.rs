@@ -6,7 +6,7 @@ use crate::{
 };
 use anyhow::Context as _;
 use bench::{config::Kind, sample, study::Conditions};
-use cli::{args::bench::ReleasesArgs, failure::Usage};
+use cli::{args::bench::ReleasesArgs, failure::Usage, output};
 use std::{
     path::{Path, PathBuf},
     process::Command,
@@ -36,11 +36,12 @@ pub(crate) fn run(args: &ReleasesArgs) -> anyhow::Result<()> {
         medium: medium(&args.measure),
         aim: aim(&args.measure),
     };
-    for mut study in [conditions.build()?, conditions.walk()?, conditions.start()?] {
+    let mut studies = [conditions.build()?, conditions.walk()?, conditions.start()?];
+    for study in &mut studies {
         study.experiment.name = format!("releases-{}", study.experiment.name);
-        show::study(study, &args.measure.show)?;
     }
-    Ok(())
+    let outcomes = show::studies(studies, &args.measure.show)?;
+    output::document(&args.measure.show, &outcomes)
 }
 
 /// Decisions are counted, not timed: the same on every machine.

@@ -4,6 +4,7 @@ use anyhow::Context as _;
 use bench::{report, sheet::Width, table::Style};
 use cli::{
     args::bench::ReportArgs,
+    failure::Usage,
     output::{self, tell},
     program,
 };
@@ -15,7 +16,7 @@ use std::{
 
 /// What is measured: the file that it leaves, the words of the command, and its share of the time
 /// in percent; 0 for what takes its own.
-const STEPS: [(&str, &[&str], f64); 16] = [
+const STEPS: [(&str, &[&str], f64); 17] = [
     ("self-memory.jsonl", &["self", "--no-disk"], 4.0),
     ("build.jsonl", &["build"], 16.0),
     ("build-memory.jsonl", &["build", "--no-disk", "--no-peers"], 8.0),
@@ -31,6 +32,7 @@ const STEPS: [(&str, &[&str], f64); 16] = [
     ("resolution.json", &["resolution"], 0.0),
     ("ipc.json", &["ipc"], 0.0),
     ("decision.json", &["decision"], 0.0),
+    ("library.json", &["library"], 0.0),
     ("revoke.json", &["revoke", "--rounds", "3"], 0.0),
 ];
 
@@ -42,7 +44,7 @@ pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<()> {
             .with_context(|| format!("cannot make `{}`", directory.display()))?;
         measure(&directory, args.budget)?;
     }
-    let sections = report::collect(&directory)?;
+    let sections = report::collect(&directory).map_err(|error| Usage(error.to_string()))?;
     if let Some(file) = &args.output {
         output::write(file, report::html(&sections).as_bytes())
             .with_context(|| format!("cannot write `{}`", file.display()))?;
@@ -51,7 +53,8 @@ pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<()> {
     if args.markdown || args.output.is_none() {
         let style = Style::of(args.markdown);
         let width = Width::of(args.wide, cli::look::columns());
-        output::print(report::draw(&sections, style, width).as_bytes())?;
+        let text = report::draw(&sections, style, width);
+        if args.markdown { output::print(text.as_bytes())? } else { cli::look::show(&text)? }
     }
     Ok(())
 }

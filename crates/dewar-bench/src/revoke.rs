@@ -28,7 +28,7 @@ use std::{
 /// Where a sandbox leaves what came of it, in its directory.
 const RECEIPT: &str = "receipt";
 
-const _: () = assert!(MOST_HELD == COUNTS[COUNTS.len() - 1]);
+const _: () = assert!(MOST_HELD as usize == COUNTS[COUNTS.len() - 1]);
 
 /// One revocation, in a process of its own.
 #[derive(Debug, Args)]
@@ -67,7 +67,7 @@ pub(crate) fn run(args: &RevokeArgs) -> anyhow::Result<()> {
     let revoke = &mut |holding, count| {
         in_sandbox(holding, count, port).map_err(|error| format!("{error:#}"))
     };
-    let report = Report::measure(args.rounds as usize, args.most, revoke, progress);
+    let report = Report::measure(args.rounds as usize, args.most as usize, revoke, progress);
     if terminal {
         eprint!("\r\x1b[K");
     }
@@ -180,9 +180,9 @@ fn take_back(control: &Control, server: &Server, policy: Policy) -> anyhow::Resu
     let receipt = control.apply(RevokeMode::Repair)?;
     let micros = |time: Duration| time.as_secs_f64() * 1e6;
     let sample = Sample {
-        prepared: micros(receipt.prepared),
-        stopped: micros(receipt.stopped),
-        took: micros(receipt.took),
+        prepared_us: micros(receipt.prepared),
+        stopped_us: micros(receipt.stopped),
+        took_us: micros(receipt.took),
         complete: receipt.complete,
     };
     Ok(serde_json::to_string(&(sample, receipt.holders.len()))?)

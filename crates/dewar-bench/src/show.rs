@@ -18,9 +18,27 @@ use std::path::PathBuf;
 pub(crate) fn study(study: Study, show: &ShowArgs) -> anyhow::Result<ExperimentResult> {
     let outcome = measure(study, show)?;
     sheets(&outcome.sheets(), &outcome, show)?;
-    let measured = outcome.rows.iter().any(|row| row.setting > 0 && row.wall_s.is_some());
-    anyhow::ensure!(measured, "nothing could be measured");
+    anyhow::ensure!(is_measured(&outcome), "nothing could be measured");
     Ok(outcome)
+}
+
+/// Measures several studies: the tables of each as soon as it has ended, and one document of all.
+pub(crate) fn studies(
+    studies: impl IntoIterator<Item = Study>,
+    show: &ShowArgs,
+) -> anyhow::Result<Vec<ExperimentResult>> {
+    let mut outcomes = Vec::new();
+    for study in studies {
+        let outcome = measure(study, show)?;
+        anyhow::ensure!(is_measured(&outcome), "nothing could be measured");
+        tables(&outcome.sheets(), show)?;
+        outcomes.push(outcome);
+    }
+    Ok(outcomes)
+}
+
+fn is_measured(outcome: &ExperimentResult) -> bool {
+    outcome.rows.iter().any(|row| row.setting > 0 && row.wall_s.is_some())
 }
 
 /// Measures a study and keeps its samples.
@@ -32,13 +50,24 @@ pub(crate) fn measure(study: Study, show: &ShowArgs) -> anyhow::Result<Experimen
     Ok(study.run(raw.as_deref(), &interrupt, &mut |standing| bar.show(standing))?)
 }
 
-/// Prints tables as the arguments say, and `all` where JSON is asked for.
+/// Prints tables as the arguments say, and `data` where JSON is asked for.
 pub(crate) fn sheets(all: &[Sheet], data: &impl Serialize, show: &ShowArgs) -> anyhow::Result<()> {
+    output::report(show, data, |markdown| drawn(all, markdown, show))
+}
+
+/// Prints tables, unless JSON is asked for.
+pub(crate) fn tables(all: &[Sheet], show: &ShowArgs) -> anyhow::Result<()> {
+    if show.json {
+        return Ok(());
+    }
+    let text = drawn(all, show.markdown, show) + "\n";
+    Ok(if show.markdown { output::print(text.as_bytes())? } else { cli::look::show(&text)? })
+}
+
+fn drawn(all: &[Sheet], markdown: bool, show: &ShowArgs) -> String {
     let width = Width::of(show.wide, cli::look::columns());
-    output::report(show, data, |markdown| {
-        let drawn = all.iter().map(|sheet| sheet.draw(Style::of(markdown), width));
-        drawn.collect::<Vec<String>>().join("\n").trim_end().to_owned()
-    })
+    let drawn = all.iter().map(|sheet| sheet.draw(Style::of(markdown), width));
+    drawn.collect::<Vec<String>>().join("\n").trim_end().to_owned()
 }
 
 /// Keeps a section for a report, if that is asked for.

@@ -10,7 +10,7 @@ use bench::{
     report::Section,
     web::{self, GrowthReport, Programs, SoakReport},
 };
-use cli::{args::bench::WebArgs, program};
+use cli::{args::bench::WebArgs, failure::Usage, program};
 use std::{fs, path::Path};
 
 /// Measures, and prints what was asked for.
@@ -39,6 +39,10 @@ fn servers(args: &WebArgs, programs: &Programs, scratch: &Path) -> anyhow::Resul
     let wanted = |name: &str| args.only.is_empty() || args.only.iter().any(|it| it == name);
     let found = web::found(programs, scratch, &wanted, &mut progress::note)?;
     progress::clear();
+    if let Some(wrong) = args.only.iter().find(|name| !found.names.contains(name)) {
+        let names = found.names.join(", ");
+        anyhow::bail!(Usage(format!("there is no server `{wrong}`; take some of: {names}")));
+    }
     for (name, why) in &found.missing {
         eprintln!("dewar bench: {name} is left out: {why}");
     }

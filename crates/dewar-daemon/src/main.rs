@@ -24,7 +24,7 @@ fn main() -> ExitCode {
         Ok(Command::Daemon(args)) => daemon::run(&args),
         Ok(Command::Audit(args)) => audit::run(&args),
         Err(help) if !help.use_stderr() => output::printed(help.print()),
-        Err(mistake) => mistake.exit(),
+        Err(mistake) => return failure::mistake(&mistake),
     };
     done.map_or_else(failure::report, |()| ExitCode::SUCCESS)
 }

@@ -33,7 +33,7 @@ fn main() -> ExitCode {
         Ok(Command::Plugin(args)) => carry_out(&args.command),
         Ok(Command::Bench(args)) => benchmark(&args),
         Err(help) if !help.use_stderr() => output::printed(help.print()),
-        Err(mistake) => mistake.exit(),
+        Err(mistake) => return failure::mistake(&mistake),
     };
     done.map_or_else(report, |()| ExitCode::SUCCESS)
 }

@@ -8,7 +8,7 @@ mod operations;
 use anyhow::Context as _;
 use bench::{
     interleaved::Interleaved,
-    kernels::{Cod, Gcc, Implementation, KernelComparison, KernelReport, LuaJit},
+    kernels::{Cod, Gcc, Implementation, KERNELS, KernelComparison, KernelReport, LuaJit},
     progress,
     report::Section,
     sheet::Width,
@@ -16,7 +16,7 @@ use bench::{
 };
 use cli::{
     args::bench::PluginBenchArgs,
-    failure::Failed,
+    failure::{Failed, Usage},
     output::{self, tell},
 };
 use flask::SecurityServer;
@@ -61,6 +61,11 @@ fn limits() -> Limits {
 pub(crate) fn run(args: &PluginBenchArgs) -> anyhow::Result<()> {
     let batch = Duration::from_millis(args.batch_ms);
     let turns = Interleaved { rounds: args.rounds as usize, batch, seed: 1 };
+    let known = KERNELS.map(|kernel| kernel.name);
+    if let Some(wrong) = args.kernel.iter().find(|name| !known.contains(&name.as_str())) {
+        let known = known.join(", ");
+        return Err(Usage(format!("there is no kernel `{wrong}`; take some of: {known}")).into());
+    }
     progress::note("single operations");
     let operations = operations::measure(turns)?;
     let kernels = if args.no_kernels { None } else { Some(compare(args, turns)?) };

@@ -46,7 +46,7 @@ fn main() -> ExitCode {
         Err(help) if !help.use_stderr() => {
             output::printed(help.print()).map(|()| ExitCode::SUCCESS)
         }
-        Err(mistake) => mistake.exit(),
+        Err(mistake) => return failure::mistake(&mistake),
     };
     done.unwrap_or_else(|error| {
         if matches!(error.downcast_ref(), Some(SessionError::Interrupted)) {

@@ -91,15 +91,20 @@ fn main() -> ExitCode {
     let done = match Command::try_parse() {
         Ok(Command::Serve(args)) => serve(&args),
         Err(help) if !help.use_stderr() => output::printed(help.print()),
-        Err(mistake) => mistake.exit(),
+        Err(mistake) => return failure::mistake(&mistake),
     };
     done.map_or_else(failure::report, |()| ExitCode::SUCCESS)
 }
 
-/// Mistakes in what the server is told are wrong use; what the system refuses is not.
+/// Mistakes in what the server is told are wrong use, also addresses and directories that are none;
+/// what the system refuses is not.
 fn refused(error: ServerError) -> anyhow::Error {
+    use std::io::ErrorKind::{InvalidInput, NotADirectory, NotFound};
+    let told = |kind| matches!(kind, InvalidInput | NotADirectory | NotFound);
     match error {
-        error @ ServerError::System { .. } => Failed(error.to_string()).into(),
+        ServerError::System { error: ref why, .. } if !told(why.kind()) => {
+            Failed(error.to_string()).into()
+        }
         error => Usage(error.to_string()).into(),
     }
 }

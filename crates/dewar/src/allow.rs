@@ -11,6 +11,7 @@ use crate::{
 };
 use anyhow::bail;
 use clap::Args;
+use cli::look;
 use learn::{Line, widening};
 use monitor::{RevokeMode, visible};
 use profile::{AmendedObject, Amendment, AmendmentKind};
@@ -93,12 +94,12 @@ pub(crate) fn run(args: &AllowArgs) -> anyhow::Result<()> {
     let mut text = tell(&fitting, &proposal, &denials)?;
     match running {
         Some(run) => {
-            output::print(text.as_bytes())?;
+            look::show(&shown(&text, look::columns()))?;
             give(run, &proposal)?;
         }
         None => {
             change(args, (&record, target), &fitting, &proposal, &mut text)?;
-            output::print(text.as_bytes())?;
+            look::show(&shown(&text, look::columns()))?;
         }
     }
     match proposal.left.len() {
@@ -258,6 +259,21 @@ fn tell(fitting: &Fitting, proposal: &Proposal<'_>, denials: &[&Denial]) -> anyh
     Ok(text)
 }
 
+/// The text as people see it. Lines of a profile are never broken: they are there to be copied.
+fn shown(text: &str, columns: Option<usize>) -> String {
+    let bad = |text: String, words: &str| text.replacen(words, &look::paint(look::BAD, words), 1);
+    let line = |line: &str| match line.split_once(" = [") {
+        Some((key, _)) if !key.contains(' ') => look::paint(look::STRONG, line) + "\n",
+        _ => {
+            let line = columns.map_or_else(|| line.to_owned(), |it| look::folded(line, it));
+            let is_left = line.starts_with("not allowed:");
+            let line = if is_left { bad(line, "not allowed:") } else { line };
+            bad(line, "SECRET by its looks") + "\n"
+        }
+    };
+    text.lines().map(line).collect()
+}
+
 /// Changes the profile, or says how to.
 fn change(
     args: &AllowArgs,
@@ -340,4 +356,37 @@ pub(crate) fn amendment(line: &Line, proposal: &Proposal<'_>) -> Option<Amendmen
     // Without a name, an amendment is about all domains; a line without one is about the first.
     let domain = Some(line.domain.clone().unwrap_or_else(|| "main".into()));
     Some(Amendment { when: SystemTime::now(), kind: AmendmentKind::Grant, domain, object })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::screens::{record, screen};
+    use profile::Variables;
+    use std::path::Path;
+
+    #[test]
+    fn what_is_allowed_and_what_is_not_looks_as_reviewed() {
+        let variables = Variables {
+            workspace: "/home/me/project".into(),
+            home: "/home/me".into(),
+            tmp: "/tmp".into(),
+            ..Variables::default()
+        };
+        let record = RunRecord { argument: "workspace".into(), ..record() };
+        let fitting = Fitting::extending("workspace", Path::new("/"), variables).unwrap();
+        let denials: Vec<&Denial> = record.denials.iter().take(6).collect();
+        let proposal = Proposal::of(&fitting, &denials, &[]).unwrap();
+        let args = AllowArgs {
+            what: vec!["nightly".into()],
+            all: true,
+            write: None,
+            dry_run: false,
+            once: false,
+            undo: false,
+        };
+        let mut text = tell(&fitting, &proposal, &denials).unwrap();
+        change(&args, (&record, None), &fitting, &proposal, &mut text).unwrap();
+        screen("allow", |width| shown(&text, Some(width)));
+    }
 }

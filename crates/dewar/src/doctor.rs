@@ -13,7 +13,7 @@ Examples:
   dewar doctor --json | jq -r '.layers[] | select(.available | not) | .name'
   dewar doctor --without user       what would be left on a machine that forbids user namespaces
 
-Exit status: 0; a layer that is not there is no failure of this command.";
+Exit status: 0, also where layers are not there; 2 for wrong use.";
 
 /// Tell what this machine can enforce, layer by layer, and what is lost without it.
 ///

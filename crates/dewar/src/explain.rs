@@ -27,7 +27,7 @@ Examples:
 
 `dewar allow N` allows what is numbered [N].
 
-Exit status: 0; 2 if no such run has been recorded.";
+Exit status: 0; 2 for wrong use, or if no such run has been recorded.";
 
 /// Explain what a run was denied.
 ///

@@ -19,7 +19,7 @@ Examples:
   dewar ps                                        runs, and their processes as trees
   dewar ps --json | jq -r '.[].processes[].pid'
 
-Exit status: 0, also when nothing runs.";
+Exit status: 0, also when nothing runs; 2 for wrong use.";
 
 /// List runs, their domains and their processes.
 ///

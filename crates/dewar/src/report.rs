@@ -34,7 +34,7 @@ What was written, removed, executed and contacted is noted where the monitor gra
 reading is not noted, nor what the kernel grants alone in mode `fast`. The objects of a kind
 are kept up to 2,000, and counted beyond.
 
-Exit status: 0; 2 if there is no such run; 125 if the page cannot be written.";
+Exit status: 0; 2 for wrong use, or no such run; 125 if the page cannot be written.";
 
 /// Tell what a run did.
 ///

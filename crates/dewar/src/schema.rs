@@ -23,9 +23,19 @@ macro_rules! schemas {
 }
 
 /// Every schema, by its name.
-const SCHEMAS: [(&str, &str); 27] = schemas![
+const SCHEMAS: [(&str, &str); 37] = schemas![
     "attacks",
-    "bench",
+    "bench-calls",
+    "bench-comparison",
+    "bench-comparisons",
+    "bench-guests",
+    "bench-harden",
+    "bench-library",
+    "bench-plugin",
+    "bench-revocation",
+    "bench-section",
+    "bench-trust",
+    "bench-web",
     "boolean-change",
     "built",
     "change",
@@ -54,10 +64,28 @@ const SCHEMAS: [(&str, &str); 27] = schemas![
 ];
 
 /// Commands, and the schema of what each prints. A command stands for its subcommands, too.
-const COMMANDS: [(&str, &str); 33] = [
+const COMMANDS: [(&str, &str); 51] = [
     ("ask", "question"),
     ("audit", "record"),
-    ("bench", "bench"),
+    ("bench build", "bench-comparison"),
+    ("bench decision", "bench-calls"),
+    ("bench harden", "bench-harden"),
+    ("bench ipc", "bench-calls"),
+    ("bench kernel", "bench-guests"),
+    ("bench library", "bench-library"),
+    ("bench plugin", "bench-plugin"),
+    ("bench project", "bench-comparison"),
+    ("bench releases", "bench-comparisons"),
+    ("bench resolution", "bench-section"),
+    ("bench revoke", "bench-revocation"),
+    ("bench run", "bench-comparison"),
+    ("bench self", "bench-comparison"),
+    ("bench start", "bench-comparison"),
+    ("bench syscalls", "bench-comparison"),
+    ("bench trust", "bench-trust"),
+    ("bench unix", "bench-comparison"),
+    ("bench walk", "bench-comparison"),
+    ("bench web", "bench-web"),
     ("daemon", "served"),
     ("doctor", "doctor"),
     ("explain", "run"),
@@ -217,7 +245,7 @@ mod tests {
         };
         assert!(id("selftest list").starts_with("dewar/attacks/"));
         assert!(id("selftest").starts_with("dewar/selftest/"));
-        assert!(id("bench build").starts_with("dewar/bench/"));
+        assert!(id("bench web").starts_with("dewar/bench-web/"));
         assert!(of("benches").is_none());
     }
 }

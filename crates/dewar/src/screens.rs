@@ -2,39 +2,12 @@
 //! `snapshots`, and reviewed when they change (`INSTA_UPDATE=always` writes them anew).
 
 use crate::run::RunRecord;
-use cli::look;
 use serde_json::json;
-use std::fmt::Write as _;
+use std::path::Path;
 
 /// Compares what `draw` draws at both widths with what is kept as `name`. No line is wider.
 pub(crate) fn screen(name: &str, draw: impl Fn(usize) -> String) {
-    let mut kept = String::new();
-    for width in [80, 120] {
-        let drawn = draw(width);
-        let plain = look::plain(&drawn);
-        for line in plain.lines() {
-            assert!(line.chars().count() <= width, "{name} at {width} columns: {line}");
-        }
-        let marked = marked(&drawn);
-        let _ =
-            writeln!(kept, "━━ {width} columns\n{plain}\n━━ {width} columns, coloured\n{marked}");
-    }
-    let mut settings = insta::Settings::clone_current();
-    settings.set_snapshot_path("../snapshots");
-    settings.set_prepend_module_to_snapshot(false);
-    settings.set_omit_expression(true);
-    settings.bind(|| insta::assert_snapshot!(name, kept));
-}
-
-/// `text` with its colours written out: `⟨1⟩` begins bold, `⟨0⟩` ends all.
-fn marked(text: &str) -> String {
-    let mut parts = text.split("\x1b[");
-    let mut marked = parts.next().unwrap_or_default().to_owned();
-    for part in parts {
-        let (code, rest) = part.split_once('m').unwrap_or((part, ""));
-        let _ = write!(marked, "⟨{}⟩{rest}", if code.is_empty() { "0" } else { code });
-    }
-    marked
+    test_support::screen(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/snapshots")), name, draw);
 }
 
 /// What was kept of a run of an agent that was denied this and that.

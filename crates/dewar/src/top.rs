@@ -32,7 +32,7 @@ Examples:
   dewar top --json | jq .runs      a line of JSON each second
   dewar top > log                  a table each second
 
-Exit status: 0, or 125 if the runs of this user cannot be found.";
+Exit status: 0; 2 for wrong use; 125 if the runs of this user cannot be found.";
 
 /// Watch what runs decide: how many decisions a second, where they were found, and what was denied.
 ///

@@ -10,7 +10,6 @@ use std::{
     fmt, io,
     path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
-    time::{SystemTime, UNIX_EPOCH},
 };
 
 /// Decides about one program's own objects.
@@ -162,6 +161,15 @@ impl Manager {
         hint: &Hint,
     ) -> Result<Verdict, Unreachable> {
         self.parts.avc.has_perm(q, requested, hint)
+    }
+
+    /// Whether an answer that is kept grants all of `requested`, with nothing to be recorded: most
+    /// of what is asked, and the least that asking can take. `false` says nothing:
+    /// [`Manager::check`] does.
+    #[inline]
+    #[must_use]
+    pub fn grants_kept(&self, q: Question, requested: AccessVector, hint: &Hint) -> bool {
+        self.parts.avc.grants_kept(q, requested, hint)
     }
 
     /// The same by names, for what is asked seldom: contexts, class and permission as the policy
@@ -337,7 +345,6 @@ impl Manager {
         verdict: Result<Verdict, Unreachable>,
         denied: &Denied,
     ) -> Record {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let explained = match missing.is_empty() {
             true => Explanation::default(),
             false => self.server.explain(q, missing).unwrap_or_else(|unreachable| Explanation {
@@ -345,26 +352,8 @@ impl Manager {
                 ..Explanation::default()
             }),
         };
-        Record {
-            time: now.as_secs_f64(),
-            scontext: denied.scontext.clone(),
-            tcontext: denied.tcontext.clone(),
-            tclass: denied.tclass.clone(),
-            requested: self.parts.classes.names(q.tclass, requested).map(str::to_owned).collect(),
-            missing: denied.missing.clone(),
-            source: match verdict.map(|verdict| verdict.source) {
-                Ok(avc::Source::Hint) => "hint",
-                Ok(avc::Source::Cache) => "cache",
-                Ok(avc::Source::Server) => "server",
-                Err(Unreachable) => "",
-            },
-            seqno: verdict.map_or(0, |verdict| verdict.seqno.0),
-            rules: explained.rules,
-            reason: explained.reason,
-            would_allow: explained.would_allow,
-            count: 1,
-            ..Record::default()
-        }
+        let names = self.parts.classes.names(q.tclass, requested).map(str::to_owned);
+        Record::of(denied, names.collect(), verdict.ok(), explained)
     }
 
     fn records(&self) -> bool {

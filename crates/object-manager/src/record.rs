@@ -1,8 +1,12 @@
 //! What is put on record, as the program's callback and `dewar audit` read it.
 
-use crate::Peer;
+use crate::{Denied, Explanation, Peer, Source, Verdict};
 use serde::Serialize;
-use std::{borrow::Cow, fmt, fs};
+use std::{
+    borrow::Cow,
+    fmt, fs,
+    time::{SystemTime, UNIX_EPOCH},
+};
 
 /// What a check is about, for the record: made only when there is one.
 #[derive(Clone, Debug, Default)]
@@ -85,6 +89,36 @@ impl Record {
     pub fn to_json(&self) -> String {
         // Strings and numbers: that cannot fail.
         serde_json::to_string(self).unwrap_or_default()
+    }
+
+    /// What is known without looking at the process: `denied` has the names.
+    pub(crate) fn of(
+        denied: &Denied,
+        requested: Vec<String>,
+        verdict: Option<Verdict>,
+        explained: Explanation,
+    ) -> Self {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Self {
+            time: now.as_secs_f64(),
+            scontext: denied.scontext.clone(),
+            tcontext: denied.tcontext.clone(),
+            tclass: denied.tclass.clone(),
+            requested,
+            missing: denied.missing.clone(),
+            source: match verdict.map(|verdict| verdict.source) {
+                Some(Source::Hint) => "hint",
+                Some(Source::Cache) => "cache",
+                Some(Source::Server) => "server",
+                None => "",
+            },
+            seqno: verdict.map_or(0, |verdict| verdict.seqno.0),
+            rules: explained.rules,
+            reason: explained.reason,
+            would_allow: explained.would_allow,
+            count: 1,
+            ..Self::default()
+        }
     }
 
     pub(crate) fn with(self, about: About<'_>) -> Self {

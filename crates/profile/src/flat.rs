@@ -136,7 +136,8 @@ fn files_of(layers: &[&DomainLists]) -> Vec<(&'static str, String)> {
     for value in all().map(|it| it.value.as_str()) {
         for pattern in alternatives(value) {
             // The same pattern among the alternatives of two: then each alternative stands alone.
-            if let Some(other) = written.insert(pattern, value).filter(|other| *other != value) {
+            let place = place(&pattern).to_owned();
+            if let Some(other) = written.insert(place, value).filter(|other| *other != value) {
                 shared.extend([value, other]);
             }
         }
@@ -149,12 +150,18 @@ fn files_of(layers: &[&DomainLists]) -> Vec<(&'static str, String)> {
                 false => vec![it.value.clone()],
             });
             for pattern in patterns {
-                kept.retain(|(list, of)| *of != pattern || !is_ended(list, key));
+                let is_about = |of: &str| place(of) == place(&pattern);
+                kept.retain(|(list, of)| !is_about(of) || !is_ended(list, key));
                 kept.push((key, pattern));
             }
         }
     }
     kept
+}
+
+/// What a pattern is about: a directory that is to be made, by a `/` at its end, is the same place.
+fn place(pattern: &str) -> &str {
+    pattern.strip_suffix('/').filter(|path| !path.is_empty()).unwrap_or(pattern)
 }
 
 /// Whether what an earlier layer says of a pattern in `list` is ended by a later one in `by`.

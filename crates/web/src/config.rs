@@ -228,6 +228,14 @@ fn revalidate() -> u32 {
 }
 
 impl Config {
+    /// Files that a server makes when it starts: its log, and its sockets.
+    pub(crate) fn files_made(&self) -> Vec<PathBuf> {
+        let log = self.access_log.iter().filter(|path| path.as_os_str() != "-");
+        let sockets = self.listen.iter().filter_map(|it| it.address.strip_prefix("unix:"));
+        let files = log.chain(&self.admin).map(PathBuf::as_path);
+        files.chain(sockets.map(Path::new)).map(|path| self.path(path)).collect()
+    }
+
     /// What serves `root` and nothing else, as if told nothing more.
     #[must_use]
     pub fn new(root: PathBuf) -> Self {

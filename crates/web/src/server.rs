@@ -142,8 +142,21 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// [`ServerError`]; nothing runs then.
-    pub fn start(mut config: Config) -> Result<Self, ServerError> {
+    /// [`ServerError`]; nothing runs then, and no file is left behind.
+    pub fn start(config: Config) -> Result<Self, ServerError> {
+        let mut files = config.files_made();
+        files.retain(|file| file.symlink_metadata().is_err());
+        let started = Self::begin(config);
+        if started.is_err() {
+            for file in files {
+                // Most of them were not made yet.
+                let _ = fs::remove_file(file);
+            }
+        }
+        started
+    }
+
+    fn begin(mut config: Config) -> Result<Self, ServerError> {
         raise_files();
         if config.listen.is_empty() {
             let address = "127.0.0.1:8080".to_owned();
@@ -192,7 +205,13 @@ impl Server {
     ) -> Result<Self, ServerError> {
         let (addresses, mut sockets) = (listeners.addresses.clone(), listeners.sockets.clone());
         let (mut threads, wakes) = serve::start(shared, listeners, workers)?;
-        let admin = admin::start(shared)?;
+        let admin = match admin::start(shared) {
+            Ok(admin) => admin,
+            Err(error) => {
+                end(shared, threads, &wakes);
+                return Err(error);
+            }
+        };
         threads.extend(admin.threads);
         sockets.extend(admin.socket);
         let (shared, status) = (Arc::clone(shared), admin.status);
@@ -250,14 +269,19 @@ impl Server {
 
     /// Ends the server: nothing new is taken, what is under way is answered within its time.
     pub fn end(self) {
-        self.shared.ending.store(true, Relaxed);
-        self.wakes.iter().for_each(Wake::wake);
-        for thread in self.threads {
-            let _ = thread.join();
-        }
+        end(&self.shared, self.threads, &self.wakes);
         for socket in &self.sockets {
             let _ = fs::remove_file(socket);
         }
+    }
+}
+
+/// Has the threads of a server end, and waits for them.
+fn end(shared: &Shared, threads: Vec<JoinHandle<()>>, wakes: &[Wake]) {
+    shared.ending.store(true, Relaxed);
+    wakes.iter().for_each(Wake::wake);
+    for thread in threads {
+        let _ = thread.join();
     }
 }
 

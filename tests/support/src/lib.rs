@@ -2,9 +2,11 @@
 #![forbid(unsafe_code)]
 
 mod browser;
+mod screen;
 mod variant;
 
 pub use browser::browse;
+pub use screen::screen;
 pub use variant::{Variant, ordinary_user};
 
 use std::{

@@ -25,7 +25,7 @@ use measure::{Caller, in_turn};
 use peers::Peers;
 use placement::{Child, Pinned, pin};
 use ports::{BASE, Variant, World};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::{io, path::Path, thread};
 use ways::{BARE, SLEEPING_FLOOR, SPINNING_FLOOR, Ways};
 
@@ -52,7 +52,7 @@ const ABSENT: &str = "not measured: D-Bus, gRPC, iceoryx2: build `peers/` of the
     the program by --peers";
 
 /// Which table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Subject {
     /// Kinds of call, by size.
@@ -62,14 +62,14 @@ pub enum Subject {
 }
 
 /// One figure.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Cell {
     /// The placement's name.
     pub placement: String,
     /// How the bytes travel.
     pub way: String,
     /// What is checked.
-    pub variant: &'static str,
+    pub variant: String,
     /// Bytes there, and as many back.
     pub bytes: usize,
     /// Nanoseconds of a round trip, over the rounds.
@@ -83,7 +83,7 @@ pub struct Cell {
 }
 
 /// What came of it.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct CallReport {
     /// Which table.
     pub subject: Subject,
@@ -182,7 +182,7 @@ fn cells_of(
         Some(Cell {
             placement: placement.name.clone(),
             way: caller.way.clone(),
-            variant: caller.variant,
+            variant: caller.variant.to_owned(),
             bytes,
             ns: Summary::of(mine)?,
             vs_base: compared.and_then(|base| against(mine, base)),
@@ -250,7 +250,7 @@ impl CallReport {
         columns.extend(variants.iter().enumerate().map(|(rank, name)| (*name, rank as u8, true)));
         columns.push(("vs floor", 9, true));
         let mut sheet = Sheet::new(&self.title(placement), &columns);
-        for first in here.iter().filter(|cell| [BASE, BARE].contains(&cell.variant)) {
+        for first in here.iter().filter(|cell| [BASE, BARE].contains(&cell.variant.as_str())) {
             let is_floor = [SLEEPING_FLOOR, SPINNING_FLOOR].contains(&first.way.as_str());
             if is_floor && first.bytes != SIZES[0] {
                 continue;

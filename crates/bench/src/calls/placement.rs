@@ -5,11 +5,11 @@ use rustix::{
     process::{Pid, Signal, WaitOptions, kill_process, set_parent_process_death_signal, waitpid},
     thread::{CpuSet, sched_getaffinity, sched_setaffinity},
 };
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::{hint::spin_loop, io};
 
 /// Where the two ends run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Placement {
     /// What tables call it.
     pub name: String,

@@ -10,7 +10,7 @@ use crate::plot::PlotError;
 use serde::{Deserialize, Serialize};
 
 /// A figure.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Figure {
     /// What stands above it.
     pub title: String,
@@ -21,7 +21,7 @@ pub struct Figure {
 }
 
 /// What is drawn.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Drawing {
     /// Ratios, each a bar from 1 to its value with its interval.
@@ -52,7 +52,7 @@ pub enum Drawing {
 }
 
 /// A ratio, or an amount.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Bar {
     /// What the bars of a group have in common; bars of a group lie together.
     pub group: String,
@@ -67,7 +67,7 @@ pub struct Bar {
 }
 
 /// A curve.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Curve {
     /// Its name.
     pub name: String,

@@ -13,7 +13,7 @@ mod report;
 use crate::{classic, statistics::median_of};
 use initramfs::{Archive, FILE, PROGRAM};
 use machine::Said;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::{
     fs, io,
     path::{Path, PathBuf},
@@ -114,7 +114,7 @@ pub enum GuestError {
 }
 
 /// One kernel in one configuration.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Guest {
     /// What tables call it.
     pub name: String,
@@ -127,7 +127,7 @@ pub struct Guest {
 }
 
 /// What all guests took.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct GuestReport {
     /// The first is what all others are compared with.
     pub guests: Vec<Guest>,

@@ -5,7 +5,19 @@ mod attacks;
 
 pub use attacks::{ATTACKS, Attack, End, stopped};
 
+use crate::{pairs::ExperimentResult, report::Section};
+use serde::{Deserialize, Serialize};
 use std::{env, path::Path};
+
+/// What came of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct HardenReport {
+    /// What each protection stops.
+    pub attacks: Section,
+    /// What each costs: the sample application, then the classic suite; nothing if only attacks
+    /// were asked for.
+    pub prices: Vec<ExperimentResult>,
+}
 
 /// A compiler of this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -40,7 +40,7 @@ impl KernelComparison<'_> {
                 self.implementations.iter().map(|made| made.prepare(kernel)).collect();
             for (made, callable) in self.implementations.iter().zip(&prepared) {
                 if let Some(bytes) = callable.as_ref().ok().and_then(|made| made.code_bytes()) {
-                    let (kernel, implementation) = (kernel.name, made.name());
+                    let (kernel, implementation) = (kernel.name.to_owned(), made.name());
                     code.push(CodeSize { kernel, implementation, bytes });
                 }
             }

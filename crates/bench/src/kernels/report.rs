@@ -8,23 +8,25 @@ use crate::{
     sheet::{Cell as Number, Sheet},
     statistics::{Summary, median_of},
 };
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Implementations that are never left out of a table: our own targets, which come first.
 const OWN: usize = 4;
 
 /// One kernel on one size of request in one implementation.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Cell {
     /// The kernel.
-    pub kernel: &'static str,
+    pub kernel: String,
     /// Bytes of request.
+    #[serde(rename = "size_bytes")]
     pub size: usize,
     /// The implementation.
     pub implementation: String,
     /// Nanoseconds of processor time of a call.
     pub ns: Option<Summary>,
     /// The same of every round.
+    #[serde(rename = "rounds_ns")]
     pub runs: Vec<f64>,
     /// Instructions of a call, where the machine counts them.
     pub instructions: Option<u64>,
@@ -44,15 +46,16 @@ impl Cell {
             Ok((ns, runs)) => (Some(ns), runs, None),
             Err(why) => (None, Vec::new(), Some(why)),
         };
+        let kernel = kernel.to_owned();
         Self { kernel, size, implementation, ns, runs, instructions, failure }
     }
 }
 
 /// Bytes of machine code of a kernel.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct CodeSize {
     /// The kernel.
-    pub kernel: &'static str,
+    pub kernel: String,
     /// The implementation.
     pub implementation: String,
     /// Bytes.
@@ -61,7 +64,7 @@ pub struct CodeSize {
 
 /// How many times as long one implementation takes as another: the geometric mean over kernels and
 /// sizes.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Mean {
     /// What is compared.
     pub over: String,
@@ -108,7 +111,7 @@ impl Mean {
 }
 
 /// Everything that was measured.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct KernelReport {
     /// Where and when.
     pub machine: Machine,
@@ -117,6 +120,7 @@ pub struct KernelReport {
     /// The implementations, in the order of columns.
     pub names: Vec<String>,
     /// Sizes of requests in bytes.
+    #[serde(rename = "sizes_bytes")]
     pub sizes: Vec<usize>,
     /// The measurements.
     pub cells: Vec<Cell>,

@@ -26,7 +26,7 @@ pub(super) const LEAST_PAIRS: usize = 6;
 pub(super) const LEAST_LIVES: usize = 8;
 
 /// How many times as much one setting takes as another.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Estimate {
     /// How many pairs there were.
     pub pairs: usize,

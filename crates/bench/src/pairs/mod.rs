@@ -36,7 +36,7 @@ pub use estimate::{Estimate, Verdict};
 pub use outcome::{ExperimentResult, Row, of as outcome_of};
 pub use process::{Language, Launch, ProcessRunner, Processor, WholeCommand};
 pub use store::{Failure, Kept, Store, StoreError, read};
-pub use trust::{Draws, LEAST_RECORDED, Trust, trust};
+pub use trust::{Draws, LEAST_RECORDED, Trust, sheet as trust_sheet, trust};
 pub use unit::{Took, Unit, serve};
 
 use crate::{config::Kind, machine::Machine};
@@ -44,7 +44,7 @@ use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// What is compared, and how closely.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Experiment {
     /// A word for files and the report: `build`, `walk`.
     pub name: String,
@@ -68,7 +68,7 @@ pub struct Experiment {
 }
 
 /// One thing that is measured.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Subject {
     /// Its name.
     pub name: String,
@@ -79,7 +79,7 @@ pub struct Subject {
 }
 
 /// Under what it is measured.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Setting {
     /// Its name.
     pub name: String,
@@ -90,7 +90,7 @@ pub struct Setting {
 }
 
 /// When it is enough.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Aim {
     /// An interval this wide to each side is narrow enough: 0.01 is 1 %.
     pub half_width: f64,
@@ -146,7 +146,7 @@ pub struct Sample {
 }
 
 /// Why it ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Stop {
     /// Every interval is narrow enough.

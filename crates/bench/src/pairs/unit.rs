@@ -13,7 +13,7 @@ use std::{
 use wait4::Wait4 as _;
 
 /// What a runner is asked to do once, in its working directory.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Unit {
     /// A command, run to its end.

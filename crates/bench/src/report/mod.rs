@@ -21,7 +21,7 @@ use std::{
 };
 
 /// The experiments in the order of the report; what is not among them comes last.
-const CHAPTERS: [&str; 22] = [
+const CHAPTERS: [&str; 23] = [
     "build",
     "build-memory",
     "project",
@@ -40,6 +40,7 @@ const CHAPTERS: [&str; 22] = [
     "web-growth",
     "ipc",
     "decision",
+    "library",
     "resolution",
     "revoke",
     "releases",

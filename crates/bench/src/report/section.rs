@@ -17,7 +17,7 @@ const SHARES: usize = 60;
 const RAW_BYTES: usize = 200_000;
 
 /// One experiment.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Section {
     /// A word for links and files.
     pub name: String,

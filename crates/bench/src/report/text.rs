@@ -11,16 +11,16 @@ use crate::{
 pub fn draw(sections: &[Section], style: Style, width: Width) -> String {
     let mut text = match style {
         Style::Markdown => "# What protection costs here\n\n".to_owned(),
-        Style::Plain => String::new(),
+        Style::Plain | Style::Terminal => String::new(),
     };
     for section in sections {
         text += &match style {
             Style::Markdown => format!("## {}\n\n{}\n\n", section.title, section.headline),
-            Style::Plain => {
+            Style::Plain | Style::Terminal => {
                 let line = "═".repeat(section.title.chars().count().min(WIDTH));
                 format!(
                     "{}\n{line}\n{}\n\n",
-                    section.title,
+                    style.strong(&section.title),
                     crate::sheet::wrapped(&section.headline, width.columns())
                 )
             }

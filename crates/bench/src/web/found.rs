@@ -18,6 +18,8 @@ const REFERENCE: &str = "nginx -O3 native";
 pub struct Found {
     /// Those that run; the first is what the others are compared with.
     pub servers: Vec<Server>,
+    /// The names of all that are known.
+    pub names: Vec<String>,
     /// Those that do not: name and reason.
     pub missing: Vec<(String, String)>,
 }
@@ -38,6 +40,7 @@ pub fn found(
     write_images(&root)?;
     let mut found = Found::default();
     let mut add = |name: &str, start: &dyn Fn() -> Result<Server, WebError>| {
+        found.names.push(name.to_owned());
         if name != REFERENCE && !wanted(name) {
             return;
         }

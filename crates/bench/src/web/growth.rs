@@ -16,14 +16,14 @@ use crate::{
     statistics::Summary,
 };
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::path::Path;
 
 /// Requests of one slice.
 const SLICE: usize = 1000;
 
 /// What grows, and how far.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Growth {
     /// Connections that are open; requests go round between them.
@@ -35,7 +35,7 @@ pub enum Growth {
 }
 
 /// One step of one curve.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Step {
     /// What has grown.
     pub growth: Growth,
@@ -48,7 +48,7 @@ pub struct Step {
 }
 
 /// All steps.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct GrowthReport {
     /// By curve, in their order.
     pub steps: Vec<Step>,

@@ -7,10 +7,10 @@ use crate::{
     sheet::{Cell, Sheet},
     statistics::Summary,
 };
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// What was measured.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(transparent)]
 pub struct Report {
     outcome: ExperimentResult,

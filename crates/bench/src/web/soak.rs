@@ -13,7 +13,7 @@ use crate::{
     interrupt::Interrupt,
     sheet::{Cell, Sheet},
 };
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::{
     path::Path,
     time::{Duration, Instant},
@@ -28,7 +28,7 @@ const SLACK_KIB: u64 = 2048;
 const LOOKS: u64 = 50;
 
 /// One look at the server.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Look {
     /// Requests so far.
     pub requests: u64,
@@ -39,7 +39,7 @@ pub struct Look {
 }
 
 /// What came of it.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct SoakReport {
     /// Requests that were answered.
     pub requests: u64,

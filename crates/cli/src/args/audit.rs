@@ -14,7 +14,7 @@ The journal has the denials of all runs that used a daemon; with `dewar run
 --record all`, every decision. Where records are missing, an entry says how
 many and why.
 
-Exit status: 0, or 125 if there is no journal.";
+Exit status: 0; 2 for wrong use; 125 if there is no journal.";
 
 /// Search the journal of decisions that the daemon keeps.
 #[derive(Debug, Args)]

@@ -1,5 +1,6 @@
 //! `dewar bench`
 
+use super::positive;
 use clap::{Args, Subcommand};
 use std::{ffi::OsString, path::PathBuf};
 
@@ -22,6 +23,7 @@ Examples:
   dewar bench report -o report.html         everything, on one page
   dewar bench plugin                        plugins: calls, kernels beside gcc, LuaJIT, CoD
   dewar bench ipc; dewar bench decision     calls between processes, and what checking them adds
+  dewar bench library                       a check of the library, in Rust, C and Python
   dewar bench revoke                        taking back what is open, mapped and connected
   dewar bench web --plot DIR                web servers with plugins: Dewar's, Apache, nginx
   dewar bench web --growth                  the same by connections, plugins and rules
@@ -32,10 +34,10 @@ Small units of work go round between settings that live beside each other, in an
 anew each round. Figures are medians of the ratios within rounds, with 95 % intervals. It ends
 when every interval is narrow enough or the time is over, and says which; Ctrl-C ends it early
 without loss. With --keep, what was begun is continued.
-Exit status: 0, or 125 if nothing could be measured.";
+Exit status: 0; 2 for wrong use; 125 if nothing could be measured.";
 
 /// What `dewar bench revoke` holds at once, unless told otherwise.
-pub const MOST_HELD: usize = 4096;
+pub const MOST_HELD: u32 = 4096;
 
 /// Measure what protection costs on this machine.
 #[derive(Debug, Args)]
@@ -84,6 +86,8 @@ pub enum What {
     Ipc(CallArgs),
     /// What a decision adds to a call, by where it is found: hint, cache, security server
     Decision(CallArgs),
+    /// What a check of the library for object managers takes, in Rust, C and Python
+    Library(super::library::LibraryArgs),
     /// What taking back descriptors, mappings and connections costs, by their number
     Revoke(RevokeArgs),
     /// Web servers that turn images gray: Dewar's with a plugin, Apache and nginx with C
@@ -131,11 +135,11 @@ pub struct ProjectArgs {
 #[derive(Debug, Args)]
 pub struct MeasureArgs {
     /// Ends when every interval is within so many percent to each side
-    #[arg(long, value_name = "PERCENT", default_value_t = 1.0)]
+    #[arg(long, value_name = "PERCENT", value_parser = positive, default_value_t = 1.0)]
     pub within: f64,
 
     /// Ends after so many minutes in any case
-    #[arg(long, value_name = "MINUTES", default_value_t = 10.0)]
+    #[arg(long, value_name = "MINUTES", value_parser = positive, default_value_t = 10.0)]
     pub budget: f64,
 
     /// Ends after so many rounds in any case
@@ -262,7 +266,7 @@ pub struct ReportArgs {
     pub as_is: bool,
 
     /// Minutes for the whole of it; each experiment gets its share
-    #[arg(long, value_name = "MINUTES", default_value_t = 45.0)]
+    #[arg(long, value_name = "MINUTES", value_parser = positive, default_value_t = 45.0)]
     pub budget: f64,
 }
 
@@ -320,8 +324,8 @@ pub struct RevokeArgs {
     pub rounds: u32,
 
     /// The most that is held at once
-    #[arg(long, value_name = "N", default_value_t = MOST_HELD)]
-    pub most: usize,
+    #[arg(long, value_name = "N", default_value_t = MOST_HELD, value_parser = clap::value_parser!(u32).range(1..))]
+    pub most: u32,
 
     #[command(flatten)]
     pub show: ShowArgs,
@@ -351,11 +355,11 @@ pub struct WebArgs {
     pub install: bool,
 
     /// Ends when every interval is within so many percent to each side
-    #[arg(long, value_name = "PERCENT", default_value_t = 1.0)]
+    #[arg(long, value_name = "PERCENT", value_parser = positive, default_value_t = 1.0)]
     pub within: f64,
 
     /// Ends after so many minutes in any case
-    #[arg(long, value_name = "MINUTES", default_value_t = 10.0)]
+    #[arg(long, value_name = "MINUTES", value_parser = positive, default_value_t = 10.0)]
     pub budget: f64,
 
     /// Ends after so many rounds of each image in any case; with --growth, 15 by default

@@ -14,8 +14,8 @@ Runs use a daemon that answers, and decide by themselves when there is none.
 One that is killed is missed for a moment: start it again, and it goes on
 where it stopped.
 
-Exit status: 0 when it was ended by SIGTERM or SIGINT, 125 if it could not
-start: one runs already, for example.";
+Exit status: 0 when it was ended by SIGTERM or SIGINT; 2 for wrong use; 125 if
+it could not start: one runs already, for example.";
 
 /// Serve the policies of runs, and keep the journal.
 ///
@@ -49,6 +49,6 @@ pub struct DaemonArgs {
     pub kill_after: f64,
 
     /// Throw the oldest records away when the journal has more than that many MiB
-    #[arg(long, value_name = "MIB", default_value_t = 256)]
+    #[arg(long, value_name = "MIB", default_value_t = 256, value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
     pub journal_size: u64,
 }

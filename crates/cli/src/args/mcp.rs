@@ -12,7 +12,7 @@ what `dewar explain` and `dewar policy show` say. In a run whose profile has [pr
 what that run was denied, and proposes lines: within the bound of the profile they are granted,
 else a person is asked (docs/ask.md).
 
-Exit status: 0 at the end of its input; 1 if it cannot speak.";
+Exit status: 0 at the end of its input; 1 if it cannot speak; 2 for wrong use.";
 
 /// Serve coding agents over MCP: what was denied and why, profiles, proposals.
 #[derive(Debug, Args)]

@@ -7,6 +7,7 @@
 pub mod audit;
 pub mod bench;
 pub mod daemon;
+pub mod library;
 pub mod mcp;
 pub mod plugin;
 pub mod selftest;
@@ -17,3 +18,12 @@ pub use self::{
     audit::AuditArgs, bench::BenchArgs, daemon::DaemonArgs, mcp::McpArgs, plugin::PluginArgs,
     selftest::SelftestArgs, serve::ServeArgs,
 };
+
+/// A time, a share: a number that something can be measured by.
+fn positive(text: &str) -> Result<f64, String> {
+    let number: f64 = text.parse().map_err(|_| "write a number, such as 1.5")?;
+    if number.is_finite() && number > 0.0 {
+        return Ok(number);
+    }
+    Err("write a number greater than 0".to_owned())
+}

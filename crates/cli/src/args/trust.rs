@@ -20,7 +20,7 @@ pub struct TrustArgs {
     pub plant: f64,
 
     /// Experiments end when their interval is within so many percent to each side
-    #[arg(long, value_name = "PERCENT", default_value_t = 1.0)]
+    #[arg(long, value_name = "PERCENT", value_parser = super::positive, default_value_t = 1.0)]
     pub within: f64,
 
     #[command(flatten)]

@@ -14,9 +14,13 @@ use std::time::{Duration, Instant};
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Latency {
     name: &'static str,
+    #[serde(rename = "median_ns")]
     median: f64,
+    #[serde(rename = "p99_ns")]
     p99: f64,
+    #[serde(rename = "max_ns")]
     max: f64,
+    #[serde(rename = "runs_ns")]
     runs: Vec<f64>,
 }
 

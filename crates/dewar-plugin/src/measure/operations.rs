@@ -38,6 +38,7 @@ const TIMES: usize = 1000;
 pub(super) struct Operation {
     name: String,
     ns: Option<Summary>,
+    #[serde(rename = "rounds_ns")]
     runs: Vec<f64>,
     failure: Option<String>,
 }

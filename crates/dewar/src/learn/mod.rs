@@ -144,11 +144,11 @@ pub(crate) fn run(args: &LearnArgs) -> anyhow::Result<i32> {
     })?;
     let lines = addresses.with_all_names(settled.lines.clone());
     let text = text_of(&fitting, &lines, &command)?;
-    tell_left(&settled, &accesses);
+    left(&settled, &accesses).iter().for_each(|line| tell!("{line}"));
     match &target {
         Some(target) => {
             target.write(&text)?;
-            tell_done(&lines, args, &command);
+            done(&lines, args, &command).iter().for_each(|line| tell!("{line}"));
         }
         None => output::print(text.as_bytes())?,
     }
@@ -268,7 +268,7 @@ fn text_of(fitting: &Fitting, lines: &[Line], command: &str) -> anyhow::Result<S
 }
 
 /// What the profile does not grant, although it was asked for.
-fn tell_left(settled: &Settled, accesses: &BTreeMap<Access, u64>) {
+fn left(settled: &Settled, accesses: &BTreeMap<Access, u64>) -> Vec<String> {
     let denied = accesses.keys().filter(|access| !access.granted);
     let mut seen: Vec<String> = Vec::new();
     // A directory that was made once is there now.
@@ -285,12 +285,10 @@ fn tell_left(settled: &Settled, accesses: &BTreeMap<Access, u64>) {
         }
     }
     const MOST: usize = 8;
-    for line in seen.iter().take(MOST) {
-        tell!("dewar: stays denied: {line}");
-    }
-    if seen.len() > MOST {
-        tell!("dewar: and {} more, which `dewar explain` tells", seen.len() - MOST);
-    }
+    let shown = seen.iter().take(MOST).map(|line| format!("dewar: stays denied: {line}"));
+    let more = seen.len().saturating_sub(MOST);
+    let more = (more > 0).then(|| format!("dewar: and {more} more, which `dewar explain` tells"));
+    shown.chain(more).collect()
 }
 
 /// A word as a shell takes it for itself.
@@ -302,7 +300,8 @@ fn quoted(word: &str) -> String {
     }
 }
 
-fn tell_done(lines: &[Line], args: &LearnArgs, command: &str) {
+/// What was learned, and what is next.
+fn done(lines: &[Line], args: &LearnArgs, command: &str) -> Vec<String> {
     let file = args.output.display().to_string();
     let file = if file.contains('/') { file } else { format!("./{file}") };
     let added = match lines.len() {
@@ -310,6 +309,43 @@ fn tell_done(lines: &[Line], args: &LearnArgs, command: &str) {
         1 => "learned 1 line, in".to_owned(),
         many => format!("learned {many} lines, in"),
     };
-    tell!("dewar: {added} {file}; read it, then");
-    tell!("  dewar run -p {file} -- {}", visible(command));
+    let next = format!("  dewar run -p {file} -- {}", visible(command));
+    vec![format!("dewar: {added} {file}; read it, then"), next]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cli::look;
+
+    #[test]
+    fn what_was_learned_looks_as_reviewed() {
+        let denied = |comm: &str, object: &str| Access {
+            comm: comm.into(),
+            program: format!("/usr/bin/{comm}"),
+            object: object.into(),
+            tclass: "file".into(),
+            requested: vec!["read".into(), "open".into()],
+            ..Access::default()
+        };
+        let mut accesses: BTreeMap<Access, u64> = (0..9)
+            .map(|n| (denied("node", &format!("/home/me/.config/tokens/service-{n}.json")), 1))
+            .collect();
+        let long = "/home/me/projects/a-name-that-is-long/and-goes-on/.git/hooks/post-checkout";
+        accesses.insert(denied("git", long), 2);
+        let line = |value: &str| Line {
+            domain: None,
+            key: "files.read".into(),
+            value: value.into(),
+            comment: "node: once".into(),
+        };
+        let settled = Settled { lines: vec![line("/srv/a"), line("/srv/b")], left: Vec::new() };
+        let command = vec!["npm".into(), "ci".into()];
+        let args = LearnArgs::for_run(None, None, command);
+        let mut told = left(&settled, &accesses);
+        told.extend(done(&settled.lines, &args, "npm ci"));
+        crate::screens::screen("learn", |width| {
+            told.iter().map(|line| look::folded(line, width) + "\n").collect()
+        });
+    }
 }

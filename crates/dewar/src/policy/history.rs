@@ -16,7 +16,7 @@ Examples:
 
 Of a run that has ended, `dewar explain` shows it.
 
-Exit status: 0; 2 if there is no such run.";
+Exit status: 0; 2 for wrong use, or if there is no such run.";
 
 /// List what was changed in a run since it started, with receipts.
 #[derive(Debug, Args)]

@@ -5,7 +5,7 @@ use crate::failure::Usage;
 use anyhow::Context as _;
 use clap::Args;
 use security_server::policy::Policy;
-use security_server::{BoolId, Engine, cil, policydb};
+use security_server::{BoolId, Engine, UnknownBoolean, cil, policydb};
 use std::{fs, io};
 
 /// The policy that a question is put to.
@@ -35,7 +35,7 @@ impl PolicySource {
         let booleans = &engine.policy().booleans;
         let find = |(name, state): &(String, bool)| match booleans.get_index_of(name.as_str()) {
             Some(index) => Ok((BoolId::at(index), *state)),
-            None => Err(Usage(format!("the policy has no boolean `{name}`"))),
+            None => Err(Usage(UnknownBoolean::of(name, engine.policy()).to_string())),
         };
         let changes = self.booleans.iter().map(find).collect::<Result<Vec<_>, _>>()?;
         Ok(engine.with_booleans(&changes))
@@ -55,6 +55,12 @@ pub(super) fn load(arguments: &[String]) -> anyhow::Result<Policy> {
             return policydb::read(&bytes)
                 .map_err(|error| Usage(format!("{argument}: {error}")).into());
         }
+    }
+    if let Some(profile) = arguments.iter().find(|it| arguments.len() > 1 && is_profile(it)) {
+        return Err(Usage(format!(
+            "`{profile}` is a profile, and is named alone; several files are CIL that belongs together"
+        ))
+        .into());
     }
     let text = |argument: &String| {
         let bytes = read(argument)?;

@@ -3,7 +3,7 @@
 use super::{
     failure::{Failure, returned},
     forms::{dewar, dewar_about, dewar_decision, dewar_hint},
-    given::{copy, held, question, text},
+    given::{asked, copy, held, question, text},
 };
 use object_manager::{About, AccessVector, Hint};
 use std::ffi::{CStr, c_char, c_int};
@@ -44,6 +44,16 @@ pub unsafe extern "C" fn dewar_check(
     hint: *const dewar_hint,
     about: *const dewar_about,
 ) -> c_int {
+    // SAFETY: null or live, and only shared, as the caller promises.
+    let opened = unsafe { manager.as_ref() };
+    // SAFETY: null, or a hint: four bytes of the same form, of which any value is one.
+    let place = unsafe { hint.as_ref() };
+    if let (Some(opened), Some(hint), Some(q)) = (opened, place, asked(ssid, tsid, tclass))
+        && opened.manager.grants_kept(q, AccessVector(requested), hint)
+    {
+        // Where no server is asked, nothing panics that would have to be caught.
+        return 0;
+    }
     returned(-1, || {
         // SAFETY: as the caller promises.
         let held = unsafe { held(manager) }?;

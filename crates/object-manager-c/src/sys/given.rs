@@ -59,6 +59,14 @@ pub(super) unsafe fn held<'a>(manager: *const dewar) -> Result<&'a dewar, Failur
     unsafe { manager.as_ref() }.ok_or_else(|| Failure::invalid("the manager is NULL"))
 }
 
+/// What is asked; `None` if a number is 0.
+#[inline]
+pub(super) fn asked(ssid: u32, tsid: u32, tclass: u8) -> Option<Question> {
+    let tclass = Class::from_number(tclass.into())?;
+    Some(Question { ssid: Sid::new(ssid)?, tsid: Sid::new(tsid)?, tclass })
+}
+
+/// The same, or which number is 0.
 pub(super) fn question(ssid: u32, tsid: u32, tclass: u8) -> Result<Question, Failure> {
     let sid = |sid| Sid::new(sid).ok_or_else(|| Failure::invalid("a SID is 0"));
     let class = Class::from_number(tclass.into());

@@ -20,6 +20,7 @@ mod tree;
 mod words;
 
 pub use errors::{PolicyError, PolicyErrors};
+pub(crate) use scopes::closest;
 
 use crate::policy::Policy;
 use containers::{Container, Containers, Entry, Kind};

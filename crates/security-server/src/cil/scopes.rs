@@ -299,7 +299,7 @@ impl Scopes {
 }
 
 /// The candidate that resembles `text`, if one does.
-pub(super) fn closest<'a>(
+pub(crate) fn closest<'a>(
     text: &str,
     candidates: impl Iterator<Item = &'a str>,
 ) -> Option<&'a str> {

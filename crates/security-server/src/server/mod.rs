@@ -36,8 +36,34 @@ pub enum LoadError {
 
 /// A boolean that the policy does not have.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the policy has no boolean `{0}`")]
-pub struct UnknownBoolean(pub String);
+#[error("the policy has no boolean `{name}`; {instead}")]
+pub struct UnknownBoolean {
+    /// Its name.
+    name: String,
+    /// What was meant, or which there are.
+    instead: String,
+}
+
+impl UnknownBoolean {
+    /// So many are named where none resembles it.
+    const MOST: usize = 8;
+
+    /// That name, which `policy` does not have.
+    #[must_use]
+    pub fn of(name: &str, policy: &Policy) -> Self {
+        let names = || policy.booleans.keys().map(|known| &**known);
+        let instead = match cil::closest(name, names()) {
+            Some(meant) => format!("did you mean `{meant}`?"),
+            None if policy.booleans.is_empty() => "it has none".to_owned(),
+            None => {
+                let some: Vec<&str> = names().take(Self::MOST).collect();
+                let more = if some.len() < policy.booleans.len() { ", …" } else { "" };
+                format!("it has {}{more}", some.join(", "))
+            }
+        };
+        Self { name: name.to_owned(), instead }
+    }
+}
 
 /// Everything that one decision depends on.
 #[derive(Debug)]
@@ -133,7 +159,7 @@ impl Server {
         let booleans = &old.engine.policy().booleans;
         let find = |(name, state): &(&str, bool)| match booleans.get_index_of(*name) {
             Some(index) => Ok((BoolId::at(index), *state)),
-            None => Err(UnknownBoolean((*name).to_owned())),
+            None => Err(UnknownBoolean::of(name, old.engine.policy())),
         };
         let changes = changes.iter().map(find).collect::<Result<Vec<_>, _>>()?;
         let seqno = Seqno(old.seqno.0 + 1);

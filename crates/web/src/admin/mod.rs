@@ -7,7 +7,7 @@ mod status;
 
 use crate::{
     http::head::{self, Head, Length, MAX_FIELDS, MAX_HEAD},
-    serve::unix_listener,
+    serve::{unix_listener, with_form},
     server::{ServerError, Shared},
 };
 use httparse::EMPTY_HEADER;
@@ -87,7 +87,8 @@ pub(crate) fn start(shared: &Arc<Shared>) -> Result<Admin, ServerError> {
     if let Some(address) = &site.config.status {
         let cannot =
             |error| ServerError::system(format!("cannot show the status at `{address}`"), error);
-        let listener = TcpListener::bind(address).map_err(cannot)?;
+        let listener =
+            TcpListener::bind(address).map_err(|error| cannot(with_form(error, "ADDRESS:PORT")))?;
         listener.set_nonblocking(true).map_err(cannot)?;
         admin.status = listener.local_addr().ok();
         let accept = move || listener.accept().map(|(stream, _)| stream);

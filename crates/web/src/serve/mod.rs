@@ -97,8 +97,20 @@ impl Listeners {
 }
 
 fn resolve(text: &str) -> io::Result<SocketAddr> {
-    let found = text.to_socket_addrs()?.next();
-    found.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "there is no such address"))
+    let found =
+        text.to_socket_addrs().map_err(|error| with_form(error, "ADDRESS:PORT or unix:PATH"))?;
+    let missing = || io::Error::new(io::ErrorKind::NotFound, "there is no such address");
+    found.into_iter().next().ok_or_else(missing)
+}
+
+/// What the system says of an address; of one that is none, also how one is written.
+pub(crate) fn with_form(error: io::Error, form: &str) -> io::Error {
+    match error.kind() {
+        kind @ io::ErrorKind::InvalidInput => {
+            io::Error::new(kind, format!("{error}; write {form}"))
+        }
+        _ => error,
+    }
 }
 
 fn tcp_listener(address: SocketAddr) -> io::Result<TcpListener> {
