@@ -1,5 +1,7 @@
 //! execve and execveat: the only way to another label.
 
+mod refusals;
+mod script;
 mod verify;
 
 use crate::{
@@ -16,6 +18,7 @@ use confine::{computed, entered};
 use flask::{Class, Sid, perm};
 use landlock::AccessFs;
 use proc::path_of;
+use refusals::{Why, refuse};
 use rustix::{
     fs::{Access, AtFlags, accessat},
     io::{Errno, Result},
@@ -72,29 +75,56 @@ fn decide_as(asker: FileAsker<'_>, enters_inside: bool) -> CallResult {
             let sid = seen.label.sid;
             let enters = entered(&*asker.state.server, asker.ssid, sid) == Ok(Some(domain));
             if enters && let Some(later) = begin_tracking(*asker) {
-                return later;
+                return later.map_err(|_| refuse(*asker, &file, Why::Alike));
             }
             seen.allow(*asker, perm::file::EXECUTE, &file)?;
             // Never in the caller's domain instead, whatever else policy grants.
             allow_entry(asker, &seen, domain, &path)?;
             if asker.state.subjects.is_single() {
-                // The run was started for one domain: its processes bear no marks.
-                return Err(Errno::ACCESS);
+                // Its processes bear no marks.
+                return Err(refuse(*asker, &file, Why::OneDomain));
             }
             verify::enter(*asker, &seen, &file, domain)
         }
         None => {
             seen.allow(*asker, perm::file::EXECUTE | perm::file::EXECUTE_NO_TRANS, &file)?;
             if enters_inside {
-                return verify::enter_inside(*asker, &seen);
+                return verify::enter_inside(*asker, &seen, &file);
             }
             if asker.exact().contains(AccessFs::Execute) {
                 // The envelope refuses to execute exactly what policy refuses, and the label stays.
+                allow_interpreters(asker, file)?;
                 return Ok(Answer::Continue);
             }
-            verify::stay(*asker, &seen)
+            verify::stay(*asker, &seen, &file)
         }
     }
+}
+
+/// Asks about the interpreters of a script, which the kernel executes by their names: the envelope
+/// refuses them without a record.
+fn allow_interpreters(asker: FileAsker<'_>, mut file: OwnedFd) -> Result<()> {
+    // As many as the kernel tries (`exec_binprm`).
+    const MOST: usize = 5;
+    for _ in 0..MOST {
+        let start = script::start(&asker.state.view, &file);
+        let Some(path) = start.and_then(|start| script::interpreter(&start)) else { break };
+        file = match found(asker, libc::AT_FDCWD, &path, 0) {
+            Ok(file) => file,
+            // What is not there, the kernel says; what the view leaves out, the record does.
+            Err(errno) => {
+                let name = Name { dirfd: libc::AT_FDCWD, path: &path, follow: true };
+                let attempt = Attempt { name, requested: perm::file::EXECUTE, new: New::No };
+                return Err(attempt.ended(asker, errno).errno);
+            }
+        };
+        let seen = Seen::of(*asker, file.as_fd())?;
+        if !is_executable(asker, &seen, &file) {
+            break;
+        }
+        seen.allow(*asker, perm::file::EXECUTE | perm::file::EXECUTE_NO_TRANS, &file)?;
+    }
+    Ok(())
 }
 
 /// The refusal to execute memory, which was made as what cannot be executed.

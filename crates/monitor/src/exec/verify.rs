@@ -1,6 +1,10 @@
 //! An exec under supervision: the process is seized for this one call and checked where the new
 //! program has replaced the old one but has not run yet.
 
+use super::{
+    refusals::{Why, refuse},
+    script,
+};
 use crate::{
     call::{Answer, Asker, CallResult},
     file::Seen,
@@ -24,24 +28,35 @@ use std::os::fd::{AsFd, OwnedFd};
 pub(super) fn enter(asker: Asker<'_>, seen: &Seen, file: &OwnedFd, domain: Sid) -> CallResult {
     // An interpreter opens its script by name, after the label has changed: nothing ties it to this
     // file.
-    if is_script(asker, file)? {
-        return Err(Errno::ACCESS);
+    if script::start(&asker.state.view, file).is_some() {
+        return Err(refuse(asker, file, Why::Script));
     }
     // So that it can still be told; what counts is what it has when it is stopped.
     if !subject::brings_nothing(asker.state, asker.caller.call.tid)? {
-        return Err(Errno::ACCESS);
+        return Err(refuse(asker, file, Why::Brings));
     }
-    let _entering = subject::Entering::new(asker.state, asker.caller.identity()?.pid)?;
-    supervised(asker, |pid| {
-        if !subject::brings_nothing(asker.state, pid)? {
-            return Err(Errno::ACCESS);
+    let pid = asker.caller.identity()?.pid;
+    let _entering = match subject::Entering::new(asker.state, pid) {
+        Err(Errno::AGAIN) => {
+            refuse(asker, file, Why::Watched);
+            return Err(Errno::AGAIN);
         }
-        if !is_same(&executed(asker, pid)?, seen)? {
-            return Err(Errno::ACCESS);
+        entering => entering?,
+    };
+    let entered = supervised(asker, file, |pid| {
+        if subject::brings_nothing(asker.state, pid) != Ok(true) {
+            return Err(Some(Why::Brings));
         }
-        make_secure(pid)?;
-        subject::enter(asker.state, pid, domain)
-    })
+        let is_same = executed(asker, pid).and_then(|executed| is_same(&executed, seen));
+        if is_same != Ok(true) || make_secure(pid).is_err() {
+            return Err(Some(Why::Another));
+        }
+        subject::enter(asker.state, pid, domain).map_err(|_| Some(Why::Watched))
+    });
+    match entered {
+        Err(Errno::PERM) => Err(refuse(asker, file, Why::Traced)),
+        entered => entered,
+    }
 }
 
 /// Tells the new program that it runs with other rights than its caller (`AT_SECURE` of
@@ -76,8 +91,8 @@ fn make_secure(pid: u32) -> Result<()> {
 
 /// Executes the file decided as `seen` and keeps the domain, where the envelope alone would let
 /// other files be executed.
-pub(super) fn stay(asker: Asker<'_>, seen: &Seen) -> CallResult {
-    let stayed = supervised(asker, |pid| allow_executed(asker, seen, pid));
+pub(super) fn stay(asker: Asker<'_>, seen: &Seen, file: &OwnedFd) -> CallResult {
+    let stayed = supervised(asker, file, |pid| allow_executed(asker, seen, pid));
     let is_exact = asker.state.policy.load().exactness.first.contains(AccessFs::Execute);
     match stayed {
         // Traced already: a debugger is at work.
@@ -89,6 +104,7 @@ pub(super) fn stay(asker: Asker<'_>, seen: &Seen) -> CallResult {
             // there is no other.
             Ok(Answer::Continue)
         }
+        Err(Errno::PERM) => Err(refuse(asker, file, Why::Traced)),
         stayed => stayed,
     }
 }
@@ -96,28 +112,36 @@ pub(super) fn stay(asker: Asker<'_>, seen: &Seen) -> CallResult {
 /// Executes the file decided as `seen`, and enters the run inside that the caller has asked for,
 /// whose label `asker` has. Nothing is taken from who comes from where it may do more: filters and
 /// variables of its own, and scripts, give it nothing that it did not have.
-pub(super) fn enter_inside(asker: Asker<'_>, seen: &Seen) -> CallResult {
-    supervised(asker, |pid| {
+pub(super) fn enter_inside(asker: Asker<'_>, seen: &Seen, file: &OwnedFd) -> CallResult {
+    let entered = supervised(asker, file, |pid| {
         allow_executed(asker, seen, pid)?;
-        subject::enter_inside(asker.state, pid, asker.ssid)?;
+        let entered = subject::enter_inside(asker.state, pid, asker.ssid);
+        entered.map_err(|_| Some(Why::Watched))?;
         asker.state.inside.has_entered(pid);
         Ok(())
-    })
+    });
+    match entered {
+        Err(Errno::PERM) => Err(refuse(asker, file, Why::Traced)),
+        entered => entered,
+    }
 }
 
-/// Whether `asker` may run what a process has executed, where `seen` was decided.
-fn allow_executed(asker: Asker<'_>, seen: &Seen, pid: u32) -> Result<()> {
-    let executed = executed(asker, pid)?;
-    if is_same(&executed, seen)? {
+/// Whether `asker` may run what a process has executed, where `seen` was decided; else why it is
+/// killed, if that is not on record yet.
+fn allow_executed(asker: Asker<'_>, seen: &Seen, pid: u32) -> std::result::Result<(), Option<Why>> {
+    let unknown = |_| Some(Why::Another);
+    let executed = executed(asker, pid).map_err(unknown)?;
+    if is_same(&executed, seen).map_err(unknown)? {
         return Ok(());
     }
     // An interpreter; or another file, to which the path has led since. What no path leads to was
     // found through a process, about which nobody has asked.
-    if rustix::fs::fstat(&executed)?.st_nlink == 0 {
-        return Err(Errno::ACCESS);
+    if rustix::fs::fstat(&executed).map_err(unknown)?.st_nlink == 0 {
+        return Err(Some(Why::Another));
     }
-    let seen = Seen::of(asker, executed.as_fd())?;
-    seen.allow(asker, perm::file::EXECUTE | perm::file::EXECUTE_NO_TRANS, &executed)
+    let seen = Seen::of(asker, executed.as_fd()).map_err(unknown)?;
+    let wanted = perm::file::EXECUTE | perm::file::EXECUTE_NO_TRANS;
+    seen.allow(asker, wanted, &executed).map_err(|_| None)
 }
 
 /// Whether a file is the one that was decided.
@@ -132,20 +156,14 @@ fn executed(asker: Asker<'_>, pid: u32) -> Result<OwnedFd> {
     rustix::fs::openat(&asker.state.view.proc, format!("{pid}/exe"), flags, Mode::empty())
 }
 
-fn is_script(asker: Asker<'_>, file: &OwnedFd) -> Result<bool> {
-    use std::os::fd::AsRawFd;
-    let name = file.as_raw_fd().to_string();
-    let flags = OFlags::RDONLY | OFlags::CLOEXEC;
-    let opened = rustix::fs::openat(&asker.state.view.own_fds, name, flags, Mode::empty());
-    // A program that cannot be read is none that the kernel would interpret.
-    let Ok(file) = opened else { return Ok(false) };
-    let mut start = [0; 2];
-    Ok(rustix::io::read(file, &mut start)? == 2 && start == *b"#!")
-}
-
 /// Lets the call run under ptrace and calls `check` at the exec stop. A process that fails the
-/// check is killed: it must not run a single instruction with a wrong label.
-fn supervised(asker: Asker<'_>, check: impl FnOnce(u32) -> Result<()>) -> CallResult {
+/// check is killed: it must not run a single instruction with a wrong label. Why is recorded,
+/// unless the check has done so.
+fn supervised(
+    asker: Asker<'_>,
+    file: &OwnedFd,
+    check: impl FnOnce(u32) -> std::result::Result<(), Option<Why>>,
+) -> CallResult {
     let tid = asker.caller.call.tid;
     let pid = asker.caller.identity()?.pid;
     // A process that is traced already is denied, as SELinux does.
@@ -156,7 +174,10 @@ fn supervised(asker: Asker<'_>, check: impl FnOnce(u32) -> Result<()>) -> CallRe
     let goes_on = state.listener.is_valid(id) && state.listener.send_continue(id).is_ok();
     match seized.wait()? {
         Event::Executed => {
-            if goes_on && check(pid).is_err() {
+            if goes_on && let Err(why) = check(pid) {
+                if let Some(why) = why {
+                    refuse(asker, file, why);
+                }
                 kill(pid);
             }
             ptrace::detach(pid, 0);

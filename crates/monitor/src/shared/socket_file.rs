@@ -47,8 +47,13 @@ impl<'a> SocketFiles<'a> {
             // Not a matter of policy: nobody listens there.
             seen.allow(*asker, perm::file::GETATTR, &held)?;
             let (own_fds, number) = (&asker.state.view.own_fds, held.as_raw_fd().to_string());
-            rustix::fs::accessat(own_fds, number, Access::WRITE_OK, AtFlags::EACCESS)?;
-            return Err(Errno::CONNREFUSED);
+            let writable =
+                rustix::fs::accessat(own_fds, number, Access::WRITE_OK, AtFlags::EACCESS);
+            if writable == Err(Errno::ACCESS) {
+                // It may be what covers a socket that is denied.
+                seen.allow(*asker, perm::file::WRITE, &held)?;
+            }
+            return Err(writable.err().unwrap_or(Errno::CONNREFUSED));
         }
         // What lies beyond the longest path has a name, too.
         if file::has_name(*asker, &held) == Ok(false) {

@@ -1,0 +1,88 @@
+//! Execs that fail whatever policy says: each is on record, with what to do instead.
+
+use crate::{audit::Refusal, call::Asker};
+use proc::path_of;
+use rustix::io::Errno;
+use std::os::fd::OwnedFd;
+
+/// Why an exec fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Why {
+    /// The program is a script, and would enter a domain.
+    Script,
+    /// The process has a seccomp filter of its own, or a personality of these.
+    Brings,
+    /// Another process looks into the one that would enter a domain, or has let it run unseen.
+    Watched,
+    /// The threads of the sandbox could not be stopped to tell them apart.
+    Alike,
+    /// The process is traced, so nobody can look at what it executes.
+    Traced,
+    /// The run was started for one domain.
+    OneDomain,
+    /// The process was executing another file than the one that was decided; it was killed.
+    Another,
+}
+
+impl Why {
+    fn errno(self) -> Errno {
+        match self {
+            Self::Alike => Errno::AGAIN,
+            Self::Traced => Errno::PERM,
+            _ => Errno::ACCESS,
+        }
+    }
+
+    /// Why it fails, and what leads to the same end.
+    fn told(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Script => (
+                "it is a script, and policy gives it another domain; an interpreter opens its script by name, which could lead \
+                 elsewhere by then, so no script enters a domain",
+                "list its path in `exec` at the top of the profile (of the domain that starts it), so that it stays in that \
+                 domain, or have `exec` name the interpreter; or start it by a command of its own: dewar run",
+            ),
+            Self::Brings => (
+                "the process has a seccomp filter of its own, or a personality that changes how programs are laid out; both \
+                 would go into the domain with it",
+                "start the program from a process without them, or list it in `exec` of the domain that starts it",
+            ),
+            Self::Watched => (
+                "another process traces it, or has looked into its memory, so it enters no domain",
+                "start the program from a process that no debugger has traced",
+            ),
+            Self::Alike => (
+                "a thread of the sandbox could not be stopped, so processes could not be told apart, and no domain is entered \
+                 on a guess",
+                "try again once nothing outside traces the sandbox",
+            ),
+            Self::Traced => (
+                "the process is traced, so nobody can see what it would execute",
+                "let the debugger start outside of the run, or use a profile with one domain",
+            ),
+            Self::OneDomain => (
+                "the run was started for one domain, and this program would enter another",
+                "start the command anew under the profile as it is now",
+            ),
+            Self::Another => (
+                "the path led to another file once the program was executed; the process was killed",
+                "do not change the program while it is started",
+            ),
+        }
+    }
+}
+
+/// Records that `file` is not executed; the errno for the program.
+pub(super) fn refuse(asker: Asker<'_>, file: &OwnedFd, why: Why) -> Errno {
+    let path = path_of(&asker.state.view, file).unwrap_or_default();
+    let (reason, instead) = why.told();
+    asker.refuse(&Refusal {
+        errno: why.errno(),
+        by: "the process object manager",
+        tclass: "file",
+        missing: "execute",
+        object: path.to_string_lossy().into_owned(),
+        reason,
+        instead,
+    })
+}
