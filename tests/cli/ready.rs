@@ -162,10 +162,12 @@ fn cargo_fetch_and_cargo_test_are_green_and_build_scripts_reach_nothing() {
     account.write(".cargo/config.toml", &config);
     let manifest = "[package]\nname = \"p\"\nversion = \"1.0.0\"\nedition = \"2021\"\n[dependencies]\nleft = \"1\"\n";
     account.write("work/Cargo.toml", manifest);
-    let test = "#[test]\nfn value() { assert_eq!(left::VALUE, 42); }\n";
+    let test = "//! ```\n//! assert_eq!(left::VALUE, 42);\n//! ```\n#[test]\nfn value() { assert_eq!(left::VALUE, 42); }\n";
     account.write("work/src/lib.rs", test);
     account.write("work/build.rs", "fn main() {}\n");
-    account.green(&profile, &["sh", "-c", "cargo fetch && cargo test --lib"]);
+    let came = account.green(&profile, &["sh", "-c", "cargo fetch && cargo test"]);
+    assert!(came.err.contains("Doc-tests p"), "{}", came.err);
+    assert_eq!(came.out.matches("test result: ok. 1 passed").count(), 2, "{}", came.out);
     // All tests, without any network, by what was fetched.
     let came = account.run(&plain, &["cargo", "test"]);
     assert_eq!(came.status, 0, "{}{}", came.out, came.err);

@@ -42,6 +42,7 @@ const KEYS: &[&str] = &[
     "limits.file_size",
     "domains.NAME.exec",
     "domains.NAME.from",
+    "domains.NAME.noatsecure",
     "domains.NAME.inherit",
     "domains.NAME.capabilities",
 ];
@@ -70,6 +71,7 @@ pub(crate) struct Document {
 pub(crate) struct DomainLists {
     pub(crate) exec: Vec<Located<String>>,
     pub(crate) from: Option<Vec<Located<String>>>,
+    pub(crate) noatsecure: Vec<Located<String>>,
     pub(crate) inherit: Option<Located<bool>>,
     pub(crate) capabilities: Vec<Located<String>>,
     pub(crate) files: FileLists,
@@ -176,6 +178,7 @@ fn read_domain(domain: &mut Section<'_, '_>) -> DomainLists {
     let mut lists = DomainLists {
         exec: domain.strings("exec"),
         from: domain.has("from").then(|| domain.strings("from")),
+        noatsecure: domain.strings("noatsecure"),
         inherit: domain.boolean("inherit"),
         capabilities: domain.strings("capabilities"),
         ..DomainLists::default()

@@ -20,8 +20,8 @@ use crate::{Hiding, Mode};
 /// Added to the layer of what a domain says on top of the base domain.
 const DOMAIN_LAYER: usize = 1 << 16;
 
-/// Names that types of the policy already carry.
-const RESERVED: [&str; 9] =
+/// Names that no domain can have: types of the policy carry them.
+pub const RESERVED: [&str; 9] =
     ["main", "kernel", "security", "unlabeled", "default", "init", "port", "node", "any_socket"];
 
 /// A profile, read and merged.
@@ -57,6 +57,8 @@ pub(crate) struct Domain {
     /// The programs that enter it.
     pub(crate) programs: Vec<(Pattern, TextSpan)>,
     from: Option<Vec<Located<String>>>,
+    /// The domains whose environment its programs believe.
+    pub(crate) noatsecure: Vec<Located<String>>,
     inherit: bool,
     pub(crate) capabilities: Vec<Located<String>>,
     pub(crate) own: Vec<Entry>,
@@ -75,6 +77,7 @@ impl Domain {
             place,
             programs: Vec::new(),
             from: None,
+            noatsecure: Vec::new(),
             inherit: true,
             capabilities: Vec::new(),
             own: Vec::new(),
@@ -222,9 +225,8 @@ impl Merger<'_> {
         if let Some(from) = &lists.from {
             domain.from.get_or_insert_default().extend(from.iter().cloned());
         }
-        if let Some(inherit) = &lists.inherit {
-            domain.inherit = inherit.value;
-        }
+        domain.noatsecure.extend(lists.noatsecure.iter().cloned());
+        domain.inherit = lists.inherit.as_ref().map_or(domain.inherit, |inherit| inherit.value);
         for capability in &lists.capabilities {
             let good = check_capability(&capability.value);
             if self.reporter.take(good, capability.place).is_some() {
@@ -306,7 +308,7 @@ impl Merger<'_> {
         }
     }
 
-    /// Reports domains that nothing enters, and names in `from` that no domain has.
+    /// Reports domains that nothing enters, and names of others that no domain has.
     fn check_domains(&mut self, profile: &Profile) {
         let names: Vec<&str> = profile.domains.iter().map(|domain| domain.name.as_str()).collect();
         for domain in &profile.domains[1..] {
@@ -318,12 +320,11 @@ impl Merger<'_> {
                 );
                 self.reporter.report(problem, domain.place);
             }
-            for from in domain.from.iter().flatten() {
-                if !names.contains(&from.value.as_str()) {
-                    let help = format!("domains here are {}", names.join(", "));
-                    let problem = bad(&from.value, "a domain of this profile", help);
-                    self.reporter.report(problem, Some(from.place));
-                }
+            let named = domain.from.iter().flatten().chain(&domain.noatsecure);
+            for other in named.filter(|other| !names.contains(&other.value.as_str())) {
+                let help = format!("domains here are {}", names.join(", "));
+                let problem = bad(&other.value, "a domain of this profile", help);
+                self.reporter.report(problem, Some(other.place));
             }
             self.check_capabilities(&profile.domains[0], domain);
         }

@@ -202,3 +202,25 @@ fn a_profile_can_open_again_what_a_shipped_one_hides() {
     assert_eq!(letters(rights(&compiled, "main", "/home/me/.ssh/id_rsa")), "hidden");
     assert_eq!(letters(rights(&compiled, "main", "/home/me/.aws/config")), "r");
 }
+
+#[test]
+fn who_is_believed_by_a_domain_of_a_shipped_profile_has_its_rights() {
+    for (name, _) in shipped() {
+        let believes = shipped_profile(name).cil.contains("(process (noatsecure))");
+        assert_eq!(believes, *name == "cargo", "{name}");
+    }
+    let cargo = shipped_profile("cargo");
+    assert!(cargo.cil.contains("(allow cargo_t build_t (process (noatsecure)))"), "{}", cargo.cil);
+    let index = |name| cargo.domains.iter().position(|domain| domain.name == name).unwrap();
+    let (entered, believed) = (index("build"), index("cargo"));
+    for path in &cargo.paths {
+        let (own, has) = (path.rights[entered], path.rights[believed]);
+        // Cargo keeps itself from changing its programs; what it starts could not either.
+        let pairs = [(own.list, has.list), (own.read, has.read), (own.write, has.write)];
+        let is_covered = pairs.iter().all(|(own, has)| *has || !own);
+        assert!(is_covered && (has.exec || !own.exec), "{}", path.regex);
+        assert!(own.hidden || !has.hidden, "{}", path.regex);
+    }
+    let build = &cargo.domains[entered];
+    assert!(build.is_offline() && !build.unix && build.capabilities.is_empty());
+}

@@ -47,6 +47,14 @@ fn entering_a_domain_with_a_library(stage: &Stage) {
     stage.program("work/library", "library");
     stage.holds(&profile, "preload", &[]);
     assert!(!stage.work().join("loaded").exists(), "the library has been loaded");
+    // A domain that believes another one says so.
+    let other = "[domains.other]\nexec = [\"${workspace}/other\"]\n";
+    for (believed, loaded) in [("other", false), ("main", true)] {
+        let vault = "[domains.vault]\nexec = [\"${workspace}/vault\"]";
+        let profile = stage.profile(&format!("{other}{vault}\nnoatsecure = [\"{believed}\"]"));
+        stage.holds(&profile, "preload", &[]);
+        assert_eq!(stage.work().join("loaded").exists(), loaded, "{believed}");
+    }
 }
 
 fn children_of_a_process_that_changes_its_domain(stage: &Stage) {

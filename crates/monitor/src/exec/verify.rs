@@ -15,7 +15,8 @@ use crate::{
         ptrace::{self, Event, Seized},
     },
 };
-use flask::{Sid, perm};
+use avc::Hint;
+use flask::{Class, Question, Sid, perm};
 use landlock::AccessFs;
 use rustix::{
     fs::{Mode, OFlags},
@@ -43,12 +44,15 @@ pub(super) fn enter(asker: Asker<'_>, seen: &Seen, file: &OwnedFd, domain: Sid) 
         }
         entering => entering?,
     };
+    let question = Question { ssid: asker.ssid, tsid: domain, tclass: Class::Process };
+    let hint = Hint::default();
+    let believed = asker.state.caches.process.grants(question, perm::process::NOATSECURE, &hint);
     let entered = supervised(asker, file, |pid| {
         if subject::brings_nothing(asker.state, pid) != Ok(true) {
             return Err(Some(Why::Brings));
         }
         let is_same = executed(asker, pid).and_then(|executed| is_same(&executed, seen));
-        if is_same != Ok(true) || make_secure(pid).is_err() {
+        if is_same != Ok(true) || !believed && make_secure(pid).is_err() {
             return Err(Some(Why::Another));
         }
         subject::enter(asker.state, pid, domain).map_err(|_| Some(Why::Watched))

@@ -20,6 +20,9 @@ const END: &[(&str, &str)] = &[("process", "signal sigkill")];
 const STARTED: &[(&str, &str)] =
     &[("process", "transition signal sigkill sigstop signull setsched setpgid")];
 
+/// The same, where the programs of that domain believe its environment.
+const BELIEVED: &[(&str, &str)] = &[("process", "noatsecure")];
+
 /// What a domain may do with a program that leads out of it.
 const EXECUTE: &[(&str, &str)] = &[("file", "getattr read open execute")];
 
@@ -120,6 +123,11 @@ pub(crate) fn write(
         let (from, into) = (&types[entry.from], &types[entry.into]);
         if started.insert((entry.from, entry.into)) {
             out.allow(place, from, into, STARTED);
+            let mut believed = profile.domains[entry.into].noatsecure.iter();
+            let name = &profile.domains[entry.from].name;
+            if let Some(domain) = believed.find(|domain| domain.value == *name) {
+                out.allow(Some(domain.place), from, into, BELIEVED);
+            }
         }
         let enterable = nodes[entry.node].taken[entry.into];
         let taken = enterable.everything.or(enterable.exec).or(everything(clauses, entry.into));
@@ -138,7 +146,7 @@ mod tests {
 
     #[test]
     fn every_class_and_permission_in_the_tables_exists() {
-        for (class, permissions) in [OWN, END, STARTED, EXECUTE, ENTER].concat() {
+        for (class, permissions) in [OWN, END, STARTED, BELIEVED, EXECUTE, ENTER].concat() {
             let class = Class::by_name(class).expect(class);
             for permission in permissions.split(' ') {
                 assert!(class.permission(permission).is_some(), "{class} {permission}");
