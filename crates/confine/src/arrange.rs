@@ -13,7 +13,7 @@ use std::{
     collections::{BTreeSet, HashSet},
     fs::Metadata,
     io::ErrorKind,
-    os::unix::fs::MetadataExt,
+    os::unix::fs::{FileTypeExt as _, MetadataExt},
     path::{Path, PathBuf},
 };
 
@@ -216,7 +216,12 @@ fn absent(plan: &Plan) -> Vec<PathBuf> {
 /// What stays where its parent directory is left out.
 fn keep(plan: &Plan) -> Vec<PathBuf> {
     let granted = plan.places.iter().filter(|place| !place.any.is_empty());
-    let paths = granted.map(|place| place.tree.path.clone());
+    let granted = granted.map(|place| place.tree.path.clone());
+    // To be connected to, it has to be there.
+    let is_socket = |path: &&PathBuf| {
+        std::fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket())
+    };
+    let paths = granted.chain(plan.sockets.iter().filter(is_socket).cloned());
     paths.filter(|path| !PRIVATE.iter().any(|private| path == Path::new(private))).collect()
 }
 
@@ -283,7 +288,6 @@ fn matches(rules: &PathRules, pattern: &Subtree) -> Option<Vec<PathBuf>> {
 }
 
 fn kind_mode(kind: std::fs::FileType) -> u32 {
-    use std::os::unix::fs::FileTypeExt;
     let table = [
         (kind.is_dir(), libc::S_IFDIR),
         (kind.is_symlink(), libc::S_IFLNK),

@@ -3,6 +3,7 @@
 
 mod domains;
 mod made;
+mod sockets;
 mod withhold;
 
 pub(crate) use domains::file_types;
@@ -10,6 +11,7 @@ use domains::{closure, moves, runs};
 pub use domains::{computed, entered};
 
 use made::{Made, made};
+use sockets::connects;
 
 use flask::{
     AccessVector, Class, FileKind, InitialSid, LabelRules, Question, SecurityServer, Sid,
@@ -69,6 +71,8 @@ pub struct Plan {
     pub unruled: Rights,
     /// New files that get another label than their directory.
     pub made: Vec<Made>,
+    /// Where some domain may connect to a socket.
+    pub(crate) sockets: Vec<PathBuf>,
     /// For some file that can be executed, policy computes another domain: whether it may be
     /// entered or not.
     pub moves: bool,
@@ -152,8 +156,7 @@ impl Plan {
     ) -> Result<Self, Unreachable> {
         let (_, types) = closure(server, file_types(&labels.files))?;
         let domains = actors.own.to_vec();
-        let mut places = Vec::new();
-        let mut patterns = Vec::new();
+        let (mut places, mut patterns, mut sockets) = (Vec::new(), Vec::new(), Vec::new());
         for (index, rule) in labels.files.iter().enumerate() {
             let sid = rule.sid.unwrap_or_else(|| InitialSid::File.into());
             let tree = literal(&rule.path);
@@ -170,6 +173,9 @@ impl Plan {
                 place.any &= KEPT;
                 place.all &= KEPT;
             }
+            if !is_pattern && connects(server, actors, sid)? {
+                sockets.push(place.tree.path.clone());
+            }
             let place = Subtree { rule: index, is_pattern, kind, only, depth, ..place };
             if is_pattern { patterns.push(place) } else { places.push(place) }
         }
@@ -182,7 +188,8 @@ impl Plan {
         let by_path = places.iter().enumerate();
         let by_path = by_path.map(|(index, place)| (place.tree.path.clone(), index)).collect();
         let (listed, unruled) = (Vec::new(), rest.any);
-        let mut plan = Self { domains, places, by_path, patterns, listed, unruled, made, moves };
+        let mut plan =
+            Self { domains, places, by_path, patterns, listed, unruled, made, sockets, moves };
         plan.look_around();
         plan.set_listings_aside(labels);
         Ok(plan)
