@@ -70,7 +70,7 @@ impl Home {
     }
 
     /// How many denials the last run recorded.
-    fn denials(&self) -> usize {
+    pub(crate) fn denials(&self) -> usize {
         let said = self.say(&["explain", "--json"]);
         let record: serde_json::Value = serde_json::from_str(&said.out).unwrap();
         record["denials"].as_array().unwrap().len()

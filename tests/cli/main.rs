@@ -9,6 +9,7 @@ mod ask;
 mod bench;
 mod completion;
 mod daemon;
+mod deputies;
 mod help;
 mod hostile;
 mod input;

@@ -79,14 +79,15 @@ fn attack(args: &SelftestArgs) -> anyhow::Result<ExitCode> {
         chosen = cases::all().collect();
     }
     let walls = walls(args)?;
+    let mut gives = Vec::new();
     for wall in &walls {
         if let Wall::Dewar(dewar) = wall {
-            accepts(dewar)?;
+            gives = accepts(dewar)?;
         }
     }
     let mut session = Session::begin(&std::env::current_exe()?)?;
     let shown = stderr().is_terminal();
-    let mut tried = Tried::new(&args.profile, &walls);
+    let mut tried = Tried { gives, ..Tried::new(&args.profile, &walls) };
     for (n, case) in chosen.iter().enumerate() {
         if shown {
             eprint!("\r\x1b[K{}/{} {}", n + 1, chosen.len(), case.name);
@@ -117,7 +118,9 @@ fn attack(args: &SelftestArgs) -> anyhow::Result<ExitCode> {
 }
 
 /// Insists that Dewar would start anything as it is asked to: else every case would say why not.
-fn accepts(dewar: &Dewar) -> anyhow::Result<()> {
+/// Returns what the profile gives outside, by services that act for whoever connects: no case asks
+/// those of the machine for anything.
+fn accepts(dewar: &Dewar) -> anyhow::Result<Vec<String>> {
     let mut dry = std::process::Command::new(&dewar.program);
     dry.args(["run", "--dry-run", "--profile", &dewar.profile, "--mode", dewar.mode]);
     // As the cases are started: with little of this environment.
@@ -135,7 +138,9 @@ fn accepts(dewar: &Dewar) -> anyhow::Result<()> {
         let why = String::from_utf8_lossy(&said.stderr);
         bail!(Usage(why.trim_end().trim_start_matches("dewar: ").to_owned()));
     }
-    Ok(())
+    let laid = String::from_utf8_lossy(&said.stdout);
+    let gives = laid.lines().filter_map(|line| line.trim_start().strip_prefix("GIVES"));
+    Ok(gives.map(|gives| gives.trim().to_owned()).collect())
 }
 
 /// First none, then Dewar, then the others.

@@ -88,10 +88,13 @@ fn sums(tried: &Tried) -> String {
 
 fn ranked(tried: &Tried, profile: &str) -> String {
     let rows = tried.ranked();
-    if rows.is_empty() {
+    if rows.is_empty() && tried.gives.is_empty() {
         return String::new();
     }
     let mut text = format!("\nWhat code under `{profile}` can still do, the worst first:\n");
+    for gives in &tried.gives {
+        let _ = writeln!(text, "  !. the profile gives {gives}");
+    }
     for (n, row) in rows.iter().enumerate() {
         let told = if row.dewar().is_bad() { "" } else { " (the end of the run says so)" };
         let _ = writeln!(text, "{:>3}. {}: {}{told}", n + 1, row.severity.name(), row.claim);

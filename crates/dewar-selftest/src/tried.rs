@@ -12,6 +12,8 @@ use serde::Serialize;
 pub(crate) struct Tried {
     pub(crate) profile: String,
     pub(crate) walls: Vec<String>,
+    /// What the profile gives outside, by services that act for whoever connects.
+    pub(crate) gives: Vec<String>,
     pub(crate) cases: Vec<Row>,
 }
 
@@ -32,7 +34,7 @@ const DEWAR: usize = 1;
 impl Tried {
     pub(crate) fn new(profile: &str, walls: &[Wall]) -> Self {
         let walls = walls.iter().map(Wall::name).collect();
-        Self { profile: profile.to_owned(), walls, cases: Vec::new() }
+        Self { profile: profile.to_owned(), walls, gives: Vec::new(), cases: Vec::new() }
     }
 
     pub(crate) fn add(&mut self, case: &Case, verdicts: Vec<Verdict>) {

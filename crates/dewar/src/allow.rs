@@ -4,8 +4,8 @@ use crate::{
     control::{Reply, Request, Run, RunArg, odd},
     failure::{Failed, Usage},
     fitting::{Fitting, Target, file_of, undo},
-    output,
-    proposal::{Proposal, of_file},
+    machine, output,
+    proposal::{Proposal, is_name_of, kept_back, of_file},
     receipt,
     run::{Denial, Journal, RunRecord},
 };
@@ -15,7 +15,11 @@ use cli::look;
 use learn::{Line, widening};
 use monitor::{RevokeMode, visible};
 use profile::{AmendedObject, Amendment, AmendmentKind};
-use std::{fmt::Write as _, path::PathBuf, time::SystemTime};
+use std::{
+    fmt::Write as _,
+    path::{Path, PathBuf},
+    time::SystemTime,
+};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -34,7 +38,8 @@ Exit status: 0; 1 if some of it cannot be allowed; 2 for wrong use, or if there 
 /// Allow what a run was denied: change its profile, or a running sandbox.
 ///
 /// Says first what else that grants: how many files are there already that it newly covers. What
-/// is secret, or looks like it, is left out unless it is named in full.
+/// is secret, or looks like it, is left out unless it is named in full. So is a service outside
+/// that acts for whoever connects, such as Docker's; what it gives is said.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct AllowArgs {
@@ -114,7 +119,9 @@ fn wanted(args: &AllowArgs) -> anyhow::Result<Wanted> {
     for (index, word) in args.what.iter().enumerate() {
         if let Some((low, high)) = range(word) {
             wanted.numbers.extend(low..=high);
-        } else if word.starts_with('/') || word.contains(':') {
+        } else if word.starts_with('.') && word.contains('/') {
+            wanted.objects.push(machine::real(Path::new(word)).display().to_string());
+        } else if word.starts_with(['/', '@']) || word.contains(':') {
             wanted.objects.push(word.trim_end_matches('/').to_owned());
         } else if index == 0 {
             wanted.run = Some(word.clone());
@@ -181,7 +188,8 @@ fn chosen<'a>(
     }
     for object in &wanted.objects {
         let before = chosen.len();
-        chosen.extend(denials.iter().filter(|denial| denial.record.object == *object));
+        let is_meant = |denial: &&Denial| is_name_of(Path::new(object), &denial.record.object);
+        chosen.extend(denials.iter().filter(is_meant));
         if chosen.len() == before {
             bail!(Usage(format!("the run was not denied `{}`", visible(object))));
         }
@@ -232,6 +240,9 @@ fn tell(fitting: &Fitting, proposal: &Proposal<'_>, denials: &[&Denial]) -> anyh
     let old = fitting.judge(&[])?;
     for line in &proposal.lines {
         writeln!(text, "{}", visible(&line.alone()))?;
+        if let Some(gives) = line.gives(&fitting.scope) {
+            writeln!(text, "  GIVES whoever connects {gives}")?;
+        }
         let new = fitting.judge(std::slice::from_ref(line))?;
         let meant: Vec<PathBuf> =
             denials.iter().map(|denial| PathBuf::from(&denial.record.object)).collect();
@@ -244,9 +255,7 @@ fn tell(fitting: &Fitting, proposal: &Proposal<'_>, denials: &[&Denial]) -> anyh
         };
         let secret = match also.secrets.as_slice() {
             [] => "none of them looks like a secret".to_owned(),
-            [first, ..] => {
-                format!("SECRET by its looks: {}", visible(&first.display().to_string()))
-            }
+            [first, ..] => visible(&kept_back(first)),
         };
         writeln!(text, "  also {files} there already; {secret}")?;
     }

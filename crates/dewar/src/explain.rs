@@ -14,7 +14,7 @@ use crate::{
 use clap::Args;
 use cli::look::{self, BAD, FAINT, GOOD, STRONG, paint};
 use monitor::visible;
-use remedy::{entry, in_profile, made_first};
+use remedy::{entry, in_profile, made_first, powers};
 use std::fmt::Write as _;
 
 const EXAMPLES: &str = "\
@@ -203,6 +203,7 @@ fn tell_group(text: &mut String, group: &Group<'_>, layout: Layout) -> std::fmt:
     let named = group.members.iter().take(MOST_NAMED);
     let named: Vec<String> = named.map(|(_, it)| visible(&it.record.object)).collect();
     row(text, layout, "such as", &named.join(" "))?;
+    powers(group).iter().try_for_each(|gives| row(text, layout, "gives", gives))?;
     row(text, layout, "program", &record.program)?;
     row(text, layout, "subject", &record.scontext)?;
     row(text, layout, "object", &format!("{} ({})", record.tcontext, record.tclass))?;
@@ -264,6 +265,7 @@ fn tell_denial(
     line("why", &record.reason)?;
     record.rules.iter().try_for_each(|rule| line("rule", rule))?;
     denial.profile_rules.iter().try_for_each(|rule| line("profile", rule))?;
+    line("gives", profile::power(&record.object).unwrap_or_default())?;
     if denial.profile_rules.iter().any(|rule| rule.starts_with("revoked by ")) {
         // No line of a profile would help: amendments are stronger.
         return Ok(());

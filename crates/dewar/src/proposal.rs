@@ -128,7 +128,7 @@ impl<'a> Proposal<'a> {
         if judge.missing(access).is_empty() {
             return Ok(Vec::new());
         }
-        let is_named = access.path().is_some_and(|path| named.iter().any(|named| named == path));
+        let is_named = named.iter().any(|named| is_name_of(named, &record.object));
         let scope = match is_named {
             true => Scope { secrets: Secrets::none(), ..fitting.scope.clone() },
             false => fitting.scope.clone(),
@@ -158,8 +158,28 @@ fn needs_of(access: &Access, judge: &Judge) -> Option<Need> {
     learn::need(access, &judge.missing(access))
 }
 
+/// Whether a person who has written `named` means `object`, as a record names it.
+pub(crate) fn is_name_of(named: &Path, object: &str) -> bool {
+    named.to_str().is_some_and(|named| profile::plain(named) == profile::plain(object))
+}
+
+/// What is said of what looks like a secret, or acts for whoever connects.
+pub(crate) fn kept_back(path: &Path) -> String {
+    let shown = path.to_string_lossy();
+    match profile::power(&shown) {
+        Some(gives) => format!("{shown} GIVES {gives}"),
+        None => format!("SECRET by its looks: {shown}"),
+    }
+}
+
 /// Why no line is proposed for something that a list could hold.
 fn refusal(need: &Need, scope: &Scope) -> String {
+    let path = || need.what.path().map(|path| path.display().to_string());
+    let address = need.what.address().or_else(path).unwrap_or_default();
+    if let Some(gives) = scope.secrets.power(&address) {
+        let name = profile::plain(&address);
+        return format!("whoever connects gets {gives}; to allow it, name it in full: {name}");
+    }
     match need.what.path() {
         Some(path) if scope.secrets.is_one(path) => {
             format!(

@@ -36,6 +36,27 @@ impl Access {
         Some(name).filter(|name| *name != "main")
     }
 
+    /// The same as what it was for: who connects to a socket that cannot be seen is recorded as
+    /// looking for its file.
+    #[must_use]
+    pub fn as_meant(self) -> Self {
+        let (tclass, wants) = match self.call.as_str() {
+            "connect" => ("unix_stream_socket", "connectto"),
+            "sendto" | "sendmsg" | "sendmmsg" => ("unix_dgram_socket", "sendto"),
+            _ => return self,
+        };
+        // What covers one that is denied is a file.
+        if !["sock_file", "file"].contains(&self.tclass.as_str()) {
+            return self;
+        }
+        Self {
+            tclass: tclass.into(),
+            requested: vec![wants.into()],
+            object: format!("unix:{}", self.object),
+            ..self
+        }
+    }
+
     /// Whether `permission` was asked for.
     #[must_use]
     pub fn wants(&self, permission: &str) -> bool {

@@ -179,9 +179,13 @@ fn shown(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(100).collect()
 }
 
-/// Whether one of `lines` covers a secret, or something that holds one.
+/// Whether one of `lines` covers a secret, or something that holds one, or leads to what acts for
+/// whoever connects.
 #[must_use]
 pub fn covers_secret(lines: &[Line], scope: &Scope) -> bool {
+    if lines.iter().any(|line| line.gives(scope).is_some()) {
+        return true;
+    }
     lines.iter().filter(|line| line.key.starts_with("files.")).any(|line| {
         let path = scope.path(&line.value);
         path.is_none_or(|path| scope.secrets.is_one(&path) || scope.secrets.below(&path).is_some())

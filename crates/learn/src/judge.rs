@@ -113,6 +113,28 @@ impl Judge {
         rule.is_some_and(|rule| self.rights[rule].iter().any(|rights| rights.write))
     }
 
+    /// Whether a domain may connect or send to `address`, which is a path, `@NAME` or
+    /// `ADDRESS:PORT`; `None` for the base domain.
+    #[must_use]
+    pub fn reaches(&self, address: &str, domain: Option<&str>) -> bool {
+        let scontext = format!("dewar_u:dewar_r:{}_t", domain.unwrap_or("main"));
+        let asked = |tclass: &str, object: String, permission: &str| Access {
+            tclass: tclass.into(),
+            requested: vec![permission.into()],
+            scontext: scontext.clone(),
+            object,
+            ..Access::default()
+        };
+        let asked = match address.starts_with(['/', '@']) {
+            true => vec![
+                asked("unix_stream_socket", format!("unix:{address}"), "connectto"),
+                asked("unix_dgram_socket", format!("unix:{address}"), "sendto"),
+            ],
+            false => vec![asked("endpoint", address.to_owned(), "name_connect")],
+        };
+        asked.iter().any(|access| self.missing(access).is_empty())
+    }
+
     fn denied(&self, question: Question, requested: &[String]) -> Vec<String> {
         let allowed = self.server.compute_av(question);
         let allowed = allowed.map_or(AccessVector::NONE, |decision| decision.allowed);

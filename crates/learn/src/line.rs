@@ -31,6 +31,18 @@ impl Line {
             key => format!("{prefix}{key} = [{}]", quoted(&self.value)),
         }
     }
+
+    /// What whoever has it gets outside of the sandbox, if it names a service that acts for
+    /// everybody; see [`profile::power`].
+    #[must_use]
+    pub fn gives(&self, scope: &Scope) -> Option<&'static str> {
+        let address = profile::plain(&self.value);
+        let path = scope.path(address).filter(|_| address.starts_with(['/', '$']));
+        match path {
+            Some(path) => profile::power(path.to_str()?),
+            None => profile::power(address),
+        }
+    }
 }
 
 /// A string of TOML.
@@ -144,6 +156,9 @@ fn entry(
     addresses: &Addresses,
     needs: &BTreeMap<Need, BTreeMap<String, u64>>,
 ) -> Option<(&'static str, String)> {
+    if what.address().is_some_and(|address| scope.secrets.power(&address).is_some()) {
+        return None;
+    }
     let value = match what {
         // A list is about the directory alone, so nothing below it is granted.
         What::List(path) if !scope.secrets.is_one(path) => {

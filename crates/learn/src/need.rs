@@ -118,6 +118,16 @@ impl What {
         })
     }
 
+    /// Where it leads outside, if it is about connecting: `unix:PATH`, `ADDRESS:PORT`.
+    #[must_use]
+    pub fn address(&self) -> Option<String> {
+        match self {
+            Self::Connect(address, _) => Some(address.to_string()),
+            Self::Unix(scheme, name) => Some(format!("{scheme}:{name}")),
+            _ => None,
+        }
+    }
+
     /// The path, if it is about one.
     #[must_use]
     pub fn path(&self) -> Option<&PathBuf> {

@@ -5,6 +5,7 @@ use proc::Mounts;
 use std::{
     collections::HashSet,
     fs,
+    os::unix::fs::FileTypeExt as _,
     path::{Path, PathBuf},
 };
 
@@ -39,6 +40,10 @@ pub(crate) fn everywhere(
         left -= given - rest.entries;
     }
     ([own.found, rest.found].concat(), [few(own.left, home), few(rest.left, home)].concat())
+}
+
+fn is_deputy(path: &Path) -> bool {
+    path.to_str().is_some_and(|path| profile::power(path).is_some())
 }
 
 /// The directories beside `home`, and beside those around it, the nearest first: all of the machine
@@ -126,6 +131,7 @@ impl<'a> Search<'a> {
                         true => self.found.push(path),
                         false => stack.push(path),
                     },
+                    Ok(kind) if kind.is_socket() && is_deputy(&path) => self.found.push(path),
                     Ok(_) if looks_like_one(&path) => self.found.push(path),
                     _ => {}
                 }

@@ -1,11 +1,13 @@
 //! What is never granted unless a person names it in full: what the profile `workspace` hides or
-//! denies, and files whose names say that they hold a key, a token or a password.
+//! denies, files whose names say that they hold a key, a token or a password, and services outside
+//! that act for whoever connects ([`profile::power`]).
 
 use crate::search::{self, Search};
 use profile::Compiled;
 use std::{
     collections::HashMap,
     ffi::OsStr,
+    os::unix::fs::FileTypeExt as _,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
 };
@@ -151,7 +153,15 @@ impl Secrets {
     #[must_use]
     pub fn is_one(&self, path: &Path) -> bool {
         let is_listed = || self.listed.iter().any(|listed| path.starts_with(listed));
-        !self.none && (is_listed() || looks_like_one(path))
+        let is_deputy = || path.to_str().is_some_and(|path| profile::power(path).is_some());
+        !self.none && (is_listed() || looks_like_one(path) || is_deputy())
+    }
+
+    /// What whoever connects to `address` gets outside, if it acts for everybody; see
+    /// [`profile::power`].
+    #[must_use]
+    pub fn power(&self, address: &str) -> Option<&'static str> {
+        profile::power(address).filter(|_| !self.none)
     }
 
     /// A secret that lies below a directory, whether it exists (of those that are listed) or is
@@ -182,7 +192,8 @@ impl Secrets {
     pub fn everywhere(&self, home: &Path, skip: &dyn Fn(&Path) -> bool) -> Found {
         let (mut files, left) = search::everywhere(home, MOST_ENTRIES, skip);
         let is_listed = |path: &PathBuf| self.listed.iter().any(|listed| path.starts_with(listed));
-        files.retain(|path| !is_listed(path));
+        // Services are no files, and known by their names.
+        files.retain(|path| !is_listed(path) && !is_socket(path));
         files.sort();
         Found { files, left }
     }
@@ -195,6 +206,10 @@ pub struct Found {
     pub files: Vec<PathBuf>,
     /// Directories that were not looked through.
     pub left: Vec<PathBuf>,
+}
+
+fn is_socket(path: &Path) -> bool {
+    path.symlink_metadata().is_ok_and(|it| it.file_type().is_socket())
 }
 
 /// Whether it is a directory of public packages.

@@ -39,6 +39,7 @@ mod chain;
 mod classes;
 mod collapse;
 mod compiled;
+mod deputies;
 mod document;
 mod documents;
 mod environment;
@@ -62,6 +63,7 @@ mod variables;
 
 pub use amendment::{AmendedObject, Amendment, AmendmentKind};
 pub use compiled::{Compiled, Domain, EndpointRule, Hiding, Mode, PathRights, PathRule};
+pub use deputies::{Deputy, deputies, plain, power};
 pub use documents::Documents;
 pub use environment::{Environment, Fate};
 pub use error::{Problem, ProfileError, ProfileErrors};

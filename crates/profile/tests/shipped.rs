@@ -224,3 +224,17 @@ fn who_is_believed_by_a_domain_of_a_shipped_profile_has_its_rights() {
     let build = &cargo.domains[entered];
     assert!(build.is_offline() && !build.unix && build.capabilities.is_empty());
 }
+
+/// What acts for whoever connects is in no shipped profile's reach but that of `open`.
+#[test]
+fn no_shipped_profile_lets_anything_act_outside() {
+    for (name, _) in shipped().iter().filter(|(name, _)| *name != "open") {
+        let compiled = shipped_profile(name);
+        for path in &compiled.paths {
+            let Some(file) = path.path.as_ref().and_then(|path| path.to_str()) else { continue };
+            let is_granted = path.rights.iter().any(|rights| rights.write);
+            assert!(profile::power(file).is_none() || !is_granted, "{name}: {file}");
+        }
+        assert!(compiled.domains.iter().all(|domain| !domain.unix), "{name}");
+    }
+}

@@ -3,7 +3,7 @@
 use crate::{
     allow::amendment,
     fitting::{Fitting, Target, access, file_of},
-    proposal::{Proposal, of_profile},
+    proposal::{Proposal, is_name_of, kept_back, of_profile},
     run::{Denial, link::Setup},
 };
 use flask::visible_name as visible;
@@ -171,10 +171,17 @@ impl Case {
             let _ = writeln!(text, "  also {more}{} files that are there", self.also.files);
         }
         if let Some(path) = self.also.secrets.first() {
-            let _ = writeln!(text, "  SECRET by its looks: {}", visible(&path.to_string_lossy()));
+            let _ = writeln!(text, "  {}", visible(&kept_back(path)));
         }
-        if self.secret {
-            text.push_str("  SECRET: write its full name behind the answer\n");
+        match profile::power(&self.object) {
+            Some(gives) => {
+                let _ = writeln!(text, "  GIVES whoever connects {gives}");
+                text.push_str("  write its full name behind the answer\n");
+            }
+            None if self.secret => {
+                text.push_str("  SECRET: write its full name behind the answer\n");
+            }
+            None => {}
         }
         text
     }
@@ -210,6 +217,7 @@ impl Case {
             "also_more": self.also.more,
             "also_secrets": self.also.secrets,
             "secret": self.secret,
+            "gives_outside": profile::power(&self.object),
             "proposed": self.proposed,
             "answers": self.choices.iter().map(|choice| choice.name()).collect::<Vec<_>>(),
             "seconds": self.until.saturating_duration_since(Instant::now()).as_secs(),
@@ -239,5 +247,5 @@ pub(crate) fn write(setup: &Setup, lines: &[Line]) -> anyhow::Result<PathBuf> {
 
 /// Whether a person has written the name of what a question is about.
 pub(crate) fn is_named(case: &Case, named: Option<&str>) -> bool {
-    named.is_some_and(|named| Path::new(named) == Path::new(&case.object))
+    named.is_some_and(|named| is_name_of(Path::new(named), &case.object))
 }

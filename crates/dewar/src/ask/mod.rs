@@ -18,6 +18,7 @@ use crate::{
     control::{Run, RunArg},
     failure::{Failed, Usage},
     output,
+    proposal::kept_back,
 };
 use anyhow::{Context as _, bail};
 use clap::Args;
@@ -232,10 +233,17 @@ fn tell(question: &Value) -> String {
         out.push_str(&format!("  also {} files that are there\n", question["also_files"]));
     }
     if let Some(path) = list("also_secrets").first() {
-        out.push_str(&format!("  SECRET by its looks: {path}\n"));
+        out.push_str(&format!("  {}\n", kept_back(path.as_ref())));
+    }
+    let gives = text("gives_outside");
+    if !gives.is_empty() {
+        out.push_str(&format!("  GIVES whoever connects {gives}\n"));
     }
     if question["secret"] == true {
-        out.push_str("  SECRET: --named has to name it in full, or write it behind the answer\n");
+        let what = if gives.is_empty() { "SECRET: " } else { "" };
+        out.push_str(&format!(
+            "  {what}--named has to name it in full, or write it behind the answer\n"
+        ));
     }
     out.push_str(&format!(
         "  answers: {}; {} s left\n",

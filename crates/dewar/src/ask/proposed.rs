@@ -7,8 +7,8 @@ use profile::{AmendedObject, Amendment, AmendmentKind, Compiled};
 use std::{net::IpAddr, path::Path, time::SystemTime};
 
 /// What is said of everything that may not be proposed: which of it, the program need not know.
-pub(super) const SECRET: &str = "a secret, what may hold one, what the profile keeps back, and what \
-                                 programs outside trust cannot be proposed";
+pub(super) const SECRET: &str = "a secret, what may hold one, what acts for whoever connects, what the \
+                                 profile keeps back, and what programs outside trust cannot be proposed";
 
 /// A proposal that may be granted.
 pub(super) struct Proposed {
@@ -35,8 +35,7 @@ impl Proposed {
             return Err("this run was started without a network".into());
         }
         let old = Judge::new(&current).map_err(|error| failed(error.into()))?;
-        if covers_secret(&files, &fitting.scope)
-            || files.iter().any(|it| is_kept(it, &old, fitting))
+        if covers_secret(lines, &fitting.scope) || files.iter().any(|it| is_kept(it, &old, fitting))
         {
             return Err(SECRET.into());
         }

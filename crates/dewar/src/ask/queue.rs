@@ -219,7 +219,10 @@ impl QuestionQueue {
                 return Err(format!("`{}` cannot be done; {}", choice.name(), names.join(", ")));
             }
             if case.secret && choice != Choice::No && !is_named(&case, named) {
-                return Err("it is a secret, or looks like one: name it in full".into());
+                return Err(
+                    "it is a secret, looks like one, or acts for whoever connects: name it in full"
+                        .into(),
+                );
             }
             if !state.busy.insert(number) {
                 return Err("somebody else has answered it".into());

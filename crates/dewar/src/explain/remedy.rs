@@ -1,9 +1,9 @@
 //! What to write into a profile so that what was denied is granted.
 
-use crate::amend::literal;
+use crate::{amend::literal, groups::Group};
 use flask::domain_of;
 use monitor::{Record, visible};
-use std::path::Path;
+use std::{collections::BTreeSet, path::Path};
 
 /// How to do without a right over a whole directory, which may be a home, for one new name in it.
 pub(super) fn made_first(record: &Record) -> Option<String> {
@@ -18,6 +18,11 @@ pub(super) fn made_first(record: &Record) -> Option<String> {
         of_domain(record),
         entry("files.write", &literal(&record.object))
     ))
+}
+
+/// What those of a group that act for whoever connects give outside.
+pub(super) fn powers(group: &Group<'_>) -> BTreeSet<&'static str> {
+    group.members.iter().filter_map(|(_, it)| profile::power(&it.record.object)).collect()
 }
 
 /// The directory that does not take a new entry, and the entry's name.
@@ -46,6 +51,16 @@ fn of_domain(record: &Record) -> String {
 
 fn line(record: &Record) -> Option<String> {
     let wants = |names: &[&str]| record.missing.iter().any(|name| names.contains(&name.as_str()));
+    let scheme = match record.call.as_str() {
+        "connect" => Some("unix"),
+        "sendto" | "sendmsg" | "sendmmsg" => Some("unixgram"),
+        _ => None,
+    };
+    let is_file = ["sock_file", "file"].contains(&record.tclass.as_str());
+    if let Some(scheme) = scheme.filter(|_| is_file) {
+        // It was looked for to be connected to.
+        return Some(entry("network.connect", &format!("{scheme}:{}", literal(&record.object))));
+    }
     let list = match record.tclass.as_str() {
         "dir" if !record.missing.iter().any(|name| name != "read" && name != "open") => {
             "files.list"

@@ -152,4 +152,5 @@ pub(crate) fn access(record: &monitor::Record) -> learn::Access {
         tclass: record.tclass.clone(),
         requested: record.requested.clone(),
     }
+    .as_meant()
 }

@@ -2,9 +2,9 @@
 
 use super::hosts;
 use crate::output::tell;
-use learn::{Found, Secrets};
+use learn::{Found, Power, Secrets};
 use monitor::visible;
-use profile::{Compiled, Variables};
+use profile::{Compiled, Deputy, Variables, deputies};
 use std::{
     collections::HashSet,
     fmt::Write as _,
@@ -39,7 +39,8 @@ pub(super) fn profile(
     };
     let found = secrets.everywhere(&variables.home, &skip);
     tell_left(&found.left);
-    let floor = Floor { compiled, judge: &judge, secrets, found: &found, output };
+    let reached = learn::powers(compiled, &judge, &variables.home);
+    let floor = Floor { compiled, judge: &judge, secrets, found: &found, reached, output };
     let unguarded = if compiled.guarded { "" } else { "unguarded = ['${workspace}', '${tmp}']\n" };
     let mut text = format!(
         "extends = {}\ndescription = \"everything that can be granted, above {}\"\nmode = \"all\"\n\
@@ -86,6 +87,7 @@ struct Floor<'a> {
     judge: &'a learn::Judge,
     secrets: &'a Secrets,
     found: &'a Found,
+    reached: Vec<Power>,
     output: &'a Path,
 }
 
@@ -101,6 +103,7 @@ impl Floor<'_> {
             self.kept(domain, &self.found.files),
             self.kept(domain, &self.found.left),
             self.listed(domain),
+            self.deputies(domain),
         ]
         .concat();
         let (fixed, denied) = (json(&fixed)?, json(denied)?);
@@ -112,6 +115,21 @@ impl Floor<'_> {
     fn kept(&self, domain: Option<&str>, found: &[PathBuf]) -> Vec<String> {
         let kept = found.iter().filter(|path| !self.judge.rights(path, domain).read);
         kept.filter_map(|path| path.to_str().map(learn::literal)).collect()
+    }
+
+    /// Services that act for whoever connects: to learn that a program wants one is not to have it
+    /// act. Those that the base reaches, its runs have always had; those in a private directory are
+    /// the run's own.
+    fn deputies(&self, domain: Option<&str>) -> Vec<String> {
+        let has = |deputy: &&Deputy| {
+            self.reached
+                .iter()
+                .any(|it| it.domain.as_deref() == domain && deputy.is_at(&it.address))
+        };
+        let files = deputies().iter().filter(|deputy| !has(deputy)).filter_map(Deputy::files);
+        let is_own =
+            |file: &String| confine::PRIVATE.iter().any(|own| Path::new(file).starts_with(own));
+        files.filter(|file| !is_own(file)).collect()
     }
 
     /// What the profile `workspace` keeps back, whatever the base grants around it: but for what

@@ -12,12 +12,12 @@ use crate::{
 };
 use anyhow::{Context as _, bail};
 use clap::Args;
-use learn::{Access, Addresses, Line, Settled, settle};
+use learn::{Access, Addresses, Line, Scope, Settled, What, settle};
 use monitor::visible;
 use profile::{Compiled, Host, Source, Variables};
 use signal_hook::consts::{SIGINT, SIGQUIT};
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     ffi::OsString,
     io::{BufRead as _, BufReader},
     os::unix::process::ExitStatusExt as _,
@@ -135,24 +135,47 @@ pub(crate) fn run(args: &LearnArgs) -> anyhow::Result<i32> {
         return Ok(status);
     }
     let accesses = read(&trail)?;
+    if !accesses.keys().any(|access| access.granted && access.wants("execute")) {
+        tell!("dewar: nothing was learned, as the command was not started");
+        return Ok(status);
+    }
     let compiled = profile::load(&Source::File(above), &variables, &mut machine::resolve)?;
     let addresses = addresses(&compiled, &variables, &fitting);
-    let shares = learn::shares_loopback(accesses.keys());
-    let settled = settle(&accesses, &fitting.scope, &addresses, |lines| match shares {
-        true => fitting.judge_outside(lines),
-        false => fitting.judge(lines),
-    })?;
-    let lines = addresses.with_all_names(settled.lines.clone());
-    let text = text_of(&fitting, &lines, &command)?;
-    left(&settled, &accesses).iter().for_each(|line| tell!("{line}"));
+let learned = Learned::of(fitting, &accesses, &addresses)?;
+    let text = text_of(&learned, &command)?;
+    left(&learned.settled, &accesses).iter().for_each(|line| tell!("{line}"));
     match &target {
         Some(target) => {
             target.write(&text)?;
-            done(&lines, args, &command).iter().for_each(|line| tell!("{line}"));
+            done(&learned.lines, args, &command).iter().for_each(|line| tell!("{line}"));
         }
         None => output::print(text.as_bytes())?,
     }
     Ok(status)
+}
+
+/// What was learned.
+struct Learned {
+    /// The profile that lines are added to.
+    fitting: Fitting,
+    lines: Vec<Line>,
+    settled: Settled,
+}
+
+impl Learned {
+    fn of(
+        fitting: Fitting,
+        accesses: &BTreeMap<Access, u64>,
+        addresses: &Addresses,
+    ) -> anyhow::Result<Self> {
+        let shares = learn::shares_loopback(accesses.keys());
+        let settled = settle(accesses, &fitting.scope, addresses, |lines| match shares {
+            true => fitting.judge_outside(lines),
+            false => fitting.judge(lines),
+        })?;
+        let lines = addresses.with_all_names(settled.lines.clone());
+        Ok(Self { fitting, lines, settled })
+    }
 }
 
 /// Runs the command under the profile `above`; the exit status that a shell would show. It has a
@@ -239,7 +262,7 @@ fn read(trail: &Path) -> anyhow::Result<BTreeMap<Access, u64>> {
     for line in BufReader::new(file).lines() {
         // A thread may have been renamed in between; who is the program.
         let access: Access = serde_json::from_str(&line?).context("the trail is broken")?;
-        let access = Access { comm: String::new(), ..access };
+        let access = Access { comm: String::new(), ..access }.as_meant();
         *accesses.entry(access).or_default() += 1;
     }
     Ok(accesses)
@@ -259,12 +282,33 @@ fn addresses(compiled: &Compiled, variables: &Variables, fitting: &Fitting) -> A
 }
 
 /// The profile, with what it is at its top.
-fn text_of(fitting: &Fitting, lines: &[Line], command: &str) -> anyhow::Result<String> {
+fn text_of(learned: &Learned, command: &str) -> anyhow::Result<String> {
+    let Learned { fitting, settled, lines, .. } = learned;
     let text = fitting.with(lines)?;
     if text.starts_with('#') {
         return Ok(text);
     }
-    Ok(format!("# What `{}` needs, learned by `dewar learn`.\n{text}", visible(command)))
+    let head = format!("# What `{}` needs, learned by `dewar learn`.\n", visible(command));
+    Ok(head + &not_learned(settled, &fitting.scope) + &text)
+}
+
+/// What acts for whoever connects, nobody learns: it is said, for a person to decide.
+fn not_learned(settled: &Settled, scope: &Scope) -> String {
+    let mut said = BTreeSet::new();
+    for access in &settled.left {
+        let need = learn::need(access, &access.requested).map(|need| need.what);
+        let address = need.as_ref().and_then(What::address);
+        let (Some(What::Unix(scheme, name)), Some(gives)) =
+            (need, address.and_then(|it| profile::power(&it)))
+        else {
+            continue;
+        };
+        let value = format!("{scheme}:{}", scope.text(Path::new(&name)));
+        let line = Line { key: "network.connect".into(), value, ..Line::default() }.alone();
+        let (who, line) = (visible(access.who()), visible(&line));
+        said.insert(format!("# Not in it, for {who}: {line}\n#   gives {gives}\n"));
+    }
+    said.into_iter().collect()
 }
 
 /// What the profile does not grant, although it was asked for.
@@ -275,10 +319,12 @@ fn left(settled: &Settled, accesses: &BTreeMap<Access, u64>) -> Vec<String> {
     let is_made = |access: &&Access| access.granted && access.path().is_some_and(Path::is_dir);
     for access in denied.chain(settled.left.iter().filter(|access| !is_made(access))) {
         let line = format!(
-            "{} may not {} {}",
+            "{} may not {} {}{}",
             visible(access.who()),
             access.requested.join(" "),
-            visible(&access.object)
+            visible(&access.object),
+            profile::power(&access.object)
+                .map_or_else(String::new, |gives| format!(", which gives {gives}"))
         );
         if !seen.contains(&line) {
             seen.push(line);

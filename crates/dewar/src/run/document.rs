@@ -142,6 +142,9 @@ pub(crate) struct DenialDocument {
     pub(crate) instead: String,
     /// The rule that would allow it.
     pub(crate) would_allow: Option<String>,
+    /// What whoever connects to it gets outside of the sandbox, where it is a service that acts for
+    /// everybody.
+    pub(crate) gives_outside: Option<&'static str>,
     /// The lines of the profile that bear on it.
     pub(crate) profile_rules: Vec<String>,
 }
@@ -254,6 +257,7 @@ fn answer(of: &crate::run::Answered) -> AnswerDocument {
 fn denial(number: usize, denial: &crate::run::Denial) -> DenialDocument {
     let record = denial.record.clone();
     DenialDocument {
+        gives_outside: profile::power(&record.object),
         number,
         time: time(record.time),
         count: record.count,

@@ -41,7 +41,7 @@ pub(super) fn run(request: &RunRequest, profile: &Profile, probe: Probe) -> anyh
 }
 
 /// All of it, for people.
-fn tell(request: &RunRequest, profile: &Profile, laid: &Laid) -> Result<String, std::fmt::Error> {
+fn tell(request: &RunRequest, profile: &Profile, laid: &Laid) -> anyhow::Result<String> {
     let mut text = String::from("nothing is run; this is what would be laid down:\n");
     let mut line = |name: &str, value: &str| writeln!(text, "  {name:13}{}", visible(value));
     let command = request.command.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>();
@@ -68,6 +68,11 @@ fn tell(request: &RunRequest, profile: &Profile, laid: &Laid) -> Result<String, 
     line("Landlock", &format!("version {}", laid.landlock_version))?;
     for (name, lost) in &laid.missing {
         line("missing", &format!("{name}: {lost}"))?;
+    }
+    let judge = learn::Judge::new(compiled)?;
+    for it in learn::powers(compiled, &judge, &profile.variables.home) {
+        let who = it.domain.map(|name| format!(" to domain {name}")).unwrap_or_default();
+        line("GIVES", &format!("{}{who}, by {}", it.gives, it.address))?;
     }
     line("environment", &environment(&compiled.environment))?;
     let limits = format!("{:?}", compiled.limits);

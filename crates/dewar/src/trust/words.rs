@@ -21,6 +21,7 @@ pub(super) fn compared(compiled: &Compiled, variables: &Variables) -> anyhow::Re
     let default = Source::Shipped("workspace".into());
     let default = profile::load(&default, variables, &mut |_| Ok(Vec::new()))?;
     let (old, new) = (Judge::new(&default)?, Judge::new(compiled)?);
+    let powers = learn::powers(compiled, &new, &variables.home);
     let mut text = String::new();
     let mut said = BTreeSet::new();
     for domain in &compiled.domains {
@@ -42,6 +43,10 @@ pub(super) fn compared(compiled: &Compiled, variables: &Variables) -> anyhow::Re
         }
         list(&mut text, &format!("may reach{who}"), &endpoints(compiled, &domain.connect))?;
         list(&mut text, &format!("may listen at{who}"), &endpoints(compiled, &domain.bind))?;
+        let powers =
+            powers.iter().filter(|it| it.domain.as_deref().unwrap_or("main") == domain.name);
+        let powers = powers.map(|it| format!("{}, by {}", it.gives, it.address));
+        list(&mut text, &format!("GIVES{who}"), &powers.collect::<Vec<_>>())?;
         let unix = domain.unix.then(|| "unix sockets by name".to_owned());
         list(&mut text, &format!("may reach{who}"), &unix)?;
         let kept = domain.capabilities.iter().map(|name| format!("the capability {name}"));
