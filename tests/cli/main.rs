@@ -10,6 +10,7 @@ mod bench;
 mod completion;
 mod daemon;
 mod deputies;
+mod domains;
 mod help;
 mod hostile;
 mod input;

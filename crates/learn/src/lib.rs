@@ -13,6 +13,7 @@
 #![forbid(unsafe_code)]
 
 mod access;
+mod domains;
 mod edit;
 mod fragment;
 mod judge;
@@ -27,6 +28,7 @@ mod widening;
 mod within;
 
 pub use access::Access;
+pub use domains::{OwnDomain, as_in, standing_out};
 pub use edit::{Edit, EditError};
 pub use fragment::{Endpoint, FragmentError, covers_secret, fragment};
 pub use judge::{Judge, JudgeError};

@@ -70,6 +70,7 @@ pub use error::{Problem, ProfileError, ProfileErrors};
 pub use guard::{GuardLevel, GuardedName, host_trusted};
 pub use hosts::ResolvedHost;
 pub use limits::{Limits, size};
+pub use merge::RESERVED;
 pub use network::Host;
 pub use source::{Origin, Source, shipped};
 pub use variables::{Registries, Variables};

@@ -77,6 +77,18 @@ impl Fitting {
         Ok(Self { text, name, directory, variables, scope, hosts: RefCell::default() })
     }
 
+    /// The same with `lines` in its text.
+    pub(crate) fn extended(&self, lines: &[Line]) -> anyhow::Result<Self> {
+        Ok(Self {
+            text: self.with(lines)?,
+            name: self.name.clone(),
+            directory: self.directory.clone(),
+            variables: self.variables.clone(),
+            scope: self.scope.clone(),
+            hosts: self.hosts.clone(),
+        })
+    }
+
     /// Its text with `lines` added.
     pub(crate) fn with(&self, lines: &[Line]) -> anyhow::Result<String> {
         let mut edit = Edit::of(&self.text).with_context(|| self.name.clone())?;

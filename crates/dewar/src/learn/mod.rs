@@ -2,6 +2,7 @@
 
 mod floor;
 mod hosts;
+mod split;
 
 use crate::{
     failure::Usage,
@@ -70,6 +71,11 @@ pub(crate) struct LearnArgs {
     #[arg(long, conflicts_with = "force")]
     merge: bool,
 
+    /// Give programs that alone reach the network a domain of their own. Runs the command twice:
+    /// the domain is made only if nothing is denied with it
+    #[arg(long, conflicts_with = "merge")]
+    domains: bool,
+
     /// Replace FILE if it is there; `dewar allow --undo` brings it back
     #[arg(long)]
     force: bool,
@@ -89,7 +95,7 @@ impl LearnArgs {
         let output = PathBuf::from("dewar.toml");
         // A second run adds to what the first has learned.
         let merge = output.exists();
-        Self { output, profile, workspace, merge, force: false, command }
+        Self { output, profile, workspace, merge, force: false, domains: false, command }
     }
 
     /// What a profile that is made anew extends.
@@ -141,13 +147,25 @@ pub(crate) fn run(args: &LearnArgs) -> anyhow::Result<i32> {
     }
     let compiled = profile::load(&Source::File(above), &variables, &mut machine::resolve)?;
     let addresses = addresses(&compiled, &variables, &fitting);
-let learned = Learned::of(fitting, &accesses, &addresses)?;
+    let domains = learn::standing_out(&accesses, &fitting.judge(&[])?);
+    let mut learned = Learned::of(fitting, &accesses, &addresses)?;
+    if args.domains && !domains.is_empty() {
+        let seen = (&accesses, status);
+        let split = split::split(args, &learned, seen, &domains, place.path())?;
+        learned = split.unwrap_or(learned);
+    }
     let text = text_of(&learned, &command)?;
     left(&learned.settled, &accesses).iter().for_each(|line| tell!("{line}"));
     match &target {
         Some(target) => {
             target.write(&text)?;
             done(&learned.lines, args, &command).iter().for_each(|line| tell!("{line}"));
+            if !args.domains && !args.merge && !domains.is_empty() {
+                let names = split::names(&domains);
+                tell!(
+                    "dewar: only {names} reached the network; --domains keeps it from the others"
+                );
+            }
         }
         None => output::print(text.as_bytes())?,
     }
@@ -160,6 +178,7 @@ struct Learned {
     fitting: Fitting,
     lines: Vec<Line>,
     settled: Settled,
+    addresses: Addresses,
 }
 
 impl Learned {
@@ -174,7 +193,7 @@ impl Learned {
             false => fitting.judge(lines),
         })?;
         let lines = addresses.with_all_names(settled.lines.clone());
-        Ok(Self { fitting, lines, settled })
+        Ok(Self { fitting, lines, settled, addresses: addresses.clone() })
     }
 }
 

@@ -1,0 +1,69 @@
+//! `dewar learn --domains`: programs that alone reach the network get a domain of their own, if the
+//! command runs with it as it has run without.
+
+use super::{LearnArgs, Learned, read, watch};
+use crate::output::tell;
+use anyhow::Context as _;
+use learn::{Access, OwnDomain};
+use monitor::visible;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+};
+
+/// What of an access is the same in the next run.
+type Key<'a> = (&'a str, &'a str, &'a str, &'a [String]);
+
+/// What `learned` would be with `domains`, tried by a run below `place`; `None` if that is denied
+/// what the first run was not, or ends otherwise: then it is said what.
+pub(super) fn split(
+    args: &LearnArgs,
+    learned: &Learned,
+    (accesses, status): (&BTreeMap<Access, u64>, i32),
+    domains: &[OwnDomain],
+    place: &Path,
+) -> anyhow::Result<Option<Learned>> {
+    let names = names(domains);
+    tell!("dewar: only {names} reached the network: running again, with a domain for that");
+    let scope = &learned.fitting.scope;
+    let own: Vec<_> = domains.iter().map(|domain| domain.line(scope)).collect();
+    let fitting = learned.fitting.extended(&own)?;
+    let moved = learn::as_in(accesses, domains);
+    let split = Learned::of(fitting, &moved, &learned.addresses)?;
+    let (profile, trail) = (place.join("domains.toml"), place.join("second"));
+    let text = split.fitting.with(&split.lines)?;
+    std::fs::write(&profile, text).context("cannot write the profile with domains")?;
+    let again = watch(args, &profile, &trail)?;
+    if again != status || !trail.exists() {
+        tell!(
+            "dewar: no domain for {names}: with it, the command ended with {again}, not {status}"
+        );
+        return Ok(None);
+    }
+    let tried = read(&trail)?;
+    let left = accesses.keys().filter(|access| !access.granted).chain(&learned.settled.left);
+    let known: BTreeSet<Key<'_>> = left.map(key).collect();
+    let denied = tried.keys().find(|access| !access.granted && !known.contains(&key(access)));
+    if let Some(access) = denied {
+        tell!(
+            "dewar: no domain for {names}: with it, {} may not {} {}",
+            visible(access.who()),
+            access.requested.join(" "),
+            visible(&access.object)
+        );
+        return Ok(None);
+    }
+    tell!("dewar: {names}: a domain of its own; nothing else reaches the network");
+    Ok(Some(split))
+}
+
+fn key(access: &Access) -> Key<'_> {
+    (&access.program, &access.tclass, &access.object, &access.requested)
+}
+
+/// As people read them.
+pub(super) fn names(domains: &[OwnDomain]) -> String {
+    let names = domains.iter().map(|it| it.program.file_name().unwrap_or_default());
+    let names: Vec<String> = names.map(|name| visible(&name.to_string_lossy())).collect();
+    names.join(", ")
+}

@@ -1,0 +1,81 @@
+//! `dewar learn --domains`: who alone reaches the network has a domain of its own, if everything
+//! runs with it.
+
+use super::learn::Home;
+use std::{fs, net::TcpListener};
+
+/// Reaches a port, and does what else it is told.
+const CLIENT: &str = "import os, socket, sys\nsocket.create_connection(('127.0.0.1', int(sys.argv[1])))\nprint(open(os.path.expanduser('~/.config/foo/settings')).read())\n";
+
+/// A home with a client, and a service on loopback.
+fn prepare(more: &str) -> (Home, TcpListener, String) {
+    let home = Home::new();
+    let service = TcpListener::bind("127.0.0.1:0").unwrap();
+    fs::write(home.work().join("client.py"), format!("{CLIENT}{more}")).unwrap();
+    let port = service.local_addr().unwrap().port();
+    let command = format!("cat input; /usr/bin/python3 client.py {port}; cat ~/notes.txt");
+    (home, service, command)
+}
+
+#[test]
+fn who_alone_reaches_the_network_gets_a_domain_and_a_replay_is_denied_nothing() {
+    let (home, service, command) = prepare("");
+    let learn = |file: &str| {
+        let said = home.say(&["learn", "--domains", "-o", file, "--", "sh", "-c", &command]);
+        assert_eq!(said.status, 0, "{}", said.err);
+        (fs::read_to_string(home.work().join(file)).unwrap(), said.err)
+    };
+    let (learned, told) = learn("first.toml");
+    assert!(told.contains("a domain of its own"), "{told}");
+    assert!(learned.contains("[domains.python") && !learned.contains("\n[network]"), "{learned}");
+    assert_eq!(learn("second.toml").0, learned);
+
+    let run = |file: &str, command: &str| {
+        let said = home.say(&["run", "--no-daemon", "-p", file, "--", "bash", "-c", command]);
+        (said.status, said.err, said.out, home.denials())
+    };
+    let (status, err, out, denials) = run("./first.toml", &command);
+    assert_eq!((status, err.as_str(), denials), (0, "", 0), "{learned}");
+    // Nobody else does.
+    let port = service.local_addr().unwrap().port();
+    let other = run("./first.toml", &format!("exec 3<>/dev/tcp/127.0.0.1/{port}"));
+    assert!(other.0 != 0 && other.3 > 0, "{other:?}");
+
+    let entries: Vec<&str> = learned.lines().filter(|line| line.starts_with("    \"")).collect();
+    assert!(entries.len() >= 4, "{learned}");
+    for entry in entries {
+        let less = learned.replace(&format!("{entry}\n"), "");
+        fs::write(home.work().join("less.toml"), less).unwrap();
+        let less = run("./less.toml", &command);
+        // On a loopback of the run's own nobody listens, which is no denial.
+        let lacks = less.0 == 2 || less.3 > 0 || less.2 != out;
+        assert!(lacks, "{entry} is not needed: {learned}");
+    }
+}
+
+#[test]
+fn a_domain_is_not_made_where_that_is_not_clear_or_something_would_be_denied() {
+    // With a domain, nobody signals those outside of it.
+    let (home, service, command) = prepare("os.kill(os.getppid(), 0)\n");
+    let learn = ["learn", "--force", "--domains", "--", "bash", "-c"];
+    let said = home.say(&[&learn[..], &[&command]].concat());
+    assert!(said.err.contains("no domain for python3"), "{}", said.err);
+    let learned = home.profile();
+    assert!(!learned.contains("[domains") && learned.contains("[network]"), "{learned}");
+    assert_eq!(
+        home.say(&["run", "--no-daemon", "-p", "./dewar.toml", "--", "bash", "-c", &command])
+            .status,
+        0
+    );
+
+    // The command itself reaches it, too.
+    let port = service.local_addr().unwrap().port();
+    let both = format!("{command}; exec 3<>/dev/tcp/127.0.0.1/{port}");
+    let said = home.say(&[&learn[..], &[&both]].concat());
+    assert!(!said.err.contains("running again"), "{}", said.err);
+    assert!(!home.profile().contains("[domains"), "{}", home.profile());
+
+    // Unasked, it is only said.
+    let said = home.say(&["learn", "--force", "--", "bash", "-c", &command]);
+    assert!(said.err.contains("--domains keeps it from the others"), "{}", said.err);
+}
