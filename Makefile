@@ -51,7 +51,7 @@ compatibility:
 	DEWAR_BIN=$(abspath $(TARGET)/debug/dewar) DEWAR_RANDOM_PROGRAMS=$${DEWAR_RANDOM_PROGRAMS:-2000} env --default-signal \
 	    DEWAR_SUITES=all DEWAR_TESTS_SURROUNDED=all $(CARGO) test --workspace --locked --test random --test suites --test sandbox
 
-# Half a minute of each fuzz target (policies, profiles, messages, spools, ports, the cache of plugins), from the kept
+# Half a minute of each fuzz target (policies, profiles, proposals, messages, spools, ports, the cache of plugins), from the kept
 # corpus. Needs a nightly toolchain.
 fuzz:
 	scripts/setup cargo-fuzz

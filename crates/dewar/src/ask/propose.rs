@@ -19,7 +19,6 @@ use anyhow::Context as _;
 use flask::domain_of;
 use learn::{Bound, Judge, Line, fragment};
 use profile::Documents;
-use serde::Deserialize;
 use serde_json::{Value, json};
 use std::{
     collections::VecDeque,
@@ -47,16 +46,6 @@ const RATE: usize = 60;
 const MOST_GRANTED: usize = 200;
 /// Denials that are told at once.
 const MOST_DENIALS: usize = 200;
-
-/// What a program says: one key of these.
-#[derive(Deserialize)]
-#[serde(rename_all = "lowercase", deny_unknown_fields)]
-enum Said {
-    /// What was denied so far.
-    Denials(bool),
-    /// Lines of a profile.
-    Propose(String),
-}
 
 /// Where proposals are heard.
 pub(super) struct Desk {
@@ -129,17 +118,17 @@ impl Desk {
                 _ => return writeln!(writer, "{}", refused("this is for programs of the run")),
             };
             let domain = domain_of(who.context());
-            match serde_json::from_slice(&line) {
-                Ok(Said::Denials(true)) => {
+            match learn::request(&line) {
+                Some(learn::Request::Denials) => {
                     let events: String =
                         self.denials(domain).iter().map(|event| format!("{event}\n")).collect();
                     writer.write_all(events.as_bytes())?;
                 }
-                Ok(Said::Propose(text)) => {
+                Some(learn::Request::Propose(text)) => {
                     let pid = who.process().pid().cast_unsigned();
                     self.hear((&text, domain, pid), &mut writer)?;
                 }
-                _ => writeln!(writer, "{}", refused("no such request"))?,
+                None => writeln!(writer, "{}", refused("no such request"))?,
             }
         }
     }

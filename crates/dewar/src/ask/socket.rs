@@ -4,9 +4,9 @@
 use super::{case::Choice, queue::QuestionQueue};
 use anyhow::Context as _;
 use ipc::Peer;
+use learn::Answer;
 use monitor::visible;
 use proc::Proc;
-use serde::Deserialize;
 use serde_json::json;
 use std::{
     fs::{self, DirBuilder},
@@ -135,21 +135,6 @@ fn outsider(monitor: u32, stream: &UnixStream) -> Option<String> {
         .then(|| format!("{} [{pid}], user {}", visible(&comm), peer.uid()))
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Said {
-    answer: Answer,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Answer {
-    id: u64,
-    answer: String,
-    #[serde(default)]
-    named: Option<String>,
-}
-
 /// Tells events and takes answers until the other side goes.
 fn talk(queue: &Arc<QuestionQueue>, stream: UnixStream, who: u64, by: &str) -> anyhow::Result<()> {
     let mut writer = stream.try_clone()?;
@@ -179,8 +164,8 @@ fn talk(queue: &Arc<QuestionQueue>, stream: UnixStream, who: u64, by: &str) -> a
         if count == 0 || !line.ends_with('\n') {
             return Ok(());
         }
-        let event = match serde_json::from_str::<Said>(&line) {
-            Ok(Said { answer }) => hear(queue, &answer, by),
+        let event = match learn::answer(line.as_bytes()) {
+            Ok(answer) => hear(queue, &answer, by),
             Err(error) => json!({ "error": { "why": format!("no such request: {error}") } }),
         };
         queue.tell(who, &event);
