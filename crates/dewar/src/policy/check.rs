@@ -26,8 +26,12 @@ Exit status: 0, or 2 if there is a mistake, or something breaks a `neverallow` o
 #[command(after_help = EXAMPLES)]
 pub(super) struct CheckArgs {
     /// Profiles, or the CIL files of one policy, or a binary policy
-    #[arg(value_name = "POLICY", required = true)]
+    #[arg(value_name = "POLICY", required_unless_present = "profile")]
     policies: Vec<String>,
+
+    /// The same for a profile, as `dewar run` names it
+    #[arg(short, long, value_name = "PROFILE", conflicts_with = "policies")]
+    profile: Option<String>,
 
     /// Print what is broken as JSON, one object a line
     #[arg(long)]
@@ -37,7 +41,7 @@ pub(super) struct CheckArgs {
 /// Carries out `dewar policy check`.
 pub(super) fn run(args: &CheckArgs) -> anyhow::Result<()> {
     let (profiles, files): (Vec<_>, Vec<_>) =
-        args.policies.iter().cloned().partition(|name| load::is_profile(name));
+        args.policies.iter().chain(&args.profile).cloned().partition(|name| load::is_profile(name));
     let mut policies = Vec::new();
     for name in &profiles {
         policies.push(load::load(std::slice::from_ref(name))?);

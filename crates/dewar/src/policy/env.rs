@@ -28,6 +28,10 @@ pub(super) struct EnvArgs {
     #[arg(value_name = "PROFILE", default_value = "workspace")]
     profile: String,
 
+    /// The same, as `dewar run` names it
+    #[arg(short = 'p', long = "profile", value_name = "PROFILE", conflicts_with = "profile")]
+    named: Option<String>,
+
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -35,7 +39,7 @@ pub(super) struct EnvArgs {
 
 /// Carries out `dewar policy env`.
 pub(super) fn run(args: &EnvArgs) -> anyhow::Result<()> {
-    let compiled = profiles::compile(&args.profile, None, false)?;
+    let compiled = profiles::compile(args.named.as_ref().unwrap_or(&args.profile), None, false)?;
     let text =
         if args.json { in_json(&compiled.environment)? } else { tell(&compiled.environment) };
     Ok(output::print(text.as_bytes())?)

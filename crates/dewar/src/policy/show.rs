@@ -43,6 +43,10 @@ pub(super) struct ShowArgs {
     #[arg(value_name = "POLICY", default_value = "workspace")]
     policies: Vec<String>,
 
+    /// The same for a profile, as `dewar run` names it
+    #[arg(short, long, value_name = "PROFILE", conflicts_with = "policies")]
+    profile: Option<String>,
+
     /// Print the policy in CIL
     #[arg(long)]
     cil: bool,
@@ -74,14 +78,15 @@ pub(super) struct ShowArgs {
 
 /// Carries out `dewar policy show`.
 pub(super) fn run(args: &ShowArgs) -> anyhow::Result<()> {
-    let text = match &args.policies[..] {
-        [name] if load::is_profile(name) => {
+    let named = args.profile.as_ref().map_or(&args.policies[..], std::slice::from_ref);
+    let text = match named {
+        [name] if args.profile.is_some() || load::is_profile(name) => {
             let read = profiles::read(name, args.workspace.as_deref(), args.resolve)?;
             match (args.cil, args.origins) {
                 (true, true) => profiles::with_origins(&read.compiled),
                 (true, false) => read.compiled.cil,
                 _ if args.toml => flat(&read)?,
-                _ if args.json => json(&read, &load::load(&args.policies)?)?,
+                _ if args.json => json(&read, &load::load(named)?)?,
                 _ => {
                     let grants = Grants::of(&read.compiled, &read.variables);
                     return Ok(look::show(&groups::tell(&grants, look::width(), args.all)?)?);
