@@ -130,6 +130,27 @@ fn responses(body: &str, _: &str) -> String {
     ])
 }
 
+/// Gemini CLI's service: the same as Claude Code's, in its words; other questions get nothing.
+fn candidates(body: &str, work: &str) -> String {
+    use serde_json::json;
+    let call = |name: &str, args| json!({ "functionCall": { "name": name, "args": args } });
+    let part = match body.matches("\"functionResponse\"").count() {
+        0 => {
+            let path = format!("{work}/edited.txt");
+            call("write_file", json!({ "file_path": path, "content": "edited\n" }))
+        }
+        1 => {
+            call("run_shell_command", json!({ "command": COMMAND, "description": "runs the tool" }))
+        }
+        _ => json!({ "text": "done" }),
+    };
+    let answer = json!({
+        "candidates": [{ "content": { "role": "model", "parts": [part] }, "finishReason": "STOP", "index": 0 }],
+        "usageMetadata": { "promptTokenCount": 1, "candidatesTokenCount": 1, "totalTokenCount": 2 },
+    });
+    format!("data: {answer}\n\n")
+}
+
 /// A service, and an account whose agent asks it.
 fn prepare(account: &mut Account, answer: Answer) -> Service {
     let service = Service::start(answer, account.path("work").display().to_string());
@@ -143,8 +164,13 @@ fn prepare(account: &mut Account, answer: Answer) -> Service {
         service.port
     );
     account.write(".codex/config.toml", &provider);
+    account.set("GOOGLE_GEMINI_BASE_URL", &format!("http://127.0.0.1:{}", service.port));
+    account.set("GEMINI_API_KEY", "none");
+    account.set("GEMINI_CLI_TRUST_WORKSPACE", "true");
+    let by_key = r#"{"security":{"auth":{"selectedType":"gemini-api-key"}}}"#;
+    account.write(".gemini/settings.json", by_key);
     account.write("work/tool.sh", &attack(service.port));
-    for name in ["claude", "codex"] {
+    for name in ["claude", "codex", "gemini"] {
         let port = service.port;
         let own = format!("extends = '{name}'\n[network]\nconnect = ['127.0.0.1:{port}']\n");
         account.write(&format!("{name}.toml"), &own);
@@ -192,6 +218,21 @@ fn codex_edits_a_file_and_its_tool_reaches_nothing() {
         let _service = prepare(&mut account, responses);
         let own_sandbox_off = ["--dangerously-bypass-approvals-and-sandbox"];
         let came = account.run("../codex.toml", &[&CODEX[..], &own_sandbox_off].concat());
+        let said = said(&account);
+        assert!(came.out.contains("done") && came.status == 0, "{}{}", came.out, came.err);
+        assert!(said.starts_with("edited\n") && said.contains("tried"), "{said}{}", came.err);
+        assert!(!said.contains("reached") && !said.contains("planted"), "{said}");
+    });
+}
+
+#[test]
+fn gemini_cli_edits_a_file_and_its_tool_reaches_nothing() {
+    if !has("gemini") {
+        return;
+    }
+    accounts(|mut account| {
+        let _service = prepare(&mut account, candidates);
+        let came = account.run("../gemini.toml", &["gemini", "-p", "go", "--yolo"]);
         let said = said(&account);
         assert!(came.out.contains("done") && came.status == 0, "{}{}", came.out, came.err);
         assert!(said.starts_with("edited\n") && said.contains("tried"), "{said}{}", came.err);
