@@ -28,7 +28,7 @@ use std::{
 #[serde(untagged)]
 #[allow(dead_code, reason = "only its schema is used")]
 enum WebDocument {
-    Servers(ExperimentResult),
+    Servers(Box<ExperimentResult>),
     Growth(GrowthReport),
     Soak(SoakReport),
 }
@@ -139,8 +139,7 @@ fn other_benchmarks_look_as_reviewed() {
 
 #[test]
 fn the_report_of_several_benchmarks_looks_as_reviewed() {
-    let sections =
-        ["resolution", "run-section", "plugin-section"].map(|name| recorded::<Section>(name));
+    let sections = ["resolution", "run-section", "plugin-section"].map(recorded::<Section>);
     test_support::screen(&place("snapshots"), "report", |columns| {
         report::draw(&sections, Style::Terminal, Width::Columns(columns))
     });

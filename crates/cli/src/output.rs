@@ -33,7 +33,8 @@ pub fn report(
         return Ok(());
     }
     let text = table(args.markdown) + "\n";
-    Ok(if args.markdown { print(text.as_bytes())? } else { crate::look::show(&text)? })
+    let shown = if args.markdown { print(text.as_bytes()) } else { crate::look::show(&text) };
+    Ok(shown?)
 }
 
 /// Prints and keeps the results themselves, where the arguments ask for them.

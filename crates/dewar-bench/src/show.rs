@@ -61,7 +61,8 @@ pub(crate) fn tables(all: &[Sheet], show: &ShowArgs) -> anyhow::Result<()> {
         return Ok(());
     }
     let text = drawn(all, show.markdown, show) + "\n";
-    Ok(if show.markdown { output::print(text.as_bytes())? } else { cli::look::show(&text)? })
+    let shown = if show.markdown { output::print(text.as_bytes()) } else { cli::look::show(&text) };
+    Ok(shown?)
 }
 
 fn drawn(all: &[Sheet], markdown: bool, show: &ShowArgs) -> String {

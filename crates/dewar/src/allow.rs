@@ -344,8 +344,7 @@ pub(crate) fn one_protocol(endpoint: String) -> String {
     }
 }
 
-/// What gives a line to a running sandbox, and there to the domain of the line alone; `None` if
-/// nothing does.
+/// What gives a line to its domain alone, in a running sandbox; `None` if nothing does.
 pub(crate) fn amendment(line: &Line, proposal: &Proposal<'_>) -> Option<Amendment> {
     let value = line.value.clone();
     let object = match line.key.as_str() {

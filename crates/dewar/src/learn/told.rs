@@ -1,0 +1,82 @@
+//! What `dewar learn` says at its end.
+
+use super::LearnArgs;
+use learn::{Access, Line, Settled};
+use monitor::visible;
+use std::{collections::BTreeMap, path::Path};
+
+/// What the profile does not grant, although it was asked for.
+pub(super) fn left(settled: &Settled, accesses: &BTreeMap<Access, u64>) -> Vec<String> {
+    let denied = accesses.keys().filter(|access| !access.granted);
+    let mut seen: Vec<String> = Vec::new();
+    // A directory that was made once is there now.
+    let is_made = |access: &&Access| access.granted && access.path().is_some_and(Path::is_dir);
+    for access in denied.chain(settled.left.iter().filter(|access| !is_made(access))) {
+        let line = format!(
+            "{} may not {} {}{}",
+            visible(access.who()),
+            access.requested.join(" "),
+            visible(&access.object),
+            profile::power(&access.object)
+                .map_or_else(String::new, |gives| format!(", which gives {gives}"))
+        );
+        if !seen.contains(&line) {
+            seen.push(line);
+        }
+    }
+    const MOST: usize = 8;
+    let shown = seen.iter().take(MOST).map(|line| format!("dewar: stays denied: {line}"));
+    let more = seen.len().saturating_sub(MOST);
+    let more = (more > 0).then(|| format!("dewar: and {more} more, which `dewar explain` tells"));
+    shown.chain(more).collect()
+}
+
+/// What was learned, and what is next.
+pub(super) fn done(lines: &[Line], args: &LearnArgs, command: &str) -> Vec<String> {
+    let file = args.output.display().to_string();
+    let file = if file.contains('/') { file } else { format!("./{file}") };
+    let added = match lines.len() {
+        0 => format!("`{}` grants all that it needed; wrote", visible(args.base())),
+        1 => "learned 1 line, in".to_owned(),
+        many => format!("learned {many} lines, in"),
+    };
+    let next = format!("  dewar run -p {file} -- {}", visible(command));
+    vec![format!("dewar: {added} {file}; read it, then"), next]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cli::look;
+
+    #[test]
+    fn what_was_learned_looks_as_reviewed() {
+        let denied = |comm: &str, object: &str| Access {
+            comm: comm.into(),
+            program: format!("/usr/bin/{comm}"),
+            object: object.into(),
+            tclass: "file".into(),
+            requested: vec!["read".into(), "open".into()],
+            ..Access::default()
+        };
+        let mut accesses: BTreeMap<Access, u64> = (0..9)
+            .map(|n| (denied("node", &format!("/home/me/.config/tokens/service-{n}.json")), 1))
+            .collect();
+        let long = "/home/me/projects/a-name-that-is-long/and-goes-on/.git/hooks/post-checkout";
+        accesses.insert(denied("git", long), 2);
+        let line = |value: &str| Line {
+            domain: None,
+            key: "files.read".into(),
+            value: value.into(),
+            comment: "node: once".into(),
+        };
+        let settled = Settled { lines: vec![line("/srv/a"), line("/srv/b")], left: Vec::new() };
+        let command = vec!["npm".into(), "ci".into()];
+        let args = LearnArgs::for_run(None, None, command);
+        let mut told = left(&settled, &accesses);
+        told.extend(done(&settled.lines, &args, "npm ci"));
+        crate::screens::screen("learn", |width| {
+            told.iter().map(|line| look::folded(line, width) + "\n").collect()
+        });
+    }
+}
