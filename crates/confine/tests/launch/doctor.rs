@@ -34,7 +34,7 @@ fn every_layer_says_what_is_lost_without_it(stage: &Stage) {
     let mut command = stage.command(program());
     command.arg("--as-doctor");
     let ran = run(command);
-    assert_eq!(layers(&ran).len(), 24, "{ran:?}");
+    assert_eq!(layers(&ran).len(), 25, "{ran:?}");
     for layer in layers(&ran) {
         assert!(!layer["without"].as_str().expect("text").is_empty(), "{layer}");
         // Exactly what is missing has a reason.
