@@ -28,7 +28,7 @@ test:
 	$(MAKE) --no-print-directory check
 	$(CARGO) build --workspace --locked --bins --tests --examples
 	$(CARGO) test $(MCP)
-	DEWAR_BIN=$(abspath $(TARGET)/debug/dewar) env --default-signal $(CARGO) test --workspace --locked
+	DEWAR_BIN=$(abspath $(TARGET)/debug/dewar) env --default-signal $(CARGO) test --workspace --locked --no-fail-fast
 
 check:
 	scripts/check-programs
