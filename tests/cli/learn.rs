@@ -57,6 +57,8 @@ impl Home {
             .env("NO_COLOR", "1")
             .env_remove("CARGO_HOME")
             .env_remove("CARGO_TARGET_DIR")
+            // Of the tests' own, by cargo.
+            .env_remove("LD_LIBRARY_PATH")
             .env("HOME", self.path())
             .env("XDG_STATE_HOME", self.path().join("state"))
             .env("XDG_CACHE_HOME", self.path().join("cache"))
