@@ -12,4 +12,6 @@ mod wire;
 
 pub(crate) use client::{Run, RunArg, odd};
 pub(crate) use service::{Endpoint, Service};
-pub(crate) use wire::{ChangeResult, Counters, NewProfile, PolicyChange, Reply, Request, Status};
+pub(crate) use wire::{
+    ChangeResult, Counters, Decisions, Denial, NewProfile, PolicyChange, Reply, Request, Status,
+};

@@ -1,8 +1,7 @@
 //! What the command and a run say to each other: JSON, in one message or, where it is long, in a
 //! file that is passed.
 
-use crate::run::Decisions;
-use monitor::{ProcessStatus, Receipt, RevokeMode};
+use monitor::{ProcessStatus, Receipt, Record, RevokeMode};
 use profile::{Amendment, Variables};
 use runs::{Connector, VERSION, Versioned};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
@@ -50,7 +49,7 @@ pub(crate) enum Reply {
     Status(Status),
     Processes(Vec<ProcessStatus>),
     Counters(Counters),
-    Denials(Vec<crate::run::Denial>),
+    Denials(Vec<Denial>),
     History(Vec<PolicyChange>),
     Done(PolicyChange),
     /// Two descriptors come with it: see [`runs::Answer`].
@@ -88,6 +87,25 @@ pub(crate) struct Counters {
     pub(crate) most_denied: Option<String>,
     /// Processes by domain.
     pub(crate) domains: BTreeMap<String, usize>,
+}
+
+/// How many decisions an object manager asked for, and where they were found.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Decisions {
+    pub(crate) manager: String,
+    pub(crate) queries: u64,
+    pub(crate) hint: u64,
+    pub(crate) cache: u64,
+    pub(crate) server: u64,
+}
+
+/// A denial, and where in the profile the rules that bear on it stand.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Denial {
+    #[serde(flatten)]
+    pub(crate) record: Record,
+    /// `FILE:LINE: TEXT` of the profile for each rule that has a place there.
+    pub(crate) profile_rules: Vec<String>,
 }
 
 /// A change of policy that was asked for, and what came of it.

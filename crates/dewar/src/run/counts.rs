@@ -1,17 +1,8 @@
 //! What a run counted: decisions by object manager, and time by system call.
 
+use crate::control::Decisions;
 use monitor::Stats;
 use serde::{Deserialize, Serialize};
-
-/// How many decisions an object manager asked for, and where they were found.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Decisions {
-    pub(crate) manager: String,
-    pub(crate) queries: u64,
-    pub(crate) hint: u64,
-    pub(crate) cache: u64,
-    pub(crate) server: u64,
-}
 
 /// How often a system call was decided, and how long that took.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]

@@ -2,14 +2,14 @@
 
 use super::{
     RunRequest, Summary,
-    counts::{Decisions, Spent, decisions},
+    counts::{Spent, decisions},
     kept::{no_run, unknown},
     link::Answered,
     owner::History,
     planted::PlantedRecord,
     prepare::POLICY_NAME,
 };
-use crate::control::PolicyChange;
+use crate::control::{Decisions, Denial, PolicyChange};
 use anyhow::{Context as _, bail};
 use cli::failure::Usage;
 use monitor::{Deed, DeedKind, Record, Report};
@@ -82,15 +82,6 @@ pub(crate) struct RunRecord {
     pub(crate) deeds: Vec<Deed>,
     /// How much more of each kind there was.
     pub(crate) deeds_more: Vec<(DeedKind, u64)>,
-}
-
-/// A denial, and where in the profile the rules that bear on it stand.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Denial {
-    #[serde(flatten)]
-    pub(crate) record: Record,
-    /// `FILE:LINE: TEXT` of the profile for each rule that has a place there.
-    pub(crate) profile_rules: Vec<String>,
 }
 
 impl RunRecord {

@@ -35,10 +35,11 @@ use std::{ffi::OsString, path::PathBuf, sync::Arc, time::UNIX_EPOCH};
 
 use owner::{Facts, Owner};
 
+pub(crate) use crate::control::{Decisions, Denial};
 pub(crate) use args::RunArgs;
 pub(crate) use asking::AskRequest;
-pub(crate) use counts::{Decisions, Spent};
-pub(crate) use journal::{Denial, Journal, RunRecord};
+pub(crate) use counts::Spent;
+pub(crate) use journal::{Journal, RunRecord};
 pub(crate) use kept::Summary;
 pub(crate) use link::Answered;
 pub(crate) use planted::{PlantedRecord, guarded, is_trusted_outside, tell as tell_planted};

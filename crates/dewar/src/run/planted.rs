@@ -1,6 +1,6 @@
 //! What programs outside would execute because of a run: what is looked for, and what is told.
 
-use super::journal::Denial;
+use crate::control::Denial;
 use labelling::Names;
 use monitor::{Planted, Watch, Why, visible};
 use profile::{GuardLevel, GuardedName, Variables, host_trusted};

@@ -1,6 +1,6 @@
 //! What `dewar run` says at the end, on standard error.
 
-use super::{RunRecord, RunRequest, counts::Decisions, document::RunDocument, planted};
+use super::{Decisions, RunRecord, RunRequest, document::RunDocument, planted};
 use crate::output::tell;
 use cli::look;
 use monitor::visible;

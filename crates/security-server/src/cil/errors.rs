@@ -1,7 +1,7 @@
 //! What is wrong with a policy's text, and where.
 
 use super::marks::{Marks, Origin};
-use crate::{LoadError, spelling};
+use crate::spelling;
 use indexmap::IndexSet;
 use miette::{Diagnostic, LabeledSpan, NamedSource, SourceCode};
 use std::{fmt, sync::Arc};
@@ -111,8 +111,9 @@ impl PolicyErrors {
         Self(errors)
     }
 
-    pub(crate) fn from_load_error(error: &LoadError) -> Self {
-        Self(vec![PolicyError::without_place(error.to_string())])
+    /// The one mistake of a policy as a whole.
+    pub(crate) fn of_all(message: String) -> Self {
+        Self(vec![PolicyError::without_place(message)])
     }
 
     /// The mistakes, in the order of the text.

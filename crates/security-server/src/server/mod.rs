@@ -107,7 +107,7 @@ impl Server {
         classes: Classes,
     ) -> Result<Self, PolicyErrors> {
         let policy = cil::compile(files)?;
-        Self::with_classes(policy, classes).map_err(|error| PolicyErrors::from_load_error(&error))
+        Self::with_classes(policy, classes).map_err(|error| PolicyErrors::of_all(error.to_string()))
     }
 
     /// A server with that policy.
