@@ -42,14 +42,16 @@ check:
 	cargo deny --locked check --hide-inclusion-graph licenses bans sources
 	cargo deny --manifest-path mcp/Cargo.toml --locked check --hide-inclusion-graph licenses bans sources
 
-# Whether programs can tell: random programs of system calls (DEWAR_RANDOM_PROGRAMS says how many, 2,000 each) and suites of
-# others, natively and under Dewar; programs where Dewar itself is surrounded by a container or a sandbox.
+# What takes longer. Whether programs can tell: random programs of system calls (DEWAR_RANDOM_PROGRAMS says how many, 2,000
+# each) and suites of others, natively and under Dewar; programs where Dewar itself is surrounded by a container or a sandbox.
+# And 10,000 random programs in E-code against gcc.
 compatibility:
 	scripts/setup compatibility
 	scripts/suite-sources
 	$(CARGO) build --workspace --locked --bins --tests
 	DEWAR_BIN=$(abspath $(TARGET)/debug/dewar) DEWAR_RANDOM_PROGRAMS=$${DEWAR_RANDOM_PROGRAMS:-2000} env --default-signal \
-	    DEWAR_SUITES=all DEWAR_TESTS_SURROUNDED=all $(CARGO) test --workspace --locked --test random --test suites --test sandbox
+	    DEWAR_SUITES=all DEWAR_TESTS_SURROUNDED=all ECODE_PROGRAMS=$${ECODE_PROGRAMS:-10000} \
+	    $(CARGO) test --workspace --locked --no-fail-fast --test random --test suites --test sandbox --test it
 
 # Half a minute of each fuzz target (policies, profiles, proposals, messages, spools, ports, the cache of plugins), from the kept
 # corpus. Needs a nightly toolchain.

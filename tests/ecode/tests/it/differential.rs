@@ -18,7 +18,7 @@ const SANITIZED: [&str; 3] = ["-O1", "-fsanitize=undefined,address", "-fno-sanit
 #[test]
 fn random_programs_agree_with_gcc_on_every_target() {
     let vectors = AtomicUsize::new(0);
-    let count = crate::batches::run(10_000, |batch| {
+    let count = crate::batches::run(2_000, |batch| {
         vectors.fetch_add(agree(batch), Ordering::Relaxed);
     });
     println!("{} loops ran by vectors, or were unrolled", vectors.into_inner());

@@ -55,7 +55,7 @@ fn loops_end_by_their_limit_and_never_before() {
             engine.increment_epoch();
         }
     });
-    let count = crate::batches::run(3_000, |batch| {
+    let count = crate::batches::run(1_000, |batch| {
         let counts = check(batch, &engine);
         ended.fetch_add(counts.0, Ordering::Relaxed);
         endless.fetch_add(counts.1, Ordering::Relaxed);

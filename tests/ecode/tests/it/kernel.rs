@@ -79,7 +79,7 @@ fn random_programs_agree_with_gcc_and_isolated() {
         return;
     }
     let (refused, slowest) = (AtomicUsize::new(0), AtomicU64::new(0));
-    let count = crate::batches::run(2000, |batch| {
+    let count = crate::batches::run(500, |batch| {
         let folder = tempfile::tempdir().unwrap();
         let mut rng = Rng(batch.random());
         let texts: Vec<String> = (0..batch.size).map(|id| integer_program(&mut rng, id)).collect();
