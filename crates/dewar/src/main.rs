@@ -64,7 +64,7 @@ enum Asked {
 }
 
 fn parse() -> Result<Asked, clap::Error> {
-    if let Some(text) = schema::asked(std::env::args_os().skip(1)) {
+    if let Some(text) = schema::asked(Dewar::command(), std::env::args_os().skip(1)) {
         return Ok(Asked::Schema(text));
     }
     let matches = schema::offered(Dewar::command()).try_get_matches()?;

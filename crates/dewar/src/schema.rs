@@ -4,7 +4,7 @@
 //! the types by the tests (`dewar` links no generator); the others are written by hand. Each has
 //! its name and version as `$id`: a change that would break a reader raises the version.
 
-use clap::{Arg, ArgAction, Command, CommandFactory as _};
+use clap::{Arg, ArgAction, Command};
 use std::ffi::OsString;
 
 /// The name of the flag among the arguments.
@@ -150,13 +150,16 @@ fn offer(command: Command, words: &str) -> Command {
 
 /// The schema that the words of a command line ask for, if they name a command, end with the flag,
 /// and say nothing else. The parser would insist on whatever else the command requires.
-pub(crate) fn asked(line: impl IntoIterator<Item = OsString>) -> Option<&'static str> {
+pub(crate) fn asked(
+    all: Command,
+    line: impl IntoIterator<Item = OsString>,
+) -> Option<&'static str> {
     let words: Vec<String> = line.into_iter().map(|it| it.to_string_lossy().into_owned()).collect();
     let (flag, words) = words.split_last()?;
     if flag != FLAG {
         return None;
     }
-    let all = offered(crate::commands::Dewar::command());
+    let all = offered(all);
     let mut command = &all;
     for word in words {
         command = command.find_subcommand(word)?;
@@ -168,6 +171,7 @@ pub(crate) fn asked(line: impl IntoIterator<Item = OsString>) -> Option<&'static
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clap::CommandFactory as _;
     use std::{collections::BTreeSet, path::Path};
 
     fn printed(name: &str) -> serde_json::Value {

@@ -6,14 +6,12 @@
 
 use super::{
     asm::{Alu, Cond, Mreg, R0, R1, R2, R10, Size, Src, Width},
-    func::{Flow, SLOTS},
+    func::{Flow, MAX_OFFSET, SLOTS},
     inst::bytes,
     program::{FRAME, cell, code},
 };
 use ecode::ir::{Inst, MemTy, Operand, Reg, Ty};
 
-/// Distances beyond this are added to the address.
-pub(super) const MAX_OFFSET: i64 = 16 << 10;
 /// Copies up to this length are spelled out.
 const MAX_INLINE_COPY: u64 = 128;
 /// Bytes that an iteration of a longer copy moves.

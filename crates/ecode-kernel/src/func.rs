@@ -2,7 +2,6 @@
 
 use super::{
     KernelError,
-    access::MAX_OFFSET,
     asm::{Alu, Asm, Cond, Label, Mreg, R0, R1, R10, Size, Src, Width},
     graph::slots,
     homes::{HEAD, Homes, headers},
@@ -16,6 +15,8 @@ use std::collections::HashMap;
 /// Cells at the head of a frame.
 const RETURN: i16 = 0;
 pub(super) const SLOTS: i16 = 8;
+/// Distances beyond this are added to the address.
+pub(super) const MAX_OFFSET: i64 = 16 << 10;
 
 pub(super) struct Flow<'u, 'm> {
     pub(super) unit: &'u mut Unit<'m>,

@@ -57,7 +57,7 @@ impl KernelOptions {
             Some(need) => limit.min(u32::try_from(need).unwrap_or(limit)),
             None => limit,
         };
-        let reserve = access::MAX_OFFSET as u64;
+        let reserve = func::MAX_OFFSET as u64;
         let slots = need.slots.map(|bytes| if bytes > 0 { bytes + reserve } else { 0 });
         self.memory.stack_bytes = fit(self.memory.stack_bytes, slots);
         self.call_stack_bytes = fit(self.call_stack_bytes, need.frames);

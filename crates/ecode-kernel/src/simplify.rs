@@ -1,7 +1,7 @@
 //! Fewer instructions for the same result: distances of addresses move into loads and stores,
 //! copies and conversions that nothing needs go.
 
-use super::access::MAX_OFFSET;
+use super::func::MAX_OFFSET;
 use ecode::ir::{BinOp, Block, Body, ConvOp, Inst, Live, MemTy, Operand, Reg, Ty};
 use std::collections::HashMap;
 

@@ -11,7 +11,7 @@ use crate::{
 };
 use flask::Question;
 use rustix::{
-    fs::OFlags,
+    fs::{Mode, OFlags},
     io::{self, Errno},
     process::{Gid, Pid, PidfdFlags, PidfdGetfdFlags},
     thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities},
@@ -34,6 +34,19 @@ pub(crate) struct Asker<'a> {
 const PIDFD_THREAD: PidfdFlags = PidfdFlags::from_bits_retain(OFlags::EXCL.bits());
 
 impl Asker<'_> {
+    /// Runs `make` under the caller's file mode creation mask. It must not wait for others.
+    pub(crate) fn with_umask<T>(&self, make: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+        let mask = Mode::from_bits_retain(self.caller.identity()?.umask);
+        self.state.fs_state.with_umask(mask, make)
+    }
+
+    /// The same in the caller's working directory.
+    pub(crate) fn in_cwd<T>(&self, make: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+        let mask = Mode::from_bits_retain(self.caller.identity()?.umask);
+        let places = (self.caller.cwd()?, &self.state.view.own_fds);
+        self.state.fs_state.in_cwd(places, mask, make)
+    }
+
     /// Asks whether the subject may; records what policy wants recorded. No answer is a denial.
     pub(crate) fn ask(&self, manager: &Manager, request: &Request<'_>) -> Result<(), Denied> {
         if !manager.decides {

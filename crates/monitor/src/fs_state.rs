@@ -1,14 +1,14 @@
 //! The working directory and the file mode creation mask that calls are made with in a program's
 //! place (`fs_struct` of fork(2)).
 
-use crate::{call::Asker, sys::thread};
+use crate::sys::thread;
 use rustix::{
     fs::{Mode, OFlags},
     io::Result,
     process::{fchdir, umask},
 };
 use std::{
-    os::fd::{AsRawFd, OwnedFd},
+    os::fd::{AsFd, AsRawFd, OwnedFd},
     sync::{Mutex, PoisonError},
 };
 
@@ -50,48 +50,50 @@ impl FsState {
             Self::OfProcess(_) => format!("/proc/self/fd/{number}"),
         }
     }
-}
 
-/// Runs `make` under the caller's file mode creation mask. It must not wait for others.
-pub(crate) fn with_umask<T>(asker: Asker<'_>, make: impl FnOnce() -> Result<T>) -> Result<T> {
-    let mask = Mode::from_bits_retain(asker.caller.identity()?.umask);
-    match &asker.state.fs_state {
-        FsState::OfThread => {
-            umask(mask);
-            make()
-        }
-        FsState::OfProcess(lock) => {
-            let _held = lock.lock().unwrap_or_else(PoisonError::into_inner);
-            let before = umask(mask);
-            let made = make();
-            umask(before);
-            made
+    /// Runs `make` under a file mode creation mask. It must not wait for others.
+    pub(crate) fn with_umask<T>(&self, mask: Mode, make: impl FnOnce() -> Result<T>) -> Result<T> {
+        match self {
+            Self::OfThread => {
+                umask(mask);
+                make()
+            }
+            Self::OfProcess(lock) => {
+                let _held = lock.lock().unwrap_or_else(PoisonError::into_inner);
+                let before = umask(mask);
+                let made = make();
+                umask(before);
+                made
+            }
         }
     }
-}
 
-/// The same in the caller's working directory.
-pub(crate) fn in_cwd<T>(asker: Asker<'_>, make: impl FnOnce() -> Result<T>) -> Result<T> {
-    let cwd = asker.caller.cwd()?;
-    let mask = Mode::from_bits_retain(asker.caller.identity()?.umask);
-    match &asker.state.fs_state {
-        FsState::OfThread => {
-            fchdir(cwd)?;
-            umask(mask);
-            let made = make();
-            fchdir(&asker.state.view.own_fds)?;
-            made
-        }
-        FsState::OfProcess(lock) => {
-            let _held = lock.lock().unwrap_or_else(PoisonError::into_inner);
-            let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-            let home = rustix::fs::open(".", flags, Mode::empty())?;
-            fchdir(cwd)?;
-            let before = umask(mask);
-            let made = make();
-            umask(before);
-            fchdir(home)?;
-            made
+    /// The same in the directory `cwd`; a thread with state of its own is in `own_fds` then.
+    pub(crate) fn in_cwd<T>(
+        &self,
+        (cwd, own_fds): (impl AsFd, &OwnedFd),
+        mask: Mode,
+        make: impl FnOnce() -> Result<T>,
+    ) -> Result<T> {
+        match self {
+            Self::OfThread => {
+                fchdir(cwd)?;
+                umask(mask);
+                let made = make();
+                fchdir(own_fds)?;
+                made
+            }
+            Self::OfProcess(lock) => {
+                let _held = lock.lock().unwrap_or_else(PoisonError::into_inner);
+                let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+                let home = rustix::fs::open(".", flags, Mode::empty())?;
+                fchdir(cwd)?;
+                let before = umask(mask);
+                let made = make();
+                umask(before);
+                fchdir(home)?;
+                made
+            }
         }
     }
 }

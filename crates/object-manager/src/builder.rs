@@ -1,47 +1,16 @@
 //! What a manager is made of.
 
 use crate::{
-    Manager, PolicyFault, Record, Seqno,
+    Daemon, Manager, OpenError, PolicyFault, Record, Seqno,
     hold::{self, Hold},
     parts::{Hooks, Parts},
     source::{self, Source},
     status::Status,
 };
 use avc::Avc;
-use daemon_client::ClientError;
-use flask::{Classes, ClassesError};
+use flask::Classes;
 use security_server::{Server, policy::HandleUnknown};
 use std::{path::PathBuf, sync::Arc};
-
-/// Whose security server decides.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Daemon {
-    /// One in this process.
-    #[default]
-    No,
-    /// `dewar daemon`'s if one answers, else one in this process.
-    IfThere,
-    /// `dewar daemon`'s, or the manager does not open.
-    Insist,
-}
-
-/// Why a manager was not opened.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum OpenError {
-    /// The policy.
-    #[error(transparent)]
-    Policy(#[from] PolicyFault),
-    /// The program's classes.
-    #[error(transparent)]
-    Classes(#[from] ClassesError),
-    /// The daemon.
-    #[error(transparent)]
-    Daemon(#[from] ClientError),
-    /// The system.
-    #[error(transparent)]
-    Io(#[from] std::io::Error),
-}
 
 /// What to open; begins with [`Manager::builder`].
 #[must_use]

@@ -65,6 +65,7 @@ mod builder;
 mod denied;
 mod hold;
 mod manager;
+mod open;
 mod parts;
 mod peer;
 mod record;
@@ -72,7 +73,7 @@ mod source;
 mod status;
 
 pub use avc::{Hint, Source, Stats, Verdict};
-pub use builder::{Builder, Daemon, OpenError};
+pub use builder::Builder;
 pub use denied::{Denied, UnknownName};
 pub use flask::{
     AccessVector, Class, Classes, ClassesError, Decision, Explanation, LabelError, Question, Seqno,
@@ -80,6 +81,7 @@ pub use flask::{
 };
 pub use hold::ChangeError;
 pub use manager::Manager;
+pub use open::{Daemon, OpenError};
 pub use peer::{Peer, peer};
 pub use record::{About, Record};
 pub use runs::Unknown as UnknownPeer;

@@ -3,13 +3,15 @@
 use crate::{
     cache::Cache,
     cache_entry::{CacheEntry, Found},
-    calls::HOST_DECLARATIONS,
+    call_failure::CallFailure,
     engine::engine,
     extent,
     imports::{self, Running},
-    instance::{CallFailure, Instance},
+    instance::Instance,
+    interface::HOST_DECLARATIONS,
     isolated::{Isolated, IsolatedCode},
     kernel::Kernel,
+    limits::MAX_MEMORY,
     native::Native,
     origin::Origin,
     plugin::Plugin,
@@ -37,8 +39,6 @@ const KERNEL_INSTANCES: usize = 64;
 /// being called.
 const IDLE: usize = INSTANCES / 2;
 const KERNEL_IDLE: usize = KERNEL_INSTANCES / 2;
-/// No plugin's memory may exceed this.
-pub(crate) const MAX_MEMORY: usize = 64 << 20;
 /// Bytes for the frames of a plugin's functions.
 const STACK_BYTES: u32 = 256 << 10;
 /// Machine stack that a call may use.

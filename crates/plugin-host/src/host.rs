@@ -3,14 +3,15 @@
 use crate::{
     access_check::AccessCheck,
     cache::Cache,
+    call_failure::CallFailure,
     compile::{Compiler, Loaded},
     denial::{Denial, Journal},
-    instance::CallFailure,
     objects::Labels,
-    plugin::{Plugin, PluginInfo, Shared, Version},
+    plugin::{Plugin, PluginInfo, Shared},
     session::Session,
     spec::{LoadError, PluginSpec},
     sys::Trusted,
+    version::Version,
 };
 use arc_swap::ArcSwap;
 use avc::{Avc, Hint};

@@ -1,8 +1,8 @@
 //! The host functions as code outside of WebAssembly sees them: by name, with values.
 
 use crate::{
+    call_failure::CallFailure,
     calls::{Bytes, Calls},
-    instance::CallFailure,
 };
 use ecode::{CallError, Host, Memory, Value, ir::Spot};
 use std::borrow::Cow;

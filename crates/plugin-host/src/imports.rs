@@ -1,7 +1,8 @@
 //! The host functions as WebAssembly imports.
 
 use crate::{
-    calls::{Bytes, Calls, EINVAL},
+    calls::{Bytes, Calls},
+    interface::EINVAL,
     sys::Image,
 };
 use ecode::wasm::{DEWAR, HOST};

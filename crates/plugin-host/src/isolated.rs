@@ -1,10 +1,11 @@
 //! A running instance in a memory of its own.
 
 use crate::{
-    calls::{Calls, EACCES, Timeout},
-    compile::MAX_MEMORY,
+    call_failure::{CallFailure, at, reply_length},
+    calls::{Calls, Timeout},
     imports::Running,
-    instance::{CallFailure, at, reply_length},
+    interface::EACCES,
+    limits::MAX_MEMORY,
     mapped_images::MappedImages,
     plugin::Plugin,
     spots::Spots,

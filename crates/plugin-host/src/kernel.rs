@@ -1,8 +1,8 @@
 //! A running instance in the kernel.
 
 use crate::{
+    call_failure::{CallFailure, reply_length},
     calls::Calls,
-    instance::{CallFailure, reply_length},
     plugin::Plugin,
     quota::{Permit, Quota},
 };

@@ -44,6 +44,7 @@ mod access_check;
 pub mod bare;
 mod cache;
 mod cache_entry;
+mod call_failure;
 mod calls;
 mod compile;
 mod denial;
@@ -55,6 +56,7 @@ mod host;
 mod hosted;
 mod imports;
 mod instance;
+mod interface;
 mod isolated;
 mod kernel;
 mod limits;
@@ -71,15 +73,16 @@ mod spots;
 mod state;
 mod sys;
 mod target;
+mod version;
 
 pub use cache::{Cache, CacheError, CachedCode};
-pub use calls::{
-    EACCES, EBADF, ECONNREFUSED, EINVAL, EIO, EMFILE, ENOENT, ENOSPC, HOST_DECLARATIONS,
-};
+pub use call_failure::CallFailure;
 pub use compile::Loaded;
 pub use denial::Denial;
 pub use host::PluginHost;
-pub use instance::CallFailure;
+pub use interface::{
+    EACCES, EBADF, ECONNREFUSED, EINVAL, EIO, EMFILE, ENOENT, ENOSPC, HOST_DECLARATIONS,
+};
 pub use limits::Limits;
 pub use plugin::{PluginInfo, PluginStats};
 pub use policy::{HOST_CONTEXT, PLUGIN_CONTEXT, base_policy};

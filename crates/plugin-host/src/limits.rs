@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+/// No plugin's memory may exceed this.
+pub(crate) const MAX_MEMORY: usize = 64 << 20;
+
 /// Limits of one plugin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {

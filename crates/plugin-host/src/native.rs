@@ -1,8 +1,8 @@
 //! A running instance in the process.
 
 use crate::{
+    call_failure::{CallFailure, reply_length},
     calls::Calls,
-    instance::{CallFailure, reply_length},
     isolated::HEAD_ROOM,
     plugin::Plugin,
     sys::{self, Image, Trusted},

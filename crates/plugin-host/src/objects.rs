@@ -1,6 +1,6 @@
 //! What plugins can reach through the host: files and addresses, with their labels.
 
-use crate::calls::{EACCES, EINVAL, ENOENT};
+use crate::interface::{EACCES, EINVAL, ENOENT};
 use flask::{Class, FileKind, Protocol, Question, SecurityServer, Seqno, Sid};
 use labelling::{Networks, PathRules};
 use rustix::{

@@ -1,10 +1,8 @@
 //! Calls in a row.
 
 use crate::{
-    grant_cache::GrantCache,
-    instance::{CallFailure, Instance},
-    plugin::{Shared, Version},
-    sys::Image,
+    call_failure::CallFailure, grant_cache::GrantCache, instance::Instance, plugin::Shared,
+    sys::Image, version::Version,
 };
 use flask::{Sid, perm::plugin};
 use std::{

@@ -1,6 +1,6 @@
 //! Where in its text a plugin failed, for whoever asks: nobody does before something fails.
 
-use crate::calls::HOST_DECLARATIONS;
+use crate::interface::HOST_DECLARATIONS;
 use ecode::{
     Input,
     ir::Spot,

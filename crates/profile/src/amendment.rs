@@ -7,7 +7,7 @@
 
 use crate::error::{Problem, Reporter, closest};
 use crate::hosts::{self, ResolvedHost};
-use crate::merge::Profile;
+use crate::merged::Profile;
 use crate::network::{self, AbstractName, Endpoints, Host, Target};
 use crate::pattern::{self, Pattern};
 use crate::source::TextSpan;
@@ -207,7 +207,7 @@ fn clause(
 ) -> Result<Clause, Problem> {
     let names: Vec<&str> = profile.domains.iter().map(|domain| domain.name.as_str()).collect();
     let index = |name: &String| {
-        let unknown = || bad(name, "a domain of this run", domains(name, &names));
+        let unknown = || Problem::bad(name, "a domain of this run", domains(name, &names));
         names.iter().position(|known| known == name).ok_or_else(unknown)
     };
     let domain = amendment.domain.as_ref().map(index).transpose()?;
@@ -231,10 +231,6 @@ fn clause(
         AmendedObject::All => ClauseObject::All,
     };
     Ok(Clause { kind: amendment.kind, domain, place, object })
-}
-
-fn bad(value: &str, expected: &'static str, help: String) -> Problem {
-    Problem::BadValue { value: value.to_owned(), expected, help }
 }
 
 fn domains(name: &str, names: &[&str]) -> String {

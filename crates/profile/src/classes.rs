@@ -1,7 +1,6 @@
 //! Names in profiles that stand for classes and permissions of the policy.
 
 use crate::error::{Problem, closest};
-use crate::merge::bad;
 use flask::Class;
 
 /// The class of the sockets of a protocol of netlink, by the name that profiles give it.
@@ -25,7 +24,7 @@ pub(crate) fn netlink_class(name: &str) -> Result<&'static str, Problem> {
             Some(meant) => format!("did you mean `{meant}`?"),
             None => format!("they are {}", names.join(", ")),
         };
-        bad(name, "a protocol of netlink", help)
+        Problem::bad(name, "a protocol of netlink", help)
     })
 }
 
@@ -41,5 +40,5 @@ pub(crate) fn check_capability(name: &str) -> Result<(), Problem> {
         Some(meant) => format!("did you mean `{meant}`?"),
         None => "write the name without `CAP_`, in lower case: `net_bind_service`".to_owned(),
     };
-    Err(bad(name, "a capability", help))
+    Err(Problem::bad(name, "a capability", help))
 }

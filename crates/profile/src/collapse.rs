@@ -5,10 +5,10 @@
 //! that has nothing in common with any other is replaced by the fewest of its amendments that come
 //! to the same, now and whatever follows. In doubt, all stay.
 
+use crate::amended::Amended;
 use crate::amendment::{Clause, ClauseObject, everything};
 use crate::hosts::ResolvedHost;
 use crate::policy::Standing;
-use crate::rights::Amended;
 use std::net::IpAddr;
 
 /// Of one group, more are not tried in every combination.

@@ -1,37 +1,16 @@
 //! What a profile stands for: a policy, and what the launcher needs beside it.
 
+use crate::amended::Taken;
 use crate::amendment::{Clause, everything};
 use crate::environment::Environment;
 use crate::hosts::ResolvedHost;
 use crate::limits::Limits;
-use crate::merge::{self, Direction, Profile};
+use crate::merged::{self, Direction, Hiding, Mode, Profile};
 use crate::network::Target;
 use crate::policy::Policy;
-use crate::rights::Taken;
 use crate::source::{Origin, Sources, TextSpan};
 use flask::Protocol;
 use std::path::PathBuf;
-
-/// How much the monitor decides itself.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Mode {
-    /// Every open is decided and counted.
-    #[default]
-    All,
-    /// What all domains may read is left to the kernel; writing, executing, the network and hidden
-    /// things are decided.
-    Fast,
-}
-
-/// What is hidden where no view can leave it out, as a machine without mount namespaces has none.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Hiding {
-    /// The content. That something exists, and its attributes, can be seen.
-    #[default]
-    Content,
-    /// Everything, at the price of deciding each look at a file.
-    Strict,
-}
 
 /// A profile, compiled.
 #[derive(Clone, Debug)]
@@ -258,7 +237,7 @@ fn changes(permission: &str) -> bool {
     !READS.contains(&permission)
 }
 
-fn summary(domain: &merge::Domain, type_name: String, hosts: &[ResolvedHost]) -> Domain {
+fn summary(domain: &merged::Domain, type_name: String, hosts: &[ResolvedHost]) -> Domain {
     let endpoints = |direction: Direction| {
         let rules = domain.network.iter().filter(|rule| rule.direction == direction);
         let endpoints = rules.filter_map(|rule| match &rule.target {

@@ -124,6 +124,11 @@ pub enum Problem {
 }
 
 impl Problem {
+    /// A value that is none of what is `expected`.
+    pub(crate) fn bad(value: &str, expected: &'static str, help: impl Into<String>) -> Self {
+        Self::BadValue { value: value.to_owned(), expected, help: help.into() }
+    }
+
     /// What to write instead, if there is something to say.
     #[must_use]
     pub fn help(&self) -> Option<String> {

@@ -97,7 +97,7 @@ fn parse_guard(text: &Located<String>) -> Result<bool, Problem> {
     match text.value.as_str() {
         "host-trusted" => Ok(true),
         "none" => Ok(false),
-        _ => Err(bad(&text.value, "a guard", "write `host-trusted` or `none`")),
+        _ => Err(Problem::bad(&text.value, "a guard", "write `host-trusted` or `none`")),
     }
 }
 
@@ -105,12 +105,8 @@ fn parse_action(text: &Located<String>) -> Result<GuardAction, Problem> {
     match text.value.as_str() {
         "deny" => Ok(GuardAction::Deny),
         "report" => Ok(GuardAction::Report),
-        _ => Err(bad(&text.value, "what a guard does", "write `deny` or `report`")),
+        _ => Err(Problem::bad(&text.value, "what a guard does", "write `deny` or `report`")),
     }
-}
-
-fn bad(value: &str, expected: &'static str, help: &str) -> Problem {
-    Problem::BadValue { value: value.to_owned(), expected, help: help.to_owned() }
 }
 
 #[cfg(test)]

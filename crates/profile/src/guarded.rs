@@ -2,7 +2,7 @@
 //! from.
 
 use crate::error::Reporter;
-use crate::merge::Profile;
+use crate::merged::Profile;
 use crate::pattern::{self, Pattern};
 use crate::rights::{Entry, List};
 use crate::source::TextSpan;
@@ -25,7 +25,7 @@ pub(crate) fn guard(profile: &mut Profile, variables: &Variables, reporter: &mut
         let patterns = pattern::parse(&escaped(&text), variables);
         let patterns = patterns.map_err(|problem| reporter.report(problem, None));
         for pattern in patterns.unwrap_or_default() {
-            let gets = |domain: &&mut crate::merge::Domain| {
+            let gets = |domain: &&mut crate::merged::Domain| {
                 domain.own.iter().any(|own| grants(own, list, &pattern))
             };
             let mut losing = domains.iter_mut().filter(gets).peekable();

@@ -1,6 +1,6 @@
 //! Which addresses the hosts of network rules stand for.
 
-use crate::merge::Profile;
+use crate::merged::Profile;
 use crate::network::{Host, Target, bits, masked};
 use crate::variables::Variables;
 use std::io;

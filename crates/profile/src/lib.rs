@@ -34,6 +34,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod amended;
 mod amendment;
 mod chain;
 mod classes;
@@ -51,6 +52,7 @@ mod hosts;
 mod limits;
 mod loopback;
 mod merge;
+mod merged;
 mod names;
 mod network;
 mod pattern;
@@ -62,7 +64,7 @@ mod source;
 mod variables;
 
 pub use amendment::{AmendedObject, Amendment, AmendmentKind};
-pub use compiled::{Compiled, Domain, EndpointRule, Hiding, Mode, PathRights, PathRule};
+pub use compiled::{Compiled, Domain, EndpointRule, PathRights, PathRule};
 pub use deputies::{Deputy, deputies, plain, power};
 pub use documents::Documents;
 pub use environment::{Environment, Fate};
@@ -71,6 +73,7 @@ pub use guard::{GuardLevel, GuardedName, host_trusted};
 pub use hosts::ResolvedHost;
 pub use limits::{Limits, size};
 pub use merge::RESERVED;
+pub use merged::{Hiding, Mode};
 pub use network::Host;
 pub use source::{Origin, Source, shipped};
 pub use variables::{Registries, Variables};

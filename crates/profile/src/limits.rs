@@ -46,10 +46,6 @@ fn set<T>(
     }
 }
 
-fn bad(value: &str, expected: &'static str, help: &str) -> Problem {
-    Problem::BadValue { value: value.to_owned(), expected, help: help.to_owned() }
-}
-
 /// A number above zero without sign, blank or underscore.
 fn number(text: &str) -> Option<u64> {
     let plain = text.bytes().all(|b| b.is_ascii_digit());
@@ -57,18 +53,19 @@ fn number(text: &str) -> Option<u64> {
 }
 
 fn count(text: &str) -> Result<u64, Problem> {
-    number(text).ok_or_else(|| bad(text, "a number above zero", "write a number such as `512`"))
+    number(text)
+        .ok_or_else(|| Problem::bad(text, "a number above zero", "write a number such as `512`"))
 }
 
 fn percent(text: &str) -> Result<u64, Problem> {
     const HELP: &str = "write `200%` for two whole processors";
     let value = text.strip_suffix('%').and_then(number);
-    value.ok_or_else(|| bad(text, "a share of processor time", HELP))
+    value.ok_or_else(|| Problem::bad(text, "a share of processor time", HELP))
 }
 
 fn bytes(text: &str) -> Result<u64, Problem> {
     const HELP: &str = "write bytes, or a number with `K`, `M`, `G` or `T`, such as `512M`";
-    size(text).ok_or_else(|| bad(text, "a size", HELP))
+    size(text).ok_or_else(|| Problem::bad(text, "a size", HELP))
 }
 
 /// The bytes that a text such as `512M` stands for, as everywhere in profiles; `None` if it stands
@@ -90,7 +87,7 @@ pub fn size(text: &str) -> Option<u64> {
 /// `90s`, `10m`, `1h30m`: parts in falling order of unit.
 fn duration(text: &str) -> Result<Duration, Problem> {
     const HELP: &str = "write a number with `s`, `m` or `h`, such as `90s`, `10m`, `1h30m`";
-    parts(text).map(Duration::from_secs).ok_or_else(|| bad(text, "a time", HELP))
+    parts(text).map(Duration::from_secs).ok_or_else(|| Problem::bad(text, "a time", HELP))
 }
 
 fn parts(text: &str) -> Option<u64> {

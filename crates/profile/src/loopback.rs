@@ -1,7 +1,7 @@
 //! What `network.loopback` stands for: a loopback of the run's own, or that of the machine.
 
 use crate::error::{Problem, Reporter};
-use crate::merge::{Direction, NetworkRule, Profile, bad};
+use crate::merged::{Direction, Loopback, NetworkRule, Profile};
 use crate::network::{Endpoints, Host, Target};
 use crate::source::TextSpan;
 use flask::Protocol;
@@ -9,15 +9,6 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 const SHARED: &str = "a run that reaches endpoints outside shares their network, and so the loopback of this machine. Write \
                       `loopback = \"none\"`, or name the ports: `connect = [\"127.0.0.1:8000-8999\"]` and the same for `bind`";
-
-/// Which loopback.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Loopback {
-    /// One of the run's own network, which nobody else is on.
-    Private,
-    /// That of the machine, with all that listens on it.
-    Machine,
-}
 
 /// Lets every domain use that loopback, if it `gets` one of its own where it asks for that.
 pub(crate) fn open(
@@ -33,7 +24,7 @@ pub(crate) fn open(
         return;
     }
     if reaches_outside(profile) {
-        let problem = bad("private", "possible beside rules for hosts and ports", SHARED.into());
+        let problem = Problem::bad("private", "possible beside rules for hosts and ports", SHARED);
         reporter.report(problem, Some(place));
         return;
     }
@@ -93,6 +84,8 @@ pub(crate) fn parse(text: &str) -> Result<Option<Loopback>, Problem> {
         "private" => Ok(Some(Loopback::Private)),
         "machine" => Ok(Some(Loopback::Machine)),
         "none" => Ok(None),
-        _ => Err(bad(text, "a loopback", "write `private`, `machine` or `none`".to_owned())),
+        _ => {
+            Err(Problem::bad(text, "a loopback", "write `private`, `machine` or `none`".to_owned()))
+        }
     }
 }

@@ -3,19 +3,16 @@
 
 use crate::classes::{check_capability, netlink_class};
 use crate::document::{Document, DomainLists, FileLists, NetworkLists};
-use crate::environment::Environment;
 use crate::error::{Problem, Reporter};
-use crate::guard::Guard;
 use crate::guarded;
-use crate::limits::Limits;
-use crate::loopback::{self, Loopback};
+use crate::loopback;
+use crate::merged::{Direction, Domain, Hiding, Loopback, Mode, NetworkRule, Profile};
 use crate::network::{self, Target};
 use crate::pattern::{self, Pattern};
 use crate::registry;
 use crate::rights::{Entries, Entry, List};
-use crate::source::{Located, TextSpan};
+use crate::source::Located;
 use crate::variables::Variables;
-use crate::{Hiding, Mode};
 
 /// Added to the layer of what a domain says on top of the base domain.
 const DOMAIN_LAYER: usize = 1 << 16;
@@ -23,98 +20,6 @@ const DOMAIN_LAYER: usize = 1 << 16;
 /// Names that no domain can have: types of the policy carry them.
 pub const RESERVED: [&str; 9] =
     ["main", "kernel", "security", "unlabeled", "default", "init", "port", "node", "any_socket"];
-
-/// A profile, read and merged.
-#[derive(Debug, Default)]
-pub(crate) struct Profile {
-    pub(crate) description: Option<String>,
-    pub(crate) mode: Option<Mode>,
-    pub(crate) hiding: Option<Hiding>,
-    pub(crate) proposes: bool,
-    pub(crate) environment: Environment,
-    pub(crate) limits: Limits,
-    /// Where it asks for a loopback of its own.
-    loopback: Option<(Loopback, TextSpan)>,
-    /// Whether it gets that, if it asks for it. Then all rules for endpoints are about it.
-    pub(crate) private_loopback: Option<bool>,
-    /// The base domain first.
-    pub(crate) domains: Vec<Domain>,
-    /// Directories that it wants to be there.
-    pub(crate) directories: Vec<String>,
-    /// Tools whose registries it names, each once.
-    pub(crate) registries: Vec<String>,
-    /// The run's own directory for temporary files.
-    pub(crate) tmp: String,
-    /// `/dev/shm` is the machine's.
-    pub(crate) shares_memory: bool,
-}
-
-/// A domain as its profile describes it.
-#[derive(Debug)]
-pub(crate) struct Domain {
-    pub(crate) name: String,
-    place: Option<TextSpan>,
-    /// The programs that enter it.
-    pub(crate) programs: Vec<(Pattern, TextSpan)>,
-    from: Option<Vec<Located<String>>>,
-    /// The domains whose environment its programs believe.
-    pub(crate) noatsecure: Vec<Located<String>>,
-    inherit: bool,
-    pub(crate) capabilities: Vec<Located<String>>,
-    pub(crate) own: Vec<Entry>,
-    /// The rights to files, those of the base domain included.
-    pub(crate) entries: Entries,
-    pub(crate) network: Vec<NetworkRule>,
-    netlink: Option<Located<Vec<String>>>,
-    /// What keeps names that programs outside trust.
-    pub(crate) guard: Guard,
-}
-
-impl Domain {
-    fn new(name: &str, place: Option<TextSpan>) -> Self {
-        Self {
-            name: name.to_owned(),
-            place,
-            programs: Vec::new(),
-            from: None,
-            noatsecure: Vec::new(),
-            inherit: true,
-            capabilities: Vec::new(),
-            own: Vec::new(),
-            entries: Entries::default(),
-            network: Vec::new(),
-            netlink: None,
-            guard: Guard::default(),
-        }
-    }
-
-    /// Whether a process of domain `name` enters this one by executing one of its programs.
-    pub(crate) fn is_entered_from(&self, name: &str) -> bool {
-        let listed = |from: &Vec<Located<String>>| from.iter().any(|domain| domain.value == name);
-        name != self.name && self.from.as_ref().is_none_or(listed)
-    }
-
-    /// The protocols of netlink that it may use, and where that is said.
-    pub(crate) fn netlink(&self) -> Option<(TextSpan, &[String])> {
-        let netlink = self.netlink.as_ref().filter(|netlink| !netlink.value.is_empty())?;
-        Some((netlink.place, &netlink.value))
-    }
-}
-
-/// A network rule of one domain.
-#[derive(Clone, Debug)]
-pub(crate) struct NetworkRule {
-    pub(crate) target: Target,
-    pub(crate) direction: Direction,
-    pub(crate) place: TextSpan,
-}
-
-/// Who starts the conversation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Direction {
-    Connect,
-    Bind,
-}
 
 /// Merges `documents`, the most basic first.
 pub(crate) fn merge(
@@ -313,7 +218,7 @@ impl Merger<'_> {
         let names: Vec<&str> = profile.domains.iter().map(|domain| domain.name.as_str()).collect();
         for domain in &profile.domains[1..] {
             if domain.programs.is_empty() {
-                let problem = bad(
+                let problem = Problem::bad(
                     &domain.name,
                     "a domain that a program enters",
                     format!("list programs: `domains.{0}.exec = [\"/usr/bin/{0}\"]`", domain.name),
@@ -323,7 +228,7 @@ impl Merger<'_> {
             let named = domain.from.iter().flatten().chain(&domain.noatsecure);
             for other in named.filter(|other| !names.contains(&other.value.as_str())) {
                 let help = format!("domains here are {}", names.join(", "));
-                let problem = bad(&other.value, "a domain of this profile", help);
+                let problem = Problem::bad(&other.value, "a domain of this profile", help);
                 self.reporter.report(problem, Some(other.place));
             }
             self.check_capabilities(&profile.domains[0], domain);
@@ -346,15 +251,11 @@ impl Merger<'_> {
     }
 }
 
-pub(crate) fn bad(value: &str, expected: &'static str, help: String) -> Problem {
-    Problem::BadValue { value: value.to_owned(), expected, help }
-}
-
 fn parse_mode(text: &str) -> Result<Mode, Problem> {
     match text {
         "all" => Ok(Mode::All),
         "fast" => Ok(Mode::Fast),
-        _ => Err(bad(text, "a mode", "write `all` or `fast`".to_owned())),
+        _ => Err(Problem::bad(text, "a mode", "write `all` or `fast`".to_owned())),
     }
 }
 
@@ -362,7 +263,7 @@ fn parse_hiding(text: &str) -> Result<Hiding, Problem> {
     match text {
         "content" => Ok(Hiding::Content),
         "strict" => Ok(Hiding::Strict),
-        _ => Err(bad(text, "a way of hiding", "write `content` or `strict`".to_owned())),
+        _ => Err(Problem::bad(text, "a way of hiding", "write `content` or `strict`".to_owned())),
     }
 }
 
@@ -372,15 +273,15 @@ fn check_name(name: &str) -> Result<(), Problem> {
     let starts = name.starts_with(|c: char| c.is_ascii_lowercase());
     if !starts || !name.bytes().all(plain) || name.len() > 32 {
         let help = "write a lower-case letter, then letters, digits or `_`, at most 32".to_owned();
-        return Err(bad(name, "a name for a domain", help));
+        return Err(Problem::bad(name, "a name for a domain", help));
     }
     match name {
         "main" => {
             let help = "the base domain's rights stand at the top of the profile: `[files]`";
-            Err(bad(name, "a name for a further domain", help.to_owned()))
+            Err(Problem::bad(name, "a name for a further domain", help.to_owned()))
         }
         _ if RESERVED.contains(&name) => {
-            Err(bad(name, "a free name: policies use it", format!("write `my_{name}`")))
+            Err(Problem::bad(name, "a free name: policies use it", format!("write `my_{name}`")))
         }
         _ => Ok(()),
     }

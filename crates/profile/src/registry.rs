@@ -1,7 +1,7 @@
 //! `network.registries`: tools by name become the hosts that their own configuration names.
 
 use crate::error::{Problem, Reporter, closest};
-use crate::merge::{Direction, NetworkRule, Profile, bad};
+use crate::merged::{Direction, NetworkRule, Profile};
 use crate::network::{self, Target};
 use crate::source::Located;
 use crate::variables::Variables;
@@ -37,10 +37,10 @@ fn check(name: &str, variables: &Variables) -> Result<(), Problem> {
             Some(meant) => format!("did you mean `{meant}`?"),
             None => format!("they are {}; name other hosts in `network.connect`", names.join(", ")),
         };
-        return Err(bad(name, "a tool whose registries are known", help));
+        return Err(Problem::bad(name, "a tool whose registries are known", help));
     }
     match variables.registries.get(name).and_then(|found| found.problem.as_ref()) {
-        Some(problem) => Err(bad(
+        Some(problem) => Err(Problem::bad(
             name,
             "a tool whose configuration can be read",
             format!("{problem}; mend that file, or name the hosts in `network.connect`"),

@@ -24,6 +24,7 @@ mod complaints;
 mod compress;
 mod config;
 mod counters;
+mod error;
 mod files;
 pub mod http;
 mod listing;
@@ -35,6 +36,7 @@ mod serve;
 mod server;
 
 pub use config::{Config, ConfigError, Kind, Listen, PluginConfig};
+pub use error::ServerError;
 pub use manager::{CLIENT_CONTEXT, ManagerError};
 pub use plugins::PluginError;
-pub use server::{Server, ServerError};
+pub use server::Server;

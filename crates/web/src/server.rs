@@ -4,10 +4,11 @@ use crate::{
     admin,
     config::{Config, ConfigError, Listen},
     counters::Counters,
+    error::ServerError,
     files::Files,
     log::LogFile,
     manager::{self, CLIENT_CONTEXT, Manager, ManagerError},
-    plugins::{PluginError, Plugins},
+    plugins::Plugins,
     serve::{self, Listeners, Wake, tls::Acceptors},
 };
 use arc_swap::ArcSwap;
@@ -24,43 +25,6 @@ use std::{
     thread::JoinHandle,
     time::Instant,
 };
-
-/// Why a server does not run, or not as it is told.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ServerError {
-    /// What it is told makes no sense.
-    #[error("{0}")]
-    Config(#[from] ConfigError),
-    /// A plugin cannot be had.
-    #[error("{0}")]
-    Plugin(#[from] PluginError),
-    /// The policy cannot be had.
-    #[error("{0}")]
-    Manager(#[from] ManagerError),
-    /// The system refuses something.
-    #[error("{what}: {error}")]
-    System {
-        /// What was tried.
-        what: String,
-        /// What the system says.
-        error: io::Error,
-    },
-    /// A certificate or key is none.
-    #[error("{what}: {why}")]
-    Tls {
-        /// The file.
-        what: String,
-        /// Why not.
-        why: String,
-    },
-}
-
-impl ServerError {
-    pub(crate) fn system(what: impl Into<String>, error: impl Into<io::Error>) -> Self {
-        Self::System { what: what.into(), error: error.into() }
-    }
-}
 
 /// What is served, as it was configured last.
 pub(crate) struct Site {

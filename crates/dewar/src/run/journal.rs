@@ -7,7 +7,6 @@ use super::{
     link::Answered,
     owner::History,
     planted::PlantedRecord,
-    prepare::POLICY_NAME,
 };
 use crate::control::{Decisions, Denial, PolicyChange};
 use anyhow::{Context as _, bail};
@@ -83,6 +82,9 @@ pub(crate) struct RunRecord {
     /// How much more of each kind there was.
     pub(crate) deeds_more: Vec<(DeedKind, u64)>,
 }
+
+/// The name of the compiled policy in the security server's messages.
+pub(super) const POLICY_NAME: &str = "policy";
 
 impl RunRecord {
     pub(super) fn new(

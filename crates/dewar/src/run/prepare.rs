@@ -19,9 +19,6 @@ use monitor::{Job, Trail, visible};
 use profile::{Compiled, Documents, Source, Variables};
 use std::{ffi::OsString, fs::File, io::Write, path::Path, sync::Arc};
 
-/// The name of the compiled policy in the security server's messages.
-pub(super) const POLICY_NAME: &str = "policy";
-
 /// The profile of a run that names none, and whose project has none.
 pub(super) const DEFAULT: &str = "workspace";
 

@@ -1,9 +1,6 @@
 //! Who decides for a run: the daemon's security server, or one of its own.
 
-use super::{
-    RunRequest,
-    prepare::{POLICY_NAME, Profile},
-};
+use super::{RunRequest, journal::POLICY_NAME, prepare::Profile};
 use crate::{failure::Usage, output::tell};
 use anyhow::bail;
 use daemon_client::{ClientError, DaemonDirs, NewRun, Policy, Registration, Writer};

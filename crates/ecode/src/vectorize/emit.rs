@@ -2,8 +2,9 @@
 
 use super::{
     STRIP,
-    analyse::{Access, Kind, Plan, Role, distance, size},
+    analyse::{distance, size},
     fixed,
+    plan::{Access, Kind, Plan, Role},
 };
 use crate::ir::{
     At, BinOp, Block, BlockId, Body, CmpOp, ConvOp, Inst, Lane, Operand, Reg, Term, Ty, VecInst,

@@ -2,8 +2,9 @@
 //! tests.
 
 use super::{
-    analyse::{Kind, Plan, distance},
+    analyse::distance,
     emit::Emitter,
+    plan::{Kind, Plan},
 };
 use crate::ir::{Block, BlockId, Body, CmpOp, Inst, Lane, Live, Operand, Reg, Term, VecInst};
 

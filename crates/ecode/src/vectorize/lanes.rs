@@ -1,8 +1,9 @@
 //! The vector form of the loop's steps.
 
 use super::{
-    analyse::{Access, Role, size},
+    analyse::size,
     emit::{Emitter, Pass},
+    plan::{Access, Role},
 };
 use crate::ir::{BinOp, ConvOp, Inst, Lane, MemTy, Operand, Reg, Ty, VecInst};
 

@@ -23,6 +23,7 @@ mod emit;
 mod fixed;
 mod flatten;
 mod lanes;
+mod plan;
 mod ranges;
 mod scalar;
 mod unroll;

@@ -3,7 +3,8 @@
 //! must be known to fit.
 
 use super::{
-    analyse::{Analysis, Compare, Role, Value, Widened},
+    analyse::{Analysis, Value},
+    plan::{Compare, Role, Widened},
     scalar::Linear,
 };
 use crate::ir::{BinOp, CmpOp, ConvOp, Operand, Ty};

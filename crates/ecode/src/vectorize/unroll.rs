@@ -2,9 +2,9 @@
 //! constant distance from iteration to iteration is found by constant offsets.
 
 use super::{
-    analyse::{Kind, Plan, Role, Test, Widened},
     emit::Emitter,
     fixed,
+    plan::{Kind, Plan, Role, Step, Test, Unrolled, Widened},
     scalar::{Carried, Linear, Root, carried, sum},
 };
 use crate::ir::{BinOp, BlockId, Body, CmpOp, ConvOp, Inst, Operand, Reg, Term, Ty};
@@ -23,26 +23,6 @@ const MAX_SPELLED_OUT: usize = 96;
 const MIN_PASSES: i64 = 2;
 /// Offsets that go into loads and stores. They do not wrap, as addresses do.
 const MAX_OFFSET: u64 = 1 << 16;
-
-/// Iterations that follow one another.
-#[derive(Debug)]
-pub(super) struct Unrolled {
-    pub(super) iterations: i64,
-    steps: Vec<Step>,
-    /// What an iteration takes over from the one before, but for what changes by a constant.
-    pub(super) carried: Vec<Reg>,
-}
-
-/// What a step of the loop gives.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Step {
-    /// What changes by this from iteration to iteration.
-    Line(i64),
-    /// Something of each iteration's own.
-    Own,
-    /// What only the loop's end is tested by.
-    Test,
-}
 
 /// How the loop of block `id` can be unrolled. Where it takes few iterations, and does not lie in
 /// another loop (`is_inner`), it is not worth the room.

@@ -9,7 +9,6 @@ use super::{
 };
 use crate::{
     call::{Answer, CallResult},
-    fs_state::with_umask,
     label::Status,
     resolve::{Found, Name, walk},
 };
@@ -124,7 +123,7 @@ impl NameChange<'_> {
             return Err(Errno::NOENT);
         }
         let sid = allow_new(self.asker, &entry.parent, &entry.name, kind, perm::file::CREATE)?;
-        with_umask(*self.asker, || make(entry, sid))?;
+        self.asker.with_umask(|| make(entry, sid))?;
         if let Ok(fd) = handle(&entry.parent, &entry.name) {
             self.asker.labels().created(&Status::of(fd.as_fd())?, sid);
         }

@@ -12,7 +12,6 @@ use super::{
 };
 use crate::{
     call::{Answer, CallResult},
-    fs_state::with_umask,
     inside::{is_request, request},
     label::Status,
     resolve::{Found, Name, resolve, resolve_for_caller, walk},
@@ -391,7 +390,7 @@ impl Open {
         let flags = self.flags | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOCTTY;
         let object = || entry_path(asker, parent, name);
         let mode = granted_mode(asker, sid, self.mode, &object);
-        let opened = with_umask(*asker, || rustix::fs::openat(parent, name, flags, mode));
+        let opened = asker.with_umask(|| rustix::fs::openat(parent, name, flags, mode));
         match opened {
             Ok(fd) => {
                 asker.labels().created(&Status::of(fd.as_fd())?, sid);

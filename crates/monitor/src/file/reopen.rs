@@ -1,7 +1,7 @@
 //! Opening the very file that was decided.
 
 use super::{limited, object::Seen, open::Open};
-use crate::{call::Asker, fs_state::with_umask, subject::proc_files};
+use crate::{call::Asker, subject::proc_files};
 use flask::perm;
 use rustix::{
     fs::{FileType, Mode, OFlags},
@@ -33,7 +33,7 @@ impl Open {
         let flags = flags | OFlags::CLOEXEC | OFlags::NOCTTY;
         let open = || rustix::fs::openat(&asker.state.view.own_fds, number.as_str(), flags, mode);
         if self.is_temporary() {
-            return with_umask(asker, open);
+            return asker.with_umask(open);
         }
         if kind == FileType::Fifo && !flags.intersects(OFlags::NONBLOCK | OFlags::RDWR) {
             return self.wait_for_peer(asker, object, open);

@@ -3,7 +3,6 @@
 use crate::{
     call::Asker,
     file::{self, FileAsker, FileManager, Seen},
-    fs_state,
     label::Status,
     repository::CallClaims,
     resolve::{Found, Name, walk},
@@ -77,7 +76,7 @@ impl<'a> SocketFiles<'a> {
         let (Some((parent, name)), None) = (entry, object) else { return Err(Errno::ADDRINUSE) };
         let sid = file::allow_new(asker, &parent, &name, FileType::Socket, perm::file::CREATE)?;
         let before = sys::clock::last_tick();
-        fs_state::in_cwd(*asker, || bind(&parent))?;
+        asker.in_cwd(|| bind(&parent))?;
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let made = rustix::fs::openat(&parent, &name, flags, Mode::empty())?;
         let status = Status::of(made.as_fd())?;

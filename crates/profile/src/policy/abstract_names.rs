@@ -4,7 +4,7 @@ use super::sockets::{STREAM_CONNECT, unix_rights};
 use super::standing::{Standing, Taken, about};
 use super::writer::{Writer, object};
 use crate::amendment::{Clause, ClauseObject};
-use crate::merge::Profile;
+use crate::merged::Profile;
 use crate::network::{AbstractName, Target};
 use crate::source::TextSpan;
 

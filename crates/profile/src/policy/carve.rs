@@ -7,10 +7,10 @@
 
 use super::files::Node;
 use super::writer::Writer;
+use crate::amended::Amended;
 use crate::amendment::{Clause, ClauseObject};
 use crate::error::Problem;
 use crate::pattern::{Entangled, Pattern};
-use crate::rights::Amended;
 
 /// The most types that amendments may add.
 const MOST_NODES: usize = 2_000;

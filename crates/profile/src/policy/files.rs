@@ -2,11 +2,12 @@
 
 use super::shared::{self, Shared};
 use super::writer::{PermissionSet, Writer, object};
+use crate::amended::{Amended, Taken};
 use crate::amendment::{Clause, ClauseObject, everything};
-use crate::merge::Profile;
+use crate::merged::Profile;
 use crate::network::Target;
 use crate::pattern::Pattern;
-use crate::rights::{Amended, Rights, Taken};
+use crate::rights::Rights;
 use std::collections::HashSet;
 
 /// What a domain may do with everything that is not hidden from it: see that it exists, and walk

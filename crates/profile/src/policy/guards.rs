@@ -7,7 +7,7 @@
 use super::files::{ANY, Node};
 use super::writer::Writer;
 use crate::guard::{GuardAction, GuardLevel, GuardedName, host_trusted};
-use crate::merge::Profile;
+use crate::merged::Profile;
 use crate::rights::Rights;
 
 /// What the names of one rule may be used for.

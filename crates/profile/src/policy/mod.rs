@@ -15,7 +15,7 @@ mod writer;
 use crate::amendment::{AmendmentKind, Clause, ClauseObject};
 use crate::error::Reporter;
 use crate::hosts::ResolvedHost;
-use crate::merge::Profile;
+use crate::merged::Profile;
 use crate::source::TextSpan;
 pub(crate) use files::Node;
 pub(crate) use standing::Standing;

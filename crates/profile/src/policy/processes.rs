@@ -5,7 +5,7 @@ use super::files::Node;
 use super::writer::Writer;
 use crate::amendment::{Clause, everything};
 use crate::error::{Problem, Reporter};
-use crate::merge::Profile;
+use crate::merged::Profile;
 use crate::source::TextSpan;
 
 /// What processes of one domain may do to each other.

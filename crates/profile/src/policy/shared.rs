@@ -3,7 +3,7 @@
 
 use super::files::{Node, READ, WRITE};
 use super::writer::{PermissionSet, Writer};
-use crate::merge::Profile;
+use crate::merged::Profile;
 use crate::rights::Rights;
 
 /// Where the memory lies.

@@ -8,7 +8,7 @@ use super::writer::{Writer, object};
 use crate::amendment::{AmendmentKind, Clause, ClauseObject, everything};
 use crate::classes::netlink_class;
 use crate::hosts::ResolvedHost;
-use crate::merge::{Direction, Domain, NetworkRule, Profile};
+use crate::merged::{Direction, Domain, NetworkRule, Profile};
 use crate::network::{Endpoints, Flavour, Target, netmask};
 use crate::pattern::Pattern;
 use crate::source::TextSpan;

@@ -6,9 +6,10 @@ mod routes;
 mod status;
 
 use crate::{
+    error::ServerError,
     http::head::{self, Head, Length, MAX_FIELDS, MAX_HEAD},
     serve::{unix_listener, with_form},
-    server::{ServerError, Shared},
+    server::Shared,
 };
 use httparse::EMPTY_HEADER;
 use ipc::peer_user;

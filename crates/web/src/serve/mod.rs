@@ -9,10 +9,7 @@ mod pace;
 pub(crate) mod tls;
 mod worker;
 
-use crate::{
-    config::Config,
-    server::{ServerError, Shared},
-};
+use crate::{config::Config, error::ServerError, server::Shared};
 use rustix::{
     event::{EventfdFlags, eventfd},
     net::{

@@ -2,8 +2,8 @@
 
 use crate::{
     config::{Config, Tls},
+    error::ServerError,
     manager::Manager,
-    server::ServerError,
 };
 use flask::Sid;
 use std::{collections::HashMap, fmt::Write as _, path::Path, sync::Arc};

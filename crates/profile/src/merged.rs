@@ -1,0 +1,131 @@
+//! A profile as its documents say it together: domains, their rights and rules.
+
+use crate::environment::Environment;
+use crate::guard::Guard;
+use crate::limits::Limits;
+use crate::network::Target;
+use crate::pattern::Pattern;
+use crate::rights::{Entries, Entry};
+use crate::source::{Located, TextSpan};
+
+/// How much the monitor decides itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// Every open is decided and counted.
+    #[default]
+    All,
+    /// What all domains may read is left to the kernel; writing, executing, the network and hidden
+    /// things are decided.
+    Fast,
+}
+
+/// What is hidden where no view can leave it out, as a machine without mount namespaces has none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Hiding {
+    /// The content. That something exists, and its attributes, can be seen.
+    #[default]
+    Content,
+    /// Everything, at the price of deciding each look at a file.
+    Strict,
+}
+
+/// Which loopback.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Loopback {
+    /// One of the run's own network, which nobody else is on.
+    Private,
+    /// That of the machine, with all that listens on it.
+    Machine,
+}
+
+/// A profile, read and merged.
+#[derive(Debug, Default)]
+pub(crate) struct Profile {
+    pub(crate) description: Option<String>,
+    pub(crate) mode: Option<Mode>,
+    pub(crate) hiding: Option<Hiding>,
+    pub(crate) proposes: bool,
+    pub(crate) environment: Environment,
+    pub(crate) limits: Limits,
+    /// Where it asks for a loopback of its own.
+    pub(crate) loopback: Option<(Loopback, TextSpan)>,
+    /// Whether it gets that, if it asks for it. Then all rules for endpoints are about it.
+    pub(crate) private_loopback: Option<bool>,
+    /// The base domain first.
+    pub(crate) domains: Vec<Domain>,
+    /// Directories that it wants to be there.
+    pub(crate) directories: Vec<String>,
+    /// Tools whose registries it names, each once.
+    pub(crate) registries: Vec<String>,
+    /// The run's own directory for temporary files.
+    pub(crate) tmp: String,
+    /// `/dev/shm` is the machine's.
+    pub(crate) shares_memory: bool,
+}
+
+/// A domain as its profile describes it.
+#[derive(Debug)]
+pub(crate) struct Domain {
+    pub(crate) name: String,
+    pub(crate) place: Option<TextSpan>,
+    /// The programs that enter it.
+    pub(crate) programs: Vec<(Pattern, TextSpan)>,
+    pub(crate) from: Option<Vec<Located<String>>>,
+    /// The domains whose environment its programs believe.
+    pub(crate) noatsecure: Vec<Located<String>>,
+    pub(crate) inherit: bool,
+    pub(crate) capabilities: Vec<Located<String>>,
+    pub(crate) own: Vec<Entry>,
+    /// The rights to files, those of the base domain included.
+    pub(crate) entries: Entries,
+    pub(crate) network: Vec<NetworkRule>,
+    pub(crate) netlink: Option<Located<Vec<String>>>,
+    /// What keeps names that programs outside trust.
+    pub(crate) guard: Guard,
+}
+
+impl Domain {
+    pub(crate) fn new(name: &str, place: Option<TextSpan>) -> Self {
+        Self {
+            name: name.to_owned(),
+            place,
+            programs: Vec::new(),
+            from: None,
+            noatsecure: Vec::new(),
+            inherit: true,
+            capabilities: Vec::new(),
+            own: Vec::new(),
+            entries: Entries::default(),
+            network: Vec::new(),
+            netlink: None,
+            guard: Guard::default(),
+        }
+    }
+
+    /// Whether a process of domain `name` enters this one by executing one of its programs.
+    pub(crate) fn is_entered_from(&self, name: &str) -> bool {
+        let listed = |from: &Vec<Located<String>>| from.iter().any(|domain| domain.value == name);
+        name != self.name && self.from.as_ref().is_none_or(listed)
+    }
+
+    /// The protocols of netlink that it may use, and where that is said.
+    pub(crate) fn netlink(&self) -> Option<(TextSpan, &[String])> {
+        let netlink = self.netlink.as_ref().filter(|netlink| !netlink.value.is_empty())?;
+        Some((netlink.place, &netlink.value))
+    }
+}
+
+/// A network rule of one domain.
+#[derive(Clone, Debug)]
+pub(crate) struct NetworkRule {
+    pub(crate) target: Target,
+    pub(crate) direction: Direction,
+    pub(crate) place: TextSpan,
+}
+
+/// Who starts the conversation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Direction {
+    Connect,
+    Bind,
+}
