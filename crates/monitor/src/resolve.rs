@@ -75,7 +75,7 @@ pub(crate) fn resolve_within(
 
 /// As [`walk`], through no magic link of `/proc`: `LOOP` at one.
 pub(crate) fn walk_no_magiclinks(caller: Caller<'_>, name: Name<'_>) -> Result<Found> {
-    walk_with(caller, name, &mut false, Magic::Refused)
+    walk_with(caller, name, &mut false, Rules { no_magiclinks: true, creates: false })
 }
 
 /// What `name` names, for a call that the program then makes itself; and whether that is so for
@@ -85,7 +85,7 @@ pub(crate) fn resolve_for_caller(caller: Caller<'_>, name: Name<'_>) -> (Result<
     match resolve(caller, name) {
         Err(Errno::LOOP | Errno::NOENT) => {
             let mut is_own = false;
-            (walk_with(caller, name, &mut is_own, Magic::Followed), is_own)
+            (walk_with(caller, name, &mut is_own, Rules::default()), is_own)
         }
         Err(error) => (Err(error), false),
         Ok(object) => (Ok(Found { object: Some(object), ..Found::default() }), false),
@@ -129,24 +129,30 @@ struct Walk<'a> {
     links: usize,
     /// Components below the root of a proc file system, once inside one.
     in_proc: Option<Vec<OsString>>,
-    magic: Magic,
+    rules: Rules,
     /// It has met something that leads each process elsewhere.
     is_own: &'a mut bool,
 }
 
 /// Walks `name` to its end. Symbolic links on the way are followed as the kernel does.
 pub(crate) fn walk(caller: Caller<'_>, name: Name<'_>) -> Result<Found> {
-    walk_with(caller, name, &mut false, Magic::Followed)
+    walk_with(caller, name, &mut false, Rules::default())
 }
 
-/// What is done about magic links.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Magic {
-    Followed,
-    Refused,
+/// As [`walk`], to a file that is made if it is not there: what a slash stands behind cannot be
+/// one, and is not looked at.
+pub(crate) fn walk_to_create(caller: Caller<'_>, name: Name<'_>) -> Result<Found> {
+    walk_with(caller, name, &mut false, Rules { no_magiclinks: false, creates: true })
 }
 
-fn walk_with(caller: Caller<'_>, name: Name<'_>, is_own: &mut bool, magic: Magic) -> Result<Found> {
+/// What a walk heeds.
+#[derive(Clone, Copy, Debug, Default)]
+struct Rules {
+    no_magiclinks: bool,
+    creates: bool,
+}
+
+fn walk_with(caller: Caller<'_>, name: Name<'_>, is_own: &mut bool, rules: Rules) -> Result<Found> {
     if name.path.as_os_str().is_empty() {
         return Err(Errno::NOENT);
     }
@@ -156,7 +162,7 @@ fn walk_with(caller: Caller<'_>, name: Name<'_>, is_own: &mut bool, magic: Magic
         return Err(Errno::NOTDIR);
     }
     let in_proc = if name.path.is_absolute() { None } else { trail_of(caller, at.as_fd())? };
-    let mut walk = Walk { caller, at, todo: VecDeque::new(), links: 0, in_proc, magic, is_own };
+    let mut walk = Walk { caller, at, todo: VecDeque::new(), links: 0, in_proc, rules, is_own };
     walk.push(name.path);
     let mut found = walk.run(name.follow)?;
     if let Some(object) = &found.object
@@ -204,19 +210,14 @@ impl Walk<'_> {
             let last = self.todo.iter().all(|rest| rest.is_empty());
             let slash = last && !self.todo.is_empty();
             match part.as_bytes() {
-                b"" | b"." if last && !slash => return self.end_at_directory(),
-                b"" | b"." => continue,
-                b".." => {
-                    self.up()?;
-                    if last {
-                        return self.end_at_directory();
+                b"" => {}
+                b"." => self.search()?,
+                b".." => self.up()?,
+                _ => {
+                    if let Some(found) = self.step(&part, last, slash, follow)? {
+                        return Ok(found);
                     }
-                    continue;
                 }
-                _ => {}
-            }
-            if let Some(found) = self.step(&part, last, slash, follow)? {
-                return Ok(found);
             }
         }
         self.end_at_directory()
@@ -230,6 +231,10 @@ impl Walk<'_> {
         slash: bool,
         follow: bool,
     ) -> Result<Option<Found>> {
+        if slash && self.rules.creates {
+            self.search()?;
+            return Err(Errno::ISDIR);
+        }
         if let Some(target) = self.own_process(part)? {
             *self.is_own = true;
             self.follow_link(path_from(target.as_bytes()))?;
@@ -262,7 +267,7 @@ impl Walk<'_> {
         slash: bool,
     ) -> Result<Option<Found>> {
         if self.in_proc.as_ref().is_some_and(|trail| trail.first().is_some_and(|pid| is_pid(pid))) {
-            if self.magic == Magic::Refused {
+            if self.rules.no_magiclinks {
                 return Err(Errno::LOOP);
             }
             let process = self.foreign_process()?;
@@ -271,14 +276,8 @@ impl Walk<'_> {
             if last {
                 let is_own = process.is_none() && self.is_in_descriptors();
                 let descriptor = part.to_str().filter(|_| is_own).and_then(|n| n.parse().ok());
-                let object = Some(target);
-                return Ok(Some(Found {
-                    entry: None,
-                    object,
-                    process,
-                    wants_dir: slash,
-                    descriptor,
-                }));
+                let (object, wants_dir) = (Some(target), slash);
+                return Ok(Some(Found { entry: None, object, process, wants_dir, descriptor }));
             }
             // Beyond the link, files belong to whom they belong; the link itself was the process's.
             if process.is_some() {
@@ -347,6 +346,11 @@ impl Walk<'_> {
         }
         self.at = fd;
         Ok(())
+    }
+
+    /// Whoever may not search a directory finds not even itself in it.
+    fn search(&self) -> Result<()> {
+        rustix::fs::openat(&self.at, c".", HANDLE, Mode::empty()).map(drop)
     }
 
     fn up(&mut self) -> Result<()> {

@@ -20,7 +20,7 @@ use std::{
         fd::{AsFd, AsRawFd, OwnedFd},
         unix::ffi::OsStrExt,
     },
-    path::{Component, Path},
+    path::{Component, Path, PathBuf},
 };
 
 /// `struct open_how` of `linux/openat2.h`: flags, mode, limits.
@@ -103,16 +103,24 @@ fn checked(flags: u64, mode: u64, limits: u64) -> Result<(OFlags, Mode, ResolveF
 /// What the path of `open` leads to within its limits.
 pub(super) fn find(asker: Asker<'_>, open: &Open) -> Result<Found> {
     let mut path = open.path.clone();
-    if open.creates() && path.as_os_str().as_bytes().ends_with(b"/") {
-        let parent = path.parent().unwrap_or(&path);
-        let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
-        let directory = Name { path: parent, follow: true, ..open.name() };
-        resolve_within(asker.caller, directory, open.limits)?;
-        return Err(Errno::ISDIR);
-    }
     for _ in 0..MOST_LINKS {
+        if open.creates() && path.as_os_str().as_bytes().ends_with(b"/") {
+            let parent = path.parent().unwrap_or(&path);
+            let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
+            // With a slash, only a directory will do.
+            let directory = Name { path: &parent.join(""), follow: true, ..open.name() };
+            resolve_within(asker.caller, directory, open.limits)?;
+            return Err(Errno::ISDIR);
+        }
         let name = Name { path: &path, ..open.name() };
-        match resolve_within(asker.caller, name, open.limits) {
+        let found = resolve_within(asker.caller, name, open.limits);
+        if matches!(found, Err(Errno::LOOP | Errno::NOTDIR))
+            && let Some(target) = target_to_create(asker, open, name)
+        {
+            path = target;
+            continue;
+        }
+        match found {
             Ok(object) if !asker.state.view.is_proc(object.as_fd())? => {
                 return Ok(existing(object));
             }
@@ -146,6 +154,22 @@ pub(super) fn find(asker: Asker<'_>, open: &Open) -> Result<Found> {
         }
     }
     Err(Errno::LOOP)
+}
+
+/// Where the link at the end of `name` leads, for a file to be made. What a slash stands behind is
+/// not looked at, so nothing that is wrong with it counts.
+fn target_to_create(asker: Asker<'_>, open: &Open, name: Name<'_>) -> Option<PathBuf> {
+    let leads =
+        open.creates() && open.follows() && !open.limits.contains(ResolveFlags::NO_SYMLINKS);
+    let (parent, last) = split(name.path).filter(|_| leads)?;
+    let directory = Name { path: parent, follow: true, ..name };
+    let directory = resolve_within(asker.caller, directory, open.limits).ok()?;
+    // Links of `/proc` would be the monitor's.
+    if asker.state.view.is_proc(directory.as_fd()).ok()? {
+        return None;
+    }
+    let target = readlinkat(&directory, last, Vec::new()).ok()?;
+    Some(parent.join(OsStr::from_bytes(target.as_bytes())))
 }
 
 /// What a program gets that asks openat2 for a handle (`O_PATH`). The kernel hands over no handles,

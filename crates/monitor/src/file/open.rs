@@ -8,13 +8,13 @@ use super::{
     object::{Seen, class_of, has_name},
     outside::{Attempt, New},
     path_cache::CachedPath,
-    place::{ends_in_name, place_of},
+    place::place_of,
 };
 use crate::{
     call::{Answer, CallResult},
     inside::{is_request, request},
     label::Status,
-    resolve::{Found, Name, resolve, resolve_for_caller, walk},
+    resolve::{Found, Name, resolve, resolve_for_caller, walk, walk_to_create},
     subject::proc_files,
 };
 use confine::Rights;
@@ -304,10 +304,6 @@ impl Open {
 
     fn open_decided(&self, asker: FileAsker<'_>) -> CallResult {
         let cloexec = self.flags.contains(OFlags::CLOEXEC);
-        let makes = self.creates() && self.limits.is_empty() && !self.flags.contains(OFlags::PATH);
-        if makes && let Err(errno) = ends_in_name(*asker, self.name()) {
-            return Err(self.attempt().ended(asker, errno).errno);
-        }
         for _ in 0..MOST_TRIES {
             let found = self.find(asker);
             let found = found.map_err(|errno| self.attempt().ended(asker, errno).errno)?;
@@ -331,6 +327,9 @@ impl Open {
     fn find(&self, asker: FileAsker<'_>) -> Result<Found> {
         if !self.limits.is_empty() {
             return limited::find(*asker, self);
+        }
+        if self.creates() && !self.flags.contains(OFlags::PATH) {
+            return walk_to_create(asker.caller, self.name());
         }
         if !self.creates()
             && let Ok(object) = resolve(asker.caller, self.name())

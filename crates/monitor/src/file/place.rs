@@ -1,19 +1,13 @@
 //! Where a file lies, also where that is deeper than the kernel tells.
 
-use crate::{
-    call::Asker,
-    resolve::{Found, Name, walk},
-};
+use crate::call::Asker;
 use proc::path_of;
 use rustix::{
     fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags},
     io::{Errno, Result},
 };
 use std::{
-    os::{
-        fd::{AsFd, BorrowedFd},
-        unix::ffi::OsStrExt as _,
-    },
+    os::fd::{AsFd, BorrowedFd},
     path::{Path, PathBuf},
 };
 
@@ -53,23 +47,4 @@ fn named_by(asker: Asker<'_>, n: usize, fd: BorrowedFd<'_>) -> Option<PathBuf> {
         let is_it = (found.st_dev, found.st_ino) == (wanted.st_dev, wanted.st_ino);
         is_it.then(|| path_of(&asker.state.view, &above).ok())?.map(|above| above.join(name))
     })
-}
-
-/// Whether `name` can be one of a file to be made. What a slash stands behind cannot, and is not
-/// looked at.
-///
-/// # Errors
-///
-/// What is wrong with the directory; `ISDIR` if nothing is.
-pub(super) fn ends_in_name(asker: Asker<'_>, name: Name<'_>) -> Result<()> {
-    if !name.path.as_os_str().as_bytes().ends_with(b"/") {
-        return Ok(());
-    }
-    let parent = name.path.parent().filter(|parent| !parent.as_os_str().is_empty());
-    let parent = Name { path: parent.unwrap_or(Path::new(".")), follow: true, ..name };
-    let directory = walk(asker.caller, parent).and_then(Found::existing)?;
-    // Whoever may not search the directory learns no more.
-    let handle = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    rustix::fs::openat(&directory, c".", handle, Mode::empty())?;
-    Err(Errno::ISDIR)
 }

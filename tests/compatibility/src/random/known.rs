@@ -168,46 +168,6 @@ pub(crate) const KNOWN: &[Known] = &[
         },
     },
     Known {
-        calls: &["creat", "open", "openat", "openat2"],
-        native: "`EISDIR`, of a link to a name with a slash at its end, to be made",
-        dewar: "`ELOOP`, if the link leads to itself; `ENOTDIR`, if a file is there; `ENOENT`, if nothing is",
-        reason: "Links are followed to their end before anything is made.",
-        is: |it| {
-            errno(&it.native) == "EISDIR"
-                && matches!(errno(&it.dewar), "ELOOP" | "ENOTDIR" | "ENOENT")
-        },
-    },
-    Known {
-        calls: &[
-            "creat",
-            "open",
-            "openat",
-            "openat2",
-            "mkdirat",
-            "rmdir",
-            "removexattr",
-            "symlinkat",
-            "mknod",
-            "chown",
-        ],
-        native: "`EACCES`, of `.` in a working directory that may not be searched",
-        dewar: "what is wrong with it otherwise",
-        reason: "The working directory is held, and not walked to anew.",
-        is: |it| {
-            let of_itself = it.call.split(' ').any(|word| word == "." || word.ends_with('/'));
-            let dewar =
-                matches!(errno(&it.dewar), "EISDIR" | "EEXIST" | "EINVAL" | "EOPNOTSUPP" | "EPERM");
-            of_itself && errno(&it.native) == "EACCES" && dewar
-        },
-    },
-    Known {
-        calls: &["utimes"],
-        native: "`EACCES`, of `.` in a working directory that may not be searched",
-        dewar: "success",
-        reason: "As before.",
-        is: |it| it.call.contains(" . ") && errno(&it.native) == "EACCES" && it.dewar == "0",
-    },
-    Known {
         calls: &["sockname"],
         native: "no name after a connect to the outside",
         dewar: "one that says who asks",

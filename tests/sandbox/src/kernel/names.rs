@@ -13,6 +13,8 @@ pub(super) const CASES: &[Case] = cases![
     attributes_change_by_path_and_by_descriptor,
     of_several_faults_the_same_one_is_named,
     a_link_to_a_descriptor_leads_to_no_server,
+    a_directory_that_may_not_be_searched_does_not_even_have_itself,
+    what_a_slash_stands_behind_is_not_made_whatever_is_there,
 ];
 
 fn names_need_not_be_text(stage: &Stage) {
@@ -160,5 +162,54 @@ fn a_link_to_a_descriptor_leads_to_no_server(stage: &Stage) {
         stage,
         "import socket; a, b = socket.socketpair(); os.symlink(f'/dev/fd/{a.fileno()}', 'l'); os.symlink(f'/proc/self/fd/{b.fileno()}', 'm')
 for n in ['l', 'm', f'/dev/fd/{a.fileno()}']: say(lambda: socket.socket(socket.AF_UNIX).connect(n))",
+    );
+}
+
+/// The kernel looks for `.` in the directory, as for any name. Root searches everything natively,
+/// where it has its capabilities.
+fn a_directory_that_may_not_be_searched_does_not_even_have_itself(stage: &Stage) {
+    if stage.variant.is_root() {
+        return;
+    }
+    python(
+        stage,
+        "import ctypes, struct
+c = ctypes.CDLL(None, use_errno=True); top = os.getcwd()
+def openat2(path, flags, mode, resolve, at=-100):
+    fd = c.syscall(437, at, path.encode(), struct.pack('QQQ', flags, mode, resolve), 24)
+    if fd < 0: raise OSError(ctypes.get_errno(), '')
+    return kind(fd)
+def creat(path): return c.creat(path.encode(), 0o600) < 0 and -ctypes.get_errno()
+os.mkdir('d'); open('d/f', 'w').close(); os.mkdir('d/e'); d = os.open('d', os.O_RDONLY); os.chdir('d')
+for mode in [0o600, 0o200, 0o000, 0o100, 0o700]:
+    os.chmod(top + '/d', mode)
+    for path in ['.', './', './.', '..', '../', './..', '', 'f', './f', 'f/', 'e', 'e/', 'e/.', '//', top + '/d', top + '/d/', top + '/d/.']:
+        for flags in [os.O_RDONLY, os.O_RDWR, os.O_PATH, os.O_DIRECTORY, os.O_WRONLY | os.O_CREAT, os.O_TMPFILE | os.O_RDWR]:
+            say(lambda: kind(os.open(path, flags, 0o600)), path, flags); say(lambda: kind(os.open(path, flags, 0o600, dir_fd=d)), path, flags)
+            for resolve in [0, 2, 4, 8, 16]: say(lambda: openat2(path, flags, 0o600 if flags & os.O_CREAT or flags & os.O_TMPFILE == os.O_TMPFILE else 0, resolve), path, flags, resolve); say(lambda: openat2(path, flags, 0, resolve, d), path, flags, resolve)
+        if path in ['', '.', './', './.']:
+            for call in [lambda: creat(path), lambda: os.mkdir(path), lambda: os.rmdir(path), lambda: os.unlink(path), lambda: os.symlink('x', path), lambda: os.mkfifo(path), lambda: os.rename(path, 'r'), lambda: os.rename('f', path), lambda: os.link(path, 'r'), lambda: os.truncate(path, 1)]: say(call, path)
+        for call in [lambda: os.chown(path, -1, -1), lambda: os.utime(path, (1, 2)), lambda: os.setxattr(path, 'x', b''), lambda: os.removexattr(path, 'user.a'), lambda: os.getxattr(path, 'user.a'), lambda: os.stat(path).st_mode, lambda: os.access(path, 4), lambda: os.chdir(path), lambda: os.listdir(path)]: say(call, path); os.fchdir(d)
+os.chmod(top + '/d', 0o700); os.chdir(top)",
+    );
+}
+
+/// Whether by its own slash, or by that of a link that leads to it.
+fn what_a_slash_stands_behind_is_not_made_whatever_is_there(stage: &Stage) {
+    python(
+        stage,
+        "import ctypes, struct
+c = ctypes.CDLL(None, use_errno=True)
+def openat2(path, flags, mode, resolve):
+    fd = c.syscall(437, -100, path.encode(), struct.pack('QQQ', flags, mode, resolve), 24)
+    if fd < 0: raise OSError(ctypes.get_errno(), '')
+    return kind(fd)
+os.mkdir('d'); open('f', 'w').close(); os.symlink('loop/', 'loop'); os.symlink('loop', 'plainloop')
+for name, target in [('file', 'f/'), ('none', 'n/'), ('dir', 'd/'), ('deep', 'n/m/'), ('below', 'f/m/'), ('second', 'file'), ('in', 'd/n/'), ('top', os.getcwd() + '/n/'), ('twice', 'f//'), ('dot', 'n/.'), ('self', 'self')]: os.symlink(target, name)
+for path in ['file', 'none', 'dir', 'deep', 'below', 'second', 'in', 'top', 'twice', 'dot', 'self', 'loop', 'plainloop', 'f/', 'n/', 'd/', 'loop/', 'file/', 'f//', 'n/m/']:
+    for flags in [os.O_WRONLY | os.O_CREAT, os.O_RDONLY | os.O_CREAT, os.O_WRONLY | os.O_CREAT | os.O_EXCL, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, os.O_PATH | os.O_CREAT, os.O_WRONLY]:
+        say(lambda: kind(os.open(path, flags, 0o600)), path, flags)
+        for resolve in [0, 2, 4, 8, 16]: say(lambda: openat2(path, flags, 0o600 if flags & os.O_CREAT else 0, resolve), path, flags, resolve)
+print(sorted(os.listdir('.')), os.listdir('d'))",
     );
 }
