@@ -8,7 +8,6 @@ use avc::{Source, Verdict};
 use flask::{
     AccessVector, Class, Explanation, InitialSid, Question, SecurityServer, Sid, perm, visible,
 };
-use proc::Identity;
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use std::{
@@ -215,7 +214,7 @@ impl Audit {
             None if denied => self.explain(question, missing),
             None => Explanation::default(),
         };
-        let probed = denied && is_probe(&identity, access, missing);
+        let probed = denied && is_probe(caller, access, missing);
         Record {
             time: now(),
             granted,
@@ -291,9 +290,9 @@ impl Audit {
     }
 }
 
-/// Whether programs do without what was denied: a log, who is logged in since when, or what the
-/// modes of files would have refused them natively.
-fn is_probe(caller: &Identity, access: &Access, missing: AccessVector) -> bool {
+/// Whether programs do without what was denied: a log, who is logged in since when, what lies
+/// beside their own directory, or what the modes of files would have refused them natively.
+fn is_probe(caller: Caller<'_>, access: &Access, missing: AccessVector) -> bool {
     let class = access.question.tclass;
     if class == Class::UnixDgramSocket {
         // syslog(3), and what tells systemd that it is ready.
@@ -302,8 +301,12 @@ fn is_probe(caller: &Identity, access: &Access, missing: AccessVector) -> bool {
     if ["/var/log/wtmp", "/run/utmp", "/var/run/utmp"].contains(&access.object.as_str()) {
         return true;
     }
-    let own = rustix::process::geteuid().as_raw();
     let path = Path::new(&access.object);
+    if lists_above(caller, path, class, missing) {
+        return true;
+    }
+    let own = rustix::process::geteuid().as_raw();
+    let Ok(caller) = caller.identity() else { return false };
     if own == 0 || caller.fsuid != own || caller.capabilities != 0 || !path.is_absolute() {
         return false;
     }
@@ -319,6 +322,14 @@ fn is_probe(caller: &Identity, access: &Access, missing: AccessVector) -> bool {
     };
     let flags = rustix::fs::AtFlags::EACCESS;
     rustix::fs::accessat(rustix::fs::CWD, path, mode, flags) == Err(Errno::ACCESS)
+}
+
+/// Whether a program lists a directory above its own: make looks there for what rules might need.
+/// Whoever wants the list itself fails without it, and a failure tells of what was probed for.
+fn lists_above(caller: Caller<'_>, path: &Path, class: Class, missing: AccessVector) -> bool {
+    let lists = missing.names(class).all(|name| ["read", "open"].contains(&name));
+    let own = || caller.cwd().and_then(|cwd| proc::path_of(caller.view, cwd));
+    class == Class::Dir && lists && own().is_ok_and(|own| own != path && own.starts_with(path))
 }
 
 fn now() -> f64 {

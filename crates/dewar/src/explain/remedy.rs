@@ -85,7 +85,10 @@ fn line(record: &Record) -> Option<String> {
         "tcp_socket" => return Some("network.connect = [\"HOST:PORT\"]".to_owned()),
         "unix_stream_socket" if wants(&["connectto"]) => "network.connect",
         "unix_dgram_socket" if wants(&["create"]) => {
-            return Some(entry("network.connect", "unixgram:${workspace}"));
+            // To whom it would have sent, it has not said.
+            let (own, log) = ("unixgram:${workspace}", "unixgram:/dev/log");
+            let log = entry("network.connect", log);
+            return Some(format!("{}, or for the log {log}", entry("network.connect", own)));
         }
         "unix_dgram_socket" if wants(&["sendto"]) => {
             let name = record.object.strip_prefix("unix:")?;

@@ -159,6 +159,8 @@ pub(crate) enum New {
     IfMissing,
     /// It is about the entry, whatever is there.
     Entry,
+    /// Nothing, and it can use nothing but a socket.
+    Socket,
 }
 
 /// How an attempt ended.
@@ -221,6 +223,8 @@ impl Attempt<'_> {
         let outside = &asker.files.outside;
         let sight = if self.new == New::Entry { Sight::Nothing } else { outside.sight(path) };
         let existing = match sight {
+            // Nobody listens there: natively it fails, too.
+            Sight::Object(status) if self.new == New::Socket && !status.kind.is_socket() => None,
             Sight::Object(status) => {
                 Some((class_of(status.kind), label(path, file_kind(status.kind))))
             }
@@ -235,9 +239,9 @@ impl Attempt<'_> {
             let used = perm::file::READ | perm::file::OPEN;
             return refuse(tsid, tclass, if seen { used } else { self.requested });
         }
-        match path.parent().filter(|parent| {
-            self.new != New::No && !matches!(outside.sight(parent), Sight::Nothing)
-        }) {
+        let makes = matches!(self.new, New::IfMissing | New::Entry);
+        let is_there = |path: &&Path| !matches!(outside.sight(path), Sight::Nothing);
+        match path.parent().filter(|parent| makes && is_there(parent)) {
             Some(parent) => {
                 let added = perm::dir::ADD_NAME | perm::dir::SEARCH;
                 refuse(label(parent, FileKind::Dir), Class::Dir, added)

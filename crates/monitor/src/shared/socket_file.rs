@@ -36,7 +36,7 @@ impl<'a> SocketFiles<'a> {
     pub(crate) fn find(self, asker: Asker<'a>, path: &Path) -> Result<(OwnedFd, Seen)> {
         let asker = FileAsker { asker, files: self.files, claims: self.claims };
         let name = Name { dirfd: libc::AT_FDCWD, path, follow: true };
-        let attempt = file::Attempt { name, requested: perm::file::WRITE, new: file::New::No };
+        let attempt = file::Attempt { name, requested: perm::file::WRITE, new: file::New::Socket };
         let ended = |errno| attempt.ended(asker, errno).errno;
         let found = walk(asker.caller, name).map_err(ended)?;
         proc_files::allow(*asker, &found)?;

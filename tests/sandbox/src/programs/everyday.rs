@@ -7,8 +7,12 @@ use crate::{
     stage::{How, Stage, bash},
 };
 
-pub(super) const CASES: &[Case] =
-    cases![everyday_commands_end_without_a_false_alarm, what_fails_natively_as_well_is_no_alarm];
+pub(super) const CASES: &[Case] = cases![
+    everyday_commands_end_without_a_false_alarm,
+    what_fails_natively_as_well_is_no_alarm,
+    a_listing_of_what_lies_above_is_an_alarm_where_it_fails,
+    nobody_listens_where_no_socket_is
+];
 
 /// A command, and what it is truly denied: ends of the objects' names. Their list is not complete
 /// for machines with other programs, so only what is installed is run.
@@ -196,4 +200,33 @@ fn what_fails_natively_as_well_is_no_alarm(stage: &Stage) {
     let failed = run(stage.dewar(stage.call(), &bash(&format!("{script}; exit 1"))), b"");
     // Of a command that failed, it is said all the same: nobody knows what it needs.
     assert!(failed.err().contains("dewar: denied"), "{}", failed.err());
+}
+
+/// make lists the directories above its own, and does without. Whoever wants the list says so by
+/// its failure.
+fn a_listing_of_what_lies_above_is_an_alarm_where_it_fails(stage: &Stage) {
+    let goes_on = "python3 -c 'import os
+for path in [\"..\", \"../..\", \"/\"]:
+    try: os.listdir(path)
+    except PermissionError: print(path)'";
+    let ran = run(stage.dewar(stage.call(), &bash(goes_on)), b"");
+    assert!(ran.out().contains("..\n") && !ran.err().contains("dewar: denied"), "{}", ran.err());
+    assert!(!stage.record().denials.is_empty());
+    let ran = run(stage.dewar(stage.call(), &bash("ls ..")), b"");
+    assert!(ran.err().contains("denied once: ls may not read open"), "{}", ran.err());
+    let ran = run(stage.dewar(stage.call(), &bash("ls ..; ls /var/lib; true")), b"");
+    let told = ran.err();
+    assert!(told.contains("dewar: denied once: ls") && told.contains(" /var/lib;"), "{told}");
+}
+
+/// A program that logs tries some names in turn, of which most systems have one: nobody listens at
+/// a directory.
+fn nobody_listens_where_no_socket_is(stage: &Stage) {
+    let script = "import socket
+for name in ['/var/lib', '/root', '/nowhere']:
+    try: socket.socket(socket.AF_UNIX).connect(name); print('connected')
+    except OSError: pass";
+    let ran = run(stage.dewar(stage.call(), &["python3".into(), "-c".into(), script.into()]), b"");
+    assert!(ran.code() == 0 && ran.out().is_empty(), "{} {}", ran.code(), ran.err());
+    assert!(!ran.err().contains("dewar: denied"), "{}", ran.err());
 }
