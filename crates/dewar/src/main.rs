@@ -32,14 +32,15 @@ mod screens;
 mod top;
 mod trust;
 
-use clap::{CommandFactory as _, FromArgMatches as _};
+use clap::{Args as _, CommandFactory as _, FromArgMatches as _};
 use cli::{
     args::bench::{BenchArgs, What},
     failure, output, program,
 };
 use commands::{Command, Dewar};
 use confine::launch::Inherited;
-use std::process::ExitCode;
+use run::RunArgs;
+use std::{ffi::OsString, process::ExitCode};
 
 fn main() -> ExitCode {
     // First of all: descriptors that Dewar opens itself are not the command's.
@@ -67,8 +68,22 @@ fn parse() -> Result<Asked, clap::Error> {
     if let Some(text) = schema::asked(Dewar::command(), std::env::args_os().skip(1)) {
         return Ok(Asked::Schema(text));
     }
+    if let Some(args) = parse_run(std::env::args_os().skip(1)) {
+        return Ok(Asked::Command(Command::Run(args)));
+    }
     let matches = schema::offered(Dewar::command()).try_get_matches()?;
     Ok(Asked::Command(Dewar::from_arg_matches(&matches)?.command))
+}
+
+/// The arguments of a correct `dewar run`. Programs start it in a loop, and of all arguments that
+/// there are it needs a twentieth. What is none is parsed among all commands, for its message.
+fn parse_run(mut line: impl Iterator<Item = OsString>) -> Option<RunArgs> {
+    if line.next()? != "run" {
+        return None;
+    }
+    let command = RunArgs::augment_args(clap::Command::new("dewar run").no_binary_name(true));
+    let matches = command.try_get_matches_from(line).ok()?;
+    RunArgs::from_arg_matches(&matches).ok()
 }
 
 fn dispatch(command: Command, inherited: Inherited) -> anyhow::Result<()> {
@@ -100,5 +115,46 @@ fn dispatch(command: Command, inherited: Inherited) -> anyhow::Result<()> {
         Command::Selftest(_) => Err(program::become_helper("dewar-selftest")),
         Command::Mcp(_) => Err(program::become_helper("dewar-mcp")),
         Command::Serve(_) => Err(program::become_helper("dewar-serve")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As it is parsed among all commands.
+    fn among_all(line: &[&str]) -> Option<String> {
+        let line = std::iter::once("dewar").chain(line.iter().copied());
+        let matches = schema::offered(Dewar::command()).try_get_matches_from(line).ok()?;
+        match Dewar::from_arg_matches(&matches).ok()?.command {
+            Command::Run(args) => Some(format!("{args:?}")),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn a_run_that_is_parsed_alone_is_the_run_that_is_parsed_among_all_commands() {
+        for line in [
+            &["run", "--", "true"][..],
+            &["run", "true", "--json-schema"],
+            &["run", "-p", "npm+loopback", "--", "npm", "test", "--", "-p"],
+            &["run", "-v", "--stats", "--audit", "-", "ls", "--help"],
+            &["run", "--without", "net", "--without", "user", "--name", "x", "sh"],
+            &["run", "--ask", "--ask-timeout", "5s", "--mode=fast", "--json", "sh", "-c", "run"],
+            &["run", "--cil", "a.cil", "--workspace", "/w", "--daemon", "make"],
+            &["run", "--learn", "--", "make"],
+            &["run", "--learn", "--dry-run", "--", "make"],
+            &["run"],
+            &["run", "--help"],
+            &["run", "--json-schema", "true"],
+            &["run", "--no-such-option", "true"],
+            &["runs"],
+            &["--help", "run"],
+            &["ps", "run"],
+            &[],
+        ] {
+            let alone = parse_run(line.iter().map(Into::into)).map(|args| format!("{args:?}"));
+            assert_eq!(alone, among_all(line), "{line:?}");
+        }
     }
 }

@@ -37,6 +37,9 @@ impl<'a> Expr<'a> {
 /// What decides nothing in `added`, the name and the text of each file; a message each. `policy` is
 /// the text they are added to.
 pub(super) fn unchecked(policy: &str, added: &[(String, String)]) -> Vec<String> {
+    if added.is_empty() {
+        return Vec::new();
+    }
     let is_multilevel = std::iter::once(policy)
         .chain(added.iter().map(|(_, text)| text.as_str()))
         .any(|text| statements(text).iter().any(turns_levels_on));
