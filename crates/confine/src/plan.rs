@@ -7,7 +7,7 @@ mod sockets;
 mod withhold;
 
 pub(crate) use domains::file_types;
-use domains::{closure, moves, runs};
+use domains::{Closure, moves, runs};
 pub use domains::{computed, entered};
 
 use made::{Made, made};
@@ -131,8 +131,8 @@ impl Plan {
         server: &dyn SecurityServer,
         labels: &LabelRules,
     ) -> Result<Self, Unreachable> {
-        let (domains, _) = closure(server, file_types(&labels.files))?;
-        Self::of(server, labels, Actors { own: &domains, others: &[] })
+        let closure = Closure::new(server, file_types(&labels.files))?;
+        Self::of(server, labels, &closure, Actors { own: &closure.domains, others: &[] })
     }
 
     /// The same policy for the first domain alone; but what any domain may execute, the kernel
@@ -146,15 +146,16 @@ impl Plan {
         if others.is_empty() {
             return Ok(self.clone());
         }
-        Self::of(server, labels, Actors { own, others })
+        let closure = Closure::new(server, file_types(&labels.files))?;
+        Self::of(server, labels, &closure, Actors { own, others })
     }
 
     fn of(
         server: &dyn SecurityServer,
         labels: &LabelRules,
+        closure: &Closure,
         actors: Actors<'_>,
     ) -> Result<Self, Unreachable> {
-        let (_, types) = closure(server, file_types(&labels.files))?;
         let domains = actors.own.to_vec();
         let (mut places, mut patterns, mut sockets) = (Vec::new(), Vec::new(), Vec::new());
         for (index, rule) in labels.files.iter().enumerate() {
@@ -179,11 +180,11 @@ impl Plan {
             let place = Subtree { rule: index, is_pattern, kind, only, depth, ..place };
             if is_pattern { patterns.push(place) } else { places.push(place) }
         }
-        places.sort_by_key(|place: &Subtree| place.tree.path.components().count());
+        places.sort_by_cached_key(|place: &Subtree| place.tree.path.components().count());
         let rest = Tree { path: "/".into(), deep: true };
         let rest = place(server, actors, rest, InitialSid::File.into())?;
-        let made = made(server, actors.own, &types)?;
-        let moves = moves(server, &domains, &types)?;
+        let made = made(server, actors.own, &closure.relabels)?;
+        let moves = moves(server, &domains, &closure.types)?;
         // Of several rules for one path the last decides.
         let by_path = places.iter().enumerate();
         let by_path = by_path.map(|(index, place)| (place.tree.path.clone(), index)).collect();

@@ -9,13 +9,11 @@ use flask::{
 const MADE: [Class; 5] =
     [Class::File, Class::Dir, Class::LnkFile, Class::FifoFile, Class::SockFile];
 
-/// The directories in which some domain's new files get another label than theirs: domain, label of
-/// the directory, and the new label, if policy computes one.
-pub(super) fn relabels(
-    server: &dyn SecurityServer,
-    domains: &[Sid],
-    types: &[Sid],
-) -> Vec<(Sid, Sid, Option<Sid>)> {
+/// A directory in which some domain's new files get another label than its: domain, label of the
+/// directory, and the new label, if policy computes one.
+pub(super) type Relabel = (Sid, Sid, Option<Sid>);
+
+fn relabels(server: &dyn SecurityServer, domains: &[Sid], types: &[Sid]) -> Vec<Relabel> {
     let mut found = Vec::new();
     for (&ssid, &tsid) in domains.iter().flat_map(|it| types.iter().map(move |tsid| (it, tsid))) {
         for tclass in MADE {
@@ -28,22 +26,34 @@ pub(super) fn relabels(
     found
 }
 
-/// The domains that a run can reach, and every label that a file of it can have.
-pub(super) fn closure(
-    server: &dyn SecurityServer,
-    mut types: Vec<Sid>,
-) -> Result<(Vec<Sid>, Vec<Sid>), Unreachable> {
-    loop {
-        let domains = reachable(server, &types)?;
-        let made = relabels(server, &domains, &types).into_iter().filter_map(|(.., made)| made);
-        let before = types.len();
-        for label in made.collect::<Vec<_>>() {
-            if !types.contains(&label) {
-                types.push(label);
+/// What a run can come to.
+pub(super) struct Closure {
+    /// The domains that it can reach.
+    pub(super) domains: Vec<Sid>,
+    /// Every label that a file of it can have.
+    pub(super) types: Vec<Sid>,
+    /// Where these domains make files of another label.
+    pub(super) relabels: Vec<Relabel>,
+}
+
+impl Closure {
+    /// The same for a run whose files have the labels `types` at first.
+    pub(super) fn new(
+        server: &dyn SecurityServer,
+        mut types: Vec<Sid>,
+    ) -> Result<Self, Unreachable> {
+        loop {
+            let domains = reachable(server, &types)?;
+            let relabels = relabels(server, &domains, &types);
+            let before = types.len();
+            for label in relabels.iter().filter_map(|(.., made)| *made) {
+                if !types.contains(&label) {
+                    types.push(label);
+                }
             }
-        }
-        if types.len() == before {
-            return Ok((domains, types));
+            if types.len() == before {
+                return Ok(Self { domains, types, relabels });
+            }
         }
     }
 }

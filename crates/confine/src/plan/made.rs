@@ -1,6 +1,6 @@
 //! New files that get another label than the directory that they are made in.
 
-use super::{Rights, domains::relabels, rights};
+use super::{Rights, domains::Relabel, rights};
 use flask::{SecurityServer, Sid, Unreachable};
 use landlock::{Access, AccessFs};
 
@@ -19,10 +19,10 @@ pub struct Made {
 pub(super) fn made(
     server: &dyn SecurityServer,
     own: &[Sid],
-    types: &[Sid],
+    relabels: &[Relabel],
 ) -> Result<Vec<Made>, Unreachable> {
     let mut found: Vec<Made> = Vec::new();
-    for (_, directory, label) in relabels(server, own, types) {
+    for &(_, directory, label) in relabels.iter().filter(|(domain, ..)| own.contains(domain)) {
         let (mut around, mut all) = (Rights::empty(), AccessFs::from_all(landlock::ABI::V5));
         for &ssid in own {
             around |= rights(server, ssid, directory)?.0;
