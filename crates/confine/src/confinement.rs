@@ -43,6 +43,9 @@ pub struct Request {
     /// The monitor can take a program's sockets from it (pidfd_getfd(2)); else it makes them, and
     /// keeps a duplicate.
     pub takes_descriptors: bool,
+    /// Each thread of the monitor can have a working directory and a mask of its own (`CLONE_FS` of
+    /// unshare(2)).
+    pub unshares_fs: bool,
     /// Empty directories of its own at `/tmp`, `/var/tmp` and `/dev/shm`; needs a mount namespace.
     pub private_tmp: bool,
     /// What `/etc/hosts` holds; needs a mount namespace.

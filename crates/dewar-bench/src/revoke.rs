@@ -155,6 +155,7 @@ pub(crate) fn once(
         landlock: Some(ABI::from(layers.landlock_version().cast_signed())),
         wait_killable: layers.has("wait-killable"),
         takes_descriptors: layers.has("pidfd-getfd"),
+        unshares_fs: layers.has("unshare-fs"),
         private_tmp: false,
         hosts: None,
         keep: 0,

@@ -24,11 +24,8 @@ pub(crate) enum FsState {
 
 impl FsState {
     /// As this machine has it.
-    pub(crate) fn new() -> Self {
-        match thread::probe_threads() {
-            Ok(()) => Self::OfThread,
-            Err(_) => Self::OfProcess(Mutex::default()),
-        }
+    pub(crate) fn new(unshares: bool) -> Self {
+        if unshares { Self::OfThread } else { Self::OfProcess(Mutex::default()) }
     }
 
     /// Makes the calling thread one that makes calls for programs: one with state of its own is in

@@ -145,6 +145,7 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
     let off = enforce == Enforce::OFF;
     let own_loopback = request.own_loopback && request.namespaces.net;
     let (namespaces, takes_descriptors) = (request.namespaces, request.takes_descriptors);
+    let unshares_fs = request.unshares_fs;
     let confinement = Confinement::new(&request, !off, &*server)?;
     let capabilities = confinement.capabilities();
     // From a user namespace on, this process may not open that any more.
@@ -183,7 +184,7 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
                 socket: avc(enforce.sockets),
             },
             privileges: Privileges::new(capabilities),
-            fs_state: FsState::new(),
+            fs_state: FsState::new(unshares_fs),
             remarks: Remarks::new(own_loopback),
             quiesce: Quiesce::default(),
             server,

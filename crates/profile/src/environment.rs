@@ -117,18 +117,23 @@ impl Environment {
         }
     }
 
-    /// The variables of a run, given those outside. A name that is not Unicode never passes.
+    /// The variables of a run, given those outside, and the names of those that are kept out for
+    /// what they hold. A name that is not Unicode never passes.
     #[must_use]
     pub fn apply(
         &self,
         outside: impl IntoIterator<Item = (OsString, OsString)>,
-    ) -> BTreeMap<OsString, OsString> {
-        let passes = |(name, value): &(OsString, OsString)| {
-            matches!(self.fate(name, value), Fate::Passes(_))
-        };
-        let mut inside: BTreeMap<_, _> = outside.into_iter().filter(passes).collect();
+    ) -> (BTreeMap<OsString, OsString>, Vec<OsString>) {
+        let (mut inside, mut secret) = (BTreeMap::new(), Vec::new());
+        for (name, value) in outside {
+            match self.fate(&name, &value) {
+                Fate::Passes(_) => drop(inside.insert(name, value)),
+                Fate::Secret(_) => secret.push(name),
+                _ => {}
+            }
+        }
         inside.extend(self.set.iter().map(|(name, value)| (name.into(), value.into())));
-        inside
+        (inside, secret)
     }
 
     /// Adds the rules of one file.
@@ -246,7 +251,8 @@ mod tests {
         environment.pass("A*");
         environment.set.insert("AB".into(), "inside".into());
         let outside = [("AB", "outside"), ("AC", "1"), ("B", "2")];
-        let inside = environment.apply(outside.map(|(name, value)| (name.into(), value.into())));
+        let (inside, _) =
+            environment.apply(outside.map(|(name, value)| (name.into(), value.into())));
         let want = [("AB", "inside"), ("AC", "1")];
         assert!(inside.into_iter().eq(want.map(|(name, value)| (name.into(), value.into()))));
     }

@@ -139,6 +139,7 @@ pub(super) struct Protection {
     landlock: Option<ABI>,
     wait_killable: bool,
     takes_descriptors: bool,
+    unshares_fs: bool,
 }
 
 /// Waits for the layers to have been tried, and refuses to start without those that the profile
@@ -171,6 +172,9 @@ pub(super) fn protection(
         landlock: version.map(|version| ABI::from(version.cast_signed())),
         wait_killable: layers.has("wait-killable"),
         takes_descriptors: layers.has("pidfd-getfd"),
+        // Whoever has a view has called unshare(2), and shares nothing: the view's `/proc` does not
+        // show the monitor's descriptors.
+        unshares_fs: namespaces.mount || layers.has("unshare-fs"),
     };
     if !namespaces.mount && !is_strict(&profile.compiled) && hides(&profile.compiled) {
         tell!(
@@ -301,12 +305,12 @@ pub(super) fn job(
         profile::Mode::All => Mode::All,
         profile::Mode::Fast => Mode::Fast,
     });
-    let mut environment: Vec<(OsString, OsString)> =
-        compiled.environment.apply(std::env::vars_os()).into_iter().collect();
+    let (inside, secret) = compiled.environment.apply(std::env::vars_os());
+    let mut environment: Vec<(OsString, OsString)> = inside.into_iter().collect();
     // Those of a run around this one.
     environment.retain(|(name, _)| name != "DEWAR_RUN" && name != proposing::VARIABLE);
     environment.extend(profile.proposing.variable());
-    tell_environment(request, &compiled.environment);
+    tell_environment(request, &compiled.environment, &secret);
     let confined = Request {
         command: request.command.clone(),
         environment,
@@ -318,6 +322,7 @@ pub(super) fn job(
         landlock: protection.landlock,
         wait_killable: protection.wait_killable,
         takes_descriptors: protection.takes_descriptors,
+        unshares_fs: protection.unshares_fs,
         private_tmp: protection.namespaces.mount,
         hosts: hosts::text(compiled, protection.namespaces),
         keep: profile.kept_capabilities(),
@@ -339,20 +344,16 @@ pub(super) fn job(
     })
 }
 
-/// Says what becomes of variables, if that was asked for; and which are kept out for what they
-/// hold, as their names do not tell.
-fn tell_environment(request: &RunRequest, environment: &profile::Environment) {
+/// Says what becomes of variables, if that was asked for; and that `secret` ones are kept out for
+/// what they hold, as their names do not tell.
+fn tell_environment(request: &RunRequest, environment: &profile::Environment, secret: &[OsString]) {
     if request.show_env {
         for line in crate::environment::tell(environment).lines() {
             tell!("dewar: {line}");
         }
         return;
     }
-    let secret = |(name, value): &(OsString, OsString)| {
-        matches!(environment.fate(name, value), profile::Fate::Secret(_))
-    };
-    let names = std::env::vars_os().filter(secret).map(|(name, _)| name);
-    let names: Vec<String> = names.map(|name| visible(&name.to_string_lossy())).collect();
+    let names: Vec<String> = secret.iter().map(|name| visible(&name.to_string_lossy())).collect();
     if !names.is_empty() && !request.quiet {
         tell!(
             "dewar: kept out for what they hold: {}; `dewar policy env` tells why, and `env.pass` lets them in by name",

@@ -16,14 +16,6 @@ pub(crate) fn own_file_system_state() -> Result<()> {
     Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::PERM))
 }
 
-/// Whether threads of this process can have a working directory of their own; what the kernel says
-/// when they cannot: filters of containers refuse unshare(2).
-pub(crate) fn probe_threads() -> Result<()> {
-    let thread = std::thread::Builder::new().stack_size(64 << 10).spawn(own_file_system_state);
-    let thread = thread.map_err(|_| Errno::AGAIN)?;
-    thread.join().unwrap_or(Err(Errno::AGAIN))
-}
-
 /// Whether two threads of the sandbox share their table of descriptors; no when in doubt (kcmp(2)).
 pub(crate) fn same_descriptors(one: u32, other: u32) -> bool {
     const KCMP_FILES: libc::c_int = 2;

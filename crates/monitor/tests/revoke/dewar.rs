@@ -76,7 +76,7 @@ pub(crate) fn main(mut arguments: impl Iterator<Item = OsString>) -> ! {
     let offline = before.domains.iter().all(profile::Domain::is_offline);
     let request = Request {
         command: arguments.collect(),
-        environment: before.environment.apply(std::env::vars_os()).into_iter().collect(),
+        environment: before.environment.apply(std::env::vars_os()).0.into_iter().collect(),
         cwd: directory,
         inherited,
         mode: if before.mode == profile::Mode::Fast { Mode::Fast } else { Mode::All },
@@ -85,6 +85,7 @@ pub(crate) fn main(mut arguments: impl Iterator<Item = OsString>) -> ! {
         landlock: Some(ABI::from(layers.landlock_version().cast_signed())),
         wait_killable: layers.has("wait-killable"),
         takes_descriptors: layers.has("pidfd-getfd"),
+        unshares_fs: layers.has("unshare-fs"),
         private_tmp: false,
         hosts: None,
         keep: 0,

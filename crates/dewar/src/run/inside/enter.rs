@@ -103,7 +103,7 @@ fn limits(compiled: &Compiled, id: &str) -> anyhow::Result<Limits> {
 }
 
 fn environment(compiled: &Compiled, id: &str, domain: &str) -> Vec<(OsString, OsString)> {
-    let all = compiled.environment.apply(std::env::vars_os()).into_iter();
+    let all = compiled.environment.apply(std::env::vars_os()).0.into_iter();
     let is_around = |name: &OsString| name == super::VARIABLE || name == proposing::VARIABLE;
     let mut all: Vec<(OsString, OsString)> = all.filter(|(name, _)| !is_around(name)).collect();
     // Under which policy, nobody has to know: the next run inside asks anew.
