@@ -36,6 +36,7 @@ mod engine;
 pub mod explain;
 mod export;
 mod format;
+mod hash;
 mod ids;
 pub mod index;
 pub mod policy;

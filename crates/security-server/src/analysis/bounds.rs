@@ -1,8 +1,8 @@
 //! Types, roles and users that go beyond what bounds them.
 
+use crate::hash::HashMap;
 use crate::policy::{AvKind, AvRule, Branch, Meaning, Policy};
 use crate::{BitSet, ClassId, RoleId, TypeId, UserId};
-use rustc_hash::FxHashMap;
 
 /// Something bounded that has more than what bounds it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -107,8 +107,8 @@ impl Policy {
 
     /// The `allow` rules, in force or not, that name a type or an attribute of it as their source,
     /// by class.
-    fn granted_to(&self, source: TypeId) -> FxHashMap<ClassId, Vec<&AvRule>> {
-        let mut granted: FxHashMap<ClassId, Vec<&AvRule>> = FxHashMap::default();
+    fn granted_to(&self, source: TypeId) -> HashMap<ClassId, Vec<&AvRule>> {
+        let mut granted: HashMap<ClassId, Vec<&AvRule>> = HashMap::default();
         for rule in &self.av_rules {
             let members = &self.types[rule.source.index()].members;
             if rule.kind == AvKind::Allow && members.contains(source.index()) {
@@ -132,7 +132,7 @@ struct Branches(Vec<(usize, bool)>);
 
 impl Branches {
     fn new(policy: &Policy) -> Self {
-        let mut numbers: FxHashMap<Meaning, usize> = FxHashMap::default();
+        let mut numbers: HashMap<Meaning, usize> = HashMap::default();
         let number = policy.conditions.iter().map(|condition| {
             let (meaning, inverted) = condition.meaning();
             let next = numbers.len();
@@ -150,7 +150,7 @@ impl Branches {
     fn covered<'a>(&self, rules: impl Iterator<Item = &'a AvRule>, branch: Option<Branch>) -> u32 {
         let here = branch.map(|branch| self.key(branch));
         let mut covered = 0;
-        let mut conditional: FxHashMap<usize, [u32; 2]> = FxHashMap::default();
+        let mut conditional: HashMap<usize, [u32; 2]> = HashMap::default();
         for rule in rules {
             match rule.branch.map(|branch| self.key(branch)) {
                 Some((number, when)) if Some((number, when)) != here => {

@@ -1,9 +1,9 @@
 //! What one policy says and another does not: authority, and everything that bears on it.
 
 use super::facts::{Fact, facts};
+use crate::hash::HashMap;
 use crate::policy::{AvKind, Branch, Policy, TypeKind};
 use crate::{Engine, TypeId};
-use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
 
 /// The differences between two policies.
@@ -69,7 +69,7 @@ pub enum How {
 }
 
 /// What rules say, by (target, class, condition that they wait for).
-type Authority<'a> = FxHashMap<(&'a str, &'a str, Option<String>), u32>;
+type Authority<'a> = HashMap<(&'a str, &'a str, Option<String>), u32>;
 
 /// Every difference between two policies, for the booleans as they are set.
 ///
@@ -100,12 +100,12 @@ fn types(policy: &Policy) -> impl Iterator<Item = &str> {
 struct Rules<'a> {
     engine: &'a Engine,
     kind: AvKind,
-    by_source: FxHashMap<TypeId, Vec<usize>>,
+    by_source: HashMap<TypeId, Vec<usize>>,
 }
 
 impl<'a> Rules<'a> {
     fn new(engine: &'a Engine, kind: AvKind) -> Self {
-        let mut by_source: FxHashMap<TypeId, Vec<usize>> = FxHashMap::default();
+        let mut by_source: HashMap<TypeId, Vec<usize>> = HashMap::default();
         for (number, rule) in engine.policy().av_rules.iter().enumerate() {
             if rule.kind == kind {
                 by_source.entry(rule.source).or_default().push(number);

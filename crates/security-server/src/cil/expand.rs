@@ -7,7 +7,7 @@ use super::sets;
 use super::tree::{Item, Node, Tree};
 use super::words::{Word, kw};
 use super::{Failure, Report};
-use rustc_hash::{FxHashMap, FxHashSet};
+use crate::hash::{HashMap, HashSet};
 
 /// Blocks that inherit and macros that call one another in longer chains are refused.
 const MAX_CHAIN: usize = 64;
@@ -46,8 +46,8 @@ fn tunable_values(
     tree: &Tree,
     containers: &Containers,
     report: &mut Report,
-) -> FxHashMap<Word, bool> {
-    let mut values = FxHashMap::default();
+) -> HashMap<Word, bool> {
+    let mut values = HashMap::default();
     for id in containers.all() {
         for entry in containers.entries(id) {
             let Entry::Statement(node) = entry else { continue };
@@ -73,7 +73,7 @@ fn tunable_branch(
     tree: &Tree,
     containers: &Containers,
     id: Container,
-    values: &FxHashMap<Word, bool>,
+    values: &HashMap<Word, bool>,
 ) -> Result<Option<Container>, Failure> {
     let body = containers.get(id);
     let expression = tree.list(body.node)[1];
@@ -230,7 +230,7 @@ fn fill_copies(
 ) {
     // Sources as they were before any copy: what a block inherits is copied with it as a container
     // of its own.
-    let mut filled = FxHashSet::default();
+    let mut filled = HashSet::default();
     let mut next = 0;
     while next < containers.len() {
         let id = Container(next as u32);

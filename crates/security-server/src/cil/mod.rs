@@ -22,9 +22,9 @@ mod words;
 pub use errors::{PolicyError, PolicyErrors};
 pub(crate) use scopes::closest;
 
+use crate::hash::HashSet;
 use crate::policy::Policy;
 use containers::{Container, Containers, Entry, Kind};
-use rustc_hash::FxHashSet;
 use scopes::Scopes;
 use space::Space;
 use tree::{Node, Tree};
@@ -77,7 +77,7 @@ fn resolve(
 }
 
 /// The containers whose statements are in force, outer ones first.
-fn live_containers(containers: &Containers, dropped: &FxHashSet<Container>) -> Vec<Container> {
+fn live_containers(containers: &Containers, dropped: &HashSet<Container>) -> Vec<Container> {
     let mut live = Vec::new();
     let mut pending = vec![Container::ROOT];
     while let Some(id) = pending.pop() {
@@ -145,7 +145,7 @@ impl Failure {
 #[derive(Debug, Default)]
 struct Report {
     failures: Vec<Failure>,
-    dropped: FxHashSet<Container>,
+    dropped: HashSet<Container>,
 }
 
 impl Report {

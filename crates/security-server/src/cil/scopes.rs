@@ -5,7 +5,7 @@ use super::space::Space;
 use super::tree::{Item, Node, Tree};
 use super::words::{Word, kw};
 use super::{Failure, Report};
-use rustc_hash::{FxHashMap, FxHashSet};
+use crate::hash::{HashMap, HashSet};
 
 /// A number of a declared thing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -41,12 +41,12 @@ const MAX_CALLS: u32 = 64;
 /// All names of a policy.
 #[derive(Debug, Default)]
 pub(super) struct Scopes {
-    names: FxHashMap<(Container, Space, Word), SymbolId>,
+    names: HashMap<(Container, Space, Word), SymbolId>,
     symbols: Vec<Symbol>,
     /// Blocks, macros and optionals by name.
-    blocks: FxHashMap<(Container, Word), Container>,
+    blocks: HashMap<(Container, Word), Container>,
     /// Names that macros declare.
-    in_macros: FxHashSet<(Container, Space, Word)>,
+    in_macros: HashSet<(Container, Space, Word)>,
 }
 
 impl Scopes {

@@ -1,7 +1,7 @@
 //! Words of CIL text as small numbers. Keywords have fixed ones, so that they can be matched.
 
+use crate::hash::FixedState;
 use indexmap::IndexSet;
-use rustc_hash::FxBuildHasher;
 
 /// A word, interned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -9,7 +9,7 @@ pub(super) struct Word(pub(super) u32);
 
 /// All words seen, keywords first.
 #[derive(Debug)]
-pub(super) struct Words(IndexSet<Box<str>, FxBuildHasher>);
+pub(super) struct Words(IndexSet<Box<str>, FixedState>);
 
 impl Words {
     pub(super) fn new() -> Self {

@@ -1,9 +1,9 @@
 //! Groups of types that have the same attributes.
 
 use super::rows::{Row, Rows};
+use crate::hash::HashMap;
 use crate::policy::{Policy, TypeKind};
 use crate::{BitSet, ClassId, TypeId};
-use rustc_hash::FxHashMap;
 
 /// The targets that a look-up wants: a type and those of its attributes that rules of the class
 /// name.
@@ -93,7 +93,7 @@ fn span(starts: &[u32], cell: usize) -> std::ops::Range<usize> {
 
 /// The group of each type, and the attributes of each group.
 fn group_types(policy: &Policy) -> (Vec<u32>, Vec<Vec<TypeId>>) {
-    let mut numbers: FxHashMap<Vec<TypeId>, u32> = FxHashMap::default();
+    let mut numbers: HashMap<Vec<TypeId>, u32> = HashMap::default();
     let mut sets = Vec::new();
     let mut group = Vec::with_capacity(policy.types.len());
     for (index, entry) in policy.types.values().enumerate() {
@@ -115,8 +115,8 @@ fn is_attribute(policy: &Policy, id: TypeId) -> bool {
     policy.types.get_index(id.index()).is_some_and(|t| t.1.kind == TypeKind::Attribute)
 }
 
-fn rows_by_attribute(policy: &Policy, rows: &Rows) -> FxHashMap<TypeId, Vec<(ClassId, Row)>> {
-    let mut by_attribute: FxHashMap<TypeId, Vec<(ClassId, Row)>> = FxHashMap::default();
+fn rows_by_attribute(policy: &Policy, rows: &Rows) -> HashMap<TypeId, Vec<(ClassId, Row)>> {
+    let mut by_attribute: HashMap<TypeId, Vec<(ClassId, Row)>> = HashMap::default();
     for (source, class, row, _) in rows.iter().filter(|row| is_attribute(policy, row.0)) {
         if class.index() < policy.classes.len() {
             by_attribute.entry(source).or_default().push((class, row));

@@ -18,11 +18,11 @@ mod xperms;
 pub use rows::Av;
 pub use xperms::XpermSets;
 
+use crate::hash::HashMap;
 use crate::policy::{Policy, TypeKey};
 use crate::{ClassId, CondId, TypeId};
 use groups::Groups;
 use rows::Rows;
-use rustc_hash::FxHashMap;
 use std::sync::Arc;
 use xperms::XpermIndex;
 
@@ -32,8 +32,8 @@ struct Tables {
     rows: Rows,
     groups: Groups,
     xperms: XpermIndex,
-    types: FxHashMap<TypeKey, TypeId>,
-    conditional_types: FxHashMap<TypeKey, Vec<(crate::policy::Branch, TypeId)>>,
+    types: HashMap<TypeKey, TypeId>,
+    conditional_types: HashMap<TypeKey, Vec<(crate::policy::Branch, TypeId)>>,
 }
 
 /// The compiled rules of a policy for one state of its booleans.
@@ -132,12 +132,12 @@ impl Index {
 }
 
 type TypeTables =
-    (FxHashMap<TypeKey, TypeId>, FxHashMap<TypeKey, Vec<(crate::policy::Branch, TypeId)>>);
+    (HashMap<TypeKey, TypeId>, HashMap<TypeKey, Vec<(crate::policy::Branch, TypeId)>>);
 
 fn type_tables(policy: &Policy) -> TypeTables {
-    let mut always = FxHashMap::default();
+    let mut always = HashMap::default();
     always.reserve(policy.type_rules.len());
-    let mut conditional: FxHashMap<_, Vec<_>> = FxHashMap::default();
+    let mut conditional: HashMap<_, Vec<_>> = HashMap::default();
     for rule in &policy.type_rules {
         match rule.branch {
             None => {

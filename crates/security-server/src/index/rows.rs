@@ -1,9 +1,9 @@
 //! Access vector rules, merged and laid out by (source, class).
 
 use super::groups::Targets;
+use crate::hash::HashMap;
 use crate::policy::{AvKind, AvRule, Branch};
 use crate::{ClassId, TypeId};
-use rustc_hash::FxHashMap;
 use std::{ops::Range, sync::Arc};
 
 /// The sum of access vector rules.
@@ -61,7 +61,7 @@ struct Conditional {
 #[derive(Debug)]
 pub(super) struct Rows {
     rows: Vec<Row>,
-    by_key: FxHashMap<(TypeId, ClassId), u32>,
+    by_key: HashMap<(TypeId, ClassId), u32>,
     keys: Vec<(TypeId, ClassId)>,
     targets: Vec<TypeId>,
     base: Vec<Av>,
@@ -79,7 +79,7 @@ impl Rows {
         order.sort_unstable();
         let mut out = Self {
             rows: Vec::new(),
-            by_key: FxHashMap::default(),
+            by_key: HashMap::default(),
             keys: Vec::new(),
             targets: Vec::with_capacity(rules.len()),
             base: Vec::with_capacity(rules.len()),

@@ -1,8 +1,8 @@
 //! Extended permissions: few policies have them, so they are looked up pair by pair.
 
+use crate::hash::HashMap;
 use crate::policy::{AvKind, Branch, Policy, XpermKind, XpermRule, Xperms};
 use crate::{BitSet, ClassId, TypeId};
-use rustc_hash::FxHashMap;
 
 /// What extended permission rules say about one (source, target, class).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -71,12 +71,12 @@ impl Xperms {
 /// Numbers of rules, by source, target and class.
 #[derive(Debug, Default)]
 pub(super) struct XpermIndex {
-    by_key: FxHashMap<(TypeId, TypeId, ClassId), Vec<u32>>,
+    by_key: HashMap<(TypeId, TypeId, ClassId), Vec<u32>>,
 }
 
 impl XpermIndex {
     pub(super) fn new(rules: &[XpermRule]) -> Self {
-        let mut by_key: FxHashMap<_, Vec<u32>> = FxHashMap::default();
+        let mut by_key: HashMap<_, Vec<u32>> = HashMap::default();
         for (rule, number) in rules.iter().zip(0..) {
             by_key.entry((rule.source, rule.target, rule.class)).or_default().push(number);
         }

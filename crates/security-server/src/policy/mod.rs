@@ -26,12 +26,12 @@ pub use rules::{
     TypeRuleKind, XpermKind, XpermRule, Xperms,
 };
 
+use crate::hash::{FixedState, HashMap, HashSet};
 use crate::{BitSet, ClassId, RoleId, TypeId};
 use indexmap::IndexMap;
-use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 
 /// A table of named things; the n-th entry has number n.
-pub type Names<T> = IndexMap<Box<str>, T, FxBuildHasher>;
+pub type Names<T> = IndexMap<Box<str>, T, FixedState>;
 
 /// What becomes of classes and permissions that an object manager knows and the policy does not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -196,17 +196,17 @@ pub struct Policy {
     /// Types and attributes.
     pub types: Names<Type>,
     /// Other names of types.
-    pub type_aliases: FxHashMap<Box<str>, TypeId>,
+    pub type_aliases: HashMap<Box<str>, TypeId>,
     /// Users.
     pub users: Names<User>,
     /// Sensitivities, lowest first, each with the categories that it may carry.
     pub sensitivities: Names<BitSet>,
     /// Other names of sensitivities.
-    pub sensitivity_aliases: FxHashMap<Box<str>, crate::SensId>,
+    pub sensitivity_aliases: HashMap<Box<str>, crate::SensId>,
     /// Categories.
     pub categories: Names<()>,
     /// Other names of categories.
-    pub category_aliases: FxHashMap<Box<str>, u32>,
+    pub category_aliases: HashMap<Box<str>, u32>,
     /// Booleans, with the state that the policy gives them.
     pub booleans: Names<bool>,
     /// The expressions over booleans that rules depend on.
@@ -220,11 +220,11 @@ pub struct Policy {
     /// `typetransition` with a name.
     pub name_transitions: NameTransitions,
     /// `roletransition`: (role of the subject, type of the object, class) to new role.
-    pub role_transitions: FxHashMap<(RoleId, TypeId, ClassId), RoleId>,
+    pub role_transitions: HashMap<(RoleId, TypeId, ClassId), RoleId>,
     /// `roleallow`.
-    pub role_allows: FxHashSet<(RoleId, RoleId)>,
+    pub role_allows: HashSet<(RoleId, RoleId)>,
     /// `rangetransition`.
-    pub range_transitions: FxHashMap<(TypeId, TypeId, ClassId), Range>,
+    pub range_transitions: HashMap<(TypeId, TypeId, ClassId), Range>,
     /// Initial SIDs, in the order of their numbers, with their context if they have one.
     pub initial_sids: Names<Option<Context>>,
     /// Labelling rules.

@@ -1,7 +1,7 @@
 //! Rules on types: access vectors, extended permissions, labels of new objects.
 
+use crate::hash::HashMap;
 use crate::{BitSet, ClassId, CondId, TypeId};
-use rustc_hash::FxHashMap;
 
 /// Where a rule was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -160,11 +160,11 @@ pub struct TypeRule {
 /// `(typetransition source target class name result)`, by target, class and name.
 #[derive(Clone, Debug, Default)]
 pub struct NameTransitions {
-    by_name: FxHashMap<Box<str>, ByTarget>,
+    by_name: HashMap<Box<str>, ByTarget>,
 }
 
 /// Rules of one name: for each target and class, sources and result.
-type ByTarget = FxHashMap<(TypeId, ClassId), Vec<(BitSet, TypeId)>>;
+type ByTarget = HashMap<(TypeId, ClassId), Vec<(BitSet, TypeId)>>;
 
 impl NameTransitions {
     /// The type of a new object of that name.
@@ -190,7 +190,7 @@ impl NameTransitions {
         result: TypeId,
     ) {
         if !self.by_name.contains_key(name) {
-            self.by_name.insert(name.into(), FxHashMap::default());
+            self.by_name.insert(name.into(), HashMap::default());
         }
         let Some(rules) = self.by_name.get_mut(name) else { return };
         let rules = rules.entry((target, class)).or_default();

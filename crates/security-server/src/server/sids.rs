@@ -18,7 +18,7 @@ enum Label {
 #[derive(Debug)]
 pub(super) struct SidTable {
     labels: boxcar::Vec<Label>,
-    by_context: papaya::HashMap<Context, Sid, rustc_hash::FxBuildHasher>,
+    by_context: papaya::HashMap<Context, Sid, crate::hash::FixedState>,
 }
 
 impl SidTable {

@@ -5,15 +5,15 @@ use super::{
     Binding, Builder, Container, Failure, NO_NUMBER, Node, Report, Space, SymbolId, Word, kw,
 };
 use crate::cil::sets::{Sets, set};
+use crate::hash::HashMap;
 use crate::policy::{Type, TypeKind};
 use crate::{BitSet, TypeId};
-use rustc_hash::FxHashMap;
 
 /// Attributes that contain one another in longer chains are refused.
 const MAX_DEPTH: u32 = 100;
 
 /// The statements that give each attribute its members.
-type Definitions = FxHashMap<SymbolId, Vec<LiveStatement>>;
+type Definitions = HashMap<SymbolId, Vec<LiveStatement>>;
 
 impl Builder<'_> {
     /// Finds the members of all attributes.
@@ -30,7 +30,7 @@ impl Builder<'_> {
         ] {
             let definitions = self.definitions(space, statements.of(keyword), report);
             let mut members =
-                Members { builder: self, space, definitions, done: FxHashMap::default() };
+                Members { builder: self, space, definitions, done: HashMap::default() };
             let ids: Vec<SymbolId> = members.definitions.keys().copied().collect();
             for id in ids {
                 members.of(id, 0, report);
@@ -66,7 +66,7 @@ impl Builder<'_> {
         Err(Failure::wrong(name, message, "declare it as an attribute"))
     }
 
-    fn keep_members(&mut self, space: Space, done: FxHashMap<SymbolId, Option<BitSet>>) {
+    fn keep_members(&mut self, space: Space, done: HashMap<SymbolId, Option<BitSet>>) {
         for (id, members) in done {
             let members = members.unwrap_or_default();
             match space {
@@ -187,7 +187,7 @@ struct Members<'a, 'b> {
     space: Space,
     definitions: Definitions,
     /// The members found; `None` while they are being looked for.
-    done: FxHashMap<SymbolId, Option<BitSet>>,
+    done: HashMap<SymbolId, Option<BitSet>>,
 }
 
 impl Members<'_, '_> {

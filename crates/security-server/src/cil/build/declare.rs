@@ -2,8 +2,8 @@
 
 use super::statements::{LiveStatement, Statements};
 use super::{Builder, Failure, Item, Node, Report, Space, SymbolId, Word, kw};
+use crate::hash::HashMap;
 use crate::policy::{Class, Role, Type, TypeKind, User};
-use rustc_hash::FxHashMap;
 
 impl Builder<'_> {
     /// Fills the tables whose order has no meaning.
@@ -121,8 +121,8 @@ impl Builder<'_> {
 
 /// One order that keeps the order of every list, or the list that contradicts those before it.
 fn merge(lists: &[(Node, Vec<SymbolId>)]) -> Result<Vec<SymbolId>, Node> {
-    let mut after: FxHashMap<SymbolId, Vec<SymbolId>> = FxHashMap::default();
-    let mut waiting: FxHashMap<SymbolId, usize> = FxHashMap::default();
+    let mut after: HashMap<SymbolId, Vec<SymbolId>> = HashMap::default();
+    let mut waiting: HashMap<SymbolId, usize> = HashMap::default();
     let mut all = Vec::new();
     for (_, list) in lists {
         for id in list {

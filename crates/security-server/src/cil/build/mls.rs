@@ -3,9 +3,9 @@
 use super::statements::{LiveStatement, Statements};
 use super::{Binding, Builder, Container, Failure, Item, Node, Report, Space, SymbolId, Word, kw};
 use crate::cil::sets::{Sets, set};
+use crate::hash::HashMap;
 use crate::policy::{Level, Range};
 use crate::{BitSet, SensId, TypeId};
-use rustc_hash::FxHashMap;
 
 /// Names that stand for one another in longer chains are refused.
 const MAX_CHAIN: usize = 64;
@@ -13,7 +13,7 @@ const MAX_CHAIN: usize = 64;
 impl Builder<'_> {
     /// Finds what aliases stand for.
     pub(super) fn aliases(&mut self, statements: &Statements, report: &mut Report) {
-        let mut direct: FxHashMap<SymbolId, (SymbolId, Node)> = FxHashMap::default();
+        let mut direct: HashMap<SymbolId, (SymbolId, Node)> = HashMap::default();
         for (keyword, space) in [
             (kw::TYPEALIASACTUAL, Space::Type),
             (kw::SENSITIVITYALIASACTUAL, Space::Sensitivity),

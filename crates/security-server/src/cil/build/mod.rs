@@ -20,9 +20,9 @@ use super::tree::{Item, Node, Tree};
 use super::words::{Word, kw};
 use super::{Failure, Report};
 use crate::TypeId;
+use crate::hash::HashMap;
 use crate::policy::{Branch, Policy, SourceLine};
 use classes::ClassPerms;
-use rustc_hash::FxHashMap;
 use statements::{LiveStatement, Statements};
 use std::cell::Cell;
 
@@ -66,15 +66,15 @@ struct Builder<'a> {
     /// For each symbol, its number in the policy's table of its space.
     numbers: Vec<u32>,
     /// For each alias, what it stands for.
-    actual: FxHashMap<SymbolId, SymbolId>,
+    actual: HashMap<SymbolId, SymbolId>,
     /// Class permissions that a symbol stands for, by map permission for maps.
-    class_sets: FxHashMap<(SymbolId, Word), Vec<ClassPerms>>,
+    class_sets: HashMap<(SymbolId, Word), Vec<ClassPerms>>,
     /// Attributes made for a macro's unnamed arguments.
-    unnamed: FxHashMap<u32, TypeId>,
-    role_attributes: FxHashMap<SymbolId, crate::BitSet>,
-    user_attributes: FxHashMap<SymbolId, crate::BitSet>,
-    category_sets: FxHashMap<SymbolId, crate::BitSet>,
-    permissionx: FxHashMap<SymbolId, xperms::XpermSet>,
+    unnamed: HashMap<u32, TypeId>,
+    role_attributes: HashMap<SymbolId, crate::BitSet>,
+    user_attributes: HashMap<SymbolId, crate::BitSet>,
+    category_sets: HashMap<SymbolId, crate::BitSet>,
+    permissionx: HashMap<SymbolId, xperms::XpermSet>,
     /// How much more sets and rules on types may take: see [`Builder::spend`].
     left: Cell<usize>,
     /// More was asked for: the policy is refused.
@@ -92,13 +92,13 @@ impl<'a> Builder<'a> {
             scopes,
             policy: Policy::default(),
             numbers: vec![NO_NUMBER; scopes.symbols().count()],
-            actual: FxHashMap::default(),
-            class_sets: FxHashMap::default(),
-            unnamed: FxHashMap::default(),
-            role_attributes: FxHashMap::default(),
-            user_attributes: FxHashMap::default(),
-            category_sets: FxHashMap::default(),
-            permissionx: FxHashMap::default(),
+            actual: HashMap::default(),
+            class_sets: HashMap::default(),
+            unnamed: HashMap::default(),
+            role_attributes: HashMap::default(),
+            user_attributes: HashMap::default(),
+            category_sets: HashMap::default(),
+            permissionx: HashMap::default(),
             left: Cell::new((1 << 22) + 4 * tree.sources.len()),
             exhausted: Cell::new(false),
         }

@@ -5,9 +5,9 @@ use crate::cil::containers::{Entry, Kind};
 use crate::cil::scopes::closest;
 use crate::cil::sets::{TruthStep, truth_steps};
 use crate::cil::space::Space;
+use crate::hash::HashMap;
 use crate::policy::{BoolStep, Branch, Condition};
 use crate::{BoolId, CondId};
-use rustc_hash::FxHashMap;
 
 /// A statement and where it stands.
 #[derive(Clone, Copy, Debug)]
@@ -19,13 +19,13 @@ pub(super) struct LiveStatement {
 
 /// Live statements by keyword, in the order of the text.
 #[derive(Debug, Default)]
-pub(super) struct Statements(FxHashMap<Word, Vec<LiveStatement>>);
+pub(super) struct Statements(HashMap<Word, Vec<LiveStatement>>);
 
 impl Statements {
     /// Sorts the statements of the live containers.
     pub(super) fn new(builder: &mut Builder<'_>, live: &[Container], report: &mut Report) -> Self {
         let mut out = Self::default();
-        let mut branches: FxHashMap<Container, Option<Branch>> = FxHashMap::default();
+        let mut branches: HashMap<Container, Option<Branch>> = HashMap::default();
         for id in live {
             let outer = branches.get(&builder.containers.get(*id).parent).copied().flatten();
             let branch = builder.branch_of(*id, outer).unwrap_or_else(|failure| {
