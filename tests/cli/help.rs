@@ -7,7 +7,7 @@ use assert_cmd::Command;
 const LONGEST: usize = 96;
 
 /// What `dewar COMMANDS --help` prints on a terminal of so many columns.
-fn help(commands: &[String], columns: &str) -> String {
+pub(crate) fn help(commands: &[String], columns: &str) -> String {
     let output = Command::new(test_support::dewar())
         .args(commands)
         .arg("--help")
@@ -63,6 +63,26 @@ fn no_help_text_is_broken_into_lines_that_clap_breaks_again() {
         }
     }
     assert!(seen > 100, "only {seen} lines found");
+}
+
+#[test]
+fn what_a_term_means_stays_beside_it_on_a_terminal_of_80_columns() {
+    for command in commands() {
+        let text = help(&command, "80");
+        for line in by_hand(&text) {
+            let width = line.chars().count();
+            // A word that is longer is left whole.
+            let fits = width <= 80 || !line.trim_start().contains(' ');
+            assert!(fits, "dewar {}: {width} columns: {line}", command.join(" "));
+        }
+    }
+    let policy = help(&["run".into()], "80");
+    let examples = policy.lines().skip_while(|line| *line != "Examples:").skip(1);
+    for line in examples.take_while(|line| !line.is_empty()) {
+        // A term, or what goes on below a meaning.
+        let is_placed = line.starts_with("  dewar ") || line.starts_with("                ");
+        assert!(is_placed, "{line}");
+    }
 }
 
 #[test]

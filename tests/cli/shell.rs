@@ -46,8 +46,14 @@ fn manual_pages_are_printed_or_written() {
         let text = std::fs::read_to_string(dir.path().join(page)).expect(page);
         assert!(text.contains(".SH DESCRIPTION"), "{page}");
     }
-    let missing = dewar(&["man", "nowhere"]);
-    assert!(missing.err.contains("cannot write manual pages to `nowhere`"), "{}", missing.err);
+    let made = dewar_in(dir.path(), &["man", "new/man1"]);
+    assert!(made.status == 0 && dir.path().join("new/man1/dewar.1").exists(), "{}", made.err);
+    let missing = dewar(&["man", "/dev/null/man"]);
+    assert!(
+        missing.err.contains("cannot write manual pages to `/dev/null/man`"),
+        "{}",
+        missing.err
+    );
     assert_eq!(missing.status, 125);
 }
 

@@ -68,6 +68,30 @@ fn wrong_use_is_2_of_every_command_and_of_the_program_that_carries_it_out() {
     assert_eq!(said.status, 2, "{}", said.err);
 }
 
+/// What a help text says of exit statuses: the last thing that it says.
+fn statuses(help: &str) -> Option<&str> {
+    help.rfind("\nExit status:").and_then(|at| help.get(at..))
+}
+
+#[test]
+fn every_help_ends_with_the_exit_statuses_of_its_command() {
+    let (mut faults, mut tried) = (Vec::new(), 0);
+    for command in help::commands() {
+        let text = help::help(&command, "100");
+        let said = statuses(&text).unwrap_or_default();
+        // The first is that of success, and wrong use has one everywhere.
+        let success = ["that of the command", "the command's", "0"];
+        let begins = said.trim_start().strip_prefix("Exit status:").unwrap_or_default();
+        let is_said = success.iter().any(|it| begins.trim_start().starts_with(it));
+        if !is_said || !said.contains(" 2 ") || said.trim().contains("\n\n") {
+            faults.push(format!("dewar {}: {said:?}", command.join(" ")));
+        }
+        tried += 1;
+    }
+    assert!(faults.is_empty(), "{} of {tried}:\n{}", faults.len(), faults.join("\n"));
+    assert!(tried > 60, "only {tried}");
+}
+
 #[test]
 fn what_goes_well_is_0_and_what_does_not_is_as_the_help_says() {
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");

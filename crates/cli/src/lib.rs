@@ -11,11 +11,13 @@
 //! more.
 //!
 //! [`output`] prints; [`look`] makes it readable: colour, width, pages.
+//! [`help`] completes what help texts say, and fits it to the terminal.
 //! [`failure`] says why something was not done, and with which exit status.
 #![forbid(unsafe_code)]
 
 pub mod args;
 pub mod failure;
+pub mod help;
 pub mod look;
 pub mod output;
 pub mod program;

@@ -46,7 +46,7 @@ enum Command {
 fn main() -> ExitCode {
     // First of all: descriptors that Dewar opens itself are not the command's.
     let inherited = Inherited::capture();
-    let done = match Command::try_parse() {
+    let done = match cli::help::parse::<Command>() {
         Ok(command) => carry_out(command, inherited),
         Err(help) if !help.use_stderr() => {
             output::printed(help.print()).map(|()| ExitCode::SUCCESS)

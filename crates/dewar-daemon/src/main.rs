@@ -20,7 +20,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let done = match Command::try_parse() {
+    let done = match cli::help::parse::<Command>() {
         Ok(Command::Daemon(args)) => daemon::run(&args),
         Ok(Command::Audit(args)) => audit::run(&args),
         Err(help) if !help.use_stderr() => output::printed(help.print()),

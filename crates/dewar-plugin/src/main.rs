@@ -29,7 +29,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let done = match Command::try_parse() {
+    let done = match cli::help::parse::<Command>() {
         Ok(Command::Plugin(args)) => carry_out(&args.command),
         Ok(Command::Bench(args)) => benchmark(&args),
         Err(help) if !help.use_stderr() => output::printed(help.print()),

@@ -41,7 +41,7 @@ fn main() -> ExitCode {
     if selftest::is_attack(std::env::args_os()) {
         return selftest::run_attack();
     }
-    let done = match Command::try_parse() {
+    let done = match cli::help::parse::<Command>() {
         Ok(Command::Selftest(args)) => carry_out(&args),
         Err(help) if !help.use_stderr() => {
             output::printed(help.print()).map(|()| ExitCode::SUCCESS)

@@ -88,7 +88,7 @@ fn config(args: &ServeArgs) -> anyhow::Result<Config> {
 }
 
 fn main() -> ExitCode {
-    let done = match Command::try_parse() {
+    let done = match cli::help::parse::<Command>() {
         Ok(Command::Serve(args)) => serve(&args),
         Err(help) if !help.use_stderr() => output::printed(help.print()),
         Err(mistake) => return failure::mistake(&mistake),

@@ -4,10 +4,11 @@ use crate::{
     allow::AllowArgs, ask::AskArgs, completions::CompletionsArgs, doctor::DoctorArgs,
     explain::ExplainArgs, grant::GrantArgs, init::InitArgs, kept::RunsArgs, learn::LearnArgs,
     man::ManArgs, policy::PolicyArgs, ps::PsArgs, report::ReportArgs, revoke::RevokeArgs,
-    run::RunArgs, top::TopArgs, trust::TrustArgs,
+    run::RunArgs, schema, top::TopArgs, trust::TrustArgs,
 };
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 use cli::args::{AuditArgs, BenchArgs, DaemonArgs, McpArgs, PluginArgs, SelftestArgs, ServeArgs};
+use cli::help;
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -25,9 +26,9 @@ Examples:
   dewar selftest                       attacks it, and says what got through
 
 Exit status:
-  that of the command, once it was started (128 + N if signal N killed it; 124 after its time
-  limit)
+  that of the command, once it was started: 128 + N if signal N killed it
   2    wrong use: the command line, or a mistake in a profile; nothing was started
+  124  the time limit of the command was over
   125  Dewar itself failed to set up; nothing was started
   126  the command was found, but not executed
   127  the command was not found";
@@ -42,6 +43,11 @@ Exit status:
 pub(crate) struct Dewar {
     #[command(subcommand)]
     pub(crate) command: Command,
+}
+
+/// The command line, with all that its help texts say.
+pub(crate) fn command() -> clap::Command {
+    help::with_statuses(schema::offered(Dewar::command()))
 }
 
 #[derive(Debug, Subcommand)]
@@ -75,7 +81,6 @@ pub(crate) enum Command {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory as _;
 
     #[test]
     fn the_command_line_is_consistent() {

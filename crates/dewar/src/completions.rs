@@ -1,7 +1,7 @@
 //! `dewar completions`: completion scripts for shells.
 
-use crate::{commands::Dewar, control::Run, run::Journal, schema};
-use clap::{Args, CommandFactory as _, ValueEnum};
+use crate::{commands, control::Run, run::Journal};
+use clap::{Args, ValueEnum};
 use clap_complete::Shell;
 use cli::output;
 use monitor::visible;
@@ -9,11 +9,14 @@ use std::collections::BTreeSet;
 
 const EXAMPLES: &str = "\
 Examples:
+  mkdir -p ~/.local/share/bash-completion/completions
   dewar completions bash > ~/.local/share/bash-completion/completions/dewar
   dewar completions zsh  > ~/.zfunc/_dewar
   dewar completions fish > ~/.config/fish/completions/dewar.fish
 
-In bash, zsh and fish, names of profiles, runs and domains are completed, too.";
+In bash, zsh and fish, names of profiles, runs and domains are completed, too.
+
+Exit status: 0; 2 for wrong use.";
 
 /// Print the completion script for a shell.
 #[derive(Debug, Args)]
@@ -118,7 +121,7 @@ pub(crate) fn run(args: &CompletionsArgs) -> anyhow::Result<()> {
     }
     let Some(shell) = args.shell else { return Ok(()) };
     let mut script = Vec::new();
-    let mut command = schema::offered(Dewar::command());
+    let mut command = commands::command();
     clap_complete::generate(shell, &mut command, "dewar", &mut script);
     match shell {
         Shell::Bash => script.extend_from_slice(BASH.as_bytes()),

@@ -35,7 +35,7 @@ mod trust;
 use clap::{Args as _, CommandFactory as _, FromArgMatches as _};
 use cli::{
     args::bench::{BenchArgs, What},
-    failure, output, program,
+    failure, help, output, program,
 };
 use commands::{Command, Dewar};
 use confine::launch::Inherited;
@@ -71,7 +71,7 @@ fn parse() -> Result<Asked, clap::Error> {
     if let Some(args) = parse_run(std::env::args_os().skip(1)) {
         return Ok(Asked::Command(Command::Run(args)));
     }
-    let matches = schema::offered(Dewar::command()).try_get_matches()?;
+    let matches = help::matches(|| schema::offered(Dewar::command()))?;
     Ok(Asked::Command(Dewar::from_arg_matches(&matches)?.command))
 }
 

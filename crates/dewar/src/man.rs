@@ -1,8 +1,8 @@
 //! `dewar man`: manual pages, made from the same text as `--help`.
 
-use crate::{commands::Dewar, schema};
+use crate::commands;
 use anyhow::Context as _;
-use clap::{Args, Command, CommandFactory as _};
+use clap::{Args, Command};
 use clap_mangen::Man;
 use cli::output;
 use std::{
@@ -14,26 +14,29 @@ use std::{
 const EXAMPLES: &str = "\
 Examples:
   dewar man | man -l -
-  dewar man ~/.local/share/man/man1";
+  dewar man ~/.local/share/man/man1
+
+Exit status: 0; 2 for wrong use; 125 if a page cannot be written.";
 
 /// Print the manual page, or write all of them to a directory.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ManArgs {
-    /// Write `dewar.1` and one page for each subcommand to DIR
+    /// Write `dewar.1` and one page for each subcommand to DIR, which is made if it is not there
     #[arg(value_name = "DIR")]
     dir: Option<PathBuf>,
 }
 
 /// Carries out `dewar man`.
 pub(crate) fn run(args: &ManArgs) -> anyhow::Result<()> {
-    let mut command = schema::offered(Dewar::command()).disable_help_subcommand(true);
+    let mut command = commands::command().disable_help_subcommand(true);
     command.build();
     let Some(dir) = &args.dir else {
         let (_, page) = page(command)?;
         return Ok(output::print(page.as_bytes())?);
     };
-    write(command, dir).with_context(|| format!("cannot write manual pages to `{}`", dir.display()))
+    let made = std::fs::create_dir_all(dir).and_then(|()| write(command, dir));
+    made.with_context(|| format!("cannot write manual pages to `{}`", dir.display()))
 }
 
 /// Writes the pages of a command and of all below it.
@@ -150,7 +153,7 @@ mod tests {
             assert_eq!(help.contains("Exit status:"), text.contains(".SH EXIT"), "{name}");
             command.get_subcommands().filter(|it| !it.is_hide_set()).for_each(check);
         }
-        let mut command = schema::offered(Dewar::command()).disable_help_subcommand(true);
+        let mut command = commands::command().disable_help_subcommand(true);
         command.build();
         check(&command);
     }

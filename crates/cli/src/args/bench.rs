@@ -34,6 +34,7 @@ Small units of work go round between settings that live beside each other, in an
 anew each round. Figures are medians of the ratios within rounds, with 95 % intervals. It ends
 when every interval is narrow enough or the time is over, and says which; Ctrl-C ends it early
 without loss. With --keep, what was begun is continued.
+
 Exit status: 0; 2 for wrong use; 125 if nothing could be measured.";
 
 /// What `dewar bench revoke` holds at once, unless told otherwise.
@@ -49,8 +50,7 @@ pub struct BenchArgs {
 
 #[derive(Debug, Subcommand)]
 pub enum What {
-    /// A build: native, interposed without decisions, under each mode, and under other tools found
-    /// here
+    /// A build: native, interposed without decisions, under each mode, and under other tools
     Build(BuildArgs),
     /// A build of a real size: Lua, zlib and SQLite, file by file
     Project(ProjectArgs),
@@ -93,6 +93,7 @@ pub enum What {
     /// Web servers that turn images gray: Dewar's with a plugin, Apache and nginx with C
     Web(WebArgs),
     /// Write the sample application into a directory
+    #[command(after_help = "Exit status: 0; 2 for wrong use; 125 if it cannot be written.")]
     Sample {
         /// Where to; it is created if it does not exist
         directory: PathBuf,

@@ -64,12 +64,14 @@ pub struct SelftestArgs {
 #[derive(Debug, Subcommand)]
 pub enum What {
     /// List the cases
+    #[command(after_help = "Exit status: 0; 2 for wrong use.")]
     List {
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
     /// Say what a case does, how bad it is, and where it is known from
+    #[command(after_help = "Exit status: 0; 2 for wrong use, or if there is no such case.")]
     Explain {
         /// Its name
         case: String,

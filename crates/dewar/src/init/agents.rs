@@ -35,7 +35,10 @@ A hook rewrites each shell command to `dewar run -p PROFILE -- bash -c COMMAND`;
 fails, the command does not run. Claude Code's own sandbox is turned off for it, as one sandbox
 cannot be made in the other. Its file tools are not commands: `dewar run -p agent -- claude`
 holds all of it. Without a person to ask (claude -p), commands run only in the mode
-bypassPermissions.";
+bypassPermissions.
+
+Exit status: 0; 2 for wrong use, or if a file is there that is not Dewar's to change; 125 if
+nothing could be written.";
 
 /// Have Claude Code run its shell commands under Dewar.
 #[derive(Debug, Args)]
@@ -59,7 +62,10 @@ Writes a profile of Codex's, in which a hook rewrites each shell command to
 `dewar run -p PROFILE -- bash -c COMMAND`, and a rule by which just that runs outside of
 Codex's own sandbox, as one sandbox cannot be made in the other. Without --profile dewar,
 nothing is rewritten. Codex asks once whether it may run the hook: what comes before you have
-agreed stays in its own sandbox.";
+agreed stays in its own sandbox.
+
+Exit status: 0; 2 for wrong use, or if a file is there that is not Dewar's to change; 125 if
+nothing could be written.";
 
 /// Have Codex run its shell commands under Dewar.
 #[derive(Debug, Args)]

@@ -5,9 +5,18 @@ mod project;
 
 use clap::{Args, Subcommand};
 
+const EXAMPLES: &str = "\
+Examples:
+  dewar init --print       the profile for what lies here: Cargo.toml, package.json, Makefile, …
+  dewar init               writes it to dewar.toml, which `dewar run` uses from then on
+  dewar init claude        shell commands of Claude Code run under Dewar from then on
+
+Exit status: 0; 2 for wrong use, or if there is a dewar.toml, which stays as it is; 125 if
+nothing could be written.";
+
 /// Set a project or a coding agent up to use Dewar.
 #[derive(Debug, Args)]
-#[command(args_conflicts_with_subcommands = true)]
+#[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
 pub(crate) struct InitArgs {
     #[command(subcommand)]
     tool: Option<Tool>,

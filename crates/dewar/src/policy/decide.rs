@@ -18,7 +18,8 @@ Examples:
   dewar policy av -f policy.33 --batch < questions
                                 one `SOURCE TARGET CLASS` a line, one JSON answer a line
 
-Exit status: 0, or 2 for a context or class that the policy lacks.";
+Exit status: 0, also for a denial; 2 for wrong use, a mistake in the policy, or a context or
+class that it lacks. With --batch, answers say so, and the status is 0.";
 
 /// Ask what a subject may do to an object, and why.
 #[derive(Debug, Args)]
@@ -32,8 +33,13 @@ pub(super) struct AvArgs {
     permission: Vec<String>,
 }
 
+const LABEL_STATUS: &str = "\
+Exit status: 0; 2 for wrong use, a mistake in the policy, a context or class that it lacks, or a
+computed context that is not valid in it. With --batch, answers say so, and the status is 0.";
+
 /// A question about a label.
 #[derive(Debug, Args)]
+#[command(after_help = LABEL_STATUS)]
 pub(super) struct LabelArgs {
     #[command(flatten)]
     question: QuestionArgs,

@@ -5,11 +5,14 @@ use crate::output;
 use clap::Args;
 use serde_json::json;
 
+const STATUS: &str = "Exit status: 0; 2 for wrong use, or a mistake in the policy.";
+
 /// Write a policy as one CIL file that grants and labels the same.
 ///
 /// Names are written in full, attributes with their members, macros and blocks as what they stand
-/// for. Exit status: 0, or 2 for a mistake in the policy.
+/// for.
 #[derive(Debug, Args)]
+#[command(after_help = STATUS)]
 pub(super) struct ExportArgs {
     /// Policy: a profile, CIL files or a binary policy
     #[arg(value_name = "POLICY", required = true)]

@@ -20,12 +20,19 @@ use clap::{Args, Subcommand};
 #[cfg(test)]
 pub(crate) use grants::Grants;
 
+const STATUS: &str = "\
+Exit status: 0; 1 if a run is not what it was to become; 2 for wrong use, or a mistake in a
+profile or policy.";
+
+const LIST_STATUS: &str = "Exit status: 0; 2 for wrong use.";
+
 /// Show, check, ask and compare profiles and policies; change that of a run.
 ///
 /// A policy is a profile (the name of a shipped one, or a TOML file), CIL files (read together), or
 /// a binary kernel policy such as /etc/selinux/default/policy/policy.33. Nothing here needs root or
 /// an SELinux kernel.
 #[derive(Debug, Args)]
+#[command(after_help = STATUS)]
 pub(crate) struct PolicyArgs {
     #[command(subcommand)]
     action: Action,
@@ -34,6 +41,7 @@ pub(crate) struct PolicyArgs {
 #[derive(Debug, Subcommand)]
 enum Action {
     /// List the shipped profiles.
+    #[command(after_help = LIST_STATUS)]
     List {
         /// Print one JSON object a line
         #[arg(long)]

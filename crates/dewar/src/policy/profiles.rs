@@ -1,6 +1,7 @@
 //! Profiles, as the policy subcommands see them.
 
 use crate::machine;
+use cli::look::{columns, fill};
 use profile::{Compiled, Documents, Source, Variables, shipped};
 use serde_json::json;
 use std::{fmt::Write as _, path::Path};
@@ -30,7 +31,7 @@ pub(super) fn compile(
     Ok(read(name, workspace, resolve)?.compiled)
 }
 
-/// The shipped profiles with their descriptions, one a line.
+/// The shipped profiles with their descriptions, one a line; on a terminal, none is cut in a word.
 pub(super) fn list(json: bool) -> anyhow::Result<String> {
     let mut text = String::new();
     for (name, _) in shipped() {
@@ -38,7 +39,8 @@ pub(super) fn list(json: bool) -> anyhow::Result<String> {
         if json {
             writeln!(text, "{}", json!({"name": name, "description": description}))?;
         } else {
-            writeln!(text, "{name:12}{description}")?;
+            let columns = columns().unwrap_or(usize::MAX);
+            writeln!(text, "{name:12}{}", fill(description.split(' '), 12, columns))?;
         }
     }
     Ok(text)
