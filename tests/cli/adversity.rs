@@ -81,6 +81,7 @@ fn on_a_full_or_a_read_only_disk_what_cannot_be_written_is_named_and_not_left_in
         ("cd $FULL/project; dewar init claude; s=$?; rmdir .claude; exit $s", 125, &["No space"]),
         ("cd $FIXED/project; XDG_STATE_HOME=$FULL/s dewar trust --yes", 125, &["what is trusted"]),
         ("XDG_STATE_HOME=$FULL/s dewar run --no-daemon -- echo ran", 0, &["ran", "No space left"]),
+        ("XDG_STATE_HOME=$FULL/s dewar init", 125, &["changes/", "No space left"]),
         ("XDG_STATE_HOME=$FIXED/s dewar run --no-daemon -- echo ran", 0, &["ran", "Read-only"]),
         ("dewar run --no-daemon --audit $FULL/a -- ls; rm $FULL/a", 0, &["missing from the audit"]),
         ("dewar completions bash > $FULL/c; s=$?; rm $FULL/c; exit $s", 125, &["No space left"]),
@@ -90,10 +91,13 @@ fn on_a_full_or_a_read_only_disk_what_cannot_be_written_is_named_and_not_left_in
         ("XDG_CACHE_HOME=$FIXED dewar plugin build $PLUGIN", 0, &["cache: Read-only", "compiled"]),
         ("dewar bench sample $FIXED/s", 125, &["$FIXED/s`: Read-only"]),
         ("dewar serve . --admin $FIXED/s -l 127.0.0.1:0", 1, &["$FIXED/s`: Read-only"]),
+        ("dewar man $FULL/man; s=$?; rm -r $FULL/man; exit $s", 125, &["/man`", "No space left"]),
+        ("dewar man new/man && test -s new/man/dewar-run.1; s=$?; rm -r new; exit $s", 0, &[]),
         ("TMPDIR=$FULL dewar learn -o - -- true", 125, &["No space left"]),
     ] {
         let plugin = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/plugins/gray.e");
-        let left = "ls -A $FULL $FULL/project $FIXED | grep -vx 'fill\\|project\\|s\\|.*:\\|' | sed 's/^/LEFT: /'";
+        let left = "ls -A $FULL $FULL/project $FIXED | grep -vx 'fill\\|project\\|s\\|.*:\\|' | sed 's/^/LEFT: /'; \
+                    find $FULL/s -type f 2> /dev/null | sed 's/^/LEFT: /'";
         let whole = format!("PLUGIN={plugin}; ({script}); s=$?; {left}; exit $s");
         let (ended, said) = home.say(&whole);
         let wanted = |part: &&&str| {

@@ -133,7 +133,11 @@ impl Problem {
     #[must_use]
     pub fn help(&self) -> Option<String> {
         match self {
-            Self::Unreadable { .. } | Self::Syntax { .. } => None,
+            Self::Unreadable { .. } => Some(
+                "name a file that can be read, or a profile of `dewar policy list`; `dewar init` writes one"
+                    .to_owned(),
+            ),
+            Self::Syntax { .. } => None,
             Self::UnknownProfile { name } => Some(help_for_profile(name)),
             Self::UnknownKey { meant: Some(meant), .. } => Some(format!("did you mean `{meant}`?")),
             Self::UnknownKey { known, .. } => Some(format!("known here: {known}")),

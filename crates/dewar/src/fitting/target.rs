@@ -154,8 +154,12 @@ fn remember(change: &ProfileEdit) -> anyhow::Result<PathBuf> {
     }
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let path = directory.join(format!("{:020}-{}.json", now.as_nanos(), std::process::id()));
-    fs::write(&path, serde_json::to_vec(change)?)
-        .with_context(|| format!("cannot write `{}`", path.display()))?;
+    let written = fs::write(&path, serde_json::to_vec(change)?);
+    if written.is_err() {
+        // Part of it could not be taken back.
+        let _ = fs::remove_file(&path);
+    }
+    written.with_context(|| format!("cannot write `{}`", path.display()))?;
     Ok(path)
 }
 

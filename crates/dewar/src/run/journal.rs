@@ -12,12 +12,16 @@ use crate::control::{Decisions, Denial, PolicyChange};
 use anyhow::{Context as _, bail};
 use cli::failure::Usage;
 use monitor::{Deed, DeedKind, Record, Report};
+use rustix::fs::{AtFlags, unlinkat};
 use serde::{Deserialize, Serialize};
 use std::{
     ffi::OsString,
     fs::{DirBuilder, File, Permissions},
     io::{Seek, Write},
-    os::unix::fs::{DirBuilderExt as _, PermissionsExt as _},
+    os::{
+        fd::OwnedFd,
+        unix::fs::{DirBuilderExt as _, PermissionsExt as _},
+    },
     path::PathBuf,
     time::{SystemTime, UNIX_EPOCH},
 };
@@ -162,6 +166,9 @@ fn policy_line(rule: &str) -> Option<usize> {
 /// out.
 pub(crate) struct Journal {
     file: File,
+    /// Where the file lies, as it was found before the run.
+    directory: OwnedFd,
+    name: String,
 }
 
 impl Journal {
@@ -180,14 +187,24 @@ impl Journal {
         }
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let name = format!("{:020}-{}.json", now.as_nanos(), std::process::id());
-        let path = directory.join(name);
-        let file = File::create_new(&path)
-            .with_context(|| format!("cannot create `{}`", path.display()))?;
-        Ok(Self { file })
+        let path = directory.join(&name);
+        let cannot = || format!("cannot create `{}`", path.display());
+        let opened = File::open(&directory).with_context(cannot)?;
+        let file = File::create_new(&path).with_context(cannot)?;
+        Ok(Self { file, directory: opened.into(), name })
     }
 
-    /// Writes the record.
+    /// Writes the record, or leaves none.
     pub(super) fn keep(mut self, record: &RunRecord) -> anyhow::Result<()> {
+        let written = self.write(record);
+        if written.is_err() {
+            // Part of a record is none, and what is to be said is why.
+            let _ = unlinkat(&self.directory, &self.name, AtFlags::empty());
+        }
+        written
+    }
+
+    fn write(&mut self, record: &RunRecord) -> anyhow::Result<()> {
         self.file.write_all(&serde_json::to_vec(record)?)?;
         self.file.flush()?;
         self.file.rewind()?;

@@ -178,7 +178,7 @@ pub(crate) fn run(request: &RunRequest, inherited: Inherited) -> anyhow::Result<
         );
     }
     if let CommandStatus::NotExecuted(errno) = report.outcome {
-        tell!("dewar: cannot execute `{}`: {errno}", request.command[0].display());
+        summary::tell_not_executed(&request.command[0], errno);
     }
     summary::print(request, &record);
     if let Some(error) = report.audit_failure {

@@ -4,6 +4,8 @@ use super::{Decisions, RunRecord, RunRequest, document::RunDocument, planted};
 use crate::output::tell;
 use cli::look;
 use monitor::visible;
+use rustix::io::Errno;
+use std::{ffi::OsStr, os::unix::ffi::OsStrExt as _, path::Path};
 
 /// Remarks that are made at the end of a run; `dewar explain` makes all.
 const MOST_REMARKS: usize = 3;
@@ -35,6 +37,22 @@ pub(super) fn print(request: &RunRequest, record: &RunRecord) {
     for line in planted::tell(&record.planted, record.planted_more, false).lines() {
         tell!("dewar: {line}");
     }
+}
+
+/// Says why a command was not executed, and what to look at.
+pub(super) fn tell_not_executed(command: &OsStr, errno: Errno) {
+    let shown = Path::new(command).display();
+    let look = match errno {
+        Errno::NOENT if !command.as_bytes().contains(&b'/') => "; no directory of PATH has it",
+        Errno::ACCESS => {
+            "; `ls -l` tells whether it is executable, `dewar explain` what was denied"
+        }
+        Errno::NOEXEC => {
+            "; it is neither a program for this machine nor a script that begins with #!"
+        }
+        _ => "",
+    };
+    tell!("dewar: cannot execute `{shown}`: {errno}{look}");
 }
 
 /// How many decisions were made, where they were found, and what they took.

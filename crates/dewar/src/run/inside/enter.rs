@@ -6,7 +6,7 @@
 use crate::{
     machine,
     output::tell,
-    run::{RunRequest, prepare, proposing},
+    run::{RunRequest, prepare, proposing, summary},
 };
 use anyhow::{Context as _, bail};
 use confine::launch::{self, CommandStatus, Inherited, Limits};
@@ -77,7 +77,7 @@ pub(super) fn run(
     let _ = tmp.keep();
     let outcome = launch::inside::execute(&request.command, &environment, inherited, &limits);
     if let CommandStatus::NotExecuted(errno) = outcome {
-        tell!("dewar: cannot execute `{}`: {errno}", request.command[0].display());
+        summary::tell_not_executed(&request.command[0], errno);
     }
     Ok(outcome)
 }
