@@ -42,7 +42,9 @@ fn script(blocks: &[Block]) -> (String, Vec<Step>) {
                     .expect("memory");
                 files.push(name.clone());
                 if block.kind == "toml" {
-                    let command = format!("dewar policy show -p ./{name} > shown || cat shown");
+                    let command = format!(
+                        "dewar policy show ./{name} > shown 2>&1 || {{ cat shown; false; }}"
+                    );
                     let status = Some(0);
                     run(&mut script, Step { line: block.line, command, printed: vec![], status });
                 }
