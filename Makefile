@@ -76,6 +76,11 @@ uninstall:
 deb: build
 	scripts/deb $(RELEASE)
 
+# These three are not part of `make test`, as each needs minutes and another's server on the first use: a release build and a
+# mirror of Debian, PyPI and a release build for Python, mdbook from crates.io. What of them takes seconds is part of it: the
+# package in debug form, installed, used and removed (tests/cli/install.rs), the C library from installed files only
+# (tests/library), pages, links and examples of the book (tests/documents).
+
 # Whether the package works in a minimal Debian 12, and is removed without a trace. As root, with a Debian mirror.
 package-check: build
 	scripts/setup package
