@@ -233,6 +233,9 @@ fn headline(outcome: &ExperimentResult) -> String {
         Some((row.wall.as_ref()?.ratio, row.verdict()))
     };
     let (all, fast) = (of("+ decisions"), of("mode fast"));
+    if all.is_none() && fast.is_none() {
+        return "What Dewar costs this command cannot be told of so few rounds.".to_owned();
+    }
     let said = |found: Option<(f64, bench::pairs::Verdict)>| match found {
         Some((_, verdict @ bench::pairs::Verdict::NoDifference { .. })) => {
             bench::pairs::show::verdict(verdict)
