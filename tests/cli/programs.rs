@@ -2,8 +2,11 @@
 
 use std::{
     fs,
+    io::ErrorKind,
     path::Path,
     process::{Command, Output},
+    thread,
+    time::Duration,
 };
 
 /// Calls the `dewar` at this path with `PATH` that leads to `path`.
@@ -11,7 +14,15 @@ fn call(dewar: &Path, path: &Path, args: &[&str]) -> Output {
     let mut command = Command::new(dewar);
     command.args(args).env("PATH", path).env("NO_COLOR", "1").env_remove("COLUMNS");
     command.env("XDG_STATE_HOME", "/nonexistent").env("XDG_CACHE_HOME", "/nonexistent");
-    command.output().expect("it starts")
+    loop {
+        match command.output() {
+            // A child that another test is just starting has the copy open to write until its exec.
+            Err(error) if error.kind() == ErrorKind::ExecutableFileBusy => {
+                thread::sleep(Duration::from_millis(5));
+            }
+            output => return output.expect("it starts"),
+        }
+    }
 }
 
 fn text(bytes: &[u8]) -> String {
