@@ -178,6 +178,8 @@ impl Gate {
         let (files, sockets) = (&self.files, &self.sockets);
         let claims = &files.claims.of_call(asker.caller.call.id);
         match confine::handler(asker.number) {
+            // Of the requests of ioctl(2), one is about process groups.
+            _ if process::is_foreground(&asker) => process::set_foreground(asker),
             Some(Handler::File) => file::decide(FileAsker { asker, files, claims }),
             Some(Handler::Process) => process::decide(asker),
             Some(Handler::Exec) => exec::decide(FileAsker { asker, files, claims }),

@@ -33,7 +33,10 @@ use rustix::{
     fs::{CWD, Mode as Permissions, OFlags},
     io::Errno,
 };
-use std::{os::fd::OwnedFd, sync::Arc};
+use std::{
+    os::fd::OwnedFd,
+    sync::{Arc, atomic::AtomicI32},
+};
 
 /// Which object managers decide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -183,6 +186,7 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
                 process: avc(enforce.processes),
                 socket: avc(enforce.sockets),
             },
+            foreground: AtomicI32::new(0),
             privileges: Privileges::new(capabilities),
             fs_state: FsState::new(unshares_fs),
             remarks: Remarks::new(own_loopback),

@@ -11,7 +11,7 @@ use arc_swap::ArcSwap;
 use confine::Rights;
 use flask::SecurityServer;
 use proc::ProcessTree;
-use std::sync::Arc;
+use std::sync::{Arc, atomic::AtomicI32};
 
 /// What deciding a call takes, whoever decides it.
 pub(crate) struct MonitorState {
@@ -29,6 +29,8 @@ pub(crate) struct MonitorState {
     /// The labels of processes.
     pub(crate) subjects: Processes,
     pub(crate) caches: Caches,
+    /// The process group that the run has last made the foreground of the terminal; 0 for none.
+    pub(crate) foreground: AtomicI32,
     /// The IDs and capabilities that calls on a program's behalf are made with.
     pub(crate) privileges: Privileges,
     /// Where, and under which mask, calls are made on a program's behalf.

@@ -11,6 +11,9 @@ pub struct Stat {
     pub parent: u32,
     /// The number of the controlling terminal's device.
     pub terminal: Option<u64>,
+    /// The process group in the foreground of that terminal; 0 for one that is not seen here, -1
+    /// without a terminal.
+    pub foreground: i32,
     /// In clock ticks since the start of the system. It tells two users of one PID apart.
     pub started: u64,
 }
@@ -23,10 +26,11 @@ impl Stat {
         let parent = fields.next()?.parse().ok()?;
         // Field 7: the process group and the session lie between.
         let terminal: i32 = fields.nth(2)?.parse().ok()?;
+        let foreground = fields.next()?.parse().ok()?;
         // Field 22.
-        let started = fields.nth(14)?.parse().ok()?;
+        let started = fields.nth(13)?.parse().ok()?;
         let terminal = Some(u64::from(terminal as u32)).filter(|number| *number != 0);
-        Some(Self { state, parent, terminal, started })
+        Some(Self { state, parent, terminal, foreground, started })
     }
 
     /// The path of the controlling terminal.
@@ -52,8 +56,9 @@ mod tests {
 
     #[test]
     fn a_name_with_parentheses_does_not_confuse() {
-        let line = "7 (a) R 1 (b) S 3 7 7 34819 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 12345 1 2\n";
-        let want = Stat { state: 'S', parent: 3, terminal: Some(34819), started: 12345 };
+        let line = "7 (a) R 1 (b) S 3 7 7 34819 9 4194560 1 2 3 4 5 6 7 8 20 0 1 0 12345 1 2\n";
+        let (terminal, foreground) = (Some(34819), 9);
+        let want = Stat { state: 'S', parent: 3, terminal, foreground, started: 12345 };
         assert_eq!(Stat::parse(line), Some(want));
         assert_eq!(Stat::parse("7 (a"), None);
         assert_eq!(Stat::parse("7 (a) S 3"), None);

@@ -129,6 +129,13 @@ impl Status {
         self.words::<u32>("NSpid").is_some_and(|ids| ids.count() > 1)
     }
 
+    /// Whether a signal reaches it: it neither blocks nor ignores that.
+    #[must_use]
+    pub fn hears(&self, signal: i32) -> Option<bool> {
+        let deaf = self.bits("SigBlk")? | self.bits("SigIgn")?;
+        Some(deaf & 1 << (signal - 1) == 0)
+    }
+
     /// The signals that wait for it.
     #[must_use]
     pub fn signals(&self) -> Option<Signals> {
@@ -178,7 +185,9 @@ mod tests {
                 [("SigPnd", own), ("ShdPnd", shared), ("SigBlk", blocked), ("SigIgn", ignored)];
             let sets: String = sets.map(|(name, bits)| line(name, bits)).concat();
             let text = format!("Name:\tcat\nThreads:\t2\nSigQ:\t1/9\n{sets}");
-            let signals = Status::new(text).signals().expect("signals");
+            let status = Status::new(text);
+            assert_eq!(status.hears(14), Some(blocked == 0 && ignored == 0));
+            let signals = status.signals().expect("signals");
             assert_eq!(signals.threads, 2);
             (signals.own, signals.shared)
         };

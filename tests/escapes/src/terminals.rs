@@ -2,6 +2,7 @@
 
 use crate::{
     Case, cases,
+    dewar::Call,
     stage::{Stage, Variant, held},
 };
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
@@ -16,6 +17,7 @@ pub(crate) const CASES: &[Case] = cases![
     typing_into_terminals_and_reading_others,
     reading_what_is_typed_while_it_is_stopped,
     having_a_terminal_signal_its_foreground,
+    taking_the_terminal_in_the_background,
 ];
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -103,5 +105,41 @@ fn having_a_terminal_signal_its_foreground(stage: &Stage) {
         let mut attack = stage.command(stage.call(profile), "terminal_signal", &[]);
         let slave = File::options().read(true).write(true).open(&name).expect("the terminal");
         held(&attack.stdin(slave).output().expect("start `dewar`"));
+    }
+}
+
+/// A shell with job control starts the attack in the background; then it reads a line itself.
+fn taking_the_terminal_in_the_background(stage: &Stage) {
+    for fast in [false, true] {
+        let attack = stage.command(Call { fast, ..stage.call("workspace") }, "take_terminal", &[]);
+        let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
+        grantpt(&master).expect("grant it");
+        unlockpt(&master).expect("unlock it");
+        let name = ptsname(&master, Vec::new()).expect("its name").into_string().expect("UTF-8");
+        stage.give(name.as_ref());
+        let script = "set -m; \"$@\" & wait $!; echo ended=$?; read -r line; echo got=$line";
+        let mut shell = Command::new("setsid");
+        shell.args(["--ctty", "bash", "-c", script, "bash"]);
+        shell.arg(attack.get_program()).args(attack.get_args());
+        let mut shell = stage.like(shell);
+        let slave = || File::options().read(true).write(true).open(&name).expect("the terminal");
+        shell.stdin(slave()).stdout(slave()).stderr(slave());
+        let mut shell = shell.spawn().expect("start `bash`");
+        rustix::io::ioctl_fionbio(&master, true).expect("a terminal that does not wait");
+        let (mut master, mut seen, mut typed) = (File::from(master), String::new(), false);
+        let until = Instant::now() + PATIENCE;
+        while !seen.contains("got=this") && Instant::now() < until {
+            let mut bytes = [0; 4096];
+            let count = master.read(&mut bytes).unwrap_or(0);
+            seen.push_str(&String::from_utf8_lossy(&bytes[..count]));
+            if !typed && seen.contains("ended=") {
+                typed = true;
+                master.write_all(b"this\n").expect("keys");
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let _ = shell.kill();
+        shell.wait().expect("the end of the shell");
+        assert!(seen.contains("ended=0") && seen.contains("got=this"), "{seen}");
     }
 }

@@ -19,6 +19,8 @@ use std::{
 /// The cases of this part.
 pub(crate) const CASES: &[&[Case]] = &[cases![
     an_interactive_shell_stops_continues_and_suspends,
+    a_shell_in_the_background_waits_until_it_is_brought_to_the_foreground,
+    who_asks_for_the_terminal_in_the_background_is_stopped_until_it_has_it,
     the_controlling_terminal_is_read_and_written,
     an_interrupt_at_any_moment_ends_the_run,
     top_follows_the_terminal_and_leaves_it_as_it_was,
@@ -61,16 +63,34 @@ impl Keyboard {
         self.master.write_all(text.as_bytes()).expect("type");
     }
 
-    /// Types a line that runs `words` under Dewar.
+    /// Types a line that runs a script under Dewar.
     fn dewar(&mut self, stage: &Stage, script: &str) {
+        self.dewar_and(stage, script, "");
+        // The shell has taken the line, and gives the terminal back its ways.
+        self.expect("\x1b[?2004l");
+    }
+
+    /// The same, with something behind the command.
+    fn dewar_and(&mut self, stage: &Stage, script: &str, rest: &str) {
         let command = stage.dewar(stage.call(), &bash(script));
         let words = std::iter::once(command.get_program()).chain(command.get_args());
         let quoted =
             words.map(|word| format!("'{}' ", word.to_string_lossy().replace('\'', r"'\''")));
         let line: String = quoted.collect();
-        self.keys(&format!("{line}\n"));
-        // The shell has taken the line, and gives the terminal back its ways.
-        self.expect("\x1b[?2004l");
+        self.keys(&format!("{line}{rest}\n"));
+    }
+
+    /// Runs a script in the background, and waits until that is stopped, as it needs the terminal.
+    fn in_background(&mut self, stage: &Stage, script: &str) {
+        self.dewar_and(stage, script, "& echo star''ted");
+        self.expect("started");
+        let stopped = until(|| {
+            self.expect("outer> ");
+            self.keys("jobs; echo sa''id\n");
+            self.expect("said").contains("Stopped").then_some(())
+        });
+        stopped.expect("it is stopped");
+        self.expect("outer> ");
     }
 
     /// Waits until `text` has come out, and forgets everything up to it; what came before.
@@ -130,6 +150,42 @@ fn an_interactive_shell_stops_continues_and_suspends(stage: &Stage) {
     }
     keyboard.keys("exit 3\n");
     assert_eq!(keyboard.status(), 3);
+}
+
+fn a_shell_in_the_background_waits_until_it_is_brought_to_the_foreground(stage: &Stage) {
+    let mut keyboard = Keyboard::new(stage);
+    keyboard.in_background(stage, "PS1='in''ner> ' exec bash --norc --noprofile -i");
+    keyboard.keys("fg\n");
+    let greeting = keyboard.expect("inner> ");
+    assert!(!greeting.contains("no job control"), "{greeting}");
+    keyboard.keys("sh -c 'echo be\"\"gun; exec sleep 100'\n");
+    keyboard.expect("begun");
+    keyboard.keys(INTERRUPT);
+    keyboard.expect("inner> ");
+    keyboard.keys("suspend\n");
+    keyboard.expect("Stopped");
+    keyboard.expect("outer> ");
+    keyboard.keys("fg\n");
+    keyboard.expect("inner> ");
+    keyboard.keys("exit 3\n");
+    assert_eq!(keyboard.status(), 3);
+    // With PIDs of its own it cannot know that it is in the background, and asks.
+    let denials = stage.record().denials;
+    assert!(denials.is_empty() || stage.variant.has_namespaces(), "{denials:?}");
+}
+
+fn who_asks_for_the_terminal_in_the_background_is_stopped_until_it_has_it(stage: &Stage) {
+    let mut keyboard = Keyboard::new(stage);
+    let script = "import os; os.setpgid(0, 0); os.tcsetpgrp(0, os.getpgrp()); print('has' + ' it'); \
+                  print('got', input())";
+    keyboard.in_background(stage, &format!("exec /usr/bin/python3 -c \"{script}\""));
+    keyboard.keys("fg\n");
+    keyboard.expect("has it");
+    keyboard.keys("this\n");
+    keyboard.expect("got this");
+    assert_eq!(keyboard.status(), 0);
+    let denials = stage.record().denials;
+    assert!(denials.is_empty(), "{denials:?}");
 }
 
 fn the_controlling_terminal_is_read_and_written(stage: &Stage) {

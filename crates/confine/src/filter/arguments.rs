@@ -39,6 +39,8 @@ pub(super) fn special(traps: Traps) -> Vec<(Sysno, Rule)> {
         (Sysno::unshare, unshares()),
         (Sysno::prctl, prctl(traps)),
         (Sysno::ioctl, ioctl()),
+        // Without PIDs of its own, a run has numbers for groups outside.
+        (Sysno::setpgid, when(&[none_of(1, !0)], Allow, Notify)),
         (Sysno::fcntl, fcntl()),
         // It tells an address in another process.
         (Sysno::get_robust_list, when(&[none_of(0, !0)], Allow, Notify)),
@@ -200,7 +202,7 @@ pub(super) const REFUSED_IOCTLS: [u32; 43] = [
 
 fn ioctl() -> Rule {
     let request = |request: u32| Test::Masked { arg: 1, mask: !0, value: request };
-    let trapped = REFUSED_IOCTLS.into_iter().chain(SET_FLAGS);
+    let trapped = REFUSED_IOCTLS.into_iter().chain(SET_FLAGS).chain([libc::TIOCSPGRP as u32]);
     let tests = trapped.map(|it| (request(it), Action::Notify)).collect();
     Rule { tests, otherwise: Action::Allow }
 }

@@ -237,12 +237,11 @@ pub(super) const RUNS: &[Group] = {
             why: "Capabilities are dropped, never got: the run has those that policy grants. Groups and file-system \
                 IDs change only with CAP_SETGID and CAP_SETUID, and where these are granted the monitor compares the \
                 caller's IDs at each call. Filters of its own add to Dewar's, and the strictest answer holds; a \
-                second listener is refused (EBUSY). A process group is joined within its own session. What stays: a \
-                session of its own is out of job control, so that a descriptor of the terminal that was inherited can be read in the background. The execution domain is taken away where another domain is entered. Limits are lowered, \
+                second listener is refused (EBUSY). What stays: a session of its own is out of job \
+                control, so that a descriptor of the terminal that was inherited can be read in the background. The execution domain is taken away where another domain is entered. Limits are lowered, \
                 and raised to their hard value; with a limit on cores above 0 the kernel makes a core file in the \
                 working directory, where the envelope lets it (with several domains it stays 0).",
             calls: &[
-                setpgid,
                 setsid,
                 setgroups,
                 setfsuid,

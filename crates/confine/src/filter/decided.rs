@@ -142,6 +142,7 @@ const PROCESSES: &[Sysno] = {
         vfork,
         clone,
         fcntl,
+        setpgid,
     ]
 };
 

@@ -91,8 +91,16 @@ const ROWS: &[Row] = {
                 inherited open. FIDEDUPERANGE compares with a file that was opened to write, or that the caller owns \
                 or could write: who has a descriptor that cannot read can find out its content block by block. SIOC* \
                 that change anything need CAP_NET_ADMIN over the network; namespaces are had by NS_GET_* and \
-                SIOCGSKNS only by who rules over them, and entered by none. What stays: settings of a terminal, fonts and colours of a console, its \
-                size (SIGWINCH to its foreground), and who is in its foreground (TIOCSPGRP), also for a run in the background.",
+                SIOCGSKNS only by who rules over them, and entered by none. Who is in the foreground of the terminal (TIOCSPGRP) is decided. \
+                What stays: settings of a terminal, fonts and colours of a console, and its size (SIGWINCH to its \
+                foreground).",
+        },
+        Row {
+            calls: &[setpgid],
+            looked_at: "the group",
+            source: "kernel/sys.c",
+            why: "A group of its own (0) runs. Another, of the same session, is joined or made where the monitor finds \
+                no member of it outside, as whoever is in the group in the foreground of a terminal reads it.",
         },
         Row {
             calls: &[fcntl],

@@ -291,6 +291,9 @@ fn signals_by_descriptor_are_decided() {
         assert_eq!(set_flags(libc::O_RDWR | libc::O_NONBLOCK), ALLOW);
         assert_eq!(set_flags(libc::O_ASYNC | libc::O_NONBLOCK), NOTIFY);
         assert_eq!(ask(traps, Sysno::ioctl, &[0, libc::FIOASYNC]), NOTIFY);
+        assert_eq!(ask(traps, Sysno::ioctl, &[0, 1 << 32 | libc::TIOCSPGRP]), NOTIFY);
+        assert_eq!(ask(traps, Sysno::setpgid, &[7, 0]), ALLOW);
+        assert_eq!(ask(traps, Sysno::setpgid, &[0, 7]), NOTIFY);
         assert_eq!(ask(traps, Sysno::fcntl, &[0, libc::F_SETOWN as u64, 7]), NOTIFY);
         assert_eq!(ask(traps, Sysno::fcntl, &[0, 1 << 32 | 15]), NOTIFY);
         assert_eq!(ask(traps, Sysno::ioctl, &[0, 0x8901]), NOTIFY);

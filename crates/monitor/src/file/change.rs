@@ -11,6 +11,7 @@ use crate::{
     call::{Answer, CallResult},
     label::Status,
     resolve::{Found, Name, walk},
+    sys::clock::last_tick,
 };
 use flask::{AccessVector, Class, Sid, perm};
 use proc::path_of;
@@ -123,9 +124,14 @@ impl NameChange<'_> {
             return Err(Errno::NOENT);
         }
         let sid = allow_new(self.asker, &entry.parent, &entry.name, kind, perm::file::CREATE)?;
+        let before = last_tick();
         self.asker.with_umask(|| make(entry, sid))?;
         if let Ok(fd) = handle(&entry.parent, &entry.name) {
-            self.asker.labels().created(&Status::of(fd.as_fd())?, sid);
+            let status = Status::of(fd.as_fd())?;
+            // Else somebody has put another file in its place meanwhile, which has a label.
+            if status.kind == kind && !status.is_older_than(before) {
+                self.asker.labels().created(&status, sid);
+            }
         }
         note_entry(self.asker, &entry.parent, &entry.name, true);
         Ok(Answer::Return(0))

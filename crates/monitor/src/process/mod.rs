@@ -1,6 +1,9 @@
 //! The process object manager: whose label a process has, and what one process may do to another.
 
+mod foreground;
 mod others;
+
+pub(crate) use foreground::{is_foreground, set_foreground};
 
 use crate::{
     call::{Answer, Asker, CallResult},
@@ -42,6 +45,7 @@ decides! { asker: Asker<'_>,
     | pidfd_open => others::signal(asker),
     // Of its commands, those that come through the gate say who gets signals.
     fcntl => others::own(asker),
+    setpgid => foreground::join(asker),
     ptrace | process_vm_readv | process_vm_writev | pidfd_getfd | kcmp => {
         others::inspect(asker)
     },

@@ -1,0 +1,171 @@
+//! Who is in the foreground of the terminal: a run gives on what it has, and takes nothing from
+//! others.
+//!
+//! A process can only give the foreground of its session's terminal. So whose call it is decides,
+//! and which group has the terminal now; whatever the descriptor stands for by the time that the
+//! kernel looks, it acts on no other.
+
+use crate::{
+    audit::Refusal,
+    call::{Answer, Asker, CallResult},
+    state::MonitorState,
+    sys::thread,
+};
+use rustix::{
+    fs::FileType,
+    io::{Errno, Result},
+    process::{Pid, PidfdFlags, pidfd_open},
+};
+use std::{os::fd::AsFd as _, sync::atomic::Ordering};
+use syscalls::Sysno;
+
+/// What makes the kernel make a call anew after a signal, unless that has a handler which says
+/// otherwise (`ERESTARTSYS` of `linux/errno.h`).
+const RESTART: i32 = 512;
+/// The device `/dev/tty`, which stands for the terminal of whoever opens it.
+const OWN_TERMINAL: (u32, u32) = (5, 0);
+
+/// Whether a call is ioctl(2) with `TIOCSPGRP`, which tcsetpgrp(3) makes.
+pub(crate) fn is_foreground(asker: &Asker<'_>) -> bool {
+    asker.number == Sysno::ioctl && asker.caller.int(1) == libc::TIOCSPGRP as i32
+}
+
+/// Decides it. In the background, the kernel stops who asks by `SIGTTOU`, but lets it have the
+/// terminal if it does not hear that: the shell outside, from which it is taken, ends.
+pub(crate) fn set_foreground(asker: Asker<'_>) -> CallResult {
+    let caller = asker.caller.identity()?.pid;
+    if thread::session(caller)? != thread::session(std::process::id())? {
+        // In a session of its own, which nobody leaves for another one.
+        return Ok(Answer::Continue);
+    }
+    let own = asker.state.view.proc.stat(std::process::id())?;
+    let terminal = own.terminal.ok_or(Errno::NOTTY)?;
+    let file = rustix::fs::fstat(asker.caller.file(asker.caller.int(0))?)?;
+    let device = (rustix::fs::major(file.st_rdev), rustix::fs::minor(file.st_rdev));
+    if FileType::from_raw_mode(file.st_mode) != FileType::CharacterDevice {
+        return Err(Errno::NOTTY);
+    }
+    if is_of_run(asker.state, own.foreground)? {
+        note(asker);
+        return Ok(Answer::Continue);
+    }
+    if file.st_rdev != terminal && device != OWN_TERMINAL {
+        return Err(Errno::NOTTY);
+    }
+    let status = asker.state.view.proc.status(asker.caller.call.tid)?;
+    if status.hears(libc::SIGTTOU).ok_or(Errno::SRCH)? {
+        return stop(asker, caller, libc::SIGTTOU);
+    }
+    let refused = asker.refuse(&in_the_background());
+    // With PIDs of its own, a shell takes the groups that it does not see for one, and itself for
+    // in the foreground. It would have waited.
+    if status.has_own_pids() { stop(asker, caller, libc::SIGSTOP) } else { Err(refused) }
+}
+
+/// setpgid(2) with another group than that of the number of the process. Without PIDs of its own, a
+/// run has numbers for groups outside, and whoever is in the foreground's group reads the terminal.
+pub(super) fn join(asker: Asker<'_>) -> CallResult {
+    let own = asker.caller.identity()?;
+    let (process, group) = (asker.caller.int(0), asker.caller.int(1));
+    let makes_it = group == process || (process == 0 && group == own.pid.cast_signed());
+    if own.pid != own.inner_pid || group <= 0 || makes_it {
+        return Ok(Answer::Continue);
+    }
+    match is_of_run(asker.state, group)? || members(asker.state, group)?.is_empty() {
+        true => Ok(Answer::Continue),
+        false => Err(asker.refuse(&outside(group))),
+    }
+}
+
+/// Whether process group `group` is Dewar's, which the run is in, or made of processes of the run
+/// only, or was, when the run made it the foreground: job control leaves it there when it has
+/// ended.
+fn is_of_run(state: &MonitorState, group: i32) -> Result<bool> {
+    if group <= 0 {
+        return Ok(false);
+    }
+    if group == thread::group(std::process::id())? {
+        return Ok(true);
+    }
+    let members = members(state, group)?;
+    if members.is_empty() {
+        return Ok(state.foreground.load(Ordering::Relaxed) == group);
+    }
+    Ok(members.into_iter().all(|pid| state.view.is_inside(pid)))
+}
+
+/// The processes of a group that can be seen.
+fn members(state: &MonitorState, group: i32) -> Result<Vec<u32>> {
+    let all = state.view.proc.pids()?.into_iter();
+    Ok(all.filter(|pid| thread::group(*pid) == Ok(group)).collect())
+}
+
+/// Notes which group the caller makes the foreground. It can write another number over that one,
+/// which then is taken for another's when the group has ended.
+fn note(asker: Asker<'_>) {
+    let state = asker.state;
+    let Ok(group) = asker.caller.bytes::<4>(asker.caller.call.args[2]) else { return };
+    let group = u32::from_ne_bytes(group);
+    let is_in_it = |pid: &u32| {
+        let status = state.view.proc.status(*pid);
+        status.is_ok_and(|status| status.inner_group() == Some(group))
+    };
+    let member = state.view.inside().unwrap_or_default().into_iter().find(is_in_it);
+    if let Some(group) = member.and_then(|pid| thread::group(pid).ok()) {
+        state.foreground.store(group, Ordering::Relaxed);
+    }
+}
+
+/// Does what the kernel does in the background to a process that hears `SIGTTOU`: stops its group,
+/// and makes the call anew when that goes on. Left to the kernel, the caller could stop hearing
+/// first.
+fn stop(asker: Asker<'_>, caller: u32, signal: i32) -> CallResult {
+    let group = thread::group(caller)?;
+    let members = members(asker.state, group)?;
+    if !members.iter().any(|pid| leads_outside(asker.state, *pid, group)) {
+        // A group that nobody would continue is not stopped.
+        return Err(Errno::NOTTY);
+    }
+    for pid in members.into_iter().filter(|pid| *pid != caller && asker.state.view.is_inside(*pid))
+    {
+        // One that has ended is as good.
+        let number = Pid::from_raw(pid.cast_signed()).ok_or(Errno::SRCH)?;
+        let process = pidfd_open(number, PidfdFlags::empty());
+        let _ = process.and_then(|process| thread::signal(process.as_fd(), signal));
+    }
+    thread::signal_thread(caller, asker.caller.call.tid, signal)?;
+    Err(Errno::from_raw_os_error(RESTART))
+}
+
+/// Whether the parent of a process is in the same session, and in another group than `group`: it
+/// can continue the group.
+fn leads_outside(state: &MonitorState, pid: u32, group: i32) -> bool {
+    let of = |pid: u32| Some((thread::session(pid).ok()?, thread::group(pid).ok()?));
+    let parent = state.view.proc.parent(pid).ok().filter(|parent| *parent != 0).and_then(of);
+    let session = thread::session(std::process::id());
+    parent.is_some_and(|it| Ok(it.0) == session && it.1 != group)
+}
+
+fn in_the_background() -> Refusal {
+    Refusal {
+        errno: Errno::PERM,
+        by: "the process object manager",
+        tclass: "process",
+        missing: "ioctl",
+        object: "the foreground of the terminal (TIOCSPGRP)".to_owned(),
+        reason: "the run is in the background, and the terminal is another program's",
+        instead: "bring the run to the foreground (`fg`)",
+    }
+}
+
+fn outside(group: i32) -> Refusal {
+    Refusal {
+        errno: Errno::PERM,
+        by: "the process object manager",
+        tclass: "process",
+        missing: "setpgid",
+        object: format!("process group {group}"),
+        reason: "it has members outside of the run, and what is in the foreground's group reads what is typed",
+        instead: "make a group of its own: setpgid(0, 0)",
+    }
+}
