@@ -6,7 +6,7 @@
 #include <pthread.h>
 #include <sys/mman.h>
 
-enum { OTHERS = 400, FLOODS = 4, SPACE = 64 << 20 };
+enum { OTHERS = 300, FLOODS = 4, SPACE = 64 << 20 };
 static const char *where, *command;
 static volatile int listed, over;
 
@@ -39,9 +39,7 @@ static void *config(void *none) {
 static void *flood(void *first) {
     for (long n = (long)first; n < OTHERS; n += FLOODS) {
         char path[64];
-        snprintf(path, sizeof path, "other%ld", n);
-        mkdir(path, 0700);
-        strcat(path, "/refs");
+        snprintf(path, sizeof path, "other%ld/refs", n);
         mkdir(path, 0700);
     }
     return NULL;
@@ -56,6 +54,7 @@ int main(int argc, char **argv) {
     /* That they are not there is known from now on, and no look at the directory waits. */
     snprintf(path, sizeof path, "%s/refs", where), stat(path, &status);
     snprintf(path, sizeof path, "%s/config", where), stat(path, &status);
+    for (int n = 0; n < OTHERS; n++) snprintf(path, sizeof path, "other%d", n), mkdir(path, 0700);
     for (int n = 0; n < 2; n++) pthread_create(&thread[n], NULL, list, NULL);
     while (!listed) continue;
     usleep(2000);

@@ -87,7 +87,7 @@ fn planting_a_repository(stage: &Stage) {
 
 /// With so many entries, a directory is listed long enough for hundreds of names to be made
 /// meanwhile.
-const MANY: usize = 20_000;
+const MANY: usize = 60_000;
 
 fn planting_a_repository_whose_directory_is_held_up(stage: &Stage) {
     let held_up = stage.directory("work/held");
