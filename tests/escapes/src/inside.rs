@@ -8,6 +8,7 @@ pub(crate) const CASES: &[Case] = cases![
     having_others_enter_a_run_inside,
     filling_a_run_with_runs,
     leaving_a_run_two_deep_inside,
+    executing_what_a_run_inside_may_only_read,
 ];
 
 /// The program, and the directory that it lies in.
@@ -83,6 +84,26 @@ fn leaving_a_run_two_deep_inside(stage: &Stage) {
         "{program} run -q -p wide.toml -- sh -c '{}; exit $status'",
         attacking(stage, &inner).replace("; exit $status", "")
     );
+    holds(stage, &around, &script);
+}
+
+/// What the run around may execute, and the one inside may not: in every way, and in a race.
+fn executing_what_a_run_inside_may_only_read(stage: &Stage) {
+    let (program, directory) = program();
+    let around = stage.profile(&format!("files.exec = [{directory:?}, '${{home}}/data']\n"));
+    let inner = format!(
+        "extends = 'workspace'\nfiles.exec = [{directory:?}]\nfiles.read = ['${{home}}/data']\n"
+    );
+    let inner = path(&stage.file("work/inner.toml", &inner));
+    let target = path(&stage.program("data/program", "escaped"));
+    for attack in ["execute", "race_exec"] {
+        stage.program(&format!("work/{attack}"), attack);
+    }
+    // It is granted around, or the attack would show nothing.
+    let ran = run(stage, &around, (false, &target));
+    assert_eq!(ran.status.code(), Some(42), "{}", String::from_utf8_lossy(&ran.stderr));
+    let inside = format!("{program} run -q -p {inner} --");
+    let script = format!("{inside} ./execute {target} && {inside} ./race_exec {target}");
     holds(stage, &around, &script);
 }
 

@@ -16,6 +16,7 @@ pub(crate) const CASES: &[Case] = cases![
     sockets_end_when_their_programs_let_go_of_them,
     files_are_watched_or_what_a_container_lacks_is_told,
     the_doctor_says_what_is_lost,
+    a_run_begins_inside_of_a_run,
 ];
 
 /// Programs that fail in a container of Docker's which may not trace, with the reason.
@@ -29,6 +30,12 @@ const WITHOUT_DESCRIPTORS: [(&str, &str); 2] = [
         "fs.watch() is inotify, which watches by a descriptor",
     ),
 ];
+
+/// A run inside of a run, wherever the run around it is.
+fn a_run_begins_inside_of_a_run(stage: &Stage) {
+    crate::denied::inside::a_run_inside_a_run_is_bounded_by_both_profiles(stage);
+    crate::denied::inside::a_run_inside_a_run_is_what_its_command_is(stage);
+}
 
 /// Why a case fails in these surroundings, if it does.
 pub(crate) fn why_not(case: &str, variant: Variant) -> Option<&'static str> {

@@ -2,6 +2,7 @@
 
 use crate::{
     Case, cases,
+    daemon::Daemon,
     dewar::Call,
     process::{Ran, run},
     stage::{Stage, bash},
@@ -18,6 +19,9 @@ pub(super) const CASES: &[Case] = cases![
     a_run_inside_a_run_begins_again_and_again,
     runs_inside_of_each_other_take_more_each,
     a_run_goes_on_as_before_when_one_inside_has_ended,
+    a_run_inside_a_run_has_the_memory_that_its_profile_says,
+    a_run_inside_a_run_is_bounded_where_a_daemon_decides,
+    a_run_inside_a_run_of_several_domains_is_bounded_by_each,
 ];
 
 /// A profile by which Dewar itself can be executed, and read what it needs; the words that run
@@ -85,7 +89,7 @@ fn a_run_inside_a_run_promises_nothing_that_it_cannot_hold(stage: &Stage) {
     assert_eq!(ran.out(), "1\n", "{}", ran.err());
 }
 
-fn a_run_inside_a_run_is_bounded_by_both_profiles(stage: &Stage) {
+pub(crate) fn a_run_inside_a_run_is_bounded_by_both_profiles(stage: &Stage) {
     stage.file(&stage.work().join("secret"), "secret\n");
     stage.file(&stage.work().join("kept"), "kept\n");
     let outside = stage.outside().join("file");
@@ -108,7 +112,7 @@ fn a_run_inside_a_run_is_bounded_by_both_profiles(stage: &Stage) {
     assert!(ran.err().contains("PermissionError"), "{}", ran.err());
 }
 
-fn a_run_inside_a_run_is_what_its_command_is(stage: &Stage) {
+pub(crate) fn a_run_inside_a_run_is_what_its_command_is(stage: &Stage) {
     stage.file(&stage.work().join("script"), "#!/bin/sh\nread line; echo \"$line $1\"; exit 7\n");
     stage.prepare("chmod +x script");
     let ran = around(
@@ -200,4 +204,79 @@ fn a_run_goes_on_as_before_when_one_inside_has_ended(stage: &Stage) {
         "dewar run -q -p ./inner.toml -- true; echo x >a && mv a b && cat b; sleep 30 & kill $!; wait $!; echo $?; python3 -c 'import os; r = os.fork() or os._exit(3); print(os.waitpid(r, 0)[1] >> 8)'; cat ~/.ssh/id_ed25519; echo $?; ulimit -x 2>/dev/null | wc -l",
     );
     assert!(ran.out().starts_with("x\n143\n3\n1\n"), "{}{}", ran.out(), ran.err());
+}
+
+fn a_run_inside_a_run_has_the_memory_that_its_profile_says(stage: &Stage) {
+    let much = "python3 -c 'print(len(bytes(700 << 20)) >> 20)'";
+    let ran = around(
+        stage,
+        "limits.memory = '256M'\n",
+        &format!(
+            "{much}; dewar run -q -p ./inner.toml -- {much}; echo $?; dewar run -q -p ./inner.toml -- sh -c \"{much}\"; echo $?"
+        ),
+    );
+    assert_eq!(ran.out(), "700\n1\n1\n", "{}", ran.err());
+    assert!(ran.err().contains("MemoryError"), "{}", ran.err());
+}
+
+/// What a change of policy takes, made where the daemon decides, is taken inside, too.
+fn a_run_inside_a_run_is_bounded_where_a_daemon_decides(stage: &Stage) {
+    let _daemon = (!stage.has_daemon()).then(|| Daemon::start(stage, &[]));
+    let (profile, program) = with_dewar(stage, "");
+    let directory = std::path::Path::new(&program).parent().expect("a directory").to_owned();
+    for file in ["secret", "kept", "taken"] {
+        stage.file(&stage.work().join(file), "content\n");
+    }
+    let inner = format!(
+        "extends = 'workspace'\nfiles.exec = [{directory:?}]\nfiles.deny = ['${{workspace}}/secret']\n"
+    );
+    stage.file(&stage.work().join("inner.toml"), &inner);
+    let script = format!(
+        "PATH={}:$PATH; dewar run -q -p ./inner.toml -- bash -c 'cat secret; echo $?; cat kept taken; touch ready; until [ -e go ]; do sleep 0.1; done; cat taken; echo $?; cat kept'",
+        directory.display()
+    );
+    let call = Call { profile: Some(&profile), daemon: true, ..stage.call() };
+    let mut command = stage.dewar(call, &bash(&script));
+    let work = stage.work();
+    let ran = std::thread::scope(|scope| {
+        let running = scope.spawn(move || run_captured(&mut command));
+        crate::process::until(|| work.join("ready").exists().then_some(())).expect("it runs");
+        let revoked = run(stage.control(&["revoke", "--file", "taken"]), b"");
+        stage.file(&work.join("go"), "");
+        assert!(revoked.status.success(), "{}{}", revoked.out(), revoked.err());
+        running.join().expect("the run")
+    });
+    assert_eq!(ran, "1\ncontent\ncontent\n1\ncontent\n");
+}
+
+fn run_captured(command: &mut std::process::Command) -> String {
+    let output = command.stdin(std::process::Stdio::null()).output().expect("start `dewar`");
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// What the profile inside denies is denied; no domain of the run around is entered, as the filter
+/// of the run inside would go along, and who asks why is told.
+fn a_run_inside_a_run_of_several_domains_is_bounded_by_each(stage: &Stage) {
+    for file in ["secret", "kept", "others"] {
+        stage.file(&stage.work().join(file), &format!("{file}\n"));
+    }
+    let rules = "[domains.tac]\nexec = ['/usr/bin/tac']\nfiles.deny = ['${workspace}/others']\n";
+    let (profile, program) = with_dewar(stage, rules);
+    let directory = std::path::Path::new(&program).parent().expect("a directory").to_owned();
+    let inner = format!(
+        "extends = 'workspace'\nfiles.exec = [{directory:?}]\nfiles.deny = ['${{workspace}}/secret']\n"
+    );
+    stage.file(&stage.work().join("inner.toml"), &inner);
+    let script = format!(
+        "PATH={}:$PATH; for it in cat tac; do for file in secret kept others; do $it $file 2>/dev/null || echo no; done; done; \
+         dewar run -q -p ./inner.toml -- bash -c 'for it in cat tac; do for file in secret kept others; do $it $file 2>/dev/null || echo no; done; done'",
+        directory.display()
+    );
+    let call = Call { profile: Some(&profile), ..stage.call() };
+    let ran = run(stage.dewar(call, &bash(&script)), b"");
+    let around = "secret\nkept\nothers\nsecret\nkept\nno\n";
+    let inside = "no\nkept\nothers\nno\nno\nno\n";
+    assert_eq!(ran.out(), format!("{around}{inside}"), "{}", ran.err());
+    let record = stage.record();
+    assert!(record.denials_of("tac").iter().any(|it| it.reason.contains("filter of its own")));
 }

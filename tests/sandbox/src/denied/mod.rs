@@ -2,7 +2,7 @@
 
 mod execs;
 mod files;
-mod inside;
+pub(crate) mod inside;
 mod processes;
 mod refusals;
 mod sockets;
