@@ -26,7 +26,7 @@ static void take_swapped(const char *name, const char *way) {
     pthread_t thread;
     other = open(name, O_RDWR | O_NOCTTY);
     if (other < 0 || at < 0 || pthread_create(&thread, NULL, swap, &at)) _exit(3);
-    for (int turn = 0; turn < 3000; turn++) {
+    for (int turn = 0; turn < 1000; turn++) {
         if (tcsetpgrp(at, getpgrp()) == 0 || tcgetpgrp(0) == getpgrp()) escaped(way);
     }
     fprintf(stderr, "held: %s\n", way);
@@ -44,7 +44,7 @@ static void in_child(void (*way)(void)) {
     }
     while (waitpid(child, &status, WUNTRACED) == child && WIFSTOPPED(status)) {
         if (tcgetpgrp(0) == child) escaped("stopped, in the foreground");
-        if (++stops == 300) kill(child, SIGKILL);
+        if (++stops == 100) kill(child, SIGKILL);
         kill(child, SIGCONT);
     }
     if (WIFEXITED(status) && WEXITSTATUS(status) != 0) _exit(WEXITSTATUS(status));
@@ -86,7 +86,7 @@ static void *toggle(void *none) {
 static void ignoring_late(void) {
     pthread_t thread;
     if (pthread_create(&thread, NULL, toggle, NULL)) _exit(3);
-    for (int turn = 0; turn < 3000; turn++) {
+    for (int turn = 0; turn < 1000; turn++) {
         if (tcsetpgrp(0, getpgrp()) == 0 || tcgetpgrp(0) == getpgrp()) escaped("ignoring SIGTTOU late");
     }
 }

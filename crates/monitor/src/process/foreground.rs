@@ -38,9 +38,9 @@ pub(crate) fn set_foreground(asker: Asker<'_>) -> CallResult {
         // In a session of its own, which nobody leaves for another one.
         return Ok(Answer::Continue);
     }
+    let file = rustix::fs::fstat(asker.caller.file(asker.caller.int(0))?)?;
     let own = asker.state.view.proc.stat(std::process::id())?;
     let terminal = own.terminal.ok_or(Errno::NOTTY)?;
-    let file = rustix::fs::fstat(asker.caller.file(asker.caller.int(0))?)?;
     let device = (rustix::fs::major(file.st_rdev), rustix::fs::minor(file.st_rdev));
     if FileType::from_raw_mode(file.st_mode) != FileType::CharacterDevice {
         return Err(Errno::NOTTY);
