@@ -130,7 +130,7 @@ fn agent_reaches_its_hosts_and_cannot_plant_hooks() {
 fn agent_guards_names_that_programs_outside_trust_at_any_depth() {
     let agent = shipped_profile("agent");
     let guarded = "extends = 'agent'\n[files]\nunguarded = ['${workspace}/vendor']\n\
-                   write = ['${workspace}/docs/.vscode']\n";
+                   write = ['${workspace}/docs/.vscode', '/dev/shm/work']\n";
     let own = compile(guarded).unwrap();
     let report = compile("extends = 'agent'\nfiles.guard_action = 'report'\n").unwrap();
     let none = compile("extends = 'agent'\nfiles.guard = 'none'\n").unwrap();
@@ -163,6 +163,8 @@ fn agent_guards_names_that_programs_outside_trust_at_any_depth() {
         ("/home/me/work/docs/.vscode/tasks.json", false, true),
         ("/home/me/work/docs/.vscode/.idea/x", false, false),
         ("/tmp/dewar/.vscode/x", true, true),
+        ("/dev/shm/a/.vscode/x", true, true),
+        ("/dev/shm/work/a/.git/config", true, false),
     ] {
         assert_eq!(writes(&agent, path), by_agent, "{path}");
         assert_eq!(writes(&own, path), by_own, "{path}");

@@ -33,8 +33,10 @@ pub(crate) fn guards(profile: &Profile, nodes: &[Node], out: &mut Writer) -> Vec
 
 /// Whether a guarded domain may write there, in what others see.
 fn is_guarded(profile: &Profile, node: &Node) -> bool {
-    let is_private =
-        node.pattern.literal().is_some_and(|path| path == profile.tmp || path.starts_with("/dev/"));
+    // What a profile names in `/dev/shm` is of outside, such as a workspace there.
+    let is_device = |path: &str| path.starts_with("/dev/") && !path.starts_with("/dev/shm/");
+    let is_private = |path: &str| path == profile.tmp || is_device(path);
+    let is_private = node.pattern.literal().is_some_and(|path| is_private(&path));
     let mut domains = profile.domains.iter().zip(&node.rights);
     !is_private && domains.any(|(domain, rights)| domain.guard.action().is_some() && open(rights))
 }
