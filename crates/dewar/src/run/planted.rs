@@ -61,6 +61,7 @@ pub(super) fn watch(variables: &Variables, private: bool) -> Watch {
     Watch {
         trees: names(&trees),
         files: names(&files),
+        packages: packages(),
         path: searched.collect(),
         inside: variables.workspace.clone(),
         private: own,
@@ -120,8 +121,12 @@ fn record(
 
 /// Whether a path lies in a directory of packages, where no editor or agent is started.
 fn is_of_a_package(path: &Path) -> bool {
+    packages().find(path, true).is_some()
+}
+
+fn packages() -> Names {
     let packages = host_trusted().filter(|name| name.level == GuardLevel::But);
-    Names::new(packages.map(|name| name.name)).find(path, true).is_some()
+    Names::new(packages.map(|name| name.name))
 }
 
 fn is_git(path: &Path) -> bool {

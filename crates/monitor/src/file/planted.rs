@@ -19,6 +19,9 @@ pub struct Watch {
     pub trees: Names,
     /// The same, without what is below.
     pub files: Names,
+    /// Directories of packages, where less is kept from being made: a link from elsewhere into one
+    /// has it found elsewhere.
+    pub packages: Names,
     /// Directories that a shell outside looks for programs in.
     pub path: Vec<PathBuf>,
     /// The directory that the run is about: links within it are no news.
@@ -93,11 +96,14 @@ impl Plantings {
     }
 
     /// Notes that a link at `path` was made, if it leads out of the directory that the run is
-    /// about.
+    /// about, or into packages.
     pub(crate) fn note_link(&self, path: &Path, target: &Path) {
         let Some(watch) = &self.watch else { return };
         let leads_to = normal(&path.parent().unwrap_or(path).join(target));
-        if !leads_to.starts_with(&watch.inside) && !watch.is_private(&leads_to) {
+        let is_of_package = |path: &Path| watch.packages.find(path, true).is_some();
+        let leaves = !leads_to.starts_with(&watch.inside);
+        let enters = is_of_package(&leads_to) && !is_of_package(path);
+        if (leaves || enters) && !watch.is_private(&leads_to) {
             self.note_for(path, Why::Link);
         }
     }
@@ -182,6 +188,7 @@ mod tests {
         Plantings::new(Some(Watch {
             trees: Names::new([".vscode"]),
             files: Names::new(["Makefile"]),
+            packages: Names::new(["node_modules"]),
             path: vec!["/w/bin".into()],
             inside: "/w".into(),
             private: vec!["/tmp".into()],
@@ -198,6 +205,8 @@ mod tests {
         plantings.note(Path::new("/tmp/Makefile"), true);
         plantings.note_link(Path::new("/w/in"), Path::new("a/../b"));
         plantings.note_link(Path::new("/w/out"), Path::new("../etc"));
+        plantings.note_link(Path::new("/w/sub"), Path::new("node_modules/x"));
+        plantings.note_link(Path::new("/w/node_modules/.bin/x"), Path::new("../x/bin"));
         plantings.note(Path::new("/w/.vscode/x"), true);
         plantings.note(Path::new("/w/makefile/x"), true);
         plantings.moved(Path::new("/w/a"), Path::new("/w/b"), true);
@@ -211,7 +220,8 @@ mod tests {
                 ("/w/.vscode/y", false, Why::Tree(0)),
                 ("/w/b/Makefile", true, Why::File(0)),
                 ("/w/bin/tool", true, Why::Path),
-                ("/w/out", true, Why::Link)
+                ("/w/out", true, Why::Link),
+                ("/w/sub", true, Why::Link)
             ]
         );
         assert_eq!(more, 0);
