@@ -20,6 +20,7 @@
 mod names;
 mod network;
 mod path;
+mod scope;
 
 pub use names::{NameRule, Names};
 pub use network::Networks;

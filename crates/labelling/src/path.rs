@@ -1,6 +1,7 @@
 //! Labels of paths.
 
 use crate::names::{NameRule, Names};
+use crate::scope::Scope;
 use flask::{FileKind, FileRule, InitialSid, Sid};
 use regex::bytes::{RegexSet, RegexSetBuilder};
 use std::{
@@ -167,7 +168,13 @@ impl PathRules {
 
     /// The label that the rules give a path.
     pub fn sid(&self, path: &Path, kind: FileKind) -> Sid {
-        let labelled = self.rule(path, kind).and_then(|index| self.sids[index]);
+        self.sid_by_names(path, path, kind)
+    }
+
+    /// The label that the rules give a path whose file a program outside knows as `named`: names
+    /// count in both, and all other rules are about `path` alone.
+    pub fn sid_by_names(&self, path: &Path, named: &Path, kind: FileKind) -> Sid {
+        let labelled = self.rule_by_names(path, named, kind).and_then(|index| self.sids[index]);
         labelled.unwrap_or_else(|| InitialSid::File.into())
     }
 
@@ -184,6 +191,13 @@ impl PathRules {
             && !below(from)
             && !below(to)
             && self.scopes.iter().all(|scope| scope.agrees(from, to))
+    }
+
+    /// Whether no rule tells a file in `dir` from one of the same name anywhere below, but for
+    /// those that refine others by names. Says no when in doubt.
+    pub fn is_even_below(&self, dir: &Path) -> bool {
+        !self.trees.keys().any(|path| path != dir && path.starts_with(dir))
+            && self.scopes.iter().all(|scope| scope.is_even_below(dir))
     }
 
     /// Whether names that count have the same ends below `from` and below `to`, which one rule is
@@ -207,10 +221,14 @@ impl PathRules {
     /// The rule for a path, by its index: that with the longest literal stem, and of those the
     /// last; or the one that refines it by a name.
     pub fn rule(&self, path: &Path, kind: FileKind) -> Option<usize> {
+        self.rule_by_names(path, path, kind)
+    }
+
+    fn rule_by_names(&self, path: &Path, named: &Path, kind: FileKind) -> Option<usize> {
         let rule = self.unrefined(path, kind)?;
         let Some(refinements) = self.refined.get(&rule) else { return Some(rule) };
-        let by_name = refinements.iter().rev().find(|it| it.is_about(path, kind));
-        Some(by_name.map_or(rule, |it| it.rule))
+        let is_about = |it: &&Refinement| it.is_about(path, kind) || it.is_about(named, kind);
+        Some(refinements.iter().rev().find(is_about).map_or(rule, |it| it.rule))
     }
 
     fn unrefined(&self, path: &Path, kind: FileKind) -> Option<usize> {
@@ -258,36 +276,6 @@ fn top(regex: &str) -> PathBuf {
 
 fn fits(rule: FileKind, kind: FileKind) -> bool {
     rule == FileKind::Any || kind == FileKind::Any || rule == kind
-}
-
-/// Which paths a pattern can tell apart.
-#[derive(Debug)]
-struct Scope {
-    /// Where its files lie, at any depth.
-    top: PathBuf,
-    /// It looks at the last component only, at every depth.
-    floats: bool,
-    /// It matches only directly in `top`.
-    shallow: bool,
-}
-
-impl Scope {
-    fn of(regex: &str) -> Self {
-        let top = stem_dir(regex);
-        // A set never holds a slash; as patterns are written, it says so.
-        let rest = regex[top.as_os_str().len()..].replace("[^/", "[^");
-        let name = rest.strip_suffix("(/.*)?").unwrap_or(&rest);
-        let floats = name.strip_prefix("(.*/)?").is_some_and(|name| !name.contains('/'));
-        Self { top, floats, shallow: rest == name && !rest.contains('/') && !rest.contains(".*") }
-    }
-
-    fn agrees(&self, from: &Path, to: &Path) -> bool {
-        let [holds_from, holds_to] = [from, to].map(|path| path.starts_with(&self.top));
-        if self.top.starts_with(from) || self.top.starts_with(to) {
-            return false;
-        }
-        self.shallow || (holds_from == holds_to && (!holds_from || self.floats))
-    }
 }
 
 fn anchored(rule: &FileRule) -> Result<String, BadRule> {
@@ -428,6 +416,17 @@ mod tests {
             ("/ws/outside", File, 108),
         ] {
             assert_eq!(rules.sid(Path::new(path), kind), sid(want), "{path} {kind:?}");
+        }
+        for (path, named, want) in [
+            ("/ws/a/config", "/ws/a/.git/config", 106),
+            ("/ws/secret/config", "/ws/secret/.git/config", 103),
+            ("/ws/secret", "/ws/.git/config", 103),
+            ("/ws/.vscode/settings", "/ws/.git/config", 104),
+            ("/ws/a/.vscode/x", "/ws/a/x", 106),
+            ("/ws/a", "/ws/secret", 102),
+        ] {
+            let found = rules.sid_by_names(Path::new(path), Path::new(named), File);
+            assert_eq!(found, sid(want), "{path} as {named}");
         }
         for (from, to, want) in [
             ("/ws/a", "/ws/b", true),

@@ -189,8 +189,7 @@ impl Labels {
         {
             return Ok(Arc::clone(label));
         }
-        // The rules know a repository by the name of its directory; Git does not.
-        let path = known_as(path()?);
+        let path = path()?;
         let label = if self.private.replaces(&path, status.device) {
             // No rule is about it.
             let sid = InitialSid::File.into();
@@ -208,9 +207,13 @@ impl Labels {
     /// `known`.
     pub(crate) fn renewed(&self, known: Option<&Label>, path: &Path, kind: FileKind) -> Arc<Label> {
         let rules = self.rules.load();
+        // The rules know a repository by the name of its directory; Git does not.
+        let named = known_as(path);
+        let sid =
+            |rules: &PathRules| rules.sid_by_names(path, named.as_deref().unwrap_or(path), kind);
         let at = |rules: &PathRules| match known {
-            Some(old) if old.rules.sid(path, kind) == rules.sid(path, kind) => old.sid,
-            _ => rules.sid(path, kind),
+            Some(old) if sid(&old.rules) == sid(rules) => old.sid,
+            _ => sid(rules),
         };
         let (sid, before) = (at(&rules.now), at(&rules.before));
         Arc::new(Label { sid, hint: Hint::default(), before, rules: Arc::clone(&rules.now) })
@@ -260,9 +263,20 @@ impl Labels {
         self.newest().sid(path, kind)
     }
 
+    /// The same for a file that a program outside would know as `named`; see
+    /// [`PathRules::sid_by_names`].
+    pub(crate) fn of_path_by_names(&self, path: &Path, named: &Path, kind: FileKind) -> Sid {
+        self.newest().sid_by_names(path, named, kind)
+    }
+
     /// Whether a directory may move; see [`PathRules::agree`].
     pub(crate) fn agree(&self, from: &Path, to: &Path) -> bool {
         self.newest().agree(from, to)
+    }
+
+    /// See [`PathRules::is_even_below`].
+    pub(crate) fn is_even_below(&self, dir: &Path) -> bool {
+        self.newest().is_even_below(dir)
     }
 
     /// Gives a file that the sandbox has just created the label that the security server computed

@@ -4,14 +4,15 @@
 
 use labelling::Names;
 use rustix::{
-    fs::{AtFlags, CWD},
-    io::Result,
+    fs::{AtFlags, CWD, FlockOperation, Mode, OFlags, flock},
+    io::{Errno, Result},
 };
 use std::{
     ffi::OsStr,
     os::fd::{AsFd, OwnedFd},
     path::{Path, PathBuf},
-    sync::{LazyLock, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
 /// What makes a directory a repository. Its `HEAD` may lie elsewhere: a `commondir` leads here.
@@ -26,14 +27,21 @@ static PART_NAMES: LazyLock<Names> = LazyLock::new(|| Names::new(all_parts()));
 #[derive(Debug, Default)]
 pub(crate) struct Claims(Mutex<Vec<Claim>>);
 
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 struct Claim {
     /// The call's number.
     call: u64,
-    /// Device and number.
-    directory: (u64, u64),
+    directory: Directory,
     name: &'static str,
+    /// The directory, locked: calls of other runs are made before or afterwards.
+    lock: Arc<OwnedFd>,
 }
+
+/// Device and number.
+type Directory = (u64, u64);
+
+/// How often, a millisecond apart, a call of another run in the directory is waited for.
+const MOST_WAITS: usize = 50;
 
 /// What one call claims. It ends with the call, when what was made can be seen, and never before:
 /// to make a name may take as long as the program likes, as it can hold the directory up.
@@ -49,6 +57,35 @@ impl Claims {
         CallClaims { all: self, call }
     }
 
+    /// The claims, and a lock on `directory`, which `of` tells from others; `None` while another
+    /// run makes something there, or the sandbox pretends that.
+    fn with_lock(
+        &self,
+        directory: &OwnedFd,
+        of: Directory,
+    ) -> Option<(MutexGuard<'_, Vec<Claim>>, Arc<OwnedFd>)> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let opened = rustix::fs::openat(directory, c".", flags, Mode::empty()).ok()?;
+        for _ in 0..MOST_WAITS {
+            let claims = self.lock();
+            if let Some(claim) = claims.iter().find(|claim| claim.directory == of) {
+                let lock = Arc::clone(&claim.lock);
+                return Some((claims, lock));
+            }
+            match flock(&opened, FlockOperation::NonBlockingLockExclusive) {
+                // NFS locks only what is open to write.
+                Ok(()) | Err(Errno::BADF | Errno::OPNOTSUPP) => {
+                    return Some((claims, Arc::new(opened)));
+                }
+                Err(Errno::AGAIN | Errno::INTR) => {}
+                Err(_) => return None,
+            }
+            drop(claims);
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        None
+    }
+
     fn lock(&self) -> MutexGuard<'_, Vec<Claim>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -61,7 +98,7 @@ impl CallClaims<'_> {
         let Some(name) = part(name) else { return Ok(false) };
         let status = rustix::fs::fstat(directory)?;
         let key = (status.st_dev, status.st_ino);
-        let mut claims = self.all.lock();
+        let Some((mut claims, lock)) = self.all.with_lock(directory, key) else { return Ok(true) };
         let has = |part: &&'static str| {
             let claimed = |claim: &Claim| claim.directory == key && claim.name == *part;
             *part == name || claims.iter().any(claimed) || exists(directory, part)
@@ -69,9 +106,9 @@ impl CallClaims<'_> {
         if PARTS.iter().all(has) && OBEYED.iter().any(has) {
             return Ok(true);
         }
-        let claim = Claim { call: self.call, directory: key, name };
-        if !claims.contains(&claim) {
-            claims.push(claim);
+        let is_own = |it: &Claim| (it.call, it.directory, it.name) == (self.call, key, name);
+        if !claims.iter().any(is_own) {
+            claims.push(Claim { call: self.call, directory: key, name, lock });
         }
         Ok(false)
     }
@@ -92,28 +129,35 @@ fn part(name: &OsStr) -> Option<&'static str> {
     all_parts().nth(PART_NAMES.find(Path::new(name), false)?)
 }
 
+/// Whether `name` can make a repository of a directory.
+pub(crate) fn is_part(name: &OsStr) -> bool {
+    part(name).is_some()
+}
+
 fn exists(directory: impl AsFd, name: &str) -> bool {
     // When in doubt it does.
     let found = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW);
-    found.map_or_else(|error| error != rustix::io::Errno::NOENT, |_| true)
+    found.map_or_else(|error| error != Errno::NOENT, |_| true)
 }
 
-/// The path by which labelling rules know a file in a repository without a name: `x/config` as
-/// `x/.git/config`. Only looked at when the file is; what is made later is decided by
-/// [`CallClaims::completes`].
-pub(crate) fn known_as(path: PathBuf) -> PathBuf {
+/// The path by which Git knows a file that it obeys in a repository without a name: `x/config` as
+/// `x/.git/config`; `None` for any other file. Only names count in it: which rule a file falls
+/// under says its own path, or whoever makes a repository around a file would choose the rule. Only
+/// looked at when the file is; what is made later is decided by [`CallClaims::completes`].
+pub(crate) fn known_as(path: &Path) -> Option<PathBuf> {
     let is_obeyed = |name: &&OsStr| part(name).is_some_and(|part| OBEYED.contains(&part));
     let top = path.ancestors().find_map(|it| {
         let name = it.file_name().filter(is_obeyed);
         name.and(it.parent()).filter(|directory| is_repository(directory))
-    });
-    let renamed = top.and_then(|top| Some(top.join(".git").join(path.strip_prefix(top).ok()?)));
-    renamed.unwrap_or(path)
+    })?;
+    Some(top.join(".git").join(path.strip_prefix(top).ok()?))
 }
 
 fn is_repository(directory: &Path) -> bool {
     let found = |part: &&str| {
-        rustix::fs::statat(CWD, directory.join(part), AtFlags::SYMLINK_NOFOLLOW).is_ok()
+        let found = rustix::fs::statat(CWD, directory.join(part), AtFlags::SYMLINK_NOFOLLOW);
+        // When in doubt it is there, such as where its path is too long.
+        found.map_or_else(|error| !matches!(error, Errno::NOENT | Errno::NOTDIR), |_| true)
     };
     PARTS.iter().all(found)
 }
@@ -167,6 +211,19 @@ mod tests {
     }
 
     #[test]
+    fn names_that_two_runs_make_at_one_time_see_each_other() {
+        let (one, other) = (Claims::default(), Claims::default());
+        let directory = tempfile::tempdir().unwrap();
+        let fd: OwnedFd = std::fs::File::open(directory.path()).unwrap().into();
+        std::fs::create_dir(directory.path().join("objects")).unwrap();
+        let refs = one.of_call(1);
+        assert!(!refs.completes(&fd, OsStr::new("refs")).unwrap());
+        assert!(other.of_call(1).completes(&fd, OsStr::new("config")).unwrap());
+        drop(refs);
+        assert!(!other.of_call(2).completes(&fd, OsStr::new("config")).unwrap());
+    }
+
+    #[test]
     fn what_was_claimed_and_not_made_is_free_again() {
         let claims = Claims::default();
         let directory = tempfile::tempdir().unwrap();
@@ -181,12 +238,12 @@ mod tests {
     fn what_git_obeys_in_a_nameless_repository_is_known_as_in_a_git_directory() {
         let directory = tempfile::tempdir().unwrap();
         let top = directory.path();
-        let known = |name: &str| known_as(top.join(name));
-        assert_eq!(known("config"), top.join("config"));
+        let known = |name: &str| known_as(&top.join(name));
+        assert_eq!(known("config"), None);
         std::fs::create_dir(top.join("objects")).unwrap();
         std::fs::create_dir(top.join("refs")).unwrap();
-        assert_eq!(known("config"), top.join(".git/config"));
-        assert_eq!(known("hooks/x"), top.join(".git/hooks/x"));
-        assert_eq!(known("index"), top.join("index"));
+        assert_eq!(known("config"), Some(top.join(".git/config")));
+        assert_eq!(known("hooks/x"), Some(top.join(".git/hooks/x")));
+        assert_eq!(known("index"), None);
     }
 }

@@ -18,6 +18,7 @@ pub(crate) const CASES: &[Case] = cases![
     naming_what_lies_in_a_directory_that_cannot_be_listed,
     renaming_around_a_protected_directory,
     renaming_the_parent_of_a_hidden_file,
+    making_a_repository_around_what_is_protected,
     hiding_inside_what_the_view_puts_back,
     making_programs_that_lend_their_owners_ids,
     executing_what_can_only_be_read,
@@ -115,6 +116,29 @@ fn renaming_the_parent_of_a_hidden_file(stage: &Stage) {
     let profile = stage.profile("[files]\nhide = [\"${workspace}/config/token\"]");
     stage.file("work/config/token", SECRET);
     stage.holds(&profile, "rename_hidden", &[]);
+}
+
+fn making_a_repository_around_what_is_protected(stage: &Stage) {
+    let secrets = ["work/config/key", "work/hooks/key"].map(|name| stage.file(name, SECRET));
+    let kept = ["config/kept", "hooks/kept", ".git/config", ".git/hooks/kept"];
+    let kept = kept.map(|name| stage.file(&format!("work/{name}"), "kept"));
+    for part in ["objects", "refs"] {
+        stage.directory(&format!("work/.git/{part}"));
+    }
+    let files = [&secrets[..], &kept[..]].concat();
+    let files: Vec<&str> = files.iter().map(|path| path.to_str().expect("UTF-8")).collect();
+    // A rule for `.git` alone would keep a repository from being made.
+    for (beside, files) in [("", &files[..4]), (",.git/{config,hooks}", &files)] {
+        let profile = stage.profile(&format!(
+            "[files]\nreadonly = [\"${{workspace}}/{{config,hooks{beside}}}\"]\n\
+             deny = [\"${{workspace}}/config/key\"]\nhide = [\"${{workspace}}/hooks/key\"]"
+        ));
+        stage.holds(&profile, "around_repository", files);
+    }
+    for file in &kept {
+        let content = std::fs::read_to_string(file).expect("it is there");
+        assert_eq!(content, "kept", "{}", file.display());
+    }
 }
 
 fn hiding_inside_what_the_view_puts_back(stage: &Stage) {

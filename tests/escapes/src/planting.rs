@@ -5,11 +5,16 @@ use crate::{
     dewar::Call,
     stage::{Stage, held},
 };
-use std::{path::Path, process::Command};
+use std::{
+    path::Path,
+    process::{Command, Stdio},
+};
 
 pub(crate) const CASES: &[Case] = cases![
     planting_a_repository,
     planting_a_repository_whose_directory_is_held_up,
+    planting_a_repository_by_a_socket_that_is_led_elsewhere,
+    planting_a_repository_by_two_runs_at_once,
     planting_names_that_programs_outside_trust,
     changing_names_that_programs_outside_trust,
     leaving_a_device_behind,
@@ -110,6 +115,26 @@ fn planting_a_repository_whose_directory_is_held_up(stage: &Stage) {
     let said = git(stage, &held_up, &["status"]);
     assert!(!marker.exists(), "{said}");
     assert!(!is_there("refs") || !is_there("config"), "{said}");
+}
+
+fn planting_a_repository_by_a_socket_that_is_led_elsewhere(stage: &Stage) {
+    let marker = stage.home().join("obeyed");
+    let command = format!("touch {};false", marker.display());
+    let attack = stage.command(stage.call("agent"), "plant_socket", &[&command]).output();
+    let said = git(stage, &stage.work().join("p/sub"), &["status"]);
+    assert!(!marker.exists(), "Git obeyed: {said}");
+    held(&attack.expect("start `dewar`"));
+}
+
+fn planting_a_repository_by_two_runs_at_once(stage: &Stage) {
+    stage.directory("work/x/objects");
+    let call = |what| stage.command(stage.call("agent"), "plant_together", &[what]);
+    let runs = [call("refs"), call("config")].map(|mut run| {
+        run.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("start `dewar`")
+    });
+    for run in runs.map(|run| run.wait_with_output().expect("its end")) {
+        held(&run);
+    }
 }
 
 fn planting_names_that_programs_outside_trust(stage: &Stage) {

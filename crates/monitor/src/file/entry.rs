@@ -190,13 +190,14 @@ fn reserved_label(
         return Ok(None);
     }
     let directory = path_of(&asker.state.view, parent)?;
-    let known_as = if asker.claims.completes(parent, name)? {
+    let path = directory.join(name);
+    let kind = file_kind(kind);
+    let by_rule = if asker.claims.completes(parent, name)? {
         // It would be part of a repository: what Git obeys there.
-        directory.join(".git/config")
+        facet.labels.of_path_by_names(&path, &directory.join(".git/config"), kind)
     } else {
-        directory.join(name)
+        facet.labels.of_path(&path, kind)
     };
-    let by_rule = facet.labels.of_path(&known_as, file_kind(kind));
     let around = facet.labels.of_path(&directory, flask::FileKind::Dir);
     Ok((by_rule != around).then_some(by_rule))
 }

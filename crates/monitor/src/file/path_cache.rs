@@ -166,6 +166,13 @@ impl PathCache {
         *lock(&self.directories) = Directories::default();
     }
 
+    /// Whether the directory of `path`, as it is written, is the same whoever looks and when: no
+    /// domain may change an entry on the way.
+    pub(crate) fn is_fixed_way(&self, state: &MonitorState, path: &Path) -> bool {
+        let above = path.parent().filter(|above| above.is_absolute() && !may_differ(above));
+        above.is_some_and(|above| self.is_way_fixed(state, above))
+    }
+
     /// Whether no domain may change an entry of a directory above `path`. Processes change what
     /// `/proc` holds.
     fn is_fixed(&self, state: &MonitorState, path: &Path) -> bool {

@@ -9,7 +9,6 @@ use super::{
 use crate::{
     call::{Answer, CallResult},
     label::{Status, file_kind, path_from},
-    repository::known_as,
     resolve::{Name, resolve},
 };
 use avc::Hint;
@@ -177,7 +176,7 @@ impl NameChange<'_> {
             let place = |top: &Path| {
                 if below.as_os_str().is_empty() { top.to_owned() } else { top.join(&below) }
             };
-            let label = |top: &Path| labels.of_path(&known_as(place(top)), file_kind(kind));
+            let label = |top: &Path| labels.of_place(&place(top), file_kind(kind));
             let (before, after) = (label(from), label(to));
             if before != after {
                 let target = Target { tsid: after, tclass: class_of(kind), hint: &Hint::default() };

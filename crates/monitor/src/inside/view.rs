@@ -9,6 +9,7 @@ use crate::{
     call::Asker,
     label::{Label, Labels, Status},
     manager::Manager,
+    repository::known_as,
 };
 use avc::Hint;
 use flask::{AccessVector, Class, FileKind, InitialSid, Question, SecurityServer, Sid};
@@ -63,6 +64,14 @@ impl<'a> LabelView<'a> {
         self.compose(self.outer.of_path(path, kind), |layer| layer.labels.of_path(path, kind))
     }
 
+    /// The same for a file that may be in a repository already.
+    pub(crate) fn of_place(&self, path: &Path, kind: FileKind) -> Sid {
+        let named = known_as(path);
+        let named = named.as_deref().unwrap_or(path);
+        let of = |labels: &Labels| labels.of_path_by_names(path, named, kind);
+        self.compose(of(self.outer), |layer| of(&layer.labels))
+    }
+
     /// The labels `outer` and, in each layer, what `inner` says.
     pub(crate) fn compose(&self, outer: Sid, inner: impl Fn(&Layer) -> Sid) -> Sid {
         let layers = self.layers.as_ref();
@@ -87,6 +96,12 @@ impl<'a> LabelView<'a> {
     pub(crate) fn agree(&self, from: &Path, to: &Path) -> bool {
         let inner = |layers: &Vec<Arc<Layer>>| layers.iter().all(|it| it.labels.agree(from, to));
         self.outer.agree(from, to) && self.layers.as_ref().is_some_and(inner)
+    }
+
+    /// As [`Labels::is_even_below`]: by the rules of all.
+    pub(crate) fn is_even_below(&self, dir: &Path) -> bool {
+        let inner = |layers: &Vec<Arc<Layer>>| layers.iter().all(|it| it.labels.is_even_below(dir));
+        self.outer.is_even_below(dir) && self.layers.as_ref().is_some_and(inner)
     }
 
     /// As [`Labels::created`].

@@ -4,4 +4,4 @@
 
 mod socket_file;
 
-pub(crate) use socket_file::SocketFiles;
+pub(crate) use socket_file::{SocketFiles, Way};

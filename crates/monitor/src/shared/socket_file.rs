@@ -4,20 +4,32 @@ use crate::{
     call::Asker,
     file::{self, FileAsker, FileManager, Seen},
     label::Status,
-    repository::CallClaims,
+    repository::{CallClaims, is_part},
     resolve::{Found, Name, walk},
     subject::proc_files,
     sys,
 };
 use flask::perm;
+use proc::path_of;
 use rustix::{
     fs::{Access, AtFlags, FileType, Mode, OFlags},
     io::{Errno, Result},
 };
 use std::{
-    os::fd::{AsFd, AsRawFd, OwnedFd},
+    os::{
+        fd::{AsFd, AsRawFd, OwnedFd},
+        unix::ffi::OsStrExt,
+    },
     path::Path,
 };
+
+/// How a socket is made where it was decided.
+pub(crate) enum Way<'a> {
+    /// By the path that the program gave, which leads below this directory.
+    Below(&'a OwnedFd),
+    /// By this path of the monitor's.
+    Fixed(Vec<u8>),
+}
 
 /// What the socket object manager has of the file object manager.
 #[derive(Clone, Copy)]
@@ -62,13 +74,13 @@ impl<'a> SocketFiles<'a> {
         Ok((held, seen))
     }
 
-    /// Has `bind` make a socket at `path`, in the directory that it is given, if `asker` may; what
-    /// was made, unless somebody has put another one there meanwhile.
+    /// Has `bind` make a socket at `path`, if `asker` may; what was made, unless somebody has put
+    /// another one there meanwhile.
     pub(crate) fn make(
         self,
         asker: Asker<'a>,
         path: &Path,
-        bind: impl FnOnce(&OwnedFd) -> Result<()>,
+        bind: impl FnOnce(Way<'_>) -> Result<()>,
     ) -> Result<Option<(Status, OwnedFd)>> {
         let asker = FileAsker { asker, files: self.files, claims: self.claims };
         let name = Name { dirfd: libc::AT_FDCWD, path, follow: false };
@@ -76,7 +88,18 @@ impl<'a> SocketFiles<'a> {
         let (Some((parent, name)), None) = (entry, object) else { return Err(Errno::ADDRINUSE) };
         let sid = file::allow_new(asker, &parent, &name, FileType::Socket, perm::file::CREATE)?;
         let before = sys::clock::last_tick();
-        asker.in_cwd(|| bind(&parent))?;
+        let parent_path = path_of(&asker.state.view, &parent)?;
+        // Led elsewhere below the directory, it would be what was not decided.
+        let may_be_led = path.as_os_str() != name
+            && (is_part(&name) || !asker.labels().is_even_below(&parent_path))
+            && !asker.files.paths.is_fixed_way(asker.state, path);
+        if may_be_led {
+            let directory = asker.state.fs_state.path_of(&parent);
+            let fixed = [directory.as_bytes(), b"/", name.as_bytes()].concat();
+            asker.with_umask(|| bind(Way::Fixed(fixed)))?;
+        } else {
+            asker.in_cwd(|| bind(Way::Below(&parent)))?;
+        }
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let made = rustix::fs::openat(&parent, &name, flags, Mode::empty())?;
         let status = Status::of(made.as_fd())?;

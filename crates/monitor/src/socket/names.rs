@@ -12,6 +12,7 @@ use super::{
 use crate::{
     audit::Refusal,
     label::{Status, path_from},
+    shared::Way,
     state::MonitorState,
     subject::connection::PREFIX,
     sys,
@@ -347,7 +348,11 @@ pub(super) fn listen(asker: SocketAsker<'_>, socket: &Socket) -> Result<()> {
 
 fn bind_file(asker: SocketAsker<'_>, socket: &Socket, path: &Path, address: &[u8]) -> Result<()> {
     asker.same_ids()?;
-    let bind = |parent: &OwnedFd| bind_below(parent, socket, address);
+    let bind = |way: Way<'_>| match way {
+        Way::Below(parent) => bind_below(parent, socket, address),
+        // getsockname(2) will tell this path.
+        Way::Fixed(path) => sys::socket::bind(socket.fd.as_fd(), &unix_bytes(&path)?),
+    };
     if let Some((status, made)) = asker.files.make(*asker, path, bind)? {
         asker.sockets.endpoints.own.add_file((status.device, status.number), asker.ssid, made);
     }
