@@ -72,24 +72,21 @@ impl ProcessTree {
         if asker.inner_pid == asker.pid {
             return Ok(inner);
         }
-        // All of the sandbox share one PID namespace: none of them can make another.
-        let same = |it: &Identity| it.inner_pid == inner && self.is_inside(it.pid);
-        let pids = self.proc.pids()?;
-        let mut processes = pids.iter().filter_map(|pid| self.proc.identity(*pid).ok());
-        match processes.find(same) {
-            Some(process) => Ok(process.pid),
-            None => self.process_of_thread(inner, &pids).ok_or(Errno::SRCH),
-        }
+        // All of the sandbox share one PID namespace: none of them can make another. The machine
+        // may have many more processes. One that changes its parent during a look may be missed.
+        let find = || self.with_number(inner, &self.inside()?).ok_or(Errno::SRCH);
+        find().or_else(|_| find())
     }
 
-    /// The process, among `pids`, with a thread that the sandbox calls `inner`.
-    fn process_of_thread(&self, inner: u32, pids: &[u32]) -> Option<u32> {
+    /// The process, among `pids`, that the sandbox calls `inner`, or one of whose threads it does.
+    fn with_number(&self, inner: u32, pids: &[u32]) -> Option<u32> {
+        let process = |pid: &&u32| self.proc.identity(**pid).is_ok_and(|it| it.inner_pid == inner);
         let has_thread = |pid: &&u32| {
             let threads = self.proc.threads(**pid).unwrap_or_default();
             let mut threads = threads.into_iter().filter_map(|tid| self.proc.identity(tid).ok());
             threads.any(|thread| thread.inner_tid == inner)
         };
-        pids.iter().filter(|pid| self.is_inside(**pid)).find(has_thread).copied()
+        pids.iter().find(process).or_else(|| pids.iter().find(has_thread)).copied()
     }
 
     /// Whether `inner`, a PID that nothing in the sandbox has, can only mean a process outside:
@@ -98,10 +95,12 @@ impl ProcessTree {
     #[must_use]
     pub fn is_outsider(&self, inner: u32) -> bool {
         const ENDED: u32 = 256;
-        let pids = self.proc.pids().unwrap_or_default();
-        let inside = pids.into_iter().filter(|pid| self.is_inside(*pid));
+        if self.proc.identity(inner).is_err() {
+            return false;
+        }
+        let inside = self.inside().unwrap_or_default().into_iter();
         let numbers = inside.filter_map(|pid| Some(self.proc.identity(pid).ok()?.inner_pid));
-        inner > numbers.max().unwrap_or(0) + ENDED && self.proc.identity(inner).is_ok()
+        inner > numbers.max().unwrap_or(0) + ENDED
     }
 
     /// The processes of the sandbox: all that descend from its first, and those left to the caller.
