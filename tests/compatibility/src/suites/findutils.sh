@@ -1,2 +1,4 @@
 # findutils' own tests: scripts, and those of DejaGnu for find and xargs.
 for part in find xargs tests; do make -k -C $part check 2>&1 | results; done
+# What DejaGnu was told of `find` case by case.
+results < find/testsuite/find.sum

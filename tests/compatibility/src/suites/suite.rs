@@ -66,15 +66,27 @@ pub(crate) const SUITES: &[Suite] = &[
         has_quick_part: false,
         run_by: &[Who::User],
     },
-    of_debian("coreutils", concat!(include_str!("automake.sh"), include_str!("coreutils.sh"))),
-    of_debian("findutils", concat!(include_str!("automake.sh"), include_str!("findutils.sh"))),
-    of_debian("jq", concat!(include_str!("automake.sh"), include_str!("jq.sh"))),
-    of_debian("tar", include_str!("tar.sh")),
-    of_debian("zlib", include_str!("zlib.sh")),
+    // As root, most of its tests want capabilities.
+    of_debian(
+        "coreutils",
+        concat!(include_str!("automake.sh"), include_str!("coreutils.sh")),
+        &[Who::User],
+    ),
+    of_debian(
+        "findutils",
+        concat!(include_str!("automake.sh"), include_str!("findutils.sh")),
+        BOTH,
+    ),
+    of_debian("jq", concat!(include_str!("automake.sh"), include_str!("jq.sh")), BOTH),
+    of_debian("perl", include_str!("perl.sh"), BOTH),
+    of_debian("tar", include_str!("tar.sh"), BOTH),
+    of_debian("zlib", include_str!("zlib.sh"), BOTH),
 ];
 
+const BOTH: &[Who] = &[Who::Root, Who::User];
+
 /// The suite of a Debian package's own source.
-const fn of_debian(name: &'static str, script: &'static str) -> Suite {
+const fn of_debian(name: &'static str, script: &'static str, run_by: &'static [Who]) -> Suite {
     Suite {
         name,
         packages: "apt, and what `scripts/suite-sources` has built",
@@ -82,6 +94,6 @@ const fn of_debian(name: &'static str, script: &'static str) -> Suite {
         before: "",
         source: Some(name),
         has_quick_part: false,
-        run_by: &[Who::User],
+        run_by,
     }
 }
