@@ -1,7 +1,10 @@
 //! Policy that changes while a program runs: what it loses, keeps, and gets back.
 
+mod connections;
 mod left;
 mod reach;
+
+pub(crate) use connections::SURROUNDED;
 
 use crate::{
     Case, cases,
@@ -10,14 +13,15 @@ use crate::{
     stage::{Stage, bash},
 };
 use std::{
-    io::{BufRead as _, BufReader, Write as _},
-    net::TcpListener,
+    io::{BufRead as _, BufReader},
     process::{Child, Stdio},
     time::Duration,
 };
 
 /// The cases of this part.
 pub(crate) const CASES: &[&[Case]] = &[
+    connections::CASES,
+    SURROUNDED,
     left::CASES,
     reach::CASES,
     cases![
@@ -25,7 +29,6 @@ pub(crate) const CASES: &[&[Case]] = &[
         a_descriptor_that_is_held_is_taken,
         writing_is_taken_and_reading_stays,
         a_domain_loses_what_others_keep,
-        a_host_is_taken_with_its_connections,
         changes_at_once_are_made_one_after_another,
         a_run_may_end_during_a_change,
         what_cannot_be_done_changes_nothing,
@@ -206,40 +209,6 @@ fn a_domain_loses_what_others_keep(stage: &Stage) {
     assert_eq!(running.attempt(), "yes");
     done(stage, &["grant", "--domain", "tac", "--file", "data"]);
     assert_eq!(running.attempt(), "no");
-    running.stop();
-}
-
-fn a_host_is_taken_with_its_connections(stage: &Stage) {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a server");
-    let port = listener.local_addr().expect("an address").port();
-    std::thread::spawn(move || {
-        let mut peers = Vec::new();
-        while let Ok((mut peer, _)) = listener.accept() {
-            let _ = peer.write_all(b"hello");
-            peers.push(peer);
-        }
-    });
-    let profile = profile(stage, &format!("[network]\nconnect = [\"127.0.0.1:{port}\"]\n"));
-    let call = Call { profile: Some(&profile), ..stage.call() };
-    let held = format!(
-        "trap '' PIPE; exec 7<>/dev/tcp/127.0.0.1/{port}; {}",
-        LOOP.replace("ATTEMPT", "echo x >&7")
-    );
-    let running = Running::start(stage, call, &held);
-    assert_eq!(running.attempt(), "yes");
-    let endpoint = format!("127.0.0.1:{port}");
-    let receipt = done(stage, &["revoke", "--net", &endpoint, "--json"]);
-    assert!(receipt.contains("\"connection\": 7"), "{receipt}");
-    assert_eq!(running.attempt(), "no");
-    running.stop();
-    std::fs::remove_file(stage.work().join("stop")).expect("remove a file");
-    let new = format!("(exec 7<>/dev/tcp/127.0.0.1/{port})");
-    let running = Running::trying(stage, call, &new);
-    assert_eq!(running.attempt(), "yes");
-    done(stage, &["revoke", "--net", "127.0.0.0/8"]);
-    assert_eq!(running.attempt(), "no");
-    done(stage, &["grant", "--net", "127.0.0.0/8"]);
-    assert_eq!(running.attempt(), "yes");
     running.stop();
 }
 

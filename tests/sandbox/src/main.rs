@@ -92,5 +92,6 @@ fn main() -> ExitCode {
 fn surrounded_cases() -> Vec<&'static Case> {
     let all = std::env::var_os("DEWAR_TESTS_SURROUNDED").is_some_and(|it| it == "all");
     let programs = if all { programs::CASES } else { &[] };
-    programs.iter().copied().flatten().chain(surrounded::CASES).collect()
+    let everywhere = surrounded::CASES.iter().chain(changes::SURROUNDED);
+    programs.iter().copied().flatten().chain(everywhere).collect()
 }
