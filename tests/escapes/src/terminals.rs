@@ -74,6 +74,18 @@ fn type_for_the_shell(stage: &Stage, how: &[&str]) {
     }
     wait(&mut master, &|seen| seen.contains("over"));
     shell.wait().expect("the end of the shell");
+    // All of the job was killed at once, the monitor among it.
+    while let Some(left) = process_about(stolen_name) {
+        assert!(Instant::now() < until, "{left} outlives the run");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// A process among whose arguments a name is.
+fn process_about(name: &str) -> Option<String> {
+    let processes = std::fs::read_dir("/proc").expect("processes").filter_map(Result::ok);
+    let line = |it: std::fs::DirEntry| std::fs::read_to_string(it.path().join("cmdline")).ok();
+    processes.filter_map(line).find(|line| line.split('\0').any(|word| word == name))
 }
 
 fn typing_into_terminals_and_reading_others(stage: &Stage) {
