@@ -87,13 +87,15 @@ impl Avc {
                 None => return false,
             },
         };
-        let plainly = requested.missing_from(decision.allowed).is_empty()
-            && (requested & decision.auditallow).is_empty()
-            && !requested.is_empty();
-        if plainly {
-            self.counters.count(source);
-        }
-        plainly
+        self.grants_plainly(decision, requested, source)
+    }
+
+    /// The same at the hint alone: the least that asking can take.
+    #[inline]
+    #[must_use]
+    pub fn grants_at_hint(&self, q: Question, requested: AccessVector, hint: &Hint) -> bool {
+        let decision = self.table.at(hint.place(), Key::from(q), self.current());
+        decision.is_some_and(|decision| self.grants_plainly(decision, requested, Source::Hint))
     }
 
     /// Makes every answer older than `seqno` unusable, those too that are still on their way. Costs
@@ -121,6 +123,18 @@ impl Avc {
     #[must_use]
     pub fn stats(&self) -> Stats {
         self.counters.stats()
+    }
+
+    /// Whether all of `requested` is granted, with nothing to be recorded; then it is counted.
+    #[inline]
+    fn grants_plainly(&self, decision: Decision, requested: AccessVector, source: Source) -> bool {
+        let plainly = requested.missing_from(decision.allowed).is_empty()
+            && (requested & decision.auditallow).is_empty()
+            && !requested.is_empty();
+        if plainly {
+            self.counters.count(source);
+        }
+        plainly
     }
 
     #[inline]

@@ -194,12 +194,15 @@ fn what_is_kept_grants_what_a_check_would_grant_without_a_record_and_nothing_els
                 verdict.missing.is_empty() && verdict.audit.is_empty() && !requested.is_empty();
             let before = avc.stats().queries();
             assert_eq!(avc.grants_kept(q, requested, &hint), plainly, "{number} {requested:?}");
+            assert_eq!(avc.grants_at_hint(q, requested, &hint), plainly);
             // In the cache, without its hint.
             assert_eq!(avc.grants_kept(q, requested, &Hint::default()), plainly);
-            assert_eq!(avc.stats().queries() - before, 2 * u64::from(plainly));
+            assert_eq!(avc.stats().queries() - before, 3 * u64::from(plainly));
         }
         avc.reset(server.change());
-        let older = (0..64).any(|bits| avc.grants_kept(q, AccessVector(bits), &hint));
+        let older = (0..64).map(AccessVector).any(|requested| {
+            avc.grants_kept(q, requested, &hint) || avc.grants_at_hint(q, requested, &hint)
+        });
         assert!(!older, "it is older than the policy");
     }
 }

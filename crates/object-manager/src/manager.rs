@@ -135,16 +135,10 @@ impl Manager {
         hint: &Hint,
         about: impl FnOnce() -> About<'a>,
     ) -> Result<(), Denied> {
-        match self.parts.avc.has_perm(q, requested, hint) {
-            Ok(verdict)
-                if verdict.missing.is_empty()
-                    && verdict.audit.is_empty()
-                    && !requested.is_empty() =>
-            {
-                Ok(())
-            }
-            other => self.conclude(q, requested, other, about),
+        if self.parts.avc.grants_at_hint(q, requested, hint) {
+            return Ok(());
         }
+        self.look_further(q, requested, hint, about)
     }
 
     /// The same without a record, and without regard to [`Manager::set_enforcing`]: the verdict
@@ -303,15 +297,17 @@ impl Manager {
         }
     }
 
-    /// A check whose answer is not a plain yes.
-    #[cold]
-    fn conclude<'a>(
+    /// A check that the hint does not plainly grant: kept out of [`Manager::check`], so that its
+    /// callers inline the hint alone.
+    #[inline(never)]
+    fn look_further<'a>(
         &self,
         q: Question,
         requested: AccessVector,
-        verdict: Result<Verdict, Unreachable>,
+        hint: &Hint,
         about: impl FnOnce() -> About<'a>,
     ) -> Result<(), Denied> {
+        let verdict = self.parts.avc.has_perm(q, requested, hint);
         let names = |av| self.parts.classes.names(q.tclass, av).map(str::to_owned).collect();
         let context = |sid| self.server.sid_to_context(sid).unwrap_or_default();
         let (missing, audit) = match &verdict {
