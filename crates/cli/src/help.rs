@@ -117,6 +117,6 @@ mod tests {
                     dewar run -- make\n\nA paragraph of\ntwo lines.\n\n    long f(void);";
         let want = "Examples:\n  dewar ps     lists runs, all of\n               them\n  dewar top\n  \
                     dewar run -- make\n\nA paragraph of two lines.\n\n    long f(void);";
-        assert_eq!(refolded(text, 34), want);
+        assert_eq!(refolded(text, 36), want);
     }
 }
