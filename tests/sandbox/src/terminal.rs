@@ -2,7 +2,7 @@
 
 use crate::{
     Case, cases,
-    process::until,
+    process::{run, until},
     stage::{Stage, bash},
 };
 use rustix::{
@@ -10,6 +10,7 @@ use rustix::{
     termios::{Winsize, tcsetwinsize},
 };
 use std::{
+    ffi::OsString,
     fs::File,
     io::{Read as _, Write as _},
     process::{Child, Stdio},
@@ -21,6 +22,7 @@ pub(crate) const CASES: &[&[Case]] = &[cases![
     an_interactive_shell_stops_continues_and_suspends,
     a_shell_in_the_background_waits_until_it_is_brought_to_the_foreground,
     who_asks_for_the_terminal_in_the_background_is_stopped_until_it_has_it,
+    a_run_that_ends_hangs_up_nothing_that_is_stopped_beside_it,
     the_controlling_terminal_is_read_and_written,
     an_interrupt_at_any_moment_ends_the_run,
     top_follows_the_terminal_and_leaves_it_as_it_was,
@@ -186,6 +188,15 @@ fn who_asks_for_the_terminal_in_the_background_is_stopped_until_it_has_it(stage:
     assert_eq!(keyboard.status(), 0);
     let denials = stage.record().denials;
     assert!(denials.is_empty(), "{denials:?}");
+}
+
+/// The kernel hangs up a process group that a process leaves as an orphan, if one in it is stopped.
+fn a_run_that_ends_hangs_up_nothing_that_is_stopped_beside_it(stage: &Stage) {
+    let script = "sleep 100 & kill -STOP $!; \"$@\"; echo ended $?; kill -KILL $!";
+    let mut words = ["setsid", "--wait", "bash", "-c", script, "bash"].map(OsString::from).to_vec();
+    words.extend(stage.under_dewar(stage.call(), &bash("exit 3")));
+    let ran = run(stage.command(&words), b"");
+    assert_eq!(ran.out(), "ended 3\n", "{ran:?}");
 }
 
 fn the_controlling_terminal_is_read_and_written(stage: &Stage) {
