@@ -42,6 +42,7 @@ impl Home {
         command.args(setsid).arg("--wait").arg(test_support::dewar()).args(args);
         command.current_dir(self.path().join("work")).env("HOME", self.path());
         command.env("XDG_STATE_HOME", self.path().join("state")).env("NO_COLOR", "1");
+        command.env("TERM", "xterm");
         command.env_remove("XDG_RUNTIME_DIR").stdin(Stdio::null());
         command
     }
@@ -206,9 +207,38 @@ fn a_secret_is_granted_to_nobody_who_does_not_write_its_name() {
 }
 
 #[test]
+fn what_is_being_typed_when_a_question_comes_is_no_answer_to_it() {
+    let home = Home::new();
+    let mut terminal = Terminal::run(&home, &[], "cat ~/notes.txt");
+    // Who types `npm run` for a program that reads a line, which asks after the first word.
+    terminal.expect("may not read");
+    terminal.master.write_all(b"run\nru").unwrap();
+    terminal.answer("n\n");
+    let (rest, status) = terminal.end();
+    assert!(!rest.contains("these are notes") && status == 1, "{rest}");
+    assert_eq!(home.answers(), ["no"]);
+}
+
+#[test]
+fn what_a_program_leaves_on_the_terminal_neither_hides_nor_swallows_a_question() {
+    let home = Home::new();
+    let script = r"printf 'left\033[8m\033(0\033[2;3r\033]0;'; cat ~/notes.txt";
+    let mut terminal = Terminal::run(&home, &[], script);
+    terminal.expect("left");
+    let before = terminal.expect("dewar: ");
+    let (_, plain) = before.split_once("\x1b]0;").unwrap();
+    let ends = plain.find("\x18").unwrap();
+    for shown in ["\x1b[!p", "\x1b[0m", "\x1b(B", "\x1b[J"] {
+        assert!(plain.find(shown).is_some_and(|at| at > ends), "{shown:?} in {plain:?}");
+    }
+    terminal.answer("n\n");
+    terminal.end();
+}
+
+#[test]
 fn a_question_whose_time_is_over_is_a_denial() {
     let home = Home::new();
-    let mut terminal = Terminal::run(&home, &["--ask-timeout", "1s"], "cat ~/notes.txt");
+    let mut terminal = Terminal::run(&home, &["--ask-timeout", "4s"], "cat ~/notes.txt");
     terminal.expect("[N]o? ");
     let (rest, status) = terminal.end();
     assert!(rest.contains("Permission denied") && status == 1, "{rest}");

@@ -23,13 +23,22 @@ use std::{
         atomic::{AtomicU64, Ordering},
         mpsc::{self, Receiver, SyncSender},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 /// Between two looks at a terminal that is not to be disturbed now.
 const LOOK: Duration = Duration::from_millis(100);
 /// So long may the sandbox take to stand still.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// So long is a question shown before it is answered: who is typing for the program sees it and
+/// stops, and what was typed is thrown away.
+const NOTICE: Duration = Duration::from_secs(1);
+/// Ends what a program may have left on the terminal to hide a question or to have it look like
+/// another: a sequence that swallows what follows (CAN, ST), and then concealed text, another
+/// set of characters, margins and text around the cursor (DECSTR, SGR, SCS, DECAWM, ED).
+const PLAIN: &str = "\x18\x1b\\\x1b[!p\x1b[0m\x1b(B\x0f\x1b[?7h\r\x1b[J";
+/// From the start of the line on, without what was typed meanwhile.
+const CLEAR: &str = "\r\x1b[K";
 /// More nobody types as an answer.
 const MOST_BYTES: usize = 8192;
 
@@ -131,9 +140,10 @@ fn ask(queue: &Arc<QuestionQueue>, holds: &Holds, tty: &OwnedFd, (case, group): 
 }
 
 fn put(queue: &QuestionQueue, tty: &OwnedFd, case: &Case, is_loose: &dyn Fn() -> bool) -> Asked {
-    // What was typed before was no answer to this.
-    let _ = tcflush(tty, QueueSelector::IFlush);
-    say(tty, &format!("\ndewar: {}{}", case.text(), case.choice_line()));
+    let (plain, clear) = if is_dumb() { ("", "") } else { (PLAIN, CLEAR) };
+    say(tty, &format!("{plain}\ndewar: {}", case.text()));
+    let until = Instant::now() + NOTICE;
+    let mut is_asked = false;
     let mut typed = Vec::new();
     loop {
         if !queue.is_open(case.number) {
@@ -143,6 +153,16 @@ fn put(queue: &QuestionQueue, tty: &OwnedFd, case: &Case, is_loose: &dyn Fn() ->
         if is_loose() {
             say(tty, "\n  policy has changed meanwhile\n");
             return Asked::Interrupted;
+        }
+        if !is_asked && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(50));
+            continue;
+        }
+        if !is_asked {
+            // What was typed before was no answer to this, also what no line has ended yet.
+            let _ = tcflush(tty, QueueSelector::IFlush);
+            say(tty, &format!("{clear}{}", case.choice_line()));
+            is_asked = true;
         }
         let patience = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
         match poll(&mut [PollFd::new(tty, PollFlags::IN)], Some(&patience)) {
@@ -163,6 +183,11 @@ fn put(queue: &QuestionQueue, tty: &OwnedFd, case: &Case, is_loose: &dyn Fn() ->
             return understand(&String::from_utf8_lossy(&typed));
         }
     }
+}
+
+/// Whether the terminal understands no sequences, and would show them.
+fn is_dumb() -> bool {
+    std::env::var_os("TERM").is_some_and(|term| term == "dumb")
 }
 
 /// A letter or word, and behind it the full name of what is asked about.
