@@ -5,8 +5,9 @@ mod common;
 use common::{Site, gray, image, route, shipped};
 use std::{
     fs,
+    io::Write as _,
     path::Path,
-    process::{Command, Output},
+    process::{Command, Output, Stdio},
 };
 use web::{Config, Listen, PluginConfig};
 
@@ -141,6 +142,40 @@ fn nothing_behind_a_request_that_could_end_elsewhere_is_taken_for_a_request_over
     }
     let none = ["--cacert", ca.to_str().unwrap(), "--http1.1", "-H", "Host:", &url];
     assert_eq!(curl(&none).0, "1.1 400", "no host");
+    server.end();
+}
+
+/// What comes back over TLS for these very bytes.
+fn raw(site: &Site, port: u16, bytes: &[u8]) -> String {
+    let (address, ca) = (format!("127.0.0.1:{port}"), site.directory.path().join("server.pem"));
+    let mut client = Command::new("openssl")
+        .args(["s_client", "-quiet", "-verify_quiet", "-alpn", "http/1.1", "-connect", &address])
+        .arg("-CAfile")
+        .arg(ca)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap_or_else(|error| panic!("openssl: {error}; {NEEDS}"));
+    client.stdin.as_mut().unwrap().write_all(bytes).unwrap();
+    String::from_utf8_lossy(&client.wait_with_output().unwrap().stdout).into_owned()
+}
+
+#[test]
+fn nothing_behind_a_bare_line_feed_is_taken_for_a_request_over_tls() {
+    let site = secure();
+    let server = site.start();
+    let port = server.addresses()[0].port();
+    let behind = "GET /numbers.txt HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+    for (first, answers) in [
+        ("GET /index.html HTTP/1.1\r\nHost: localhost\r\n\r\n", 2),
+        ("GET /index.html HTTP/1.1\r\nHost: localhost\r\nX: a\n\n", 1),
+        ("GET /index.html HTTP/1.1\nHost: localhost\r\n\r\n", 1),
+        ("POST /index.html HTTP/1.1\nHost: localhost\nContent-Length: 0\n\n", 1),
+    ] {
+        let said = raw(&site, port, format!("{first}{behind}").as_bytes());
+        assert_eq!(said.matches("HTTP/1.1 ").count(), answers, "{first:?}: {said}");
+    }
     server.end();
 }
 

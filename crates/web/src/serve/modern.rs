@@ -313,7 +313,7 @@ async fn answer(
     };
     drop(coming);
     let mut response = response(&local, &mut responder, &ask, (answer, begun));
-    if may_be_read_otherwise(&parts) {
+    if may_be_read_otherwise(&parts, under_way.has_bare_line_feed()) {
         let close = http::HeaderValue::from_static("close");
         response.headers_mut().insert("connection", close);
     }
@@ -330,12 +330,12 @@ fn has_wrong_host(parts: &http::request::Parts) -> bool {
 }
 
 /// Whether another party could find another end of this request in HTTP/1.1: nothing behind it is
-/// taken for a request then. hyper reads what our own reader refuses, such as two lengths.
-fn may_be_read_otherwise(parts: &http::request::Parts) -> bool {
+/// taken for a request then. hyper reads what ours refuses: two lengths, bare line feeds.
+fn may_be_read_otherwise(parts: &http::request::Parts, is_bare: bool) -> bool {
     let has = |name| parts.headers.contains_key(name);
     let asks = matches!(parts.method, http::Method::GET | http::Method::HEAD);
     parts.version < http::Version::HTTP_2
-        && (has("transfer-encoding") || asks && has("content-length"))
+        && (is_bare || has("transfer-encoding") || asks && has("content-length"))
 }
 
 /// An answer, as hyper takes it.

@@ -23,6 +23,9 @@ pub(super) struct Pace {
     written: Cell<usize>,
     /// The last time that it came on.
     since: Cell<Instant>,
+    /// The last byte read, and whether a line feed came without a carriage return before it.
+    last: Cell<u8>,
+    has_bare_line_feed: Cell<bool>,
 }
 
 /// Counts a request until its answer has gone.
@@ -41,7 +44,23 @@ pub(super) enum Fares {
 impl Pace {
     pub(super) fn new() -> Rc<Self> {
         let since = Cell::new(Instant::now());
-        Rc::new(Self { under_way: Cell::new(0), written: Cell::new(0), since })
+        let (under_way, written) = (Cell::new(0), Cell::new(0));
+        Rc::new(Self {
+            under_way,
+            written,
+            since,
+            last: Cell::default(),
+            has_bare_line_feed: Cell::default(),
+        })
+    }
+
+    fn note(&self, read: &[u8]) {
+        let before = std::iter::once(self.last.get()).chain(read.iter().copied());
+        let mut pairs = before.zip(read);
+        if pairs.any(|(before, byte)| *byte == b'\n' && before != b'\r') {
+            self.has_bare_line_feed.set(true);
+        }
+        self.last.set(read.last().copied().unwrap_or(self.last.get()));
     }
 
     fn come_on(&self) {
@@ -65,6 +84,12 @@ impl UnderWay {
         pace.under_way.set(pace.under_way.get() + 1);
         Self(Rc::clone(pace))
     }
+
+    /// Whether a line feed stood for itself in what was read so far. hyper takes it for the end of
+    /// a line, another party may not. In a body it means nothing, which is not told apart.
+    pub(super) fn has_bare_line_feed(&self) -> bool {
+        self.0.has_bare_line_feed.get()
+    }
 }
 
 impl Drop for UnderWay {
@@ -86,7 +111,12 @@ impl<S: AsyncRead + Unpin> AsyncRead for Paced<S> {
         context: &mut Context<'_>,
         into: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(context, into)
+        let begun = into.filled().len();
+        let read = Pin::new(&mut self.stream).poll_read(context, into);
+        if !self.pace.has_bare_line_feed.get() {
+            self.pace.note(&into.filled()[begun..]);
+        }
+        read
     }
 }
 
