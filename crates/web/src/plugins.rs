@@ -113,12 +113,14 @@ impl Bindings {
     }
 
     /// The plugin with the longest route that `path` begins with.
-    pub(crate) fn by_path(&self, path: &str) -> Option<&Arc<Binding>> {
+    pub(crate) fn by_path(&self, path: &[u8]) -> Option<&Arc<Binding>> {
         if self.routes.is_empty() {
             return None;
         }
-        let ends = path.bytes().enumerate().take(self.longest).filter(|(_, byte)| *byte == b'/');
-        ends.filter_map(|(at, _)| self.routes.get(&path[..=at])).next_back()
+        let ends = path.iter().enumerate().take(self.longest).filter(|(_, byte)| **byte == b'/');
+        // What lies beneath a route may have a name that is no text.
+        let begins = ends.filter_map(|(at, _)| std::str::from_utf8(&path[..=at]).ok());
+        begins.filter_map(|begin| self.routes.get(begin)).next_back()
     }
 
     /// The plugins for content of a type.
@@ -363,9 +365,9 @@ mod tests {
         };
         let all = [Arc::new(plugin)];
         let [own, other] = [(); 2].map(|()| Bindings::new(&all));
-        let held: Vec<_> = (0..100).filter_map(|_| own.by_path("/gray/a.ppm/").cloned()).collect();
+        let held: Vec<_> = (0..100).filter_map(|_| own.by_path(b"/gray/a.ppm/").cloned()).collect();
         assert_eq!(held.len(), 100);
         assert_eq!(Arc::strong_count(&all[0]), 3, "the list, and one for each worker");
-        assert_eq!(other.by_path("/gray/a.ppm/").map(Arc::strong_count), Some(1));
+        assert_eq!(other.by_path(b"/gray/a.ppm/").map(Arc::strong_count), Some(1));
     }
 }

@@ -14,6 +14,25 @@ fn handler(path: &str) -> PluginConfig {
 }
 
 #[test]
+fn what_lies_beneath_a_route_is_its_plugins_also_where_its_name_is_no_text() {
+    use std::{ffi::OsStr, os::unix::ffi::OsStrExt as _};
+    let site = Site::new()
+        .plugin("gray", shipped("gray.e", route("/gray/")))
+        .plugin("handler", shipped("words.e", handler("/own/")));
+    for directory in ["gray", "own"] {
+        let directory = site.root().join(directory);
+        fs::create_dir(&directory).unwrap();
+        fs::write(directory.join(OsStr::from_bytes(b"\xff.txt")), "as it lies").unwrap();
+    }
+    let server = site.start();
+    for path in ["/gray/%ff.txt", "/own/%FF.txt"] {
+        let reply = get(server.addresses()[0], path);
+        assert!(!reply.text().contains("as it lies"), "{path}: {}", reply.text());
+    }
+    server.end();
+}
+
+#[test]
 fn gray_is_the_same_on_every_target_by_route_and_by_preference() {
     let gives = |config: PluginConfig| PluginConfig { gives: Some(PGM.to_owned()), ..config };
     let native = |target: &str| PluginConfig {

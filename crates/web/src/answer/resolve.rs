@@ -34,6 +34,11 @@ enum Resolved {
     Handler(Arc<Binding>),
 }
 
+/// The path of a target between slashes, as routes are compared with it.
+fn slashed(target: &Target) -> Vec<u8> {
+    [b"/", &*target.path, b"/"].concat()
+}
+
 impl Responder {
     pub(super) fn answer(&mut self, ask: &Ask<'_>) -> Result<Answer, Failure> {
         let path = ask.path();
@@ -59,9 +64,8 @@ impl Responder {
     pub(crate) fn wants_body(&self, target: &str) -> bool {
         let path = target.split('?').next().unwrap_or_default();
         let decoded = path::decode(path.as_bytes());
-        let decoded = decoded.ok().and_then(|target| String::from_utf8(target.path).ok());
-        decoded.is_some_and(|path| {
-            let binding = self.bindings.by_path(&format!("/{path}/"));
+        decoded.is_ok_and(|target| {
+            let binding = self.bindings.by_path(&slashed(&target));
             binding.is_some_and(|binding| binding.config.kind == Kind::Handler)
         })
     }
@@ -71,8 +75,7 @@ impl Responder {
             return Ok(Resolved::Answer(Answer::new(404, Body::Empty)));
         }
         let target = path::decode(raw.as_bytes()).map_err(|refusal| Failure(refusal.status))?;
-        let slashed = String::from_utf8(target.path.clone()).ok().map(|path| format!("/{path}/"));
-        let binding = slashed.as_ref().and_then(|path| self.bindings.by_path(path)).cloned();
+        let binding = self.bindings.by_path(&slashed(&target)).cloned();
         let mut at = target.path.as_slice();
         if let Some(binding) = &binding {
             if binding.config.kind == Kind::Handler {
