@@ -5,7 +5,10 @@ use crate::{
     dewar::Call,
     stage::{Stage, Variant, held},
 };
-use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::{
+    process::{Pid, Signal, kill_process},
+    pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt},
+};
 use std::{
     fs::File,
     io::{Read as _, Write as _},
@@ -74,18 +77,32 @@ fn type_for_the_shell(stage: &Stage, how: &[&str]) {
     }
     wait(&mut master, &|seen| seen.contains("over"));
     shell.wait().expect("the end of the shell");
-    // All of the job was killed at once, the monitor among it.
-    while let Some(left) = process_about(stolen_name) {
-        assert!(Instant::now() < until, "{left} outlives the run");
+    // All of the job was killed at once, the monitor among it. Without PIDs of its own, what has left
+    // the group goes on (SECURITY.md).
+    loop {
+        let left = processes_about(stolen_name);
+        if left.is_empty() {
+            break;
+        }
+        if stage.variant == Variant::Bare {
+            for pid in left.iter().copied() {
+                let _ = kill_process(pid, Signal::KILL);
+            }
+        }
+        assert!(Instant::now() < until, "{left:?} outlive the run");
         std::thread::sleep(Duration::from_millis(10));
     }
 }
 
-/// A process among whose arguments a name is.
-fn process_about(name: &str) -> Option<String> {
+/// The processes among whose arguments a name is.
+fn processes_about(name: &str) -> Vec<Pid> {
     let processes = std::fs::read_dir("/proc").expect("processes").filter_map(Result::ok);
-    let line = |it: std::fs::DirEntry| std::fs::read_to_string(it.path().join("cmdline")).ok();
-    processes.filter_map(line).find(|line| line.split('\0').any(|word| word == name))
+    let is_about = |it: &std::fs::DirEntry| {
+        let line = std::fs::read_to_string(it.path().join("cmdline")).unwrap_or_default();
+        line.split('\0').any(|word| word == name)
+    };
+    let pid = |it: std::fs::DirEntry| Pid::from_raw(it.file_name().to_str()?.parse().ok()?);
+    processes.filter(is_about).filter_map(pid).collect()
 }
 
 fn typing_into_terminals_and_reading_others(stage: &Stage) {

@@ -10,7 +10,7 @@ use rustix::io::Errno;
 use rustix::mount::{MountAttrFlags, OpenTreeFlags, open_tree};
 use rustix::process::{
     Pid, Signal, WaitOptions, WaitStatus, getpid, set_child_subreaper,
-    set_parent_process_death_signal, setsid, wait,
+    set_parent_process_death_signal, wait,
 };
 use rustix::thread::{CapabilitySet, UnshareFlags, set_no_new_privs};
 
@@ -141,11 +141,6 @@ fn stand_by(
     command: Pid,
 ) -> Result<std::convert::Infallible, Failure> {
     let at = |errno| (Doing::Prepare, errno);
-    if !order.spec.namespaces.pid {
-        // Who kills the monitor's process group would kill init, too, and leave who has left it. A
-        // group of its own in the same session would make the kernel see jobs of a shell's.
-        setsid().map_err(at)?;
-    }
     capabilities::reduce(CapabilitySet::empty()).map_err(|errno| (Doing::Capabilities, errno))?;
     let children = sys::SignalFd::new(&sys::SignalSet::of(&[libc::SIGCHLD])).map_err(at)?;
     sys::silence(&[0, 1, 2]).map_err(at)?;
