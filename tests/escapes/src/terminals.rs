@@ -77,8 +77,8 @@ fn type_for_the_shell(stage: &Stage, how: &[&str]) {
     }
     wait(&mut master, &|seen| seen.contains("over"));
     shell.wait().expect("the end of the shell");
-    // All of the job was killed at once, the monitor among it. Without PIDs of its own, what has left
-    // the group goes on (SECURITY.md).
+    // All of the job was killed at once, the monitor among it. Without PIDs of its own, what has
+    // left the group goes on (SECURITY.md).
     loop {
         let left = processes_about(stolen_name);
         if left.is_empty() {
