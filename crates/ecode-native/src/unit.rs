@@ -12,10 +12,15 @@ use cranelift_codegen::{
     settings::{self, Configurable},
 };
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
-use cranelift_jit::{JITBuilder, JITModule};
+use cranelift_jit::{ArenaMemoryProvider, JITBuilder, JITModule};
 use cranelift_module::{FuncId, Linkage, Module, ModuleReloc};
 use ecode::ir::{self, Signature, Ty};
 use std::sync::{Arc, OnceLock};
+
+/// Bytes of addresses that are set aside for the code of a module. Memory is taken as code is laid
+/// down; a module that is larger is refused. Functions call each other by 32-bit distances, which
+/// separate mappings can exceed in a process with large ones of its own.
+const ADDRESSES: usize = 64 << 20;
 
 /// Code that is ready to run, and where its functions are.
 pub(crate) struct Unit {
@@ -85,6 +90,9 @@ fn new_jit(symbols: &[(&str, *const u8)]) -> Result<JITModule, NativeError> {
     let mut builder =
         JITBuilder::with_isa(Arc::clone(isa), cranelift_module::default_libcall_names());
     builder.symbols(symbols.iter().map(|(name, address)| (*name, *address)));
+    let memory = ArenaMemoryProvider::new_with_size(ADDRESSES)
+        .map_err(|error| NativeError::Codegen(format!("no addresses for code: {error}")))?;
+    builder.memory_provider(Box::new(memory));
     Ok(JITModule::new(builder))
 }
 

@@ -1,5 +1,6 @@
 //! E-code on every target. One program, so that its compilers are linked once.
 
+mod addresses;
 mod arrays;
 mod batches;
 mod cod;
