@@ -97,6 +97,14 @@ fn write(path: &Path, page: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// How many runs began inside of one.
+fn runs_inside(count: u32) -> String {
+    match count {
+        1 => "1 run began inside of it; what it did is listed here, too".to_owned(),
+        _ => format!("{count} runs began inside of it; what they did is listed here, too"),
+    }
+}
+
 /// Lines of one list without `--all`.
 const MOST_LINES: usize = 12;
 
@@ -114,6 +122,9 @@ pub(crate) fn tell(
         write!(text, ", started {at}, took {}", took(record.time - record.started))?;
     }
     writeln!(text)?;
+    if record.runs_inside > 0 {
+        writeln!(text, "  {}", runs_inside(record.runs_inside))?;
+    }
     for (kind, title) in [
         (DeedKind::Executed, "programs executed"),
         (DeedKind::Wrote, "files written"),

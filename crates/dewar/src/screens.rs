@@ -133,6 +133,7 @@ pub(crate) fn record() -> RunRecord {
             { "path": "/home/me/project/Makefile", "state": "changed", "kind": "name",
               "runs": "make", "when_built": true },
         ],
+        "runs_inside": 2,
         "deeds": deeds,
         "deeds_more": [],
     }))

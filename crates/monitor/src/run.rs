@@ -127,6 +127,8 @@ pub struct Report {
     pub planted: Vec<Planted>,
     /// How much more of it there was.
     pub planted_more: u64,
+    /// How many runs began inside of this one.
+    pub runs_inside: u32,
     /// What was written, removed, executed and contacted, as far as it was decided here.
     pub deeds: Vec<Deed>,
     /// How much more of each kind there was.
@@ -164,8 +166,10 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
     let Started { listener, command, mut sandbox, .. } = started;
     let private = private(confinement.view())?;
     let Confinement { policy, exactness, settled, .. } = confinement;
-    let init = sandbox.init_pid().as_raw_nonzero().get() as u32;
-    let view = proc::ProcessTree::new(proc, init).map_err(system("look at this process"))?;
+    let number = |pid: rustix::process::Pid| pid.as_raw_pid().cast_unsigned();
+    let (init, keeper) = (number(sandbox.init_pid()), sandbox.keeper_pid().map(number));
+    let view =
+        proc::ProcessTree::new(proc, init, keeper).map_err(system("look at this process"))?;
     let KernelPolicy { plan, first, labels, rules, .. } = policy;
     let subjects = Processes::new(&plan.domains, command.as_raw_nonzero().get() as u32, &view)
         .map_err(system("label the command (`ulimit -H -x` must be unlimited)"))?;
@@ -242,6 +246,7 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
         unrecorded,
         planted,
         planted_more,
+        runs_inside: gate.state.inside.begun(),
         deeds,
         deeds_more,
         audit_failure,

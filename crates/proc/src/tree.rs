@@ -28,18 +28,20 @@ pub struct ProcessTree {
     pub own_fds: OwnedFd,
     /// The first process.
     init: u32,
+    /// What stands between the caller and the first process, if anything does.
+    keeper: Option<u32>,
 }
 
 impl ProcessTree {
-    /// The processes below `init`, a child of the calling process.
+    /// The processes below `init`, a child of the calling process or of its child `keeper`.
     ///
     /// # Errors
     ///
     /// That of openat(2).
-    pub fn new(proc: OwnedFd, init: u32) -> Result<Self> {
+    pub fn new(proc: OwnedFd, init: u32, keeper: Option<u32>) -> Result<Self> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let own_fds = rustix::fs::openat(&proc, "self/fd", flags, Mode::empty())?;
-        Ok(Self { proc: Proc::new(proc), own_fds, init })
+        Ok(Self { proc: Proc::new(proc), own_fds, init, keeper })
     }
 
     /// Whether a file lies in a proc file system.
@@ -103,7 +105,8 @@ impl ProcessTree {
         inner > numbers.max().unwrap_or(0) + ENDED
     }
 
-    /// The processes of the sandbox: all that descend from its first, and those left to the caller.
+    /// The processes of the sandbox: all that descend from its first, and those left to the caller
+    /// or the keeper.
     ///
     /// # Errors
     ///
@@ -112,16 +115,17 @@ impl ProcessTree {
         let own = std::process::id();
         let mut found = Vec::new();
         let mut parents = vec![self.init, own];
+        parents.extend(self.keeper);
         while let Some(parent) = parents.pop() {
             // Orphans come here and go: the kernel's list leaves others out when one ends while it
             // is read.
-            let changes = parent == self.init || parent == own;
+            let changes = parent == own || self.is_of_dewar(parent);
             let Some(children) = self.children_twice(parent, changes)? else {
                 let all = self.proc.pids()?;
                 return Ok(all.into_iter().filter(|pid| self.is_inside(*pid)).collect());
             };
             for child in children {
-                if child != self.init && !found.contains(&child) {
+                if !self.is_of_dewar(child) && !found.contains(&child) {
                     found.push(child);
                     parents.push(child);
                 }
@@ -158,7 +162,12 @@ impl ProcessTree {
     #[must_use]
     pub fn is_inside(&self, pid: u32) -> bool {
         let top = self.top_of(pid, Care::Once);
-        matches!(top, Ok(Some(top)) if pid != top && pid != self.init)
+        matches!(top, Ok(Some(top)) if pid != top && !self.is_of_dewar(pid))
+    }
+
+    /// Whether a process is the first or the keeper.
+    fn is_of_dewar(&self, pid: u32) -> bool {
+        pid == self.init || Some(pid) == self.keeper
     }
 
     /// Whether a process certainly does not belong to the sandbox, nor is the caller: its ancestors

@@ -1,5 +1,6 @@
-/* In the background: makes a group of its own the foreground of the terminal that it was given, so that what is typed for others
-   comes to it, in every way; and joins the group that is the foreground. */
+/* In the background: makes a group of its own the foreground of the terminal that it was given,
+ * so that what is typed for others comes to it, in every way; and joins the group that is the
+ * foreground. */
 #include "attack.h"
 #include <pthread.h>
 #include <sys/ioctl.h>
@@ -32,8 +33,8 @@ static void take_swapped(const char *name, const char *way) {
     fprintf(stderr, "held: %s\n", way);
 }
 
-/* Does one of them in a process with a group of its own. With PIDs of its own it is stopped until the run is in the
-   foreground; it is continued again and again. */
+/* Does one of them in a process with a group of its own. With PIDs of its own it is stopped
+ * until the run is in the foreground; it is continued again and again. */
 static void in_child(void (*way)(void)) {
     int status, stops = 0;
     pid_t child = fork();

@@ -5,9 +5,18 @@ use crate::{
     dewar::Call,
     stage::{Stage, held},
 };
-use std::{os::unix::process::CommandExt as _, process::Command};
+use rustix::process::{Pid, Signal, kill_process_group};
+use std::{
+    os::unix::process::CommandExt as _,
+    process::Command,
+    time::{Duration, Instant},
+};
 
-pub(crate) const CASES: &[Case] = cases![reaching_processes_outside, signalling_a_group_outside];
+pub(crate) const CASES: &[Case] = cases![
+    reaching_processes_outside,
+    signalling_a_group_outside,
+    outliving_a_run_whose_group_is_killed,
+];
 
 fn reaching_processes_outside(stage: &Stage) {
     // Of the same user, and dumpable.
@@ -32,4 +41,28 @@ fn signalling_a_group_outside(stage: &Stage) {
     outside.wait().expect("wait for `sleep`");
     held(&attack.expect("start `dewar`"));
     assert!(!was_killed, "the attack has killed a group outside");
+}
+
+/// The monitor and init are killed at once with all of the group, while others leave it.
+fn outliving_a_run_whose_group_is_killed(stage: &Stage) {
+    let written = stage.file("work/written", "");
+    let name = written.to_str().expect("UTF-8");
+    let mut attack = stage.command(stage.call("workspace"), "leave_group", &[name]);
+    let mut attack = attack.process_group(0).spawn().expect("start `dewar`");
+    let until = Instant::now() + Duration::from_secs(60);
+    let length = || std::fs::metadata(&written).expect("what was written").len();
+    while length() < 100 {
+        assert!(Instant::now() < until, "they do not leave the group");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    kill_process_group(Pid::from_child(&attack), Signal::KILL).expect("kill the group");
+    attack.wait().expect("the end of `dewar`");
+    loop {
+        let before = length();
+        std::thread::sleep(Duration::from_millis(500));
+        if length() == before {
+            return;
+        }
+        assert!(Instant::now() < until, "they outlive the run");
+    }
 }

@@ -6,13 +6,14 @@ use crate::{
     stage::{Stage, Variant, held},
 };
 use rustix::{
-    process::{Pid, Signal, kill_process},
+    process::Pid,
     pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt},
 };
 use std::{
     fs::File,
     io::{Read as _, Write as _},
-    process::Command,
+    os::fd::OwnedFd,
+    process::{Child, Command},
     time::{Duration, Instant},
 };
 
@@ -31,29 +32,42 @@ fn reading_what_is_typed_while_it_is_stopped(stage: &Stage) {
     type_for_the_shell(stage, &["traced"]);
 }
 
-/// A shell with job control starts the attack, which is stopped from the keyboard; then the shell
-/// reads ten lines itself.
-fn type_for_the_shell(stage: &Stage, how: &[&str]) {
+/// A terminal that `stage`'s user may open: its master, and its name.
+fn terminal_of(stage: &Stage) -> (OwnedFd, String) {
     let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
     grantpt(&master).expect("grant it");
     unlockpt(&master).expect("unlock it");
     let name = ptsname(&master, Vec::new()).expect("its name").into_string().expect("UTF-8");
     stage.give(name.as_ref());
-    let stolen = stage.file("work/stolen", "");
-    let stolen_name = stolen.to_str().expect("UTF-8");
-    let arguments = [&[stolen_name], how].concat();
-    let attack = stage.command(stage.call("workspace"), "read_terminal", &arguments);
-    let script = "set -m; \"$@\"; echo stopped:$?; for n in 1 2 3 4 5 6 7 8 9 10; do read -r line; echo \"got=$line\"; done; \
-                  kill -KILL %1; echo over";
+    (master, name)
+}
+
+/// A shell on a terminal of its own, with the attack as its arguments; reading from the terminal's
+/// master does not wait.
+fn shell_on_a_terminal(stage: &Stage, script: &str, attack: &Command) -> (File, Child) {
+    let (master, name) = terminal_of(stage);
     let mut shell = Command::new("setsid");
     shell.args(["--ctty", "bash", "-c", script, "bash"]);
     shell.arg(attack.get_program()).args(attack.get_args());
     let mut shell = stage.like(shell);
     let slave = || File::options().read(true).write(true).open(&name).expect("the terminal");
     shell.stdin(slave()).stdout(slave()).stderr(slave());
-    let mut shell = shell.spawn().expect("start `bash`");
+    let shell = shell.spawn().expect("start `bash`");
     rustix::io::ioctl_fionbio(&master, true).expect("a terminal that does not wait");
-    let (mut master, mut seen) = (File::from(master), String::new());
+    (File::from(master), shell)
+}
+
+/// A shell with job control starts the attack, which is stopped from the keyboard; then the shell
+/// reads ten lines itself.
+fn type_for_the_shell(stage: &Stage, how: &[&str]) {
+    let stolen = stage.file("work/stolen", "");
+    let stolen_name = stolen.to_str().expect("UTF-8");
+    let arguments = [&[stolen_name], how].concat();
+    let attack = stage.command(stage.call("workspace"), "read_terminal", &arguments);
+    let script = "set -m; \"$@\"; echo stopped:$?; for n in 1 2 3 4 5 6 7 8 9 10; do read -r line; echo \"got=$line\"; done; \
+                  kill -KILL %1; echo over";
+    let (mut master, mut shell) = shell_on_a_terminal(stage, script, &attack);
+    let mut seen = String::new();
     let until = Instant::now() + PATIENCE;
     let mut wait = |master: &mut File, is: &dyn Fn(&str) -> bool| {
         while !is(&seen) {
@@ -77,17 +91,17 @@ fn type_for_the_shell(stage: &Stage, how: &[&str]) {
     }
     wait(&mut master, &|seen| seen.contains("over"));
     shell.wait().expect("the end of the shell");
-    // All of the job was killed at once, the monitor among it. Without PIDs of its own, what has
-    // left the group goes on (SECURITY.md).
+    // All of the job was killed at once, the monitor among it.
+    nothing_is_left_about(stolen_name);
+}
+
+/// Waits until no process has a name among its arguments.
+fn nothing_is_left_about(name: &str) {
+    let until = Instant::now() + PATIENCE;
     loop {
-        let left = processes_about(stolen_name);
+        let left = processes_about(name);
         if left.is_empty() {
-            break;
-        }
-        if stage.variant == Variant::Bare {
-            for pid in left.iter().copied() {
-                let _ = kill_process(pid, Signal::KILL);
-            }
+            return;
         }
         assert!(Instant::now() < until, "{left:?} outlive the run");
         std::thread::sleep(Duration::from_millis(10));
@@ -124,11 +138,7 @@ fn typing_into_terminals_and_reading_others(stage: &Stage) {
 }
 
 fn having_a_terminal_signal_its_foreground(stage: &Stage) {
-    let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
-    grantpt(&master).expect("grant it");
-    unlockpt(&master).expect("unlock it");
-    let name = ptsname(&master, Vec::new()).expect("its name").into_string().expect("UTF-8");
-    stage.give(name.as_ref());
+    let (_master, name) = terminal_of(stage);
     let domains = stage.profile("[domains.other]\nexec = [\"/usr/bin/true\"]\n");
     for profile in ["workspace", &domains] {
         let mut attack = stage.command(stage.call(profile), "terminal_signal", &[]);
@@ -141,21 +151,9 @@ fn having_a_terminal_signal_its_foreground(stage: &Stage) {
 fn taking_the_terminal_in_the_background(stage: &Stage) {
     for fast in [false, true] {
         let attack = stage.command(Call { fast, ..stage.call("workspace") }, "take_terminal", &[]);
-        let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
-        grantpt(&master).expect("grant it");
-        unlockpt(&master).expect("unlock it");
-        let name = ptsname(&master, Vec::new()).expect("its name").into_string().expect("UTF-8");
-        stage.give(name.as_ref());
         let script = "set -m; \"$@\" & wait $!; echo ended=$?; read -r line; echo got=$line";
-        let mut shell = Command::new("setsid");
-        shell.args(["--ctty", "bash", "-c", script, "bash"]);
-        shell.arg(attack.get_program()).args(attack.get_args());
-        let mut shell = stage.like(shell);
-        let slave = || File::options().read(true).write(true).open(&name).expect("the terminal");
-        shell.stdin(slave()).stdout(slave()).stderr(slave());
-        let mut shell = shell.spawn().expect("start `bash`");
-        rustix::io::ioctl_fionbio(&master, true).expect("a terminal that does not wait");
-        let (mut master, mut seen, mut typed) = (File::from(master), String::new(), false);
+        let (mut master, mut shell) = shell_on_a_terminal(stage, script, &attack);
+        let (mut seen, mut typed) = (String::new(), false);
         let until = Instant::now() + PATIENCE;
         while !seen.contains("got=this") && Instant::now() < until {
             let mut bytes = [0; 4096];

@@ -10,6 +10,8 @@
 //!   └── wait ◀── reports ─────┘
 //! ```
 //!
+//! Without a PID namespace there is one process more, the keeper, between `dewar` and init.
+//!
 //! The process that calls [`enter_view`] becomes the monitor: it shares its mount namespace and
 //! root with the sandbox, so that a path means the same to both.
 
@@ -23,6 +25,7 @@ mod inherited;
 mod init;
 mod init_spec;
 pub mod inside;
+mod keeper;
 mod limits;
 mod mounts;
 mod namespaces;
@@ -39,6 +42,7 @@ mod wire;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+pub use crate::sys::ignore_background;
 pub use capabilities::with_raised;
 pub use envelope::Envelope;
 pub use exec::CommandError;

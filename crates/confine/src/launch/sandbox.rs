@@ -15,6 +15,7 @@ use super::capabilities::with_raised;
 use super::cgroup::Cgroup;
 use super::descendants;
 use super::inherited::Inherited;
+use super::keeper::Keeper;
 use super::limits::Limits;
 use super::outcome::CommandStatus;
 use super::stop::Stop;
@@ -43,7 +44,9 @@ pub(super) const WATCHED: [i32; 11] = [
 /// Dropping it ends everything in it.
 pub struct Sandbox {
     pub(super) proc: OwnedFd,
-    pub(super) init: OwnedFd,
+    /// What ends last: init, or the keeper above it.
+    pub(super) last: OwnedFd,
+    pub(super) keeper: Option<Keeper>,
     pub(super) init_pid: Pid,
     pub(super) command: OwnedFd,
     pub(super) command_pid: Pid,
@@ -55,7 +58,6 @@ pub struct Sandbox {
     pub(super) inherited: Inherited,
     pub(super) limits: Limits,
     pub(super) cgroup: Option<Cgroup>,
-    pub(super) pid_namespace: bool,
     pub(super) stop: Stop,
     pub(super) hold: Option<Hold>,
     pub(super) ended: bool,
@@ -118,6 +120,12 @@ impl Sandbox {
         self.init_pid
     }
 
+    /// The keeper above it, where there is one: it belongs to the sandbox as little as the monitor.
+    #[must_use]
+    pub fn keeper_pid(&self) -> Option<Pid> {
+        self.keeper.as_ref().map(|keeper| keeper.pid)
+    }
+
     /// Waits until the command has ended and nothing of the sandbox is left.
     ///
     /// Meanwhile signals sent to Dewar alone go to the command, Dewar stops when the command
@@ -141,10 +149,14 @@ impl Sandbox {
     /// Kills everything in the sandbox at once.
     pub fn kill(&mut self) {
         self.reports.shut();
-        if self.pid_namespace {
+        match &self.keeper {
+            Some(keeper) => keeper.leash.shut(),
             // Already gone is as good.
-            let _ =
-                with_raised(CapabilitySet::KILL, || pidfd_send_signal(&self.init, Signal::KILL));
+            None => {
+                let _ = with_raised(CapabilitySet::KILL, || {
+                    pidfd_send_signal(&self.last, Signal::KILL)
+                });
+            }
         }
     }
 
@@ -168,6 +180,10 @@ impl Sandbox {
             if !reported && !gone {
                 continue;
             }
+            if gone {
+                // Were the keeper killed alone, init would have nothing to say.
+                self.reports.shut();
+            }
             if let Some(outcome) = self.on_report()? {
                 return Ok(match (clock, not_executed) {
                     (Clock::Grace(_) | Clock::Over, _) => CommandStatus::TimedOut,
@@ -178,7 +194,7 @@ impl Sandbox {
         }
     }
 
-    /// Waits for something to happen: a report, the end of the hand-over, a signal, init's end.
+    /// Waits for something to happen: a report, the end of the hand-over, a signal, the last end.
     fn poll(&self, clock: &Clock) -> Result<[bool; 4], Errno> {
         let timeout = match clock {
             Clock::Unlimited | Clock::Over => None,
@@ -192,7 +208,7 @@ impl Sandbox {
             PollFd::from_borrowed_fd(self.reports.as_fd(), PollFlags::IN),
             PollFd::from_borrowed_fd(hand_over, PollFlags::IN),
             PollFd::from_borrowed_fd(self.signals.as_fd(), PollFlags::IN),
-            PollFd::new(&self.init, PollFlags::IN),
+            PollFd::new(&self.last, PollFlags::IN),
         ];
         match poll(&mut events, timeout.as_ref()) {
             Ok(_) | Err(Errno::INTR) => {}
@@ -228,7 +244,7 @@ impl Sandbox {
                 }
                 None
             }
-            Some(Report::Ready(_) | Report::Failed(..)) => None,
+            Some(Report::Ready(_) | Report::Failed(..) | Report::Kept(_)) => None,
             // Init was killed, and everything with it.
             None => Some(CommandStatus::Killed(libc::SIGKILL)),
         })
@@ -345,14 +361,14 @@ impl Sandbox {
         self.proc.as_fd()
     }
 
-    /// Waits for init's end, after which nothing of the sandbox is left, and cleans up.
+    /// Waits for the last end, after which nothing of the sandbox is left, and cleans up.
     fn collect(&mut self) {
         if std::mem::replace(&mut self.ended, true) {
             return;
         }
-        descendants::await_end(self.init.as_fd());
-        if !self.pid_namespace {
-            // Only if init was killed is there anything left.
+        descendants::await_end(self.last.as_fd());
+        if self.keeper.is_some() {
+            // Only if the keeper was killed is there anything left.
             descendants::kill_all(self.proc());
         }
         self.terminal.take_back();

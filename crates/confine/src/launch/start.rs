@@ -16,13 +16,14 @@ use super::cgroup::Cgroup;
 use super::exec::{CommandError, Program};
 use super::init::become_init;
 use super::init_spec::InitSpec;
+use super::keeper::{Keeper, Kept, keep};
 use super::mounts::ViewError;
 use super::outcome::CommandStatus;
 use super::sandbox::{Sandbox, WATCHED};
 use super::stop::Stop;
 use super::terminal::Terminal;
 use super::wire::{Doing, Received, Report, Wire};
-use super::{Filter, LaunchSpec, capabilities, descendants};
+use super::{Filter, LaunchSpec, Namespaces, capabilities, descendants};
 use crate::sys;
 
 /// The monitor, inside the view.
@@ -192,7 +193,8 @@ pub fn start(
     let mut sandbox = Sandbox {
         proc: duplicate(entered.proc())?,
         command: duplicate(command_pidfd.as_fd())?,
-        init: newborn.init,
+        last: newborn.last,
+        keeper: newborn.keeper,
         init_pid: newborn.init_pid,
         command_pid: command,
         reports: newborn.reports,
@@ -203,7 +205,6 @@ pub fn start(
         inherited: spec.inherited.clone(),
         limits: spec.limits.clone(),
         cgroup,
-        pid_namespace: spec.namespaces.pid,
         stop: Stop::default(),
         hold: None,
         ended: false,
@@ -250,7 +251,9 @@ fn monitor(what: &'static str) -> impl Fn(Errno) -> StartError {
 
 /// Init, just created.
 struct Newborn {
-    init: OwnedFd,
+    /// What ends last: init, or the keeper above it.
+    last: OwnedFd,
+    keeper: Option<Keeper>,
     init_pid: Pid,
     reports: Wire,
     hand_over: Wire,
@@ -261,16 +264,31 @@ fn give_birth(order: &InitSpec<'_>) -> Result<Newborn, StartError> {
     let (reports, their_reports) = Wire::pair().map_err(monitor("create a socket pair"))?;
     let (hand_over, their_hand_over) = Wire::pair().map_err(monitor("create a socket pair"))?;
     let namespaces = order.spec.namespaces;
+    if !namespaces.pid {
+        let kept = keep(order, [reports, hand_over], [their_reports, their_hand_over]);
+        let Kept { keeper, pidfd, init_pid, wires: [reports, hand_over] } =
+            kept.map_err(|failure| not_born(namespaces, failure))?;
+        return Ok(Newborn { last: pidfd, keeper: Some(keeper), init_pid, reports, hand_over });
+    }
     match sys::clone_process(order.proc, namespaces.clone_flags()) {
         Ok(sys::Side::Child) => {
             drop((reports, hand_over));
             become_init(order, &their_reports, their_hand_over)
         }
         Ok(sys::Side::Parent { pid, pidfd }) => {
-            Ok(Newborn { init: pidfd, init_pid: pid, reports, hand_over })
+            Ok(Newborn { last: pidfd, keeper: None, init_pid: pid, reports, hand_over })
         }
-        Err(Errno::BUSY) => Err(StartError::Threads),
-        Err(source) => Err(StartError::Namespaces { names: namespaces.names().join(", "), source }),
+        Err(source) => Err(not_born(namespaces, (Doing::Namespaces, source))),
+    }
+}
+
+fn not_born(namespaces: Namespaces, (doing, source): (Doing, Errno)) -> StartError {
+    match (doing, source) {
+        (_, Errno::BUSY) => StartError::Threads,
+        (Doing::Namespaces, source) => {
+            StartError::Namespaces { names: namespaces.names().join(", "), source }
+        }
+        (doing, source) => StartError::Step { what: doing.what(), source },
     }
 }
 
@@ -312,8 +330,8 @@ impl Newborn {
     /// Ends what was started, after a failure.
     fn bury(self) {
         self.reports.shut();
-        // Without a pid namespace init itself kills what is left, and then ends.
-        descendants::await_end(self.init.as_fd());
+        // Without a pid namespace init and the keeper kill what is left, and then end.
+        descendants::await_end(self.last.as_fd());
     }
 
     /// The first message of either process.

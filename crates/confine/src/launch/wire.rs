@@ -30,10 +30,12 @@ pub(super) enum Doing {
     Descriptors,
     Filter,
     Execute,
+    Keep,
+    Namespaces,
 }
 
 impl Doing {
-    const ALL: [Self; 13] = [
+    const ALL: [Self; 15] = [
         Self::Prepare,
         Self::JoinCgroup,
         Self::CgroupNamespace,
@@ -47,6 +49,8 @@ impl Doing {
         Self::Descriptors,
         Self::Filter,
         Self::Execute,
+        Self::Keep,
+        Self::Namespaces,
     ];
 
     /// What could not be done, for a message that starts with "cannot".
@@ -65,6 +69,8 @@ impl Doing {
             Self::Descriptors => "close descriptors",
             Self::Filter => "install the seccomp filter",
             Self::Execute => "execute the command",
+            Self::Keep => "create the process that keeps the sandbox together",
+            Self::Namespaces => "create new namespaces",
         }
     }
 }
@@ -86,6 +92,8 @@ pub(super) enum Report {
     /// The answer to a nudge: all that had happened before it has been reported, and the command
     /// is `stopped`, not continued since.
     Current { stopped: bool },
+    /// The keeper stands by; init has this number.
+    Kept(Pid),
 }
 
 const SIZE: usize = 12;
@@ -99,6 +107,7 @@ impl Report {
             Self::Exited(status) => (4, status, 0),
             Self::Killed(signal) => (5, signal, 0),
             Self::Current { stopped } => (6, i32::from(stopped), 0),
+            Self::Kept(init) => (7, init.as_raw_pid(), 0),
         };
         let mut bytes = [0; SIZE];
         for (place, value) in bytes.chunks_exact_mut(4).zip([tag, first, second]) {
@@ -121,6 +130,7 @@ impl Report {
             4 => Self::Exited(first),
             5 => Self::Killed(first),
             6 => Self::Current { stopped: first != 0 },
+            7 => Self::Kept(Pid::from_raw(first)?),
             _ => return None,
         })
     }
@@ -233,6 +243,7 @@ mod tests {
             Report::Killed(9),
             Report::Current { stopped: true },
             Report::Current { stopped: false },
+            Report::Kept(rustix::process::getpid()),
         ];
         for report in failures.into_iter().chain(others) {
             theirs.send(report).expect("send");

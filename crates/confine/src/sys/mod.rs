@@ -13,6 +13,7 @@ pub(crate) use descriptors::{
     receive_no_descriptors, silence,
 };
 pub(crate) use probe::{landlock_version, probe_addfd_send, probe_memory_of, probe_sync_wake_up};
+pub use signals::ignore_background;
 pub(crate) use signals::{
     SignalFd, SignalSet, Signalled, is_ignored, set_disposition, sigpipe_was_ignored,
 };

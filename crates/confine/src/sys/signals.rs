@@ -103,6 +103,14 @@ pub(crate) fn set_disposition(signal: i32, ignore: bool) {
     unsafe { libc::signal(signal, handler) };
 }
 
+/// Ignores what a terminal sends to who reads or changes it in the background: the read fails, and
+/// the change is made. Otherwise all of the group would be stopped.
+pub fn ignore_background() {
+    for signal in [libc::SIGTTIN, libc::SIGTTOU] {
+        set_disposition(signal, true);
+    }
+}
+
 static SIGPIPE_WAS_IGNORED: AtomicBool = AtomicBool::new(false);
 
 /// Whether this process was started with `SIGPIPE` ignored (Rust ignores it before `main`).

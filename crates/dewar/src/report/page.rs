@@ -1,6 +1,7 @@
 //! What a run did, as one page that asks nobody for anything: no script, no network, light and
 //! dark.
 
+use super::runs_inside;
 use crate::{
     groups::groups,
     kept::took,
@@ -73,19 +74,24 @@ fn head(record: &RunRecord) -> Markup {
             ", exit status "
         }
         strong class=(status) { (record.status) }
+        @if record.runs_inside > 0 {
+            br;
+            span class="soft" { (runs_inside(record.runs_inside)) }
+        }
     }
 }
 
 fn cards(record: &RunRecord) -> Markup {
     let count = |kind| record.deeds.iter().filter(|deed| deed.kind == kind).count();
     let asked: u64 = record.decisions.iter().map(|it| it.queries).sum();
+    let made = record.planted.iter().filter(|it| it.state != "refused").count();
     html! {
         ul class="cards" {
             li { strong { (count(DeedKind::Executed)) } "programs" }
             li { strong { (count(DeedKind::Wrote)) } "files written" }
             li { strong { (count(DeedKind::Contacted)) } "contacts" }
             li { strong class=[(record.denied() > 0).then_some("bad")] { (record.denied()) } "denials" }
-            li { strong class=[(!record.planted.is_empty()).then_some("warn")] { (record.planted.len()) } "trusted outside" }
+            li { strong class=[(made > 0).then_some("warn")] { (made) } "trusted outside" }
             li { strong { (asked) } "decisions" }
         }
     }

@@ -74,6 +74,8 @@ pub(crate) struct RunDocument {
     pub(crate) planted: Vec<PlantedDocument>,
     /// How much more of that there was.
     pub(crate) planted_more: u64,
+    /// How many runs began inside of it.
+    pub(crate) runs_inside: u32,
     /// The lines of a profile that would allow what was denied, where they were asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) would_allow: Option<Vec<String>>,
@@ -233,6 +235,7 @@ impl RunDocument {
             guarded: record.guarded,
             planted: record.planted.iter().map(planted).collect(),
             planted_more: record.planted_more,
+            runs_inside: record.runs_inside,
             would_allow: None,
         }
     }

@@ -81,6 +81,9 @@ pub(crate) struct RunRecord {
     pub(crate) planted: Vec<PlantedRecord>,
     /// How much more of that there was.
     pub(crate) planted_more: u64,
+    /// How many runs began inside of it.
+    #[serde(default)]
+    pub(crate) runs_inside: u32,
     /// What was written, removed, executed and contacted, as far as the monitor decided it.
     pub(crate) deeds: Vec<Deed>,
     /// How much more of each kind there was.
@@ -134,6 +137,7 @@ impl RunRecord {
             guarded: false,
             planted: Vec::new(),
             planted_more: report.planted_more,
+            runs_inside: report.runs_inside,
             deeds: report.deeds.clone(),
             deeds_more: report.deeds_more.clone(),
         }

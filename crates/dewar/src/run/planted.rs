@@ -104,6 +104,8 @@ fn record(
         Why::Repository => ("repository", "Git, in this directory".to_owned(), false),
         Why::Path => ("path", "whoever calls it by its name: it is in PATH".to_owned(), false),
         Why::Link => ("link", leads_to(&planted.path)?, false),
+        // Only what is in such a directory is told.
+        Why::Moved => return None,
     };
     // A directory with something in it is told by that.
     if found.is_dir() && planted.why != Why::Repository {
@@ -144,14 +146,17 @@ fn leads_to(link: &Path) -> Option<String> {
 /// The block for people; empty if there is nothing to tell. Without `all`, only as much as is read.
 pub(crate) fn tell(records: &[PlantedRecord], more: u64, all: bool) -> String {
     let mut text = String::new();
-    let (later, now): (Vec<_>, Vec<_>) = records.iter().partition(|record| record.when_built);
+    let (refused, made): (Vec<_>, Vec<_>) =
+        records.iter().partition(|record| record.state == "refused");
+    let (later, now): (Vec<_>, Vec<_>) = made.into_iter().partition(|record| record.when_built);
     let most = if all { usize::MAX } else { MOST_LINES };
     if !now.is_empty() {
         text.push_str("programs outside would execute, or do what it says, because of this run:\n");
-        now.iter().take(most).for_each(|record| line(&mut text, record));
-        if now.len() > most {
-            let _ = writeln!(text, "  and {} more; `dewar report` lists them", now.len() - most);
-        }
+        lines(&mut text, &now, most);
+    }
+    if !refused.is_empty() {
+        text.push_str("programs outside would execute it, had it not been refused:\n");
+        lines(&mut text, &refused, most);
     }
     if !later.is_empty() && !all {
         let paths: Vec<&str> = later.iter().map(|record| name(record)).collect();
@@ -165,7 +170,7 @@ pub(crate) fn tell(records: &[PlantedRecord], more: u64, all: bool) -> String {
         );
     } else if !later.is_empty() {
         text.push_str("made or changed of what you execute by building, testing or starting it:\n");
-        later.iter().for_each(|record| line(&mut text, record));
+        lines(&mut text, &later, usize::MAX);
     }
     if more > 0 {
         let _ = writeln!(text, "{more} more were not kept");
@@ -177,15 +182,15 @@ fn name(record: &PlantedRecord) -> &str {
     record.path.rsplit('/').next().unwrap_or_default()
 }
 
-fn line(text: &mut String, record: &PlantedRecord) {
+fn lines(text: &mut String, records: &[&PlantedRecord], most: usize) {
     // Writing to a `String` cannot fail.
-    let _ = writeln!(
-        text,
-        "  {:8}{}  ({})",
-        record.state,
-        visible(&record.path),
-        visible(&record.runs)
-    );
+    for record in records.iter().take(most) {
+        let (path, runs) = (visible(&record.path), visible(&record.runs));
+        let _ = writeln!(text, "  {:8}{path}  ({runs})", record.state);
+    }
+    if records.len() > most {
+        let _ = writeln!(text, "  and {} more; `dewar report` lists them", records.len() - most);
+    }
 }
 
 /// What a program outside would do with a path that a guard keeps, and what to write into a profile

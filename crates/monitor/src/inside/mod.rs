@@ -157,6 +157,11 @@ impl Inside {
         let _ = self.compile.set(compile);
     }
 
+    /// How many runs have begun inside.
+    pub(crate) fn begun(&self) -> u32 {
+        *lock(&self.next) - 1
+    }
+
     /// Whether what a run inside hides does not even show by its name.
     fn hides_names(&self) -> bool {
         self.settled.looks_are_decided()

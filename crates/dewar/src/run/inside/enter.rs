@@ -246,4 +246,48 @@ mod tests {
             assert!(compile(bytes).is_err(), "{}", String::from_utf8_lossy(bytes));
         }
     }
+
+    use proptest::prelude::*;
+
+    /// What could stand in a policy, in no order that makes sense.
+    fn word() -> impl Strategy<Value = String> {
+        let words = [
+            "(",
+            ")",
+            "\"",
+            "(block a ",
+            "(blockinherit a)",
+            "(macro m ((type t)) ",
+            "(call m (a))",
+            "(in a ",
+            "(type t)",
+            "(typeattribute b)",
+            "(typeattributeset b (all))",
+            "(allow t t (file (read)))",
+            "(optional o ",
+            "(booleanif (b) ",
+            "(tunableif x ",
+            "(filecon \"/\" any (u r t ((s) (s))))",
+            "\u{202e}",
+        ];
+        prop_oneof![8 => prop::sample::select(words.to_vec()).prop_map(str::to_owned), 1 => ".{0,8}"]
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_is_sent_is_answered(bytes in prop::collection::vec(any::<u8>(), 0..2000)) {
+            prop_assert!(compile(&bytes).is_err());
+        }
+
+        #[test]
+        fn whatever_policy_is_sent_is_answered(
+            words in prop::collection::vec(word(), 0..60), name in ".{0,80}", strict in any::<bool>(),
+        ) {
+            let sent = serde_json::to_vec(&Inner { name, strict, cil: words.concat() }).unwrap();
+            // Whether it is one is the compiler's affair.
+            if let Err(error) = compile(&sent) {
+                prop_assert!(!error.to_string().chars().any(|c| c.is_control() && c != '\n'));
+            }
+        }
+    }
 }
