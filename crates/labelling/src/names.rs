@@ -63,6 +63,12 @@ impl Names {
         name.len() <= parts.len() && name.iter().zip(parts).all(|(name, part)| is(name, part))
     }
 
+    /// Whether `path` ends in the beginning of a name: the rest of it would lie below.
+    #[must_use]
+    pub fn begins(&self, path: &Path) -> bool {
+        !self.begun(path).is_empty()
+    }
+
     /// The beginnings of names that `path` ends in: a name, and how many of its components.
     pub(crate) fn begun(&self, path: &Path) -> Vec<(usize, usize)> {
         let parts: Vec<Cow<'_, str>> = components(path).map(folded).collect();
@@ -209,6 +215,7 @@ mod tests {
         assert_eq!(names.begun(Path::new("/w/.Git")), [(0, 1)]);
         assert_eq!(names.begun(Path::new("/w/a/b")), [(1, 2)]);
         assert!(names.begun(Path::new("/w/config")).is_empty());
+        assert!(names.begins(Path::new("/w/.git")) && !names.begins(Path::new("/w/.git/config")));
     }
 
     #[test]

@@ -1,4 +1,5 @@
-// Makes a Git repository of the working directory, which may change under which rule a `config` and `hooks` in it fall.
+// Makes a Git repository of the working directory, which may change under which rule a `config` and
+// `hooks` in it fall.
 // The first two arguments are secrets, the others are not to be changed.
 #include "attack.h"
 

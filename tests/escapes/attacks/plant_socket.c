@@ -1,5 +1,6 @@
-// Binds a socket by a path that is exchanged after it was decided: its name completes a repository where the path leads then,
-// and is none that matters where it led. The argument is what the repository has Git execute.
+// Binds a socket by a path that is exchanged after it was decided: its name completes a repository
+// where the path leads then, and is none that matters where it led. The argument is what the
+// repository has Git execute.
 #include "attack.h"
 #include <pthread.h>
 #include <sys/un.h>

@@ -1,4 +1,5 @@
-// One of two runs that make a repository between them: this one makes its `refs` or, with the argument `config`, what Git obeys.
+// One of two runs that make a repository between them: this one makes its `refs` or, with the
+// argument `config`, what Git obeys.
 // Neither does while the other's is there; both try to do it at one time.
 #include "attack.h"
 

@@ -1,5 +1,5 @@
-/* Executes a path, and a link, that lead now to a program that may be executed and now to one that may only be read. Argument: the
-   second. */
+/* Executes a path, and a link, that lead now to a program that may be executed and now to one
+ * that may only be read. Argument: the second. */
 #include "attack.h"
 #include <pthread.h>
 #include <sys/mman.h>

@@ -2,7 +2,7 @@
 
 use crate::{
     Case, cases,
-    dewar::Call,
+    dewar::{Call, words},
     stage::{Stage, held},
 };
 use std::{
@@ -17,6 +17,7 @@ pub(crate) const CASES: &[Case] = cases![
     planting_a_repository_by_two_runs_at_once,
     planting_names_that_programs_outside_trust,
     changing_names_that_programs_outside_trust,
+    moving_what_is_executed_outside_into_place,
     leaving_a_device_behind,
 ];
 
@@ -176,8 +177,17 @@ fn planting_names_that_programs_outside_trust(stage: &Stage) {
         "_darcs/prefs",
         ".git/lazygit.yml",
         ".git/sl",
+        "AGENT.md",
+        ".trae",
+        "a/.rules",
+        ".kilocode",
+        "lefthook-local.yml",
+        ".config/lefthook.toml",
+        "a/.lintstagedrc.json",
+        "mise/config.toml",
+        ".lazy.lua",
     ];
-    for directory in [".hg", ".jj", "_darcs", ".git"] {
+    for directory in [".hg", ".jj", "_darcs", ".git", ".config", "mise"] {
         stage.directory(&format!("work/{directory}"));
     }
     stage.holds("agent", "plant_names", &names);
@@ -198,6 +208,35 @@ fn changing_names_that_programs_outside_trust(stage: &Stage) {
             "{}",
             file.display()
         );
+    }
+}
+
+fn moving_what_is_executed_outside_into_place(stage: &Stage) {
+    for fast in [false, true] {
+        std::fs::remove_dir_all(stage.work()).expect("an empty workspace");
+        for name in ["Makefile", "setup.py", "sub/x", "CMakeLists.txt"] {
+            stage.file(&format!("work/{name}"), "mine");
+        }
+        let call = Call { fast, ..stage.call("agent") };
+        held(&stage.command(call, "move_into_place", &[]).output().expect("start `dewar`"));
+        let mut report = Command::new(&words(call)[0]);
+        report.arg("report");
+        let report = stage.like(report).output().expect("start `dewar`").stdout;
+        let report = String::from_utf8(report).expect("UTF-8");
+        let (_, planted) = report.split_once("what programs outside").expect("a part of it");
+        for name in [
+            ".mvn/extensions.xml",
+            ".venv/bin/activate",
+            "e/gradle/wrapper/gradle-wrapper.jar",
+            "Makefile",
+            "sub/package.json",
+            "setup.py",
+            "Dockerfile",
+            "CMakeLists.txt",
+        ] {
+            let path = format!(" {}  (", stage.work().join(name).display());
+            assert!(planted.contains(&path), "of {name} nothing is said: {planted}");
+        }
     }
 }
 

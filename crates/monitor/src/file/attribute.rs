@@ -6,6 +6,7 @@ use super::{
     memory::{is_program, stays_plain},
     object::{Seen, Target, has_name},
     outside::{Attempt, New},
+    place::place_of,
 };
 use crate::{
     call::{Answer, CallResult},
@@ -298,6 +299,8 @@ fn cut(asker: FileAsker<'_>) -> CallResult {
         return Err(Errno::FBIG);
     }
     rustix::fs::ftruncate(file, length)?;
+    // What has no path any more is nobody's to execute.
+    let _ = asker.files.plantings.note_at(|| place_of(*asker, &object), false);
     Ok(Answer::Return(0))
 }
 

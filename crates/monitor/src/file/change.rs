@@ -267,6 +267,8 @@ impl NameChange<'_> {
         let number = std::os::fd::AsRawFd::as_raw_fd(&object).to_string();
         let follow = AtFlags::SYMLINK_FOLLOW;
         rustix::fs::linkat(&view.own_fds, number, &entry.parent, &entry.name, follow)?;
+        // What is written by the second name is written to the first, too. It may have none.
+        let _ = self.asker.files.plantings.note_at(|| path_of(view, &object), false);
         note_entry(self.asker, &entry.parent, &entry.name, true);
         Ok(Answer::Return(0))
     }

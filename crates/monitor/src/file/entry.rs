@@ -76,9 +76,10 @@ pub(super) fn note_entry(asker: FileAsker<'_>, parent: &OwnedFd, name: &OsStr, i
     if !asker.files.plantings.are_watched() || name.is_empty() {
         return;
     }
-    let Ok(directory) = path_of(&state.view, parent) else { return };
-    let path = directory.join(name);
-    asker.files.plantings.note(&path, is_new);
+    let place = || path_of(&state.view, parent).map(|directory| directory.join(name));
+    let Ok(path) = place() else { return };
+    // What has no path any more is nobody's to execute.
+    let _ = asker.files.plantings.note_at(place, is_new);
     if is_new && asker.claims.completes(parent, name).unwrap_or(true) {
         asker.files.plantings.note_for(&path, Why::Repository);
     }

@@ -366,7 +366,7 @@ impl Open {
         } else if has_name(*asker, object)? && !proc_files::is_for_process(*asker, found, object)? {
             seen.allow(*asker, self.requested(seen.class), object)?;
             if self.writes() && asker.files.plantings.are_watched() {
-                asker.files.plantings.note(&place_of(*asker, object)?, false);
+                asker.files.plantings.note_at(|| place_of(*asker, object), false)?;
             }
         } else {
             // A pipe, a socket or memory without a name, reached through a descriptor.

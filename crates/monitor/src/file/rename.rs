@@ -70,6 +70,9 @@ impl NameChange<'_> {
         if let Some(replaced) = &target.object {
             self.replace(&source, &target, replaced, flags)?;
         }
+        let is_any_dir =
+            !not_dir || target.object.as_ref().is_some_and(|it| is_dir(it) == Ok(true));
+        let turn = is_any_dir.then(|| self.asker.files.plantings.turn());
         rustix::fs::renameat_with(
             &source.parent,
             &source.name,
@@ -77,7 +80,8 @@ impl NameChange<'_> {
             &target.name,
             flags,
         )?;
-        self.note_move(&source, &target);
+        self.note_move(&source, &target, exchanges);
+        drop(turn);
         Ok(Answer::Return(0))
     }
 
@@ -128,15 +132,21 @@ impl NameChange<'_> {
         }
     }
 
-    fn note_move(&self, source: &Entry, target: &Entry) {
+    fn note_move(&self, source: &Entry, target: &Entry, exchanges: bool) {
         let state = self.asker.state;
         if !self.asker.files.plantings.are_watched() {
             return;
         }
         let path =
             |entry: &Entry| path_of(&state.view, &entry.parent).map(|it| it.join(&entry.name));
-        if let (Ok(from), Ok(to)) = (path(source), path(target)) {
-            self.asker.files.plantings.moved(&from, &to, target.object.is_none());
+        let plantings = &self.asker.files.plantings;
+        match (path(source), path(target)) {
+            (Ok(from), Ok(to)) if exchanges => plantings.exchanged(&from, &to),
+            (Ok(from), Ok(to)) => plantings.moved(&from, &to, target.object.is_none()),
+            _ => {}
+        }
+        if exchanges {
+            note_entry(self.asker, &source.parent, &source.name, false);
         }
         note_entry(self.asker, &target.parent, &target.name, target.object.is_none());
     }
