@@ -88,7 +88,7 @@ pub enum Target {
 pub struct ChangedMember {
     /// The run.
     pub run: String,
-    /// `applied`, `ended`, `killed` or `unreached`.
+    /// `applied`, `ended`, `killed` or `unreached`; `unchanged` where its server was not.
     pub outcome: String,
     /// Until that was known.
     pub after_us: u64,
@@ -99,7 +99,7 @@ pub struct ChangedMember {
     pub report: String,
 }
 
-/// A change that was made to one security server.
+/// A change that was made to one security server, or was not.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Changed {
     /// The policy state from now on.
@@ -110,6 +110,8 @@ pub struct Changed {
     pub took_us: u64,
     /// Everybody who had to apply it.
     pub members: Vec<ChangedMember>,
+    /// Why it was not made there, and what to do, where others were changed.
+    pub refused: Option<String>,
 }
 
 /// What the daemon is told to do.

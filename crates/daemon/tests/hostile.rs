@@ -2,21 +2,53 @@
 
 mod common;
 
-use common::{DaemonProcess, administration, keep, new_run, place, policy, role as started_as};
-use daemon::{ClientError, DaemonDirs, Filter, Journal, NewRun, Policy, UNKNOWN, register};
+use common::{
+    DaemonProcess, UNFIT, administration, keep, new_run, place, policy, role as started_as,
+    start_as, wait_until,
+};
+use daemon::{ClientError, DaemonDirs, Filter, Journal, NewRun, Policy, Target, UNKNOWN, register};
 use flask::{AccessVector, Class, Question, SecurityServer as _, perm};
 use ipc::{Call, Port, Transport};
 use std::{
     fs::{self, File},
-    os::fd::AsFd as _,
+    io::{BufRead as _, BufReader},
+    os::{
+        fd::AsFd as _,
+        unix::{fs::PermissionsExt as _, process::CommandExt as _},
+    },
+    path::Path,
+    process::{Child, Stdio},
 };
 
 /// What this program does when it is started again.
 #[test]
 fn role() {
-    if let Some((_, place)) = started_as() {
-        keep(&place);
+    match started_as() {
+        Some((role, place)) if role == "daemon" => keep(&place),
+        Some((role, place)) if role == SYSTEM => keep(&DaemonDirs { system: true, ..place }),
+        Some((id, place)) => be_a_run(&id, &DaemonDirs { system: true, ..place }),
+        None => {}
     }
+}
+
+/// A daemon for every user.
+const SYSTEM: &str = "system";
+
+/// A run that applies every change. `unfit` says that it can follow none.
+fn be_a_run(id: &str, place: &DaemonDirs) {
+    let (registration, _spool) = new_run(place, id);
+    follow(&registration, if id == "unfit" { UNFIT } else { b"fit" });
+    println!("{READY}");
+    loop {
+        std::thread::park();
+    }
+}
+
+const READY: &str = "the run follows";
+
+fn follow(run: &daemon::Registration, settled: &[u8]) {
+    run.follow(settled.to_vec(), |change| Some(change.seqno.to_string().into_bytes()))
+        .expect("followed");
 }
 
 const RECORD: &[u8] = br#"{"time": 1.0, "granted": false, "scontext": "u:r:app_t", "object": "/x"}
@@ -131,4 +163,78 @@ fn a_run_that_has_ended_changes_the_policy_of_no_other() {
     let (other, _spool) = new_run(&place, "other");
     other.load(&evil, false).unwrap();
     assert_eq!((allowed(&victim), allowed(&other)), (AccessVector(0), perm::file::READ));
+}
+
+/// One user's process each.
+struct Users(Vec<Child>);
+
+impl Users {
+    fn start(directory: &Path, runs: &[(&str, u32)]) -> Self {
+        let start = |(id, uid): &(&str, u32)| {
+            let mut run = start_as(id, directory).uid(*uid).stdout(Stdio::piped()).spawn().unwrap();
+            let mut lines = BufReader::new(run.stdout.take().expect("piped")).lines();
+            assert!(lines.any(|line| line.is_ok_and(|line| line.contains(READY))), "{id}");
+            run
+        };
+        Self(runs.iter().map(start).collect())
+    }
+}
+
+impl Drop for Users {
+    fn drop(&mut self) {
+        for run in &mut self.0 {
+            // One that has ended already is as good.
+            let _ = (run.kill(), run.wait());
+        }
+    }
+}
+
+/// Only root has a daemon for every user.
+#[test]
+fn a_run_that_cannot_follow_keeps_root_from_changing_that_of_no_other_user() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("note: not run by root, so a change for several users is left out");
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let place = DaemonDirs { system: true, ..place(directory.path()) };
+    let _daemon = DaemonProcess::start_as(SYSTEM, &place, directory.path());
+    let (mine, _spool) = new_run(&place, "mine");
+    follow(&mine, b"fit");
+    let _users = Users::start(directory.path(), &[("unfit", 64_001), ("fit", 64_002)]);
+    let open = |id: &str| {
+        let runs = administration(&place).runs().expect("runs");
+        runs.iter().find(|run| run.id == id).expect(id).booleans == [("open".to_owned(), true)]
+    };
+    // As long as it has not said that it is unfit, it is not asked.
+    let unfit = |id: &str| {
+        let same = administration(&place).set(Target::Run(id.into()), &[("open".into(), false)]);
+        matches!(same, Err(ClientError::Conflict(_)))
+    };
+    wait_until("the run has said what it is", || unfit("unfit"));
+
+    let changed = administration(&place).set(Target::All, &[("open".into(), true)]).expect("set");
+    assert_eq!(["mine", "fit", "unfit"].map(open), [true, true, false]);
+    assert_eq!(changed.len(), 3);
+    for change in &changed {
+        let [member] = change.members.as_slice() else { panic!("{change:?}") };
+        if member.run == "unfit" {
+            assert_eq!((member.outcome.as_str(), change.complete), ("unchanged", false));
+            let why = change.refused.as_deref().expect("why");
+            assert!(
+                ["unfit", "64001", "it was told otherwise"].iter().all(|it| why.contains(it)),
+                "{why}"
+            );
+        } else {
+            assert!(change.complete && change.refused.is_none(), "{change:?}");
+        }
+    }
+    // One's own that cannot follow: nothing is done.
+    let (own, _spool) = new_run(&place, "own");
+    follow(&own, UNFIT);
+    let all = |on| administration(&place).set(Target::All, &[("open".into(), on)]);
+    wait_until("the run has said what it is", || unfit("own"));
+    assert!(matches!(all(false), Err(ClientError::Conflict(_))));
+    assert_eq!(["mine", "fit", "unfit", "own"].map(open), [true, true, false, false]);
 }

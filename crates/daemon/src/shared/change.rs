@@ -21,6 +21,9 @@ use std::{
 impl Shared {
     /// Changes booleans for `target`; returns when every run concerned has applied it, or when it
     /// is known that it will not. All or nothing of it happens for each security server.
+    ///
+    /// What the client cannot change of its own keeps it from changing any. Users do not trust each
+    /// other: of several targets, one that is another user's concerns that one alone.
     pub(crate) fn set(
         &self,
         client: Client,
@@ -31,8 +34,9 @@ impl Shared {
             return Err(ChangeError::TooManyBooleans);
         }
         let targets = self.registry().targets(client.uid, target, booleans)?;
+        let stands_alone = |hosted: &Hosted| targets.len() > 1 && hosted.owner != client.uid;
         // Before any of them is changed.
-        for hosted in &targets {
+        for hosted in targets.iter().filter(|hosted| !stands_alone(hosted)) {
             self.consider(hosted, &hosted.with_booleans(booleans)?, false)?;
         }
         // Side by side: a run that does not answer holds up its own server's change only.
@@ -43,8 +47,43 @@ impl Shared {
             };
             let changes: Vec<_> = targets.iter().map(change).collect();
             let ended = changes.into_iter().map(|change| change.join());
-            ended.map(|change| change.unwrap_or(Err(ChangeError::Failed))).collect()
+            let ended = ended.map(|change| change.unwrap_or(Err(ChangeError::Failed)));
+            let each = targets.iter().zip(ended);
+            each.map(|(hosted, change)| match change {
+                Err(why) if stands_alone(hosted) => Ok(self.unchanged(hosted, why)),
+                change => change,
+            })
+            .collect()
         })
+    }
+
+    /// What is said of a user's server that was left as it is.
+    fn unchanged(&self, hosted: &Hosted, why: ChangeError) -> Changed {
+        let uid = hosted.owner;
+        let refused = match why {
+            ChangeError::Conflict { run, why } => {
+                let pid = self.registry().run(&run).map_or(0, |run| run.kept.pid);
+                format!("run {run} of user {uid}, process {pid}: {why}. End it, and set them again")
+            }
+            why => {
+                format!("the runs of user {uid}: {why}. Set them again; if that fails, end them")
+            }
+        };
+        let users = self.registry().users(hosted);
+        let member = |run: &Arc<Run>| ChangedMember {
+            run: run.kept.id.clone(),
+            outcome: "unchanged".into(),
+            after_us: 0,
+            late: String::new(),
+            report: String::new(),
+        };
+        Changed {
+            seqno: hosted.state_number().0,
+            complete: false,
+            took_us: 0,
+            members: users.iter().map(member).collect(),
+            refused: Some(refused),
+        }
     }
 
     fn set_one(
@@ -129,6 +168,7 @@ impl Shared {
             complete: members.iter().all(is_complete),
             took_us: micros(begin.elapsed()),
             members: members.into_iter().map(changed).collect(),
+            refused: None,
         }
     }
 }

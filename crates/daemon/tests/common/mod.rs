@@ -3,7 +3,8 @@
 #![allow(dead_code)]
 
 use daemon::{
-    Administration, Daemon, DaemonDirs, NewRun, Policy, Registration, Settings, Writer, register,
+    Administration, Admits, Daemon, DaemonDirs, NewRun, Policy, Refusal, Registration, Settings,
+    Writer, register,
 };
 use server_port::Patience;
 use std::{
@@ -25,6 +26,9 @@ pub(crate) const POLICY: &str = r#"
     (allow app_t note_t (file (read)))
     (boolean open false) (booleanif open (true (allow app_t gate_t (file (read)))))
 "#;
+
+/// What a run says of its kernel side that can follow no change.
+pub(crate) const UNFIT: &[u8] = b"unfit";
 
 /// Says what this program is to be, if not the test itself.
 const ROLE: &str = "DEWAR_TESTS_ROLE";
@@ -52,16 +56,26 @@ pub(crate) fn role() -> Option<(String, DaemonDirs)> {
 /// Starts this program again. It runs the test `role` of the program alone, which looks at
 /// [`role`].
 pub(crate) fn start(role: &str, directory: &Path) -> Child {
+    start_as(role, directory).spawn().expect("this program starts again")
+}
+
+/// The command for it.
+pub(crate) fn start_as(role: &str, directory: &Path) -> Command {
     let mut command = Command::new(env::current_exe().expect("this program"));
     command.args(["--exact", "role", "--nocapture", "--test-threads=1"]);
     command.env(ROLE, role).env(PLACE, directory).stdout(Stdio::null());
-    command.spawn().expect("this program starts again")
+    command
 }
 
 /// Serves until it is killed.
 pub(crate) fn keep(place: &DaemonDirs) {
     let [report, freeze, kill] = [100, 300, 1500].map(Duration::from_millis);
-    let settings = Settings { patience: Patience { report, freeze, kill }, ..Settings::default() };
+    let admits: Admits = |settled, _, _| match settled {
+        UNFIT => Err(Refusal("it was told otherwise".into())),
+        _ => Ok(()),
+    };
+    let patience = Patience { report, freeze, kill };
+    let settings = Settings { patience, admits, ..Settings::default() };
     let daemon = loop {
         match Daemon::start(place, settings, None) {
             Ok(daemon) => break daemon,
@@ -78,8 +92,13 @@ pub(crate) struct DaemonProcess(Child);
 
 impl DaemonProcess {
     pub(crate) fn start(directory: &Path) -> Self {
-        let daemon = Self(start("daemon", directory));
-        drop(administration(&place(directory)));
+        Self::start_as("daemon", &place(directory), directory)
+    }
+
+    /// In that role, it listens at `place`.
+    pub(crate) fn start_as(role: &str, place: &DaemonDirs, directory: &Path) -> Self {
+        let daemon = Self(start(role, directory));
+        drop(administration(place));
         daemon
     }
 

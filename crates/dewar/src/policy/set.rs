@@ -9,6 +9,7 @@ use crate::{
 use anyhow::{Context as _, bail};
 use clap::Args;
 use daemon_client::{Administration, Changed, ClientError, DaemonDirs, Target};
+use flask::visible;
 use monitor::Receipt;
 use std::fmt::Write as _;
 
@@ -21,12 +22,13 @@ Examples:
 Returns when everybody concerned has applied the change. A run that does not
 answer is reported, then frozen, then killed, as the daemon was told. What the
 kernel of a run was told at its start cannot change: then nothing is changed,
-and the run is named with what stands in the way.
+and the run is named with what stands in the way. Where root changes the runs
+of several users, a run of another user keeps back that user's change alone.
 
 Exit status: 0 when the change is complete; 1 if a run could not be reached,
 or cannot reach what it was given, because its view keeps that away,
-or nothing was changed because a run cannot follow; 2 for wrong use; 125
-otherwise.";
+or not everything was changed because a run cannot follow; 2 for wrong use;
+125 otherwise.";
 
 /// Change booleans in the policies of runs that use a daemon, while they run.
 #[derive(Debug, Args)]
@@ -88,6 +90,12 @@ fn tell(changed: &[Changed]) -> Result<String, std::fmt::Error> {
     let mut text = String::new();
     let millis = |micros: u64| micros as f64 / 1000.0;
     for change in changed {
+        if let Some(why) = &change.refused {
+            let runs: Vec<_> = change.members.iter().map(|it| it.run.as_str()).collect();
+            writeln!(text, "policy state {}: NOT changed: {}", change.seqno, visible(why))?;
+            writeln!(text, "  {} unchanged", runs.join(", "))?;
+            continue;
+        }
         let word = if change.complete { "complete" } else { "NOT complete" };
         writeln!(
             text,
