@@ -6,7 +6,11 @@ use anyhow::Context as _;
 use clap::Args;
 use security_server::policy::Policy;
 use security_server::{BoolId, Engine, UnknownBoolean, cil, policydb};
-use std::{fs, io};
+use std::{
+    fs,
+    io::{self, Read as _},
+    path::Path,
+};
 
 /// The policy that a question is put to.
 #[derive(Debug, Args)]
@@ -79,6 +83,9 @@ pub(super) fn is_profile(argument: &str) -> bool {
     argument.ends_with(".toml") || is_shipped(first)
 }
 
+/// The length that a policy has at most; those of distributions have less than 10 MiB.
+const MOST_BYTES: u64 = 32 << 20;
+
 fn read(path: &str) -> anyhow::Result<Vec<u8>> {
     let hint = |error: &io::Error| {
         let names: Vec<&str> = profile::shipped().iter().map(|(name, _)| *name).collect();
@@ -86,5 +93,37 @@ fn read(path: &str) -> anyhow::Result<Vec<u8>> {
         if is_name { format!("; shipped profiles are {}", names.join(", ")) } else { String::new() }
     };
     let unreadable = |error: io::Error| Usage(format!("{path}: {error}{}", hint(&error)));
-    fs::read(path).map_err(unreadable).context("the policy cannot be read")
+    bounded(Path::new(path)).map_err(unreadable).context("the policy cannot be read")
+}
+
+/// Reads a file, or what a shell hands over (`<(…)`); not from a device without end, nor from a
+/// FIFO that nobody may ever write to.
+fn bounded(path: &Path) -> io::Result<Vec<u8>> {
+    let is_handed_over = path.starts_with("/dev") || path.starts_with("/proc");
+    if !is_handed_over && !fs::metadata(path)?.is_file() {
+        return Err(io::Error::other("it is no regular file"));
+    }
+    let mut bytes = Vec::new();
+    let read = fs::File::open(path)?.take(MOST_BYTES + 1).read_to_end(&mut bytes)?;
+    if read as u64 > MOST_BYTES {
+        return Err(io::Error::other("it is longer than 32 MiB"));
+    }
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::bounded;
+    use std::path::Path;
+
+    #[test]
+    fn nothing_without_an_end_is_read() {
+        let told = |path: &Path| bounded(path).unwrap_err().to_string();
+        assert_eq!(told(Path::new("/dev/zero")), "it is longer than 32 MiB");
+        let directory = tempfile::tempdir().unwrap();
+        let fifo = directory.path().join("fifo");
+        let (kind, mode) = (rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR);
+        rustix::fs::mknodat(rustix::fs::CWD, &fifo, kind, mode, 0).unwrap();
+        assert_eq!(told(&fifo), "it is no regular file");
+    }
 }
