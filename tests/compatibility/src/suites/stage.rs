@@ -135,10 +135,9 @@ impl Stage {
             }
         };
         run(Command::new("cp").arg("-a").arg(source.join(".")).arg(work))?;
-        if who == Who::User {
-            let owner = format!("{}:{}", self.ids.0, self.ids.1);
-            run(Command::new("chown").args(["-hR", &owner]).arg(work))?;
-        }
+        // Archives name owners of their own, whose files root cannot change without capabilities.
+        let (user, group) = if who == Who::User { self.ids } else { (0, 0) };
+        run(Command::new("chown").args(["-hR", &format!("{user}:{group}")]).arg(work))?;
         Ok(())
     }
 
