@@ -77,7 +77,7 @@ impl Home {
     }
 }
 
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
@@ -85,21 +85,25 @@ pub(crate) fn text(bytes: &[u8]) -> String {
 
 /// A run on a terminal of its own, seen from the keyboard.
 pub(crate) struct Terminal {
-    master: File,
+    pub(crate) master: File,
     child: Child,
     seen: String,
 }
 
 impl Terminal {
     pub(crate) fn run(home: &Home, options: &[&str], script: &str) -> Self {
+        let args =
+            [&["run", "--no-daemon", "--ask"], options, &["--", "sh", "-c", script]].concat();
+        Self::start(home.command(&["--ctty"], &args))
+    }
+
+    /// Starts what has the terminal on standard input to control it.
+    pub(crate) fn start(mut command: Command) -> Self {
         let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         grantpt(&master).unwrap();
         unlockpt(&master).unwrap();
         let name = ptsname(&master, Vec::new()).unwrap().into_string().unwrap();
         let stream = || File::options().read(true).write(true).open(&name).unwrap();
-        let args =
-            [&["run", "--no-daemon", "--ask"], options, &["--", "sh", "-c", script]].concat();
-        let mut command = home.command(&["--ctty"], &args);
         command.stdin(stream()).stdout(stream()).stderr(stream());
         let child = command.spawn().unwrap();
         rustix::io::ioctl_fionbio(&master, true).unwrap();

@@ -2,7 +2,7 @@
 //! runs with it.
 
 use super::learn::Home;
-use std::{fs, net::TcpListener};
+use std::{fs, net::TcpListener, os::unix::fs::PermissionsExt as _};
 
 /// Reaches a port, and does what else it is told.
 const CLIENT: &str = "import os, socket, sys\nsocket.create_connection(('127.0.0.1', int(sys.argv[1])))\nprint(open(os.path.expanduser('~/.config/foo/settings')).read())\n";
@@ -78,4 +78,25 @@ fn a_domain_is_not_made_where_that_is_not_clear_or_something_would_be_denied() {
     // Unasked, it is only said.
     let said = home.say(&["learn", "--force", "--", "bash", "-c", &command]);
     assert!(said.err.contains("--domains keeps it from the others"), "{}", said.err);
+}
+
+#[test]
+fn no_domain_is_learned_for_a_program_that_the_run_could_exchange() {
+    let home = Home::new();
+    let service = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = service.local_addr().unwrap().port();
+    let fetch = home.path().join("tools/fetch");
+    fs::create_dir_all(fetch.parent().unwrap()).unwrap();
+    fs::copy("/bin/bash", &fetch).unwrap();
+    fs::set_permissions(&fetch, fs::Permissions::from_mode(0o755)).unwrap();
+    let command = format!(
+        "../tools/fetch -c 'exec 3<>/dev/tcp/127.0.0.1/{port}'; for i in a b c d e; do echo hi > ../tools/$i; done"
+    );
+    let said = home.say(&["learn", "--domains", "--", "sh", "-c", &command]);
+    assert!(said.err.contains("no domain for fetch: the command writes"), "{}", said.err);
+    let learned = home.profile();
+    assert!(!learned.contains("[domains") && learned.contains("[network]"), "{learned}");
+    // Nor is it promised.
+    let said = home.say(&["learn", "--force", "--", "sh", "-c", &command]);
+    assert!(!said.err.contains("--domains keeps it"), "{}", said.err);
 }

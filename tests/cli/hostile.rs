@@ -29,6 +29,20 @@ fn no_program_gets_a_line_into_a_profile_by_its_name() {
 }
 
 #[test]
+fn a_name_that_no_profile_can_hold_is_left_out_and_the_rest_is_allowed() {
+    let home = Home::new();
+    let script = "cat ~/notes.txt; mkdir -p ~/\"$0\"; : > ~/\"$0\"; exit 0";
+    home.say(&["run", "--no-daemon", "--", "sh", "-c", script, "a\u{202e}b"]);
+    let said = home.say(&["allow", "--all", "--write", "dewar.toml"]);
+    assert_eq!(said.status, 1, "{}{}", said.out, said.err);
+    assert!(said.out.contains("no profile can name it"), "{}{}", said.out, said.err);
+    assert!(said.out.contains("a\\u202eb") && !said.out.contains('\u{202e}'), "{}", said.out);
+    let written = home.profile();
+    assert_eq!(list(&written, "files", "read"), ["${home}/notes.txt"], "{written}");
+    assert!(list(&written, "files", "write").is_empty(), "{written}");
+}
+
+#[test]
 fn learning_runs_nothing_that_another_flag_says_not_to_run() {
     let home = Home::new();
     for flag in ["--dry-run", "--ask", "--audit=x", "--without=mount"] {

@@ -148,6 +148,51 @@ fn what_is_secret_stays_denied_while_a_profile_is_learned_and_is_never_in_it() {
 }
 
 #[test]
+fn a_pattern_is_neither_learned_nor_allowed_where_it_would_stand_for_a_secret() {
+    let home = Home::new();
+    for path in ["Documents/.env", "Documents/client-password.txt", "notes-password.txt"] {
+        let path = home.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, "SECRET").unwrap();
+    }
+    fs::create_dir_all(home.path().join("logs")).unwrap();
+    for (path, text) in [("notes-1234", "notes"), ("logs/2025", "old"), ("logs/2026", "new")] {
+        fs::write(home.path().join(path), text).unwrap();
+    }
+    let read = |command: &str| {
+        home.say(&["run", "--no-daemon", "-p", "./dewar.toml", "--", "sh", "-c", command]).out
+    };
+    let steal = "cat ../Documents/.env ../Documents/client-password.txt ../notes-password.txt";
+
+    let command = "echo hi > ../Documents/9999; cat ../notes-1234 ../logs/2026";
+    let said = home.say(&["learn", "--", "sh", "-c", command]);
+    let learned = home.profile();
+    assert!(learned.contains("\"${home}/Documents/9999\"") && !learned.contains("/Documents/*"));
+    assert!(learned.contains("\"${home}/notes-1234\""), "{learned}");
+    assert_eq!(read(steal), "", "{learned}");
+    assert_eq!(read("cat ../notes-1234"), "notes", "{learned}");
+    // Where there is none, what is another each time is a pattern, and it is said what that grants.
+    assert!(learned.contains("\"${home}/logs/*\""), "{learned}");
+    let told = "files.read = [\"${home}/logs/*\"]: also 1 file that is there already";
+    assert!(said.err.contains(told), "{}", said.err);
+
+    fs::remove_file(home.work().join("dewar.toml")).unwrap();
+    home.say(&["run", "--no-daemon", "--", "sh", "-c", "echo hi > ../Documents/9999"]);
+    let said = home.say(&["allow", "1", "--write", "dewar.toml"]);
+    assert_eq!(said.status, 0, "{}{}", said.out, said.err);
+    assert!(!said.out.contains("SECRET"), "{}", said.out);
+    assert_eq!(read(steal), "", "{}", home.profile());
+
+    // What is named in full is granted alone.
+    fs::remove_file(home.work().join("dewar.toml")).unwrap();
+    home.say(&["run", "--no-daemon", "--", "cat", "../notes-1234", "../notes-password.txt"]);
+    let named = home.path().join("notes-1234").display().to_string();
+    let said = home.say(&["allow", &named, "--write", "dewar.toml"]);
+    assert_eq!(said.status, 0, "{}{}", said.out, said.err);
+    assert_eq!(read(steal), "", "{}", home.profile());
+}
+
+#[test]
 fn what_there_is_in_a_profile_stays_when_more_is_learned() {
     let home = Home::new();
     let mine = "# mine\nextends = \"workspace\"\n\n[files]\nread = [\n    \"${home}/notes.txt\",  # my notes\n]\n";

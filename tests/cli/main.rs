@@ -15,6 +15,7 @@ mod help;
 mod hostile;
 mod input;
 mod install;
+mod keyboard;
 mod learn;
 mod live;
 mod mistakes;

@@ -5,7 +5,7 @@ use crate::{
     failure::{Failed, Usage},
     fitting::{Fitting, Target, file_of, undo},
     machine, output,
-    proposal::{Proposal, is_name_of, kept_back, of_file},
+    proposal::{Proposal, beside, is_name_of, of_file},
     receipt,
     run::{Denial, Journal, RunRecord},
 };
@@ -247,17 +247,9 @@ fn tell(fitting: &Fitting, proposal: &Proposal<'_>, denials: &[&Denial]) -> anyh
         let meant: Vec<PathBuf> =
             denials.iter().map(|denial| PathBuf::from(&denial.record.object)).collect();
         let also = widening(std::slice::from_ref(line), (&old, &new), &fitting.scope, &meant);
-        let files = match (also.files, also.more) {
-            (0, _) => continue,
-            (1, false) => "1 file that is".to_owned(),
-            (files, false) => format!("{files} files that are"),
-            (files, true) => format!("more than {files} files that are"),
-        };
-        let secret = match also.secrets.as_slice() {
-            [] => "none of them looks like a secret".to_owned(),
-            [first, ..] => visible(&kept_back(first)),
-        };
-        writeln!(text, "  also {files} there already; {secret}")?;
+        if let Some(beside) = beside(&also) {
+            writeln!(text, "  {beside}")?;
+        }
     }
     for (denial, why) in &proposal.left {
         let record = &denial.record;

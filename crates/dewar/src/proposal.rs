@@ -7,8 +7,10 @@ use crate::{
     run::{Denial, RunRecord, guarded},
 };
 use anyhow::bail;
-use learn::{Access, Addresses, Detail, Judge, Line, Need, Scope, Secrets, What, lines, needs};
-use monitor::Record;
+use learn::{
+    Access, Addresses, Detail, Judge, Line, Need, Scope, Secrets, What, Widening, lines, needs,
+};
+use monitor::{Record, visible};
 use profile::{Host, Variables};
 use std::{
     net::IpAddr,
@@ -63,12 +65,14 @@ impl<'a> Proposal<'a> {
         let is_offline = compiled.domains.iter().all(profile::Domain::is_offline);
         let mut proposal = Self { lines: Vec::new(), left: Vec::new(), is_offline, addresses };
         let all: Vec<Access> = denials.iter().map(|denial| access(&denial.record)).collect();
+        let mut found = Vec::new();
         for (denial, access) in denials.iter().zip(&all) {
             match proposal.line(fitting, &judge, (denial, access), &all, named) {
-                Ok(line) => proposal.lines.extend(line),
+                Ok(lines) => found.push((*denial, lines)),
                 Err(why) => proposal.left.push((denial, why)),
             }
         }
+        proposal.take(fitting, found);
         proposal.lines.sort();
         proposal
             .lines
@@ -91,6 +95,26 @@ impl<'a> Proposal<'a> {
             }
         }
         Ok(proposal)
+    }
+
+    /// Takes the lines that were found for denials. A program chooses names: one that no policy can
+    /// hold is left out, and the rest are taken all the same.
+    fn take(&mut self, fitting: &Fitting, found: Vec<(&'a Denial, Vec<Line>)>) {
+        let together: Vec<Line> = found.iter().flat_map(|(_, lines)| lines).cloned().collect();
+        let are_good = fitting.judge(&together).is_ok();
+        for (denial, lines) in found {
+            if are_good || lines.is_empty() {
+                self.lines.extend(lines);
+                continue;
+            }
+            match fitting.judge(&lines) {
+                Ok(_) => self.lines.extend(lines),
+                Err(error) => {
+                    let why = format!("no profile can name it: {error:#}; give it another name");
+                    self.left.push((denial, why));
+                }
+            }
+        }
     }
 
     /// The addresses that an endpoint's name stands for.
@@ -170,6 +194,25 @@ pub(crate) fn kept_back(path: &Path) -> String {
         Some(gives) => format!("{shown} GIVES {gives}"),
         None => format!("SECRET by its looks: {shown}"),
     }
+}
+
+/// What is said of files that a line grants beside those it was made for; `None` without any.
+pub(crate) fn beside(also: &Widening) -> Option<String> {
+    const MOST: usize = 8;
+    let files = match (also.files, also.more) {
+        (0, _) => return None,
+        (1, false) => "1 file that is".to_owned(),
+        (files, false) => format!("{files} files that are"),
+        (files, true) => format!("more than {files} files that are"),
+    };
+    let named = also.secrets.iter().take(MOST).map(|path| visible(&kept_back(path)));
+    let mut named: Vec<String> = named.collect();
+    match also.secrets.len().saturating_sub(MOST) {
+        0 if named.is_empty() => named.push("none of them looks like a secret".into()),
+        0 => {}
+        more => named.push(format!("and {more} more of them")),
+    }
+    Some(format!("also {files} there already; {}", named.join("; ")))
 }
 
 /// Why no line is proposed for something that a list could hold.

@@ -127,10 +127,12 @@ impl Scope {
         self.spelled(path, |_, part| literal(part))
     }
 
-    /// The same, with `*` for what is another in each run.
+    /// The same, with `*` for what is another in each run, where that covers no secret.
     fn varied(&self, path: &Path) -> String {
         self.spelled(path, |above, part| {
-            let glob = varied(part).filter(|glob| self.is_of_one_kind(above, glob));
+            let glob = varied(part).filter(|glob| {
+                self.is_of_one_kind(above, glob) && self.is_without_secrets(above, glob)
+            });
             glob.unwrap_or_else(|| literal(part))
         })
     }
@@ -141,6 +143,14 @@ impl Scope {
         let start = glob.split('*').next().unwrap_or_default();
         let is_telling = start.chars().filter(|c| c.is_alphanumeric()).count() >= 3;
         is_telling || !self.is_wide(above) || above.starts_with("/proc")
+    }
+
+    /// Whether no secret is among what `glob` stands for in `above`, as far as it is there now.
+    /// What was named in full is meant alone.
+    fn is_without_secrets(&self, above: &Path, glob: &str) -> bool {
+        // Processes come and go, and no name there says what it holds.
+        let is_process = above.starts_with("/proc");
+        is_process || !self.secrets.is_named() && self.secrets.among(above, glob).is_none()
     }
 
     fn spelled(&self, path: &Path, spell: impl Fn(&Path, &str) -> String) -> String {
@@ -284,6 +294,7 @@ fn is_camel(word: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     #[test]
     fn what_is_another_in_each_run_is_a_glob_and_names_are_not() {
@@ -333,6 +344,46 @@ mod tests {
         for wide in ["/home/me/.cache", "/home/me", "/home", "/etc", "/", "/srv", "/proc/7"] {
             assert!(scope.is_wide(Path::new(wide)), "{wide}");
         }
+    }
+
+    #[test]
+    fn a_glob_never_stands_for_a_secret_that_is_there() {
+        let place = tempfile::tempdir().unwrap();
+        let home = place.path().canonicalize().unwrap();
+        for (path, text) in [
+            ("Documents/.env", "secret"),
+            ("notes-password.txt", "secret"),
+            ("data/run-1/deep/server.key", "secret"),
+            ("builds/build-secret.txt", "secret"),
+            ("builds/build-1.2.3.tar", ""),
+            (".foo/api_token", "secret"),
+        ] {
+            fs::create_dir_all(home.join(path).parent().unwrap()).unwrap();
+            fs::write(home.join(path), text).unwrap();
+        }
+        let scope = Scope {
+            workspace: home.join("work"),
+            home: home.clone(),
+            tmp: "/var/tmp/none".into(),
+            secrets: Secrets::default(),
+        };
+        for detail in [Detail::Kind, Detail::Exact] {
+            for (path, want) in [
+                ("Documents/9999", "${home}/Documents/9999"),
+                ("notes-1234", "${home}/notes-1234"),
+                ("data/run-4711/x-1234.log", "${home}/data/run-4711/x-*.log"),
+                ("builds/build-1.2.3.tar", "${home}/builds/build-*.tar"),
+                (".foo/4711", "${home}/.foo/4711"),
+                ("plain/9999", "${home}/plain/*"),
+            ] {
+                let found = scope.pattern(&home.join(path), detail);
+                assert_eq!(found.as_deref(), Some(want), "{path} {detail:?}");
+            }
+        }
+        // What is named in full is meant alone.
+        let named = Scope { secrets: Secrets::none(), ..scope };
+        let found = named.pattern(&home.join("plain/9999-password.txt"), Detail::Exact);
+        assert_eq!(found.as_deref(), Some("${home}/plain/9999-password.txt"));
     }
 
     #[test]

@@ -106,7 +106,13 @@ impl<'a> Search<'a> {
     }
 
     pub(crate) fn walk(&mut self, directory: &Path) {
-        let mut stack = vec![directory.to_owned()];
+        self.walk_those(directory, &|_| true);
+    }
+
+    /// The same, but of the entries of `root` itself only those whose names are `meant`, with all
+    /// that is below them.
+    pub(crate) fn walk_those(&mut self, root: &Path, meant: &dyn Fn(&str) -> bool) {
+        let mut stack = vec![root.to_owned()];
         while let Some(directory) = stack.pop() {
             if is_package(&directory) || (self.skip)(&directory) {
                 continue;
@@ -124,6 +130,9 @@ impl<'a> Search<'a> {
             entries.sort_by_key(|entry| std::cmp::Reverse(entry.file_name()));
             self.entries -= entries.len();
             for entry in entries {
+                if directory == root && !meant(&entry.file_name().to_string_lossy()) {
+                    continue;
+                }
                 let path = entry.path();
                 match entry.file_type() {
                     _ if self.found.len() >= self.most => break,

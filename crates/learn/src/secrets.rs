@@ -7,6 +7,7 @@ use profile::Compiled;
 use std::{
     collections::HashMap,
     ffi::OsStr,
+    io::ErrorKind::NotFound,
     os::unix::fs::FileTypeExt as _,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
@@ -116,6 +117,9 @@ const WORDS: [&str; 15] = [
     "cookiejar",
 ];
 
+/// The secret that a pattern stands for, by its directory and the pattern; `None` for no secret.
+type ByGlob = HashMap<(PathBuf, String), Option<PathBuf>>;
+
 /// The list of secrets under one home.
 #[derive(Clone, Debug, Default)]
 pub struct Secrets {
@@ -124,6 +128,8 @@ pub struct Secrets {
     none: bool,
     /// What was found below directories that were looked through.
     known: Arc<Mutex<HashMap<PathBuf, Option<PathBuf>>>>,
+    /// The same, of those entries of a directory that a glob stands for.
+    among: Arc<Mutex<ByGlob>>,
 }
 
 impl Secrets {
@@ -186,6 +192,37 @@ impl Secrets {
         })
     }
 
+    /// Whether what is meant was named in full, secret or not: then nothing else is.
+    #[must_use]
+    pub fn is_named(&self) -> bool {
+        self.none
+    }
+
+    /// A secret that `glob`, of one component, stands for in a directory, or that lies below what
+    /// it stands for; the directory itself, if it holds too much to tell. Of a glob, its beginning
+    /// and its end count: `build-*.tar` is what starts and ends so.
+    #[must_use]
+    pub fn among(&self, directory: &Path, glob: &str) -> Option<PathBuf> {
+        if self.none {
+            return None;
+        }
+        // Behind a backslash stands a character that the name holds, too.
+        let start = glob.split(['*', '\\']).next().unwrap_or_default();
+        let end = glob.rsplit(['*', '\\']).next().unwrap_or_default();
+        let meant = |name: &str| name.starts_with(start) && name.ends_with(end);
+        let is_meant = |listed: &&PathBuf| {
+            let below = listed.strip_prefix(directory).ok();
+            let first = below.and_then(|below| below.components().next());
+            first.is_some_and(|first| meant(&first.as_os_str().to_string_lossy()))
+        };
+        let listed = self.listed.iter().find(is_meant);
+        listed.cloned().or_else(|| {
+            let mut among = self.among.lock().unwrap_or_else(PoisonError::into_inner);
+            let key = (directory.to_owned(), glob.to_owned());
+            among.entry(key).or_insert_with(|| look_among(directory, &meant)).clone()
+        })
+    }
+
     /// Looks for what looks like a secret and is not listed: in `home`, then in the rest of the
     /// machine, but for the directories that are to `skip` with all that is in them.
     #[must_use]
@@ -197,6 +234,15 @@ impl Secrets {
         files.sort();
         Found { files, left }
     }
+}
+
+fn look_among(directory: &Path, meant: &dyn Fn(&str) -> bool) -> Option<PathBuf> {
+    let mut search = Search::new((MOST_ENTRIES, 1), &|_| false);
+    search.walk_those(directory, meant);
+    let found = search.found.pop().or_else(|| search.left.pop());
+    // What cannot be listed may hold one; what is gone by now holds none.
+    let unseen = || std::fs::read_dir(directory).is_err_and(|it| it.kind() != NotFound);
+    found.or_else(|| unseen().then(|| directory.to_owned()))
 }
 
 /// What a search for secrets has come to.

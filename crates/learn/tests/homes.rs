@@ -48,12 +48,15 @@ const SECRETS: [&str; 10] = [
 const PLAIN: [&str; 8] =
     ["a.txt", "b.log", "settings.toml", "x-1.2.3.so", "tmp.Zq7xWp", "4711", "index", "c.db"];
 
+/// Not where the homes are made: the profile `workspace` grants all of it.
+const TMP: &str = "/var/tmp/none";
+
 fn variables(home: &Path) -> Variables {
     let workspace = home.join("work");
     Variables {
         workspace,
         home: home.to_owned(),
-        tmp: "/tmp".into(),
+        tmp: TMP.into(),
         user: "me".into(),
         ..Variables::default()
     }
@@ -135,7 +138,7 @@ proptest! {
         let scope = Scope {
             workspace: variables.workspace.clone(),
             home: home.clone(),
-            tmp: "/tmp".into(),
+            tmp: TMP.into(),
             secrets: Secrets::of(&compiled),
         };
         let before = Judge::new(&compiled).unwrap();

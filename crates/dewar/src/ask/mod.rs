@@ -6,6 +6,7 @@
 //! ```
 
 mod case;
+mod modes;
 mod prompter;
 mod propose;
 mod proposed;
@@ -13,6 +14,7 @@ mod queue;
 mod socket;
 mod state;
 mod terminal;
+mod turn;
 
 use crate::{
     control::{Run, RunArg},

@@ -13,7 +13,8 @@ use crate::run::{
     link::{Receiver, Sender, ToPrompter, ToRun},
 };
 use anyhow::{Context as _, bail};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGTTIN, SIGTTOU};
+use confine::launch::ignore_background;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP};
 use std::{
     os::{fd::AsFd as _, unix::net::UnixStream},
     process::{Command, Stdio},
@@ -59,9 +60,11 @@ pub(crate) fn run(stage: Stage) -> anyhow::Result<()> {
         bail!("`dewar ask --prompter` is started by `dewar run --ask` alone");
     };
     // The keyboard's signals are for the program. This ends with the run.
-    for signal in [SIGINT, SIGQUIT, SIGTSTP, SIGTTIN, SIGTTOU, SIGHUP, SIGTERM] {
+    for signal in [SIGINT, SIGQUIT, SIGTSTP, SIGHUP, SIGTERM] {
         signal_hook::flag::register(signal, Arc::default()).context("cannot handle signals")?;
     }
+    // In the background, too, the terminal is given its modes back, and nobody is stopped by that.
+    ignore_background();
     let plain = Sender::new(link.try_clone().context("no link")?);
     let sender = Sender::new(link);
     let begun = QuestionQueue::new(*setup, sender).and_then(|queue| {
@@ -88,9 +91,7 @@ pub(crate) fn run(stage: Stage) -> anyhow::Result<()> {
     while let Some(told) = receiver.next() {
         hear(&queue, &holds, &waiting, told);
     }
-    listener.remove();
-    queue.remove_inner();
-    std::process::exit(0);
+    queue.end();
 }
 
 fn begin(
@@ -121,10 +122,10 @@ fn begin(
             }
         }),
     )?;
-    if let Some(tty) = terminal::open().filter(|_| queue.setup.asks) {
+    if let Some(terminal) = terminal::open().filter(|_| queue.setup.asks) {
         queue.sits_at_terminal();
         let (own, holds) = (Arc::clone(queue), Arc::clone(holds));
-        start("terminal", Box::new(move || terminal::serve(&own, &holds, &tty)))?;
+        start("terminal", Box::new(move || terminal::serve(&own, &holds, &terminal)))?;
     } else if queue.setup.asks {
         crate::output::tell!(
             "dewar: no terminal to ask on: what is denied is denied at once, unless somebody\n\

@@ -2,6 +2,7 @@
 
 use super::{
     case::{Case, Choice, bare, is_named, write},
+    modes::TerminalModes,
     proposed::addressed,
     state::{Considered, MOST_LOANS, State, judge, within_rate},
 };
@@ -34,6 +35,7 @@ const MOST_EVENTS: usize = 256;
 /// The questions of one run, and the way to it.
 pub(crate) struct QuestionQueue {
     pub(crate) setup: Setup,
+    pub(super) modes: TerminalModes,
     link: Sender,
     /// The profile that the run was started with. Whoever looks at it takes a while.
     fitting: Mutex<Fitting>,
@@ -49,16 +51,23 @@ impl QuestionQueue {
         fitting.compile(&[])?;
         let (fitting, state) = (Mutex::new(fitting), Mutex::new(State::new()));
         let (changed, replies) = (Condvar::new(), Mutex::default());
-        Ok(Self { setup, link, fitting, state, changed, replies })
+        let modes = TerminalModes::default();
+        Ok(Self { setup, modes, link, fitting, state, changed, replies })
     }
 
     /// Says something to the run. Without a run there is nothing to be done any more.
     pub(crate) fn say(&self, message: &ToRun) {
         if self.link.send(message).is_err() {
-            self.remove_inner();
-            let _ = super::socket::path(&self.setup.id).map(std::fs::remove_file);
-            std::process::exit(0);
+            self.end();
         }
+    }
+
+    /// Ends this process, as the run has ended.
+    pub(crate) fn end(&self) -> ! {
+        self.modes.end();
+        self.remove_inner();
+        let _ = super::socket::path(&self.setup.id).map(std::fs::remove_file);
+        std::process::exit(0);
     }
 
     /// The socket for the programs inside goes.

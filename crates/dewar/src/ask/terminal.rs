@@ -6,6 +6,7 @@
 use super::{
     case::{Case, Choice},
     queue::QuestionQueue,
+    turn::Turns,
 };
 use crate::run::link::ToRun;
 use monitor::visible;
@@ -14,7 +15,7 @@ use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     fs::{Mode, OFlags},
     process::{Pid, getpgrp, setpgid},
-    termios::{LocalModes, QueueSelector, tcflush, tcgetattr, tcgetpgrp},
+    termios::{LocalModes, tcgetattr, tcgetpgrp},
 };
 use std::{
     os::fd::OwnedFd,
@@ -42,10 +43,18 @@ const CLEAR: &str = "\r\x1b[K";
 /// More nobody types as an answer.
 const MOST_BYTES: usize = 8192;
 
-/// The controlling terminal, if there is one.
-pub(crate) fn open() -> Option<OwnedFd> {
+/// The controlling terminal.
+pub(crate) struct Terminal {
+    tty: OwnedFd,
+    turns: Turns,
+}
+
+/// The controlling terminal, if there is one on which one run asks at a time.
+pub(crate) fn open() -> Option<Terminal> {
     let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
-    rustix::fs::open("/dev/tty", flags, Mode::empty()).ok()
+    let tty = rustix::fs::open("/dev/tty", flags, Mode::empty()).ok()?;
+    // Nothing closes a descriptor of the node later: that would end the lock.
+    Some(Terminal { tty, turns: Turns::open()? })
 }
 
 /// What the run says of sandboxes that stand still.
@@ -84,10 +93,13 @@ enum Asked {
     Unclear,
     /// The question, or the quiet on the terminal, is gone.
     Interrupted,
+    /// The terminal does not take the modes under which an answer is what was typed.
+    Unfit,
 }
 
 /// Asks what is open, for ever.
-pub(crate) fn serve(queue: &Arc<QuestionQueue>, holds: &Holds, tty: &OwnedFd) {
+pub(crate) fn serve(queue: &Arc<QuestionQueue>, holds: &Holds, terminal: &Terminal) {
+    let tty = &terminal.tty;
     loop {
         let Some(case) = queue.open().into_iter().next() else {
             queue.wait(Duration::from_secs(1));
@@ -97,7 +109,13 @@ pub(crate) fn serve(queue: &Arc<QuestionQueue>, holds: &Holds, tty: &OwnedFd) {
             std::thread::sleep(LOOK);
             continue;
         };
+        // Another run asks here now, or somebody inside has the lock: the question waits.
+        let Some(turn) = terminal.turns.take() else {
+            std::thread::sleep(LOOK);
+            continue;
+        };
         ask(queue, holds, tty, (case, group));
+        drop(turn);
     }
 }
 
@@ -122,36 +140,70 @@ fn ask(queue: &Arc<QuestionQueue>, holds: &Holds, tty: &OwnedFd, (case, group): 
     // Who reads a terminal belongs to the group that has it.
     let own = getpgrp();
     let moved = group != own && setpgid(None, Some(group)).is_ok();
-    let asked = put(queue, tty, &case, &|| holds.loose.load(Ordering::Acquire) == number);
+    let asked = match queue.modes.set(tty) {
+        Ok(()) => {
+            let is_loose = || holds.loose.load(Ordering::Acquire) == number;
+            put(queue, tty, (&case, group), &is_loose)
+        }
+        Err(_) => Asked::Unfit,
+    };
+    queue.modes.restore();
     if moved {
         let _ = setpgid(None, Some(own));
     }
     queue.say(&ToRun::LetGo(number));
-    match asked {
-        Asked::Answered(choice, named) => {
-            let by = format!("the terminal of the run, {}", super::user());
-            if let Err(why) = queue.answer(case.number, choice, named.as_deref(), &by) {
-                say(tty, &format!("  not done: {}\n", visible(&why)));
-            }
+    conclude(queue, tty, &case, asked);
+}
+
+/// What comes of it, once the sandbox goes on.
+fn conclude(queue: &QuestionQueue, tty: &OwnedFd, case: &Case, asked: Asked) {
+    let (choice, named, by) = match asked {
+        Asked::Answered(choice, named) => (choice, named, "the terminal of the run"),
+        Asked::Unfit => (Choice::No, None, "a terminal that takes no modes"),
+        Asked::Unclear => {
+            say(tty, "  write one of the letters; Enter alone means no\n");
+            return;
         }
-        Asked::Unclear => say(tty, "  write one of the letters; Enter alone means no\n"),
-        Asked::Interrupted => {}
+        Asked::Interrupted => return,
+    };
+    let by = format!("{by}, {}", super::user());
+    if let Err(why) = queue.answer(case.number, choice, named.as_deref(), &by) {
+        say(tty, &format!("  not done: {}\n", visible(&why)));
     }
 }
 
-fn put(queue: &QuestionQueue, tty: &OwnedFd, case: &Case, is_loose: &dyn Fn() -> bool) -> Asked {
+/// Why a question has to leave the terminal, if it has to.
+fn ended(
+    queue: &QuestionQueue,
+    tty: &OwnedFd,
+    (case, group): (&Case, Pid),
+    is_loose: &dyn Fn() -> bool,
+) -> Option<&'static str> {
+    if !queue.is_open(case.number) {
+        return Some("withdrawn, answered elsewhere, or denied as its time is over");
+    }
+    if is_loose() {
+        return Some("policy has changed meanwhile");
+    }
+    // By somebody outside, as the sandbox stands still: a shell, after Ctrl-Z.
+    let is_as_set = queue.modes.hold() && tcgetpgrp(tty).is_ok_and(|now| now == group);
+    (!is_as_set).then_some("the terminal has been changed meanwhile; this is not answered")
+}
+
+fn put(
+    queue: &QuestionQueue,
+    tty: &OwnedFd,
+    (case, group): (&Case, Pid),
+    is_loose: &dyn Fn() -> bool,
+) -> Asked {
     let (plain, clear) = if is_dumb() { ("", "") } else { (PLAIN, CLEAR) };
     say(tty, &format!("{plain}\ndewar: {}", case.text()));
     let until = Instant::now() + NOTICE;
     let mut is_asked = false;
     let mut typed = Vec::new();
     loop {
-        if !queue.is_open(case.number) {
-            say(tty, "\n  withdrawn, answered elsewhere, or denied as its time is over\n");
-            return Asked::Interrupted;
-        }
-        if is_loose() {
-            say(tty, "\n  policy has changed meanwhile\n");
+        if let Some(why) = ended(queue, tty, (case, group), is_loose) {
+            say(tty, &format!("\n  {why}\n"));
             return Asked::Interrupted;
         }
         if !is_asked && Instant::now() < until {
@@ -160,7 +212,9 @@ fn put(queue: &QuestionQueue, tty: &OwnedFd, case: &Case, is_loose: &dyn Fn() ->
         }
         if !is_asked {
             // What was typed before was no answer to this, also what no line has ended yet.
-            let _ = tcflush(tty, QueueSelector::IFlush);
+            if queue.modes.begin_line().is_err() {
+                return Asked::Unfit;
+            }
             say(tty, &format!("{clear}{}", case.choice_line()));
             is_asked = true;
         }
@@ -170,17 +224,30 @@ fn put(queue: &QuestionQueue, tty: &OwnedFd, case: &Case, is_loose: &dyn Fn() ->
             _ => continue,
         }
         let mut bytes = [0; 512];
-        match rustix::io::read(tty, &mut bytes) {
-            // The end of input is no yes.
-            Ok(0) => return Asked::Answered(Choice::No, None),
-            Ok(count) => typed.extend_from_slice(&bytes[..count]),
-            Err(_) => std::thread::sleep(LOOK),
-        }
+        let count = match rustix::io::read(tty, &mut bytes) {
+            Ok(count) => count,
+            Err(_) => {
+                std::thread::sleep(LOOK);
+                continue;
+            }
+        };
+        typed.extend_from_slice(&bytes[..count]);
         if typed.len() > MOST_BYTES {
             return Asked::Unclear;
         }
+        // The end of input is no yes.
+        if count == 0 {
+            return Asked::Answered(Choice::No, None);
+        }
         if typed.ends_with(b"\n") {
-            return understand(&String::from_utf8_lossy(&typed));
+            // It counts if it was read under the known modes.
+            return match ended(queue, tty, (case, group), is_loose) {
+                None => understand(&String::from_utf8_lossy(&typed)),
+                Some(why) => {
+                    say(tty, &format!("\n  {why}\n"));
+                    Asked::Interrupted
+                }
+            };
         }
     }
 }

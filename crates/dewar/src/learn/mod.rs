@@ -42,7 +42,8 @@ While it learns, the command may do nearly everything that you may, and reach ev
 from what you would start without Dewar. What stays denied meanwhile: what the base profile
 or `workspace` hides or denies, files whose names say that they are secrets, what was not
 looked through for those, changing the system, devices, abstract sockets, and names that
-programs outside trust (hooks, settings of editors). None of it is ever in the profile.
+programs outside trust (hooks, settings of editors). None of it is ever in the profile; of what
+looks like a secret, what was there by then.
 
 Exit status: the command's; 2 for wrong use, 125 if Dewar failed to set up or to write.";
 
@@ -50,7 +51,7 @@ Exit status: the command's; 2 for wrong use, 125 if Dewar failed to set up or to
 ///
 /// Each line says who needed it. Names that are others in each run become patterns, and a
 /// directory that is one program's own is granted as a whole, if no secret lies in it. No line is
-/// there that the command could do without.
+/// there that the command could do without. What a line grants beyond what was used is said.
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct LearnArgs {
@@ -150,6 +151,7 @@ pub(crate) fn run(args: &LearnArgs) -> anyhow::Result<i32> {
     let addresses = addresses(&compiled, &variables, &fitting);
     let domains = learn::standing_out(&accesses, &fitting.judge(&[])?);
     let mut learned = Learned::of(fitting, &accesses, &addresses)?;
+    let domains = split::lasting(domains, &learned, args.domains)?;
     if args.domains && !domains.is_empty() {
         let seen = (&accesses, status);
         let split = split::split(args, &learned, seen, &domains, place.path())?;
@@ -157,6 +159,7 @@ pub(crate) fn run(args: &LearnArgs) -> anyhow::Result<i32> {
     }
     let text = text_of(&learned, &command)?;
     told::left(&learned.settled, &accesses).iter().for_each(|line| tell!("{line}"));
+    told::beyond(&learned, &accesses)?.iter().for_each(|line| tell!("{line}"));
     match &target {
         Some(target) => {
             target.write(&text)?;

@@ -30,6 +30,9 @@ pub(super) fn split(
     let fitting = learned.fitting.extended(&own)?;
     let moved = learn::as_in(accesses, domains);
     let split = Learned::of(fitting, &moved, &learned.addresses)?;
+    if lasting(domains.to_vec(), &split, true)?.is_empty() {
+        return Ok(None);
+    }
     let (profile, trail) = (place.join("domains.toml"), place.join("second"));
     let text = split.fitting.with(&split.lines)?;
     std::fs::write(&profile, text).context("cannot write the profile with domains")?;
@@ -55,6 +58,29 @@ pub(super) fn split(
     }
     tell!("dewar: {names}: a domain of its own; nothing else reaches the network");
     Ok(Some(split))
+}
+
+/// `domains`; none, if what was learned lets the run write to the program of one: whoever puts
+/// another in its place has the domain's rights. Where it was `asked` for, that is said.
+pub(super) fn lasting(
+    domains: Vec<OwnDomain>,
+    learned: &Learned,
+    asked: bool,
+) -> anyhow::Result<Vec<OwnDomain>> {
+    let judge = learned.fitting.judge(&learned.lines)?;
+    // Who may write to a directory on its way may put another into its place.
+    let is_open = |it: &&OwnDomain| it.program.ancestors().any(|at| judge.is_writable(at));
+    let open: Vec<OwnDomain> = domains.iter().filter(is_open).cloned().collect();
+    if open.is_empty() {
+        return Ok(domains);
+    }
+    if asked {
+        let names = names(&open);
+        tell!(
+            "dewar: no domain for {names}: the command writes where the program is, and could put another there"
+        );
+    }
+    Ok(Vec::new())
 }
 
 fn key(access: &Access) -> Key<'_> {

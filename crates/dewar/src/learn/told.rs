@@ -1,9 +1,14 @@
 //! What `dewar learn` says at its end.
 
-use super::LearnArgs;
-use learn::{Access, Line, Settled};
+use super::{LearnArgs, Learned};
+use crate::proposal::beside;
+use learn::{Access, Line, Settled, widening};
 use monitor::visible;
-use std::{collections::BTreeMap, path::Path};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    slice::from_ref,
+};
 
 /// What the profile does not grant, although it was asked for.
 pub(super) fn left(settled: &Settled, accesses: &BTreeMap<Access, u64>) -> Vec<String> {
@@ -29,6 +34,30 @@ pub(super) fn left(settled: &Settled, accesses: &BTreeMap<Access, u64>) -> Vec<S
     let more = seen.len().saturating_sub(MOST);
     let more = (more > 0).then(|| format!("dewar: and {more} more, which `dewar explain` tells"));
     shown.chain(more).collect()
+}
+
+/// What lines grant beyond what was used, of the files that are there already.
+pub(super) fn beyond(
+    learned: &Learned,
+    accesses: &BTreeMap<Access, u64>,
+) -> anyhow::Result<Vec<String>> {
+    const MOST: usize = 8;
+    let Learned { fitting, lines, .. } = learned;
+    let used: Vec<PathBuf> =
+        accesses.keys().filter_map(|access| Some(access.path()?.to_owned())).collect();
+    let old = fitting.judge(&[])?;
+    let mut told = Vec::new();
+    for line in lines.iter().filter(|line| line.key.starts_with("files.")) {
+        let new = fitting.judge(from_ref(line))?;
+        let also = widening(from_ref(line), (&old, &new), &fitting.scope, &used);
+        if let Some(beside) = beside(&also) {
+            told.push(format!("dewar: {}: {beside}", visible(&line.alone())));
+        }
+    }
+    let more = told.len().saturating_sub(MOST);
+    told.truncate(MOST);
+    told.extend((more > 0).then(|| format!("dewar: and {more} more lines grant such files")));
+    Ok(told)
 }
 
 /// What was learned, and what is next.

@@ -139,6 +139,8 @@ fn what_a_run_inside_denies_is_on_record_under_its_name(stage: &Stage) {
     let told = run(stage.control(&["explain", "--all"]), b"");
     assert!(told.out().contains("main/inner."), "{}{}", told.out(), told.err());
     assert!(!told.out().contains("domains.main/inner"), "{}", told.out());
+    let report = run(stage.control(&["report"]), b"");
+    assert!(report.out().contains("1 run began inside of it"), "{}", report.out());
 }
 
 fn tests_of_a_project_run_in_runs_of_their_own(stage: &Stage) {

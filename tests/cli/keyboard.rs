@@ -1,0 +1,111 @@
+//! Answers to `dewar run --ask` on a terminal with odd modes, or one that two runs share.
+
+use crate::ask::{Home, PATIENCE, Terminal};
+use rustix::termios::{OptionalActions, SpecialCodeIndex, tcgetattr, tcsetattr};
+use std::{
+    fs,
+    io::Write as _,
+    process::Command,
+    time::{Duration, Instant},
+};
+
+#[test]
+fn a_typed_no_is_a_no_whatever_the_keys_of_the_terminal_are() {
+    for modes in ["erase n", "kill n -echok", "lnext n", "start n ixon", "iuclc"] {
+        let home = Home::new();
+        let script = format!("stty {modes}; cat ~/notes.txt; stty -a >modes");
+        let mut terminal = Terminal::run(&home, &[], &script);
+        terminal.answer("no\n");
+        let (rest, _) = terminal.end();
+        assert!(!rest.contains("these are notes"), "{modes}: {rest}");
+        assert_eq!(home.answers(), ["no"], "{modes}");
+    }
+}
+
+#[test]
+fn enter_answers_where_a_program_has_turned_it_into_another_key() {
+    let home = Home::new();
+    let mut terminal = Terminal::run(&home, &[], "stty -icrnl inlcr; cat ~/notes.txt; stty sane");
+    terminal.answer("o\r");
+    assert!(terminal.end().0.contains("these are notes"));
+}
+
+#[test]
+fn a_program_has_its_modes_of_the_terminal_back_after_a_question() {
+    let home = Home::new();
+    let script = "stty erase n eol x -onlcr; stty -g >before; cat ~/notes.txt; stty -g >answered
+        cat ~/plans.txt; stty -g >late";
+    let mut terminal = Terminal::run(&home, &["--ask-timeout", "4s"], script);
+    terminal.answer("o\n");
+    terminal.expect("[N]o? ");
+    terminal.end();
+    assert_eq!(home.answers(), ["once", "time-out"]);
+    let read = |name: &str| fs::read_to_string(home.path().join("work").join(name)).unwrap();
+    for name in ["answered", "late"] {
+        assert_eq!(read(name), read("before"), "{name}");
+    }
+}
+
+#[test]
+fn an_interrupt_at_a_question_leaves_the_modes_of_the_terminal_as_they_were() {
+    let home = Home::new();
+    let mut terminal = Terminal::run(&home, &[], "stty erase n; touch set; cat ~/notes.txt");
+    let erase = |terminal: &Terminal| {
+        tcgetattr(&terminal.master).unwrap().special_codes[SpecialCodeIndex::VERASE]
+    };
+    terminal.expect("[N]o? ");
+    assert_eq!(erase(&terminal), 0x7f);
+    terminal.master.write_all(b"\x03").unwrap();
+    let until = Instant::now() + PATIENCE;
+    while erase(&terminal) != b'n' {
+        assert!(Instant::now() < until, "erase is {}", erase(&terminal));
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    terminal.end();
+}
+
+#[test]
+fn an_answer_is_not_counted_if_somebody_outside_has_changed_the_terminal() {
+    let home = Home::new();
+    let mut terminal = Terminal::run(&home, &["--ask-timeout", "20s"], "cat ~/notes.txt");
+    terminal.expect("[N]o? ");
+    let mut modes = tcgetattr(&terminal.master).unwrap();
+    modes.special_codes[SpecialCodeIndex::VERASE] = b'n';
+    tcsetattr(&terminal.master, OptionalActions::Now, &modes).unwrap();
+    terminal.master.write_all(b"no\n").unwrap();
+    terminal.expect("has been changed meanwhile");
+    terminal.answer("n\n");
+    let (rest, _) = terminal.end();
+    assert!(!rest.contains("these are notes"), "{rest}");
+    assert_eq!(home.answers(), ["no"]);
+}
+
+#[test]
+fn two_runs_on_one_terminal_ask_one_after_the_other() {
+    let home = Home::new();
+    let script = "run() { \"$DEWAR\" run --no-daemon --ask -- cat \"$1\"; }
+        run ../notes.txt & sleep 2; run ../plans.txt; wait";
+    let mut command = Command::new("setsid");
+    let like = home.command(&["--ctty"], &[]);
+    command.args(["--ctty", "--wait", "sh", "-c", script]).env("DEWAR", test_support::dewar());
+    command.current_dir(home.path().join("work")).env("HOME", home.path());
+    for (name, value) in like.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    let mut terminal = Terminal::start(command);
+    let asked = terminal.expect("[N]o? ");
+    let (first, second) =
+        if asked.contains("notes.txt") { ("notes", "plans") } else { ("plans", "notes") };
+    assert!(!asked.contains(second), "{asked}");
+    // Longer than the other run needs to have its question.
+    std::thread::sleep(Duration::from_secs(6));
+    terminal.master.write_all(b"o\n").unwrap();
+    let answered = terminal.expect(&format!("these are {first}"));
+    assert!(!answered.contains(second), "{answered}");
+    assert!(terminal.answer("n\n").contains(second));
+    let (rest, _) = terminal.end();
+    assert!(!rest.contains(&format!("these are {second}")), "{rest}");
+}
