@@ -5,7 +5,6 @@
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::Path;
 
-use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::mount::{MountAttrFlags, OpenTreeFlags, open_tree};
 use rustix::process::{
@@ -17,6 +16,7 @@ use rustix::thread::{CapabilitySet, UnshareFlags, set_no_new_privs};
 use super::command::become_command;
 use super::init_spec::InitSpec;
 use super::mounts::{attach, make_read_only, new_mount};
+use super::vigil::Vigil;
 use super::wire::{Doing, Report, Wire};
 use super::{capabilities, descendants};
 use crate::sys;
@@ -142,24 +142,12 @@ fn stand_by(
 ) -> Result<std::convert::Infallible, Failure> {
     let at = |errno| (Doing::Prepare, errno);
     capabilities::reduce(CapabilitySet::empty()).map_err(|errno| (Doing::Capabilities, errno))?;
-    let children = sys::SignalFd::new(&sys::SignalSet::of(&[libc::SIGCHLD])).map_err(at)?;
-    sys::silence(&[0, 1, 2]).map_err(at)?;
-    let mut keep = vec![reports.as_fd().as_raw_fd(), children.as_fd().as_raw_fd()];
-    if !order.spec.namespaces.pid {
-        // Where the kernel ends the sandbox, init needs no view of the processes outside.
-        keep.push(order.proc.as_raw_fd());
-    }
-    sys::close_all_but(&keep);
+    // Where the kernel ends the sandbox, init needs no view of the processes outside.
+    let view = (!order.spec.namespaces.pid).then_some(order.proc);
+    let vigil = Vigil::begin(reports, view).map_err(at)?;
     let mut stopped = false;
     loop {
-        let mut events = [
-            PollFd::new(&children, PollFlags::IN),
-            PollFd::from_borrowed_fd(reports.as_fd(), PollFlags::IN),
-        ];
-        // An interruption is as good as an event: everything is looked at again.
-        let _ = poll(&mut events, None);
-        let asked = !events[1].revents().is_empty();
-        while children.next().is_some() {}
+        let asked = vigil.wait();
         // What asks is the monitor, or its end.
         let monitor_gone = asked && reports.wait().is_err();
         if bury(reports, command, &mut stopped) || monitor_gone {

@@ -7,15 +7,15 @@
 //! stops jobs, and hangs them up, as if no keeper were there.
 
 use std::convert::Infallible;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 
-use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, WaitOptions, getpid, set_child_subreaper, setsid, wait};
 use rustix::thread::CapabilitySet;
 
 use super::init::become_init;
 use super::init_spec::InitSpec;
+use super::vigil::Vigil;
 use super::wire::{Doing, Report, Wire};
 use super::{capabilities, descendants};
 use crate::sys;
@@ -101,21 +101,11 @@ fn stand_by(order: &InitSpec<'_>, leash: &Wire, init: Pid) -> Result<Infallible,
     setsid().map_err(at)?;
     // What changed its user is killed, too.
     capabilities::reduce(CapabilitySet::KILL).map_err(|errno| (Doing::Capabilities, errno))?;
-    let children = sys::SignalFd::new(&sys::SignalSet::of(&[libc::SIGCHLD])).map_err(at)?;
-    sys::silence(&[0, 1, 2]).map_err(at)?;
-    let keep = [leash.as_fd().as_raw_fd(), children.as_fd().as_raw_fd(), order.proc.as_raw_fd()];
-    sys::close_all_but(&keep);
+    let vigil = Vigil::begin(leash, Some(order.proc)).map_err(at)?;
     leash.send(Report::Kept(init)).map_err(at)?;
     loop {
-        let mut events = [
-            PollFd::new(&children, PollFlags::IN),
-            PollFd::from_borrowed_fd(leash.as_fd(), PollFlags::IN),
-        ];
-        // An interruption is as good as an event: everything is looked at again.
-        let _ = poll(&mut events, None);
         // The monitor says nothing by it; it only lets go.
-        let monitor_gone = !events[1].revents().is_empty();
-        while children.next().is_some() {}
+        let monitor_gone = vigil.wait();
         if monitor_gone || has_ended(init) {
             descendants::kill_all(order.proc);
             sys::exit_now(0)

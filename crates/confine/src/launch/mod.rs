@@ -37,6 +37,7 @@ mod step;
 mod stop;
 mod terminal;
 mod view;
+mod vigil;
 mod wire;
 
 use std::ffi::OsString;

@@ -226,10 +226,10 @@ mod tests {
         fs::set_permissions(place.path(), fs::Permissions::from_mode(0o755)).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o777)).unwrap();
         let script = "import socket, sys\ns = socket.socket(socket.AF_UNIX)\ns.connect(sys.argv[1])\ns.recv(1)";
-        let mut other = std::process::Command::new("python3");
+        let mut other = std::process::Command::new("/usr/bin/python3");
         let mut other =
             other.args(["-c", script]).arg(&path).uid(65534).gid(65534).spawn().unwrap();
         assert_eq!(heard(NO_RUN), None);
-        other.wait().unwrap();
+        assert!(other.wait().unwrap().success());
     }
 }

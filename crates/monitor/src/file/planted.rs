@@ -265,7 +265,11 @@ impl Watch {
                     continue;
                 }
             };
-            for entry in entries.flatten() {
+            for entry in entries {
+                let Ok(entry) = entry else {
+                    unseen += 1;
+                    break;
+                };
                 looked_at += 1;
                 if looked_at > MOST_LOOKED_AT {
                     return (found, unseen + 1);
