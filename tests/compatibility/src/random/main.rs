@@ -15,15 +15,25 @@ mod stage;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use performer::{Performer, Way};
-use program::{Program, generate, smaller};
+use program::{Program, Step, generate, smaller};
 use stage::{Stage, enter_own_devices};
-use std::{collections::BTreeMap, path::Path, process::ExitCode, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    path::Path,
+    process::ExitCode,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 use test_support::Variant;
 
 /// Programs that one process performs.
 const BATCH: usize = 100;
 /// Differing programs that are shown.
 const MOST_SHOWN: usize = 5;
+/// Differing programs after which no more are performed: each is tried dozens of times.
+const MOST_DIFFERING: usize = 25;
+/// A program that differs is made smaller for so long.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
@@ -40,10 +50,13 @@ fn main() -> ExitCode {
         Way::ALL.into_iter().map(move |way| {
             let stage = Arc::clone(stage);
             let name = format!("{}::random_programs_cannot_tell_mode_{}", who.name(), way.name());
-            Trial::test(name, move || compare(&stage.performer(who, way), way))
+            Trial::test(name, move || compare(&stage.performer(who, way.name()), way))
         })
     });
-    libtest_mimic::run(&arguments, trials.chain([page]).collect()).exit_code()
+    let performer = stage.performer(Variant::User, "alone");
+    let alone =
+        Trial::test("a_program_finds_nothing_of_the_one_before", move || finds_nothing(&performer));
+    libtest_mimic::run(&arguments, trials.chain([page, alone]).collect()).exit_code()
 }
 
 /// `docs/compatibility.md` says what the list says; with `DEWAR_WRITE_PAGE` it is made to.
@@ -54,6 +67,45 @@ fn page_is_the_list() -> Result<(), Failed> {
     }
     let same = std::fs::read_to_string(&path)? == page::page();
     if same { Ok(()) } else { Err("it is not; write it with `DEWAR_WRITE_PAGE=1`".into()) }
+}
+
+/// Neither what was changed around the other's directory, nor its processes that wait for ever.
+fn finds_nothing(performer: &Performer) -> Result<(), Failed> {
+    let calls = |lines: &[&str]| lines.iter().map(|line| Step::Call((*line).into())).collect();
+    // It waits at an empty pipe, also after its parent has ended.
+    let waits = calls(&["pipe 0", "fcntl 3 4 0", "prctl 1 0", "read 3 1"]);
+    let mut first: Program =
+        calls(&["chdir ..", "chdir ..", "mkdirat -100 a 493", "setxattr . user.a 0 0"]);
+    first.extend([Step::Call("chmod . 0".into()), Step::Block("fork", waits)]);
+    let second = calls(&[
+        "chdir ..",
+        "chdir ..",
+        "stat .",
+        "stat a",
+        "listxattr . 100",
+        "mkdirat -100 b 493",
+    ]);
+    let of = |way, programs: &[Program]| performer.perform(way, programs).into_values();
+    for way in [None, Some(Way::All)] {
+        let wanted = of(way, std::slice::from_ref(&second)).next().unwrap_or_default();
+        let both: Vec<Vec<String>> = of(way, &[first.clone(), second.clone()]).collect();
+        let [first, found] = both.as_slice() else {
+            return Err(format!("{way:?}: {both:?}").into());
+        };
+        if !first.iter().any(|line| line == "ended 0 14") {
+            return Err(format!("{way:?}: not ended by `SIGALRM`: {first:?}").into());
+        }
+        // But for its number.
+        let told = |lines: &[String]| -> Vec<String> {
+            let is_own =
+                |line: &&String| !line.starts_with("program") && !line.starts_with("ended");
+            lines.iter().filter(is_own).cloned().collect()
+        };
+        if told(&wanted) != told(found) {
+            return Err(format!("{way:?}: alone {wanted:?}, after another {found:?}").into());
+        }
+    }
+    Ok(())
 }
 
 fn number(variable: &str, default: u64) -> Result<u64, Failed> {
@@ -72,7 +124,13 @@ fn compare(performer: &Performer, way: Way) -> Result<(), Failed> {
     let seeds: Vec<u64> = (first..first + count).collect();
     for seeds in seeds.chunks(BATCH) {
         let programs: Vec<Program> = seeds.iter().map(|seed| generate(*seed)).collect();
+        if differing >= MOST_DIFFERING {
+            break;
+        }
         for (at, kind) in performer.differing(way, &programs) {
+            if differing >= MOST_DIFFERING {
+                break;
+            }
             let Err(kind) = kind else {
                 known += 1;
                 continue;
@@ -123,7 +181,8 @@ fn explain(performer: &Performer, way: Way, seed: u64, program: &Program) -> Str
         return format!("seed {seed}: differs only sometimes, or only after others");
     }
     let mut least = program.clone();
-    loop {
+    let began = Instant::now();
+    while began.elapsed() < PATIENCE {
         let candidates = smaller(&least);
         let Some(first) = unknown(&candidates) else { break };
         least.clone_from(&candidates[first]);

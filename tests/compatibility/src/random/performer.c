@@ -12,6 +12,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
@@ -42,7 +43,8 @@
 #define SYS_fchmodat2 452
 #endif
 
-enum { REPORT = 700, MOST_LINES = 512, MOST_WORDS = 8, MOST_TEXT = 1 << 16 };
+/* A program that waits for ever ends after `PATIENCE` seconds, by `SIGALRM`. */
+enum { PATIENCE = 5, REPORT = 700, MOST_LINES = 512, MOST_WORDS = 8, MOST_TEXT = 1 << 16 };
 
 struct line {
 	char *word[MOST_WORDS];
@@ -608,9 +610,69 @@ static void furnish(const char *directory) {
 		_exit(9);
 }
 
+/* Whose parent a process is: that of `/proc/PID/stat`, behind a name that may hold anything. */
+static pid_t parent_of(const char *pid) {
+	char path[64], data[512], *rest;
+	snprintf(path, sizeof path, "/proc/%.20s/stat", pid);
+	int fd = open(path, O_RDONLY);
+	long length = fd < 0 ? -1 : read(fd, data, sizeof data - 1);
+	close(fd);
+	data[length > 0 ? length : 0] = 0;
+	rest = strrchr(data, ')');
+	return rest && strlen(rest) > 4 ? atoi(rest + 4) : -1;
+}
+
+/* Ends what a program has left running: orphans are this process's children. */
+static void end_children(void) {
+	while (waitpid(-1, NULL, WNOHANG) >= 0) {
+		DIR *processes = opendir("/proc");
+		for (struct dirent *entry; processes && (entry = readdir(processes));)
+			if (parent_of(entry->d_name) == getpid())
+				kill(atoi(entry->d_name), SIGKILL);
+		if (processes)
+			closedir(processes);
+		usleep(1000);
+	}
+}
+
+static int removed(const char *path, const struct stat *status, int kind, struct FTW *at) {
+	(void)status, (void)at;
+	return kind == FTW_DP || kind == FTW_DNR ? rmdir(path) : unlink(path);
+}
+
+/* Lets a directory be searched; begins anew where this one could not be. */
+static int opened(const char *path, const struct stat *status, int kind, struct FTW *at) {
+	(void)status, (void)at;
+	int is_open = (kind == FTW_D || kind == FTW_DNR) && !chmod(path, 0700);
+	return kind == FTW_DNR && is_open ? FTW_STOP : FTW_CONTINUE;
+}
+
+/* Sets back what a program has changed around its own directory: the next one finds it as this one
+ * did. */
+static void set_back(const char *directory) {
+	static const char *const attributes[] = {"user.a", "user.b"};
+	chmod(directory, 0755);
+	for (int n = 0; n < 2; n++)
+		removexattr(directory, attributes[n]);
+	DIR *around = opendir(directory);
+	for (struct dirent *entry; around && (entry = readdir(around));) {
+		char path[4096];
+		if (!entry->d_name[strspn(entry->d_name, "0123456789")] || !strcmp(entry->d_name, ".") ||
+		    !strcmp(entry->d_name, ".."))
+			continue;
+		snprintf(path, sizeof path, "%s/%s", directory, entry->d_name);
+		while (nftw(path, opened, 16, FTW_PHYS | FTW_ACTIONRETVAL) == FTW_STOP)
+			;
+		nftw(path, removed, 16, FTW_DEPTH | FTW_PHYS);
+	}
+	if (around)
+		closedir(around);
+}
+
 int main(int count, char **arguments) {
 	if (count != 2)
 		return 2;
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	dup2(1, REPORT);
 	fcntl(REPORT, F_SETFD, FD_CLOEXEC);
 	for (int program = 0; read_program(); program++) {
@@ -620,7 +682,7 @@ int main(int count, char **arguments) {
 		if (child == 0) {
 			signal(SIGUSR1, on_signal);
 			signal(SIGPIPE, SIG_IGN);
-			alarm(20);
+			alarm(PATIENCE);
 			int null = open("/dev/null", O_RDWR);
 			for (int fd = 0; fd < 3; fd++)
 				dup2(null, fd);
@@ -633,6 +695,8 @@ int main(int count, char **arguments) {
 		}
 		int status;
 		waitpid(child, &status, 0);
+		end_children();
+		set_back(arguments[1]);
 		say("ended %d %d\n", program, status);
 	}
 	return 0;

@@ -6,12 +6,19 @@ use crate::{
 };
 use std::{
     collections::BTreeMap,
-    io::Write as _,
+    fs::File,
+    io::{BufRead as _, BufReader, Read, Seek as _, Write as _},
     os::unix::{fs::MetadataExt as _, process::CommandExt as _},
     path::{Path, PathBuf},
     process::{Command, Stdio},
+    sync::mpsc::{RecvTimeoutError, Sender},
+    time::Duration,
 };
 use test_support::Variant;
+
+/// Without a line for so long, nothing more comes: a program that waits ends long before by itself
+/// (`PATIENCE` of `performer.c`).
+const MOST_SILENT: Duration = Duration::from_secs(60);
 
 /// How Dewar mediates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,15 +73,24 @@ impl Performer {
     /// Whether a program races with itself: some run of it natively ends as some run under Dewar.
     pub(crate) fn races(&self, way: Way, program: &Program) -> bool {
         const RUNS: usize = 30;
-        let programs = std::slice::from_ref(program);
-        let runs = |way| (0..RUNS).map(|_| self.perform(way, programs)).collect::<Vec<_>>();
-        let (native, dewar) = (runs(None), runs(Some(way)));
-        let (text, none) = (write(program, "%", 0), Vec::new());
-        let lines = |results: &Results| results.get(&0).unwrap_or(&none).clone();
-        let same = |one: &Results, other: &Results| {
-            difference(&text, &lines(one), &lines(other)).is_none_or(|kind| kind.is_ok())
+        let text = write(program, "%", 0);
+        let lines = |way| {
+            let results = self.perform(way, std::slice::from_ref(program));
+            results.into_values().next().unwrap_or_default()
         };
-        native.iter().any(|one| dewar.iter().any(|other| same(one, other)))
+        let same = |one: &Vec<String>, other: &Vec<String>| {
+            difference(&text, one, other).is_none_or(|kind| kind.is_ok())
+        };
+        let (mut native, mut dewar) = (Vec::new(), Vec::new());
+        (0..RUNS).any(|_| {
+            let (one, other) = (lines(None), lines(Some(way)));
+            let is_same = same(&one, &other)
+                || native.iter().any(|it| same(it, &other))
+                || dewar.iter().any(|it| same(&one, it));
+            native.push(one);
+            dewar.push(other);
+            is_same
+        })
     }
 
     /// A program beside its results.
@@ -99,29 +115,46 @@ impl Performer {
         text
     }
 
-    fn perform(&self, way: Option<Way>, programs: &[Program]) -> Results {
+    /// Performs programs one after the other.
+    pub(crate) fn perform(&self, way: Option<Way>, programs: &[Program]) -> Results {
         self.clear();
         let directory = self.work.to_str().expect("UTF-8");
         let input: String =
             programs.iter().enumerate().map(|(n, program)| write(program, directory, n)).collect();
+        let said = tempfile::tempfile().expect("make a file");
         let mut command = self.command(way);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().expect("start the performer");
-        let mut stdin = child.stdin.take().expect("its input");
-        let writer = std::thread::spawn(move || stdin.write_all(input.as_bytes()));
-        let output = child.wait_with_output().expect("wait for the performer");
-        let _ = writer.join().expect("write programs");
-        let mut results = Results::new();
-        let mut at = 0;
-        for line in String::from_utf8_lossy(&output.stdout).lines() {
-            if let Some(number) = line.strip_prefix("program ") {
-                at = number.parse().expect("a number");
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command
+            .stderr(said.try_clone().expect("duplicate a descriptor"))
+            .spawn()
+            .expect("start the performer");
+        let (mut stdin, stdout) = (child.stdin.take(), child.stdout.take().expect("its output"));
+        let writer = std::thread::spawn(move || {
+            stdin.take().expect("its input").write_all(input.as_bytes())
+        });
+        let (mut results, mut at) = (Results::new(), 0);
+        let (told, lines) = std::sync::mpsc::channel();
+        std::thread::spawn(move || tell_lines(stdout, &told));
+        let end = loop {
+            match lines.recv_timeout(MOST_SILENT) {
+                Ok(line) => {
+                    if let Some(number) = line.strip_prefix("program ") {
+                        at = number.parse().expect("a number");
+                    }
+                    results.entry(at).or_default().push(without_set_ids(&line));
+                }
+                Err(RecvTimeoutError::Disconnected) => break None,
+                Err(RecvTimeoutError::Timeout) => {
+                    child.kill().expect("end the performer");
+                    break Some(format!("does not end: nothing for {MOST_SILENT:?}"));
+                }
             }
-            results.entry(at).or_default().push(without_set_ids(line));
-        }
-        if !output.status.success() {
-            let said = String::from_utf8_lossy(&output.stderr).into_owned();
-            results.entry(at).or_default().push(format!("{}: {said}", output.status));
+        };
+        let status = child.wait().expect("wait for the performer");
+        let _ = writer.join().expect("write programs");
+        if !status.success() {
+            let end = end.unwrap_or_else(|| status.to_string());
+            results.entry(at).or_default().push(format!("{end}: {}", text_of(said)));
         }
         for (n, lines) in &mut results {
             let left = tree(&self.work.join(n.to_string()));
@@ -130,16 +163,15 @@ impl Performer {
         results
     }
 
-    /// Removes what former programs have left.
+    /// Makes the directory of all programs anew: former ones may have changed what is in it, and
+    /// itself.
     fn clear(&self) {
-        for entry in std::fs::read_dir(&self.work).expect("list a directory") {
-            let entry = entry.expect("an entry");
-            // Programs move what lies beside their own directory, too.
-            let removed = match entry.file_type().expect("a kind of file").is_dir() {
-                true => std::fs::remove_dir_all(entry.path()),
-                false => std::fs::remove_file(entry.path()),
-            };
-            removed.expect("remove what is left");
+        if self.work.exists() {
+            std::fs::remove_dir_all(&self.work).expect("remove what is left");
+        }
+        std::fs::create_dir(&self.work).expect("create a directory");
+        if let Some((uid, gid)) = self.ids {
+            std::os::unix::fs::chown(&self.work, Some(uid), Some(gid)).expect("give it away");
         }
     }
 
@@ -198,6 +230,22 @@ fn difference(
         Some(known) if same_call => Ok(known),
         _ => Err(format!("`{}`: native {}, dewar {}", found.call, found.native, found.dewar)),
     })
+}
+
+/// Tells each line until there is no more.
+fn tell_lines(output: impl Read, told: &Sender<String>) {
+    for line in BufReader::new(output).split(b'\n').map_while(Result::ok) {
+        if told.send(String::from_utf8_lossy(&line).into_owned()).is_err() {
+            break;
+        }
+    }
+}
+
+/// What was written to a file.
+fn text_of(mut file: File) -> String {
+    let mut text = Vec::new();
+    file.rewind().and_then(|()| file.read_to_end(&mut text)).expect("read a file");
+    String::from_utf8_lossy(&text).into_owned()
 }
 
 /// What lies in a directory: names, kinds, rights, sizes and contents, links, in order.

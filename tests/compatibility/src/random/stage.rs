@@ -1,6 +1,6 @@
 //! As whom programs run, and where.
 
-use crate::performer::{Performer, Way};
+use crate::performer::Performer;
 use anyhow::{Context as _, bail};
 use std::{
     fs::Permissions,
@@ -13,6 +13,9 @@ use test_support::{Variant, dewar, ordinary_user};
 
 /// Set once this process has devices of its own.
 const OWN_DEVICES: &str = "DEWAR_RANDOM_OWN_DEVICES";
+
+/// Who looks the same in every user namespace.
+const NOBODY: u32 = 65534;
 
 /// Gives the shell a `/dev` of its own, and becomes the command that follows. Its files belong to
 /// nobody, so that not even root's programs, which have no capabilities, can change them; that
@@ -78,6 +81,8 @@ impl Stage {
         }
         let stage = Self { directory, ids: ordinary_user() };
         std::fs::copy(dewar(), stage.dewar()).context("cannot copy `dewar`")?;
+        // Programs come as far up: nobody's, not even root's without capabilities, to change.
+        std::os::unix::fs::chown(stage.directory.path(), Some(NOBODY), Some(NOBODY))?;
         Ok(stage)
     }
 
@@ -85,20 +90,14 @@ impl Stage {
         self.directory.path().join("dewar")
     }
 
-    /// Performs as `who`, in a directory of that user.
-    pub(crate) fn performer(&self, who: Variant, way: Way) -> Performer {
-        let work = self.directory.path().join(format!("work-{}-{}", who.name(), way.name()));
-        std::fs::create_dir_all(&work).expect("create a directory");
-        let ids = (who != Variant::Root).then_some(self.ids);
-        if let Some((uid, gid)) = ids {
-            std::os::unix::fs::chown(&work, Some(uid), Some(gid)).expect("give a directory away");
-        }
+    /// Performs as `who`, in a directory of that user, of that name.
+    pub(crate) fn performer(&self, who: Variant, name: &str) -> Performer {
         Performer {
             program: self.directory.path().join("performer"),
             dewar: self.dewar(),
-            work,
+            work: self.directory.path().join(format!("work-{}-{name}", who.name())),
             who,
-            ids,
+            ids: (who != Variant::Root).then_some(self.ids),
         }
     }
 }
