@@ -8,31 +8,33 @@
 //! It decides nothing: what it says comes from `dewar`, as a person would be told, and what it
 //! proposes goes the way of every proposal (docs/ask.md).
 
+mod call;
+mod inside;
+mod kept;
+
+use call::{Called, Ending, GRACE};
 use rmcp::{
-    ServerHandler, ServiceExt as _, handler::server::wrapper::Parameters, tool, tool_handler,
-    tool_router, transport::stdio,
+    RoleServer, ServerHandler, ServiceExt as _, handler::server::wrapper::Parameters,
+    service::RequestContext, tool, tool_handler, tool_router, transport::stdio,
 };
+use rustix::process::Signal;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use std::{
-    env,
-    io::{BufRead as _, BufReader, Read as _, Write as _},
-    os::unix::net::UnixStream,
-    path::PathBuf,
-    process::{Command, ExitCode, Stdio},
-    time::Duration,
-};
+use std::{env, path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
+use tokio::{sync::Semaphore, time::timeout};
 
-/// The most that an answer of `dewar` may hold; more is no help to an agent.
-const MOST_BYTES: usize = 256 << 10;
-/// How long a person may take for a proposal.
-const PATIENCE: Duration = Duration::from_secs(300);
+/// Calls at once.
+const MOST_CALLS: u32 = 8;
+/// How long a call may take, in seconds, if it does not say, and at most.
+const SECONDS: u64 = 600;
+const MOST_SECONDS: u64 = 3600;
 
 /// The server.
 #[derive(Clone, Debug)]
 struct Dewar {
     program: PathBuf,
+    calls: Arc<Semaphore>,
 }
 
 /// A run.
@@ -40,6 +42,8 @@ struct Dewar {
 struct RunArgs {
     /// The id or name of a run that has ended; the last one, if left out.
     run: Option<String>,
+    #[serde(flatten)]
+    limit: Limit,
 }
 
 /// A profile.
@@ -47,6 +51,8 @@ struct RunArgs {
 struct ProfileArgs {
     /// The name of a shipped profile, or a file; `workspace`, if left out.
     profile: Option<String>,
+    #[serde(flatten)]
+    limit: Limit,
 }
 
 /// A proposal.
@@ -54,6 +60,25 @@ struct ProfileArgs {
 struct ProposeArgs {
     /// Lines of a profile as TOML: files.read, files.write and network.connect, without patterns.
     lines: String,
+    #[serde(flatten)]
+    limit: Limit,
+}
+
+/// How long a call may take.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct Limit {
+    /// After how many seconds the call is ended, with what was said so far; 600, if left out.
+    #[schemars(range(min = 1, max = MOST_SECONDS))]
+    seconds: Option<u64>,
+}
+
+impl Limit {
+    fn time(&self) -> Result<Duration, String> {
+        match self.seconds.unwrap_or(SECONDS) {
+            seconds @ 1..=MOST_SECONDS => Ok(Duration::from_secs(seconds)),
+            seconds => Err(format!("`seconds` is from 1 to {MOST_SECONDS}, not {seconds}")),
+        }
+    }
 }
 
 #[tool_router]
@@ -62,23 +87,39 @@ impl Dewar {
         description = "What a sandboxed run was denied, why, and the line of a profile that would allow it",
         annotations(read_only_hint = true)
     )]
-    async fn explain(&self, Parameters(args): Parameters<RunArgs>) -> Result<String, String> {
+    async fn explain(
+        &self,
+        Parameters(args): Parameters<RunArgs>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<String, String> {
+        let limit = args.limit.time()?;
         if let Ok(socket) = env::var("DEWAR_DENIALS") {
-            return say(socket, json!({ "denials": true }), &["end"]).await;
+            let said = (json!({ "denials": true }), &["end"][..]);
+            return self.say(socket, said, limit, context).await;
         }
         let mut words = vec!["explain".to_owned()];
         words.extend(args.run.map(|run| plain(&run).map(|()| run)).transpose()?);
-        self.dewar(words).await
+        let Called { ending, stdout, stderr } = self.dewar(&words, limit, context).await?;
+        match over(&ending) {
+            None if matches!(ending, Ending::Exited(status) if status.success()) => Ok(stdout),
+            None => Err(stderr),
+            Some(why) => Err(format!("`dewar explain` {why}; so far:\n{stdout}{stderr}")),
+        }
     }
 
     #[tool(
         description = "Propose lines of a profile for the running sandbox. Granted at once within the bound that the profile states; else a person is asked. Never for secrets."
     )]
-    async fn propose(&self, Parameters(args): Parameters<ProposeArgs>) -> Result<String, String> {
+    async fn propose(
+        &self,
+        Parameters(args): Parameters<ProposeArgs>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<String, String> {
+        let limit = args.limit.time()?;
         match env::var("DEWAR_DENIALS") {
             Ok(socket) => {
-                let last = &["granted", "answered"];
-                say(socket, json!({ "propose": args.lines }), last).await
+                let said = (json!({ "propose": args.lines }), &["granted", "answered"][..]);
+                self.say(socket, said, limit, context).await
             }
             Err(_) => Err("this server runs in no sandbox that takes proposals ([propose] in its \
                            profile). A person adds lines to a profile by `dewar allow`, which \
@@ -94,12 +135,19 @@ impl Dewar {
     async fn show_profile(
         &self,
         Parameters(args): Parameters<ProfileArgs>,
+        context: RequestContext<RoleServer>,
     ) -> Result<String, String> {
+        let limit = args.limit.time()?;
         let profile = args.profile.unwrap_or_else(|| "workspace".into());
         plain(&profile)?;
-        let shown = self.dewar(vec!["policy".into(), "show".into(), profile.clone()]).await;
+        let words = ["policy".into(), "show".into(), profile.clone()];
+        let Called { ending, stdout, .. } = self.dewar(&words, limit, context).await?;
         // What is wrong with a file is told with lines of it, and it may be any file of the user's.
-        shown.map_err(|_| format!("`{profile}` is no profile that can be read"))
+        match over(&ending) {
+            None if matches!(ending, Ending::Exited(status) if status.success()) => Ok(stdout),
+            None => Err(format!("`{profile}` is no profile that can be read")),
+            Some(why) => Err(format!("`dewar policy show` {why}; so far:\n{stdout}")),
+        }
     }
 }
 
@@ -112,31 +160,43 @@ impl ServerHandler for Dewar {}
 
 impl Dewar {
     /// What `dewar` says.
-    async fn dewar(&self, words: Vec<String>) -> Result<String, String> {
-        let program = self.program.clone();
-        let mut command = Command::new(&program);
-        command.args(words).env("NO_COLOR", "1").stdin(Stdio::null());
-        let output = aside(move || {
-            let output = command.output();
-            output.map_err(|error| format!("cannot start `{}`: {error}", program.display()))
-        });
-        let output = output.await?;
-        let text = |bytes: &[u8]| {
-            String::from_utf8_lossy(&bytes[..bytes.len().min(MOST_BYTES)]).into_owned()
-        };
-        match output.status.success() {
-            true => Ok(text(&output.stdout)),
-            false => Err(text(&output.stderr)),
-        }
+    async fn dewar(
+        &self,
+        words: &[String],
+        limit: Duration,
+        context: RequestContext<RoleServer>,
+    ) -> Result<Called, String> {
+        let _one = self.calls.try_acquire().map_err(|_| busy())?;
+        call::call(&self.program, words, limit, context.ct.cancelled()).await
+    }
+
+    /// What the run around says.
+    async fn say(
+        &self,
+        socket: String,
+        said: (Value, &[&str]),
+        limit: Duration,
+        context: RequestContext<RoleServer>,
+    ) -> Result<String, String> {
+        let _one = self.calls.try_acquire().map_err(|_| busy())?;
+        inside::say(socket, said, limit, context.ct.cancelled()).await
     }
 }
 
-/// Does what may take its time, while the server goes on.
-async fn aside<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, String> + Send + 'static,
-) -> Result<T, String> {
-    let done = tokio::task::spawn_blocking(work).await;
-    done.unwrap_or_else(|error| Err(error.to_string()))
+fn busy() -> String {
+    format!("{MOST_CALLS} calls are under way; wait for one of them")
+}
+
+/// What has ended a call before its time; `None` if nothing has.
+fn over(ending: &Ending) -> Option<String> {
+    match ending {
+        Ending::Exited(_) => None,
+        Ending::Limit(limit, signal) => {
+            let by = if *signal == Signal::TERM { "SIGTERM" } else { "SIGKILL" };
+            Some(format!("was ended at its limit of {} s, by {by}", limit.as_secs()))
+        }
+        Ending::Cancelled => Some("was cancelled".into()),
+    }
 }
 
 /// Refuses what `dewar` would take for an option.
@@ -147,50 +207,30 @@ fn plain(word: &str) -> Result<(), String> {
     }
 }
 
-/// Says a line to the run around this process, and returns what comes back until one of `last`, or
-/// a refusal.
-async fn say(
-    socket: String,
-    request: Value,
-    last: &'static [&'static str],
-) -> Result<String, String> {
-    aside(move || {
-        let failed = |error: std::io::Error| format!("the run does not answer: {error}");
-        let mut stream = UnixStream::connect(socket).map_err(failed)?;
-        stream.set_read_timeout(Some(PATIENCE)).map_err(failed)?;
-        writeln!(stream, "{request}").map_err(failed)?;
-        let mut told = String::new();
-        let mut reader = BufReader::new(stream.take(MOST_BYTES as u64));
-        loop {
-            let start = told.len();
-            if reader.read_line(&mut told).map_err(failed)? == 0 {
-                return Ok(told);
-            }
-            let event: Value = serde_json::from_str(&told[start..]).unwrap_or_default();
-            if !event["refused"].is_null() || last.iter().any(|key| !event[*key].is_null()) {
-                return Ok(told);
-            }
-        }
-    })
-    .await
+/// Serves until the end of the input; then what is under way ends.
+async fn serve(program: PathBuf) -> Result<(), String> {
+    let calls = Arc::new(Semaphore::new(MOST_CALLS as usize));
+    let dewar = Dewar { program, calls: Arc::clone(&calls) };
+    let server = dewar.serve(stdio()).await.map_err(|error| error.to_string())?;
+    server.waiting().await.map_err(|error| error.to_string())?;
+    let _ = timeout(4 * GRACE, calls.acquire_many(MOST_CALLS)).await;
+    Ok(())
 }
 
 fn main() -> ExitCode {
-    if !matches!(&*env::args().skip(1).collect::<Vec<_>>(), [] | [_]) {
+    // Beside this program, and never by `PATH`: what lies there could be anybody's.
+    let program = env::current_exe().unwrap_or_default().with_file_name("dewar");
+    if env::args().nth(1).is_some_and(|word| word == call::CALL) {
+        return call::become_dewar(program);
+    }
+    if env::args_os().count() > 2 {
         eprintln!("dewar-mcp: it is started as `dewar mcp`, and takes no arguments");
         return ExitCode::from(2);
     }
-    // Beside this program, and never by `PATH`: what lies there could be anybody's.
-    let program = env::current_exe().unwrap_or_default().with_file_name("dewar");
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
-    let served = runtime.map_err(|error| error.to_string()).and_then(|runtime| {
-        runtime.block_on(async {
-            let server = Dewar { program }.serve(stdio()).await;
-            let server = server.map_err(|error| error.to_string())?;
-            server.waiting().await.map(drop).map_err(|error| error.to_string())
-        })
-    });
-    match served {
+    // One thread: with the end of the thread that has started them, calls end.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let served = runtime.map_err(|error| error.to_string());
+    match served.and_then(|runtime| runtime.block_on(serve(program))) {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {
             eprintln!("dewar-mcp: {why}");
