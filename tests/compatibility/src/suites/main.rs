@@ -5,17 +5,21 @@
 //! `DEWAR_WRITE_PAGE=1` how many cases passed is kept in `results.tsv`, of which
 //! `docs/compatibility.md` tells.
 
+mod keeper;
 mod known;
 mod list;
 mod stage;
 mod suite;
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use stage::{Stage, Way, Who};
+use stage::{Said, Stage, Way, Who};
 use std::{collections::BTreeMap, process::ExitCode, sync::Arc};
 use suite::{SUITES, Suite};
 
 fn main() -> ExitCode {
+    if let Some(code) = keeper::main() {
+        return code;
+    }
     let arguments = Arguments::from_args();
     let stage = match Stage::new() {
         Ok(stage) => Arc::new(stage),
@@ -34,14 +38,35 @@ fn main() -> ExitCode {
             trials.push(Trial::test(name, run));
         }
     }
+    trials.push(Trial::test("what_a_suite_leaves_ends_with_it", move || leaves_nothing(&stage)));
     libtest_mimic::run(&arguments, trials).exit_code()
+}
+
+/// A process that left the suite's session, and holds its output, ends; errors are kept.
+fn leaves_nothing(stage: &Stage) -> Result<(), Failed> {
+    let suite = Suite {
+        name: "leaves",
+        packages: "util-linux",
+        script: "setsid sleep 600 & printf '%s\tpass\n' $!; echo an error >&2",
+        before: "",
+        source: None,
+        has_quick_part: true,
+        run_by: &[Who::User],
+    };
+    let said = stage.run(&suite, Who::User, Way::Native, false)?;
+    let (pid, _) = said.output.split_once('\t').ok_or("no PID")?;
+    let is_there = std::fs::read_to_string(format!("/proc/{pid}/cmdline"));
+    match is_there.is_ok_and(|it| it.starts_with("sleep")) || said.errors != "an error" {
+        true => Err(format!("process {pid} is left, or no error: {:?}", said.errors).into()),
+        false => Ok(()),
+    }
 }
 
 /// What came of each case.
 type Results = BTreeMap<String, String>;
 
 fn check(stage: &Stage, suite: &Suite, who: Who, is_whole: bool) -> Result<(), Failed> {
-    let native = results(&stage.run(suite, who, Way::Native, is_whole)?);
+    let native = results(&stage.run(suite, who, Way::Native, is_whole)?.output);
     let passed: Vec<&String> =
         native.iter().filter(|(_, result)| *result == "pass").map(|(case, _)| case).collect();
     if passed.is_empty() {
@@ -50,8 +75,9 @@ fn check(stage: &Stage, suite: &Suite, who: Who, is_whole: bool) -> Result<(), F
     let mut faults = Vec::new();
     let mut counts = vec![passed.len()];
     for way in Way::DEWAR {
-        let output = stage.run(suite, who, way, is_whole)?;
+        let Said { output, errors } = stage.run(suite, who, way, is_whole)?;
         let found = results(&output);
+        let before = faults.len();
         let differs = |case: &&&String| found.get(**case).is_none_or(|it| it != "pass");
         let differing: Vec<&&String> = passed.iter().filter(differs).collect();
         counts.push(passed.len() - differing.len());
@@ -64,6 +90,9 @@ fn check(stage: &Stage, suite: &Suite, who: Who, is_whole: bool) -> Result<(), F
             let said = output.lines().filter(|line| line.starts_with(&format!("# {case}:")));
             let said: Vec<&str> = said.collect();
             faults.push(format!("{case}: {result} under {}\n{}", way.name(), said.join("\n")));
+        }
+        if faults.len() > before && !errors.is_empty() {
+            faults.push(format!("its standard error under {}:\n{errors}", way.name()));
         }
     }
     eprintln!("{} {}: {counts:?} of {} cases", who.name(), suite.name, native.len());

@@ -1,17 +1,17 @@
 //! As whom, how and where suites run.
 
-use crate::suite::Suite;
+use crate::{keeper, suite::Suite};
 use anyhow::{Context as _, bail};
 use std::{
     fs::Permissions,
-    os::unix::{fs::PermissionsExt as _, process::CommandExt as _},
+    os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
     process::{Command, Stdio},
 };
 use tempfile::TempDir;
 
-/// Longer than any sound suite takes, in seconds.
-const PATIENCE: &str = "3000";
+/// Lines of what a suite says on its standard error that are shown.
+const LAST_LINES: usize = 20;
 
 /// As whom a suite runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,6 +68,13 @@ pub(crate) struct Stage {
     ids: (u32, u32),
 }
 
+/// What a suite says.
+pub(crate) struct Said {
+    pub(crate) output: String,
+    /// The last lines of its standard error.
+    pub(crate) errors: String,
+}
+
 impl Stage {
     pub(crate) fn new() -> anyhow::Result<Self> {
         if !rustix::process::geteuid().is_root() {
@@ -81,14 +88,14 @@ impl Stage {
         Ok(Self { directory, ids: test_support::ordinary_user() })
     }
 
-    /// What a suite prints.
+    /// Runs a suite.
     pub(crate) fn run(
         &self,
         suite: &Suite,
         who: Who,
         way: Way,
         is_whole: bool,
-    ) -> anyhow::Result<String> {
+    ) -> anyhow::Result<Said> {
         let home = self.directory.path().join(format!("{}-{}", suite.name, who.name()));
         let work = home.join("work");
         if !home.exists() {
@@ -105,16 +112,17 @@ impl Stage {
             self.copy_source(package, &work, who)?;
         }
         let part = if is_whole { "all" } else { "quick" };
-        let output = self.script(&home, who, way, suite.script, part)?;
-        if output.lines().all(|line| !line.contains('\t')) {
+        let said = self.script(&home, who, way, suite.script, part)?;
+        if said.output.lines().all(|line| !line.contains('\t')) {
             bail!(
-                "{} said nothing in {}; is {} installed?",
+                "{} said nothing in {}; is {} installed?\n{}",
                 suite.name,
                 work.display(),
-                suite.packages
+                suite.packages,
+                said.errors
             );
         }
-        Ok(output)
+        Ok(said)
     }
 
     /// Fills `work` with what was built of a package's source, with its times, as `who`'s.
@@ -158,27 +166,28 @@ impl Stage {
         way: Way,
         script: &str,
         argument: &str,
-    ) -> anyhow::Result<String> {
-        let mut words: Vec<PathBuf> = vec!["timeout".into(), "-k9".into(), PATIENCE.into()];
+    ) -> anyhow::Result<Said> {
+        let ids = if who == Who::User { self.ids } else { (0, 0) };
+        let mut command = keeper::command(ids)?;
         // Under Dewar, a run has none by itself.
         if who == Who::Root && way == Way::Native {
-            words.extend(["setpriv", "--bounding-set=-all", "--inh-caps=-all"].map(PathBuf::from));
+            command.args(["setpriv", "--bounding-set=-all", "--inh-caps=-all"]);
         }
         if way != Way::Native {
-            words.push(self.directory.path().join("dewar"));
+            command.arg(self.directory.path().join("dewar"));
         }
-        words.extend(way.arguments().iter().map(PathBuf::from));
-        let mut command = Command::new(&words[0]);
-        command.args(&words[1..]).args(["bash", "-c", script, "suite", argument]);
-        command.current_dir(home.join("work")).env_clear();
+        command.args(way.arguments()).args(["bash", "-c", script, "suite", argument]);
+        command.current_dir(home.join("work"));
         command.env("PATH", "/usr/local/go/bin:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin");
         command.env("HOME", home).env("XDG_STATE_HOME", home.join("state")).env("LANG", "C.UTF-8");
         command.env("XDG_RUNTIME_DIR", home.join("no-runtime-directory"));
-        command.stdin(Stdio::null()).stderr(Stdio::null());
-        if who == Who::User {
-            command.uid(self.ids.0).gid(self.ids.1);
-        }
+        command.stdin(Stdio::null());
         let output = command.output().context("cannot start a suite")?;
-        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+        let errors = String::from_utf8_lossy(&output.stderr);
+        let lines: Vec<&str> = errors.lines().collect();
+        Ok(Said {
+            output: String::from_utf8_lossy(&output.stdout).into_owned(),
+            errors: lines[lines.len().saturating_sub(LAST_LINES)..].join("\n"),
+        })
     }
 }
