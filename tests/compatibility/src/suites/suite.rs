@@ -76,7 +76,11 @@ pub(crate) const SUITES: &[Suite] = &[
         concat!(include_str!("automake.sh"), include_str!("findutils.sh")),
         &[Who::User],
     ),
-    of_debian("jq", concat!(include_str!("automake.sh"), include_str!("jq.sh")), &[Who::User]),
+    of_debian(
+        "jq",
+        concat!(include_str!("automake.sh"), include_str!("jq.sh")),
+        &[Who::Root, Who::User],
+    ),
     of_debian("perl", include_str!("perl.sh"), &[Who::User]),
     of_debian("tar", include_str!("tar.sh"), &[Who::User]),
     of_debian("zlib", include_str!("zlib.sh"), &[Who::Root, Who::User]),
