@@ -100,3 +100,19 @@ fn no_domain_is_learned_for_a_program_that_the_run_could_exchange() {
     let said = home.say(&["learn", "--force", "--", "sh", "-c", &command]);
     assert!(!said.err.contains("--domains keeps it"), "{}", said.err);
 }
+
+#[test]
+fn what_the_first_run_leaves_where_it_is_learned_from_leads_the_second_nowhere() {
+    let (home, service, command) = prepare("");
+    let tmp = home.path().join("tmp");
+    fs::create_dir(&tmp).unwrap();
+    let victim = home.path().join(".ssh/id_ed25519");
+    let plant = "for place in ~/tmp/.tmp*; do for name in domains.toml second; do \
+                 ln -s ~/.ssh/id_ed25519 $place/$name; done; done";
+    let command = format!("{plant}; {command}");
+    let args = ["learn", "--domains", "--", "sh", "-c", &command];
+    let said = home.say_with(&args, &[("TMPDIR", &tmp)]);
+    assert!(said.err.contains("running again"), "{}", said.err);
+    assert_eq!(fs::read_to_string(victim).unwrap(), "key", "{}", said.err);
+    drop(service);
+}

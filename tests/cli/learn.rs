@@ -51,8 +51,14 @@ impl Home {
     }
 
     pub(crate) fn say(&self, args: &[&str]) -> Said {
+        self.say_with(args, &[])
+    }
+
+    /// The same, with variables set.
+    pub(crate) fn say_with(&self, args: &[&str], variables: &[(&str, &Path)]) -> Said {
         let output = Command::new(test_support::dewar())
             .args(args)
+            .envs(variables.iter().copied())
             .current_dir(self.work())
             .env("NO_COLOR", "1")
             .env_remove("CARGO_HOME")

@@ -154,7 +154,7 @@ pub(crate) fn run(args: &LearnArgs) -> anyhow::Result<i32> {
     let domains = split::lasting(domains, &learned, args.domains)?;
     if args.domains && !domains.is_empty() {
         let seen = (&accesses, status);
-        let split = split::split(args, &learned, seen, &domains, place.path())?;
+        let split = split::split(args, &learned, seen, &domains)?;
         learned = split.unwrap_or(learned);
     }
     let text = text_of(&learned, &command)?;

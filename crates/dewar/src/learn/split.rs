@@ -6,22 +6,18 @@ use crate::output::tell;
 use anyhow::Context as _;
 use learn::{Access, OwnDomain};
 use monitor::visible;
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    path::Path,
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What of an access is the same in the next run.
 type Key<'a> = (&'a str, &'a str, &'a str, &'a [String]);
 
-/// What `learned` would be with `domains`, tried by a run below `place`; `None` if that is denied
-/// what the first run was not, or ends otherwise: then it is said what.
+/// What `learned` would be with `domains`, tried by a run; `None` if that is denied what the first
+/// run was not, or ends otherwise: then it is said what.
 pub(super) fn split(
     args: &LearnArgs,
     learned: &Learned,
     (accesses, status): (&BTreeMap<Access, u64>, i32),
     domains: &[OwnDomain],
-    place: &Path,
 ) -> anyhow::Result<Option<Learned>> {
     let names = names(domains);
     tell!("dewar: only {names} reached the network: running again, with a domain for that");
@@ -33,7 +29,9 @@ pub(super) fn split(
     if lasting(domains.to_vec(), &split, true)?.is_empty() {
         return Ok(None);
     }
-    let (profile, trail) = (place.join("domains.toml"), place.join("second"));
+    // A place of its own: in that of the first run, the command could have left a link.
+    let place = tempfile::tempdir().context("cannot make a temporary directory")?;
+    let (profile, trail) = (place.path().join("domains.toml"), place.path().join("trail"));
     let text = split.fitting.with(&split.lines)?;
     std::fs::write(&profile, text).context("cannot write the profile with domains")?;
     let again = watch(args, &profile, &trail)?;
