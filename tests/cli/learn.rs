@@ -86,7 +86,7 @@ impl Home {
 }
 
 /// Every entry of every list of a profile, with the key that it stands under.
-fn entries(profile: &str) -> Vec<(String, String)> {
+pub(crate) fn entries(profile: &str) -> Vec<(String, String)> {
     fn collect(key: &str, value: &toml::Value, found: &mut Vec<(String, String)>) {
         match value {
             toml::Value::Table(table) => {

@@ -11,6 +11,7 @@ mod completion;
 mod daemon;
 mod deputies;
 mod domains;
+mod floor;
 mod help;
 mod hostile;
 mod input;

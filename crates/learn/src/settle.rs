@@ -11,12 +11,13 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct Settled {
     /// The lines, in the order of a profile.
     pub lines: Vec<Line>,
-    /// What no line grants: secrets, and what no profile can say.
+    /// What no line grants: what was denied, secrets, and what no profile can say.
     pub left: Vec<Access>,
 }
 
-/// The lines that grant `accesses`, where `compile` makes a judge of the profile with some lines
-/// added. Removing any of them would leave something lacking.
+/// The lines that grant those of `accesses` that were granted, where `compile` makes a judge of the
+/// profile with some lines added. Removing any of them would leave something lacking. None of them
+/// grants what was denied.
 ///
 /// # Errors
 ///
@@ -29,13 +30,14 @@ pub fn settle<E>(
 ) -> Result<Settled, E> {
     let mut lines = Vec::new();
     let mut judge = compile(&lines)?;
-    let wanted: Vec<(&Access, u64)> = accesses
+    let (wanted, denied): (Vec<(&Access, u64)>, Vec<_>) = accesses
         .iter()
         .filter(|(access, _)| {
             !judge.missing(access).is_empty() && !is_made_once(access, accesses, scope)
         })
         .map(|(access, count)| (access, *count))
-        .collect();
+        .partition(|(access, _)| access.granted);
+    let denied: Vec<&Access> = denied.into_iter().map(|(access, _)| access).collect();
     // First by kinds of places; what that leaves, by name.
     for detail in [Detail::Kind, Detail::Exact] {
         let lacking = wanted.iter().filter(|(access, _)| !judge.missing(access).is_empty());
@@ -44,14 +46,15 @@ pub fn settle<E>(
         lines.extend(more);
         lines.sort();
         lines.dedup_by(|a, b| (&a.domain, &a.key, &a.value) == (&b.domain, &b.key, &b.value));
+        lines = without(&denied, lines, &mut compile)?;
         judge = compile(&lines)?;
     }
     let granted = wanted.iter().map(|(access, _)| *access);
     let granted: Vec<&Access> = granted.filter(|a| judge.missing(a).is_empty()).collect();
     let lines = minimal(lines, &granted, &mut compile)?;
     let judge = compile(&lines)?;
-    let left = wanted.iter().filter(|(access, _)| !judge.missing(access).is_empty());
-    let left: BTreeSet<&Access> = left.map(|(access, _)| *access).collect();
+    let left = wanted.iter().map(|(access, _)| *access).chain(denied);
+    let left: BTreeSet<&Access> = left.filter(|it| !judge.missing(it).is_empty()).collect();
     Ok(Settled { lines, left: left.into_iter().cloned().collect() })
 }
 
@@ -107,6 +110,26 @@ pub fn needs<'a>(
         }
     }
     needs
+}
+
+/// `lines` without those that grant something that was denied.
+fn without<E>(
+    denied: &[&Access],
+    lines: Vec<Line>,
+    compile: &mut impl FnMut(&[Line]) -> Result<Judge, E>,
+) -> Result<Vec<Line>, E> {
+    let grants = |judge: &Judge| denied.iter().any(|access| judge.missing(access).is_empty());
+    if !grants(&compile(&lines)?) {
+        return Ok(lines);
+    }
+    let mut kept: Vec<Line> = Vec::new();
+    for line in lines {
+        kept.push(line);
+        if grants(&compile(&kept)?) {
+            kept.pop();
+        }
+    }
+    Ok(kept)
 }
 
 /// `lines` without those that all of `granted` can do without: the longest are tried first, so
