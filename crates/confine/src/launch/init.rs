@@ -2,7 +2,7 @@
 //! make, creates the command's process, buries orphans, and tells the monitor how the command
 //! fares. When it ends, the whole sandbox ends; and it ends with the monitor.
 
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
 use rustix::io::Errno;
