@@ -1,5 +1,7 @@
 //! A change of policy from its beginning to its receipt.
 
+mod verify;
+
 use super::{
     ApplyError,
     held::{Comparison, Finding, Subject, loses, replaced},
@@ -344,41 +346,24 @@ impl<'a> PolicyTransition<'a> {
         let mut why = String::new();
         for (finding, result) in done {
             match result {
-                Ok(action) => {
-                    self.note(who.pid, &finding, action, "");
-                    repaired.extend(finding.by_call.then_some(finding));
-                }
+                Ok(action) if finding.by_call => repaired.push((finding, action)),
+                Ok(action) => self.note(who.pid, &finding, action, ""),
                 Err(error) => {
                     why = format!("it could not be repaired: {error}");
                     failed.push(finding);
                 }
             }
         }
+        self.verify(who, repaired, failed.is_empty());
         if !failed.is_empty() {
             self.kill(who.pid, &failed, &why);
-        } else if !repaired.is_empty() {
-            self.verify(who, repaired);
-        }
-    }
-
-    /// Calls in a process's place pass through its own filters, which may answer them without
-    /// making them: only what is seen to be gone is.
-    fn verify(&mut self, who: Subject, mut repaired: Vec<Finding>) {
-        match self.comparison.still_held(who, &repaired) {
-            Ok(held) if !held.contains(&true) => {}
-            Ok(held) => {
-                let mut held = held.into_iter();
-                repaired.retain(|_| held.next() == Some(true));
-                self.kill(who.pid, &repaired, "its repair was interfered with");
-            }
-            Err(error) => self.unknown(who.pid, error),
         }
     }
 
     fn note(&mut self, pid: u32, finding: &Finding, action: Action, reason: &str) {
         let name = || self.gate.state.view.proc.identity(pid).map(|it| it.comm);
         let comm = self.names.entry(pid).or_insert_with(|| name().unwrap_or_default()).clone();
-        self.receipt.holders.push(Holder {
+        self.receipt.add(Holder {
             pid,
             comm,
             held: finding.held,

@@ -119,3 +119,43 @@ pub struct Receipt {
     #[serde(default)]
     pub out_of_reach: Vec<OutOfReach>,
 }
+
+impl Receipt {
+    /// Names who held something, once: where threads cannot be asked whether they share their
+    /// descriptors, each is looked into.
+    pub(super) fn add(&mut self, holder: Holder) {
+        let of = |it: &Holder| (it.pid, it.held, it.action);
+        let is_same = |it: &Holder| of(it) == of(&holder) && it.object == holder.object;
+        // Of what is not a number of the process's, there can be several.
+        let is_numbered = !matches!(holder.held, Held::Call | Held::Settled | Held::Unknown);
+        if !is_numbered || !self.holders.iter().any(is_same) {
+            self.holders.push(holder);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_each_thread_of_a_process_shows_is_named_once() {
+        let holder = |pid, held| Holder {
+            pid,
+            comm: "holder".into(),
+            held,
+            object: "127.0.0.1:80".into(),
+            lost: Vec::new(),
+            action: Action::Killed,
+            reason: String::new(),
+            after: Duration::ZERO,
+        };
+        let mut receipt = Receipt::default();
+        let seven = Held::Connection(7);
+        for (pid, held) in [(1, seven), (1, seven), (2, seven), (1, Held::Connection(8))] {
+            receipt.add(holder(pid, held));
+        }
+        let named: Vec<_> = receipt.holders.iter().map(|it| (it.pid, it.held)).collect();
+        assert_eq!(named, [(1, seven), (2, seven), (1, Held::Connection(8))]);
+    }
+}

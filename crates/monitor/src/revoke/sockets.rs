@@ -33,7 +33,16 @@ const LOOKS: u32 = 4;
 
 impl Comparison<'_> {
     pub(super) fn socket(&self, who: Subject, fd: i32, inode: u64) -> Result<Vec<Finding>> {
-        let socket = descriptor(who, fd)?;
+        let socket = match descriptor(who, fd) {
+            Ok(socket) => socket,
+            // A filter refuses it. It may be connected to anybody.
+            Err(error @ (Errno::PERM | Errno::ACCESS | Errno::NOSYS)) => {
+                let object = format!("a socket that cannot be looked at: {error}");
+                let finding = Finding::vague(Held::Connection(fd), object);
+                return Ok(vec![Finding { by_call: true, ..finding }]);
+            }
+            Err(error) => return Err(error),
+        };
         let stat = rustix::fs::fstat(&socket)?;
         if stat.st_ino != inode {
             // Of a table that only this thread uses, which an old kernel does not let others at.

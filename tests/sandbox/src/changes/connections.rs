@@ -79,7 +79,12 @@ fn who_has_a_connection_that_is_taken_has_it_no_more(stage: &Stage) {
     let receipt = done(stage, &["revoke", "--net", &format!("127.0.0.1:{port}"), "--json"]);
     let is_ended = stage.variant.has_descriptors();
     let done = if is_ended { "\"connection\": 7" } else { "\"done\": \"killed\"" };
-    assert!(receipt.contains(done), "{receipt}");
+    assert!(receipt.contains(done) && receipt.contains("\"connection\": 7"), "{receipt}");
+    let mut holders: Vec<&str> = receipt.lines().filter(|line| line.contains("\"pid\"")).collect();
+    let named = holders.len();
+    holders.sort_unstable();
+    holders.dedup();
+    assert_eq!(holders.len(), named, "who holds it is named once: {receipt}");
     until(|| ends.try_recv().ok()).expect("the server sees the end");
     let ran = running.stop();
     assert_eq!(ran.code(), 0, "{}", ran.err());
