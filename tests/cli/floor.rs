@@ -29,3 +29,36 @@ fn what_was_denied_while_a_profile_is_learned_is_never_in_it() {
         assert!(!home.path().join(name).exists(), "{name}: {learned}");
     }
 }
+
+#[test]
+fn what_a_profile_names_to_be_read_is_guarded_like_the_rest() {
+    let home = Home::new();
+    for name in [".vim", ".cargo", "project/.vscode"] {
+        fs::create_dir_all(home.path().join(name)).unwrap();
+    }
+    // `workspace` has all of these read.
+    let named = [".vimrc", ".vim/coc-settings.json", ".cargo/config.toml"];
+    let script = "cd; for name in .vimrc .vim/coc-settings.json .cargo/config.toml; do \
+                  echo x > $name; done; echo x > project/.vscode/tasks.json; true";
+    let made = |name: &str| home.path().join(name).exists();
+    home.say(&["learn", "-o", "l.toml", "--", "bash", "-c", script]);
+    let learned = fs::read_to_string(home.work().join("l.toml")).unwrap();
+    assert!(!named.into_iter().any(made) && entries(&learned).len() == 1, "{learned}");
+
+    let run = |rules: &str, script: &str| {
+        let text = format!("extends = 'workspace'\nfiles.guard = 'host-trusted'\n{rules}");
+        fs::write(home.work().join("p.toml"), text).unwrap();
+        home.say(&["run", "--no-daemon", "-p", "./p.toml", "--", "bash", "-c", script])
+    };
+    let said = run("files.write = ['${home}']\n", script);
+    assert!(!named.into_iter().any(made), "{}", said.err);
+    // Nor does what a domain may write count for others.
+    let rules = "files.write = ['${home}']\n[domains.tee]\nexec = ['/usr/bin/tee']\n\
+                 files.write = ['${home}/project/.vscode', '${home}/.vimrc']\n";
+    let said = run(rules, script);
+    assert!(!named.into_iter().any(made) && !made("project/.vscode/tasks.json"), "{}", said.err);
+    let said =
+        run(rules, "echo x | tee ~/.vimrc ~/project/.vscode/tasks.json ~/.vim/coc-settings.json");
+    assert!(made(".vimrc") && made("project/.vscode/tasks.json"), "{}", said.err);
+    assert!(!made(".vim/coc-settings.json"), "{}", said.err);
+}

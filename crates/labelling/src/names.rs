@@ -105,8 +105,10 @@ fn folded(name: &[u8]) -> Cow<'_, str> {
         return Cow::Borrowed(name);
     }
     let shown = name.chars().filter(|c| !is_ignored(*c));
-    // By way of upper case, as `ſ` is a lower-case letter that is the same as `s`.
-    shown.flat_map(char::to_uppercase).flat_map(char::to_lowercase).collect::<String>().into()
+    // By way of upper case, as `ſ` is a lower-case letter that is the same as `s`; and from lower
+    // case, as `ẞ` is an upper-case one that is the same as `ss`.
+    let folded = shown.flat_map(char::to_lowercase).flat_map(char::to_uppercase);
+    folded.flat_map(char::to_lowercase).collect::<String>().into()
 }
 
 /// Unicode's `Default_Ignorable_Code_Point`, which the kernel leaves out of names that it compares
@@ -134,15 +136,20 @@ fn is_ignored(c: char) -> bool {
     RANGES.iter().any(|(low, high)| (*low..=*high).contains(&u32::from(c)))
 }
 
+/// How the top of a [`NameRule`] is written that is `/`: before the slash behind it, nothing.
+const ROOT: &str = "/{0}";
+
 /// A labelling rule that gives files another label because of their names: of those that the rule
 /// with the regular expression `base` labels, the ones with a name of `names`.
 ///
-/// It is written `(BASE){0}/(.*/)?(?i:NAME|NAME)(/.*)?`, without the last group if it is not about
-/// what lies below.
+/// It is written `(BASE){0}TOP/(.*/)?(?i:NAME|NAME)(/.*)?`, without the last group if it is not
+/// about what lies below, and without the top if that is the path which the base names.
 #[derive(Debug)]
 pub struct NameRule<'a> {
     /// The regular expression of the rule that it refines.
     pub base: &'a str,
+    /// The regular expression of the path below which names count, if it is not the base's own.
+    pub top: Option<&'a str>,
     /// The names.
     pub names: Names,
     /// It is also about what lies below.
@@ -153,13 +160,18 @@ impl<'a> NameRule<'a> {
     /// Reads a rule's regular expression; `None` if it is an ordinary one.
     #[must_use]
     pub fn parse(regex: &'a str) -> Option<Self> {
-        let (base, rest) = split(regex)?;
+        let (base, top, rest) = split(regex)?;
+        let top = match top {
+            "" => None,
+            ROOT => Some("/"),
+            top => Some(top),
+        };
         let (names, deep) = match rest.strip_suffix(")(/.*)?") {
             Some(names) => (names, true),
             None => (rest.strip_suffix(')')?, false),
         };
         let names: Vec<String> = names.split('|').map(unescaped).collect();
-        Some(Self { base, names: Names::new(names.iter().map(String::as_str)), deep })
+        Some(Self { base, top, names: Names::new(names.iter().map(String::as_str)), deep })
     }
 
     /// Whether a rule's regular expression is of this kind.
@@ -171,14 +183,15 @@ impl<'a> NameRule<'a> {
     /// The regular expression of the rule that it refines.
     #[must_use]
     pub fn base(regex: &str) -> Option<&str> {
-        split(regex).map(|(base, _)| base)
+        split(regex).map(|(base, ..)| base)
     }
 }
 
-/// The base of such a rule, and what follows the beginning of its names.
-fn split(regex: &str) -> Option<(&str, &str)> {
-    let (base, rest) = regex.strip_prefix('(')?.split_once("){0}/(.*/)?(?i:")?;
-    rest.contains(')').then_some((base, rest))
+/// The base of such a rule, its top, and what follows the beginning of its names.
+fn split(regex: &str) -> Option<(&str, &str, &str)> {
+    let (base, rest) = regex.strip_prefix('(')?.split_once("){0}")?;
+    let (top, names) = rest.split_once("/(.*/)?(?i:")?;
+    names.contains(')').then_some((base, top, names))
 }
 
 fn unescaped(name: &str) -> String {
@@ -191,12 +204,13 @@ mod tests {
 
     #[test]
     fn a_name_is_found_at_any_depth_and_in_any_case() {
-        let names = Names::new([".git/config", ".vscode", "*.code-workspace"]);
+        let names = Names::new([".git/config", ".vscode", "*.code-workspace", ".ass"]);
         for (path, deep, want) in [
             ("/w/.git/config", true, Some(0)),
             ("/w/a/.GIT/Config", true, Some(0)),
             ("/w/.g\u{200c}it/config", true, Some(0)),
             ("/w/.v\u{17f}code/tasks.json", true, Some(1)),
+            ("/w/.a\u{1e9e}", true, Some(3)),
             ("/w/.vscode/tasks.json", false, None),
             ("/w/.vscode", false, Some(1)),
             ("/w/My.Code-Workspace", false, Some(2)),
@@ -228,6 +242,11 @@ mod tests {
         assert!(rule.deep);
         assert_eq!(rule.names.find(Path::new("x/.git/config"), true), Some(0));
         assert_eq!(rule.names.find(Path::new("x/y.code-workspace"), true), Some(1));
+        assert_eq!(rule.top, None);
+        let rule = NameRule::parse(r"(/w/\.vim){0}/w/a\.b/(.*/)?(?i:\.vim)").unwrap();
+        assert_eq!((rule.base, rule.top), (r"/w/\.vim", Some(r"/w/a\.b")));
+        let rule = NameRule::parse(r"(/w/\.vim){0}/{0}/(.*/)?(?i:\.vim)").unwrap();
+        assert_eq!((rule.base, rule.top), (r"/w/\.vim", Some("/")));
         assert!(NameRule::parse(r"/w/(.*/)?\.env").is_none());
     }
 }

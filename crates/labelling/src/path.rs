@@ -142,7 +142,7 @@ impl PathRules {
         for (index, rule) in rules.iter().enumerate() {
             if let Some(refinement) = NameRule::parse(&rule.path) {
                 if let Some(base) = bases.get(refinement.base) {
-                    let top = top(refinement.base);
+                    let top = top(refinement.top.unwrap_or(refinement.base));
                     let NameRule { names, deep, .. } = refinement;
                     let kind = rule.kind;
                     let one = Refinement { names, kind, deep, top, rule: index };

@@ -111,6 +111,15 @@ impl Entries {
         self.0.iter()
     }
 
+    /// The path of the entry at `place` that lets the files of `pattern` be written, as far as it
+    /// has no glob.
+    pub(crate) fn written_from(&self, place: TextSpan, pattern: &Pattern) -> Option<Pattern> {
+        let writes = |entry: &&Entry| {
+            entry.list == List::Write && entry.place == place && entry.pattern.covers(pattern)
+        };
+        self.0.iter().rfind(writes).map(|entry| entry.pattern.top())
+    }
+
     /// The rights to the files of `pattern`.
     pub(crate) fn rights(&self, pattern: &Pattern) -> Rights {
         let mut rights = Rights::default();

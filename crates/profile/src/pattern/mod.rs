@@ -130,6 +130,12 @@ impl Pattern {
         Some(format!("/{}", parts.join("/")))
     }
 
+    /// The part of it that is a path without globs, with nothing below it.
+    pub(crate) fn top(&self) -> Self {
+        let components = self.components[..self.literal_components()].to_vec();
+        Self::new(components, false, self.label.clone())
+    }
+
     /// Whether a glob stands in it.
     pub(crate) fn is_glob(&self) -> bool {
         self.literal_components() < self.components.len()

@@ -7,8 +7,12 @@
 use super::files::{ANY, Node};
 use super::writer::Writer;
 use crate::guard::{GuardAction, GuardLevel, GuardedName, host_trusted};
-use crate::merged::Profile;
+use crate::merged::{Domain, Profile};
+use crate::pattern::Pattern;
 use crate::rights::Rights;
+
+/// How labelling rules write that names count below `/`.
+const ROOT: &str = "/{0}";
 
 /// What the names of one rule may be used for.
 #[derive(Clone, Copy)]
@@ -31,6 +35,15 @@ pub(crate) fn guards(profile: &Profile, nodes: &[Node], out: &mut Writer) -> Vec
     guarded.flat_map(|node| refinements(profile, node, &names, out)).collect()
 }
 
+/// Where names count that guard the files of `node` from a domain with `rights` to them: below what
+/// the entry names that lets it write there. What another entry names, to be read, is guarded.
+fn top(domain: &Domain, rights: &Rights, node: &Node) -> Option<Pattern> {
+    let place = rights.write.filter(|_| domain.guard.action().is_some() && open(rights))?;
+    let entry = domain.entries.written_from(place, &node.pattern);
+    // What was given to a run is named by who gave it.
+    Some(entry.unwrap_or_else(|| node.pattern.top()))
+}
+
 /// Whether a guarded domain may write there, in what others see.
 fn is_guarded(profile: &Profile, node: &Node) -> bool {
     // What a profile names in `/dev/shm` is of outside, such as a workspace there.
@@ -51,6 +64,21 @@ fn refinements(
     names: &[GuardedName],
     out: &mut Writer,
 ) -> Vec<Node> {
+    let domains = profile.domains.iter().zip(&node.rights);
+    let mut tops: Vec<Pattern> =
+        domains.filter_map(|(domain, rights)| top(domain, rights, node)).collect();
+    // Of two that are about a file, the later decides: the inner is about no more than the outer.
+    tops.sort_by_key(Pattern::stem);
+    tops.dedup();
+    tops.iter().flat_map(|top| refinements_below(profile, (node, top), names, out)).collect()
+}
+
+fn refinements_below(
+    profile: &Profile,
+    (node, below): (&Node, &Pattern),
+    names: &[GuardedName],
+    out: &mut Writer,
+) -> Vec<Node> {
     let stem = node.type_name.trim_end_matches("_t").to_owned();
     let guarded = out.names.fresh(&stem, "guarded_t");
     let pointer = out.names.fresh(&stem, "pointer_t");
@@ -59,11 +87,16 @@ fn refinements(
     };
     // A link in the place of a directory would lead to the same names elsewhere.
     let first = |level| of(level).filter_map(|name| Some(name.split_once('/')?.0));
+    let is_about = |domain: &Domain, rights: &Rights| {
+        top(domain, rights, node).is_some_and(|own| own.stem() <= below.stem())
+    };
     let one = |names: String, deep, kinds, type_name: &str, uses| {
-        let by_name = Some(by_name(node.pattern.regex(), &names, deep));
+        let by_name = Some(by_name((node, below), &names, deep));
         let rights = profile.domains.iter().zip(&node.rights);
         let rights = rights.map(|(domain, rights)| match domain.guard.action() {
-            Some((GuardAction::Deny, place)) if open(rights) => narrowed(*rights, uses, place),
+            Some((GuardAction::Deny, place)) if is_about(domain, rights) => {
+                narrowed(*rights, uses, place)
+            }
             _ => *rights,
         });
         Node {
@@ -88,10 +121,16 @@ fn refinements(
     ]
 }
 
-/// A regular expression, as labelling rules write it, for files of `base` by their names.
-fn by_name(base: &str, names: &str, deep: bool) -> String {
+/// A regular expression, as labelling rules write it, for files of `node` by their names below
+/// `top`.
+fn by_name((node, top): (&Node, &Pattern), names: &str, deep: bool) -> String {
     let below = if deep { "(/.*)?" } else { "" };
-    format!("({base}){{0}}/(.*/)?(?i:{names}){below}")
+    let top = match top.regex() {
+        own if own == node.pattern.top().regex() => "",
+        "/" => ROOT,
+        other => other,
+    };
+    format!("({}){{0}}{top}/(.*/)?(?i:{names}){below}", node.pattern.regex())
 }
 
 fn alternatives(names: impl Iterator<Item = &'static str>) -> String {
