@@ -82,7 +82,8 @@ const SUITES: &str = "
 `make compatibility` runs them natively, under `open` in both modes and under `workspace`, and compares case by case: what
 passes natively passes under Dewar, but for what a second table names. Root runs them without capabilities, natively, too.
 Of coreutils, there are the tests of programs that make, change, tell about, follow and remove files; of perl, those of
-files, processes and sockets; a case of jq is a file of hundreds.
+files, processes and sockets; of Redis, those of its types, limits and scripts in part, and of how it listens, forks, saves,
+logs and ends; of SQLite, all of `veryquick`; a case of jq is a file of hundreds.
 
 | suite | as | cases that pass natively | under `open` | in mode `fast` | under `workspace` |
 |---|---|---|---|---|---|

@@ -82,6 +82,8 @@ pub(crate) const SUITES: &[Suite] = &[
         &[Who::Root, Who::User],
     ),
     of_debian("perl", include_str!("perl.sh"), &[Who::User]),
+    of_debian("redis", include_str!("redis.sh"), &[Who::User]),
+    of_debian("sqlite3", include_str!("sqlite3.sh"), &[Who::User]),
     of_debian("tar", include_str!("tar.sh"), &[Who::User]),
     of_debian("zlib", include_str!("zlib.sh"), &[Who::Root, Who::User]),
 ];
