@@ -232,7 +232,7 @@ fn what_a_program_leaves_on_the_terminal_neither_hides_nor_swallows_a_question()
     let before = terminal.expect("dewar: ");
     let (_, plain) = before.split_once("\x1b]0;").unwrap();
     let ends = plain.find("\x18").unwrap();
-    for shown in ["\x1b[!p", "\x1b[0m", "\x1b(B", "\x1b[J"] {
+    for shown in ["\x1b[4i", "\x1b[?64h", "\x1b[!p", "\x1b[0m", "\x1b(B", "\x1b[J"] {
         assert!(plain.find(shown).is_some_and(|at| at > ends), "{shown:?} in {plain:?}");
     }
     terminal.answer("n\n");

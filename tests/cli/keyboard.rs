@@ -4,8 +4,8 @@ use crate::ask::{Home, PATIENCE, Terminal};
 use rustix::termios::{OptionalActions, SpecialCodeIndex, tcgetattr, tcsetattr};
 use std::{
     fs,
-    io::Write as _,
-    process::Command,
+    io::{Read as _, Write as _},
+    process::{Command, Stdio},
     time::{Duration, Instant},
 };
 
@@ -108,4 +108,30 @@ fn two_runs_on_one_terminal_ask_one_after_the_other() {
     assert!(terminal.answer("n\n").contains(second));
     let (rest, _) = terminal.end();
     assert!(!rest.contains(&format!("these are {second}")), "{rest}");
+}
+
+#[test]
+fn what_is_typed_for_a_question_elsewhere_is_read_by_usual_keys_and_not_before_it_is_there() {
+    let home = Home::new();
+    let script = "while [ ! -e go ]; do sleep 0.1; done; cat ~/notes.txt";
+    let run = ["run", "--no-daemon", "--ask", "--name", "it", "--", "sh", "-c", script];
+    let mut run = home.command(&[], &run).stdout(Stdio::piped()).spawn().unwrap();
+    home.say_soon(&["ask", "it", "--list"], "no question");
+    let mut terminal = Terminal::start(home.command(&["--ctty"], &["ask", "it"]));
+    terminal.expect("waiting for questions");
+    let mut modes = tcgetattr(&terminal.master).unwrap();
+    modes.special_codes[SpecialCodeIndex::VERASE] = b'n';
+    tcsetattr(&terminal.master, OptionalActions::Now, &modes).unwrap();
+    // An answer to the question before, typed twice.
+    terminal.master.write_all(b"once\n").unwrap();
+    fs::write(home.path().join("work/go"), "").unwrap();
+    terminal.expect("notes.txt");
+    terminal.master.write_all(b"once\n").unwrap();
+    terminal.expect("means no): ");
+    terminal.master.write_all(b"no\n").unwrap();
+    let mut out = String::new();
+    run.stdout.take().unwrap().read_to_string(&mut out).unwrap();
+    assert_eq!((out.as_str(), run.wait().unwrap().code()), ("", Some(1)));
+    terminal.end();
+    assert_eq!(home.answers(), ["no"]);
 }

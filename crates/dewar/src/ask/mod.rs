@@ -24,11 +24,12 @@ use crate::{
 };
 use anyhow::{Context as _, bail};
 use clap::Args;
+use modes::TerminalModes;
 use monitor::visible;
 use serde_json::{Value, json};
 use std::{
     io::{BufRead as _, BufReader, IsTerminal as _, Write as _},
-    os::unix::net::UnixStream,
+    os::{fd::AsFd as _, unix::net::UnixStream},
     time::Duration,
 };
 
@@ -185,28 +186,44 @@ impl Client {
 
     /// Puts every question to the terminal, until the run ends.
     fn converse(&mut self) -> anyhow::Result<()> {
+        let tty = std::io::stdin().as_fd().try_clone_to_owned().context("no terminal")?;
+        let modes = TerminalModes::default();
         output::print(b"waiting for questions; Ctrl-C ends this\n")?;
         while let Some(event) = self.next()? {
             let question = &event["question"];
             let Some(number) = question["id"].as_u64() else { continue };
-            output::print(tell(question).as_bytes())?;
-            loop {
-                output::print(b"  answer (Enter means no): ")?;
-                std::io::stdout().flush()?;
-                let mut line = String::new();
-                if std::io::stdin().read_line(&mut line)? == 0 {
-                    return Ok(());
-                }
-                let Some((choice, named)) = terminal::parse(&line) else { continue };
-                self.send(number, choice.name(), named.as_deref())?;
-                match self.outcome(number) {
-                    Ok(()) => break,
-                    Err(error) => output::print(format!("  {error}\n").as_bytes())?,
-                };
-                break;
+            modes.set(&tty).context("this terminal does not take the usual modes")?;
+            let plain = if std::io::stdout().is_terminal() { terminal::plain() } else { "" };
+            output::print(format!("{plain}{}", tell(question)).as_bytes())?;
+            let Some((choice, named)) = ask(&modes)? else { return Ok(()) };
+            self.send(number, choice.name(), named.as_deref())?;
+            if let Err(error) = self.outcome(number) {
+                output::print(format!("  {error}\n").as_bytes())?;
             }
+            modes.restore();
         }
         Ok(())
+    }
+}
+
+/// What is typed once the question has been there for a moment; `None` at the end of the input.
+fn ask(modes: &TerminalModes) -> anyhow::Result<Option<(case::Choice, Option<String>)>> {
+    loop {
+        std::thread::sleep(terminal::NOTICE);
+        // What was typed before is no answer to this.
+        modes.begin_line().context("this terminal does not take the usual modes")?;
+        output::print(b"  answer (Enter means no): ")?;
+        std::io::stdout().flush()?;
+        let mut line = String::new();
+        if std::io::stdin().read_line(&mut line)? == 0 {
+            return Ok(None);
+        }
+        if !modes.hold() {
+            bail!(Failed("the terminal has been changed meanwhile; this is not answered".into()));
+        }
+        if let Some(answer) = terminal::parse(&line) {
+            return Ok(Some(answer));
+        }
     }
 }
 

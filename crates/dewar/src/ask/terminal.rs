@@ -33,11 +33,13 @@ const LOOK: Duration = Duration::from_millis(100);
 const PATIENCE: Duration = Duration::from_secs(5);
 /// So long is a question shown before it is answered: who is typing for the program sees it and
 /// stops, and what was typed is thrown away.
-const NOTICE: Duration = Duration::from_secs(1);
+pub(super) const NOTICE: Duration = Duration::from_secs(1);
 /// Ends what a program may have left on the terminal to hide a question or to have it look like
-/// another: a sequence that swallows what follows (CAN, ST), and then concealed text, another
-/// set of characters, margins and text around the cursor (DECSTR, SGR, SCS, DECAWM, ED).
-const PLAIN: &str = "\x18\x1b\\\x1b[!p\x1b[0m\x1b(B\x0f\x1b[?7h\r\x1b[J";
+/// another: a sequence that swallows what follows (CAN, ST); a printer, a status line, a page or a
+/// picture to come that gets it instead (MC, DECSASD, DECPCCM, mode 2026); and then concealed text,
+/// another set of characters, margins and text around the cursor (DECSTR, SGR, SCS, DECAWM, ED).
+const PLAIN: &str = "\x18\x1b\\\x1b[4i\x1b[?4i\x1b[0$}\x1b[?64h\x1b[?2026l\
+                     \x1b[!p\x1b[0m\x1b(B\x0f\x1b[?7h\r\x1b[J";
 /// From the start of the line on, without what was typed meanwhile.
 const CLEAR: &str = "\r\x1b[K";
 /// More nobody types as an answer.
@@ -196,8 +198,8 @@ fn put(
     (case, group): (&Case, Pid),
     is_loose: &dyn Fn() -> bool,
 ) -> Asked {
-    let (plain, clear) = if is_dumb() { ("", "") } else { (PLAIN, CLEAR) };
-    say(tty, &format!("{plain}\ndewar: {}", case.text()));
+    let clear = if is_dumb() { "" } else { CLEAR };
+    say(tty, &format!("{}\ndewar: {}", plain(), case.text()));
     let until = Instant::now() + NOTICE;
     let mut is_asked = false;
     let mut typed = Vec::new();
@@ -250,6 +252,11 @@ fn put(
             };
         }
     }
+}
+
+/// What comes before a question.
+pub(super) fn plain() -> &'static str {
+    if is_dumb() { "" } else { PLAIN }
 }
 
 /// Whether the terminal understands no sequences, and would show them.
