@@ -116,3 +116,51 @@ fn what_the_first_run_leaves_where_it_is_learned_from_leads_the_second_nowhere()
     assert_eq!(fs::read_to_string(victim).unwrap(), "key", "{}", said.err);
     drop(service);
 }
+
+#[test]
+fn whoever_may_exchange_the_program_that_enters_a_domain_is_named_at_the_start_and_by_check() {
+    let home = Home::new();
+    fs::create_dir_all(home.path().join("tools")).unwrap();
+    let fetch = home.path().join("tools/fetch");
+    fs::copy("/bin/bash", &fetch).unwrap();
+    fs::set_permissions(&fetch, fs::Permissions::from_mode(0o755)).unwrap();
+    let write = |name: &str, more: &str| {
+        let text = format!(
+            "extends = 'workspace'\nfiles.write = ['${{home}}/tools']\n{more}[domains.fetch]\n\
+             exec = ['${{home}}/tools/fetch']\nnetwork.connect = ['192.0.2.1:443']\n"
+        );
+        fs::write(home.work().join(name), text).unwrap();
+    };
+    write("open.toml", "");
+    write("shut.toml", "files.readonly = ['${home}/tools/fetch']\n");
+    let check = |words: &[&str]| home.say(&[&["policy", "check"], words].concat());
+    let run = |profile: &str, command: &str| {
+        home.say(&["run", "--no-daemon", "-p", profile, "--", "bash", "-c", command])
+    };
+    for said in [check(&["./open.toml"]), check(&["--json", "./open.toml"]), run("./open.toml", "")]
+    {
+        let told = [
+            "`main`",
+            "domain `fetch`",
+            "open.toml:4: '${home}/tools/fetch'",
+            "open.toml:2: '${home}/tools':",
+        ];
+        assert!(told.iter().all(|it| said.err.contains(it)), "{}", said.err);
+        assert_eq!((said.status, said.out.as_str()), (0, ""), "{}", said.err);
+    }
+    assert_eq!(check(&["./shut.toml"]).err, "");
+    // What was warned of is so; and what is said to help does.
+    let exchange = "cp /bin/true ~/tools/own && mv ~/tools/own ~/tools/fetch";
+    let shut = ["mv ~/tools ~/work/tools", "rm ~/tools/fetch", "echo >~/tools/fetch", exchange];
+    for command in shut {
+        let said = run("./shut.toml", command);
+        assert!(said.status != 0 && !said.err.contains("WARNING"), "{command}: {}", said.err);
+    }
+    assert!(fs::metadata(&fetch).unwrap().len() > 500_000);
+    assert_eq!(run("./open.toml", exchange).status, 0);
+    assert!(fs::metadata(&fetch).unwrap().len() < 500_000);
+
+    // While it is learned, nearly everything is granted, which has been said.
+    let said = home.say(&["learn", "-p", "cargo", "-o", "-", "--", "true"]);
+    assert!(!said.err.contains("WARNING"), "{}", said.err);
+}

@@ -12,6 +12,7 @@ mod doctor;
 mod environment;
 mod explain;
 mod fitting;
+mod gates;
 mod grant;
 mod groups;
 mod init;
@@ -47,7 +48,7 @@ fn main() -> ExitCode {
     let inherited = Inherited::capture();
     let done = match parse() {
         Ok(Asked::Schema(text)) => output::print(text.as_bytes()).map_err(anyhow::Error::from),
-        Ok(Asked::Command(command)) => dispatch(command, inherited),
+        Ok(Asked::Command(command)) => dispatch(*command, inherited),
         Err(help) if !help.use_stderr() => output::printed(help.print()),
         Err(mistake) => return failure::mistake(&mistake),
     };
@@ -59,7 +60,7 @@ fn main() -> ExitCode {
 
 /// What the command line asks for.
 enum Asked {
-    Command(Command),
+    Command(Box<Command>),
     /// The schema of what a command prints.
     Schema(&'static str),
 }
@@ -69,10 +70,10 @@ fn parse() -> Result<Asked, clap::Error> {
         return Ok(Asked::Schema(text));
     }
     if let Some(args) = parse_run(std::env::args_os().skip(1)) {
-        return Ok(Asked::Command(Command::Run(args)));
+        return Ok(Asked::Command(Box::new(Command::Run(args))));
     }
     let matches = help::matches(|| schema::offered(Dewar::command()))?;
-    Ok(Asked::Command(Dewar::from_arg_matches(&matches)?.command))
+    Ok(Asked::Command(Box::new(Dewar::from_arg_matches(&matches)?.command)))
 }
 
 /// The arguments of a correct `dewar run`. Programs start it in a loop, and of all arguments that

@@ -48,6 +48,9 @@ pub struct Compiled {
     /// Of the amendments, those that are enough: the others have been cancelled, or come to
     /// nothing more. Without them the policy is the same, now and after any further amendment.
     pub amendments: Vec<usize>,
+    /// Programs by which a domain is entered, and which whoever enters it by them may exchange, so
+    /// that it gains the domain's rights.
+    pub open_gates: Vec<OpenGate>,
     /// The line of the profile that denies or hides all that the last amendment grants.
     pub granted_in_vain: Option<String>,
     sources: Sources,
@@ -87,6 +90,19 @@ impl Domain {
     pub fn is_offline(&self) -> bool {
         self.connect.is_empty() && self.bind.is_empty()
     }
+}
+
+/// A program that enters a domain, and that may be written from where it does so.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpenGate {
+    /// The domain that is entered.
+    pub domain: String,
+    /// The domain that enters it, and may write the program, replace or rename it.
+    pub from: String,
+    /// Where the profile names the program.
+    pub program: Origin,
+    /// What grants writing it.
+    pub grant: Origin,
 }
 
 /// Hosts with a range of ports.
@@ -197,6 +213,15 @@ impl Compiled {
         let in_vain = policy.in_vain.filter(|_| is_last);
         let granted_in_vain = in_vain.and_then(|place| sources.origin(place));
         let granted_in_vain = granted_in_vain.map(|origin| origin.to_string());
+        let gate = |gate: &crate::policy::Gate| {
+            Some(OpenGate {
+                domain: profile.domains[gate.into].name.clone(),
+                from: profile.domains[gate.from].name.clone(),
+                program: sources.origin(gate.program)?,
+                grant: sources.origin(gate.grant)?,
+            })
+        };
+        let open_gates = policy.gates.iter().filter_map(gate).collect();
         let withheld = policy
             .nodes
             .iter()
@@ -220,6 +245,7 @@ impl Compiled {
             paths: policy.nodes.into_iter().map(path_rule).collect(),
             hosts,
             amendments,
+            open_gates,
             granted_in_vain,
             sources,
             origins: policy.origins,

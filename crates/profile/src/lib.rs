@@ -64,7 +64,7 @@ mod source;
 mod variables;
 
 pub use amendment::{AmendedObject, Amendment, AmendmentKind};
-pub use compiled::{Compiled, Domain, EndpointRule, PathRights, PathRule};
+pub use compiled::{Compiled, Domain, EndpointRule, OpenGate, PathRights, PathRule};
 pub use deputies::{Deputy, deputies, plain, power};
 pub use documents::Documents;
 pub use environment::{Environment, Fate};

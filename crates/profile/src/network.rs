@@ -79,6 +79,19 @@ pub enum Host {
     Nameserver,
 }
 
+impl Host {
+    /// Whether every host of `other` is one of `self`. Says no when in doubt.
+    pub(crate) fn covers(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Any, _) => true,
+            (Self::Network(own, length), Self::Network(address, longer)) => {
+                length <= longer && masked(*address, *length) == *own
+            }
+            (own, other) => own == other,
+        }
+    }
+}
+
 impl std::fmt::Display for Host {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {

@@ -210,7 +210,7 @@ fn watch(args: &LearnArgs, above: &Path, trail: &Path) -> anyhow::Result<i32> {
     }
     let program = std::env::current_exe().context("cannot find the program itself")?;
     let mut run = Command::new(program);
-    run.args(["run", "--no-daemon", "--mode", "all", "--profile"]).arg(above);
+    run.args(["run", "--learning", "--no-daemon", "--mode", "all", "--profile"]).arg(above);
     run.arg("--audit").arg(trail);
     if let Some(workspace) = &args.workspace {
         run.arg("--workspace").arg(workspace);

@@ -1,8 +1,8 @@
 //! `dewar policy check`.
 
-use super::load;
-use crate::failure::Usage;
+use super::{load, profiles};
 use crate::output;
+use crate::{failure::Usage, gates};
 use clap::Args;
 use security_server::analysis::{Excess, Violation};
 use security_server::policy::{AvRule, Policy, Type};
@@ -16,12 +16,15 @@ Examples:
   dewar policy check base.cil web.cil          CIL files, together one policy
   dewar policy check --json policy.33
 
-Exit status: 0, or 2 if there is a mistake, or something breaks a `neverallow` or its bounds.";
+Exit status: 0, also with warnings; 2 if there is a mistake, or something breaks a `neverallow`
+or its bounds.";
 
 /// Check profiles or a policy; say nothing if they are good.
 ///
 /// Reports every mistake with its place and with what to write instead; every rule that grants what
-/// a `neverallow` forbids; and every type, role and user that goes beyond what bounds it.
+/// a `neverallow` forbids; and every type, role and user that goes beyond what bounds it. Warns, on
+/// standard error, of programs that enter a domain of a profile and can be written by a domain that
+/// enters it.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct CheckArgs {
@@ -40,10 +43,11 @@ pub(super) struct CheckArgs {
 
 /// Carries out `dewar policy check`.
 pub(super) fn run(args: &CheckArgs) -> anyhow::Result<()> {
-    let (profiles, files): (Vec<_>, Vec<_>) =
+    let (named, files): (Vec<_>, Vec<_>) =
         args.policies.iter().chain(&args.profile).cloned().partition(|name| load::is_profile(name));
     let mut policies = Vec::new();
-    for name in &profiles {
+    for name in &named {
+        gates::warn(&profiles::compile(name, None, false)?);
         policies.push(load::load(std::slice::from_ref(name))?);
     }
     if !files.is_empty() {

@@ -30,7 +30,7 @@ Exit status: the command's; 2 for wrong use, 125 if Dewar failed to set up, 126 
 command could not be executed or found.";
 
 /// What `--learn` would not do: each is refused beside it, above all `--dry-run`.
-const NOT_LEARNED: [&str; 17] = [
+const NOT_LEARNED: [&str; 18] = [
     "name",
     "mode",
     "stats",
@@ -48,6 +48,7 @@ const NOT_LEARNED: [&str; 17] = [
     "show_env",
     "quiet",
     "dry_run",
+    "learning",
 ];
 
 /// Run a command under a policy.
@@ -153,6 +154,10 @@ pub(crate) struct RunArgs {
     #[arg(short = 'n', long, conflicts_with_all = ["quiet", "stats", "json", "audit", "daemon"])]
     dry_run: bool,
 
+    /// What `dewar learn` starts
+    #[arg(long, hide = true)]
+    learning: bool,
+
     /// The command and its arguments
     #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
     command: Vec<OsString>,
@@ -248,6 +253,7 @@ impl From<RunArgs> for RunRequest {
             ask: args.ask.then_some(AskRequest { timeout: args.ask_timeout, rate: args.ask_rate }),
             quiet: args.quiet,
             dry_run: args.dry_run,
+            learning: args.learning,
             command: args.command,
         }
     }

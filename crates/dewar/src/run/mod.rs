@@ -85,6 +85,8 @@ pub(crate) struct RunRequest {
     pub(crate) quiet: bool,
     /// Says what would be laid down, and runs nothing.
     pub(crate) dry_run: bool,
+    /// It is learned from: its profile grants nearly everything.
+    pub(crate) learning: bool,
     /// The command and its arguments.
     pub(crate) command: Vec<OsString>,
 }

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     failure::Usage,
-    machine,
+    gates, machine,
     output::tell,
     trust::{self, Store},
 };
@@ -71,6 +71,9 @@ pub(super) fn profile(request: &RunRequest, probe: &Probe) -> anyhow::Result<Pro
     variables.shares_memory = !has_view;
     warn_of_wide_workspace(&variables);
     let (compiled, documents, argument) = load(request, &variables)?;
+    if !request.learning {
+        gates::warn(&compiled);
+    }
     if !request.dry_run {
         make_directories(&compiled)?;
     }

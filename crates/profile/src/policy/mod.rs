@@ -5,6 +5,7 @@ mod base;
 mod carve;
 mod endpoints;
 mod files;
+mod gates;
 mod guards;
 mod processes;
 mod shared;
@@ -18,6 +19,7 @@ use crate::hosts::ResolvedHost;
 use crate::merged::Profile;
 use crate::source::TextSpan;
 pub(crate) use files::Node;
+pub(crate) use gates::Gate;
 pub(crate) use standing::Standing;
 use writer::Writer;
 
@@ -35,6 +37,8 @@ pub(crate) struct Policy {
     /// The last amendment grants files that the profile denies or hides, and no others; where it
     /// does.
     pub(crate) in_vain: Option<TextSpan>,
+    /// Programs that whoever enters a domain by them may exchange.
+    pub(crate) gates: Vec<Gate>,
 }
 
 /// Writes the policy that `profile` stands for.
@@ -68,8 +72,9 @@ pub(crate) fn write(
     files::write((profile, &types), &nodes, &leads_out, clauses, &mut out);
     processes::write(profile, &types, &nodes, &entries, clauses, &mut out);
     let taken = sockets::write((profile, &types), &nodes, hosts, clauses, &mut out);
+    let gates = gates::open(profile, &nodes, &entries);
     let (cil, origins) = out.finish();
-    Policy { cil, origins, types, nodes, taken, in_vain }
+    Policy { cil, origins, types, nodes, taken, in_vain, gates }
 }
 
 /// What keeps all of the files away that the last clause grants.

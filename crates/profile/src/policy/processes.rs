@@ -32,10 +32,10 @@ const ENTER: &[(&str, &str)] = &[("file", "getattr read open execute execute_no_
 /// A program that leads from one domain into another. Indices are those of domains and nodes.
 #[derive(Debug)]
 pub(crate) struct Entry {
-    from: usize,
-    node: usize,
-    into: usize,
-    place: TextSpan,
+    pub(super) from: usize,
+    pub(super) node: usize,
+    pub(super) into: usize,
+    pub(super) place: TextSpan,
 }
 
 /// Every way from a domain into another. Files that are denied or hidden lead nowhere.

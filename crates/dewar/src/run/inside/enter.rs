@@ -4,7 +4,7 @@
 //! the new domain to nobody else, at the next exec.
 
 use crate::{
-    machine,
+    gates, machine,
     output::tell,
     run::{RunRequest, prepare, proposing, summary},
 };
@@ -58,6 +58,7 @@ pub(super) fn run(
         machine::variables_inside(request.workspace.as_deref(), machine::real(tmp.path()))?;
     variables.fixed.extend(documents.files().map(std::path::Path::to_owned));
     let compiled = documents.compile(&variables, &mut machine::resolve, &[])?;
+    gates::warn(&compiled);
     let limits = limits(&compiled, id)?;
     let (domain, hides_names) = ask(&compiled).map_err(|why| {
         anyhow::anyhow!(
