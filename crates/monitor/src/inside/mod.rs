@@ -10,6 +10,8 @@
 //! The process that enters is the one that has opened the file, whoever writes to the socket. It
 //! goes to where it may do less, never more ([`stack`]), and nothing leads back.
 
+#[cfg(test)]
+mod bounded;
 mod request;
 mod stack;
 mod view;
