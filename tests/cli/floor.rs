@@ -62,3 +62,23 @@ fn what_a_profile_names_to_be_read_is_guarded_like_the_rest() {
     assert!(made(".vimrc") && made("project/.vscode/tasks.json"), "{}", said.err);
     assert!(!made(".vim/coc-settings.json"), "{}", said.err);
 }
+
+#[test]
+fn who_writes_a_file_where_programs_outside_look_is_not_granted_the_directory() {
+    let home = Home::new();
+    let script = "cd; for name in .config/autostart .local/bin .vim .mine; do mkdir -p $name; \
+                  for file in notes 4711 a b c d; do echo x > $name/$file; done; done";
+    home.say(&["learn", "--", "bash", "-c", script]);
+    let granted = entries(&home.profile());
+    let has = |value: &str| granted.iter().any(|it| *it == ("files.write".into(), value.into()));
+    assert!(has("${home}/.mine"), "{granted:?}");
+    for name in [".config/autostart", ".local/bin", ".vim"] {
+        assert!(has(&format!("${{home}}/{name}/notes")), "{granted:?}");
+        assert!(has(&format!("${{home}}/{name}/4711")), "{granted:?}");
+    }
+    let plant = "cd; for name in .config/autostart .local/bin .vim; do echo x > $name/more; done";
+    home.say(&["run", "--no-daemon", "-p", "./dewar.toml", "--", "bash", "-c", plant]);
+    for name in [".config/autostart", ".local/bin", ".vim"] {
+        assert!(!home.path().join(name).join("more").exists(), "{granted:?}");
+    }
+}

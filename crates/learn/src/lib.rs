@@ -15,6 +15,7 @@
 mod access;
 mod domains;
 mod edit;
+mod executed;
 mod fragment;
 mod judge;
 mod line;

@@ -170,6 +170,11 @@ fn entry(
         }
         What::List(_) => return None,
         What::Read(path) | What::Write(path) | What::Exec(path) => {
+            let is_alone = matches!(what, What::Write(_)) && scope.is_executed(path);
+            if is_alone && path.is_dir() {
+                return None;
+            }
+            let detail = if is_alone { Detail::Exact } else { detail };
             scope.pattern(path, detail).filter(|_| !holds_too_much(path, scope))?
         }
         What::Connect(address, is_udp) => addresses.connect(*address, *is_udp, detail),
@@ -224,8 +229,9 @@ fn collapse(
         let is_tree = ["files.read", "files.write", "files.exec"].contains(&line.key.as_str());
         let parent = line.value.rsplit_once('/').filter(|_| is_tree)?.0;
         let directory = scope.path(parent)?;
-        (!scope.is_wide(&directory) && !directory.starts_with(&scope.workspace))
-            .then(|| parent.to_owned())
+        let is_executed = line.key == "files.write" && scope.is_executed(&directory);
+        let is_whole = scope.is_wide(&directory) || directory.starts_with(&scope.workspace);
+        (!is_whole && !is_executed).then(|| parent.to_owned())
     };
     let mut children: BTreeMap<(Option<String>, String, String), usize> = BTreeMap::new();
     for line in found.keys() {

@@ -142,7 +142,7 @@ impl Scope {
     fn is_of_one_kind(&self, above: &Path, glob: &str) -> bool {
         let start = glob.split('*').next().unwrap_or_default();
         let is_telling = start.chars().filter(|c| c.is_alphanumeric()).count() >= 3;
-        is_telling || !self.is_wide(above) || above.starts_with("/proc")
+        is_telling || !self.is_wide(above) && !self.is_executed(above) || above.starts_with("/proc")
     }
 
     /// Whether no secret is among what `glob` stands for in `above`, as far as it is there now.

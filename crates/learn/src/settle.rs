@@ -81,14 +81,18 @@ pub fn shares_loopback<'a>(accesses: impl Iterator<Item = &'a Access> + Clone) -
     )
 }
 
-/// Whether it is about a directory in which programs have their own, made by the first that came:
-/// the next run finds it there.
+/// Whether it is about a directory in which programs have their own, or what is executed, made by
+/// the first that came: the next run finds it there.
 fn is_made_once(access: &Access, all: &BTreeMap<Access, u64>, scope: &Scope) -> bool {
-    let Some(path) = access.path().filter(|path| scope.is_shelf(path)) else { return false };
+    let Some(path) = access.path() else { return false };
     let makes = |other: &Access| {
         other.tclass == "dir" && other.wants("create") && other.path() == Some(path)
     };
-    !access.wants("read") || all.keys().any(makes)
+    let is_made = || all.keys().any(makes);
+    match scope.is_shelf(path) {
+        true => !access.wants("read") || is_made(),
+        false => access.granted && scope.is_executed(path) && is_made(),
+    }
 }
 
 /// What `accesses` need, with who needs it how often.
