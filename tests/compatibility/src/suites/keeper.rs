@@ -4,10 +4,7 @@
 use anyhow::Context as _;
 use rustix::{
     io::Errno,
-    process::{
-        Pid, Signal, WaitOptions, getpid, kill_process, set_child_subreaper,
-        set_parent_process_death_signal, wait,
-    },
+    process::{Pid, Signal, WaitOptions, getpid, getppid, kill_process, set_child_subreaper, wait},
 };
 use std::{
     os::unix::process::CommandExt as _,
@@ -25,7 +22,8 @@ const AS: &str = "DEWAR_SUITES_KEEPER";
 /// A command that starts a keeper, which starts the words that are added as that user.
 pub(crate) fn command((uid, gid): (u32, u32)) -> anyhow::Result<Command> {
     let mut command = Command::new(std::env::current_exe()?);
-    command.env_clear().env(AS, format!("{uid}:{gid}"));
+    // What interrupts the test leaves the keeper time to end the suite.
+    command.env_clear().env(AS, format!("{uid}:{gid}")).process_group(0);
     Ok(command)
 }
 
@@ -46,7 +44,7 @@ fn keep(ids: &str) -> anyhow::Result<ExitCode> {
     let words: Vec<_> = std::env::args_os().skip(1).collect();
     let (program, rest) = words.split_first().context("no command")?;
     set_child_subreaper(Some(getpid()))?;
-    set_parent_process_death_signal(Some(Signal::KILL))?;
+    let parent = getppid();
     let mut command = Command::new(program);
     command.args(rest).env_remove(AS).uid(uid.parse()?).gid(gid.parse()?);
     let mut suite = command.spawn().with_context(|| format!("cannot start {program:?}"))?;
@@ -55,9 +53,13 @@ fn keep(ids: &str) -> anyhow::Result<ExitCode> {
         if let Some(status) = suite.try_wait()? {
             break status;
         }
-        if Instant::now() > until {
+        // The test has ended, however that came.
+        let is_alone = getppid() != parent;
+        if is_alone || Instant::now() > until {
             suite.kill()?;
-            eprintln!("keeper: it has not ended within {} s", PATIENCE.as_secs());
+            if !is_alone {
+                eprintln!("keeper: it has not ended within {} s", PATIENCE.as_secs());
+            }
         }
         std::thread::sleep(PAUSE);
     };
