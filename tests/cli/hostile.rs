@@ -29,6 +29,29 @@ fn no_program_gets_a_line_into_a_profile_by_its_name() {
 }
 
 #[test]
+fn a_run_does_not_choose_which_profile_is_written() {
+    let home = Home::new();
+    let strict = home.path().join("strict.toml");
+    fs::write(&strict, "extends = \"workspace\"\n").unwrap();
+    home.say(&[
+        "run",
+        "--no-daemon",
+        "--",
+        "sh",
+        "-c",
+        "ln -s ../strict.toml dewar.toml; cat ~/notes.txt",
+    ]);
+    let said = home.say(&["allow", "--all", "--write", "dewar.toml"]);
+    assert_eq!(said.status, 2, "{}{}", said.out, said.err);
+    assert!(
+        said.err.contains("`dewar.toml` is a link; name the file that is meant"),
+        "{}",
+        said.err
+    );
+    assert_eq!(fs::read_to_string(strict).unwrap(), "extends = \"workspace\"\n");
+}
+
+#[test]
 fn a_name_that_no_profile_can_hold_is_left_out_and_the_rest_is_allowed() {
     let home = Home::new();
     let script = "cat ~/notes.txt; mkdir -p ~/\"$0\"; : > ~/\"$0\"; exit 0";

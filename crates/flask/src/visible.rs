@@ -28,12 +28,38 @@ pub fn visible_name(name: &str) -> String {
 
 /// Whether nobody sees a character, or sees it as a space, or it changes where others stand.
 fn is_unseen(c: char) -> bool {
-    matches!(
-        c,
-        '\u{a0}' | '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{1680}' | '\u{180e}'
-            | '\u{2000}'..='\u{200f}' | '\u{2028}'..='\u{202f}' | '\u{205f}'..='\u{206f}' | '\u{2800}'
-            | '\u{3000}' | '\u{3164}' | '\u{feff}' | '\u{ffa0}'
-    )
+    is_ignorable(c)
+        || matches!(
+            c,
+            '\u{a0}' | '\u{1680}' | '\u{2000}'..='\u{200a}' | '\u{2028}'..='\u{202f}' | '\u{205f}'
+                | '\u{2800}' | '\u{3000}' | '\u{fff9}'..='\u{fffb}'
+        )
+}
+
+/// Whether a character is of Unicode's `Default_Ignorable_Code_Point` (DerivedCoreProperties.txt):
+/// nothing is drawn for it, and file systems without case leave it out of names that they compare.
+#[must_use]
+pub fn is_ignorable(c: char) -> bool {
+    const RANGES: [(u32, u32); 17] = [
+        (0xad, 0xad),
+        (0x34f, 0x34f),
+        (0x61c, 0x61c),
+        (0x115f, 0x1160),
+        (0x17b4, 0x17b5),
+        (0x180b, 0x180f),
+        (0x200b, 0x200f),
+        (0x202a, 0x202e),
+        (0x2060, 0x206f),
+        (0x3164, 0x3164),
+        (0xfe00, 0xfe0f),
+        (0xfeff, 0xfeff),
+        (0xffa0, 0xffa0),
+        (0xfff0, 0xfff8),
+        (0x1bca0, 0x1bca3),
+        (0x1d173, 0x1d17a),
+        (0xe0000, 0xe0fff),
+    ];
+    RANGES.iter().any(|(low, high)| (*low..=*high).contains(&u32::from(c)))
 }
 
 #[cfg(test)]
@@ -50,5 +76,6 @@ mod tests {
     fn one_name_looks_like_one_name() {
         assert_eq!(visible_name("cat   x y"), r"cat\u0020\u0020 x y");
         assert_eq!(visible("no\u{200b}tes\u{3000}x"), r"no\u200btes\u3000x");
+        assert_eq!(visible("no\u{fe01}t\u{e0061}es"), r"no\ufe01t\ue0061es");
     }
 }

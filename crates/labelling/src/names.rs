@@ -104,36 +104,11 @@ fn folded(name: &[u8]) -> Cow<'_, str> {
     if name.bytes().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase()) {
         return Cow::Borrowed(name);
     }
-    let shown = name.chars().filter(|c| !is_ignored(*c));
+    let shown = name.chars().filter(|c| !flask::is_ignorable(*c));
     // By way of upper case, as `ſ` is a lower-case letter that is the same as `s`; and from lower
     // case, as `ẞ` is an upper-case one that is the same as `ss`.
     let folded = shown.flat_map(char::to_lowercase).flat_map(char::to_uppercase);
     folded.flat_map(char::to_lowercase).collect::<String>().into()
-}
-
-/// Unicode's `Default_Ignorable_Code_Point`, which the kernel leaves out of names that it compares
-/// without case.
-fn is_ignored(c: char) -> bool {
-    const RANGES: [(u32, u32); 17] = [
-        (0xad, 0xad),
-        (0x34f, 0x34f),
-        (0x61c, 0x61c),
-        (0x115f, 0x1160),
-        (0x17b4, 0x17b5),
-        (0x180b, 0x180f),
-        (0x200b, 0x200f),
-        (0x202a, 0x202e),
-        (0x2060, 0x206f),
-        (0x3164, 0x3164),
-        (0xfe00, 0xfe0f),
-        (0xfeff, 0xfeff),
-        (0xffa0, 0xffa0),
-        (0xfff0, 0xfff8),
-        (0x1bca0, 0x1bca3),
-        (0x1d173, 0x1d17a),
-        (0xe0000, 0xe0fff),
-    ];
-    RANGES.iter().any(|(low, high)| (*low..=*high).contains(&u32::from(c)))
 }
 
 /// How the top of a [`NameRule`] is written that is `/`: before the slash behind it, nothing.

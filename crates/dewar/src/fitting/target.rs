@@ -40,6 +40,14 @@ impl Target {
                 path.display()
             )));
         }
+        // A run could have led it to another profile, of which nobody thinks.
+        if path.is_symlink() {
+            bail!(Usage(format!(
+                "`{}` is a link; name the file that is meant: `{}`",
+                path.display(),
+                machine::real(path).display()
+            )));
+        }
         Self::at(path)
     }
 
