@@ -94,12 +94,38 @@ fn decoded(text: &str) -> Option<String> {
     while let Some((byte, after)) = rest.split_first() {
         rest = after;
         if *byte == b'%' {
-            let digits = std::str::from_utf8(rest.get(..2)?).ok()?;
-            bytes.push(u8::from_str_radix(digits, 16).ok()?);
+            // Digits alone: a reader of numbers would take a sign, as in `%+1`.
+            let digit = |at: usize| char::from(*rest.get(at)?).to_digit(16);
+            bytes.push(u8::try_from(digit(0)? * 16 + digit(1)?).ok()?);
             rest = &rest[2..];
         } else {
             bytes.push(*byte);
         }
     }
     String::from_utf8(bytes).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::decoded;
+
+    #[test]
+    fn an_escape_is_two_digits_and_the_text_is_utf8() {
+        for (text, want) in [
+            ("", Some("")),
+            ("/a%2Fb%2fc", Some("/a/b/c")),
+            ("%C3%A9+%25", Some("\u{e9}+%")),
+            ("%+1", None),
+            ("%-1", None),
+            ("% 1", None),
+            ("%1+", None),
+            ("%4", None),
+            ("%", None),
+            ("%4\u{e9}", None),
+            ("%g0", None),
+            ("%ff", None),
+        ] {
+            assert_eq!(decoded(text).as_deref(), want, "{text}");
+        }
+    }
 }
