@@ -14,7 +14,7 @@ use std::{
     os::{
         fd::{AsFd as _, AsRawFd as _},
         unix::{
-            fs::{DirBuilderExt as _, MetadataExt as _},
+            fs::{DirBuilderExt as _, FileTypeExt as _, MetadataExt as _},
             net::{UnixListener, UnixStream},
         },
     },
@@ -28,7 +28,9 @@ use std::{
 pub(crate) const VERSION: u32 = 1;
 /// Connections at once.
 const MOST: usize = 16;
-/// A socket that nobody listens at, and that is older than this, was left by a run that was killed.
+/// What the name of a socket begins with that is not listened at yet.
+const MAKING: char = '.';
+/// One that is older than this was left by a run that was killed.
 const STALE: Duration = Duration::from_secs(10);
 /// The longest line that is read.
 const MOST_BYTES: u64 = 64 << 10;
@@ -69,7 +71,12 @@ pub(crate) fn bind(path: &Path) -> anyhow::Result<UnixListener> {
         parent.display()
     );
     let name = path.file_name().context("no name")?.to_string_lossy();
-    Ok(UnixListener::bind(format!("/proc/self/fd/{}/{name}", directory.as_raw_fd()))?)
+    let at = |name: &str| format!("/proc/self/fd/{}/{name}", directory.as_raw_fd());
+    // It has its name once it is listened at: what has one and is not, was left.
+    let making = at(&format!("{MAKING}{name}"));
+    let listener = UnixListener::bind(&making)?;
+    fs::rename(making, at(&name))?;
+    Ok(listener)
 }
 
 impl Listener {
@@ -111,10 +118,11 @@ impl Listener {
 pub(crate) fn remove_stale(directory: &Path) {
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
         let refused = |error: io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
-        // One that is new is about to be listened at.
+        let is_made = !entry.file_name().as_encoded_bytes().starts_with(&[MAKING as u8]);
         let age = entry.metadata().and_then(|it| it.modified()).map(|it| it.elapsed());
         let is_old = matches!(age, Ok(Ok(age)) if age > STALE);
-        if is_old && connect(&entry.path()).is_err_and(refused) {
+        let is_socket = entry.file_type().is_ok_and(|kind| kind.is_socket());
+        if is_socket && (is_made || is_old) && connect(&entry.path()).is_err_and(refused) {
             let _ = fs::remove_file(entry.path());
         }
     }
@@ -191,6 +199,24 @@ mod tests {
 
     /// Nobody's number.
     const NO_RUN: u32 = u32::MAX / 2;
+
+    #[test]
+    fn a_socket_that_nobody_listens_at_any_more_goes_with_the_next_start() {
+        let place = tempfile::tempdir().unwrap();
+        let at = |name: &str| place.path().join("ask").join(name);
+        let left = super::bind(&at("left.sock")).unwrap();
+        drop(left);
+        let _other = super::bind(&at("other.sock")).unwrap();
+        // Another start is about to listen there.
+        drop(UnixListener::bind(at(".begun.sock")).unwrap());
+        fs::write(at("no-socket"), "").unwrap();
+        remove_stale(&place.path().join("ask"));
+        let is_there = |name: &str| at(name).symlink_metadata().is_ok();
+        let there =
+            ["left.sock", "other.sock", ".begun.sock", ".other.sock", "no-socket"].map(is_there);
+        assert_eq!(there, [false, true, true, false, true]);
+        assert!(super::connect(&at("other.sock")).is_ok());
+    }
 
     #[test]
     fn only_who_is_outside_of_every_run_and_the_users_or_root_is_heard() {
