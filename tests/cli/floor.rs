@@ -82,3 +82,17 @@ fn who_writes_a_file_where_programs_outside_look_is_not_granted_the_directory() 
         assert!(!home.path().join(name).join("more").exists(), "{granted:?}");
     }
 }
+
+#[test]
+fn a_workspace_is_learned_from_where_the_home_lies_in_a_directory_that_runs_have_for_themselves() {
+    let home = Home::new_in("/tmp");
+    let script = "pwd; cat input; cat ~/.ssh/id_ed25519; echo x > out";
+    let learn = ["learn", "--", "sh", "-c", script];
+    let run = ["run", "--no-daemon", "-p", "./dewar.toml", "--", "sh", "-c", script];
+    for words in [&learn[..], &run] {
+        let said = home.say(words);
+        let want = format!("{}\ninput", home.work().display());
+        assert_eq!((said.status, said.out), (0, want), "{}", said.err);
+    }
+    assert!(!home.profile().contains(".ssh"), "{}", home.profile());
+}

@@ -21,7 +21,12 @@ pub(crate) struct Said {
 
 impl Home {
     pub(crate) fn new() -> Self {
-        let home = Self { directory: TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap() };
+        Self::new_in(env!("CARGO_TARGET_TMPDIR"))
+    }
+
+    /// A home in a directory.
+    pub(crate) fn new_in(directory: &str) -> Self {
+        let home = Self { directory: TempDir::new_in(directory).unwrap() };
         for (path, text) in [
             (".ssh/id_ed25519", "key"),
             (".config/foo/settings", "colour"),

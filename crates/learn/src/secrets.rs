@@ -136,10 +136,10 @@ impl Secrets {
     /// Those that `compiled` withholds from its base domain: the profile `workspace`, as shipped.
     #[must_use]
     pub fn of(compiled: &Compiled) -> Self {
-        let withheld = compiled.paths.iter().filter(|path| {
-            let main = compiled.domains.first().map_or("main_t", |main| main.type_name.as_str());
-            compiled.withheld(main, &path.type_name).is_some()
-        });
+        let main = compiled.domains.first().map_or("main_t", |main| main.type_name.as_str());
+        // A rule for what leads elsewhere is none for the directory at its path.
+        let named = compiled.paths.iter().filter(|path| !path.is_way);
+        let withheld = named.filter(|path| compiled.withheld(main, &path.type_name).is_some());
         Self { listed: withheld.filter_map(|path| path.path.clone()).collect(), ..Self::default() }
     }
 
