@@ -24,7 +24,7 @@ demo:
 
 # Everything: format, lints, documents, dependencies, tests. Signals that whoever calls it ignores would reach no test.
 test:
-	scripts/setup cargo-deny axe-core
+	scripts/setup cargo-deny axe-core agents
 	$(MAKE) --no-print-directory check
 	$(CARGO) build --workspace --locked --bins --tests --examples
 	$(CARGO) test $(MCP)

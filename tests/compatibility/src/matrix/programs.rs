@@ -1,6 +1,7 @@
 //! Kinds of programs: what people run, in its shortest form.
 
-/// A script, which says the same natively each time.
+/// A script, which says the same natively each time. `PORT`, `OUTSIDE` and `IN_HOME` stand for those
+/// of the stage: a profile may keep back `HOME`.
 pub(crate) struct Program {
     pub(crate) name: &'static str,
     pub(crate) script: &'static str,
@@ -37,9 +38,9 @@ pub(crate) const PROGRAMS: &[Program] = &[
         name: "TCP server outside",
         script: "python3 -c 'import socket; print(socket.create_connection((\"127.0.0.1\", PORT)).fileno() > 0)'",
     },
-    Program { name: "reads the home", script: "cat ~/notes" },
-    Program { name: "reads a key", script: "cat ~/.ssh/id_ed25519" },
-    Program { name: "writes the home", script: "echo x > ~/new && rm ~/new && echo done" },
+    Program { name: "reads the home", script: "cat IN_HOME/notes" },
+    Program { name: "reads a key", script: "cat IN_HOME/.ssh/id_ed25519" },
+    Program { name: "writes the home", script: "echo x > IN_HOME/new && rm IN_HOME/new && echo done" },
     Program {
         name: "writes the system",
         script: "test -w /etc/hosts; echo x 2> /dev/null > /var/tmp/dewar-matrix && rm /var/tmp/dewar-matrix && echo done",

@@ -92,7 +92,8 @@ impl Stage {
             words.extend(["run", "-p", profile, "--"].map(PathBuf::from));
         }
         let mut command = Command::new(&words[0]);
-        command.args(&words[1..]).args(["bash", "-c", script]);
+        let script = script.replace("IN_HOME", &home.display().to_string());
+        command.args(&words[1..]).args(["bash", "-c", &script]);
         command.current_dir(home.join("work")).env_clear();
         command.env("PATH", "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin");
         command.env("HOME", &home).env("XDG_STATE_HOME", home.join("state"));
