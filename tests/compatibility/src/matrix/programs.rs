@@ -40,7 +40,10 @@ pub(crate) const PROGRAMS: &[Program] = &[
     },
     Program { name: "reads the home", script: "cat IN_HOME/notes" },
     Program { name: "reads a key", script: "cat IN_HOME/.ssh/id_ed25519" },
-    Program { name: "writes the home", script: "echo x > IN_HOME/new && rm IN_HOME/new && echo done" },
+    Program {
+        name: "writes the home",
+        script: "echo x > IN_HOME/new && rm IN_HOME/new && echo done",
+    },
     Program {
         name: "writes the system",
         script: "test -w /etc/hosts; echo x 2> /dev/null > /var/tmp/dewar-matrix && rm /var/tmp/dewar-matrix && echo done",
