@@ -1,7 +1,7 @@
 //! Kinds of programs: what people run, in its shortest form.
 
-/// A script, which says the same natively each time. `PORT`, `OUTSIDE` and `IN_HOME` stand for those
-/// of the stage: a profile may keep back `HOME`.
+/// A script, which says the same natively each time. `PORT`, `OUTSIDE` and `IN_HOME` stand for
+/// what the stage has: a profile may keep back `HOME`.
 pub(crate) struct Program {
     pub(crate) name: &'static str,
     pub(crate) script: &'static str,
