@@ -29,7 +29,7 @@ pub(crate) const VERSION: u32 = 1;
 /// Connections at once.
 const MOST: usize = 16;
 /// What the name of a socket begins with that is not listened at yet.
-const MAKING: char = '.';
+const MAKING: &str = ".";
 /// One that is older than this was left by a run that was killed.
 const STALE: Duration = Duration::from_secs(10);
 /// The longest line that is read.
@@ -118,7 +118,7 @@ impl Listener {
 pub(crate) fn remove_stale(directory: &Path) {
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
         let refused = |error: io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
-        let is_made = !entry.file_name().as_encoded_bytes().starts_with(&[MAKING as u8]);
+        let is_made = !entry.file_name().as_encoded_bytes().starts_with(MAKING.as_bytes());
         let age = entry.metadata().and_then(|it| it.modified()).map(|it| it.elapsed());
         let is_old = matches!(age, Ok(Ok(age)) if age > STALE);
         let is_socket = entry.file_type().is_ok_and(|kind| kind.is_socket());

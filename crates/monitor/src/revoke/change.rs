@@ -240,6 +240,7 @@ impl<'a> PolicyTransition<'a> {
             }
         }
         self.gate.sockets.endpoints.relabel(&self.gate.state);
+        self.receipt.name_once();
         let kept = |holder: &Holder| holder.action == Action::Kept;
         self.receipt.complete &= !self.receipt.holders.iter().any(kept);
         self.receipt.took = self.began.elapsed();
@@ -363,7 +364,7 @@ impl<'a> PolicyTransition<'a> {
     fn note(&mut self, pid: u32, finding: &Finding, action: Action, reason: &str) {
         let name = || self.gate.state.view.proc.identity(pid).map(|it| it.comm);
         let comm = self.names.entry(pid).or_insert_with(|| name().unwrap_or_default()).clone();
-        self.receipt.add(Holder {
+        self.receipt.holders.push(Holder {
             pid,
             comm,
             held: finding.held,

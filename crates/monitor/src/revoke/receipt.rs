@@ -2,7 +2,7 @@
 
 use confine::OutOfReach;
 use serde::{Deserialize, Serialize};
-use std::time::Duration;
+use std::{collections::HashSet, time::Duration};
 
 /// How a process that holds a permission which was taken back is treated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,7 +29,7 @@ impl RevokeMode {
 }
 
 /// What was held.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Held {
     /// A file that is open at this number.
@@ -53,7 +53,7 @@ pub enum Held {
 }
 
 /// What was done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Action {
     /// The number now means a descriptor that answers every read with `EACCES` and every write with
@@ -121,16 +121,15 @@ pub struct Receipt {
 }
 
 impl Receipt {
-    /// Names who held something, once: where threads cannot be asked whether they share their
+    /// Names what a process held once: where threads cannot be asked whether they share their
     /// descriptors, each is looked into.
-    pub(super) fn add(&mut self, holder: Holder) {
-        let of = |it: &Holder| (it.pid, it.held, it.action);
-        let is_same = |it: &Holder| of(it) == of(&holder) && it.object == holder.object;
-        // Of what is not a number of the process's, there can be several.
-        let is_numbered = !matches!(holder.held, Held::Call | Held::Settled | Held::Unknown);
-        if !is_numbered || !self.holders.iter().any(is_same) {
-            self.holders.push(holder);
-        }
+    pub(super) fn name_once(&mut self) {
+        let mut named = HashSet::new();
+        self.holders.retain(|it| {
+            // Of what is not a number of the process's, there can be several.
+            let is_numbered = !matches!(it.held, Held::Call | Held::Settled | Held::Unknown);
+            !is_numbered || named.insert((it.pid, it.held, it.action, it.object.clone()))
+        });
     }
 }
 
@@ -153,8 +152,9 @@ mod tests {
         let mut receipt = Receipt::default();
         let seven = Held::Connection(7);
         for (pid, held) in [(1, seven), (1, seven), (2, seven), (1, Held::Connection(8))] {
-            receipt.add(holder(pid, held));
+            receipt.holders.push(holder(pid, held));
         }
+        receipt.name_once();
         let named: Vec<_> = receipt.holders.iter().map(|it| (it.pid, it.held)).collect();
         assert_eq!(named, [(1, seven), (2, seven), (1, Held::Connection(8))]);
     }

@@ -16,24 +16,23 @@ pub(crate) fn own_file_system_state() -> Result<()> {
     Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::PERM))
 }
 
+const KCMP_VM: libc::c_int = 1;
+const KCMP_FILES: libc::c_int = 2;
+
 /// Whether two threads of the sandbox share their table of descriptors; no when in doubt (kcmp(2)).
 pub(crate) fn same_descriptors(one: u32, other: u32) -> bool {
-    const KCMP_FILES: libc::c_int = 2;
-    same(one, other, KCMP_FILES)
+    one == other || compare(one, other, KCMP_FILES)
 }
 
 /// Whether kcmp(2) is allowed at all: filters of containers refuse it.
 pub(crate) fn can_compare() -> bool {
-    const KCMP_VM: libc::c_int = 1;
-    let this = rustix::thread::gettid().as_raw_pid();
-    // SAFETY: kcmp takes integers only.
-    unsafe { libc::syscall(libc::SYS_kcmp, this, this, KCMP_VM, 0, 0) == 0 }
+    let this = rustix::thread::gettid().as_raw_pid().cast_unsigned();
+    compare(this, this, KCMP_VM)
 }
 
 /// Whether two threads of the sandbox share their memory; no when in doubt (kcmp(2)).
 pub(crate) fn same_memory(one: u32, other: u32) -> bool {
-    const KCMP_VM: libc::c_int = 1;
-    same(one, other, KCMP_VM)
+    one == other || compare(one, other, KCMP_VM)
 }
 
 /// Whether descriptor `number` of a thread of the sandbox is of the same open file as `own`; no
@@ -90,10 +89,7 @@ fn number(answer: i32) -> Result<i32> {
     Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::SRCH))
 }
 
-fn same(one: u32, other: u32, what: libc::c_int) -> bool {
-    if one == other {
-        return true;
-    }
+fn compare(one: u32, other: u32, what: libc::c_int) -> bool {
     // SAFETY: kcmp takes integers only.
     let order = unsafe { libc::syscall(libc::SYS_kcmp, one, other, what, 0, 0) };
     order == 0
