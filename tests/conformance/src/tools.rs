@@ -4,7 +4,8 @@ use anyhow::{Context as _, Result, bail, ensure};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::OnceLock;
+use std::sync::{LazyLock, OnceLock};
+use test_support::KeptDirectory;
 
 const HELP: &str = "install the packages that tests/conformance/packages.txt lists";
 
@@ -21,10 +22,10 @@ pub(crate) fn run(command: &mut Command) -> Result<Vec<u8>> {
 }
 
 /// A directory for what tests make, one for each process.
-fn scratch() -> Result<PathBuf> {
-    let directory = std::env::temp_dir().join(format!("dewar-conformance-{}", std::process::id()));
-    fs::create_dir_all(&directory)?;
-    Ok(directory)
+fn scratch() -> &'static Path {
+    static SCRATCH: LazyLock<KeptDirectory> =
+        LazyLock::new(|| KeptDirectory::new("dewar-conformance-"));
+    SCRATCH.path()
 }
 
 /// libsepol, asked through a small C program.
@@ -64,7 +65,7 @@ impl Oracle {
     ///
     /// When the program fails.
     pub fn ask(&self, policy: &Path, questions: &str) -> Result<String> {
-        let input = scratch()?.join("questions");
+        let input = scratch().join("questions");
         fs::write(&input, questions)?;
         let input = fs::File::open(input)?;
         let mut command = Command::new(&self.0);
@@ -90,7 +91,7 @@ fn compile_oracle() -> Result<PathBuf> {
         .find(|path| Path::new(path).exists());
     let Some(archive) = archive else { bail!("there is no libsepol.a: {HELP}") };
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("oracle/oracle.c");
-    let program = scratch()?.join("oracle");
+    let program = scratch().join("oracle");
     run(Command::new("cc").args(["-O2", "-o"]).arg(&program).arg(source).arg(archive))?;
     Ok(program)
 }
@@ -155,7 +156,7 @@ fn unpack(path: &Path) -> Result<Vec<u8>> {
 
 /// A policy package as CIL.
 fn translate(package: &[u8]) -> Result<Vec<u8>> {
-    let input = scratch()?.join("module.pp");
+    let input = scratch().join("module.pp");
     fs::write(&input, package)?;
     run(Command::new("/usr/libexec/selinux/hll/pp").arg(input))
 }
@@ -166,7 +167,7 @@ fn translate(package: &[u8]) -> Result<Vec<u8>> {
 ///
 /// When `secilc` refuses it.
 pub fn secilc(name: &str, text: &str, options: &[&str]) -> Result<PathBuf> {
-    let directory = scratch()?;
+    let directory = scratch();
     let (source, policy) = (directory.join(format!("{name}.cil")), directory.join(name));
     fs::write(&source, text)?;
     let mut command = Command::new("secilc");
@@ -181,7 +182,7 @@ pub fn secilc(name: &str, text: &str, options: &[&str]) -> Result<PathBuf> {
 ///
 /// When `checkpolicy` fails.
 pub fn decompile(policy: &Path) -> Result<String> {
-    let output = scratch()?.join("decompiled.cil");
+    let output = scratch().join("decompiled.cil");
     run(Command::new("checkpolicy").args(["-M", "-b", "-C", "-o"]).arg(&output).arg(policy))?;
     Ok(fs::read_to_string(output)?)
 }

@@ -1,11 +1,10 @@
 //! The program under test: where it is, and how it is called.
 
 use std::{
-    os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
     sync::OnceLock,
 };
-use tempfile::TempDir;
+use test_support::KeptDirectory;
 
 /// How a command is to be run.
 #[derive(Clone, Copy, Debug, Default)]
@@ -50,11 +49,9 @@ pub(crate) fn words(call: Call<'_>) -> Vec<String> {
 
 /// A copy that every user can execute.
 fn program() -> &'static Path {
-    static COPY: OnceLock<(TempDir, PathBuf)> = OnceLock::new();
+    static COPY: OnceLock<(KeptDirectory, PathBuf)> = OnceLock::new();
     let (_, path) = COPY.get_or_init(|| {
-        let directory = tempfile::tempdir().expect("a directory");
-        let open = std::fs::Permissions::from_mode(0o755);
-        std::fs::set_permissions(directory.path(), open).expect("open the directory");
+        let directory = KeptDirectory::new("dewar-escapes-");
         let path = test_support::install(directory.path(), &["dewar"]);
         (directory, path)
     });

@@ -2,10 +2,12 @@
 #![forbid(unsafe_code)]
 
 mod browser;
+mod kept;
 mod screen;
 mod variant;
 
 pub use browser::browse;
+pub use kept::KeptDirectory;
 pub use screen::screen;
 pub use variant::{Variant, ordinary_user};
 

@@ -11,6 +11,7 @@ use std::{
     sync::OnceLock,
 };
 use tempfile::TempDir;
+use test_support::KeptDirectory;
 
 /// A uid that belongs to nobody.
 const ORDINARY: u32 = 65533;
@@ -79,9 +80,9 @@ impl User {
 
 /// This program, where every user can execute it.
 pub(crate) fn program() -> &'static Path {
-    static PROGRAM: OnceLock<(TempDir, PathBuf)> = OnceLock::new();
+    static PROGRAM: OnceLock<(KeptDirectory, PathBuf)> = OnceLock::new();
     let (_, path) = PROGRAM.get_or_init(|| {
-        let directory = open_directory("dewar-program-");
+        let directory = KeptDirectory::new("dewar-program-");
         let path = directory.path().join(env!("CARGO_CRATE_NAME"));
         std::fs::copy(std::env::current_exe().expect("this program"), &path).expect("copy it");
         (directory, path)
