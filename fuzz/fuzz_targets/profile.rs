@@ -19,7 +19,9 @@ fuzz_target!(|text: &str| {
         kept: vec!["/home/me/.cache/dewar".into()],
         ..Variables::default()
     };
-    let loaded = load(&source, &variables, &mut |_| Ok(vec![[192, 0, 2, 1].into()]));
+    let loaded = load(&source, &variables, &mut |names| {
+        names.iter().map(|_| Ok(vec![[192, 0, 2, 1].into()])).collect()
+    });
     if let Ok(compiled) = loaded {
         for line in 0..=compiled.cil.lines().count() + 1 {
             let _ = compiled.origin(line);

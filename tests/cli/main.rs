@@ -26,6 +26,7 @@ mod programs;
 mod propose;
 mod ready;
 mod registries;
+mod resolving;
 mod runs;
 mod schemas;
 mod seeing;

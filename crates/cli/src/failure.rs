@@ -150,7 +150,7 @@ mod tests {
             let (name, directory) = ("\u{1b}[2J.toml".into(), "/".into());
             let source = profile::Source::Text { name, text, directory };
             let variables = profile::Variables::default();
-            let loaded = profile::load(&source, &variables, &mut |_| Ok(Vec::new()));
+            let loaded = profile::load(&source, &variables, &mut profile::unresolved);
             shown(loaded.expect_err("a mistake"))
         };
         let text = errors("mode = 'x' # \u{9b}2J \u{202e}".into());

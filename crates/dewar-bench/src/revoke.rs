@@ -208,5 +208,5 @@ fn compile(directory: &Path, lines: &str) -> anyhow::Result<Compiled> {
         tmp: "/tmp".into(),
         ..Variables::default()
     };
-    Ok(profile::load(&source, &variables, &mut |_| Ok(Vec::new()))?)
+    Ok(profile::load(&source, &variables, &mut profile::unresolved)?)
 }

@@ -115,7 +115,7 @@ pub(crate) fn literal(path: &str) -> String {
 fn resolve(amendment: &mut Amendment) {
     let Some(name) = amendment.host() else { return };
     let AmendedObject::Network { addresses, .. } = &mut amendment.object else { return };
-    match machine::resolve(&name) {
+    match machine::resolve_one(&name) {
         Ok(found) => *addresses = found,
         Err(error) => crate::output::tell!(
             "dewar: `{name}` has no address now ({error}); those that the run knew by that name are meant"

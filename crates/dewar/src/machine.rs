@@ -4,7 +4,7 @@ use crate::failure::Usage;
 use anyhow::{Context as _, bail};
 use confine::layers::Layers;
 use daemon_client::DaemonDirs;
-use profile::{Registries, Variables};
+use profile::{Addresses, Registries, Variables};
 use realpath::RealPaths;
 use registries::{ConfigRoots, Tool};
 use std::{
@@ -12,6 +12,7 @@ use std::{
     io,
     net::{IpAddr, ToSocketAddrs as _},
     path::{Path, PathBuf},
+    thread,
 };
 
 /// The variables of a run on `workspace` (default: the working directory) with temporary files in
@@ -145,8 +146,29 @@ fn nameserver(line: &str) -> Option<IpAddr> {
     address.split('%').next()?.parse().ok()
 }
 
-/// The addresses of a host name, as this machine resolves it.
-pub(crate) fn resolve(name: &str) -> io::Result<Vec<IpAddr>> {
+/// The addresses of host names, as this machine resolves them: beside each other, so that silent
+/// name servers are waited for once (resolv.conf(5) says how long).
+pub(crate) fn resolve(names: &[&str]) -> Vec<Addresses> {
+    /// At once.
+    const MOST: usize = 32;
+    names.chunks(MOST).flat_map(beside_each_other).collect()
+}
+
+fn beside_each_other(names: &[&str]) -> Vec<Addresses> {
+    thread::scope(|scope| {
+        let begin = |name| thread::Builder::new().spawn_scoped(scope, move || resolve_one(name));
+        let begun: Vec<_> = names.iter().copied().map(begin).collect();
+        // A name for which there is no thread waits for the others.
+        let end = |(thread, name): (io::Result<thread::ScopedJoinHandle<'_, Addresses>>, &&str)| {
+            let found = thread.ok().and_then(|thread| thread.join().ok());
+            found.unwrap_or_else(|| resolve_one(name))
+        };
+        begun.into_iter().zip(names).map(end).collect()
+    })
+}
+
+/// The addresses of one host name.
+pub(crate) fn resolve_one(name: &str) -> Addresses {
     Ok((name, 0).to_socket_addrs()?.map(|address| address.ip()).collect())
 }
 

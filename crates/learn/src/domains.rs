@@ -146,7 +146,7 @@ mod tests {
             user: "me".into(),
             ..profile::Variables::default()
         };
-        let compiled = profile::load(&source, &variables, &mut |_| Ok(Vec::new())).unwrap();
+        let compiled = profile::load(&source, &variables, &mut profile::unresolved).unwrap();
         let judge = Judge::new(&compiled).unwrap();
         let accesses = accesses.iter().map(|access| (access.clone(), 1)).collect();
         standing_out(&accesses, &judge).into_iter().map(|it| it.name).collect()

@@ -72,7 +72,7 @@ fn text(lines: &[Line]) -> String {
 
 fn judge(variables: &Variables, text: String) -> Judge {
     let source = Source::Text { name: "made up".into(), text, directory: "/".into() };
-    let compiled = profile::load(&source, variables, &mut |_| Ok(Vec::new())).unwrap();
+    let compiled = profile::load(&source, variables, &mut profile::unresolved).unwrap();
     Judge::new(&compiled).unwrap()
 }
 
@@ -134,7 +134,7 @@ proptest! {
         }
         let variables = variables(&home);
         let workspace = Source::Shipped("workspace".into());
-        let compiled = profile::load(&workspace, &variables, &mut |_| Ok(Vec::new())).unwrap();
+        let compiled = profile::load(&workspace, &variables, &mut profile::unresolved).unwrap();
         let scope = Scope {
             workspace: variables.workspace.clone(),
             home: home.clone(),

@@ -263,5 +263,5 @@ fn resolve(
     let known = known.iter().find(|known| known.host == *host);
     let known = known.into_iter().flat_map(|known| &known.networks).map(|(address, _)| *address);
     let all: Vec<IpAddr> = addresses.iter().copied().chain(known).collect();
-    hosts::resolve_one(host.clone(), variables, &mut |_| Ok(all.clone()))
+    hosts::resolve_one(host.clone(), variables, &mut || Ok(all.clone()))
 }

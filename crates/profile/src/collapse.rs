@@ -173,7 +173,7 @@ mod tests {
             user: "me".into(),
             ..Variables::default()
         };
-        documents.compile(&variables, &mut |_| Ok(Vec::new()), amendments).unwrap()
+        documents.compile(&variables, &mut crate::unresolved, amendments).unwrap()
     }
 
     fn amendment(kind: AmendmentKind, object: AmendedObject) -> Amendment {

@@ -7,11 +7,10 @@ use crate::compiled::Compiled;
 use crate::document::{self, Document};
 use crate::error::{ProfileErrors, Reporter};
 use crate::flat;
+use crate::hosts::{self, Resolver};
 use crate::source::{Source, Sources};
 use crate::variables::Variables;
-use crate::{hosts, merge, policy};
-use std::io;
-use std::net::IpAddr;
+use crate::{merge, policy};
 use std::path::Path;
 
 /// A profile with everything that it extends.
@@ -125,7 +124,7 @@ impl Documents {
     pub fn compile(
         &self,
         variables: &Variables,
-        resolver: &mut dyn FnMut(&str) -> io::Result<Vec<IpAddr>>,
+        resolver: &mut Resolver<'_>,
         amendments: &[Amendment],
     ) -> Result<Compiled, ProfileErrors> {
         let mut reporter = Reporter::default();
@@ -138,7 +137,7 @@ impl Documents {
     pub(crate) fn compile_into(
         &self,
         variables: &Variables,
-        resolver: &mut dyn FnMut(&str) -> io::Result<Vec<IpAddr>>,
+        resolver: &mut Resolver<'_>,
         amendments: &[Amendment],
         mut reporter: Reporter,
     ) -> Result<Compiled, ProfileErrors> {

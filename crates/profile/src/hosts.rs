@@ -30,12 +30,24 @@ fn contains((outer, length): (IpAddr, u8), (inner, inner_length): (IpAddr, u8)) 
     outer.is_ipv4() == inner.is_ipv4() && length <= inner_length && masked(inner, length) == outer
 }
 
-/// Every host that `profile` names, once, with its addresses. `resolver` is asked once for each
-/// name.
+/// Gives the addresses of each of these host names, or why it has none.
+pub type Resolver<'a> = dyn FnMut(&[&str]) -> Vec<Addresses> + 'a;
+
+/// The addresses of a host name, or why it has none.
+pub type Addresses = io::Result<Vec<IpAddr>>;
+
+/// The resolver that is asked for no name: names of hosts stay names.
+#[must_use]
+pub fn unresolved(names: &[&str]) -> Vec<Addresses> {
+    names.iter().map(|_| Ok(Vec::new())).collect()
+}
+
+/// Every host that `profile` names, once, with its addresses. `resolver` is asked once, for all
+/// names.
 pub(crate) fn resolve(
     profile: &Profile,
     variables: &Variables,
-    resolver: &mut dyn FnMut(&str) -> io::Result<Vec<IpAddr>>,
+    resolver: &mut Resolver<'_>,
 ) -> Vec<ResolvedHost> {
     let rules = profile.domains.iter().flat_map(|domain| &domain.network);
     let mut hosts: Vec<Host> = rules
@@ -46,14 +58,26 @@ pub(crate) fn resolve(
         .collect();
     hosts.sort();
     hosts.dedup();
-    hosts.into_iter().map(|host| resolve_one(host, variables, resolver)).collect()
+    let names: Vec<&str> = hosts.iter().filter_map(looked_up).collect();
+    let mut found = if names.is_empty() { Vec::new() } else { resolver(&names) }.into_iter();
+    let missing = || Err(io::Error::other("it was not resolved"));
+    let mut next = || found.next().unwrap_or_else(missing);
+    hosts.into_iter().map(|host| resolve_one(host, variables, &mut next)).collect()
 }
 
-/// `host` with its addresses; `resolver` is asked for a name.
+/// The name of a host whose addresses a resolver knows.
+fn looked_up(host: &Host) -> Option<&str> {
+    match host {
+        Host::Name(name) if name != "localhost" => Some(name),
+        _ => None,
+    }
+}
+
+/// `host` with its addresses; those of a name that is looked up are `found`.
 pub(crate) fn resolve_one(
     host: Host,
     variables: &Variables,
-    resolver: &mut dyn FnMut(&str) -> io::Result<Vec<IpAddr>>,
+    found: &mut dyn FnMut() -> Addresses,
 ) -> ResolvedHost {
     const LOOPBACK: [IpAddr; 2] =
         [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
@@ -64,11 +88,11 @@ pub(crate) fn resolve_one(
         }
         Host::Network(address, length) => vec![(*address, *length)],
         Host::Nameserver => whole(variables.nameservers.clone()),
-        Host::Name(name) if name == "localhost" => whole(LOOPBACK.to_vec()),
-        Host::Name(name) => whole(resolver(name).unwrap_or_else(|why| {
+        name if looked_up(name).is_some() => whole(found().unwrap_or_else(|why| {
             error = Some(why.to_string());
             Vec::new()
         })),
+        Host::Name(_) => whole(LOOPBACK.to_vec()),
     };
     ResolvedHost { host, networks, error }
 }

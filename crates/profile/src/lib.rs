@@ -27,7 +27,7 @@
 //!     nameservers: vec![],
 //!     ..Variables::default()
 //! };
-//! let compiled = load(&source, &variables, &mut |_| Ok(vec![])).unwrap();
+//! let compiled = load(&source, &variables, &mut profile::unresolved).unwrap();
 //! let line = compiled.cil.lines().position(|l| l.contains("main_t workspace_t files_write"));
 //! let origin = compiled.origin(line.unwrap() + 1).unwrap();
 //! assert_eq!((origin.line, origin.text.as_str()), (3, "'${workspace}'"));
@@ -70,7 +70,7 @@ pub use documents::Documents;
 pub use environment::{Environment, Fate};
 pub use error::{Problem, ProfileError, ProfileErrors};
 pub use guard::{GuardLevel, GuardedName, host_trusted};
-pub use hosts::ResolvedHost;
+pub use hosts::{Addresses, ResolvedHost, Resolver, unresolved};
 pub use limits::{Limits, size};
 pub use merge::RESERVED;
 pub use merged::{Hiding, Mode};
@@ -79,11 +79,10 @@ pub use source::{Origin, Source, shipped};
 pub use variables::{Registries, Variables};
 
 use error::Reporter;
-use std::{io, net::IpAddr};
 
 /// The policy and all the rest that the profile `source` stands for under `variables`.
 ///
-/// `resolver` gives the addresses of a host name; it is asked once for each name of a network rule.
+/// `resolver` gives the addresses of host names; it is asked once, for all names of network rules.
 /// A name that it cannot resolve (or gives no address for) does not fail the loading: nothing is
 /// reachable by it, and [`Compiled::hosts`] says so.
 ///
@@ -93,7 +92,7 @@ use std::{io, net::IpAddr};
 pub fn load(
     source: &Source,
     variables: &Variables,
-    resolver: &mut dyn FnMut(&str) -> io::Result<Vec<IpAddr>>,
+    resolver: &mut Resolver<'_>,
 ) -> Result<Compiled, ProfileErrors> {
     load_with_documents(source, variables, resolver).map(|(compiled, _)| compiled)
 }
@@ -106,7 +105,7 @@ pub fn load(
 pub fn load_with_documents(
     source: &Source,
     variables: &Variables,
-    resolver: &mut dyn FnMut(&str) -> io::Result<Vec<IpAddr>>,
+    resolver: &mut Resolver<'_>,
 ) -> Result<(Compiled, Documents), ProfileErrors> {
     let mut reporter = Reporter::default();
     let chain = chain::read(source, &mut reporter);

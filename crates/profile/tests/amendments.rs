@@ -46,9 +46,8 @@ fn documents(text: &str) -> Documents {
 }
 
 fn compile(text: &str, amendments: &[Amendment]) -> Result<Compiled, String> {
-    let mut resolver = |_: &str| {
-        Ok(vec!["192.0.2.1".parse::<IpAddr>().unwrap(), "192.0.2.2".parse::<IpAddr>().unwrap()])
-    };
+    let two = ["192.0.2.1", "192.0.2.2"].map(|text| text.parse::<IpAddr>().unwrap());
+    let mut resolver = |names: &[&str]| names.iter().map(|_| Ok(two.to_vec())).collect();
     let compiled = documents(text).compile(&variables(), &mut resolver, amendments);
     compiled.map_err(|errors| {
         let problems = errors.errors().iter().map(|error| &error.problem);

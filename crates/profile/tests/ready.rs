@@ -152,7 +152,8 @@ fn a_combination_is_read_again_in_its_own_order() {
     let again =
         profile::Documents::from_texts(documents.name().into(), &documents.texts()).unwrap();
     let compile = |documents: &profile::Documents| {
-        let resolver = &mut |_: &str| Ok(vec!["192.0.2.1".parse().unwrap()]);
+        let one = |_: &&str| Ok(vec!["192.0.2.1".parse().unwrap()]);
+        let resolver = &mut |names: &[&str]| names.iter().map(one).collect();
         documents.compile(&common::variables(), resolver, &[]).unwrap().cil
     };
     assert_eq!(compile(&again), compile(&documents));

@@ -4,15 +4,15 @@ use std::{
     fs::Permissions,
     os::unix::{fs::PermissionsExt as _, process::CommandExt as _},
     path::{Path, PathBuf},
-    process::{ChildStdin, Command, Stdio},
+    process::{Child, Command, Stdio},
 };
 
 /// A directory that every user can enter, for a `static`, which nobody drops: another process
 /// removes it when this one has ended, however it does.
 pub struct KeptDirectory {
     path: PathBuf,
-    /// Closed by the kernel at the end of the process.
-    _alive: ChildStdin,
+    /// The kernel closes its input at the end of this process.
+    _sweeper: Child,
 }
 
 impl KeptDirectory {
@@ -29,7 +29,7 @@ impl KeptDirectory {
         // Not of the terminal's foreground, nor a holder of what the caller waits for the end of.
         sweeper.process_group(0).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
         let sweeper = sweeper.current_dir("/").spawn().expect("start `sh`");
-        Self { path, _alive: sweeper.stdin.expect("its input") }
+        Self { path, _sweeper: sweeper }
     }
 
     /// Where it lies.

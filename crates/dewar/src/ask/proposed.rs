@@ -86,7 +86,7 @@ pub(super) fn addressed(amendments: &[Amendment]) -> Result<Vec<Amendment>, Stri
         let Some(name) = amendment.host() else { continue };
         let AmendedObject::Network { addresses, .. } = &mut amendment.object else { continue };
         if addresses.is_empty() {
-            *addresses = machine::resolve(&name)
+            *addresses = machine::resolve_one(&name)
                 .map_err(|error| format!("`{name}` has no address: {error}"))?;
             if let Some(own) = addresses.iter().find(|address| is_near(address.to_canonical())) {
                 return Err(format!("`{name}` leads to {own}: to mean that, write the address"));

@@ -7,11 +7,10 @@ pub(crate) use target::{Target, undo};
 use crate::machine;
 use anyhow::Context as _;
 use learn::{Edit, Judge, Line, Scope, Secrets};
-use profile::{Amendment, Compiled, Documents, Source, Variables};
+use profile::{Addresses, Amendment, Compiled, Documents, Source, Variables};
 use std::{
     cell::RefCell,
     collections::HashMap,
-    io,
     net::IpAddr,
     path::{Path, PathBuf},
 };
@@ -67,7 +66,7 @@ impl Fitting {
         variables: Variables,
     ) -> anyhow::Result<Self> {
         let shipped = Source::Shipped("workspace".into());
-        let workspace = profile::load(&shipped, &variables, &mut |_| Ok(Vec::new()))?;
+        let workspace = profile::load(&shipped, &variables, &mut profile::unresolved)?;
         let scope = Scope {
             workspace: variables.workspace.clone(),
             home: variables.home.clone(),
@@ -102,7 +101,7 @@ impl Fitting {
     pub(crate) fn compile(&self, lines: &[Line]) -> anyhow::Result<Compiled> {
         let (name, directory) = (self.name.clone(), self.directory.clone());
         let source = Source::Text { name, text: self.with(lines)?, directory };
-        Ok(profile::load(&source, &self.variables, &mut |name| self.resolve(name))?)
+        Ok(profile::load(&source, &self.variables, &mut |names| self.resolve(names))?)
     }
 
     /// What a run under it has been given with `amendments`.
@@ -110,7 +109,7 @@ impl Fitting {
         let (name, directory) = (self.name.clone(), self.directory.clone());
         let documents =
             Documents::read(&Source::Text { name, text: self.text.clone(), directory })?;
-        Ok(documents.compile(&self.variables, &mut |name| self.resolve(name), amendments)?)
+        Ok(documents.compile(&self.variables, &mut |names| self.resolve(names), amendments)?)
     }
 
     /// A judge by it, with `lines` added.
@@ -125,18 +124,19 @@ impl Fitting {
         edit.share_loopback();
         let (name, directory) = (self.name.clone(), self.directory.clone());
         let source = Source::Text { name, text: edit.text(), directory };
-        let compiled = profile::load(&source, &self.variables, &mut |name| self.resolve(name))?;
+        let compiled = profile::load(&source, &self.variables, &mut |names| self.resolve(names))?;
         Ok(Judge::new(&compiled)?)
     }
 
-    /// The addresses of a name, the same each time.
-    fn resolve(&self, name: &str) -> io::Result<Vec<IpAddr>> {
-        if let Some(known) = self.hosts.borrow().get(name) {
-            return Ok(known.clone());
+    /// The addresses of names, the same each time.
+    fn resolve(&self, names: &[&str]) -> Vec<Addresses> {
+        let mut hosts = self.hosts.borrow_mut();
+        let new: Vec<&str> =
+            names.iter().copied().filter(|name| !hosts.contains_key(*name)).collect();
+        for (name, found) in new.iter().zip(machine::resolve(&new)) {
+            hosts.insert((*name).to_owned(), found.unwrap_or_default());
         }
-        let found = machine::resolve(name).unwrap_or_default();
-        self.hosts.borrow_mut().insert(name.to_owned(), found.clone());
-        Ok(found)
+        names.iter().map(|name| Ok(hosts[*name].clone())).collect()
     }
 
     /// The names that were looked up.

@@ -263,7 +263,7 @@ mod tests {
             ..Variables::default()
         };
         let documents = Documents::read(&source).unwrap();
-        let compiled = documents.compile(&variables, &mut |_| Ok(Vec::new()), &[]).unwrap();
+        let compiled = documents.compile(&variables, &mut profile::unresolved, &[]).unwrap();
         let grants = Grants::of(&compiled, &variables);
         crate::screens::screen("policy-show", |width| tell(&grants, width, false).unwrap());
     }

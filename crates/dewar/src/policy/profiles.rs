@@ -17,7 +17,7 @@ pub(super) struct Read {
 pub(super) fn read(name: &str, workspace: Option<&Path>, resolve: bool) -> anyhow::Result<Read> {
     let variables = machine::variables(workspace, "/tmp".into())?;
     let source = Source::from_argument(name);
-    let mut resolver = |name: &str| if resolve { machine::resolve(name) } else { Ok(Vec::new()) };
+    let mut resolver = if resolve { machine::resolve } else { profile::unresolved };
     let (compiled, documents) = profile::load_with_documents(&source, &variables, &mut resolver)?;
     Ok(Read { compiled, documents, variables })
 }

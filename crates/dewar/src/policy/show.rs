@@ -116,7 +116,7 @@ fn flat(read: &Read) -> anyhow::Result<String> {
     let name = &read.compiled.name;
     let compile = |texts: &[(String, String)]| {
         Documents::from_texts(name.clone(), texts)
-            .and_then(|it| it.compile(&read.variables, &mut |_| Ok(Vec::new()), &[]))
+            .and_then(|it| it.compile(&read.variables, &mut profile::unresolved, &[]))
     };
     // Not what was read already: a file protects itself, and neither of these texts is one.
     let before = compile(&read.documents.texts())?;

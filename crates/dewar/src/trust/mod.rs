@@ -76,7 +76,7 @@ pub(crate) fn run(args: &TrustArgs) -> anyhow::Result<()> {
         return Ok(output::print(said.as_bytes())?);
     }
     let variables = machine::variables(Some(&workspace), "/tmp".into())?;
-    let compiled = project.documents.compile(&variables, &mut |_| Ok(Vec::new()), &[])?;
+    let compiled = project.documents.compile(&variables, &mut profile::unresolved, &[])?;
     let mut text = format!("{}\n", project.shown());
     if let Some(description) = &compiled.description {
         writeln!(text, "  says of itself: {}", visible(description))?;
@@ -108,7 +108,7 @@ fn proposals(
     let Some(bound) = documents.bound() else {
         return Ok("  lets programs inside propose more, about which you are asked\n".into());
     };
-    let within = bound.compile(variables, &mut |_| Ok(Vec::new()), &[])?;
+    let within = bound.compile(variables, &mut profile::unresolved, &[])?;
     let name = visible(bound.name());
     let granted = words::compared(&within, variables)?.replace("\n  ", "\n    ");
     Ok(format!(

@@ -19,7 +19,7 @@ const MOST_TOLD: usize = 300;
 /// What `compiled` grants and takes, compared with the profile that a run has by default.
 pub(super) fn compared(compiled: &Compiled, variables: &Variables) -> anyhow::Result<String> {
     let default = Source::Shipped("workspace".into());
-    let default = profile::load(&default, variables, &mut |_| Ok(Vec::new()))?;
+    let default = profile::load(&default, variables, &mut profile::unresolved)?;
     let (old, new) = (Judge::new(&default)?, Judge::new(compiled)?);
     let powers = learn::powers(compiled, &new, &variables.home);
     let mut text = String::new();

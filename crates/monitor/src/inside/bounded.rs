@@ -48,7 +48,7 @@ prop_compose! {
         let variables = Variables {
             workspace: "/a".into(), home: "/b".into(), tmp: "/c".into(), ..Variables::default()
         };
-        let compiled = profile::load(&source, &variables, &mut |_| Ok(Vec::new())).unwrap();
+        let compiled = profile::load(&source, &variables, &mut profile::unresolved).unwrap();
         compiled.cil + if permissive { "(typepermissive git_t)\n" } else { "" }
     }
 }

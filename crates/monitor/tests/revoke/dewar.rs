@@ -190,5 +190,5 @@ fn compile(directory: &Path, name: &str, amendments: &[Amendment]) -> Compiled {
         ..Variables::default()
     };
     let documents = Documents::read(&source).expect("a profile");
-    documents.compile(&variables, &mut |_| Ok(vec![]), amendments).expect("a profile")
+    documents.compile(&variables, &mut profile::unresolved, amendments).expect("a profile")
 }

@@ -56,11 +56,15 @@ pub(crate) fn compile(text: &str) -> Result<Compiled, ProfileErrors> {
 
 /// The same for any source.
 pub(crate) fn compile_source(source: &Source) -> Result<Compiled, ProfileErrors> {
-    load(source, &variables(), &mut |name| match name {
+    load(source, &variables(), &mut |names| names.iter().map(|name| addresses(name)).collect())
+}
+
+fn addresses(name: &str) -> profile::Addresses {
+    match name {
         "nowhere.example" => Err(std::io::Error::other("no such host")),
         "v6.example.org" => Ok(vec!["2001:db8::1".parse().unwrap()]),
         _ => Ok(vec!["192.0.2.1".parse().unwrap(), "192.0.2.2".parse().unwrap()]),
-    })
+    }
 }
 
 /// What `domain` may do with `path`, as a directory or something in one, by the labelling rules and

@@ -88,7 +88,8 @@ impl ResolvedProfile {
         amendments: &[Amendment],
     ) -> Result<Compiled, ProfileErrors> {
         let unknown = || io::Error::other("it was not resolved");
-        let mut resolver = |name: &str| self.hosts.get(name).cloned().ok_or_else(unknown);
+        let known = |name: &&str| self.hosts.get(*name).cloned().ok_or_else(unknown);
+        let mut resolver = |names: &[&str]| names.iter().map(known).collect();
         self.documents.compile(variables, &mut resolver, amendments)
     }
 }

@@ -1,0 +1,49 @@
+//! Names of hosts in a profile, and a name server that is slow to answer.
+
+use crate::account::Account;
+use std::process::Command;
+
+/// Answers nothing before it was asked for each of eight names.
+const SERVER: &str = r"
+import re, socket
+server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+server.bind(('127.0.0.1', 53))
+open('listening', 'w').close()
+asked, waiting = set(), []
+while True:
+    question, whence = server.recvfrom(4096)
+    asked.add(question[13:13 + question[12]])
+    waiting.append((question, whence))
+    if len(asked) < 8:
+        continue
+    for question, whence in waiting:
+        end = question.index(b'\0', 12) + 5
+        is_ipv4 = question[end - 4:end - 2] == b'\0\1'
+        flags = b'\x81\x80\0\1' + (b'\0\1' if is_ipv4 else b'\0\0') + bytes(4)
+        answer = b'\xc0\x0c\0\1\0\1\0\0\0\0\0\4\xc0\0\2\7' if is_ipv4 else b''
+        server.sendto(question[:2] + flags + question[12:end] + answer, whence)
+    waiting = []
+";
+
+#[test]
+fn names_are_looked_up_beside_each_other() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("note: not run by root, who alone can have a name server of its own");
+        return;
+    }
+    let account = Account::new(None);
+    let names: Vec<String> = (0..8).map(|n| format!("'h{n}.example:80'")).collect();
+    let rules = format!("extends = 'workspace'\n[network]\nconnect = [{}]\n", names.join(", "));
+    account.write("own.toml", &rules);
+    account.write("resolv.conf", "nameserver 127.0.0.1\noptions timeout:3 attempts:1\n");
+    let script = "ip link set lo up; mount --bind ../resolv.conf /etc/resolv.conf; python3 -c \"$0\" & \
+                  while [ ! -e listening ]; do sleep 0.05; done; \
+                  \"$1\" run -p ../own.toml -- cat /etc/hosts; kill $!";
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "--net", "--propagation", "private", "sh", "-c", script, SERVER]);
+    command.arg(account.programs().join("dewar")).current_dir(account.path("work"));
+    let output = command.env("HOME", account.path("")).output().expect("start `unshare`");
+    let said = String::from_utf8_lossy(&output.stdout);
+    let found = said.lines().filter(|line| line.starts_with("192.0.2.7 h")).count();
+    assert_eq!(found, 8, "{said}{}", String::from_utf8_lossy(&output.stderr));
+}
