@@ -240,9 +240,7 @@ impl<'a> PolicyTransition<'a> {
             }
         }
         self.gate.sockets.endpoints.relabel(&self.gate.state);
-        self.receipt.name_once();
-        let kept = |holder: &Holder| holder.action == Action::Kept;
-        self.receipt.complete &= !self.receipt.holders.iter().any(kept);
+        self.receipt.conclude();
         self.receipt.took = self.began.elapsed();
         std::mem::take(&mut self.receipt)
     }

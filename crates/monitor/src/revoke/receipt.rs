@@ -121,15 +121,16 @@ pub struct Receipt {
 }
 
 impl Receipt {
-    /// Names what a process held once: where threads cannot be asked whether they share their
-    /// descriptors, each is looked into.
-    pub(super) fn name_once(&mut self) {
+    /// Names what a process held once (where threads cannot be asked whether they share their
+    /// descriptors, each is looked into), and is not complete where something was kept.
+    pub(super) fn conclude(&mut self) {
         let mut named = HashSet::new();
         self.holders.retain(|it| {
             // Of what is not a number of the process's, there can be several.
             let is_numbered = !matches!(it.held, Held::Call | Held::Settled | Held::Unknown);
             !is_numbered || named.insert((it.pid, it.held, it.action, it.object.clone()))
         });
+        self.complete &= self.holders.iter().all(|it| it.action != Action::Kept);
     }
 }
 
@@ -154,7 +155,7 @@ mod tests {
         for (pid, held) in [(1, seven), (1, seven), (2, seven), (1, Held::Connection(8))] {
             receipt.holders.push(holder(pid, held));
         }
-        receipt.name_once();
+        receipt.conclude();
         let named: Vec<_> = receipt.holders.iter().map(|it| (it.pid, it.held)).collect();
         assert_eq!(named, [(1, seven), (2, seven), (1, Held::Connection(8))]);
     }
