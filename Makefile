@@ -44,7 +44,8 @@ check:
 
 # What takes longer. Whether programs can tell: random programs of system calls (DEWAR_RANDOM_PROGRAMS says how many, 2,000
 # each) and suites of others, natively and under Dewar; programs where Dewar itself is surrounded by a container or a sandbox.
-# And 10,000 random programs in E-code against gcc.
+# And 10,000 random programs in E-code against gcc. DEWAR_SUITES_DONE=/FILE keeps there which suites have passed; after an
+# interruption the same build does not run them again.
 compatibility:
 	scripts/setup compatibility
 	scripts/suite-sources
