@@ -117,6 +117,12 @@ pub(crate) const KNOWN: &[Known] = &[
     },
     Known { suite: "go", case: "net:TestUnixgram*", in_open: false, reason: "As before." },
     Known {
+        suite: "go",
+        case: "internal/poll:TestReadError/ErrNotPollable",
+        in_open: false,
+        reason: "As root it opens `/dev/net/tun`; the default profile grants single devices.",
+    },
+    Known {
         suite: "python",
         case: "test.test_fcntl.TestFcntl.test_fcntl_64_bit",
         in_open: true,
