@@ -74,14 +74,16 @@ pub(crate) const SUITES: &[Suite] = &[
     of_debian(
         "findutils",
         concat!(include_str!("automake.sh"), include_str!("findutils.sh")),
-        &[Who::User],
+        &[Who::Root, Who::User],
     ),
     of_debian(
         "jq",
         concat!(include_str!("automake.sh"), include_str!("jq.sh")),
         &[Who::Root, Who::User],
     ),
+    of_debian("nodejs", include_str!("nodejs.sh"), &[Who::User]),
     of_debian("perl", include_str!("perl.sh"), &[Who::User]),
+    of_debian("postgresql-15", include_str!("postgresql.sh"), &[Who::User]),
     of_debian("redis", include_str!("redis.sh"), &[Who::User]),
     of_debian("sqlite3", include_str!("sqlite3.sh"), &[Who::User]),
     of_debian("tar", include_str!("tar.sh"), &[Who::User]),
