@@ -51,6 +51,7 @@ fn main() -> ExitCode {
         }
     }
     trials.push(Trial::test("what_a_suite_leaves_ends_with_it", move || leaves_nothing(&stage)));
+    trials.push(Trial::test("a_suite_that_has_lost_its_cases_fails", shrunk_is_told));
     trials.push(Trial::test("what_has_passed_is_known_to_the_same_build", known_when_passed));
     libtest_mimic::run(&arguments, trials).exit_code()
 }
@@ -72,6 +73,18 @@ fn leaves_nothing(stage: &Stage) -> Result<(), Failed> {
     match is_there.is_ok_and(|it| it.starts_with("sleep")) || said.errors != "an error" {
         true => Err(format!("process {pid} is left, or no error: {:?}", said.errors).into()),
         false => Ok(()),
+    }
+}
+
+fn shrunk_is_told() -> Result<(), Failed> {
+    for (passed, before) in [(6, None), (4, None), (3, Some(7)), (0, Some(7))] {
+        if known::shrunk("jq", "user", passed) != before {
+            return Err(format!("{passed} of 7").into());
+        }
+    }
+    match known::shrunk("jq", "nobody", 0) {
+        None => Ok(()),
+        Some(before) => Err(format!("{before} of nobody").into()),
     }
 }
 
@@ -99,6 +112,10 @@ fn check(stage: &Stage, suite: &Suite, who: Who, is_whole: bool) -> Result<(), F
         native.iter().filter(|(_, result)| *result == "pass").map(|(case, _)| case).collect();
     if passed.is_empty() {
         return Err(format!("no case of {} passes natively", suite.name).into());
+    }
+    if let Some(before) = known::shrunk(suite.name, who.name(), passed.len()).filter(|_| is_whole) {
+        let now = passed.len();
+        return Err(format!("{now} cases pass natively, and {before} did: what is missing?").into());
     }
     let mut faults = Vec::new();
     let mut counts = vec![passed.len()];
