@@ -1,6 +1,7 @@
 //! Stopping every thread of the sandbox for a moment.
 
 mod pause;
+mod seizing;
 mod tracking;
 
 pub(crate) use tracking::{begin_inside, begin_tracking};
@@ -15,6 +16,7 @@ use crate::{
 };
 use proc::none_if_gone;
 use rustix::io::{Errno, Result};
+use seizing::Vigil;
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     time::{Duration, Instant},
@@ -72,11 +74,23 @@ impl<'a> Stopped<'a> {
     /// Stops all threads of the sandbox. Whether they stand still, as far as they can be stopped;
     /// else something is to be done about those that refuse it, or time is over.
     pub(crate) fn stop(&mut self, until: Instant) -> Result<bool> {
+        let (vigil, state) = (Vigil::default(), self.state);
+        std::thread::scope(|scope| {
+            let watching = std::thread::Builder::new().name("vigil".into());
+            // Without it, whoever is quick enough can have this wait: better than to stop nobody.
+            let _ = watching.spawn_scoped(scope, || vigil.watch(state));
+            let stopped = self.stop_all(&vigil, until);
+            vigil.end();
+            stopped
+        })
+    }
+
+    fn stop_all(&mut self, vigil: &Vigil, until: Instant) -> Result<bool> {
         loop {
             // One that runs can make others; when none did before a look that found nobody new, the
             // list is complete.
             let waiting = self.is_waiting();
-            if self.seize_new()? {
+            if self.seize_new(vigil)? {
                 self.wait_for_all(PATIENCE);
             } else if !waiting {
                 return Ok(self.refused.is_empty());
@@ -95,36 +109,6 @@ impl<'a> Stopped<'a> {
         let refused = std::mem::take(&mut self.refused);
         self.left_alone.extend(&refused);
         refused
-    }
-
-    /// Seizes what is not held yet; whether there was any.
-    fn seize_new(&mut self) -> Result<bool> {
-        let mut any = false;
-        for pid in self.state.view.inside()? {
-            if self.refused.contains(&pid) || self.left_alone.contains(&pid) {
-                continue;
-            }
-            for tid in self.state.view.proc.threads(pid)? {
-                if self.threads.contains_key(&tid) {
-                    continue;
-                }
-                match ptrace::seize(tid) {
-                    Ok(()) => {
-                        self.hold(pid, tid, None);
-                        any = true;
-                    }
-                    Err(Errno::PERM) if self.is_ours(tid) => {
-                        self.hold(pid, tid, None);
-                        any = true;
-                    }
-                    Err(Errno::PERM) if is_alive(self.state, tid) => {
-                        self.refused.insert(pid);
-                    }
-                    Err(_) => {}
-                }
-            }
-        }
-        Ok(any)
     }
 
     /// Whether somebody has not stopped who is to be waited for: not the parent by vfork(2) of a
@@ -155,12 +139,6 @@ impl<'a> Stopped<'a> {
 
     fn hold(&mut self, pid: u32, tid: u32, signal: Option<i32>) {
         self.threads.insert(tid, Thread { pid, signal, before: None });
-    }
-
-    /// Whether a thread was seized at birth.
-    fn is_ours(&self, tid: u32) -> bool {
-        let own = rustix::thread::gettid().as_raw_pid().cast_unsigned();
-        self.state.view.proc.status(tid).is_ok_and(|status| status.tracer() == Some(own))
     }
 
     fn wait_for_all(&mut self, patience: Duration) {

@@ -260,6 +260,15 @@ pub(crate) fn poll_any() -> Option<(u32, State)> {
     changed(-1).ok().flatten()
 }
 
+/// Waits for a thread that has ended, whichever thread of this process has seized it; whether it
+/// is gone now.
+pub(crate) fn see_off(tid: u32) -> bool {
+    let mut status = 0;
+    let flags = libc::__WALL | libc::WNOHANG;
+    // SAFETY: `status` is a valid place for the one integer that waitpid writes.
+    unsafe { libc::waitpid(tid as libc::pid_t, &raw mut status, flags) == tid as libc::pid_t }
+}
+
 fn changed(tid: libc::pid_t) -> Result<Option<(u32, State)>> {
     let mut status = 0;
     let flags = libc::__WALL | libc::__WNOTHREAD | libc::WNOHANG;

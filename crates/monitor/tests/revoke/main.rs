@@ -8,6 +8,7 @@ mod dewar;
 mod held;
 mod network;
 mod reach;
+mod seizing;
 mod settled;
 mod stage;
 #[path = "../../../confine/tests/common/trials.rs"]
@@ -24,5 +25,5 @@ fn main() -> ExitCode {
     if arguments.nth(1).is_some_and(|first| first == "--as-dewar") {
         dewar::main(arguments);
     }
-    trials::run(&[held::CASES, network::CASES, reach::CASES, settled::CASES])
+    trials::run(&[held::CASES, network::CASES, reach::CASES, seizing::CASES, settled::CASES])
 }
