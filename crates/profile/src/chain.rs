@@ -40,23 +40,16 @@ pub(crate) struct Chain {
 
 /// Reads `source`, what it extends, and the bound of its proposals; `reporter` hears what is wrong.
 pub(crate) fn read(source: &Source, reporter: &mut Reporter) -> Chain {
-    let (documents, within) = documents(source, None, reporter);
+    let mut reader = Reader::new(reporter, None);
+    reader.visit(source, None);
+    let Reader { done: documents, within, named, .. } = reader;
     // A bound of a bound is none.
-    let bound = within
-        .map(|(source, place)| (source.title(), self::documents(&source, Some(place), reporter).0));
+    let bound = within.map(|(source, place)| {
+        let mut reader = Reader::new(reporter, named);
+        reader.visit(&source, Some(place));
+        (source.title(), reader.done)
+    });
     Chain { documents, bound }
-}
-
-/// The documents of `source`, and where `propose.within` leads.
-fn documents(
-    source: &Source,
-    place: Option<TextSpan>,
-    reporter: &mut Reporter,
-) -> (Vec<(usize, Document)>, Option<Within>) {
-    let (read, under_way, done) = Default::default();
-    let mut reader = Reader { reporter, visited: 0, read, under_way, within: None, done };
-    reader.visit(source, place);
-    (reader.done, reader.within)
 }
 
 struct Reader<'a> {
@@ -68,11 +61,18 @@ struct Reader<'a> {
     /// Identities and names of what is being read: each extends the next.
     under_way: Vec<(String, String)>,
     /// What the last one that says something about proposals names as their bound.
-    within: Option<(Source, TextSpan)>,
+    within: Option<Within>,
+    /// The directory, without links, of the file that a person has named.
+    named: Option<PathBuf>,
     done: Vec<(usize, Document)>,
 }
 
-impl Reader<'_> {
+impl<'a> Reader<'a> {
+    fn new(reporter: &'a mut Reporter, named: Option<PathBuf>) -> Self {
+        let (read, under_way, done) = Default::default();
+        Self { reporter, visited: 0, read, under_way, within: None, named, done }
+    }
+
     /// Reads `source`, what it extends before it.
     fn visit(&mut self, source: &Source, place: Option<TextSpan>) {
         if let Source::Combined(parts) = source {
@@ -101,8 +101,17 @@ impl Reader<'_> {
         }
         self.read.push(text.identity.clone());
         self.under_way.push((text.identity, text.name.clone()));
+        if place.is_none() {
+            self.named = text.path.as_deref().and_then(Path::parent).map(Path::to_owned);
+        }
+        let is_foreign = place.is_some() && self.is_foreign(text.path.as_deref());
+        let (shown, before) = (text.name.clone(), self.reporter.count());
         let file = self.reporter.sources.add(text.name, &text.text, text.path);
         let document = document::parse(&text.text, file, self.reporter);
+        if is_foreign && self.reporter.retract(before) {
+            let reason = format!("it is no profile: `dewar policy check {shown}` says why");
+            self.reporter.report(Problem::Unreadable { path: shown, reason }, place);
+        }
         if let Some(extends) = &document.extends {
             let source = Source::relative_to(&extends.value, &text.directory);
             self.visit(&source, Some(extends.place));
@@ -115,6 +124,14 @@ impl Reader<'_> {
         }
         self.under_way.pop();
         self.done.push((file, document));
+    }
+
+    /// Whether a file at `path` lies elsewhere than what a person has named. It may be any file of
+    /// the user's, led to by a profile that nobody trusts yet, so what is wrong with it is not
+    /// told: that would quote it, to whoever reads the messages.
+    fn is_foreign(&self, path: Option<&Path>) -> bool {
+        let is_beside = |path: &Path| self.named.as_ref().is_some_and(|it| path.starts_with(it));
+        path.is_some_and(|path| !is_beside(path))
     }
 }
 

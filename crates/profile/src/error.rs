@@ -284,6 +284,18 @@ impl Reporter {
         result.map_err(|problem| self.report(problem, Some(place))).ok()
     }
 
+    /// How much was reported.
+    pub(crate) fn count(&self) -> usize {
+        self.errors.len()
+    }
+
+    /// Takes back what was reported behind the first `count`; whether there was any.
+    pub(crate) fn retract(&mut self, count: usize) -> bool {
+        let any = self.errors.len() > count;
+        self.errors.truncate(count);
+        any
+    }
+
     /// Whether something was reported.
     pub(crate) fn has_errors(&self) -> bool {
         !self.errors.is_empty()

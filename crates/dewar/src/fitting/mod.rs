@@ -8,12 +8,17 @@ use crate::machine;
 use anyhow::Context as _;
 use learn::{Edit, Judge, Line, Scope, Secrets};
 use profile::{Addresses, Amendment, Compiled, Documents, Source, Variables};
+use registries::Plain;
 use std::{
     cell::RefCell,
     collections::HashMap,
+    io::{self, Read as _},
     net::IpAddr,
     path::{Path, PathBuf},
 };
+
+/// The most that is read of a profile or of settings.
+const MOST_BYTES: u64 = 16 << 20;
 
 /// A profile and the run that it is for.
 pub(crate) struct Fitting {
@@ -36,6 +41,16 @@ pub(crate) fn file_of(argument: &str, directory: &Path) -> Option<PathBuf> {
     }
 }
 
+/// What a file holds that a project may have brought along: what is none is not opened.
+fn read(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    Plain::find(path)?.open()?.take(MOST_BYTES + 1).read_to_string(&mut text)?;
+    match text.len() as u64 > MOST_BYTES {
+        true => Err(io::Error::other("it is longer than 16 MiB")),
+        false => Ok(text),
+    }
+}
+
 impl Fitting {
     /// Of a profile that extends `argument`, as it was named in `directory`.
     pub(crate) fn extending(
@@ -52,7 +67,7 @@ impl Fitting {
 
     /// Of the profile in a file.
     pub(crate) fn of_file(path: &Path, variables: Variables) -> anyhow::Result<Self> {
-        let text = std::fs::read_to_string(path);
+        let text = read(path);
         let text = text.with_context(|| format!("cannot read `{}`", path.display()))?;
         let directory = path.parent().unwrap_or(Path::new("/")).to_owned();
         Self::of(text, path.display().to_string(), directory, variables)

@@ -54,7 +54,7 @@ impl Target {
     /// A file of settings, whatever it is called.
     pub(crate) fn at(path: &Path) -> anyhow::Result<Self> {
         let path = machine::real(path);
-        let before = match fs::read_to_string(&path) {
+        let before = match super::read(&path) {
             Ok(text) => Some(text),
             Err(error) if error.kind() == ErrorKind::NotFound => None,
             Err(error) => bail!(Usage(format!("cannot read `{}`: {error}", path.display()))),
@@ -129,7 +129,7 @@ fn replace(path: &Path, text: &str, before: Option<&str>) -> anyhow::Result<()> 
     let Some(before) = before else {
         return Ok(file.persist_noclobber(path).map(drop)?);
     };
-    if fs::read_to_string(path)? != before {
+    if super::read(path)? != before {
         bail!("it was changed meanwhile; nothing was written");
     }
     Ok(file.persist(path).map(drop)?)
@@ -180,7 +180,7 @@ pub(crate) fn undo(file: Option<&Path>) -> anyhow::Result<(PathBuf, bool)> {
             continue;
         }
         let shown = change.path.display();
-        if fs::read_to_string(&change.path).ok().as_deref() != Some(&change.after) {
+        if super::read(&change.path).ok().as_deref() != Some(&change.after) {
             bail!(Usage(format!(
                 "`{shown}` was changed since by somebody else; nothing was taken back"
             )));

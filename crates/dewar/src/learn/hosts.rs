@@ -1,7 +1,7 @@
 //! Names of hosts that a command may want, so that its addresses can be told by name.
 
 use profile::Variables;
-use registries::Tool;
+use registries::{Plain, Tool};
 use std::{collections::BTreeSet, path::Path};
 
 /// Programs that ask the registries of a tool.
@@ -90,7 +90,7 @@ fn name_of(endpoint: &str) -> Option<String> {
 fn read(path: &Path) -> Option<String> {
     use std::io::Read as _;
     let mut text = String::new();
-    std::fs::File::open(path).ok()?.take(MOST_BYTES).read_to_string(&mut text).ok()?;
+    Plain::find(path).ok()?.open().ok()?.take(MOST_BYTES).read_to_string(&mut text).ok()?;
     Some(text)
 }
 

@@ -4,7 +4,7 @@ use crate::failure::Usage;
 use anyhow::bail;
 use learn::Judge;
 use monitor::visible;
-use profile::{Compiled, EndpointRule, PathRights, PathRule, Source, Variables};
+use profile::{Compiled, EndpointRule, Environment, PathRights, PathRule, Source, Variables};
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt::Write as _,
@@ -64,6 +64,7 @@ pub(super) fn compared(compiled: &Compiled, variables: &Variables) -> anyhow::Re
     });
     let passes = passes.map(|(name, _)| name.to_string_lossy().into_owned());
     list(&mut text, "sees the variables", &passes.collect::<Vec<_>>())?;
+    list(&mut text, "sees variables called", &named(&default.environment, &compiled.environment))?;
     let lines = text.lines().count();
     if lines > MOST_TOLD {
         bail!(Usage(format!(
@@ -75,6 +76,15 @@ pub(super) fn compared(compiled: &Compiled, variables: &Variables) -> anyhow::Re
         text = "  grants what a run without it has, and nothing more\n".into();
     }
     Ok(text)
+}
+
+/// The names of variables that pass and would not by default, whether they are set now or not.
+fn named<'a>(default: &'a Environment, own: &'a Environment) -> BTreeSet<&'a str> {
+    let known: BTreeSet<_> = default.rules().collect();
+    let passes = own.rules().filter(|rule| rule.1 && !known.contains(rule));
+    let is_let_through = |name: &str| own.passes(&name.replace(['*', '?'], "X"));
+    let dropped = default.rules().filter(|(name, passes)| !passes && is_let_through(name));
+    passes.chain(dropped).map(|(name, _)| name).collect()
 }
 
 /// What a domain has beyond the default, the worst first; and what it lacks of that.
@@ -157,6 +167,8 @@ fn verbs(these: PathRights, those: PathRights) -> String {
         verbs.push("write");
     } else if these.read && !those.read {
         verbs.push("read");
+    } else if these.list && !those.list && !those.read {
+        verbs.push("list");
     }
     if these.exec && !those.exec {
         verbs.push("execute");
@@ -196,7 +208,8 @@ fn endpoints(compiled: &Compiled, rules: &[EndpointRule]) -> BTreeSet<String> {
 fn list<'a>(
     text: &mut String,
     verb: &str,
-    things: impl IntoIterator<Item = &'a String>,
+    things: impl IntoIterator<Item = &'a (impl AsRef<str> + 'a)>,
 ) -> std::fmt::Result {
-    things.into_iter().try_for_each(|thing| writeln!(text, "  {verb} {}", visible(thing)))
+    let mut things = things.into_iter();
+    things.try_for_each(|thing| writeln!(text, "  {verb} {}", visible(thing.as_ref())))
 }
