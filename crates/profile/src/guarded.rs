@@ -15,7 +15,9 @@ pub(crate) fn guard(profile: &mut Profile, variables: &Variables, reporter: &mut
     let sources: Vec<PathBuf> = reporter.sources.paths().map(Path::to_owned).collect();
     let kept = variables.kept.iter().map(|path| (path, List::Deny, "Dewar keeps it for itself"));
     let fixed = variables.fixed.iter().chain(&sources);
-    let fixed = fixed.map(|path| (path, List::Readonly, "this run depends on it"));
+    let fixed = fixed.map(|path| {
+        (path, List::Readonly, "this run depends on it, or a guarded name leads to it")
+    });
     // Else a run could say what the next one reaches.
     let tools = registries.iter().filter_map(|tool| variables.registries.get(tool));
     let said = tools.flat_map(|tool| &tool.files);

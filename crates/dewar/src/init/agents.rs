@@ -105,6 +105,16 @@ pub(super) fn claude(args: &ClaudeArgs) -> anyhow::Result<()> {
         false => PathBuf::from(".claude/settings.local.json"),
     };
     let own = [".claude/settings.json", ".claude/settings.local.json"];
+    // A link of the project's would lead to another's settings, or to what no guard is about.
+    let here = machine::real(Path::new("."));
+    let real = machine::real(&file);
+    if !args.user && real != here.join(&file) {
+        bail!(Usage(format!(
+            "`{}` leads to `{}`, so what is written there is not this project's alone: remove the link, or use --user",
+            file.display(),
+            real.display()
+        )));
+    }
     write(&args.what, (&file, &own), claude_settings)
 }
 

@@ -9,6 +9,7 @@ mod hosts;
 mod inside;
 mod journal;
 mod kept;
+mod led;
 pub(crate) mod link;
 mod owner;
 mod planted;

@@ -1,7 +1,7 @@
 //! From the command line and the profile to what the monitor runs.
 
 use super::{
-    RunRequest, hosts,
+    RunRequest, hosts, led,
     proposing::{self, Proposing},
     scratch::Scratch,
 };
@@ -70,7 +70,12 @@ pub(super) fn profile(request: &RunRequest, probe: &Probe) -> anyhow::Result<Pro
     variables.private_network = has_view && !request.without.iter().any(|layer| layer == "net");
     variables.shares_memory = !has_view;
     warn_of_wide_workspace(&variables);
-    let (compiled, documents, argument) = load(request, &variables)?;
+    let (mut compiled, documents, argument) = load(request, &mut variables)?;
+    let led_to = led::led_to(&compiled, &variables)?;
+    if !led_to.is_empty() {
+        variables.fixed.extend(led_to);
+        compiled = documents.compile(&variables, &mut machine::resolve, &[])?;
+    }
     if !request.learning {
         gates::warn(&compiled);
     }
@@ -86,7 +91,7 @@ pub(super) fn profile(request: &RunRequest, probe: &Probe) -> anyhow::Result<Pro
 /// The profile that was named; else that of the project, if it is trusted; else the default.
 fn load(
     request: &RunRequest,
-    variables: &Variables,
+    variables: &mut Variables,
 ) -> anyhow::Result<(Compiled, Documents, String)> {
     let resolver = &mut machine::resolve;
     let store = Store::open()?;
@@ -117,9 +122,9 @@ fn load(
         tell!("dewar: profile {}, trusted on {}", project.shown(), &when[..10]);
     }
     // What was hashed is what is used: nothing is read again.
-    let mut variables = variables.clone();
-    variables.fixed.extend(project.shades(&variables.workspace));
-    let compiled = project.documents.compile(&variables, resolver, &[])?;
+    let shades = project.shades(&variables.workspace);
+    variables.fixed.extend(shades);
+    let compiled = project.documents.compile(variables, resolver, &[])?;
     Ok((compiled, project.documents, project.path.display().to_string()))
 }
 
