@@ -36,6 +36,7 @@ mod standin;
 mod statuses;
 mod top;
 mod trust;
+mod untrusted;
 
 use assert_cmd::Command;
 use std::path::Path;

@@ -7,10 +7,10 @@ use std::{fs, os::unix::fs::PermissionsExt as _, path::PathBuf};
 use tempfile::TempDir;
 
 /// A home with a repository in it. Not below `/tmp`, of which each run has its own.
-struct Home(TempDir);
+pub(crate) struct Home(TempDir);
 
 impl Home {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let home = Self(tempfile::tempdir_in("/var/tmp").unwrap());
         fs::create_dir_all(home.path("repo/.git")).unwrap();
         fs::create_dir_all(home.path("repo/sub/deep")).unwrap();
@@ -18,15 +18,15 @@ impl Home {
         home
     }
 
-    fn path(&self, path: &str) -> PathBuf {
+    pub(crate) fn path(&self, path: &str) -> PathBuf {
         self.0.path().canonicalize().unwrap().join(path)
     }
 
-    fn write(&self, path: &str, text: &str) {
+    pub(crate) fn write(&self, path: &str, text: &str) {
         fs::write(self.path(path), text).unwrap();
     }
 
-    fn say_in(&self, directory: &str, args: &[&str]) -> Said {
+    pub(crate) fn say_in(&self, directory: &str, args: &[&str]) -> Said {
         let output = Command::new(test_support::dewar())
             .args(args)
             .current_dir(self.path(directory))
@@ -43,7 +43,7 @@ impl Home {
         }
     }
 
-    fn say(&self, args: &[&str]) -> Said {
+    pub(crate) fn say(&self, args: &[&str]) -> Said {
         self.say_in("repo", args)
     }
 
