@@ -7,6 +7,10 @@ use ipc::Peer;
 use learn::Answer;
 use monitor::visible;
 use proc::Proc;
+use rustix::{
+    io::Errno,
+    net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType},
+};
 use serde_json::json;
 use std::{
     fs::{self, DirBuilder},
@@ -53,9 +57,24 @@ pub(crate) fn path(id: &str) -> anyhow::Result<PathBuf> {
 
 /// Connects to `path`, however long it is.
 pub(crate) fn connect(path: &Path) -> io::Result<UnixStream> {
+    let (_parent, short) = shortened(path)?;
+    UnixStream::connect(short)
+}
+
+/// A short name for `path`, while the descriptor is open.
+fn shortened(path: &Path) -> io::Result<(fs::File, String)> {
     let parent = fs::File::open(path.parent().unwrap_or(Path::new("/")))?;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    UnixStream::connect(format!("/proc/self/fd/{}/{name}", parent.as_raw_fd()))
+    let short = format!("/proc/self/fd/{}/{name}", parent.as_raw_fd());
+    Ok((parent, short))
+}
+
+/// Whether nobody listens at `path`. Who listens and accepts nothing is not waited for.
+fn is_left(path: &Path) -> io::Result<bool> {
+    let (_parent, short) = shortened(path)?;
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    Ok(net::connect(&socket, &SocketAddrUnix::new(short)?) == Err(Errno::CONNREFUSED))
 }
 
 /// Binds `path`, however long it is.
@@ -117,12 +136,11 @@ impl Listener {
 /// What runs that were killed have left in a directory.
 pub(crate) fn remove_stale(directory: &Path) {
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
-        let refused = |error: io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
         let is_made = !entry.file_name().as_encoded_bytes().starts_with(MAKING.as_bytes());
         let age = entry.metadata().and_then(|it| it.modified()).map(|it| it.elapsed());
         let is_old = matches!(age, Ok(Ok(age)) if age > STALE);
         let is_socket = entry.file_type().is_ok_and(|kind| kind.is_socket());
-        if is_socket && (is_made || is_old) && connect(&entry.path()).is_err_and(refused) {
+        if is_socket && (is_made || is_old) && is_left(&entry.path()).unwrap_or(false) {
             let _ = fs::remove_file(entry.path());
         }
     }
@@ -194,7 +212,7 @@ fn hear(queue: &QuestionQueue, said: &Answer, by: &str) -> serde_json::Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, bind, connect, socket};
+    use rustix::net::{bind, connect, listen, socket};
     use std::os::unix::{fs::PermissionsExt as _, process::CommandExt as _};
 
     /// Nobody's number.
@@ -216,6 +234,25 @@ mod tests {
             ["left.sock", "other.sock", ".begun.sock", ".other.sock", "no-socket"].map(is_there);
         assert_eq!(there, [false, true, true, false, true]);
         assert!(super::connect(&at("other.sock")).is_ok());
+    }
+
+    #[test]
+    fn a_listener_that_accepts_nothing_holds_up_no_start_and_keeps_its_socket() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("full.sock");
+        let full = socket(AddressFamily::UNIX, SocketType::STREAM, None).unwrap();
+        let address = SocketAddrUnix::new(&path).unwrap();
+        bind(&full, &address).unwrap();
+        listen(&full, 0).unwrap();
+        let _waits = UnixStream::connect(&path).unwrap();
+        let (done, is_done) = std::sync::mpsc::channel();
+        let directory = place.path().to_owned();
+        thread::spawn(move || {
+            remove_stale(&directory);
+            done.send(()).unwrap();
+        });
+        is_done.recv_timeout(Duration::from_secs(5)).expect("it waits for who accepts nothing");
+        assert!(path.symlink_metadata().is_ok());
     }
 
     #[test]
