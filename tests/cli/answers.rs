@@ -1,7 +1,12 @@
 //! What an answer gives, to whom, and what it does if it cannot be carried out.
 
 use crate::ask::{Home, Terminal, text};
-use std::{fs, process::Stdio};
+use std::{
+    fs,
+    io::{BufRead as _, BufReader},
+    os::unix::fs::PermissionsExt as _,
+    process::{Child, Stdio},
+};
 
 /// A profile with a domain that inherits nothing, and its program in the workspace.
 fn with_domain(home: &Home) -> String {
@@ -79,4 +84,63 @@ fn a_profile_is_not_changed_where_the_running_sandbox_refuses_what_would_be_in_i
     terminal.expect("not done: ");
     terminal.end();
     assert_eq!(fs::read_to_string(&profile).unwrap(), "extends = \"workspace\" # mine\n");
+}
+
+/// Two calls that the same line would grant, both asked about when `answer` is given to the one
+/// that writes. What was said, and the run, whose other question may still be open.
+fn with_two_questions(home: &Home, answer: &str) -> (Child, String) {
+    let script = "while [ ! -e go ]; do sleep 0.1; done
+        (echo more >>~/notes.txt) & chmod 640 ~/notes.txt & wait";
+    let run = ["run", "--no-daemon", "--ask", "--name", "it", "--", "sh", "-c", script];
+    let run = home.command(&[], &run).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    home.say_soon(&["ask", "it", "--list"], "no question");
+    let mut events =
+        home.command(&[], &["ask", "it", "--json"]).stdout(Stdio::piped()).spawn().unwrap();
+    // From then on, somebody hears.
+    let mut lines = BufReader::new(events.stdout.take().unwrap());
+    lines.read_line(&mut String::new()).unwrap();
+    fs::write(home.path().join("work/go"), "").unwrap();
+    let mut number = 0;
+    for _ in 0..2 {
+        let mut line = String::new();
+        lines.read_line(&mut line).unwrap();
+        let question = &serde_json::from_str::<serde_json::Value>(&line).unwrap()["question"];
+        if question["wants"].as_array().unwrap().iter().any(|it| it == "write") {
+            number = question["id"].as_u64().unwrap();
+        }
+    }
+    let said = home.say(&["ask", "it", "--answer", &format!("{number}={answer}")]);
+    events.kill().unwrap();
+    events.wait().unwrap();
+    (run, text(&said.stdout) + &text(&said.stderr))
+}
+
+fn mode_of_notes(home: &Home) -> u32 {
+    fs::metadata(home.path().join("notes.txt")).unwrap().permissions().mode() & 0o777
+}
+
+#[test]
+fn once_passes_the_call_that_was_shown_and_none_that_the_same_line_would_grant() {
+    let home = Home::new();
+    let before = mode_of_notes(&home);
+    let (mut run, said) = with_two_questions(&home, "once");
+    assert!(said.contains(": once"), "{said}");
+    let other = home.say_soon(&["ask", "it", "--list"], "setattr");
+    let number = other.split(':').next().unwrap();
+    assert_eq!(mode_of_notes(&home), before);
+    home.say(&["ask", "it", "--answer", &format!("{number}=no")]);
+    run.wait().unwrap();
+    let notes = fs::read_to_string(home.path().join("notes.txt")).unwrap();
+    assert_eq!((notes.as_str(), mode_of_notes(&home)), ("these are notesmore\n", before));
+    assert_eq!(home.answers(), ["once", "no"]);
+}
+
+#[test]
+fn what_is_given_to_the_run_passes_all_that_the_same_line_grants() {
+    let home = Home::new();
+    let (mut run, said) = with_two_questions(&home, "run");
+    assert!(said.contains(": run"), "{said}");
+    run.wait().unwrap();
+    let notes = fs::read_to_string(home.path().join("notes.txt")).unwrap();
+    assert_eq!((notes.as_str(), mode_of_notes(&home)), ("these are notesmore\n", 0o640));
 }

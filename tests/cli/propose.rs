@@ -2,7 +2,7 @@
 
 use std::{
     fs,
-    io::Read as _,
+    io::{BufRead as _, BufReader, Read as _},
     path::PathBuf,
     process::{Command, Output, Stdio},
     time::{Duration, Instant},
@@ -292,4 +292,51 @@ fn without_the_key_there_is_no_socket() {
     let script = "import os; print(os.environ.get('DEWAR_DENIALS'))";
     let run = ["run", "--no-daemon", "--", "/usr/bin/python3", "-c", script];
     assert_eq!(said(&home.command(&run).env("DEWAR_DENIALS", "/x").output().unwrap()), "None\n");
+}
+
+#[test]
+fn what_nobody_waits_for_any_more_is_withdrawn_and_no_answer_grants_it() {
+    let home = Home::new();
+    let script = format!(
+        "{CLIENT}
+import signal, time
+while not os.path.exists('go'): time.sleep(0.1)
+pid = os.fork()
+if pid == 0:
+    sock.close()
+    sock = socket.socket(socket.AF_UNIX); sock.connect(os.environ['DEWAR_DENIALS']); lines = sock.makefile()
+    print(propose(\"files.read = ['${{home}}/plans.txt']\"), flush=True)
+    time.sleep(600)
+while not os.path.exists('kill'): time.sleep(0.1)
+os.kill(pid, signal.SIGKILL); os.wait()
+while not os.path.exists('end'): time.sleep(0.1)
+cat('~/plans.txt')"
+    );
+    let run = home.command(&home.args(&script)).stdout(Stdio::piped()).spawn().unwrap();
+    let until = Instant::now() + Duration::from_secs(60);
+    let wait = |args: &[&str], part: &str| loop {
+        let said = said(&home.command(args).output().unwrap());
+        if said.contains(part) {
+            break said;
+        }
+        assert!(Instant::now() < until, "{said}");
+        std::thread::sleep(Duration::from_millis(100));
+    };
+    wait(&["ask", "it", "--list"], "no question");
+    let mut events = home.command(&["ask", "it", "--json"]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(events.stdout.take().unwrap());
+    let mut heard = String::new();
+    lines.read_line(&mut heard).unwrap();
+    fs::write(home.path().join("work/go"), "").unwrap();
+    wait(&["ask", "it", "--list"], "plans.txt");
+    fs::write(home.path().join("work/kill"), "").unwrap();
+    lines.read_line(&mut heard).unwrap();
+    lines.read_line(&mut heard).unwrap();
+    assert!(heard.contains("\"closed\"") && heard.contains("\"withdrawn\""), "{heard}");
+    let late = said(&home.command(&["ask", "it", "--answer", "1=run"]).output().unwrap());
+    assert!(late.contains("no open question"), "{late}");
+    fs::write(home.path().join("work/end"), "").unwrap();
+    let out = said(&run.wait_with_output().unwrap());
+    assert!(!out.contains("these are plans") && out.contains("\"asked\""), "{out}");
+    events.wait().unwrap();
 }

@@ -9,10 +9,13 @@ use crate::{
 use flask::visible_name as visible;
 use learn::{Line, Widening, widening};
 use profile::Amendment;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::{Value, json};
 use std::{
     fmt::Write as _,
+    os::unix::net::UnixStream,
     path::{Path, PathBuf},
+    sync::Arc,
     time::Instant,
 };
 
@@ -64,8 +67,10 @@ pub(crate) struct Case {
     pub(crate) also: Widening,
     /// It has to be named in full.
     pub(crate) secret: bool,
-    /// The program inside proposes it.
+    /// A program inside proposes it.
     pub(crate) proposed: bool,
+    /// Those that have proposed it, and wait for the answer.
+    pub(crate) proposers: Vec<Arc<UnixStream>>,
     pub(crate) choices: Vec<Choice>,
     pub(crate) until: Instant,
 }
@@ -126,11 +131,31 @@ impl Case {
             also,
             secret,
             proposed: false,
+            proposers: Vec::new(),
             choices: Vec::new(),
             until,
         };
         case.choices = case.possible(setup);
         Ok(case)
+    }
+
+    /// Whether who reads this question has read the other one.
+    pub(crate) fn shows_the_same(&self, other: &Self) -> bool {
+        let is_about = (&self.wants, &self.class, &self.object);
+        self.proposed == other.proposed
+            && is_about == (&other.wants, &other.class, &other.object)
+            && bare(&self.lines) == bare(&other.lines)
+    }
+
+    /// Whether it was proposed, and nobody that did is there any more.
+    pub(crate) fn is_deserted(&self) -> bool {
+        // Who has only ended what it says can still hear.
+        let is_gone = |stream: &Arc<UnixStream>| {
+            let mut fds = [PollFd::new(stream, PollFlags::empty())];
+            let polled = poll(&mut fds, Some(&Timespec::default()));
+            polled.is_ok() && fds[0].revents().intersects(PollFlags::HUP | PollFlags::ERR)
+        };
+        self.proposed && self.proposers.iter().all(is_gone)
     }
 
     /// What can be answered: an answer that could not be carried out is none.

@@ -6,6 +6,7 @@
 //! ```
 
 mod case;
+mod grant;
 mod modes;
 mod prompter;
 mod propose;

@@ -86,7 +86,7 @@ impl Desk {
             if Arc::strong_count(&open) > MOST {
                 continue;
             }
-            let (desk, open) = (Arc::clone(self), Arc::clone(&open));
+            let (desk, open, stream) = (Arc::clone(self), Arc::clone(&open), Arc::new(stream));
             // Without a thread it is not served.
             let _ = thread::Builder::new().name("proposals".into()).spawn(move || {
                 let _ = desk.talk(&stream);
@@ -95,7 +95,7 @@ impl Desk {
         }
     }
 
-    fn talk(&self, stream: &UnixStream) -> io::Result<()> {
+    fn talk(&self, stream: &Arc<UnixStream>) -> io::Result<()> {
         let mut writer = stream.try_clone()?;
         // Who does not read is not waited for.
         writer.set_write_timeout(Some(Duration::from_secs(5)))?;
@@ -126,7 +126,7 @@ impl Desk {
                 }
                 Some(learn::Request::Propose(text)) => {
                     let pid = who.process().pid().cast_unsigned();
-                    self.hear((&text, domain, pid), &mut writer)?;
+                    self.hear((&text, domain, pid), stream, &mut writer)?;
                 }
                 None => writeln!(writer, "{}", refused("no such request"))?,
             }
@@ -157,6 +157,7 @@ impl Desk {
     fn hear(
         &self,
         (text, domain, pid): (&str, &str, u32),
+        stream: &Arc<UnixStream>,
         writer: &mut UnixStream,
     ) -> io::Result<()> {
         let named = Some(domain).filter(|domain| *domain != "main");
@@ -164,7 +165,7 @@ impl Desk {
             Ok(lines) => lines,
             Err(error) => return writeln!(writer, "{}", refused(&error.to_string())),
         };
-        match self.decide(&lines, pid) {
+        match self.decide(&lines, pid, stream) {
             Ok(Decided::Granted) => {
                 let lines: Vec<String> = lines.iter().map(Line::alone).collect();
                 writeln!(writer, "{}", json!({ "granted": lines }))
@@ -179,7 +180,12 @@ impl Desk {
     }
 
     /// Decides a proposal: by the bound, or by a person.
-    fn decide(&self, lines: &[Line], pid: u32) -> Result<Decided, String> {
+    fn decide(
+        &self,
+        lines: &[Line],
+        pid: u32,
+        stream: &Arc<UnixStream>,
+    ) -> Result<Decided, String> {
         let queue = &self.queue;
         let seen = queue.with_fitting(|fitting| {
             let proposed = Proposed::of(fitting, lines)?;
@@ -214,6 +220,7 @@ impl Desk {
             also: proposed.also,
             secret: false,
             proposed: true,
+            proposers: vec![Arc::clone(stream)],
             choices: Vec::new(),
             until,
         };

@@ -1,25 +1,24 @@
 //! The questions of a run: which are open, which are settled, and what an answer does.
 
 use super::{
-    case::{Case, Choice, bare, is_named, write},
+    case::{Case, Choice, bare, is_named},
     modes::TerminalModes,
-    proposed::addressed,
     state::{Considered, MOST_LOANS, State, judge, within_rate},
 };
 use crate::{
-    control::{ChangeResult, Reply, Request},
-    fitting::{Fitting, undo},
+    control::{Reply, Request},
+    fitting::Fitting,
     proposal::of_profile,
     run::{
         Denial,
         link::{Answered, Sender, Setup, ToRun},
     },
 };
-use monitor::{RevokeMode, Verdict};
-use profile::Amendment;
+use monitor::Verdict;
 use serde_json::{Value, json};
 use std::{
     collections::HashMap,
+    iter,
     sync::{
         Condvar, Mutex, MutexGuard, PoisonError,
         mpsc::{self, SyncSender},
@@ -141,8 +140,8 @@ impl QuestionQueue {
     /// A program inside proposes something; its number, by which the answer is known.
     pub(crate) fn propose(&self, case: Case) -> Result<u64, String> {
         let mut state = self.state();
-        let same = |open: &Case| bare(&open.lines) == bare(&case.lines);
-        if let Some(open) = state.open.values().find(|open| same(open)) {
+        if let Some(open) = state.open.values_mut().find(|open| open.shows_the_same(&case)) {
+            open.proposers.extend(case.proposers);
             return Ok(open.number);
         }
         if state.refused.contains(&bare(&case.lines)) {
@@ -170,7 +169,7 @@ impl QuestionQueue {
             let before = case.waiting.len();
             case.waiting.retain(|(waiting, _)| *waiting != id);
             is_known |= case.waiting.len() < before;
-            if before > 0 && case.waiting.is_empty() && !case.proposed {
+            if before > 0 && case.waiting.is_empty() {
                 ended = Some(case.number);
             }
         }
@@ -185,11 +184,15 @@ impl QuestionQueue {
         self.changed.notify_all();
     }
 
-    /// What is open for longer than it may is denied, every time.
+    /// What is open for longer than it may is denied, every time; what was proposed is withdrawn
+    /// once nobody waits for the answer.
     pub(crate) fn expire(&self) {
         let mut late = Vec::new();
         {
             let mut state = self.state();
+            if state.withdraw_deserted() {
+                self.changed.notify_all();
+            }
             let now = Instant::now();
             let is_late = |case: &&Case| case.until <= now;
             let numbers: Vec<u64> =
@@ -220,6 +223,7 @@ impl QuestionQueue {
     ) -> Result<(), String> {
         let case = {
             let mut state = self.state();
+            state.withdraw_deserted();
             let Some(case) = state.open.get(&number).cloned() else {
                 return Err(format!("there is no open question {number}"));
             };
@@ -251,69 +255,17 @@ impl QuestionQueue {
             // It is granted now, to the domain that it was asked for: others ask for themselves.
             Choice::Run | Choice::Profile => {}
         }
-        state.end(number, choice.name(), by);
+        // The rest were about this line, and are not lent this call.
+        let rest = if choice == Choice::Once { Vec::new() } else { state.settled_with(&case) };
+        for case in iter::once(&case).chain(&rest) {
+            state.end(case.number, choice.name(), by);
+        }
         drop(state);
-        self.settle(&case, verdict, (choice.name(), by));
+        for case in iter::once(&case).chain(&rest) {
+            self.settle(case, verdict, (choice.name(), by));
+        }
         self.changed.notify_all();
         Ok(())
-    }
-
-    fn carry_out(&self, case: &Case, choice: Choice) -> Result<Verdict, String> {
-        let amendments = match choice {
-            Choice::Run | Choice::Profile => {
-                case.amendments.as_deref().map(addressed).transpose()?
-            }
-            Choice::Once | Choice::No => None,
-        };
-        // Written first: once the sandbox has it, the call goes on, and the run may end.
-        let written = match choice {
-            Choice::No => return Ok(Verdict::Denied),
-            Choice::Once => return Ok(Verdict::Once),
-            Choice::Run => None,
-            Choice::Profile => {
-                let written = write(&self.setup, &case.lines);
-                Some(written.map_err(|error| format!("{error:#}"))?)
-            }
-        };
-        // What no running sandbox can be given, the next has, and this call.
-        let Some(amendments) = amendments else { return Ok(Verdict::Once) };
-        let given = self.give(&amendments).map(|()| Verdict::Anew);
-        given.map_err(|why| match written.map(|path| undo(Some(&path))) {
-            Some(Err(error)) => format!("{why}; the profile has it nevertheless: {error:#}"),
-            Some(Ok(_)) | None => why,
-        })
-    }
-
-    /// Gives something to the running sandbox.
-    pub(crate) fn amend(&self, amendments: &[Amendment]) -> Result<(), String> {
-        self.give(&addressed(amendments)?)
-    }
-
-    /// One after the other.
-    fn give(&self, amendments: &[Amendment]) -> Result<(), String> {
-        for (at, amendment) in amendments.iter().enumerate() {
-            self.amend_by(amendment).map_err(|why| match &amendments[..at] {
-                [] => why,
-                given => {
-                    let given: Vec<String> = given.iter().map(ToString::to_string).collect();
-                    format!("{why}; this run has been given already: {}", given.join("; "))
-                }
-            })?;
-        }
-        Ok(())
-    }
-
-    fn amend_by(&self, amendment: &Amendment) -> Result<(), String> {
-        let request = Request::Amend(amendment.clone(), RevokeMode::Repair);
-        let late = |why| format!("{why}; the change may still come about");
-        match self.request(request).map_err(late)? {
-            Reply::Done(change) => match change.outcome {
-                ChangeResult::Failed(why) => Err(why),
-                ChangeResult::Receipt(_) => Ok(()),
-            },
-            Reply::Refused(why) => Err(why),
-            _ => Err("the run gave an answer to something else".into()),
-        }
     }
 
     /// What was granted without a question goes into the record.

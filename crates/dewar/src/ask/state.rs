@@ -122,7 +122,8 @@ impl State {
         if self.written.contains(&lines) {
             return Considered::Verdict(Verdict::Once);
         }
-        if let Some(open) = self.open.values_mut().find(|open| bare(&open.lines) == lines) {
+        // An answer is for what was shown: what else the same line would grant is asked by itself.
+        if let Some(open) = self.open.values_mut().find(|open| open.shows_the_same(&case)) {
             open.waiting.push(waiting);
             return Considered::Joined;
         }
@@ -164,6 +165,27 @@ impl State {
     /// The profile grants `lines` from now on, and the running sandbox cannot be given them.
     pub(super) fn write(&mut self, lines: &[Line]) {
         self.written.insert(bare(lines));
+    }
+
+    /// Takes out the questions that the answer to `case` settles, beside its own: it was about the
+    /// lines, and theirs are the same.
+    pub(super) fn settled_with(&mut self, case: &Case) -> Vec<Case> {
+        let lines = bare(&case.lines);
+        let same = |open: &&Case| !self.busy.contains(&open.number) && bare(&open.lines) == lines;
+        let numbers: Vec<u64> = self.open.values().filter(same).map(|open| open.number).collect();
+        numbers.iter().filter_map(|number| self.open.remove(number)).collect()
+    }
+
+    /// Withdraws what was proposed and nobody waits for any more; whether there was some.
+    pub(super) fn withdraw_deserted(&mut self) -> bool {
+        let is_deserted = |open: &&Case| !self.busy.contains(&open.number) && open.is_deserted();
+        let numbers: Vec<u64> =
+            self.open.values().filter(is_deserted).map(|open| open.number).collect();
+        for number in &numbers {
+            self.open.remove(number);
+            self.end(*number, "withdrawn", "the program");
+        }
+        !numbers.is_empty()
     }
 
     /// A question is closed.

@@ -1,0 +1,74 @@
+//! What an answer gives: to the running sandbox, and to its profile.
+
+use super::{
+    case::{Case, Choice, write},
+    proposed::addressed,
+    queue::QuestionQueue,
+};
+use crate::{
+    control::{ChangeResult, Reply, Request},
+    fitting::undo,
+};
+use monitor::{RevokeMode, Verdict};
+use profile::Amendment;
+
+impl QuestionQueue {
+    /// Carries `choice` out; what the calls that wait are told.
+    pub(super) fn carry_out(&self, case: &Case, choice: Choice) -> Result<Verdict, String> {
+        let amendments = match choice {
+            Choice::Run | Choice::Profile => {
+                case.amendments.as_deref().map(addressed).transpose()?
+            }
+            Choice::Once | Choice::No => None,
+        };
+        // Written first: once the sandbox has it, the call goes on, and the run may end.
+        let written = match choice {
+            Choice::No => return Ok(Verdict::Denied),
+            Choice::Once => return Ok(Verdict::Once),
+            Choice::Run => None,
+            Choice::Profile => {
+                let written = write(&self.setup, &case.lines);
+                Some(written.map_err(|error| format!("{error:#}"))?)
+            }
+        };
+        // What no running sandbox can be given, the next has, and this call.
+        let Some(amendments) = amendments else { return Ok(Verdict::Once) };
+        let given = self.give(&amendments).map(|()| Verdict::Anew);
+        given.map_err(|why| match written.map(|path| undo(Some(&path))) {
+            Some(Err(error)) => format!("{why}; the profile has it nevertheless: {error:#}"),
+            Some(Ok(_)) | None => why,
+        })
+    }
+
+    /// Gives something to the running sandbox.
+    pub(crate) fn amend(&self, amendments: &[Amendment]) -> Result<(), String> {
+        self.give(&addressed(amendments)?)
+    }
+
+    /// One after the other.
+    fn give(&self, amendments: &[Amendment]) -> Result<(), String> {
+        for (at, amendment) in amendments.iter().enumerate() {
+            self.amend_by(amendment).map_err(|why| match &amendments[..at] {
+                [] => why,
+                given => {
+                    let given: Vec<String> = given.iter().map(ToString::to_string).collect();
+                    format!("{why}; this run has been given already: {}", given.join("; "))
+                }
+            })?;
+        }
+        Ok(())
+    }
+
+    fn amend_by(&self, amendment: &Amendment) -> Result<(), String> {
+        let request = Request::Amend(amendment.clone(), RevokeMode::Repair);
+        let late = |why| format!("{why}; the change may still come about");
+        match self.request(request).map_err(late)? {
+            Reply::Done(change) => match change.outcome {
+                ChangeResult::Failed(why) => Err(why),
+                ChangeResult::Receipt(_) => Ok(()),
+            },
+            Reply::Refused(why) => Err(why),
+            _ => Err("the run gave an answer to something else".into()),
+        }
+    }
+}
