@@ -5,40 +5,39 @@ use std::path::Path;
 
 /// Directories of a home in which programs outside look for what they execute. What writes a file
 /// there is granted that file.
-const EXECUTED: [&str; 28] = [
-    "bin",
-    ".local/bin",
-    ".cargo/bin",
-    "go/bin",
-    ".config/autostart",
-    ".config/autostart-scripts",
-    ".config/systemd",
-    ".config/environment.d",
-    ".config/plasma-workspace",
-    ".local/share/systemd",
-    ".local/share/applications",
-    ".local/share/dbus-1",
-    ".config/fish",
-    ".config/zsh",
-    ".zsh",
-    ".oh-my-zsh",
-    ".bashrc.d",
-    ".config/direnv",
-    ".config/mise",
-    ".config/git",
-    ".config/tmux",
-    ".config/nvim",
-    ".config/emacs",
-    ".vim",
-    ".emacs.d",
-    ".config/sway",
-    ".config/i3",
-    ".config/hypr",
-];
+fn executed() -> impl Iterator<Item = &'static str> {
+    let lines = include_str!("../../../policy/guards/executed").lines();
+    lines.filter(|line| !line.starts_with('#')).filter_map(|line| line.split_whitespace().next())
+}
 
 impl Scope {
     /// Whether programs outside execute what lies in a directory, or do what it says.
     pub(crate) fn is_executed(&self, directory: &Path) -> bool {
-        EXECUTED.iter().any(|executed| directory.starts_with(self.home.join(executed)))
+        executed().any(|executed| directory.starts_with(self.home.join(executed)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::{collections::HashSet, path::Component};
+
+    #[test]
+    fn every_line_names_a_directory_below_the_home_once() {
+        let all: Vec<&str> = executed().collect();
+        let is_plain = |it: Component<'_>| matches!(it, Component::Normal(_));
+        assert!(all.iter().all(|name| Path::new(name).components().all(is_plain)), "{all:?}");
+        assert_eq!(all.iter().collect::<HashSet<_>>().len(), all.len());
+        let scope = Scope { home: "/home/me".into(), ..Scope::default() };
+        for (directory, is) in [
+            ("/home/me/.local/bin", true),
+            ("/home/me/.config/systemd/user", true),
+            ("/home/me/.config/hypr", true),
+            ("/home/me/.config", false),
+            ("/home/me/.vimfiles", false),
+            ("/home/you/.vim", false),
+        ] {
+            assert_eq!(scope.is_executed(Path::new(directory)), is, "{directory}");
+        }
     }
 }
