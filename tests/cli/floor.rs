@@ -97,3 +97,30 @@ fn a_workspace_is_learned_from_where_the_home_lies_in_a_directory_that_runs_have
     let learned = entries(&home.profile());
     assert!(learned.iter().all(|(_, value)| !value.contains(".ssh")), "{learned:?}");
 }
+
+#[test]
+fn a_secret_made_later_where_a_directory_was_learned_is_kept_if_a_profile_names_it() {
+    let home = Home::new();
+    for name in [".cargo", ".foo"] {
+        fs::create_dir(home.path().join(name)).unwrap();
+    }
+    let uses = "cd; echo x > .cargo/mine; echo x > .foo/cache";
+    home.say(&["learn", "--", "bash", "-c", uses]);
+    let granted = entries(&home.profile());
+    let has = |value: &str| granted.iter().any(|(_, it)| it == value);
+    // `workspace` names a file in the one, which is not there yet.
+    assert!(has("${home}/.cargo/mine") && has("${home}/.foo"), "{granted:?}");
+    fs::create_dir(home.path().join(".foo/keys")).unwrap();
+    for name in [".cargo/credentials", ".npmrc", ".foo/.npmrc", ".foo/keys/id_rsa"] {
+        fs::write(home.path().join(name), "secret\n").unwrap();
+    }
+    let looks = "cd; cat .cargo/credentials .npmrc; echo; cat .foo/.npmrc .foo/keys/id_rsa";
+    let run =
+        |profile: &str| home.say(&["run", "--no-daemon", "-p", profile, "--", "bash", "-c", looks]);
+    // Of what only its name tells, as SECURITY.md says, nothing is kept.
+    assert_eq!(run("./dewar.toml").out, "\nsecret\nsecret\n");
+    let hide =
+        "extends = './dewar.toml'\nfiles.hide = ['${home}/.foo/.npmrc', '${home}/.foo/**/id_*']\n";
+    fs::write(home.work().join("p.toml"), hide).unwrap();
+    assert_eq!(run("./p.toml").out, "\n");
+}
