@@ -1,23 +1,28 @@
 //! A call of `dewar`: bounded in time and in what is kept of its output, and over when the server,
 //! or whoever asked, is.
 //!
-//! The server calls itself as `dewar-mcp --call SERVER WORD…`: that process has the kernel end it
-//! with the server, and becomes `dewar`.
+//! The server calls itself as `dewar-mcp --call WORD…`: that process starts `dewar` in a process
+//! group of its own, and ends the whole group once the server is gone. It sees that by its input,
+//! which the server alone holds open.
 
 use crate::kept::{self, Kept};
-use rustix::process::{Pid, Signal, getppid, kill_process_group, set_parent_process_death_signal};
+use rustix::process::{Pid, Signal, getpgrp, getpid, kill_process_group};
 use std::{
     env,
+    ffi::OsString,
     fmt::Display,
     future::Future,
-    os::unix::process::CommandExt as _,
+    io,
+    os::unix::process::ExitStatusExt as _,
     path::{Path, PathBuf},
     process::{ExitCode, ExitStatus, Stdio},
     time::Duration,
 };
 use tokio::{
+    io::{AsyncReadExt as _, stdin},
     process::{Child, Command},
     select,
+    signal::unix::{SignalKind, signal},
     time::{sleep, timeout},
 };
 
@@ -53,14 +58,13 @@ pub(crate) async fn call(
 ) -> Result<Called, String> {
     let failed = |error: &dyn Display| format!("cannot start `{}`: {error}", dewar.display());
     let mut command = Command::new(env::current_exe().map_err(|error| failed(&error))?);
-    command.arg(CALL).arg(std::process::id().to_string()).args(words);
-    command.env("NO_COLOR", "1").stdin(Stdio::null());
-    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.arg(CALL).args(words).env("NO_COLOR", "1");
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     // What `dewar` starts ends with it.
-    command.process_group(0).kill_on_drop(true);
-    // The kernel's signal comes when the thread ends that started it: this is the server's only
-    // one that starts anything, and its first.
+    command.process_group(0);
     let mut child = command.spawn().map_err(|error| failed(&error))?;
+    // While this is open, the server is there, and waits.
+    let _here = child.stdin.take();
     let stdout = kept::keep(child.stdout.take());
     let stderr = kept::keep(child.stderr.take());
     let ending = select! {
@@ -88,17 +92,44 @@ async fn end(child: &mut Child) -> Signal {
     Signal::KILL
 }
 
-/// Becomes `dewar` with the words behind [`CALL`] and the number of the server.
-pub(crate) fn become_dewar(dewar: PathBuf) -> ExitCode {
-    let mut words = env::args_os().skip(2);
-    let server = words.next().and_then(|word| word.to_str()?.parse().ok());
-    let bound = set_parent_process_death_signal(Some(Signal::KILL));
-    // The server can have ended before.
-    if bound.is_err() || server.is_none() || getppid().map(Pid::as_raw_pid) != server {
-        eprintln!("dewar-mcp: {CALL} is for the server alone, which is not there (any more)");
+/// Has `dewar` do what the words behind [`CALL`] say, and ends as it does; and with all that it has
+/// started, once the server is gone.
+pub(crate) fn keeper(dewar: PathBuf) -> ExitCode {
+    let words: Vec<_> = env::args_os().skip(2).collect();
+    if words.is_empty() || getpgrp() != getpid() {
+        eprintln!("dewar-mcp: {CALL} is for the server alone");
         return ExitCode::from(2);
     }
-    let error = std::process::Command::new(&dewar).args(words).exec();
-    eprintln!("dewar-mcp: cannot start `{}`: {error}", dewar.display());
-    ExitCode::FAILURE
+    match attend(&dewar, words) {
+        Ok(status) => {
+            let code = status.code().or(status.signal().map(|signal| 128 + signal));
+            ExitCode::from(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1))
+        }
+        Err(error) => {
+            eprintln!("dewar-mcp: cannot start `{}`: {error}", dewar.display());
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn attend(dewar: &Path, words: Vec<OsString>) -> io::Result<ExitStatus> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let attended = runtime.block_on(async {
+        // Asked to end with the rest of the group, it waits for what `dewar` has still to say.
+        let _ends = signal(SignalKind::terminate())?;
+        let mut child = Command::new(dewar).args(words).stdin(Stdio::null()).spawn()?;
+        let mut input = stdin();
+        select! {
+            status = child.wait() => status,
+            // Nothing is written there: it has ended.
+            _ = input.read_u8() => {
+                // This process is of the group, too.
+                kill_process_group(getpgrp(), Signal::KILL)?;
+                child.wait().await
+            }
+        }
+    });
+    // A thread of its own reads the input, and is not waited for.
+    runtime.shutdown_background();
+    attended
 }

@@ -221,13 +221,12 @@ fn main() -> ExitCode {
     // Beside this program, and never by `PATH`: what lies there could be anybody's.
     let program = env::current_exe().unwrap_or_default().with_file_name("dewar");
     if env::args().nth(1).is_some_and(|word| word == call::CALL) {
-        return call::become_dewar(program);
+        return call::keeper(program);
     }
     if env::args_os().count() > 2 {
         eprintln!("dewar-mcp: it is started as `dewar mcp`, and takes no arguments");
         return ExitCode::from(2);
     }
-    // One thread: with the end of the thread that has started them, calls end.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let served = runtime.map_err(|error| error.to_string());
     match served.and_then(|runtime| runtime.block_on(serve(program))) {

@@ -16,6 +16,9 @@ use std::{
 
 /// Writes its number down, says something, and stays, with a child.
 const STAYS: &str = "echo $$ >\"${0%/*}/pid\"; echo begun; echo why >&2; sleep 1000";
+/// The same, with a child in the background, whose number it writes down, too.
+const STAYS_BESIDE: &str =
+    "trap '' TERM; sleep 1000 & echo $! >\"${0%/*}/beside\"; echo $$ >\"${0%/*}/pid\"; wait";
 /// The same, whoever asks it to end.
 const STAYS_FOR_EVER: &str = "trap '' TERM; echo $$ >\"${0%/*}/pid\"; echo begun; exec sleep 1000";
 
@@ -120,6 +123,19 @@ fn what_was_called_ends_with_the_server_however_that_ends() {
 }
 
 #[test]
+fn what_a_call_has_started_ends_with_the_server_though_that_is_killed() {
+    let directory = directory("beside", STAYS_BESIDE);
+    let mut client = Client::new(&directory, None);
+    client.begin("tools/call", explain(100));
+    let pid = called(&directory);
+    let beside = fs::read_to_string(directory.join("beside")).unwrap();
+    assert!(lives(beside.trim()));
+    client.child.kill().unwrap();
+    client.killed = true;
+    wait("it outlives a server that was killed", || !lives(&pid) && !lives(beside.trim()));
+}
+
+#[test]
 fn a_call_that_is_cancelled_ends() {
     let directory = directory("cancelled", STAYS);
     let mut client = Client::new(&directory, None);
@@ -168,7 +184,7 @@ fn eight_calls_are_under_way_at_most() {
 #[test]
 fn the_word_by_which_the_server_calls_itself_is_for_it_alone() {
     let directory = directory("word", "echo called");
-    for words in [&["--call"][..], &["--call", "explain"], &["--call", "1", "explain"]] {
+    for words in [&["--call"][..], &["--call", "explain"]] {
         let mut server = Command::new(directory.join("dewar-mcp"));
         server.args(words).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let output = client::spawn(&mut server).wait_with_output().unwrap();
