@@ -15,6 +15,9 @@ const ROOT: &str = "/sys/fs/cgroup";
 /// The length of the period in which processor time is metered, in microseconds.
 const PERIOD_US: u64 = 100_000;
 
+/// So many names are tried.
+const SAME: u32 = 64;
+
 /// A cgroup (or one per controller, in the old hierarchy) made for one sandbox.
 pub(super) struct Cgroup {
     made: Vec<Made>,
@@ -106,11 +109,16 @@ impl Made {
     fn new(parent: &Path) -> Result<Self, Errno> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let parent = openat(CWD, parent, flags, Mode::empty())?;
-        let name = format!("dewar-{}", std::process::id());
-        match mkdirat(&parent, &name, Mode::from_raw_mode(0o755)) {
-            Ok(()) | Err(Errno::EXIST) => Ok(Self { parent, name }),
-            Err(errno) => Err(errno),
+        // Who has the same number in another PID namespace may have made one here, too.
+        for n in 0..SAME {
+            let name = format!("dewar-{}.{n}", std::process::id());
+            match mkdirat(&parent, &name, Mode::from_raw_mode(0o755)) {
+                Ok(()) => return Ok(Self { parent, name }),
+                Err(Errno::EXIST) => {}
+                Err(errno) => return Err(errno),
+            }
         }
+        Err(Errno::EXIST)
     }
 
     fn open(&self, file: &str) -> Result<OwnedFd, Errno> {
@@ -216,8 +224,8 @@ fn sweep(parent: &Path) {
     let Ok(entries) = std::fs::read_dir(parent) else { return };
     for entry in entries.flatten() {
         let name = entry.file_name();
-        let pid = name.to_str().and_then(|name| name.strip_prefix("dewar-"));
-        if pid.is_some_and(|pid| !Path::new("/proc").join(pid).exists()) {
+        let numbers = name.to_str().and_then(|name| name.strip_prefix("dewar-")?.split_once('.'));
+        if numbers.is_some_and(|(pid, _)| !Path::new("/proc").join(pid).exists()) {
             // One with members is not removed.
             let _ = std::fs::remove_dir(entry.path());
         }
@@ -237,6 +245,17 @@ mod tests {
             assert!(parent.ends_with("user/x") || parent.ends_with("user"), "{parent:?}");
         }
         assert!(unified_parents("4:memory:/m\n").is_empty());
+    }
+
+    #[test]
+    fn whoever_has_the_same_number_elsewhere_shares_no_cgroup() {
+        let parent = tempfile::tempdir().unwrap();
+        let [one, other] = [(); 2].map(|()| Made::new(parent.path()).unwrap());
+        assert_ne!(one.name, other.name);
+        one.remove();
+        assert!(
+            !parent.path().join(&one.name).exists() && parent.path().join(&other.name).exists()
+        );
     }
 
     #[test]

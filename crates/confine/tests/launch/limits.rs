@@ -87,7 +87,10 @@ fn the_cgroup_is_removed(stage: &Stage) {
     let left = ["memory", "pids", "cpu", "unified", ""].map(|controller| {
         let entries = std::fs::read_dir(std::path::Path::new("/sys/fs/cgroup").join(controller));
         let names = entries.into_iter().flatten().flatten().map(|entry| entry.file_name());
-        let pids = names.filter_map(|name| Some(name.to_str()?.strip_prefix("dewar-")?.to_owned()));
+        let pid = |name: std::ffi::OsString| {
+            Some(name.to_str()?.strip_prefix("dewar-")?.split_once('.')?.0.to_owned())
+        };
+        let pids = names.filter_map(pid);
         pids.filter(|pid| !std::path::Path::new("/proc").join(pid).exists()).count()
     });
     assert_eq!(left, [0; 5]);
