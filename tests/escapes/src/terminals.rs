@@ -30,6 +30,8 @@ fn reading_what_is_typed_while_it_is_stopped(stage: &Stage) {
     type_for_the_shell(stage, &[]);
     // What is traced cannot be stopped as all else is.
     type_for_the_shell(stage, &["traced"]);
+    // What it has made before it stands still is stopped as well.
+    type_for_the_shell(stage, &["forks"]);
 }
 
 /// A terminal that `stage`'s user may open: its master, and its name.
@@ -87,7 +89,7 @@ fn type_for_the_shell(stage: &Stage, how: &[&str]) {
         wait(&mut master, &|seen| {
             seen.contains(&format!("got=password {n}")) || read() != "ready:"
         });
-        assert_eq!(read(), "ready:", "it read what was typed for the shell");
+        assert_eq!(read(), "ready:", "{how:?}: it read what was typed for the shell");
     }
     wait(&mut master, &|seen| seen.contains("over"));
     shell.wait().expect("the end of the shell");

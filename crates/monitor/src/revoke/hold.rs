@@ -24,6 +24,10 @@ use std::{
 
 /// Calls that are made on the program's behalf are waited for so long, and then the threads.
 const PATIENCE: Duration = Duration::from_millis(300);
+/// A traced process that does not stop by a signal within this time is killed.
+const HALTING: Duration = Duration::from_secs(2);
+/// What is made by others while these are stopped is looked for so long.
+const FREEZING: Duration = Duration::from_secs(5);
 /// Between two looks at whether it is to go on.
 const LOOK: Duration = Duration::from_millis(5);
 
@@ -89,26 +93,16 @@ fn stand_still(gate: &Arc<Gate>, end: &AtomicBool, traced: Traced, tell: &mpsc::
     // Those inside are left; calls that come meanwhile are made anew.
     gate.state.quiesce.close(PATIENCE);
     let mut stopped = Stopped::beside_waits(&gate.state);
-    let until = Instant::now() + PATIENCE;
     // Not complete while a call waits: that thread is seized, and does nothing before it stops.
-    let mut seized = stopped.stop(until).is_ok();
-    let mut refused = stopped.take_refused();
-    while traced == Traced::Stop && seized && Instant::now() < until {
-        seized = stopped.stop(until).is_ok();
-        let more = stopped.take_refused();
-        if more.is_empty() {
-            break;
-        }
-        refused.extend(more);
-    }
+    let mut seized = stopped.stop(Instant::now() + PATIENCE).is_ok();
+    let refused = stopped.take_refused();
     Gate::reopen(gate);
-    let halted = match traced {
-        Traced::Stop => halt(gate, &refused),
-        Traced::Go => {
-            seized &= refused.is_empty();
-            Vec::new()
-        }
-    };
+    let mut halted = Vec::new();
+    match traced {
+        // Whatever fails: what is held is held.
+        Traced::Stop => (seized, halted) = (true, halt_all(gate, &mut stopped, refused)),
+        Traced::Go => seized &= refused.is_empty(),
+    }
     let _ = tell.send(seized);
     while seized && !end.load(Ordering::Acquire) {
         std::thread::sleep(LOOK);
@@ -120,6 +114,34 @@ fn stand_still(gate: &Arc<Gate>, end: &AtomicBool, traced: Traced, tell: &mpsc::
     for process in &halted {
         send(process, libc::SIGCONT);
     }
+}
+
+/// Stops processes by a signal that refuse to be seized, and seizes what they have made before,
+/// until nobody is found who is not held; those that it has stopped.
+fn halt_all(
+    gate: &Arc<Gate>,
+    stopped: &mut Stopped<'_>,
+    mut refused: BTreeSet<u32>,
+) -> Vec<OwnedFd> {
+    let mut halted = Vec::new();
+    let begun = Instant::now();
+    // One that ends while the others are listed can have the kernel leave one out.
+    let mut quiet = 0;
+    while quiet < 2 && begun.elapsed() < FREEZING {
+        let more = halt(gate, &refused);
+        // Who traces one, and has not stopped yet, may be letting it go.
+        let is_late = !refused.is_empty() && stopped.scan() && begun.elapsed() < PATIENCE;
+        // What is seized makes nothing that is not.
+        let before = stopped.count();
+        let Ok(_) = stopped.stop(Instant::now()) else { continue };
+        let any = stopped.count() != before;
+        let found = stopped.take_refused();
+        let is_quiet = more.is_empty() && found.is_empty() && !any && !is_late;
+        quiet = if is_quiet { quiet + 1 } else { 0 };
+        halted.extend(more);
+        refused.extend(found);
+    }
+    halted
 }
 
 /// Stops processes by a signal, and kills those that do not stop; those that it has stopped.
@@ -135,7 +157,7 @@ fn halt(gate: &Arc<Gate>, pids: &BTreeSet<u32>) -> Vec<OwnedFd> {
         state.view.is_inside(*pid).then_some((*pid, process))
     };
     let all: Vec<(u32, OwnedFd)> = pids.iter().filter(|pid| runs(**pid)).filter_map(open).collect();
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + HALTING;
     while all.iter().any(|(pid, _)| runs(*pid)) {
         let signal = if Instant::now() < until { libc::SIGSTOP } else { libc::SIGKILL };
         all.iter().filter(|(pid, _)| runs(*pid)).for_each(|(_, process)| send(process, signal));
