@@ -240,6 +240,47 @@ fn who_asks_for_much_at_once_over_http_2_and_takes_nothing_is_kept_little_for() 
     server.end();
 }
 
+/// A head of `bytes` whose stream does not end.
+fn long_head(stream: u32, bytes: usize) -> Vec<u8> {
+    // `:method: POST`, and the rest as in `get`; then a field of that many bytes, not remembered.
+    let mut block = vec![0x83, 0x86, 0x84, 0x01, 1, b't', 0x00, 1, b'x', 0x7f];
+    let mut left = bytes - 127;
+    while left >= 128 {
+        block.push((left % 128) as u8 | 0x80);
+        left /= 128;
+    }
+    block.push(left as u8);
+    block.extend(std::iter::repeat_n(b'v', bytes));
+    frame(HEADERS, 4, stream, &block)
+}
+
+#[test]
+fn heads_over_http_2_whose_streams_never_end_take_no_more_memory_than_they_may() {
+    let mut site = Site::new();
+    (site.config.workers, site.config.limits.grace_ms) = (1, 100);
+    site.config.limits.waiting_bytes = 1 << 20;
+    let server = site.start();
+    let address = server.addresses()[0];
+    let mut asked = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
+    asked.extend(frame(4, 0, 0, &[]));
+    asked.extend((0..64).flat_map(|at| long_head(2 * at + 1, 15 << 10)));
+    let before = resident_kib();
+    let begun: Vec<_> = (0..32)
+        .map(|_| {
+            let mut stream = connect(address);
+            stream.write_all(&asked).unwrap();
+            stream
+        })
+        .collect();
+    std::thread::sleep(std::time::Duration::from_millis(1500));
+    assert_eq!(common::get(address, "/numbers.txt").text(), "0123456789");
+    let grown = resident_kib().saturating_sub(before);
+    println!("{} KiB for each of {} connections", grown / begun.len() as u64, begun.len());
+    assert!(grown < 24 << 10, "{grown} KiB for {} connections", begun.len());
+    drop(begun);
+    server.end();
+}
+
 #[test]
 fn who_asks_for_nothing_over_http_2_is_let_go_though_it_answers_pings() {
     let mut site = Site::new();

@@ -3,6 +3,7 @@
 mod begun;
 mod body;
 mod conn;
+mod head;
 mod modern;
 mod out;
 mod pace;

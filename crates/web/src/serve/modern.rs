@@ -4,6 +4,7 @@ use super::{
     Listener,
     begun::Begun,
     body::{BUFFERED, Content, PIECE, Tally, Waiting, pass_over},
+    head::{bytes_of, has_wrong_host, may_be_read_otherwise},
     pace::{Fares, Pace, Paced, UnderWay},
     tls::Acceptor,
 };
@@ -49,6 +50,13 @@ use tokio::{
 
 /// Streams of one connection at a time.
 const STREAMS: u32 = 64;
+/// Bytes of a request's head.
+const HEAD: u32 = 16 << 10;
+/// Bytes of bodies that may have come and wait, of one stream and of one connection.
+const STREAM_WINDOW: u32 = 64 << 10;
+const WINDOW: u32 = 256 << 10;
+/// Streams that were reset before they were looked at; beyond, the connection ends.
+const RESETS: usize = 20;
 /// How often this thread looks whether anything has changed.
 const TURN: Duration = Duration::from_millis(250);
 
@@ -222,7 +230,11 @@ where
         .timer(TokioTimer::new())
         .max_concurrent_streams(STREAMS)
         .max_send_buf_size(PIECE as usize)
-        .max_header_list_size(16 << 10)
+        .max_header_list_size(HEAD)
+        .initial_stream_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(WINDOW)
+        .max_pending_accept_reset_streams(RESETS)
+        .max_local_error_reset_streams(RESETS)
         .keep_alive_interval(Some(Duration::from_millis(limits.idle_ms.max(1000).into())))
         .keep_alive_timeout(Duration::from_secs(10));
     let (own, pace) = (Rc::clone(local), Pace::new());
@@ -265,10 +277,10 @@ async fn answer(
     let limits = local.responder.borrow().site.config.limits;
     let wanted = local.responder.borrow().wants_body(target);
     let time = Duration::from_millis(limits.request_ms.into());
-    // What may come is counted before it does.
+    // What may come is counted before it does, and what has come of its head with it.
     let most = body.size_hint().upper().map_or(limits.body_bytes, |most| most as usize);
     let most = if wanted { most.min(limits.body_bytes) } else { 0 };
-    let coming = Waiting::new(&local.incoming, most);
+    let coming = Waiting::new(&local.incoming, most + bytes_of(&parts));
     let body = if has_wrong_host(&parts) {
         Err(400)
     } else if local.incoming.load(Relaxed) > limits.waiting_bytes {
@@ -319,23 +331,6 @@ async fn answer(
     }
     response.body_mut().until_gone(under_way);
     Ok(response)
-}
-
-/// Whether a request has several hosts, or none where there must be one, as our own reader says.
-fn has_wrong_host(parts: &http::request::Parts) -> bool {
-    match parts.headers.get_all("host").iter().count() {
-        0 => parts.version == http::Version::HTTP_11,
-        count => count > 1,
-    }
-}
-
-/// Whether another party could find another end of this request in HTTP/1.1: nothing behind it is
-/// taken for a request then. hyper reads what ours refuses: two lengths, bare line feeds.
-fn may_be_read_otherwise(parts: &http::request::Parts, is_bare: bool) -> bool {
-    let has = |name| parts.headers.contains_key(name);
-    let asks = matches!(parts.method, http::Method::GET | http::Method::HEAD);
-    parts.version < http::Version::HTTP_2
-        && (is_bare || has("transfer-encoding") || asks && has("content-length"))
 }
 
 /// An answer, as hyper takes it.
