@@ -129,17 +129,20 @@ fn halt_all(
     let mut quiet = 0;
     while quiet < 2 && begun.elapsed() < FREEZING {
         let more = halt(gate, &refused);
-        // Who traces one, and has not stopped yet, may be letting it go.
-        let is_late = !refused.is_empty() && stopped.scan() && begun.elapsed() < PATIENCE;
-        // What is seized makes nothing that is not.
-        let before = stopped.count();
-        let Ok(_) = stopped.stop(Instant::now()) else { continue };
-        let any = stopped.count() != before;
-        let found = stopped.take_refused();
-        let is_quiet = more.is_empty() && found.is_empty() && !any && !is_late;
-        quiet = if is_quiet { quiet + 1 } else { 0 };
+        let mut any = !more.is_empty();
         halted.extend(more);
+        // Who traces one, and has not stopped yet, may be letting it go.
+        any |= !refused.is_empty() && stopped.scan() && begun.elapsed() < PATIENCE;
+        // What is seized makes nothing that is not; a look that fails says nothing.
+        let before = stopped.count();
+        any |= stopped.stop(Instant::now()).is_err() || stopped.count() != before;
+        let found = stopped.take_refused();
+        any |= !found.is_empty();
         refused.extend(found);
+        quiet = if any { 0 } else { quiet + 1 };
+        if any {
+            std::thread::sleep(LOOK);
+        }
     }
     halted
 }
