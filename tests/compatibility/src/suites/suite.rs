@@ -86,7 +86,7 @@ pub(crate) const SUITES: &[Suite] = &[
     of_debian("postgresql-15", include_str!("postgresql.sh"), &[Who::User]),
     of_debian("redis", include_str!("redis.sh"), &[Who::User]),
     of_debian("sqlite3", include_str!("sqlite3.sh"), &[Who::User]),
-    of_debian("tar", include_str!("tar.sh"), &[Who::User]),
+    of_debian("tar", include_str!("tar.sh"), &[Who::Root, Who::User]),
     of_debian("zlib", include_str!("zlib.sh"), &[Who::Root, Who::User]),
 ];
 
