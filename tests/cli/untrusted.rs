@@ -63,7 +63,7 @@ fn what_a_project_calls_a_profile_and_is_none_holds_nobody_up() {
         let path = home.path("repo/dewar.toml");
         let _ = fs::remove_file(&path);
         match kind {
-            "pipe" => drop(rustix::fs::mkfifoat(rustix::fs::CWD, &path, 0o600.into()).unwrap()),
+            "pipe" => rustix::fs::mkfifoat(rustix::fs::CWD, &path, 0o600.into()).unwrap(),
             _ => fs::File::create(&path).unwrap().set_len(1 << 40).unwrap(),
         }
         for args in [

@@ -6,13 +6,13 @@ use std::{
     process::Command,
     sync::{Mutex, OnceLock, PoisonError},
 };
-use tempfile::TempDir;
+use test_support::KeptDirectory;
 
 /// The program of attack `name`, from `attacks/NAME.c`; a library if the name says so.
 pub(crate) fn build(name: &str) -> PathBuf {
-    static BUILT: OnceLock<(TempDir, Mutex<HashMap<String, PathBuf>>)> = OnceLock::new();
+    static BUILT: OnceLock<(KeptDirectory, Mutex<HashMap<String, PathBuf>>)> = OnceLock::new();
     let (directory, built) =
-        BUILT.get_or_init(|| (tempfile::tempdir().expect("a directory"), Mutex::default()));
+        BUILT.get_or_init(|| (KeptDirectory::new("dewar-attacks-"), Mutex::default()));
     let mut built = built.lock().unwrap_or_else(PoisonError::into_inner);
     let path = built.entry(name.to_owned()).or_insert_with(|| compile(directory.path(), name));
     path.clone()
