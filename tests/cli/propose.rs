@@ -70,6 +70,19 @@ impl Home {
         said(&self.command(&self.args(&script)).output().unwrap())
     }
 
+    /// What a command says once there is `part` in it.
+    fn say_soon(&self, args: &[&str], part: &str) -> String {
+        let until = Instant::now() + Duration::from_secs(60);
+        loop {
+            let said = said(&self.command(args).output().unwrap());
+            if said.contains(part) {
+                return said;
+            }
+            assert!(Instant::now() < until, "{said}");
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
+
     fn args<'a>(&self, script: &'a str) -> Vec<&'a str> {
         vec![
             "run",
@@ -264,15 +277,7 @@ while not os.path.exists('go'): time.sleep(0.1)
 print(propose(\"files.read = ['${{home}}/plans.txt']\")); print(lines.readline()); cat('~/plans.txt')"
     );
     let run = home.command(&home.args(&script)).stdout(Stdio::piped()).spawn().unwrap();
-    let until = Instant::now() + Duration::from_secs(60);
-    let wait = |args: &[&str], part: &str| loop {
-        let said = said(&home.command(args).output().unwrap());
-        if said.contains(part) {
-            break said;
-        }
-        assert!(Instant::now() < until, "{said}");
-        std::thread::sleep(Duration::from_millis(100));
-    };
+    let wait = |args: &[&str], part: &str| home.say_soon(args, part);
     wait(&["ask", "it", "--list"], "no question");
     let mut events = home.command(&["ask", "it", "--json"]).stdout(Stdio::piped()).spawn().unwrap();
     // Once it has said who it is, somebody hears.
@@ -313,15 +318,7 @@ while not os.path.exists('end'): time.sleep(0.1)
 cat('~/plans.txt')"
     );
     let run = home.command(&home.args(&script)).stdout(Stdio::piped()).spawn().unwrap();
-    let until = Instant::now() + Duration::from_secs(60);
-    let wait = |args: &[&str], part: &str| loop {
-        let said = said(&home.command(args).output().unwrap());
-        if said.contains(part) {
-            break said;
-        }
-        assert!(Instant::now() < until, "{said}");
-        std::thread::sleep(Duration::from_millis(100));
-    };
+    let wait = |args: &[&str], part: &str| home.say_soon(args, part);
     wait(&["ask", "it", "--list"], "no question");
     let mut events = home.command(&["ask", "it", "--json"]).stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(events.stdout.take().unwrap());

@@ -3,10 +3,10 @@
 use crate::amended::Taken;
 use crate::amendment::{Clause, everything};
 use crate::environment::Environment;
-use crate::hosts::ResolvedHost;
+use crate::hosts::{Addresses, ResolvedHost};
 use crate::limits::Limits;
 use crate::merged::{self, Direction, Hiding, Mode, Profile};
-use crate::network::Target;
+use crate::network::{Host, Target};
 use crate::policy::Policy;
 use crate::source::{Origin, Sources, TextSpan};
 use flask::Protocol;
@@ -159,6 +159,23 @@ impl Compiled {
     pub fn origin(&self, line: usize) -> Option<Origin> {
         let place = self.origins.get(line.checked_sub(1)?)?;
         self.sources.origin((*place)?)
+    }
+
+    /// A [`Resolver`](crate::Resolver) that knows the names of this profile: to compile it again
+    /// with the same addresses, without asking anybody.
+    #[must_use]
+    pub fn addresses(&self, names: &[&str]) -> Vec<Addresses> {
+        let missing = |why: &str| Err(std::io::Error::other(why.to_owned()));
+        let one = |name: &&str| {
+            let is_named =
+                |host: &&ResolvedHost| matches!(&host.host, Host::Name(it) if it == name);
+            match self.hosts.iter().find(is_named) {
+                None => missing("it was not resolved"),
+                Some(ResolvedHost { error: Some(why), .. }) => missing(why),
+                Some(host) => Ok(host.networks.iter().map(|network| network.0).collect()),
+            }
+        };
+        names.iter().map(one).collect()
     }
 
     /// Where the profile denies or hides objects of type `object` from processes of type `subject`.

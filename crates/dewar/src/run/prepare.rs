@@ -74,7 +74,8 @@ pub(super) fn profile(request: &RunRequest, probe: &Probe) -> anyhow::Result<Pro
     let led_to = led::led_to(&compiled, &variables)?;
     if !led_to.is_empty() {
         variables.fixed.extend(led_to);
-        compiled = documents.compile(&variables, &mut machine::resolve, &[])?;
+        let known = &mut |names: &[&str]| compiled.addresses(names);
+        compiled = documents.compile(&variables, known, &[])?;
     }
     if !request.learning {
         gates::warn(&compiled);

@@ -40,7 +40,8 @@ impl Proposing {
             domain: None,
             object: AmendedObject::Unix(literal(name)),
         }];
-        let compiled = documents.compile(variables, &mut machine::resolve, &amendments)?;
+        let known = &mut |names: &[&str]| compiled.addresses(names);
+        let compiled = documents.compile(variables, known, &amendments)?;
         if let Some(line) = &compiled.granted_in_vain {
             bail!(Usage(format!(
                 "[propose] needs a socket at `{name}`, which the profile itself denies or hides ({line}); nothing was started"

@@ -26,7 +26,8 @@ use std::{
 const PATIENCE: Duration = Duration::from_millis(300);
 /// A traced process that does not stop by a signal within this time is killed.
 const HALTING: Duration = Duration::from_secs(2);
-/// What is made by others while these are stopped is looked for so long.
+/// What is made by others while these are stopped is looked for so long; what is found later is
+/// killed.
 const FREEZING: Duration = Duration::from_secs(5);
 /// Between two looks at whether it is to go on.
 const LOOK: Duration = Duration::from_millis(5);
@@ -127,8 +128,8 @@ fn halt_all(
     let begun = Instant::now();
     // One that ends while the others are listed can have the kernel leave one out.
     let mut quiet = 0;
-    while quiet < 2 && begun.elapsed() < FREEZING {
-        let more = halt(gate, &refused);
+    while quiet < 2 && begun.elapsed() < 2 * FREEZING {
+        let more = halt(gate, &refused, (Instant::now() + HALTING).min(begun + FREEZING));
         let mut any = !more.is_empty();
         halted.extend(more);
         // Who traces one, and has not stopped yet, may be letting it go.
@@ -147,8 +148,9 @@ fn halt_all(
     halted
 }
 
-/// Stops processes by a signal, and kills those that do not stop; those that it has stopped.
-fn halt(gate: &Arc<Gate>, pids: &BTreeSet<u32>) -> Vec<OwnedFd> {
+/// Stops processes by a signal, and kills those that do not stop in time; those that it has
+/// stopped.
+fn halt(gate: &Arc<Gate>, pids: &BTreeSet<u32>, until: Instant) -> Vec<OwnedFd> {
     let state = &gate.state;
     let runs = |pid: u32| {
         let threads = state.view.proc.threads(pid).unwrap_or_default();
@@ -160,7 +162,6 @@ fn halt(gate: &Arc<Gate>, pids: &BTreeSet<u32>) -> Vec<OwnedFd> {
         state.view.is_inside(*pid).then_some((*pid, process))
     };
     let all: Vec<(u32, OwnedFd)> = pids.iter().filter(|pid| runs(**pid)).filter_map(open).collect();
-    let until = Instant::now() + HALTING;
     while all.iter().any(|(pid, _)| runs(*pid)) {
         let signal = if Instant::now() < until { libc::SIGSTOP } else { libc::SIGKILL };
         all.iter().filter(|(pid, _)| runs(*pid)).for_each(|(_, process)| send(process, signal));
