@@ -8,10 +8,10 @@
 //! While a call waits, it is on no way through the gate: policy may change, and everything else is
 //! decided. Whatever fails denies.
 
-use crate::{
+use crate::call::Asker;
+use audit::{
+    Access, Record,
     attempt::{Key, key},
-    audit::{Access, Record},
-    call::Asker,
 };
 use rustix::{
     event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll},

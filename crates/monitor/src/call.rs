@@ -1,14 +1,10 @@
 //! A trapped call with its subject: what it asks for, and with whose rights it is made.
 
 use crate::{
-    attempt,
-    audit::{Access, Refusal},
-    caller::Caller,
     manager::{Denied, Manager, Request},
-    missing_capabilities,
     state::MonitorState,
-    sys::thread,
 };
+use audit::{Access, Refusal, attempt};
 use flask::Question;
 use rustix::{
     fs::{Mode, OFlags},
@@ -17,9 +13,10 @@ use rustix::{
     thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities},
 };
 use std::{collections::BTreeSet, os::fd::OwnedFd};
+use supervisor::{Caller, missing_capabilities, thread};
 use syscalls::Sysno;
 
-pub(crate) use crate::answer::{Answer, CallResult};
+pub(crate) use supervisor::{Answer, CallResult};
 
 /// A call with its subject.
 #[derive(Clone, Copy)]

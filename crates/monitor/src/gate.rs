@@ -5,24 +5,26 @@
 
 use crate::{
     asking::{Questions, Verdict},
-    attempt::{self, key},
     call::{Answer, Asker, CallResult},
-    call_times::CallTimes,
-    caller::Caller,
     exec,
     file::{self, FileAsker, FileManager},
     handler::are_known,
-    inside::is_compound,
     lead::Lead,
-    process, refused,
+    process,
     shared::SocketFiles,
     socket::{self, SocketAsker, SocketManager},
     state::MonitorState,
-    sys::notify::Notification,
+};
+use audit::{
+    CallTimes,
+    attempt::{self, key},
+    refused,
 };
 use confine::{Handler, Settled};
+use policy_stack::is_compound;
 use rustix::io::Errno;
 use std::{os::fd::OwnedFd, panic::AssertUnwindSafe};
+use supervisor::{Caller, Notification};
 use syscalls::Sysno;
 
 /// How often one call can be denied something else each time.

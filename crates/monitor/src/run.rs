@@ -2,33 +2,30 @@
 
 use crate::{
     asking::{Asking, Questions},
-    audit::{Audit, Record, Trail},
-    call_times::{CallTime, CallTimes},
-    deeds::{Deed, Deeds, Kind as DeedKind},
-    file::{FileManager, Outside, PathCache, Planted, Plantings, Watch},
-    fs_state::FsState,
+    file::{FileManager, Outside, PathCache},
     gate::Gate,
-    inside::{Inside, Stack},
-    label::{Labels, Private, Status},
+    inside::Inside,
     lead::Lead,
     manager::{Caches, Manager},
     policy::PolicyState,
-    privileges::Privileges,
-    quiesce::Quiesce,
-    remarks::Remarks,
-    repository::Claims,
     revoke::Control,
     socket::{Endpoints, KeptSockets, Peers, SocketManager},
     state::MonitorState,
     subject::Processes,
 };
 use arc_swap::ArcSwap;
+use audit::{
+    Audit, CallTime, CallTimes, Deed, DeedKind, Deeds, Planted, Plantings, Record, Remarks, Trail,
+    Watch,
+};
 use avc::Stats;
 use confine::{
     ConfineError, Confinement, KernelPolicy, PRIVATE, Request, Settled,
     launch::{self, CommandStatus, Namespaces, Started},
 };
 use flask::SecurityServer;
+use inode_labels::{Claims, Labels, Private, Status};
+use policy_stack::Stack;
 use rustix::{
     fs::{CWD, Mode as Permissions, OFlags},
     io::Errno,
@@ -37,6 +34,7 @@ use std::{
     os::fd::OwnedFd,
     sync::{Arc, atomic::AtomicI32},
 };
+use supervisor::{FsState, Privileges, Quiesce};
 
 /// Which object managers decide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -178,7 +176,7 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
     let policy = PolicyState { plan, first, exactness, files: labels.files };
     let gate = Arc::new(Gate {
         state: MonitorState {
-            listener: crate::sys::notify::Listener::new(listener),
+            listener: supervisor::Listener::new(listener),
             view,
             audit: Arc::clone(&audit),
             deeds: Deeds::default(),

@@ -2,16 +2,15 @@
 //!
 //! An object manager sees this and what it owns, not the gate and not another manager.
 
-use crate::{
-    attempt, audit::Audit, deeds::Deeds, fs_state::FsState, inside::Inside, label::Labels,
-    manager::Caches, policy::PolicyState, privileges::Privileges, quiesce::Quiesce,
-    remarks::Remarks, subject::Processes, sys::notify::Listener,
-};
+use crate::{inside::Inside, manager::Caches, policy::PolicyState, subject::Processes};
 use arc_swap::ArcSwap;
+use audit::{Audit, Deeds, Remarks, attempt};
 use confine::Rights;
 use flask::SecurityServer;
+use inode_labels::Labels;
 use proc::ProcessTree;
 use std::sync::{Arc, atomic::AtomicI32};
+use supervisor::{FsState, Listener, Privileges, Quiesce, Targets};
 
 /// What deciding a call takes, whoever decides it.
 pub(crate) struct MonitorState {
@@ -44,6 +43,11 @@ pub(crate) struct MonitorState {
 }
 
 impl MonitorState {
+    /// The threads of the sandbox.
+    pub(crate) fn targets(&self) -> Targets<'_> {
+        Targets { listener: &self.listener, view: &self.view, quiesce: &self.quiesce }
+    }
+
     /// Rights that the kernel refuses exactly where policy does: the program may make such calls
     /// itself.
     pub(crate) fn exact(&self) -> Rights {

@@ -1,4 +1,5 @@
-//! Paths without symbolic links, as realpath(3) finds them, for many paths in a row.
+//! Paths without symbolic links, as realpath(3) finds them, for many paths in a row; and paths by
+//! their words alone.
 //!
 //! Most of the paths that a run starts with lie in few directories. realpath(3) asks the kernel
 //! about each component of each path anew. [`RealPaths`] remembers every directory that it has
@@ -13,6 +14,7 @@ use std::{
     collections::HashMap,
     ffi::OsStr,
     fs, io,
+    os::unix::ffi::OsStrExt as _,
     path::{Component, Path, PathBuf},
 };
 
@@ -122,6 +124,26 @@ impl RealPaths {
     }
 }
 
+/// `path` without `.`, `..` and doubled slashes, by its words alone.
+#[must_use]
+pub fn normal(path: &Path) -> PathBuf {
+    let mut out = PathBuf::from("/");
+    for part in path.components() {
+        match part {
+            Component::Normal(name) => out.push(name),
+            Component::ParentDir => drop(out.pop()),
+            Component::RootDir | Component::CurDir | Component::Prefix(_) => {}
+        }
+    }
+    out
+}
+
+/// Bytes as a path.
+#[must_use]
+pub fn path_from(bytes: &[u8]) -> &Path {
+    Path::new(OsStr::from_bytes(bytes))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -185,5 +207,10 @@ mod tests {
             assert_eq!(paths.existing_part(&top.join(name)), top.join(want), "{name}");
         }
         Ok(())
+    }
+
+    #[test]
+    fn normal_paths_keep_to_the_root() {
+        assert_eq!(normal(Path::new("/a/../../b/./c//d")), Path::new("/b/c/d"));
     }
 }

@@ -1,18 +1,16 @@
 //! execve and execveat: the only way to another label.
 
 mod refusals;
-mod script;
 mod verify;
 
 use crate::{
-    audit::Refusal,
     call::{Answer, Asker, CallResult},
     file::{Attempt, FileAsker, New, Seen, stays_plain},
     manager::Request,
-    resolve::{Name, resolve, walk},
-    stop::{begin_inside, begin_tracking},
     subject::proc_files,
+    tracking::{begin_inside, begin_tracking},
 };
+use audit::Refusal;
 use avc::Hint;
 use confine::{computed, entered};
 use flask::{Class, Sid, perm};
@@ -27,6 +25,7 @@ use std::{
     os::fd::{AsFd, AsRawFd, OwnedFd},
     path::Path,
 };
+use supervisor::{Name, resolve, script, walk};
 use syscalls::Sysno;
 
 /// The calls that come here.

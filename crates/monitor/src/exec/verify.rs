@@ -8,15 +8,11 @@ use super::{
 use crate::{
     call::{Answer, Asker, CallResult},
     file::Seen,
-    label::Status,
     subject,
-    sys::{
-        memory,
-        ptrace::{self, Event, Seized},
-    },
 };
 use avc::Hint;
 use flask::{Class, Question, Sid, perm};
+use inode_labels::Status;
 use landlock::AccessFs;
 use rustix::{
     fs::{Mode, OFlags},
@@ -24,6 +20,10 @@ use rustix::{
     process::{Pid, Signal},
 };
 use std::os::fd::{AsFd, OwnedFd};
+use supervisor::{
+    memory,
+    ptrace::{self, Event, Seized},
+};
 
 /// Executes `file`, decided as `seen`, and enters `domain`.
 pub(super) fn enter(asker: Asker<'_>, seen: &Seen, file: &OwnedFd, domain: Sid) -> CallResult {

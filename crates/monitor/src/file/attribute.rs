@@ -10,9 +10,7 @@ use super::{
 };
 use crate::{
     call::{Answer, CallResult},
-    resolve::{Name, walk},
     subject::proc_files,
-    sys::thread,
 };
 use avc::Hint;
 use flask::{AccessVector, Sid, perm};
@@ -27,6 +25,7 @@ use std::{
     ffi::{CStr, CString},
     os::fd::{AsFd, OwnedFd},
 };
+use supervisor::{Name, thread, walk};
 use syscalls::Sysno;
 
 /// `XATTR_SIZE_MAX` and `XATTR_NAME_MAX` of `linux/limits.h`.

@@ -7,13 +7,9 @@ use super::{
     object::Seen,
     outside::{Attempt, New},
 };
-use crate::{
-    call::{Answer, CallResult},
-    label::Status,
-    resolve::{Found, Name, walk},
-    sys::clock::last_tick,
-};
+use crate::call::{Answer, CallResult};
 use flask::{AccessVector, Class, Sid, perm};
+use inode_labels::Status;
 use proc::path_of;
 use rustix::{
     fs::{Access, AtFlags, FileType, Mode, OFlags},
@@ -24,6 +20,7 @@ use std::{
     os::fd::{AsFd, OwnedFd},
     path::Path,
 };
+use supervisor::{Found, Name, clock::last_tick, walk};
 use syscalls::Sysno;
 
 /// Where the arguments of a call stand: `dirfd` before each path, or the working directory.
@@ -333,5 +330,5 @@ fn without_slashes(path: &Path) -> std::path::PathBuf {
     let bytes = path.as_os_str().as_bytes();
     let end =
         bytes.iter().rposition(|byte| *byte != b'/').map_or(bytes.len().min(1), |last| last + 1);
-    crate::label::path_from(&bytes[..end]).to_owned()
+    realpath::path_from(&bytes[..end]).to_owned()
 }

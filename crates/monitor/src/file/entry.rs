@@ -3,13 +3,11 @@
 use super::{
     FileAsker,
     object::{Seen, Target, class_of},
-    planted::Why,
 };
-use crate::{
-    inside::{Facet, Facets},
-    label::file_kind,
-};
+use crate::inside::{Facet, Facets};
+use audit::Why;
 use avc::Hint;
+use confine::file_kind;
 use flask::{AccessVector, Class, Question, Sid, perm};
 use proc::path_of;
 use rustix::{

@@ -5,10 +5,7 @@ use super::{
     object::Seen,
     open::{Open, check},
 };
-use crate::{
-    call::Asker,
-    resolve::{Found, Name, resolve_within, walk_no_magiclinks},
-};
+use crate::call::Asker;
 use flask::{Class, perm};
 use rustix::{
     fs::{Mode, OFlags, ResolveFlags, readlinkat},
@@ -22,6 +19,7 @@ use std::{
     },
     path::{Component, Path, PathBuf},
 };
+use supervisor::{Found, Name, resolve_within, walk_no_magiclinks};
 
 /// `struct open_how` of `linux/openat2.h`: flags, mode, limits.
 const HOW_BYTES: usize = 24;

@@ -8,7 +8,6 @@ use super::{
 };
 use crate::{
     call::{Answer, CallResult},
-    resolve::{Found, Name, resolve_for_caller, walk},
     subject::proc_files,
 };
 use flask::{AccessVector, Class, perm};
@@ -18,6 +17,7 @@ use rustix::{
     io::Errno,
 };
 use std::os::fd::AsFd;
+use supervisor::{Found, Name, resolve_for_caller, walk};
 use syscalls::Sysno;
 
 /// `ALL_INOTIFY_BITS` of `linux/inotify.h`: a mask without any of them means nothing.

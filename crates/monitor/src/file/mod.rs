@@ -12,15 +12,15 @@ mod open;
 mod outside;
 mod path_cache;
 mod place;
-mod planted;
 mod rename;
 mod reopen;
 
 use crate::{
     call::{Answer, Asker},
     handler::decides,
-    repository::{CallClaims, Claims},
 };
+use audit::Plantings;
+use inode_labels::{CallClaims, Claims};
 use std::ops::Deref;
 
 pub(crate) use entry::allow_new;
@@ -28,8 +28,6 @@ pub(crate) use memory::stays_plain;
 pub(crate) use object::{Seen, class_of, has_name};
 pub(crate) use outside::{Attempt, New, Outside};
 pub(crate) use path_cache::PathCache;
-pub(crate) use planted::Plantings;
-pub use planted::{Planted, Watch, Why};
 
 /// The file object manager: what it knows of files beside their labels.
 pub(crate) struct FileManager {

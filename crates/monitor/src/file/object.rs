@@ -1,14 +1,10 @@
 //! A file as an object: its label, its class, and asking about it.
 
 use super::place::place_of;
-use crate::{
-    call::Asker,
-    label::{Label, Status},
-    manager::Request,
-    state::MonitorState,
-};
+use crate::{call::Asker, manager::Request, state::MonitorState};
 use avc::Hint;
 use flask::{AccessVector, Class, Question, Sid, perm};
+use inode_labels::{Label, Status};
 use proc::path_of;
 use rustix::{
     fs::FileType,

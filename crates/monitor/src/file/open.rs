@@ -13,12 +13,11 @@ use super::{
 use crate::{
     call::{Answer, CallResult},
     inside::{is_request, request},
-    label::Status,
-    resolve::{Found, Name, resolve, resolve_for_caller, walk, walk_to_create},
     subject::proc_files,
 };
 use confine::Rights;
 use flask::{AccessVector, Class, Question, Sid, perm};
+use inode_labels::Status;
 use landlock::AccessFs;
 use rustix::{
     fs::{FileType, Mode, OFlags, ResolveFlags},
@@ -30,6 +29,7 @@ use std::{
     path::PathBuf,
     sync::Arc,
 };
+use supervisor::{Found, Name, resolve, resolve_for_caller, walk, walk_to_create};
 use syscalls::Sysno;
 
 /// How often a name may change under an open that creates.

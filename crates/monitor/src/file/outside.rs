@@ -4,15 +4,13 @@ use super::{
     FileAsker,
     object::{Target, class_of},
 };
-use crate::{
-    attempt,
-    label::{Status, file_kind, normal, path_from},
-    resolve::Name,
-};
+use audit::attempt;
 use avc::Hint;
+use confine::file_kind;
 use flask::{AccessVector, Class, FileKind, Question, perm};
+use inode_labels::Status;
 use proc::{Mounts, path_of};
-use realpath::RealPaths;
+use realpath::{RealPaths, normal, path_from};
 use rustix::{
     fs::{Mode, OFlags, ResolveFlags},
     io::{Errno, Result},
@@ -26,6 +24,7 @@ use std::{
     },
     path::{Path, PathBuf},
 };
+use supervisor::Name;
 
 const HANDLE: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
 

@@ -1,15 +1,11 @@
 //! Absolute paths that were found before, where nobody in the sandbox can change what they lead to.
 
 use super::object::{Seen, Target};
-use crate::{
-    call::Asker,
-    caller::Caller,
-    label::{Label, Status, normal, path_from},
-    resolve::Name,
-    state::MonitorState,
-};
+use crate::{call::Asker, state::MonitorState};
 use flask::{AccessVector, Class, FileKind, Question, Sid, perm};
 use foldhash::quality::RandomState;
+use inode_labels::{Label, Status};
+use realpath::{normal, path_from};
 use rustix::{
     fs::{AtFlags, CWD},
     io::{Errno, Result},
@@ -24,6 +20,7 @@ use std::{
     path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
+use supervisor::{Caller, Name};
 
 /// What an absolute path was found to name, links followed.
 #[derive(Clone, Debug)]

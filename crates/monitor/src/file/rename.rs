@@ -6,14 +6,13 @@ use super::{
     object::{Seen, Target, class_of},
     outside::New,
 };
-use crate::{
-    call::{Answer, CallResult},
-    label::{Status, file_kind, path_from},
-    resolve::{Name, resolve},
-};
+use crate::call::{Answer, CallResult};
 use avc::Hint;
+use confine::file_kind;
 use flask::{AccessVector, Class, perm};
+use inode_labels::Status;
 use proc::path_of;
+use realpath::path_from;
 use rustix::{
     fs::{Dir, FileType, Mode, OFlags, RenameFlags, ResolveFlags},
     io::{Errno, Result},
@@ -22,6 +21,7 @@ use std::{
     os::fd::{AsFd, OwnedFd},
     path::{Path, PathBuf},
 };
+use supervisor::{Name, resolve};
 
 /// Device and number of a file.
 fn file_of(object: &OwnedFd) -> Result<((u32, u32), u64)> {

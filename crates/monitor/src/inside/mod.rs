@@ -8,27 +8,24 @@
 //! ```
 //!
 //! The process that enters is the one that has opened the file, whoever writes to the socket. It
-//! goes to where it may do less, never more ([`stack`]), and nothing leads back.
+//! goes to where it may do less, never more ([`policy_stack`]), and nothing leads back.
 
-#[cfg(test)]
-mod bounded;
+mod facets;
 mod request;
-mod stack;
-mod view;
 
+pub(crate) use facets::{Facet, Facets};
 pub(crate) use request::{is_request, request};
-pub(crate) use stack::{Compound, Stack, is_compound};
-pub(crate) use view::{Facet, Facets, LabelView};
 
 use crate::{
     call::Asker,
-    label::{Labels, Private},
     state::MonitorState,
     subject::{LabelGeneration, label_generation, label_of},
 };
 use confine::{Conflict, KernelPolicy, Settled};
 use flask::{InitialSid, SecurityServer, Sid};
+use inode_labels::{Labels, Private};
 use labelling::Networks;
+use policy_stack::{Compound, LabelView, Layer, Stack, is_compound};
 use rustix::io::Result;
 use std::{
     collections::{HashMap, HashSet},
@@ -46,18 +43,6 @@ const MANY_LAYERS: usize = MOST_LAYERS / 2;
 
 /// Runs inside of each other, as bounds of types can be (`MAX_BOUNDS` of the security server).
 const MOST_BELOW: usize = 4;
-
-/// A policy that is asked beside that of the run, for the processes of one run inside.
-pub(crate) struct Layer {
-    /// No other layer of the run has, or had, this number.
-    pub(crate) number: u32,
-    /// What its profile is called.
-    name: String,
-    pub(crate) server: Arc<dyn SecurityServer>,
-    pub(crate) labels: Labels,
-    /// The labels of addresses and ports.
-    pub(crate) networks: Networks,
-}
 
 /// A policy for a run inside.
 pub struct InnerPolicy {

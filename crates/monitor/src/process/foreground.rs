@@ -6,17 +6,17 @@
 //! kernel looks, it acts on no other.
 
 use crate::{
-    audit::Refusal,
     call::{Answer, Asker, CallResult},
     state::MonitorState,
-    sys::thread,
 };
+use audit::Refusal;
 use rustix::{
     fs::FileType,
     io::{Errno, Result},
     process::{Pid, PidfdFlags, pidfd_open},
 };
 use std::{os::fd::AsFd as _, sync::atomic::Ordering};
+use supervisor::thread;
 use syscalls::Sysno;
 
 /// What makes the kernel make a call anew after a signal, unless that has a handler which says

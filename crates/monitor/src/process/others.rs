@@ -3,9 +3,8 @@
 use crate::{
     call::{Answer, Asker, CallResult},
     manager::Request,
-    stop::begin_tracking,
     subject::{is_gone, subject_of, watch},
-    sys::thread,
+    tracking::begin_tracking,
 };
 use avc::Hint;
 use flask::{AccessVector, Class, InitialSid, Sid, perm};
@@ -16,6 +15,7 @@ use rustix::{
     process::{Pid, PidfdFlags, pidfd_open},
 };
 use std::os::fd::{AsFd as _, OwnedFd};
+use supervisor::thread;
 use syscalls::Sysno;
 
 /// `IOPRIO_WHO_PROCESS` of `linux/ioprio.h`.

@@ -5,19 +5,11 @@ mod verify;
 use super::{
     ApplyError,
     held::{Comparison, Finding, Subject, loses, replaced},
-    inject::Injector,
     receipt::{Action, Held, Holder, Receipt, RevokeMode},
     relabel::{changed, relabel},
     repair::repair,
 };
-use crate::{
-    gate::Gate,
-    policy::PolicyState,
-    socket::flight::{self, Ended},
-    stop::{self, PAUSE, Stopped},
-    subject::outer_label_of,
-    sys::{memory::sealed_nothing, thread::same_descriptors},
-};
+use crate::{gate::Gate, policy::PolicyState, subject::outer_label_of};
 use confine::{Exactness, KernelPolicy, Rights, refuse_taken};
 use flask::Sid;
 use rustix::{
@@ -34,12 +26,18 @@ use std::{
     },
     time::{Duration, Instant},
 };
+use supervisor::{
+    Injector, PAUSE, Stopped,
+    flight::{self, Ended},
+    lives,
+    memory::sealed_nothing,
+    thread::same_descriptors,
+};
 
 /// A call that is made on the program's behalf and takes longer is not waited for.
 const SLOW_CALL: Duration = Duration::from_secs(1);
 /// A process that is still in a call that began before is killed after that.
 const LATE: Duration = Duration::from_secs(2);
-
 /// Between two looks at parents that wait for a child by vfork(2).
 const LINGER: Duration = Duration::from_millis(1);
 
@@ -135,7 +133,7 @@ impl<'a> PolicyTransition<'a> {
             gate,
             mode,
             began,
-            stopped: Stopped::new(&gate.state),
+            stopped: Stopped::new(gate.state.targets()),
             receipt,
             comparison: Comparison::new(gate),
             nothing,
@@ -201,7 +199,7 @@ impl<'a> PolicyTransition<'a> {
         }
         self.kill(pid, &held, "another process traces it");
         let until = Instant::now() + LATE;
-        while stop::lives(&self.gate.state, pid) {
+        while lives(&self.gate.state.view, pid) {
             if Instant::now() > until {
                 self.receipt.complete = false;
                 break;
@@ -329,8 +327,7 @@ impl<'a> PolicyTransition<'a> {
         }
         if !rest.is_empty() {
             let injector = tid.ok_or(Errno::SRCH);
-            let injector =
-                injector.and_then(|tid| Injector::new(self.gate, &mut self.stopped, tid));
+            let injector = injector.and_then(|tid| Injector::new(&mut self.stopped, tid));
             let results = match injector {
                 Ok(injector) => {
                     let fds = (self.nothing.as_fd(), self.gate.refusal.as_fd());

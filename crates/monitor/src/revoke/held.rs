@@ -4,14 +4,9 @@ use super::{
     receipt::{Action, Held},
     sockets::descriptor,
 };
-use crate::{
-    file::class_of,
-    gate::Gate,
-    label::{Label, Status},
-    stop::is_alive,
-    sys::thread::{same_descriptors, same_file},
-};
+use crate::{file::class_of, gate::Gate};
 use flask::{AccessVector, Class, Decision, Question, Sid, perm};
+use inode_labels::{Label, Status};
 use proc::{DescriptorInfo, Watch, named};
 use rustix::{
     fs::{AtFlags, FileType, Mode, OFlags, SeekFrom},
@@ -21,6 +16,10 @@ use std::{
     cell::RefCell,
     collections::HashMap,
     os::fd::{AsFd, OwnedFd},
+};
+use supervisor::{
+    is_alive,
+    thread::{same_descriptors, same_file},
 };
 
 /// What a descriptor of a file can be used for.
@@ -200,7 +199,7 @@ impl<'a> Comparison<'a> {
         let mut tables: Vec<u32> = Vec::new();
         for tid in self.gate.state.view.proc.threads(pid)? {
             let known = || tables.iter().any(|other| same_descriptors(*other, tid));
-            if is_alive(&self.gate.state, tid) && !known() {
+            if is_alive(&self.gate.state.view, tid) && !known() {
                 tables.push(tid);
             }
         }
@@ -363,13 +362,4 @@ pub(super) fn loses(gate: &Gate, ssid: Sid) -> bool {
 
 fn granted(decision: Decision) -> AccessVector {
     if decision.permissive { AccessVector::ALL } else { decision.allowed }
-}
-
-impl Status {
-    /// Asks about the file at `name`, links followed: also one of the links of `/proc`.
-    pub(crate) fn at(directory: impl AsFd, name: impl rustix::path::Arg) -> Result<Self> {
-        let mask = Self::MASK;
-        let statx = rustix::fs::statx(directory, name, AtFlags::STATX_DONT_SYNC, mask)?;
-        Ok(Self::from_statx(&statx))
-    }
 }

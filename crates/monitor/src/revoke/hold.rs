@@ -1,11 +1,6 @@
 //! A sandbox that stands still for as long as somebody outside wants.
 
-use crate::{
-    gate::Gate,
-    quiesce::HoldThread,
-    stop::{Stopped, is_running},
-    sys::thread,
-};
+use crate::gate::Gate;
 use confine::launch::with_raised;
 use rustix::{
     process::{Pid, PidfdFlags, pidfd_open},
@@ -21,6 +16,7 @@ use std::{
     },
     time::{Duration, Instant},
 };
+use supervisor::{HoldThread, Stopped, is_running, thread};
 
 /// Calls that are made on the program's behalf are waited for so long, and then the threads.
 const PATIENCE: Duration = Duration::from_millis(300);
@@ -93,7 +89,7 @@ fn begin(
 fn stand_still(gate: &Arc<Gate>, end: &AtomicBool, traced: Traced, tell: &mpsc::Sender<bool>) {
     // Those inside are left; calls that come meanwhile are made anew.
     gate.state.quiesce.close(PATIENCE);
-    let mut stopped = Stopped::beside_waits(&gate.state);
+    let mut stopped = Stopped::beside_waits(gate.state.targets());
     // Not complete while a call waits: that thread is seized, and does nothing before it stops.
     let mut seized = stopped.stop(Instant::now() + PATIENCE).is_ok();
     let refused = stopped.take_refused();
@@ -154,7 +150,7 @@ fn halt(gate: &Arc<Gate>, pids: &BTreeSet<u32>, until: Instant) -> Vec<OwnedFd> 
     let state = &gate.state;
     let runs = |pid: u32| {
         let threads = state.view.proc.threads(pid).unwrap_or_default();
-        threads.into_iter().any(|tid| is_running(state, tid))
+        threads.into_iter().any(|tid| is_running(&state.view, tid))
     };
     // A number is that of a process inside once its descriptor is held.
     let open = |pid: &u32| {

@@ -4,8 +4,8 @@ use super::{
     held::{Comparison, Finding, Subject},
     receipt::Held,
 };
-use crate::label::{Label, Status};
 use flask::{AccessVector, Class, FileKind, perm};
+use inode_labels::{Label, Status};
 use proc::{Mapping, named};
 use rustix::io::Result;
 use std::{collections::HashMap, sync::Arc};

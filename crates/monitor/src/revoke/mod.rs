@@ -4,7 +4,6 @@
 mod change;
 mod held;
 mod hold;
-mod inject;
 mod maps;
 mod receipt;
 mod relabel;
@@ -16,7 +15,6 @@ use crate::{
     gate::Gate,
     inside::CompileInner,
     process::{self, ProcessStatus},
-    quiesce::HoldThread,
     subject::{
         self,
         connection::{self, Connector},
@@ -29,6 +27,7 @@ use hold::{freeze, hold};
 pub use receipt::{Action, Held, Holder, Receipt, RevokeMode};
 use rustix::io::Errno;
 use std::sync::{Arc, PoisonError, atomic::AtomicBool, mpsc};
+use supervisor::HoldThread;
 
 /// Why a change did not reach a run.
 #[derive(Debug, thiserror::Error)]

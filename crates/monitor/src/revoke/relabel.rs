@@ -1,10 +1,9 @@
 //! Files with several names, of which a new labelling rule speaks by one.
 
-use crate::{
-    gate::Gate,
-    label::{Status, file_kind},
-};
+use crate::gate::Gate;
+use confine::file_kind;
 use flask::FileRule;
+use inode_labels::Status;
 use labelling::{Tree, literal, stem_dir};
 use rustix::{
     fs::{FileType, Mode, OFlags},

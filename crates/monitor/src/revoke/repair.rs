@@ -2,11 +2,11 @@
 
 use super::{
     held::Finding,
-    inject::{Call, Injector},
     receipt::{Action, Held},
 };
 use rustix::io::{Errno, Result};
 use std::os::fd::{AsFd as _, BorrowedFd};
+use supervisor::{Call, Injector};
 use syscalls::Sysno;
 
 /// Repairs descriptors, mappings and watches by calls in the place of the process. Mappings show

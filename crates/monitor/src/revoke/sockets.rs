@@ -4,13 +4,9 @@ use super::{
     held::{Comparison, Finding, Subject, USES},
     receipt::Held,
 };
-use crate::{
-    file::class_of,
-    label::Status,
-    socket::{class_of as socket_class, flight},
-    sys::socket::{option, tcp_state, unsent},
-};
+use crate::{file::class_of, socket::class_of as socket_class};
 use flask::{AccessVector, Class, InitialSid, perm};
+use inode_labels::Status;
 use proc::{named, path_of};
 use rustix::{
     fs::{FileType, OFlags},
@@ -24,6 +20,10 @@ use std::{
         fd::{AsFd, AsRawFd, OwnedFd},
         unix::ffi::OsStrExt,
     },
+};
+use supervisor::{
+    flight,
+    socket::{option, tcp_state, unsent},
 };
 
 /// `TCP_SYN_SENT` of `net/tcp_states.h`.

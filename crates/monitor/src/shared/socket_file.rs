@@ -3,13 +3,10 @@
 use crate::{
     call::Asker,
     file::{self, FileAsker, FileManager, Seen},
-    label::Status,
-    repository::{CallClaims, is_part},
-    resolve::{Found, Name, walk},
     subject::proc_files,
-    sys,
 };
 use flask::perm;
+use inode_labels::{CallClaims, Status, is_part};
 use proc::path_of;
 use rustix::{
     fs::{Access, AtFlags, FileType, Mode, OFlags},
@@ -22,6 +19,7 @@ use std::{
     },
     path::Path,
 };
+use supervisor::{Found, Name, walk};
 
 /// How a socket is made where it was decided.
 pub(crate) enum Way<'a> {
@@ -87,7 +85,7 @@ impl<'a> SocketFiles<'a> {
         let Found { entry, object, .. } = walk(asker.caller, name)?;
         let (Some((parent, name)), None) = (entry, object) else { return Err(Errno::ADDRINUSE) };
         let sid = file::allow_new(asker, &parent, &name, FileType::Socket, perm::file::CREATE)?;
-        let before = sys::clock::last_tick();
+        let before = supervisor::clock::last_tick();
         let parent_path = path_of(&asker.state.view, &parent)?;
         // Led elsewhere below the directory, it would be what was not decided.
         let may_be_led = path.as_os_str() != name

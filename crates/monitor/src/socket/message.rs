@@ -1,17 +1,15 @@
 //! sendto, sendmsg, sendmmsg: trapped only where a socket can send to any address without
 //! connecting first.
 
-use super::{Socket, SocketAsker, address::Address, address_at, control::Control, names};
-use crate::{
-    call::{Answer, CallResult},
-    sys,
-};
+use super::{Socket, SocketAsker, address_at, control::Control, names};
+use crate::call::{Answer, CallResult};
 use rustix::{
     fs::OFlags,
     io::{Errno, Result},
     net::{SocketType, sockopt::socket_type},
 };
 use std::os::fd::AsFd;
+use supervisor::address::Address;
 
 /// As much as one call sends on a program's behalf; a stream's sender goes on with the rest.
 const MOST_DATA: usize = 1 << 20;
@@ -56,7 +54,11 @@ pub(super) fn sendmmsg(asker: SocketAsker<'_>) -> CallResult {
         return Ok(Answer::Return(0));
     }
     let sent = one(asker, at, asker.caller.int(3))?;
-    sys::memory::write(asker.caller.call.tid, at + HEADER as u64, &(sent as u32).to_ne_bytes())?;
+    supervisor::memory::write(
+        asker.caller.call.tid,
+        at + HEADER as u64,
+        &(sent as u32).to_ne_bytes(),
+    )?;
     Ok(Answer::Return(1))
 }
 
@@ -141,7 +143,7 @@ fn send(
     let target = address.map(|address| names::reach(asker, socket, address, names::Use::Send));
     let target = target.transpose()?;
     let to = target.as_ref().zip(address).map_or(&[][..], |(target, to)| target.bytes(to));
-    let send = |flags| sys::socket::send(socket.fd.as_fd(), data, to, &control.bytes, flags);
+    let send = |flags| supervisor::socket::send(socket.fd.as_fd(), data, to, &control.bytes, flags);
     match send(flags | libc::MSG_DONTWAIT) {
         // A change of policy ends the wait before it is complete, so what was sent meanwhile was
         // sent before.

@@ -2,9 +2,7 @@
 //! Every call that names an address is made on a duplicate of the socket, with a copy of the
 //! address.
 
-mod address;
 mod control;
-pub(crate) mod flight;
 mod kept;
 mod message;
 mod names;
@@ -20,9 +18,7 @@ use crate::{
     manager::Request,
     shared::SocketFiles,
     subject::connection,
-    sys,
 };
-use address::Address;
 use avc::Hint;
 use flask::{AccessVector, Class, Sid, perm};
 use rustix::{
@@ -33,6 +29,10 @@ use std::{
     net::SocketAddr,
     ops::Deref,
     os::fd::{AsFd, OwnedFd},
+};
+use supervisor::{
+    address::{self, Address},
+    flight,
 };
 
 use peers::Peer;
@@ -157,7 +157,7 @@ impl Socket {
             Some(_) => return Err(Errno::SRCH),
             None => asker.duplicate(fd)?,
         };
-        let option = |name| sys::socket::option(fd.as_fd(), name);
+        let option = |name| supervisor::socket::option(fd.as_fd(), name);
         let family = option(libc::SO_DOMAIN)?;
         let class = class_of(family, option(libc::SO_TYPE)?, option(libc::SO_PROTOCOL)?);
         Ok(Self { fd, class, family })
@@ -179,7 +179,7 @@ fn address(asker: SocketAsker<'_>, n: usize) -> Result<Address> {
 
 fn address_at(asker: SocketAsker<'_>, at: u64, len: i32) -> Result<Address> {
     let len = usize::try_from(len).map_err(|_| Errno::INVAL)?;
-    if len > sys::socket::ADDRESS_MAX {
+    if len > supervisor::socket::ADDRESS_MAX {
         return Err(Errno::INVAL);
     }
     Address::parse(asker.caller.buffer(at, len)?)
@@ -199,7 +199,7 @@ fn connect(asker: SocketAsker<'_>) -> CallResult {
     if let address::Kind::Ip(_, port) = address.kind {
         asker.state.remarks.reaches(port);
     }
-    let connect = || sys::socket::connect(socket.fd.as_fd(), target.bytes(&address));
+    let connect = || supervisor::socket::connect(socket.fd.as_fd(), target.bytes(&address));
     let ((), changed) = asker.wait(connect)?;
     if changed && let Err(error) = names::reach(asker, &socket, &address, names::Use::Connect) {
         // Policy took it back while the peer took its time.

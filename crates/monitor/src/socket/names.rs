@@ -2,28 +2,22 @@
 //! names.
 
 use super::{
-    Socket, SocketAsker, SocketManager,
-    address::{Address, Kind, unix_bytes},
-    allow,
+    Socket, SocketAsker, SocketManager, allow,
     own::{Hold, Known, OwnNames, abstract_name_of},
     peers::{Peer, abstract_label},
     seen::{abstract_label_for, endpoint, label_of, owned},
 };
-use crate::{
-    audit::Refusal,
-    label::{Status, path_from},
-    shared::Way,
-    state::MonitorState,
-    subject::connection::PREFIX,
-    sys,
-};
+use crate::{shared::Way, state::MonitorState, subject::connection::PREFIX};
 use arc_swap::ArcSwap;
+use audit::Refusal;
 use flask::{AccessVector, Class, FileKind, LabelRules, Sid, perm};
+use inode_labels::Status;
 use labelling::Networks;
 use landlock::{
     AccessFs, CompatLevel, Compatible, PathBeneath, Ruleset, RulesetAttr, RulesetCreatedAttr,
 };
 use proc::path_of;
+use realpath::path_from;
 use rustix::{
     fs::{Mode, OFlags},
     io::{Errno, Result},
@@ -36,6 +30,7 @@ use std::{
     path::Path,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
+use supervisor::address::{Address, Kind, unix_bytes};
 
 /// Labels of addresses and ports, and of the names that the sandbox itself has bound.
 #[derive(Debug, Default)]
@@ -319,7 +314,7 @@ pub(super) fn bind(asker: SocketAsker<'_>, socket: &Socket, address: &Address) -
         Kind::Abstract(name) if name.starts_with(PREFIX) => return Err(Errno::ACCESS),
         Kind::Abstract(_) if socket.family == libc::AF_UNIX => {
             let known = Known::new(*asker, &socket.fd, asker.caller.int(0))?;
-            sys::socket::bind(socket.fd.as_fd(), &address.bytes)?;
+            supervisor::socket::bind(socket.fd.as_fd(), &address.bytes)?;
             // Without a name given, the kernel has chosen one.
             asker.sockets.endpoints.own.add_abstract(abstract_name_of(&socket.fd)?, known);
             return Ok(());
@@ -327,7 +322,7 @@ pub(super) fn bind(asker: SocketAsker<'_>, socket: &Socket, address: &Address) -
         Kind::None | Kind::Other(_) if !is_ip(socket.family) => {}
         _ => return Err(Errno::AFNOSUPPORT),
     }
-    sys::socket::bind(socket.fd.as_fd(), &address.bytes)
+    supervisor::socket::bind(socket.fd.as_fd(), &address.bytes)
 }
 
 /// Decides a listen: also at the port that a socket was bound to, which policy may have taken back
@@ -351,7 +346,7 @@ fn bind_file(asker: SocketAsker<'_>, socket: &Socket, path: &Path, address: &[u8
     let bind = |way: Way<'_>| match way {
         Way::Below(parent) => bind_below(parent, socket, address),
         // getsockname(2) will tell this path.
-        Way::Fixed(path) => sys::socket::bind(socket.fd.as_fd(), &unix_bytes(&path)?),
+        Way::Fixed(path) => supervisor::socket::bind(socket.fd.as_fd(), &unix_bytes(&path)?),
     };
     if let Some((status, made)) = asker.files.make(*asker, path, bind)? {
         asker.sockets.endpoints.own.add_file((status.device, status.number), asker.ssid, made);
@@ -365,7 +360,7 @@ fn bind_file(asker: SocketAsker<'_>, socket: &Socket, path: &Path, address: &[u8
 fn bind_below(parent: &OwnedFd, socket: &Socket, address: &[u8]) -> Result<()> {
     let confined_bind = || {
         confine(parent).map_err(|_| Errno::ACCESS)?;
-        sys::socket::bind(socket.fd.as_fd(), address)
+        supervisor::socket::bind(socket.fd.as_fd(), address)
     };
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().stack_size(128 << 10);

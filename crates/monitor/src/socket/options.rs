@@ -3,10 +3,7 @@
 //! the socket is.
 
 use super::{Socket, SocketAsker, allow};
-use crate::{
-    call::{Answer, CallResult},
-    sys,
-};
+use crate::call::{Answer, CallResult};
 use rustix::io::{Errno, Result};
 use std::os::fd::AsFd;
 
@@ -27,7 +24,7 @@ pub(super) fn set(asker: SocketAsker<'_>) -> CallResult {
         return Err(Errno::INVAL);
     }
     let value = asker.caller.buffer(asker.caller.call.args[3], len)?;
-    sys::socket::set_option_bytes(socket.fd.as_fd(), level, name, &value)?;
+    supervisor::socket::set_option_bytes(socket.fd.as_fd(), level, name, &value)?;
     Ok(Answer::Return(0))
 }
 

@@ -1,10 +1,7 @@
 //! Pairs of sockets.
 
 use super::SocketAsker;
-use crate::{
-    call::{Answer, CallResult},
-    sys,
-};
+use crate::call::{Answer, CallResult};
 use avc::Hint;
 use flask::{Class, Question, perm};
 use rustix::{
@@ -37,12 +34,12 @@ pub(super) fn create(asker: SocketAsker<'_>, class: Class) -> CallResult {
     let (one, other) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
     // Whether the numbers can be told is found out before there are any.
     let before = asker.caller.bytes::<8>(numbers)?;
-    sys::memory::write(asker.caller.call.tid, numbers, &before)?;
+    supervisor::memory::write(asker.caller.call.tid, numbers, &before)?;
     let cloexec = kind & libc::SOCK_CLOEXEC != 0;
     let give = |end: &std::os::fd::OwnedFd| {
         asker.state.listener.give_fd(asker.caller.call.id, end.as_fd(), cloexec)
     };
     let given = [give(&one)?.to_ne_bytes(), give(&other)?.to_ne_bytes()].concat();
-    sys::memory::write(asker.caller.call.tid, numbers, &given)?;
+    supervisor::memory::write(asker.caller.call.tid, numbers, &given)?;
     Ok(Answer::Return(0))
 }

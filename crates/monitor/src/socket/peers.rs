@@ -1,11 +1,10 @@
 //! Whom the unix sockets of the sandbox were connected to, as policy decided it: by now the name of
 //! the peer may lead to somebody else, or to nobody.
 
-use crate::{
-    label::{Labels, Status, path_from},
-    state::MonitorState,
-};
+use crate::state::MonitorState;
 use flask::{FileKind, InitialSid, Sid};
+use inode_labels::{Labels, Status};
+use realpath::path_from;
 use rustix::{io::Result, net::sockopt::socket_cookie};
 use std::{
     collections::HashMap,

@@ -16,7 +16,6 @@ use crate::{
     call::Asker,
     state::MonitorState,
     subject::{self, LabelGeneration},
-    sys,
 };
 use rustix::{
     io::{Errno, Result},
@@ -87,7 +86,7 @@ pub(crate) fn sign(asker: Asker<'_>, socket: impl AsFd) -> Result<()> {
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let name = format!("\0{origin}{number:x}");
         let address = [&(libc::AF_UNIX as u16).to_ne_bytes(), name.as_bytes()].concat();
-        match sys::socket::bind(socket.as_fd(), &address) {
+        match supervisor::socket::bind(socket.as_fd(), &address) {
             // Somebody outside has taken the name.
             Err(Errno::ADDRINUSE) => {}
             // It has a name.

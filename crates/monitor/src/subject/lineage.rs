@@ -4,7 +4,7 @@
 //! case then.
 
 use super::mark::Mark;
-use crate::{call::Asker, state::MonitorState, sys::notify::Notification};
+use crate::{call::Asker, state::MonitorState};
 use flask::{InitialSid, Sid};
 use proc::ProcessTree;
 use rustix::{
@@ -19,6 +19,7 @@ use std::{
         atomic::{AtomicBool, AtomicU32, Ordering},
     },
 };
+use supervisor::Notification;
 
 /// The labels of the processes of a run.
 #[derive(Debug)]
@@ -106,7 +107,7 @@ impl Processes {
     }
 
     /// Whether there is one domain, and no other before
-    /// [`begin_inside`](crate::stop::begin_inside).
+    /// [`begin_inside`](crate::tracking::begin_inside).
     pub(crate) fn is_one(&self) -> bool {
         match self {
             Self::One(_) => true,
@@ -131,7 +132,7 @@ impl Processes {
     }
 
     /// Whether every process is in the first domain, and stays there until
-    /// [`begin_tracking`](crate::stop::begin_tracking).
+    /// [`begin_tracking`](crate::tracking::begin_tracking).
     pub(crate) fn are_alike(&self) -> bool {
         match self {
             Self::One(_) => true,

@@ -6,13 +6,13 @@
 //! process and all that it has made, also when nobody else is left who could tell whose child it
 //! was.
 
-use crate::sys::limit::file_locks;
 use flask::Sid;
 use proc::ProcessTree;
 use rustix::{
     io::{Errno, Result},
     process::{Pid, Resource, Rlimit, prlimit},
 };
+use supervisor::limit::file_locks;
 
 /// A label, and where a process has it from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,7 +3,6 @@
 use crate::{
     call::Asker,
     manager::Request,
-    resolve::Found,
     subject::{LabelGeneration, has_stayed, label_generation, subject_of, watch},
 };
 use avc::Hint;
@@ -18,6 +17,7 @@ use std::{
     os::fd::{AsFd as _, OwnedFd},
     path::PathBuf,
 };
+use supervisor::Found;
 
 /// The file that holds a thread's name.
 const COMM: &str = "comm";

@@ -1,7 +1,8 @@
 //! Whether what was repaired by calls in a process's place is gone.
 
 use super::{Finding, PolicyTransition, Subject};
-use crate::{revoke::receipt::Action, sys::thread::can_compare};
+use crate::revoke::receipt::Action;
+use supervisor::thread::can_compare;
 
 impl PolicyTransition<'_> {
     /// Calls in a process's place pass through its own filters, which may answer them without

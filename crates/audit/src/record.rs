@@ -1,0 +1,52 @@
+//! What is kept of a decision.
+
+use serde::{Deserialize, Serialize};
+
+/// One decision, for people and programs: a line of JSON.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Record {
+    /// Seconds since 1970; the last time, where there were several.
+    pub time: f64,
+    /// Whether the operation passed.
+    pub granted: bool,
+    /// Process, in the monitor's PID namespace.
+    pub pid: u32,
+    /// Name of the thread.
+    pub comm: String,
+    /// The program that it runs.
+    pub program: String,
+    /// The system call.
+    pub call: String,
+    /// The object, as the program or the kernel names it.
+    pub object: String,
+    /// Security context of the subject.
+    pub scontext: String,
+    /// Security context of the object.
+    pub tcontext: String,
+    /// Class of the object.
+    pub tclass: String,
+    /// What was asked for.
+    pub requested: Vec<String>,
+    /// What of it the policy does not grant.
+    pub missing: Vec<String>,
+    /// Where the decision was found: `hint`, `cache`, `server`; empty when there was no answer.
+    pub source: String,
+    /// The policy state that it follows from.
+    pub seqno: u32,
+    /// For a denial: the rules that bear on it.
+    pub rules: Vec<String>,
+    /// For a denial: why.
+    pub reason: String,
+    /// For a denial: the rule that would allow it.
+    pub would_allow: Option<String>,
+    /// Which part of Dewar refuses it whatever policy says; empty where policy decided.
+    pub refused_by: String,
+    /// What leads to the same end, where policy has no say.
+    pub instead: String,
+    /// Programs probe for it, and do without.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub probed: bool,
+    /// How often the same was denied in this run; 1 in a stream.
+    pub count: u64,
+}

@@ -1,0 +1,101 @@
+//! What was denied to nobody, and may be why a program failed all the same: for the end of a run
+//! that failed.
+
+use std::{
+    collections::BTreeSet,
+    path::Path,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+/// See the file.
+#[derive(Debug)]
+pub struct Remarks {
+    /// The loopback is the run's own.
+    own_loopback: bool,
+    seen: Mutex<Seen>,
+}
+
+#[derive(Debug, Default)]
+struct Seen {
+    /// Programs that act as another user.
+    set_ids: BTreeSet<String>,
+    /// Ports of the loopback that somebody was bound to, and those that somebody connected to.
+    serving: BTreeSet<u16>,
+    reached: BTreeSet<u16>,
+}
+
+impl Remarks {
+    /// Of each kind; of more is no word.
+    const MOST: usize = 1000;
+
+    /// None yet, of a run with or without a loopback of its own.
+    pub fn new(own_loopback: bool) -> Self {
+        Self { own_loopback, seen: Mutex::default() }
+    }
+
+    /// A program was executed that would have become another user.
+    pub fn set_id(&self, program: &Path) {
+        let mut seen = self.seen();
+        if seen.set_ids.len() < Self::MOST {
+            seen.set_ids.insert(program.to_string_lossy().into_owned());
+        }
+    }
+
+    /// A server has this port.
+    pub fn serves(&self, port: u16) {
+        let mut seen = self.seen();
+        if self.own_loopback && seen.serving.len() < Self::MOST {
+            seen.serving.insert(port);
+        }
+    }
+
+    /// Somebody inside connects to this port.
+    pub fn reaches(&self, port: u16) {
+        let mut seen = self.seen();
+        if self.own_loopback && seen.reached.len() < Self::MOST {
+            seen.reached.insert(port);
+        }
+    }
+
+    /// What is to be said, in sentences.
+    pub fn all(&self) -> Vec<String> {
+        let seen = self.seen();
+        let set_ids = seen.set_ids.iter().map(|program| {
+            format!(
+                "`{program}` is set-ID, and ran without that: nothing inside of a run becomes another user. Start the run as \
+                 that user, or do this outside"
+            )
+        });
+        let is_full = seen.reached.len() >= Self::MOST;
+        let servers = seen.serving.difference(&seen.reached).filter(|_| !is_full).map(|port| {
+            format!(
+                "a server had port {port} of a loopback that is the run's own, and nothing inside connected to it; \
+                 nobody outside can. In a profile: network.loopback = \"none\", network.bind = [\"127.0.0.1:{port}\"]"
+            )
+        });
+        set_ids.chain(servers).collect()
+    }
+
+    fn seen(&self) -> MutexGuard<'_, Seen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn servers_are_spoken_of_that_nobody_could_reach() {
+        let (own, shared) = (Remarks::new(true), Remarks::new(false));
+        for remarks in [&own, &shared] {
+            remarks.serves(8000);
+            remarks.serves(8001);
+            remarks.reaches(8001);
+            remarks.set_id(Path::new("/usr/bin/su"));
+        }
+        let said = own.all();
+        assert!(said[0].contains("`/usr/bin/su`") && said[1].contains("port 8000"), "{said:?}");
+        assert_eq!((said.len(), shared.all().len()), (2, 1));
+    }
+}

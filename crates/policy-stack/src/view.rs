@@ -1,0 +1,108 @@
+//! The labels of files as a subject sees them: those of the run, and of the runs inside that it
+//! belongs to.
+
+use crate::{
+    Layer,
+    stack::{Compound, Stack},
+};
+use flask::{FileKind, InitialSid, Sid};
+use inode_labels::{Label, Labels, Status, known_as};
+use rustix::io::{Errno, Result};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+/// The labels of files, for one subject.
+pub struct LabelView<'a> {
+    outer: &'a Labels,
+    stack: &'a Stack,
+    /// `None` if the subject is of a run inside that is gone: it gets no label.
+    layers: Option<Vec<Arc<Layer>>>,
+}
+
+impl<'a> LabelView<'a> {
+    /// As `ssid` sees them, whose label in the policy of the run is one of `outer`.
+    pub fn new(outer: &'a Labels, stack: &'a Stack, ssid: Sid) -> Self {
+        Self { outer, stack, layers: stack.layers(ssid) }
+    }
+
+    /// As [`Labels::of_file`].
+    pub fn of_file(
+        &self,
+        status: &Status,
+        path: impl FnOnce() -> Result<PathBuf>,
+    ) -> Result<Arc<Label>> {
+        let layers = self.layers.as_ref().ok_or(Errno::ACCESS)?;
+        if layers.is_empty() {
+            return self.outer.of_file(status, path);
+        }
+        // It is found out once, by whoever needs it first.
+        let mut found: Option<Result<PathBuf>> = None;
+        let mut path = Some(path);
+        let mut once = || {
+            let made = found.get_or_insert_with(|| path.take().map_or(Err(Errno::IO), |it| it()));
+            made.clone()
+        };
+        let outer = self.outer.of_file(status, &mut once)?;
+        let mut inner = Vec::with_capacity(layers.len());
+        for layer in layers {
+            inner.push((layer.number, layer.labels.of_file(status, &mut once)?.sid));
+        }
+        let compound = Compound { outer: outer.sid, inner };
+        let sid = self.stack.compose(compound).ok_or(Errno::ACCESS)?;
+        Ok(Arc::new(outer.relabelled(sid)))
+    }
+
+    /// As [`Labels::of_path`]; of a run inside that is gone, what nobody may use.
+    pub fn of_path(&self, path: &Path, kind: FileKind) -> Sid {
+        self.compose(self.outer.of_path(path, kind), |layer| layer.labels.of_path(path, kind))
+    }
+
+    /// The same for a file that may be in a repository already.
+    pub fn of_place(&self, path: &Path, kind: FileKind) -> Sid {
+        let named = known_as(path);
+        let named = named.as_deref().unwrap_or(path);
+        let of = |labels: &Labels| labels.of_path_by_names(path, named, kind);
+        self.compose(of(self.outer), |layer| of(&layer.labels))
+    }
+
+    /// The labels `outer` and, in each layer, what `inner` says.
+    pub fn compose(&self, outer: Sid, inner: impl Fn(&Layer) -> Sid) -> Sid {
+        let layers = self.layers.as_ref();
+        let inner = layers.map(|layers| layers.iter().map(|it| (it.number, inner(it))).collect());
+        let composed = inner.and_then(|inner| self.stack.compose(Compound { outer, inner }));
+        composed.unwrap_or_else(|| InitialSid::Unlabeled.into())
+    }
+
+    /// As [`Self::compose`], where a layer may have no label.
+    pub fn try_compose(&self, outer: Sid, inner: impl Fn(&Layer) -> Result<Sid>) -> Result<Sid> {
+        let layers = self.layers.as_ref().ok_or(Errno::ACCESS)?;
+        let inner = layers.iter().map(|layer| Ok((layer.number, inner(layer)?)));
+        let compound = Compound { outer, inner: inner.collect::<Result<_>>()? };
+        self.stack.compose(compound).ok_or(Errno::ACCESS)
+    }
+
+    /// As [`Labels::agree`]: by the rules of all.
+    pub fn agree(&self, from: &Path, to: &Path) -> bool {
+        let inner = |layers: &Vec<Arc<Layer>>| layers.iter().all(|it| it.labels.agree(from, to));
+        self.outer.agree(from, to) && self.layers.as_ref().is_some_and(inner)
+    }
+
+    /// As [`Labels::is_even_below`]: by the rules of all.
+    pub fn is_even_below(&self, dir: &Path) -> bool {
+        let inner = |layers: &Vec<Arc<Layer>>| layers.iter().all(|it| it.labels.is_even_below(dir));
+        self.outer.is_even_below(dir) && self.layers.as_ref().is_some_and(inner)
+    }
+
+    /// As [`Labels::created`].
+    pub fn created(&self, status: &Status, sid: Sid) {
+        let (Some(layers), Some(parts)) = (&self.layers, self.stack.parts(sid)) else { return };
+        self.outer.created(status, parts.outer);
+        for layer in layers {
+            if let Some(part) = parts.part(layer.number) {
+                layer.labels.created(status, part);
+            }
+        }
+    }
+}

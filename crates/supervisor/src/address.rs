@@ -1,0 +1,130 @@
+//! A socket address that the program gave, copied and parsed.
+
+use rustix::io::{Errno, Result};
+use std::{
+    ffi::OsStr,
+    fmt,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr},
+    os::unix::ffi::OsStrExt,
+    path::{Path, PathBuf},
+};
+
+/// An address, and the bytes that it was read from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Address {
+    /// As the program gave it.
+    pub bytes: Vec<u8>,
+    /// What it names.
+    pub kind: Kind,
+}
+
+/// What an address names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// `AF_UNSPEC`: dissolves an association.
+    None,
+    /// A host and a port.
+    Ip(IpAddr, u16),
+    /// A name in the file system.
+    Path(PathBuf),
+    /// A name in the abstract namespace; empty for one that the kernel chooses.
+    Abstract(Vec<u8>),
+    /// A family that nobody labels addresses of.
+    Other(u16),
+}
+
+impl Address {
+    /// Parses `struct sockaddr` and its relatives.
+    pub fn parse(bytes: Vec<u8>) -> Result<Self> {
+        let word = |at: usize| Some(u16::from_be_bytes(bytes.get(at..at + 2)?.try_into().ok()?));
+        let family =
+            u16::from_ne_bytes(bytes.get(..2).and_then(|b| b.try_into().ok()).ok_or(Errno::INVAL)?);
+        let kind = match i32::from(family) {
+            libc::AF_UNSPEC => Kind::None,
+            libc::AF_INET => {
+                let ip: [u8; 4] = slice(&bytes, 4).ok_or(Errno::INVAL)?;
+                Kind::Ip(Ipv4Addr::from(ip).into(), word(2).ok_or(Errno::INVAL)?)
+            }
+            libc::AF_INET6 => {
+                let ip: [u8; 16] = slice(&bytes, 8).ok_or(Errno::INVAL)?;
+                // A mapped address reaches the IPv4 host, so it is that host.
+                Kind::Ip(Ipv6Addr::from(ip).to_canonical(), word(2).ok_or(Errno::INVAL)?)
+            }
+            libc::AF_UNIX => unix(&bytes[2..]),
+            _ => Kind::Other(family),
+        };
+        Ok(Self { bytes, kind })
+    }
+
+    /// The family that the kernel reads.
+    pub fn family(&self) -> i32 {
+        let family = self.bytes.first_chunk().map_or(0, |bytes| u16::from_ne_bytes(*bytes));
+        family.into()
+    }
+}
+
+fn slice<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
+    bytes.get(at..at + N)?.try_into().ok()
+}
+
+fn unix(name: &[u8]) -> Kind {
+    match name {
+        [] => Kind::Abstract(Vec::new()),
+        [0, name @ ..] => Kind::Abstract(name.to_vec()),
+        _ => {
+            let end = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());
+            Kind::Path(Path::new(OsStr::from_bytes(&name[..end])).to_owned())
+        }
+    }
+}
+
+/// `struct sockaddr_un` for a name in the file system; `ENAMETOOLONG` where it does not fit.
+pub fn unix_bytes(path: &[u8]) -> Result<Vec<u8>> {
+    const PATH_MAX: usize = 108;
+    if path.len() >= PATH_MAX {
+        return Err(Errno::NAMETOOLONG);
+    }
+    let family = (libc::AF_UNIX as u16).to_ne_bytes();
+    Ok([&family, path, &[0]].concat())
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.kind {
+            Kind::None => f.write_str("no address"),
+            Kind::Ip(ip, port) => std::net::SocketAddr::new(*ip, *port).fmt(f),
+            Kind::Path(path) => write!(f, "unix:{}", path.display()),
+            Kind::Abstract(name) => write!(f, "unix:@{}", String::from_utf8_lossy(name)),
+            Kind::Other(family) => write!(f, "an address of family {family}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(family: i32, rest: &[u8]) -> Result<Kind> {
+        let family = (family as u16).to_ne_bytes();
+        Address::parse([&family, rest].concat()).map(|address| address.kind)
+    }
+
+    #[test]
+    fn addresses_are_what_the_kernel_makes_of_them() {
+        let v4 = parse(libc::AF_INET, &[0, 80, 10, 0, 0, 1]).unwrap();
+        assert_eq!(v4, Kind::Ip([10, 0, 0, 1].into(), 80));
+        let mapped = [&[0, 80, 0, 0, 0, 0][..], &[0; 10], &[255, 255, 10, 0, 0, 1]].concat();
+        assert_eq!(parse(libc::AF_INET6, &mapped).unwrap(), v4);
+        assert_eq!(parse(libc::AF_UNIX, b"/a\0junk").unwrap(), Kind::Path("/a".into()));
+        assert_eq!(parse(libc::AF_UNIX, b"\0a\0b").unwrap(), Kind::Abstract(b"a\0b".to_vec()));
+        assert_eq!(parse(libc::AF_INET, &[0, 80]), Err(Errno::INVAL));
+        assert_eq!(Address::parse(vec![1]), Err(Errno::INVAL));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_bytes_make_the_parser_panic(bytes in proptest::collection::vec(0u8.., 0..128)) {
+            let _ = Address::parse(bytes);
+        }
+    }
+}

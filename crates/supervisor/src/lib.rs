@@ -1,0 +1,69 @@
+//! The supervisor of a seccomp filter (seccomp_unotify(2)): how the threads of a sandbox are heard,
+//! answered, stopped, and used. It decides nothing and knows no policy.
+//!
+//! ```text
+//!  thread ── trapped call ──▶ Listener ──▶ Notification ──▶ Caller: memory, directories, who it is
+//!                                              │          resolve, walk: what its paths name
+//!                                              │
+//!           Quiesce: lets calls in, and nobody while policy changes
+//!                                              │
+//!  thread ◀── errno, value, descriptor, "go on" ── Listener
+//!
+//!  Stopped: all threads, held by ptrace(2) ──▶ Injector: calls made in the place of one
+//! ```
+//!
+//! All unsafe code of the monitor is here, below `sys/`: what decides has none.
+//!
+//! # Example
+//!
+//! ```
+//! use std::time::Duration;
+//! use supervisor::{Notification, Quiesce};
+//!
+//! let call = |id| Notification { id, tid: 7, nr: 0, args: [0; 6] };
+//! let quiesce = Quiesce::default();
+//! assert!(quiesce.enter(&call(1)));
+//! quiesce.leave(1);
+//! // From here on calls wait, and those inside are waited for: there is none.
+//! assert!(quiesce.close(Duration::from_secs(1)).is_empty());
+//! assert!(!quiesce.enter(&call(2)));
+//! quiesce.open();
+//! assert_eq!(quiesce.next_held().map(|call| call.id), Some(2));
+//! ```
+#![cfg(all(target_os = "linux", target_arch = "x86_64"))]
+
+pub mod address;
+mod answer;
+mod caller;
+pub mod flight;
+mod fs_state;
+mod inject;
+pub mod missing_capabilities;
+mod pending;
+mod privileges;
+mod quiesce;
+mod resolve;
+pub mod script;
+mod stop;
+mod sys;
+mod targets;
+
+pub use answer::{Answer, CallResult};
+pub use caller::Caller;
+pub use fs_state::FsState;
+pub use inject::{Call, Injector};
+pub use missing_capabilities::MissingCapabilities;
+pub use pending::PendingCalls;
+pub use privileges::Privileges;
+pub use quiesce::{HoldThread, Quiesce};
+pub use resolve::{
+    Found, Name, resolve, resolve_for_caller, resolve_within, walk, walk_no_magiclinks,
+    walk_to_create,
+};
+pub use stop::{PAUSE, Stopped, is_alive, is_running, lives};
+pub use sys::{
+    clock, limit, memory,
+    notify::{Listener, Notification},
+    ptrace, socket, thread,
+};
+pub use targets::Targets;

@@ -1,0 +1,144 @@
+//! Calls on the program's behalf that wait for a peer: opening a FIFO, connecting, sending to a
+//! queue that is full.
+//!
+//! A thread in a trapped call hears of deadly signals only, and of none once it is dead. So whoever
+//! waits in its name is told when it has a signal to handle, or is gone. Policy may change
+//! meanwhile.
+
+use crate::{
+    caller::Caller,
+    sys::{notify::Listener, thread::Interruptible},
+};
+use proc::{ProcessTree, Signals};
+use rustix::io::{Errno, Result};
+use std::{
+    collections::HashMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+/// Calls that can wait at once, each with a thread of the monitor. More fail with `ENFILE`, so that
+/// threads are left for everything else.
+const MOST: usize = 128;
+
+/// `ERESTARTSYS` of `linux/errno.h`: with a signal pending, the kernel makes of it a restart or
+/// `EINTR`, as the program has asked for with `SA_RESTART`.
+const RESTART: i32 = 512;
+
+/// `ERESTARTNOINTR` of `linux/errno.h`: the call is made anew, whatever signal is pending.
+const AGAIN: Errno = Errno::from_raw_os_error(513);
+
+/// The calls that wait, by notification.
+#[derive(Debug, Default)]
+pub struct PendingCalls(Mutex<HashMap<u64, PendingCall>>);
+
+#[derive(Clone, Copy, Debug)]
+struct PendingCall {
+    /// The thread of the sandbox.
+    tid: u32,
+    /// The thread of the monitor.
+    thread: Interruptible,
+    /// Policy changes, and the thread of the sandbox is held: it is to make the call anew.
+    again: bool,
+}
+
+impl PendingCalls {
+    /// Makes a call until it is done, or its caller has something else to do.
+    pub fn until_done<T>(
+        &self,
+        caller: Caller<'_>,
+        listener: &Listener,
+        make: impl Fn() -> Result<T>,
+    ) -> Result<T> {
+        let call = caller.call;
+        let wait = PendingCall { tid: call.tid, thread: Interruptible::current(), again: false };
+        {
+            let mut waits = self.lock();
+            if waits.len() >= MOST {
+                return Err(Errno::NFILE);
+            }
+            waits.insert(call.id, wait);
+        }
+        let made = loop {
+            match make() {
+                Err(Errno::INTR) => {
+                    let again = self.lock().get(&call.id).is_some_and(|wait| wait.again);
+                    if again {
+                        break Err(AGAIN);
+                    }
+                    if let Some(errno) = interruption(listener, caller.view, call.id, call.tid) {
+                        break Err(errno);
+                    }
+                }
+                result => break result,
+            }
+        };
+        self.lock().remove(&call.id);
+        made
+    }
+
+    /// Ends the waits of threads that the kernel stops as soon as they return from their call; they
+    /// make it anew.
+    pub fn repeat(&self, is_held: impl Fn(u32) -> bool) {
+        for wait in self.lock().values_mut().filter(|wait| is_held(wait.tid)) {
+            wait.again = true;
+            wait.thread.interrupt();
+        }
+    }
+
+    /// Ends the waits of callers that have something else to do. One that is about to begin ends
+    /// the next time.
+    pub fn interrupt(&self, listener: &Listener, view: &ProcessTree) {
+        let ids: Vec<u64> = self.lock().keys().copied().collect();
+        for id in ids {
+            // Held meanwhile: a thread that is done with this wait is interrupted in no other.
+            let waits = self.lock();
+            if let Some(wait) = waits.get(&id)
+                && interruption(listener, view, id, wait.tid).is_some()
+            {
+                wait.thread.interrupt();
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<u64, PendingCall>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Why a caller need not wait any longer: it is gone, or has a signal to handle.
+fn interruption(listener: &Listener, view: &ProcessTree, id: u64, tid: u32) -> Option<Errno> {
+    if !listener.is_valid(id) {
+        return Some(Errno::SRCH);
+    }
+    due(view.proc.status(tid).ok()?.signals()?)
+}
+
+/// What a call returns for the signals that wait. Those of the process may be for another of its
+/// threads: without a signal for this one, the kernel would hand [`RESTART`] through to the
+/// program.
+fn due(signals: Signals) -> Option<Errno> {
+    match (signals.own, signals.shared, signals.threads) {
+        (false, false, _) => None,
+        (false, true, 2..) => Some(Errno::INTR),
+        _ => Some(Errno::from_raw_os_error(RESTART)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_signal_that_is_heard_ends_a_wait() {
+        let restart = Some(Errno::from_raw_os_error(RESTART));
+        for (threads, own, shared, want) in [
+            (1, false, false, None),
+            (1, false, true, restart),
+            (1, true, false, restart),
+            (2, false, true, Some(Errno::INTR)),
+            (2, true, false, restart),
+        ] {
+            assert_eq!(due(Signals { own, shared, threads }), want);
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! Quiescence: calls under way, and changes of policy, which wait until there are none.
+
+use crate::{pending::PendingCalls, sys::notify::Notification};
+use std::{
+    sync::{
+        Arc, Condvar, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread::JoinHandle,
+    time::{Duration, Instant},
+};
+
+/// Who is on the way, and whether it is open.
+#[derive(Debug, Default)]
+pub struct Quiesce {
+    inner: Mutex<Inner>,
+    changed: Condvar,
+    /// Calls on the program's behalf that wait for a peer.
+    pub waits: PendingCalls,
+    /// The last change of policy. Held by whoever makes one.
+    pub changing: Mutex<Option<HoldThread>>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    /// Calls that are decided or made: notification and thread.
+    inside: Vec<(u64, u32)>,
+    /// A change of policy is under way.
+    closed: bool,
+    /// Calls that came meanwhile.
+    held: Vec<Notification>,
+    /// The thread whose next call somebody waits for, and that call.
+    awaited: Option<(u32, Option<Notification>)>,
+    /// How often it was closed.
+    changes: u64,
+}
+
+impl Quiesce {
+    /// Lets a call in, unless it has to wait for the end of a change: then it is kept here, and
+    /// `false`.
+    pub fn enter(&self, call: &Notification) -> bool {
+        let mut inner = self.lock();
+        if let Some((tid, caught @ None)) = &mut inner.awaited
+            && *tid == call.tid
+        {
+            *caught = Some(*call);
+            self.changed.notify_all();
+            return false;
+        }
+        if inner.closed {
+            inner.held.push(*call);
+            self.changed.notify_all();
+        } else {
+            inner.inside.push((call.id, call.tid));
+        }
+        !inner.closed
+    }
+
+    /// A call has been answered, or goes on elsewhere without anything being granted to it there.
+    pub fn leave(&self, id: u64) {
+        let mut inner = self.lock();
+        if let Some(index) = inner.inside.iter().position(|(inside, _)| *inside == id) {
+            inner.inside.swap_remove(index);
+            if inner.closed {
+                self.changed.notify_all();
+            }
+        }
+    }
+
+    /// Runs `wait`, which may take as long as it likes, while a change may go on; with its result,
+    /// whether there was one. The call is on its way again afterwards, unless it has failed.
+    pub fn outside<T, E>(
+        &self,
+        call: &Notification,
+        wait: impl FnOnce() -> Result<T, E>,
+    ) -> Result<(T, bool), E> {
+        let before = self.lock().changes;
+        self.leave(call.id);
+        let waited = wait()?;
+        let mut inner = self.lock();
+        while inner.closed {
+            inner = self.changed.wait(inner).unwrap_or_else(PoisonError::into_inner);
+        }
+        inner.inside.push((call.id, call.tid));
+        Ok((waited, inner.changes != before))
+    }
+
+    /// Lets nobody in any more, and waits until nobody is inside; the threads of calls that take
+    /// longer than that.
+    pub fn close(&self, patience: Duration) -> Vec<u32> {
+        let mut inner = self.lock();
+        inner.closed = true;
+        inner.changes += 1;
+        let until = Instant::now() + patience;
+        while !inner.inside.is_empty() {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            let woken = self.changed.wait_timeout(inner, left);
+            inner = woken.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        inner.inside.iter().map(|(_, tid)| *tid).collect()
+    }
+
+    /// Whether a call of `tid` is being decided or made.
+    pub fn is_inside(&self, tid: u32) -> bool {
+        self.lock().inside.iter().any(|(_, inside)| *inside == tid)
+    }
+
+    /// The calls that came since it was closed.
+    pub fn held(&self) -> Vec<Notification> {
+        std::mem::take(&mut self.lock().held)
+    }
+
+    /// A call that came while it was closed, once it is open again.
+    pub fn next_held(&self) -> Option<Notification> {
+        let mut inner = self.lock();
+        if inner.closed { None } else { inner.held.pop() }
+    }
+
+    /// Puts a call back with those that came since it was closed.
+    pub fn hold(&self, call: Notification) {
+        self.lock().held.push(call);
+    }
+
+    /// Sets a trap for the next call of `tid`; see [`Quiesce::caught`].
+    pub fn expect(&self, tid: u32) {
+        self.lock().awaited = Some((tid, None));
+    }
+
+    /// The call that was expected, if it comes in time. It is the taker's to answer.
+    pub fn caught(&self, patience: Duration) -> Option<Notification> {
+        let waits = |inner: &mut Inner| matches!(inner.awaited, Some((_, None)));
+        let waited = self.changed.wait_timeout_while(self.lock(), patience, waits);
+        let (mut inner, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        inner.awaited.take()?.1
+    }
+
+    /// Lets everybody in again; whether calls came meanwhile, see [`Quiesce::next_held`].
+    pub fn open(&self) -> bool {
+        let mut inner = self.lock();
+        inner.closed = false;
+        self.changed.notify_all();
+        !inner.held.is_empty()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The thread of a change, which may still hold threads of the sandbox that could not be let go.
+#[derive(Debug)]
+pub struct HoldThread {
+    /// It ends by itself once nobody is held any more.
+    pub thread: JoinHandle<()>,
+    /// Tells it to end at once.
+    pub end: Arc<AtomicBool>,
+}
+
+impl HoldThread {
+    /// Lets them go: only the end of the thread that holds them does so.
+    pub fn end(self) {
+        self.end.store(true, Ordering::Release);
+        let _ = self.thread.join();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call(id: u64) -> Notification {
+        Notification { id, tid: id as u32, nr: 0, args: [0; 6] }
+    }
+
+    #[test]
+    fn a_change_waits_for_calls_inside_and_holds_those_that_come() {
+        let quiesce = Quiesce::default();
+        assert!(quiesce.enter(&call(1)));
+        assert_eq!(quiesce.close(Duration::from_millis(1)), [1]);
+        assert!(!quiesce.enter(&call(2)));
+        quiesce.leave(1);
+        assert_eq!(quiesce.close(Duration::from_secs(9)), [0_u32; 0]);
+        assert!(quiesce.next_held().is_none());
+        assert!(quiesce.open());
+        assert_eq!(quiesce.next_held().map(|it| it.id), Some(2));
+        assert!(quiesce.next_held().is_none());
+        assert!(quiesce.enter(&call(3)));
+    }
+
+    #[test]
+    fn who_waits_outside_hears_of_a_change() {
+        let quiesce = Quiesce::default();
+        assert!(quiesce.enter(&call(1)));
+        assert_eq!(quiesce.outside(&call(1), || Ok::<_, ()>(7)), Ok((7, false)));
+        let change = || {
+            assert_eq!(quiesce.close(Duration::from_secs(9)), [0_u32; 0]);
+            quiesce.open();
+            Ok::<_, ()>(7)
+        };
+        assert_eq!(quiesce.outside(&call(1), change), Ok((7, true)));
+        assert_eq!(quiesce.close(Duration::from_millis(1)), [1]);
+        assert_eq!(quiesce.outside(&call(1), || Err::<(), _>(())), Err(()));
+        assert_eq!(quiesce.close(Duration::from_secs(9)), [0_u32; 0]);
+    }
+
+    #[test]
+    fn an_expected_call_is_caught_though_it_is_closed() {
+        let quiesce = Quiesce::default();
+        let _ = quiesce.close(Duration::ZERO);
+        quiesce.expect(7);
+        assert!(!quiesce.enter(&call(8)));
+        assert!(!quiesce.enter(&call(7)));
+        assert_eq!(quiesce.caught(Duration::from_secs(9)).map(|it| it.id), Some(7));
+        assert_eq!(quiesce.held().len(), 1);
+        quiesce.expect(7);
+        assert!(quiesce.caught(Duration::from_millis(1)).is_none());
+    }
+}

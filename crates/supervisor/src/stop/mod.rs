@@ -1,0 +1,379 @@
+//! Stopping every thread of the sandbox for a moment.
+
+mod seizing;
+
+use crate::{
+    sys::{
+        memory,
+        ptrace::{self, Registers, State},
+        thread::{same_descriptors, same_memory},
+    },
+    targets::Targets,
+};
+use proc::{ProcessTree, none_if_gone};
+use rustix::io::{Errno, Result};
+use seizing::Vigil;
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    time::{Duration, Instant},
+};
+use syscalls::Sysno;
+
+/// What makes the kernel make a call anew, whatever signal was due (`ERESTARTNOINTR` of
+/// `linux/errno.h`).
+const RESTART: i32 = 513;
+/// A thread that has not stopped by then waits in the kernel for something else: the parent of a
+/// vfork, a slow disk.
+const PATIENCE: Duration = Duration::from_millis(50);
+/// So often is looked without a pause: a thread that does not run stops within microseconds.
+const TURNS: u32 = 200;
+/// Between two looks at threads that do not stop at once.
+pub const PAUSE: Duration = Duration::from_micros(50);
+/// So long is a thread waited for that was killed.
+const DYING: Duration = Duration::from_secs(1);
+
+/// The `syscall` instruction.
+const SYSCALL: [u8; 2] = [0x0f, 0x05];
+
+/// The threads of the sandbox, held by the calling thread. Dropped, they go on.
+pub struct Stopped<'a> {
+    targets: Targets<'a>,
+    threads: HashMap<u32, Thread>,
+    /// Processes that somebody else traces, and processes that may not be traced.
+    refused: BTreeSet<u32>,
+    /// Those of them that were spoken of.
+    left_alone: BTreeSet<u32>,
+    /// Calls that wait in their place go on waiting, and stop when they are done.
+    leaves_waits: bool,
+}
+
+struct Thread {
+    pid: u32,
+    /// `None` while it has not stopped.
+    signal: Option<i32>,
+    /// A call was made in its place: its registers before.
+    before: Option<(Registers, u64)>,
+}
+
+impl<'a> Stopped<'a> {
+    /// Nobody yet.
+    pub fn new(targets: Targets<'a>) -> Self {
+        let refused = BTreeSet::new();
+        let left_alone = BTreeSet::new();
+        Self { targets, threads: HashMap::new(), refused, left_alone, leaves_waits: false }
+    }
+
+    /// The same, which lets calls wait that are made in the place of threads.
+    pub fn beside_waits(targets: Targets<'a>) -> Self {
+        Self { leaves_waits: true, ..Self::new(targets) }
+    }
+
+    pub(crate) fn targets(&self) -> Targets<'a> {
+        self.targets
+    }
+
+    /// Stops all threads of the sandbox. Whether they stand still, as far as they can be stopped;
+    /// else something is to be done about those that refuse it, or time is over.
+    pub fn stop(&mut self, until: Instant) -> Result<bool> {
+        let (vigil, targets) = (Vigil::default(), self.targets);
+        std::thread::scope(|scope| {
+            let watching = std::thread::Builder::new().name("vigil".into());
+            // Without it, whoever is quick enough can have this wait: better than to stop nobody.
+            let _ = watching.spawn_scoped(scope, || vigil.watch(targets));
+            let stopped = self.stop_all(&vigil, until);
+            vigil.end();
+            stopped
+        })
+    }
+
+    fn stop_all(&mut self, vigil: &Vigil, until: Instant) -> Result<bool> {
+        loop {
+            // One that runs can make others; when none did before a look that found nobody new, the
+            // list is complete.
+            let waiting = self.is_waiting();
+            if self.seize_new(vigil)? {
+                self.wait_for_all(PATIENCE);
+            } else if !waiting {
+                return Ok(self.refused.is_empty());
+            } else {
+                std::thread::sleep(PAUSE);
+                self.scan();
+            }
+            if !self.refused.is_empty() || Instant::now() > until {
+                return Ok(false);
+            }
+        }
+    }
+
+    /// The processes that cannot be stopped; they are not spoken of again.
+    pub fn take_refused(&mut self) -> BTreeSet<u32> {
+        let refused = std::mem::take(&mut self.refused);
+        self.left_alone.extend(&refused);
+        refused
+    }
+
+    /// Whether somebody has not stopped who is to be waited for: not the parent by vfork(2) of a
+    /// process that is held, as it does nothing until that goes on.
+    fn is_waiting(&self) -> bool {
+        self.late().any(|(tid, thread)| !self.waits_for_child(tid, thread.pid))
+    }
+
+    fn waits_for_child(&self, tid: u32, pid: u32) -> bool {
+        const VFORK: u64 = (libc::CLONE_VFORK | libc::CLONE_VM) as u64;
+        let shares = self.targets.view.proc.syscall(tid).is_some_and(|(number, flags)| {
+            number == Sysno::vfork.id() || number == Sysno::clone.id() && flags & VFORK == VFORK
+        });
+        shares
+            && self.threads.values().any(|other| {
+                other.pid != pid
+                    && other.signal.is_some()
+                    && self.targets.view.proc.identity(other.pid).is_ok_and(|it| it.parent == pid)
+                    && same_memory(tid, other.pid)
+            })
+    }
+
+    /// The processes that are to be waited for.
+    pub fn waited_for(&self) -> BTreeSet<u32> {
+        let late = self.late().filter(|(tid, thread)| !self.waits_for_child(*tid, thread.pid));
+        late.map(|(_, thread)| thread.pid).collect()
+    }
+
+    fn hold(&mut self, pid: u32, tid: u32, signal: Option<i32>) {
+        self.threads.insert(tid, Thread { pid, signal, before: None });
+    }
+
+    fn wait_for_all(&mut self, patience: Duration) {
+        let until = Instant::now() + patience;
+        for turn in 0.. {
+            if !self.scan() || Instant::now() > until {
+                break;
+            }
+            if turn < TURNS {
+                std::thread::yield_now();
+            } else if self.is_waiting() {
+                std::thread::sleep(PAUSE);
+            } else {
+                break;
+            }
+        }
+    }
+
+    /// Notes who has stopped, and who was born; whether somebody has not stopped.
+    pub fn scan(&mut self) -> bool {
+        for call in self.targets.quiesce.held() {
+            // Not seized yet, it would see the errno: it comes back when it is.
+            if self.threads.contains_key(&call.tid) {
+                let again = Err(Errno::from_raw_os_error(RESTART));
+                let _ = self.targets.listener.send_result(call.id, again);
+            } else {
+                self.targets.quiesce.hold(call);
+            }
+        }
+        if !self.leaves_waits {
+            self.targets.quiesce.waits.repeat(|tid| self.threads.contains_key(&tid));
+        }
+        while let Some((tid, state)) = ptrace::poll_any() {
+            self.note(tid, state);
+        }
+        // One that executes a program takes over the number of its process, and is not heard of
+        // under its own.
+        let late: Vec<(u32, u32)> = self.late().map(|(tid, thread)| (tid, thread.pid)).collect();
+        for (tid, pid) in late {
+            if let Some(state) = ptrace::poll(tid) {
+                self.note(tid, state);
+                if state == State::Gone && is_running(self.targets.view, pid) {
+                    self.hold(pid, pid, None);
+                }
+            }
+        }
+        self.late().next().is_some()
+    }
+
+    fn note(&mut self, tid: u32, state: State) {
+        let signal = match state {
+            State::Gone => {
+                self.threads.remove(&tid);
+                return;
+            }
+            State::Stopped { signal } => Some(signal),
+            State::AtCall => Some(0),
+            // On its way to the program, before which it stops: if it is told so again, as every
+            // stop takes that back.
+            State::Forked => {
+                ptrace::interrupt(tid).and_then(|()| ptrace::go_on(tid)).map_or(Some(0), |()| None)
+            }
+        };
+        if let Some(thread) = self.threads.get_mut(&tid) {
+            thread.signal = signal;
+        } else {
+            // One that a thread was making when it was seized.
+            let pid = self.targets.view.proc.identity(tid).map_or(tid, |it| it.pid);
+            self.hold(pid, tid, signal);
+        }
+    }
+
+    /// The threads that have not stopped: they are in calls that began before.
+    fn late(&self) -> impl Iterator<Item = (u32, &Thread)> {
+        let all = self.threads.iter().map(|(tid, thread)| (*tid, thread));
+        all.filter(|(_, thread)| thread.signal.is_none())
+    }
+
+    /// How many threads are held.
+    pub fn count(&self) -> usize {
+        self.threads.len()
+    }
+
+    /// The processes held, each with its threads that have stopped.
+    pub fn processes(&self) -> BTreeMap<u32, Vec<u32>> {
+        let mut processes: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+        for (tid, thread) in &self.threads {
+            let threads = processes.entry(thread.pid).or_default();
+            if thread.signal.is_some() {
+                threads.push(*tid);
+            }
+        }
+        processes
+    }
+
+    /// Makes ready to make calls in the place of a stopped thread; where a `syscall` instruction
+    /// lies.
+    pub fn borrow(&mut self, tid: u32) -> Result<(Registers, u64)> {
+        let thread = self.threads.get_mut(&tid).ok_or(Errno::SRCH)?;
+        let registers = match &thread.before {
+            Some((registers, _)) => *registers,
+            None => {
+                let registers = Registers::of(tid)?;
+                let mask = ptrace::block_signals(tid, !0)?;
+                thread.before = Some((registers, mask));
+                registers
+            }
+        };
+        Ok((registers, gadget(self.targets.view, tid, &registers)?))
+    }
+
+    /// Ends, by `EACCES`, what waits for a lock of one of these descriptors of a process, in the
+    /// table that `tid` uses: made anew, the call would lock what stands at that number now.
+    pub fn end_locks(&mut self, (pid, tid): (u32, u32), numbers: &[i32]) {
+        let stand = self.threads.iter_mut();
+        let stand = stand.filter(|(_, thread)| thread.pid == pid && thread.signal.is_some());
+        for (own, thread) in stand.filter(|(own, _)| **own == tid || same_descriptors(**own, tid)) {
+            let registers = match &thread.before {
+                Some((registers, _)) => Ok(*registers),
+                None => Registers::of(*own),
+            };
+            let Ok(registers) = registers else { continue };
+            if !registers.locks().is_some_and(|number| numbers.contains(&number)) {
+                continue;
+            }
+            let ended = registers.returning(Errno::ACCESS);
+            match &mut thread.before {
+                Some((registers, _)) => *registers = ended,
+                // It is dead: nothing else makes this fail.
+                None => drop(ended.restore(*own)),
+            }
+        }
+    }
+
+    /// Lets the threads of `pids` go on as if nothing had happened.
+    pub fn release(&mut self, pids: &BTreeSet<u32>) {
+        let mut tids: Vec<u32> = self.threads.keys().copied().collect();
+        // Of a process that was killed, the first thread can be seen off only after all others.
+        tids.sort_by_key(|tid| self.threads.get(tid).is_some_and(|thread| thread.pid == *tid));
+        for tid in tids {
+            let Some(thread) = self.threads.get(&tid) else { continue };
+            if let (true, Some(signal)) = (pids.contains(&thread.pid), thread.signal) {
+                let thread = self.threads.remove(&tid);
+                let before = thread.and_then(|thread| thread.before);
+                if let Some((registers, mask)) = before {
+                    give_back(tid, &registers, mask, signal);
+                } else {
+                    let_go(tid, signal);
+                }
+            }
+        }
+    }
+
+    /// Whether a thread of `pid` has not stopped.
+    pub fn is_late(&self, pid: u32) -> bool {
+        self.late().any(|(_, thread)| thread.pid == pid)
+    }
+}
+
+/// Puts back what was borrowed. The kernel decides by the registers whether the call that was
+/// interrupted is made anew, and does so only on the way from a stop of this kind.
+fn give_back(tid: u32, registers: &Registers, mask: u64, due: i32) {
+    let restored = registers
+        .restore(tid)
+        .and_then(|()| ptrace::block_signals(tid, mask))
+        .and_then(|_| ptrace::interrupt(tid))
+        .and_then(|()| ptrace::go_on(tid));
+    if restored.is_err() {
+        // It is dead: nothing else makes these fail.
+        return let_go(tid, due);
+    }
+    loop {
+        match ptrace::poll(tid) {
+            None => std::thread::yield_now(),
+            Some(State::Gone) => return,
+            Some(State::AtCall | State::Forked) => {
+                let _ = ptrace::go_on(tid);
+            }
+            Some(State::Stopped { signal: 0 }) => return let_go(tid, due),
+            Some(State::Stopped { signal }) => {
+                if due != 0 {
+                    ptrace::send(tid, due);
+                }
+                return let_go(tid, signal);
+            }
+        }
+    }
+}
+
+/// Lets a stopped thread go. One that was killed meanwhile is seen off instead: until its tracer
+/// has done so, its parent could not. What takes longer is done by the end of this thread.
+fn let_go(tid: u32, signal: i32) {
+    let until = Instant::now() + DYING;
+    while ptrace::let_go(tid, signal).is_err()
+        && ptrace::poll(tid) != Some(State::Gone)
+        && Instant::now() < until
+    {
+        std::thread::sleep(PAUSE);
+    }
+}
+
+/// Whether a process has a thread that has not ended; yes when in doubt.
+pub fn lives(view: &ProcessTree, pid: u32) -> bool {
+    let threads = view.proc.threads(pid);
+    threads.map_or(true, |tids| tids.into_iter().any(|tid| is_alive(view, tid)))
+}
+
+/// Whether a thread has not ended; yes when in doubt.
+pub fn is_alive(view: &ProcessTree, tid: u32) -> bool {
+    !matches!(run_state(view, tid), Ok(None | Some('Z' | 'X')))
+}
+
+/// Whether a thread neither has ended nor stands still; yes when in doubt.
+pub fn is_running(view: &ProcessTree, tid: u32) -> bool {
+    !matches!(run_state(view, tid), Ok(None | Some('Z' | 'X' | 't' | 'T')))
+}
+
+/// The state of a thread as a letter: field 3 of proc_pid_stat(5). `None` if there is no such
+/// thread.
+fn run_state(view: &ProcessTree, tid: u32) -> Result<Option<char>> {
+    none_if_gone(view.proc.stat(tid).map(|stat| Some(stat.state)))
+}
+
+/// Where in the memory of a stopped thread a `syscall` instruction lies: the one that it has just
+/// executed, or one of the kernel's own code page in it.
+fn gadget(view: &ProcessTree, tid: u32, registers: &Registers) -> Result<u64> {
+    let at = registers.instruction_pointer().wrapping_sub(2);
+    let mut code = [0; 2];
+    if memory::read(tid, at, &mut code) == Ok(2) && code == SYSCALL {
+        return Ok(at);
+    }
+    let start = proc::vdso(&view.proc.maps(tid)?).ok_or(Errno::NOEXEC)?;
+    let mut code = vec![0; 8192];
+    let got = memory::read(tid, start, &mut code)?;
+    let found = code[..got].windows(2).position(|two| two == SYSCALL);
+    found.map(|offset| start + offset as u64).ok_or(Errno::NOEXEC)
+}

@@ -1,0 +1,311 @@
+//! Holding threads of the sandbox for a moment: for the length of one exec, or to make calls in
+//! their place (ptrace(2)).
+#![allow(unsafe_code)]
+
+use libc::{PTRACE_EVENT_CLONE, PTRACE_EVENT_FORK, PTRACE_EVENT_VFORK};
+use rustix::io::{Errno, Result};
+
+/// A seized thread. Dropped without a wait, it stays seized until the calling thread ends, which
+/// kills it (`PTRACE_O_EXITKILL`).
+pub struct Seized {
+    tid: u32,
+}
+
+/// What became of a seized thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// It has executed a new program and stands before its first instruction.
+    Executed,
+    /// It stopped on its way back to the program.
+    Stopped {
+        /// The signal that is due, or 0.
+        signal: i32,
+    },
+    /// It is dead.
+    Gone,
+}
+
+impl Seized {
+    /// Seizes `tid` and makes it stop at an exec, or when it next returns to its program.
+    pub fn new(tid: u32) -> Result<Self> {
+        let options = libc::PTRACE_O_TRACEEXEC | libc::PTRACE_O_EXITKILL;
+        request(libc::PTRACE_SEIZE, tid, options as usize)?;
+        if let Err(error) = request(libc::PTRACE_INTERRUPT, tid, 0) {
+            detach(tid, 0);
+            return Err(error);
+        }
+        Ok(Self { tid })
+    }
+
+    /// Waits for the exec, or for its failure.
+    pub fn wait(self) -> Result<Event> {
+        let mut status = 0;
+        loop {
+            // A thread that executes takes over its process's PID, so the wait is for whatever this
+            // thread traces; it traces nothing else, and `__WNOTHREAD` leaves other threads'
+            // children alone. SAFETY: `status` is a valid place for the one integer that waitpid
+            // writes.
+            let pid =
+                unsafe { libc::waitpid(-1, &raw mut status, libc::__WALL | libc::__WNOTHREAD) };
+            if pid < 0 {
+                match last_errno() {
+                    Errno::INTR => continue,
+                    Errno::CHILD => return Ok(Event::Gone),
+                    error => return Err(error),
+                }
+            }
+            if let Some(event) = event(status) {
+                return Ok(event);
+            }
+            if pid as u32 == self.tid {
+                return Ok(Event::Gone);
+            }
+        }
+    }
+}
+
+fn event(status: i32) -> Option<Event> {
+    if !libc::WIFSTOPPED(status) {
+        return None;
+    }
+    Some(match status >> 16 {
+        libc::PTRACE_EVENT_EXEC => Event::Executed,
+        0 => Event::Stopped { signal: libc::WSTOPSIG(status) },
+        _ => Event::Stopped { signal: 0 },
+    })
+}
+
+/// Lets a stopped thread go, with a signal or 0. One that was killed meanwhile is seen off instead:
+/// until its tracer has done so, its parent could not.
+pub fn detach(tid: u32, signal: i32) {
+    if request(libc::PTRACE_DETACH, tid, signal as usize).is_err() {
+        let _ = Seized { tid }.wait();
+    }
+}
+
+/// The registers of a stopped thread.
+#[derive(Clone, Copy)]
+pub struct Registers(libc::user_regs_struct);
+
+impl Registers {
+    /// Those of `tid`.
+    pub fn of(tid: u32) -> Result<Self> {
+        let none = std::ptr::null_mut::<libc::c_void>();
+        // SAFETY: `user_regs_struct` is plain integers, for which all zeroes is a value.
+        let mut registers: libc::user_regs_struct = unsafe { std::mem::zeroed() };
+        // SAFETY: GETREGS writes one `user_regs_struct`, which `registers` is; `addr` is ignored.
+        let code = unsafe {
+            libc::ptrace(libc::PTRACE_GETREGS, tid as libc::pid_t, none, &raw mut registers)
+        };
+        if code == -1 { Err(last_errno()) } else { Ok(Self(registers)) }
+    }
+
+    /// Gives them to `tid`.
+    pub fn restore(&self, tid: u32) -> Result<()> {
+        let none = std::ptr::null_mut::<libc::c_void>();
+        // SAFETY: SETREGS reads one `user_regs_struct`, which `self.0` is; `addr` is ignored.
+        let code = unsafe {
+            libc::ptrace(libc::PTRACE_SETREGS, tid as libc::pid_t, none, &raw const self.0)
+        };
+        if code == -1 { Err(last_errno()) } else { Ok(()) }
+    }
+
+    /// The address of the top of the stack.
+    pub fn stack_pointer(&self) -> u64 {
+        self.0.rsp
+    }
+
+    /// The address of the next instruction.
+    pub fn instruction_pointer(&self) -> u64 {
+        self.0.rip
+    }
+
+    /// What the call that has just ended returned.
+    pub fn result(&self) -> Result<u64> {
+        result(self.0.rax)
+    }
+
+    /// The descriptor of whose file a thread waits for a lock, in a call that was interrupted.
+    pub fn locks(&self) -> Option<i32> {
+        const INTERRUPTED: i64 = -512; // `ERESTARTSYS` of `linux/errno.h`
+        let waits = match self.0.orig_rax.cast_signed() {
+            libc::SYS_flock => true,
+            libc::SYS_fcntl => matches!(self.0.rsi as i32, libc::F_SETLKW | libc::F_OFD_SETLKW),
+            _ => false,
+        };
+        (waits && self.0.rax.cast_signed() == INTERRUPTED).then_some(self.0.rdi as i32)
+    }
+
+    /// The same, back from its call with this errno.
+    pub fn returning(&self, errno: Errno) -> Self {
+        let rax = i64::from(-errno.raw_os_error()).cast_unsigned();
+        Self(libc::user_regs_struct { rax, ..self.0 })
+    }
+
+    /// The same, about to run the code at `code` on the table from `table` to `end`; of a call that
+    /// was interrupted, nothing is left.
+    pub fn running(&self, code: u64, table: u64, end: u64) -> Self {
+        Self(libc::user_regs_struct {
+            rip: code,
+            rbx: table,
+            rbp: end,
+            orig_rax: u64::MAX,
+            eflags: 0x202,
+            ..self.0
+        })
+    }
+
+    /// The same, about to make a call by the `syscall` instruction at `gadget`; of a call that was
+    /// interrupted, nothing is left.
+    pub fn calling(&self, gadget: u64, number: i64, args: [u64; 6]) -> Self {
+        let [rdi, rsi, rdx, r10, r8, r9] = args;
+        let (rax, orig_rax) = (number.cast_unsigned(), u64::MAX);
+        Self(libc::user_regs_struct {
+            rip: gadget,
+            rax,
+            orig_rax,
+            rdi,
+            rsi,
+            rdx,
+            r10,
+            r8,
+            r9,
+            ..self.0
+        })
+    }
+}
+
+/// What a system call means that returns `word`.
+pub fn result(word: u64) -> Result<u64> {
+    match word.cast_signed() {
+        error @ -4095..=-1 => Err(Errno::from_raw_os_error(-error as i32)),
+        _ => Ok(word),
+    }
+}
+
+/// Makes `tid` stop soon, wherever it is: before its next instruction in user mode. What it is
+/// making by fork(2) or the like is seized at birth. All go on if the calling thread ends.
+pub fn seize(tid: u32) -> Result<()> {
+    let births = libc::PTRACE_O_TRACEFORK | libc::PTRACE_O_TRACEVFORK | libc::PTRACE_O_TRACECLONE;
+    request(libc::PTRACE_SEIZE, tid, (libc::PTRACE_O_TRACESYSGOOD | births) as usize)?;
+    interrupt(tid)
+}
+
+/// Makes a seized thread stop (again).
+pub fn interrupt(tid: u32) -> Result<()> {
+    request(libc::PTRACE_INTERRUPT, tid, 0)
+}
+
+/// Lets a stopped thread go, with a signal or 0.
+pub fn let_go(tid: u32, signal: i32) -> Result<()> {
+    request(libc::PTRACE_DETACH, tid, signal as usize)
+}
+
+/// Lets a stopped thread run.
+pub fn go_on(tid: u32) -> Result<()> {
+    request(libc::PTRACE_CONT, tid, 0)
+}
+
+/// Lets a stopped thread run to the beginning or the end of its next call.
+pub fn go_on_to_call(tid: u32) -> Result<()> {
+    request(libc::PTRACE_SYSCALL, tid, 0)
+}
+
+/// Sends a thread a signal that it was to have before.
+pub fn send(tid: u32, signal: i32) {
+    // SAFETY: tkill takes integers.
+    unsafe { libc::syscall(libc::SYS_tkill, tid, signal) };
+}
+
+/// Blocks, in a stopped thread, the signals in `mask`; those it blocked before.
+pub fn block_signals(tid: u32, mask: u64) -> Result<u64> {
+    let size = size_of::<u64>();
+    let mut old = 0_u64;
+    // SAFETY: GETSIGMASK writes `addr` bytes, of which `old` has as many.
+    let got = unsafe { libc::ptrace(GETSIGMASK, tid as libc::pid_t, size, &raw mut old) };
+    if got == -1 {
+        return Err(last_errno());
+    }
+    // SAFETY: SETSIGMASK reads `addr` bytes, of which `mask` has as many.
+    let set = unsafe { libc::ptrace(SETSIGMASK, tid as libc::pid_t, size, &raw const mask) };
+    if set == -1 { Err(last_errno()) } else { Ok(old) }
+}
+
+/// Of `linux/ptrace.h`.
+const GETSIGMASK: libc::c_uint = 0x420a;
+const SETSIGMASK: libc::c_uint = 0x420b;
+
+/// What a seized thread has come to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// It stands still.
+    Stopped {
+        /// The signal that is due, or 0.
+        signal: i32,
+    },
+    /// It stands at the beginning or the end of a call.
+    AtCall,
+    /// It stands within a call, having made a child.
+    Forked,
+    /// It is dead.
+    Gone,
+}
+
+/// The state of a thread that the calling thread has seized, if it has changed; `None` if it has
+/// not.
+pub fn poll(tid: u32) -> Option<State> {
+    match changed(tid as libc::pid_t) {
+        Ok(found) => found.map(|(_, state)| state),
+        Err(Errno::INTR) => None,
+        Err(_) => Some(State::Gone),
+    }
+}
+
+/// A thread that the calling thread has seized, also one it does not know of, and that has changed
+/// its state.
+pub fn poll_any() -> Option<(u32, State)> {
+    changed(-1).ok().flatten()
+}
+
+/// Waits for a thread that has ended, whichever thread of this process has seized it; whether it
+/// is gone now.
+pub fn see_off(tid: u32) -> bool {
+    let mut status = 0;
+    let flags = libc::__WALL | libc::WNOHANG;
+    // SAFETY: `status` is a valid place for the one integer that waitpid writes.
+    unsafe { libc::waitpid(tid as libc::pid_t, &raw mut status, flags) == tid as libc::pid_t }
+}
+
+fn changed(tid: libc::pid_t) -> Result<Option<(u32, State)>> {
+    let mut status = 0;
+    let flags = libc::__WALL | libc::__WNOTHREAD | libc::WNOHANG;
+    // SAFETY: `status` is a valid place for the one integer that waitpid writes.
+    let tid = unsafe { libc::waitpid(tid, &raw mut status, flags) };
+    let state = match tid {
+        -1 => return Err(last_errno()),
+        0 => return Ok(None),
+        _ if !libc::WIFSTOPPED(status) => State::Gone,
+        _ => match (status >> 16, libc::WSTOPSIG(status)) {
+            (PTRACE_EVENT_FORK | PTRACE_EVENT_VFORK | PTRACE_EVENT_CLONE, _) => State::Forked,
+            (1.., _) => State::Stopped { signal: 0 },
+            (_, AT_CALL) => State::AtCall,
+            (_, signal) => State::Stopped { signal },
+        },
+    };
+    Ok(Some((tid as u32, state)))
+}
+
+/// What `PTRACE_O_TRACESYSGOOD` makes of `SIGTRAP`.
+const AT_CALL: i32 = libc::SIGTRAP | 0x80;
+
+fn request(request: libc::c_uint, tid: u32, data: usize) -> Result<()> {
+    let none = std::ptr::null_mut::<libc::c_void>();
+    // SAFETY: SEIZE, INTERRUPT and DETACH read no memory of ours: `addr` is null and `data` an
+    // integer.
+    let code = unsafe { libc::ptrace(request, tid as libc::pid_t, none, data) };
+    if code == -1 { Err(last_errno()) } else { Ok(()) }
+}
+
+fn last_errno() -> Errno {
+    Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)
+}

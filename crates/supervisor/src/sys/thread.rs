@@ -1,0 +1,123 @@
+//! State of a thread that the kernel shares between threads by default.
+#![allow(unsafe_code)]
+
+use rustix::io::{Errno, Result};
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+/// Gives the calling thread a working directory, root and file mode creation mask of its own
+/// (`CLONE_FS` of unshare(2)).
+pub fn own_file_system_state() -> Result<()> {
+    // SAFETY: unshare(CLONE_FS) copies the thread's `fs_struct`; no memory or descriptor changes
+    // hands, and code that relied on sharing it with other threads exists nowhere in this process.
+    let code = unsafe { libc::unshare(libc::CLONE_FS) };
+    if code == 0 {
+        return Ok(());
+    }
+    Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::PERM))
+}
+
+const KCMP_VM: libc::c_int = 1;
+const KCMP_FILES: libc::c_int = 2;
+
+/// Whether two threads of the sandbox share their table of descriptors; no when in doubt (kcmp(2)).
+pub fn same_descriptors(one: u32, other: u32) -> bool {
+    one == other || compare(one, other, KCMP_FILES)
+}
+
+/// Whether kcmp(2) is allowed at all: filters of containers refuse it.
+pub fn can_compare() -> bool {
+    let this = rustix::thread::gettid().as_raw_pid().cast_unsigned();
+    compare(this, this, KCMP_VM)
+}
+
+/// Whether two threads of the sandbox share their memory; no when in doubt (kcmp(2)).
+pub fn same_memory(one: u32, other: u32) -> bool {
+    one == other || compare(one, other, KCMP_VM)
+}
+
+/// Whether descriptor `number` of a thread of the sandbox is of the same open file as `own`; no
+/// when in doubt (kcmp(2)).
+pub fn same_file(tid: u32, number: i32, own: BorrowedFd<'_>) -> bool {
+    const KCMP_FILE: libc::c_int = 0;
+    let this = rustix::thread::gettid().as_raw_pid();
+    let own = own.as_raw_fd();
+    // SAFETY: kcmp takes integers only.
+    let order = unsafe { libc::syscall(libc::SYS_kcmp, tid, this, KCMP_FILE, number, own) };
+    order == 0
+}
+
+/// Sends a process any signal, also one without a name; 0 only asks whether it is there
+/// (pidfd_send_signal(2)).
+pub fn signal(process: BorrowedFd<'_>, signal: i32) -> Result<()> {
+    let (pidfd, info) = (process.as_raw_fd(), std::ptr::null::<libc::siginfo_t>());
+    // SAFETY: the descriptor is borrowed for the call; without information about the signal the
+    // kernel reads no memory.
+    let code = unsafe { libc::syscall(libc::SYS_pidfd_send_signal, pidfd, signal, info, 0) };
+    if code == 0 {
+        return Ok(());
+    }
+    Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::PERM))
+}
+
+/// Sends a signal to one thread of a process (tgkill(2)).
+pub fn signal_thread(pid: u32, tid: u32, signal: i32) -> Result<()> {
+    // SAFETY: tgkill takes integers only.
+    let code = unsafe { libc::syscall(libc::SYS_tgkill, pid, tid, signal) };
+    if code == 0 {
+        return Ok(());
+    }
+    Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::PERM))
+}
+
+/// The process group of a process (getpgid(2)); 0 for none, as of threads of the kernel, and for
+/// one that is not seen here.
+pub fn group(pid: u32) -> Result<i32> {
+    // SAFETY: getpgid takes an integer only.
+    number(unsafe { libc::getpgid(pid.cast_signed()) })
+}
+
+/// The session of a process, likewise (getsid(2)).
+pub fn session(pid: u32) -> Result<i32> {
+    // SAFETY: getsid takes an integer only.
+    number(unsafe { libc::getsid(pid.cast_signed()) })
+}
+
+fn number(answer: i32) -> Result<i32> {
+    if answer >= 0 {
+        return Ok(answer);
+    }
+    Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::SRCH))
+}
+
+fn compare(one: u32, other: u32, what: libc::c_int) -> bool {
+    // SAFETY: kcmp takes integers only.
+    let order = unsafe { libc::syscall(libc::SYS_kcmp, one, other, what, 0, 0) };
+    order == 0
+}
+
+/// A thread whose waiting calls can be ended.
+#[derive(Clone, Copy, Debug)]
+pub struct Interruptible(i32);
+
+impl Interruptible {
+    /// The calling thread. From now on `SIGURG`, which nobody else uses here, ends a call that
+    /// waits by `EINTR`.
+    pub fn current() -> Self {
+        // SAFETY: `sigaction` is plain integers and a set of bits, for which all zeroes is a value.
+        let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+        action.sa_sigaction = on_interrupt as extern "C" fn(libc::c_int) as usize;
+        // SAFETY: `action` lives until the call returns, and its handler, which has the type that a
+        // handler without `SA_SIGINFO` must have, touches nothing.
+        unsafe { libc::sigaction(libc::SIGURG, &raw const action, std::ptr::null_mut()) };
+        Self(rustix::thread::gettid().as_raw_pid())
+    }
+
+    /// Ends the call that the thread waits in, if it does.
+    pub fn interrupt(self) {
+        let own = rustix::process::getpid().as_raw_pid();
+        // SAFETY: tgkill takes integers; the signal is handled, by a function that does nothing.
+        unsafe { libc::syscall(libc::SYS_tgkill, own, self.0, libc::SIGURG) };
+    }
+}
+
+extern "C" fn on_interrupt(_: libc::c_int) {}

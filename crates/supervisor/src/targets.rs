@@ -1,0 +1,15 @@
+//! The threads that a filter sends calls of.
+
+use crate::{quiesce::Quiesce, sys::notify::Listener};
+use proc::ProcessTree;
+
+/// The threads of a sandbox: the targets of its supervisor, in the words of seccomp_unotify(2).
+#[derive(Clone, Copy, Debug)]
+pub struct Targets<'a> {
+    /// Where their calls come from, and answers go.
+    pub listener: &'a Listener,
+    /// Their processes.
+    pub view: &'a ProcessTree,
+    /// Their calls under way.
+    pub quiesce: &'a Quiesce,
+}
