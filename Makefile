@@ -64,7 +64,7 @@ fuzz:
 # is continued. OLD=PROGRAM compares another `dewar` with this one.
 bench: build
 	scripts/setup bench
-	$(RELEASE)/dewar bench report -o report.html
+	$(RELEASE)/dewar bench report --fetch -o report.html
 	$(if $(OLD),$(RELEASE)/dewar bench releases $(OLD) $(RELEASE)/dewar)
 
 # Programs, manual pages, completions, library and header, units, documents. DESTDIR for packages.

@@ -36,13 +36,16 @@ const STEPS: [(&str, &[&str], f64); 17] = [
     ("revoke.json", &["revoke", "--rounds", "3"], 0.0),
 ];
 
+/// The commands that measure what is fetched from Debian.
+const FETCHING: [&str; 2] = ["project", "kernel"];
+
 /// Measures what is missing, and shows all of it.
 pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<()> {
     let directory = args.directory.clone().map_or_else(default_directory, Ok)?;
     if !args.as_is {
         std::fs::create_dir_all(&directory)
             .with_context(|| format!("cannot make `{}`", directory.display()))?;
-        measure(&directory, args.budget)?;
+        measure(&directory, args)?;
     }
     let sections = report::collect(&directory).map_err(|error| Usage(error.to_string()))?;
     if let Some(file) = &args.output {
@@ -69,7 +72,7 @@ fn default_directory() -> anyhow::Result<PathBuf> {
 
 /// Each step by a process of its own. What has ended is not repeated, what was interrupted is
 /// continued; a step that fails does not keep the others from being measured.
-fn measure(directory: &Path, minutes: f64) -> anyhow::Result<()> {
+fn measure(directory: &Path, args: &ReportArgs) -> anyhow::Result<()> {
     let dewar = program::beside("dewar")?;
     for (file, words, share) in STEPS {
         if is_complete(&directory.join(file)) {
@@ -79,7 +82,10 @@ fn measure(directory: &Path, minutes: f64) -> anyhow::Result<()> {
         let mut command = Command::new(&dewar);
         command.arg("bench").args(words).arg("--keep").arg(directory);
         if share > 0.0 {
-            command.args(["--budget", &format!("{:.2}", minutes * share / 100.0)]);
+            command.args(["--budget", &format!("{:.2}", args.budget * share / 100.0)]);
+        }
+        if args.fetch && FETCHING.contains(&words[0]) {
+            command.arg("--fetch");
         }
         command.stdout(std::process::Stdio::null());
         let status = command.status().context("cannot start `dewar`")?;

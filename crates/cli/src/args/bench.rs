@@ -266,6 +266,10 @@ pub struct ReportArgs {
     #[arg(long)]
     pub as_is: bool,
 
+    /// First fetch from Debian's archive what is missing: sources to build, kernels
+    #[arg(long, conflicts_with = "as_is")]
+    pub fetch: bool,
+
     /// Minutes for the whole of it; each experiment gets its share
     #[arg(long, value_name = "MINUTES", value_parser = positive, default_value_t = 45.0)]
     pub budget: f64,
