@@ -1,6 +1,6 @@
 //! Standard output that may be a pipe whose reader has seen enough.
 
-use crate::args::bench::ShowArgs;
+use crate::args::show::ShowArgs;
 use anyhow::Context as _;
 use flask::visible;
 use serde::Serialize;

@@ -10,7 +10,7 @@ use bench::{
     study::Study,
     table::Style,
 };
-use cli::{args::bench::ShowArgs, output};
+use cli::{args::show::ShowArgs, output};
 use serde::Serialize;
 use std::path::PathBuf;
 

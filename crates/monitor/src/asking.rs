@@ -105,7 +105,7 @@ impl Questions {
         let puts = Cell::new(ticket.is_first);
         let wait = || {
             if puts.replace(false) {
-                let record = asker.state.audit.denial(asker.caller, asker.number, access);
+                let record = asker.state.records.audit.denial(asker.caller, asker.number, access);
                 let (id, call) = (ticket.id, asker.caller.call.id);
                 (self.asking.put)(Question { id, call, record });
             }

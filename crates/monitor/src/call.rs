@@ -13,7 +13,7 @@ use rustix::{
     thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities},
 };
 use std::{collections::BTreeSet, os::fd::OwnedFd};
-use supervisor::{Caller, missing_capabilities, thread};
+use supervisor::{Caller, Targets, missing_capabilities, thread};
 use syscalls::Sysno;
 
 pub(crate) use supervisor::{Answer, CallResult};
@@ -34,14 +34,14 @@ impl Asker<'_> {
     /// Runs `make` under the caller's file mode creation mask. It must not wait for others.
     pub(crate) fn with_umask<T>(&self, make: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
         let mask = Mode::from_bits_retain(self.caller.identity()?.umask);
-        self.state.fs_state.with_umask(mask, make)
+        self.state.on_behalf.fs_state.with_umask(mask, make)
     }
 
     /// The same in the caller's working directory.
     pub(crate) fn in_cwd<T>(&self, make: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
         let mask = Mode::from_bits_retain(self.caller.identity()?.umask);
-        let places = (self.caller.cwd()?, &self.state.view.own_fds);
-        self.state.fs_state.in_cwd(places, mask, make)
+        let places = (self.caller.cwd()?, &self.state.targets.view.own_fds);
+        self.state.on_behalf.fs_state.in_cwd(places, mask, make)
     }
 
     /// Asks whether the subject may; records what policy wants recorded. No answer is a denial.
@@ -54,7 +54,7 @@ impl Asker<'_> {
         let verdict = manager.avc.has_perm(question, requested, hint).ok();
         let granted = verdict.is_some_and(|verdict| verdict.granted());
         let audit = verdict.is_none_or(|verdict| !verdict.audit.is_empty());
-        let trail = &self.state.audit;
+        let trail = &self.state.records.audit;
         let lent = !granted && attempt::is_lent(question, requested, object);
         if audit || trail.wants_everything() {
             let (object, granted, quiet) = (object(), granted || lent, !audit || lent);
@@ -65,7 +65,7 @@ impl Asker<'_> {
             }
         }
         if granted || lent {
-            self.state.deeds.note((self.caller, self.number), tclass, requested, object);
+            self.state.records.deeds.note((self.caller, self.number), tclass, requested, object);
             return Ok(());
         }
         missing_capabilities::note_denial();
@@ -80,7 +80,7 @@ impl Asker<'_> {
 
     /// Records a refusal that policy has no say in; the errno that the program sees.
     pub(crate) fn refuse(&self, refusal: &Refusal) -> Errno {
-        self.state.audit.refuse(self.caller, (self.ssid, self.number), refusal);
+        self.state.records.audit.refuse(self.caller, (self.ssid, self.number), refusal);
         missing_capabilities::note_denial();
         refusal.errno
     }
@@ -88,7 +88,7 @@ impl Asker<'_> {
     /// Makes a call until it is done, or the caller has something else to do; with its result,
     /// whether policy has changed since it was decided.
     pub(crate) fn wait<T>(&self, make: impl Fn() -> io::Result<T>) -> io::Result<(T, bool)> {
-        let MonitorState { listener, quiesce, .. } = self.state;
+        let Targets { listener, quiesce, .. } = &self.state.targets;
         let wait = || quiesce.waits.until_done(self.caller, listener, make);
         quiesce.outside(self.caller.call, wait)
     }
@@ -116,13 +116,17 @@ impl Asker<'_> {
             fd => fd?,
         };
         // Else the caller is dead, and the descriptor may be that of whoever got its PID.
-        if self.state.listener.is_valid(self.caller.call.id) { Ok(fd) } else { Err(Errno::SRCH) }
+        if self.state.targets.listener.is_valid(self.caller.call.id) {
+            Ok(fd)
+        } else {
+            Err(Errno::SRCH)
+        }
     }
 
     /// Refuses to act on behalf of a process that has changed its IDs since it was launched: the
     /// monitor has only its own to act with.
     pub(crate) fn same_ids(&self) -> io::Result<()> {
-        if !self.state.privileges.ids_change {
+        if !self.state.on_behalf.ids_change {
             return Ok(());
         }
         let identity = self.caller.identity()?;
@@ -131,25 +135,25 @@ impl Asker<'_> {
         let groups =
             self.caller.view.proc.status(self.caller.call.tid)?.groups().ok_or(Errno::SRCH)?;
         let same =
-            (identity.fsuid, identity.fsgid) == self.state.privileges.ids && own_groups == groups;
+            (identity.fsuid, identity.fsgid) == self.state.on_behalf.ids && own_groups == groups;
         if same { Ok(()) } else { Err(Errno::PERM) }
     }
 
     /// Whether the caller has a capability in effect that a profile has granted.
     pub(crate) fn has_capability(&self, capability: CapabilitySet) -> bool {
         let has = |who: &proc::Identity| who.capabilities & capability.bits() != 0;
-        self.state.privileges.capabilities & capability.bits() != 0
+        self.state.on_behalf.capabilities & capability.bits() != 0
             && self.caller.identity().is_ok_and(has)
     }
 
     /// Puts in effect, in this thread, those of the sandbox's capabilities that the caller has in
     /// effect.
     pub(crate) fn take_capabilities(&self) -> io::Result<()> {
-        if self.state.privileges.capabilities == 0 {
+        if self.state.on_behalf.capabilities == 0 {
             return Ok(());
         }
         let sets = capabilities(None)?;
-        let wanted = self.caller.identity()?.capabilities & self.state.privileges.capabilities;
+        let wanted = self.caller.identity()?.capabilities & self.state.on_behalf.capabilities;
         let effective = CapabilitySet::from_bits_retain(wanted) & sets.permitted;
         set_capabilities(None, CapabilitySets { effective, ..sets })
     }

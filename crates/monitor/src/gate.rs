@@ -59,7 +59,7 @@ const _: () = {
 impl Gate {
     /// Handles a call, unless it is kept for the end of a change of policy.
     pub(crate) fn admit(&self, call: &Notification) {
-        if self.state.quiesce.enter(call) {
+        if self.state.targets.quiesce.enter(call) {
             self.times.taken(call.nr, || self.handle(call));
         }
     }
@@ -73,7 +73,7 @@ impl Gate {
         let comes_again = matches!(outcome, Ok(Answer::Again));
         self.answer(call, outcome);
         if !comes_again {
-            self.state.quiesce.leave(call.id);
+            self.state.targets.quiesce.leave(call.id);
         }
         self.lead.end(id);
     }
@@ -81,20 +81,22 @@ impl Gate {
     /// Answers a call. Errors mean that the caller is gone, which is no concern of ours.
     pub(crate) fn answer(&self, call: &Notification, outcome: CallResult) {
         let _ = match outcome {
-            Ok(Answer::Continue) => self.state.listener.send_continue(call.id),
-            Ok(Answer::Return(value)) => self.state.listener.send_result(call.id, Ok(value)),
+            Ok(Answer::Continue) => self.state.targets.listener.send_continue(call.id),
+            Ok(Answer::Return(value)) => {
+                self.state.targets.listener.send_result(call.id, Ok(value))
+            }
             Ok(Answer::Open { fd, cloexec }) => {
                 use std::os::fd::AsFd;
-                let sent = self.state.listener.send_fd(call.id, fd.as_fd(), cloexec);
+                let sent = self.state.targets.listener.send_fd(call.id, fd.as_fd(), cloexec);
                 // The program's table of descriptors is full, or it is gone.
                 if let Err(error) = sent {
-                    self.state.listener.send_result(call.id, Err(error))
+                    self.state.targets.listener.send_result(call.id, Err(error))
                 } else {
                     sent
                 }
             }
             Ok(Answer::Elsewhere | Answer::Again) => Ok(()),
-            Err(error) => self.state.listener.send_result(call.id, Err(error)),
+            Err(error) => self.state.targets.listener.send_result(call.id, Err(error)),
         };
     }
 
@@ -141,7 +143,7 @@ impl Gate {
                 (Ok(_) | Err(Errno::NFILE), _) => {
                     let _ = self.with_asker(call, |asker| {
                         let record = |access| {
-                            asker.state.audit.record(asker.caller, asker.number, access);
+                            asker.state.records.audit.record(asker.caller, asker.number, access);
                         };
                         denied.iter().for_each(record);
                         Ok(())
@@ -158,7 +160,7 @@ impl Gate {
     fn decide_by_policy(&self, call: &Notification) -> CallResult {
         self.with_asker(call, |asker| {
             asker.take_capabilities()?;
-            asker.state.privileges.lacking.watch(asker.number, || self.dispatch(asker))
+            asker.state.on_behalf.lacking.watch(asker.number, || self.dispatch(asker))
         })
     }
 
@@ -171,7 +173,7 @@ impl Gate {
         let number = Sysno::new(call.nr as usize).ok_or(Errno::NOSYS)?;
         let state = &self.state;
         let (who, cwd) = (std::cell::OnceCell::new(), std::cell::OnceCell::new());
-        let caller = Caller { view: &state.view, call, who: &who, cwd: &cwd };
+        let caller = Caller { view: &state.targets.view, call, who: &who, cwd: &cwd };
         let ssid = state.subjects.sid(state, call)?;
         with(Asker { state, caller, ssid, number })
     }

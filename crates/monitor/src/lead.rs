@@ -41,14 +41,18 @@ impl Lead {
 impl Gate {
     /// Serves until no process of the sandbox is left.
     pub(crate) fn serve(self: Arc<Self>) {
-        self.state.listener.hand_over_on_one_cpu();
+        self.state.targets.listener.hand_over_on_one_cpu();
         Self::new_leader(&self);
         let mut last = 0;
         while self.lead.threads.load(Ordering::Acquire) > 0 {
             std::thread::sleep(SLOW);
-            self.state.quiesce.waits.interrupt(&self.state.listener, &self.state.view);
+            self.state
+                .targets
+                .quiesce
+                .waits
+                .interrupt(&self.state.targets.listener, &self.state.targets.view);
             if let Some(kept) = &self.sockets.kept {
-                kept.let_go_at_times(&self.state.view);
+                kept.let_go_at_times(&self.state.targets.view);
             }
             let at = self.lead.at.load(Ordering::Acquire);
             let slow = at != 0 && at == last;
@@ -62,7 +66,7 @@ impl Gate {
     /// Lets calls in again after a change of policy, and has those made that came meanwhile: by a
     /// leader, as any other.
     pub(crate) fn reopen(gate: &Arc<Self>) {
-        if gate.state.quiesce.open() {
+        if gate.state.targets.quiesce.open() {
             Self::new_leader(gate);
         }
     }
@@ -83,18 +87,18 @@ impl Gate {
     }
 
     fn lead_through(&self, term: u64) {
-        if self.state.fs_state.prepare_thread(&self.state.view.own_fds).is_err() {
+        if self.state.on_behalf.fs_state.prepare_thread(&self.state.targets.view.own_fds).is_err() {
             return;
         }
         while self.lead.term.load(Ordering::Acquire) == term {
-            if let Some(call) = self.state.quiesce.next_held() {
+            if let Some(call) = self.state.targets.quiesce.next_held() {
                 // It has waited for long: another thread may have the number of its caller by now.
-                if self.state.listener.is_valid(call.id) {
+                if self.state.targets.listener.is_valid(call.id) {
                     self.admit(&call);
                 }
                 continue;
             }
-            match self.state.listener.receive() {
+            match self.state.targets.listener.receive() {
                 Ok(Some(call)) => self.admit(&call),
                 Ok(None) => {}
                 Err(Errno::NOENT) if !self.is_deserted() => {}
@@ -102,7 +106,7 @@ impl Gate {
             }
         }
         // Those that came while this thread held the sandbox still, and another took the lead.
-        while let Some(call) = self.state.quiesce.next_held() {
+        while let Some(call) = self.state.targets.quiesce.next_held() {
             self.admit(&call);
         }
     }
@@ -110,7 +114,7 @@ impl Gate {
     /// Whether the last process of the sandbox is gone.
     fn is_deserted(&self) -> bool {
         use rustix::event::{PollFd, PollFlags, poll};
-        let mut fds = [PollFd::new(&self.state.listener, PollFlags::IN)];
+        let mut fds = [PollFd::new(&self.state.targets.listener, PollFlags::IN)];
         let now = rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 };
         poll(&mut fds, Some(&now)).is_err() || fds[0].revents().contains(PollFlags::HUP)
     }

@@ -10,7 +10,7 @@ use crate::{
     policy::PolicyState,
     revoke::Control,
     socket::{Endpoints, KeptSockets, Peers, SocketManager},
-    state::MonitorState,
+    state::{MonitorState, Records},
     subject::Processes,
 };
 use arc_swap::ArcSwap;
@@ -34,7 +34,7 @@ use std::{
     os::fd::OwnedFd,
     sync::{Arc, atomic::AtomicI32},
 };
-use supervisor::{FsState, Privileges, Quiesce};
+use supervisor::{FsState, Listener, OnBehalf, Quiesce, Targets};
 
 /// Which object managers decide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -176,10 +176,16 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
     let policy = PolicyState { plan, first, exactness, files: labels.files };
     let gate = Arc::new(Gate {
         state: MonitorState {
-            listener: supervisor::Listener::new(listener),
-            view,
-            audit: Arc::clone(&audit),
-            deeds: Deeds::default(),
+            targets: Targets {
+                listener: Listener::new(listener),
+                view,
+                quiesce: Quiesce::default(),
+            },
+            records: Records {
+                audit: Arc::clone(&audit),
+                deeds: Deeds::default(),
+                remarks: Remarks::new(own_loopback),
+            },
             inside: Arc::new(Inside::new(stack, settled.clone(), private.clone())),
             labels: Labels::new(rules).in_view(private),
             subjects,
@@ -189,10 +195,7 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
                 socket: avc(enforce.sockets),
             },
             foreground: AtomicI32::new(0),
-            privileges: Privileges::new(capabilities),
-            fs_state: FsState::new(unshares_fs),
-            remarks: Remarks::new(own_loopback),
-            quiesce: Quiesce::default(),
+            on_behalf: OnBehalf::new(capabilities, FsState::new(unshares_fs)),
             server,
             policy: ArcSwap::from_pointee(policy),
         },
@@ -227,12 +230,12 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
     let (denials, dropped) = audit.denials();
     let audit_failure = audit.failure();
     let unrecorded = unrecorded(&gate.settled, &gate.files.outside, capabilities, namespaces);
-    let remarks = gate.state.remarks.all();
+    let remarks = gate.state.records.remarks.all();
     let decisions = gate.state.caches.stats();
-    let lacking = gate.state.privileges.lacking.all();
+    let lacking = gate.state.on_behalf.lacking.all();
     let spent = gate.times.all();
     let (planted, planted_more) = gate.files.plantings.report();
-    let (deeds, deeds_more) = gate.state.deeds.all();
+    let (deeds, deeds_more) = gate.state.records.deeds.all();
     Ok(Report {
         outcome,
         decisions,

@@ -8,19 +8,15 @@ use audit::{Audit, Deeds, Remarks, attempt};
 use confine::Rights;
 use flask::SecurityServer;
 use inode_labels::Labels;
-use proc::ProcessTree;
 use std::sync::{Arc, atomic::AtomicI32};
-use supervisor::{FsState, Listener, Privileges, Quiesce, Targets};
+use supervisor::{OnBehalf, Targets};
 
 /// What deciding a call takes, whoever decides it.
 pub(crate) struct MonitorState {
-    pub(crate) listener: Listener,
-    /// The processes of the sandbox.
-    pub(crate) view: ProcessTree,
+    /// The threads of the sandbox, and the way in for their calls.
+    pub(crate) targets: Targets,
     pub(crate) server: Arc<dyn SecurityServer>,
-    pub(crate) audit: Arc<Audit>,
-    /// What was granted to be written, executed and contacted.
-    pub(crate) deeds: Deeds,
+    pub(crate) records: Records,
     /// What the policy in force comes to on this machine.
     pub(crate) policy: ArcSwap<PolicyState>,
     /// The labels of files.
@@ -30,24 +26,22 @@ pub(crate) struct MonitorState {
     pub(crate) caches: Caches,
     /// The process group that the run has last made the foreground of the terminal; 0 for none.
     pub(crate) foreground: AtomicI32,
-    /// The IDs and capabilities that calls on a program's behalf are made with.
-    pub(crate) privileges: Privileges,
-    /// Where, and under which mask, calls are made on a program's behalf.
-    pub(crate) fs_state: FsState,
-    /// What is denied to nobody, and may still be why a program fails.
-    pub(crate) remarks: Remarks,
-    /// The way in, for calls and for changes of policy.
-    pub(crate) quiesce: Quiesce,
+    /// As whom, and where, calls are made on a program's behalf.
+    pub(crate) on_behalf: OnBehalf,
     /// The runs inside of this one.
     pub(crate) inside: Arc<Inside>,
 }
 
-impl MonitorState {
-    /// The threads of the sandbox.
-    pub(crate) fn targets(&self) -> Targets<'_> {
-        Targets { listener: &self.listener, view: &self.view, quiesce: &self.quiesce }
-    }
+/// What is told of the run.
+pub(crate) struct Records {
+    pub(crate) audit: Arc<Audit>,
+    /// What was granted to be written, executed and contacted.
+    pub(crate) deeds: Deeds,
+    /// What is denied to nobody, and may still be why a program fails.
+    pub(crate) remarks: Remarks,
+}
 
+impl MonitorState {
     /// Rights that the kernel refuses exactly where policy does: the program may make such calls
     /// itself.
     pub(crate) fn exact(&self) -> Rights {

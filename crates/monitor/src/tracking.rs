@@ -49,14 +49,14 @@ pub(crate) fn begin_inside(asker: Asker<'_>) -> Option<CallResult> {
 /// cannot be interrupted. The call may have been begun anew by then.
 fn pause(asker: Asker<'_>, then: impl FnOnce() + Send) -> Result<()> {
     let (state, call) = (asker.state, *asker.caller.call);
-    state.quiesce.leave(call.id);
-    let mut last = match state.quiesce.changing.try_lock() {
+    state.targets.quiesce.leave(call.id);
+    let mut last = match state.targets.quiesce.changing.try_lock() {
         Ok(last) => last,
         Err(TryLockError::Poisoned(last)) => last.into_inner(),
         // Policy changes: then calls wait, and this one is decided again.
         Err(TryLockError::WouldBlock) => {
             std::thread::yield_now();
-            state.quiesce.hold(call);
+            state.targets.quiesce.hold(call);
             return Ok(());
         }
     };
@@ -68,7 +68,7 @@ fn pause(asker: Asker<'_>, then: impl FnOnce() + Send) -> Result<()> {
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().name("pause".into());
         let Ok(paused) = thread.spawn_scoped(scope, || hold_all(state, call, then)) else {
-            state.quiesce.hold(call);
+            state.targets.quiesce.hold(call);
             return Err(Errno::AGAIN);
         };
         paused.join().unwrap_or(Err(Errno::AGAIN))
@@ -76,9 +76,9 @@ fn pause(asker: Asker<'_>, then: impl FnOnce() + Send) -> Result<()> {
 }
 
 fn hold_all(state: &MonitorState, call: Notification, then: impl FnOnce()) -> Result<()> {
-    let stuck = state.quiesce.close(PATIENCE);
-    state.quiesce.hold(call);
-    let mut stopped = Stopped::new(state.targets());
+    let stuck = state.targets.quiesce.close(PATIENCE);
+    state.targets.quiesce.hold(call);
+    let mut stopped = Stopped::new(&state.targets);
     let still = stuck.is_empty() && stopped.stop(Instant::now() + PATIENCE) == Ok(true);
     if still {
         then();
@@ -86,6 +86,6 @@ fn hold_all(state: &MonitorState, call: Notification, then: impl FnOnce()) -> Re
     // Before any call is decided again: an exec waits for the other threads of its process to end,
     // which those that are held could not.
     stopped.release(&stopped.processes().into_keys().collect());
-    state.quiesce.open();
+    state.targets.quiesce.open();
     if still { Ok(()) } else { Err(Errno::AGAIN) }
 }

@@ -44,7 +44,7 @@ const MAKE_ALL: [u8; 59] = [
 
 /// A stopped thread that makes calls for us.
 pub struct Injector<'a> {
-    targets: Targets<'a>,
+    targets: &'a Targets,
     tid: u32,
     registers: Registers,
     gadget: u64,

@@ -39,8 +39,8 @@ pub mod flight;
 mod fs_state;
 mod inject;
 pub mod missing_capabilities;
+mod on_behalf;
 mod pending;
-mod privileges;
 mod quiesce;
 mod resolve;
 pub mod script;
@@ -53,8 +53,8 @@ pub use caller::Caller;
 pub use fs_state::FsState;
 pub use inject::{Call, Injector};
 pub use missing_capabilities::MissingCapabilities;
+pub use on_behalf::OnBehalf;
 pub use pending::PendingCalls;
-pub use privileges::Privileges;
 pub use quiesce::{HoldThread, Quiesce};
 pub use resolve::{
     Found, Name, resolve, resolve_for_caller, resolve_within, walk, walk_no_magiclinks,

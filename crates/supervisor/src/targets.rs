@@ -4,12 +4,12 @@ use crate::{quiesce::Quiesce, sys::notify::Listener};
 use proc::ProcessTree;
 
 /// The threads of a sandbox: the targets of its supervisor, in the words of seccomp_unotify(2).
-#[derive(Clone, Copy, Debug)]
-pub struct Targets<'a> {
+#[derive(Debug)]
+pub struct Targets {
     /// Where their calls come from, and answers go.
-    pub listener: &'a Listener,
+    pub listener: Listener,
     /// Their processes.
-    pub view: &'a ProcessTree,
+    pub view: ProcessTree,
     /// Their calls under way.
-    pub quiesce: &'a Quiesce,
+    pub quiesce: Quiesce,
 }

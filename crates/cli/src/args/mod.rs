@@ -12,6 +12,7 @@ pub mod mcp;
 pub mod plugin;
 pub mod selftest;
 pub mod serve;
+pub mod show;
 pub mod trust;
 
 pub use self::{

@@ -1,6 +1,6 @@
 //! `dewar bench trust`
 
-use super::bench::ShowArgs;
+use super::show::ShowArgs;
 use clap::Args;
 use std::path::PathBuf;
 

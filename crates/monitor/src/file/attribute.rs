@@ -148,7 +148,7 @@ fn change_mode(asker: FileAsker<'_>) -> CallResult {
     let mode = allowed_mode(asker, &object, mode)?;
     rustix::fs::chmodat(
         rustix::fs::CWD,
-        asker.state.fs_state.path_of(&object),
+        asker.state.on_behalf.fs_state.path_of(&object),
         mode,
         AtFlags::empty(),
     )?;
@@ -237,7 +237,7 @@ fn change_times(asker: FileAsker<'_>) -> CallResult {
     let object = target(asker, which, perm::file::SETATTR, &refused)?;
     rustix::fs::utimensat(
         rustix::fs::CWD,
-        asker.state.fs_state.path_of(&object),
+        asker.state.on_behalf.fs_state.path_of(&object),
         &times,
         AtFlags::empty(),
     )?;
@@ -289,7 +289,7 @@ fn cut(asker: FileAsker<'_>) -> CallResult {
     let flags = OFlags::WRONLY | OFlags::CLOEXEC;
     let file = rustix::fs::openat(
         rustix::fs::CWD,
-        asker.state.fs_state.path_of(&object),
+        asker.state.on_behalf.fs_state.path_of(&object),
         flags,
         Mode::empty(),
     )?;
@@ -308,7 +308,7 @@ fn cut(asker: FileAsker<'_>) -> CallResult {
 fn signal_too_long(asker: FileAsker<'_>) {
     let Ok(identity) = asker.caller.identity() else { return };
     // The thread is the caller for as long as the call waits.
-    if asker.state.listener.is_valid(asker.caller.call.id) {
+    if asker.state.targets.listener.is_valid(asker.caller.call.id) {
         let _ = thread::signal_thread(identity.pid, asker.caller.call.tid, libc::SIGXFSZ);
     }
 }
@@ -360,7 +360,7 @@ fn set_xattr(asker: FileAsker<'_>) -> CallResult {
         // A list of rights sets the mode as chmod(2) does.
         return Err(Errno::OPNOTSUPP);
     }
-    rustix::fs::setxattr(asker.state.fs_state.path_of(&object), name, &value, flags)?;
+    rustix::fs::setxattr(asker.state.on_behalf.fs_state.path_of(&object), name, &value, flags)?;
     Ok(Answer::Return(0))
 }
 
@@ -378,6 +378,6 @@ fn set_flags(asker: FileAsker<'_>) -> CallResult {
 fn remove_xattr(asker: FileAsker<'_>) -> CallResult {
     let name = xattr_name(asker)?;
     let object = xattr_target(asker, &name)?;
-    rustix::fs::removexattr(asker.state.fs_state.path_of(&object), name)?;
+    rustix::fs::removexattr(asker.state.on_behalf.fs_state.path_of(&object), name)?;
     Ok(Answer::Return(0))
 }

@@ -1,10 +1,7 @@
 //! openat2: an open whose arguments lie in memory, with limits on the way to the file. They are
 //! copied, the open is decided, and made on the program's behalf with the same limits.
 
-use super::{
-    object::Seen,
-    open::{Open, check},
-};
+use super::{object::Seen, open::Open};
 use crate::call::Asker;
 use flask::{Class, perm};
 use rustix::{
@@ -77,6 +74,17 @@ pub(super) fn arguments(asker: Asker<'_>) -> Result<Open> {
     Ok(Open { dirfd: asker.caller.int(0), path: asker.caller.path(1)?, flags, mode, limits })
 }
 
+/// Whether the flags make sense, which the kernel looks at first (`build_open_flags` of
+/// `fs/open.c`).
+pub(super) fn check(flags: OFlags) -> Result<()> {
+    let creates = flags.contains(OFlags::CREATE);
+    let temporary = flags.bits() & TMPFILE.cast_unsigned() != 0;
+    let writes = flags & OFlags::RWMODE != OFlags::RDONLY;
+    let invalid = (creates && flags.contains(OFlags::DIRECTORY))
+        || (temporary && !(flags.contains(OFlags::DIRECTORY) && writes));
+    if invalid && !flags.contains(OFlags::PATH) { Err(Errno::INVAL) } else { Ok(()) }
+}
+
 fn checked(flags: u64, mode: u64, limits: u64) -> Result<(OFlags, Mode, ResolveFlags)> {
     let bits = i32::try_from(flags).map_err(|_| Errno::INVAL)?;
     let limits = ResolveFlags::from_bits_retain(limits);
@@ -119,7 +127,7 @@ pub(super) fn find(asker: Asker<'_>, open: &Open) -> Result<Found> {
             continue;
         }
         match found {
-            Ok(object) if !asker.state.view.is_proc(object.as_fd())? => {
+            Ok(object) if !asker.state.targets.view.is_proc(object.as_fd())? => {
                 return Ok(existing(object));
             }
             // What would be found there is the monitor's, or nothing.
@@ -163,7 +171,7 @@ fn target_to_create(asker: Asker<'_>, open: &Open, name: Name<'_>) -> Option<Pat
     let directory = Name { path: parent, follow: true, ..name };
     let directory = resolve_within(asker.caller, directory, open.limits).ok()?;
     // Links of `/proc` would be the monitor's.
-    if asker.state.view.is_proc(directory.as_fd()).ok()? {
+    if asker.state.targets.view.is_proc(directory.as_fd()).ok()? {
         return None;
     }
     let target = readlinkat(&directory, last, Vec::new()).ok()?;
@@ -184,7 +192,8 @@ pub(super) fn handle(asker: Asker<'_>, object: &OwnedFd, flags: OFlags) -> Resul
     seen.allow(asker, perm::file::READ | perm::file::OPEN, object)?;
     let number = object.as_raw_fd().to_string();
     let flags = OFlags::RDONLY | OFlags::CLOEXEC;
-    let opened = rustix::fs::openat(&asker.state.view.own_fds, number, flags, Mode::empty());
+    let opened =
+        rustix::fs::openat(&asker.state.targets.view.own_fds, number, flags, Mode::empty());
     opened.map_err(|_| Errno::NOSYS)
 }
 
@@ -213,7 +222,7 @@ fn find_own(asker: Asker<'_>, open: &Open) -> Result<Found> {
             return Err(Errno::NOENT);
         }
         let base = asker.caller.base(open.dirfd)?;
-        if !asker.state.view.is_proc(base.as_fd())? {
+        if !asker.state.targets.view.is_proc(base.as_fd())? {
             return Err(Errno::NOENT);
         }
         if !open.path.components().all(is_plain) {
@@ -227,7 +236,7 @@ fn find_own(asker: Asker<'_>, open: &Open) -> Result<Found> {
     if open.limits.contains(ResolveFlags::NO_SYMLINKS) && open.path.components().any(is_link) {
         return Err(Errno::LOOP);
     }
-    if asker.state.view.is_proc(object.as_fd())? { Ok(found) } else { Err(Errno::XDEV) }
+    if asker.state.targets.view.is_proc(object.as_fd())? { Ok(found) } else { Err(Errno::XDEV) }
 }
 
 #[cfg(test)]

@@ -85,7 +85,7 @@ pub(super) fn watch(asker: FileAsker<'_>) -> CallResult {
         return Err(Errno::INVAL);
     }
     let inotify = asker.duplicate(asker.caller.int(0))?;
-    if path_of(&asker.state.view, &inotify)?.as_os_str() != "anon_inode:inotify" {
+    if path_of(&asker.state.targets.view, &inotify)?.as_os_str() != "anon_inode:inotify" {
         return Err(Errno::INVAL);
     }
     let path = asker.caller.path(1)?;
@@ -109,7 +109,7 @@ pub(super) fn watch(asker: FileAsker<'_>) -> CallResult {
     if has_name(*asker, &object)? {
         seen.allow(*asker, requested, &object)?;
     }
-    let name = asker.state.fs_state.path_of(&object);
+    let name = asker.state.on_behalf.fs_state.path_of(&object);
     let watch = add_watch(&inotify, name, mask.difference(WatchFlags::DONT_FOLLOW))?;
     Ok(Answer::Return(watch.into()))
 }

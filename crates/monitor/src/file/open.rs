@@ -59,7 +59,7 @@ pub(super) fn decide(asker: FileAsker<'_>) -> CallResult {
     if asker.exact().contains(open.rights()) && !open.may_be_about_itself() {
         let left = open.leave_to_kernel(asker);
         if matches!(left, Ok(Answer::Continue)) && (open.writes() || open.creates()) {
-            asker.state.privileges.lacking.watch_open(asker.caller, open.name());
+            asker.state.on_behalf.lacking.watch_open(asker.caller, open.name());
         }
         return left;
     }
@@ -78,19 +78,8 @@ fn arguments(asker: FileAsker<'_>) -> Result<Open> {
         }
         _ => (caller.int(0), 1, flags(2), mode(3)),
     };
-    check(flags)?;
+    limited::check(flags)?;
     Ok(Open { dirfd, path: caller.path(n)?, flags, mode, limits: ResolveFlags::empty() })
-}
-
-/// Whether the flags make sense, which the kernel looks at first (`build_open_flags` of
-/// `fs/open.c`).
-pub(super) fn check(flags: OFlags) -> Result<()> {
-    let creates = flags.contains(OFlags::CREATE);
-    let temporary = flags.bits() & limited::TMPFILE.cast_unsigned() != 0;
-    let writes = flags & OFlags::RWMODE != OFlags::RDONLY;
-    let invalid = (creates && flags.contains(OFlags::DIRECTORY))
-        || (temporary && !(flags.contains(OFlags::DIRECTORY) && writes));
-    if invalid && !flags.contains(OFlags::PATH) { Err(Errno::INVAL) } else { Ok(()) }
 }
 
 impl Open {
@@ -198,7 +187,8 @@ impl Open {
                 // A pipe, a socket or memory, by a magic link: its process holds it already.
                 Ok(fd) if is_own && !has_name(*asker, &fd)? => {}
                 Ok(fd)
-                    if self.is_made_in_proc(asker) && asker.state.view.is_proc(fd.as_fd())? =>
+                    if self.is_made_in_proc(asker)
+                        && asker.state.targets.view.is_proc(fd.as_fd())? =>
                 {
                     return self.make(asker);
                 }
@@ -244,7 +234,7 @@ impl Open {
     fn is_plainly_granted(&self, asker: FileAsker<'_>) -> bool {
         let state = asker.state;
         let makes = self.creates() || self.is_temporary();
-        if makes || self.writes() || state.audit.wants_everything() {
+        if makes || self.writes() || state.records.audit.wants_everything() {
             return false;
         }
         let Some(status) = asker.files.paths.stat(asker.caller, self.name()) else {
@@ -333,7 +323,7 @@ impl Open {
         }
         if !self.creates()
             && let Ok(object) = resolve(asker.caller, self.name())
-            && !asker.state.view.is_proc(object.as_fd())?
+            && !asker.state.targets.view.is_proc(object.as_fd())?
         {
             return Ok(Found { object: Some(object), ..Found::default() });
         }

@@ -252,7 +252,7 @@ impl Attempt<'_> {
     /// Where the name leads, as far as there is something.
     fn path(self, asker: FileAsker<'_>, errno: Errno) -> Result<PathBuf> {
         let Name { dirfd, path, .. } = self.name;
-        let view = &asker.state.view;
+        let view = &asker.state.targets.view;
         let base = if path.is_absolute() {
             PathBuf::new()
         } else {

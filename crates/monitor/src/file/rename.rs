@@ -137,8 +137,9 @@ impl NameChange<'_> {
         if !self.asker.files.plantings.are_watched() {
             return;
         }
-        let path =
-            |entry: &Entry| path_of(&state.view, &entry.parent).map(|it| it.join(&entry.name));
+        let path = |entry: &Entry| {
+            path_of(&state.targets.view, &entry.parent).map(|it| it.join(&entry.name))
+        };
         let plantings = &self.asker.files.plantings;
         match (path(source), path(target)) {
             (Ok(from), Ok(to)) if exchanges => plantings.exchanged(&from, &to),
@@ -163,8 +164,9 @@ impl NameChange<'_> {
             return Ok(());
         }
         let state = self.asker.state;
-        let path =
-            |entry: &Entry| path_of(&state.view, &entry.parent).map(|path| path.join(&entry.name));
+        let path = |entry: &Entry| {
+            path_of(&state.targets.view, &entry.parent).map(|path| path.join(&entry.name))
+        };
         let (from, to) = (path(source)?, path(target)?);
         if self.asker.labels().agree(&from, &to) {
             return Ok(());

@@ -31,7 +31,8 @@ impl Open {
             self.flags.difference(if self.is_temporary() { OFlags::NOFOLLOW } else { drop });
         let number = object.as_raw_fd().to_string();
         let flags = flags | OFlags::CLOEXEC | OFlags::NOCTTY;
-        let open = || rustix::fs::openat(&asker.state.view.own_fds, number.as_str(), flags, mode);
+        let open =
+            || rustix::fs::openat(&asker.state.targets.view.own_fds, number.as_str(), flags, mode);
         if self.is_temporary() {
             return asker.with_umask(open);
         }

@@ -65,7 +65,7 @@ pub(crate) fn request(asker: Asker<'_>) -> CallResult {
     let pid = asker.caller.identity()?.pid;
     let generation = label_generation(state, pid)?;
     let who = Requester { pid, generation, ssid: asker.ssid };
-    if !state.listener.is_valid(asker.caller.call.id) {
+    if !state.targets.listener.is_valid(asker.caller.call.id) {
         return Err(Errno::SRCH);
     }
     if !lock(&inside.allowance).take(Instant::now()) {

@@ -29,9 +29,15 @@ pub struct ProcessStatus {
 
 /// Every process of the sandbox, with its label.
 pub(crate) fn all(state: &MonitorState) -> Result<Vec<ProcessStatus>> {
-    let inside = state.view.proc.pids()?.into_iter().filter(|pid| state.view.is_inside(*pid));
+    let inside = state
+        .targets
+        .view
+        .proc
+        .pids()?
+        .into_iter()
+        .filter(|pid| state.targets.view.is_inside(*pid));
     let status = |pid: u32| {
-        let identity = state.view.proc.identity(pid).ok()?;
+        let identity = state.targets.view.proc.identity(pid).ok()?;
         let sid = label_of(state, pid).ok()?;
         let context = state.server.sid_to_context(sid).unwrap_or_default();
         Some(ProcessStatus { pid, parent: identity.parent, comm: identity.comm, context })
@@ -59,7 +65,7 @@ decides! { asker: Asker<'_>,
 fn change_ids(asker: Asker<'_>) -> CallResult {
     use Sysno::*;
     let of_user = matches!(asker.number, setuid | setreuid | setresuid);
-    let own = if of_user { asker.state.privileges.ids.0 } else { asker.state.privileges.ids.1 };
+    let own = if of_user { asker.state.on_behalf.ids.0 } else { asker.state.on_behalf.ids.1 };
     let count = match asker.number {
         setuid | setgid => 1,
         setreuid | setregid => 2,

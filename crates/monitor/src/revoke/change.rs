@@ -115,7 +115,7 @@ impl<'a> PolicyTransition<'a> {
         let exactness =
             Exactness { all: still(all), first: still(for_first), withheld: withheld.clone() };
         let seqno = gate.state.server.seqno()?;
-        let stuck = gate.state.quiesce.close(SLOW_CALL);
+        let stuck = gate.state.targets.quiesce.close(SLOW_CALL);
         gate.state.labels.change(rules);
         gate.sockets.endpoints.change(&labels);
         let files = labels.files;
@@ -133,7 +133,7 @@ impl<'a> PolicyTransition<'a> {
             gate,
             mode,
             began,
-            stopped: Stopped::new(gate.state.targets()),
+            stopped: Stopped::new(&gate.state.targets),
             receipt,
             comparison: Comparison::new(gate),
             nothing,
@@ -199,7 +199,7 @@ impl<'a> PolicyTransition<'a> {
         }
         self.kill(pid, &held, "another process traces it");
         let until = Instant::now() + LATE;
-        while lives(&self.gate.state.view, pid) {
+        while lives(&self.gate.state.targets.view, pid) {
             if Instant::now() > until {
                 self.receipt.complete = false;
                 break;
@@ -232,7 +232,7 @@ impl<'a> PolicyTransition<'a> {
             std::thread::sleep(PAUSE);
         }
         for (pid, tid) in std::mem::take(&mut self.stuck) {
-            if self.gate.state.quiesce.is_inside(tid) {
+            if self.gate.state.targets.quiesce.is_inside(tid) {
                 let call = Finding::vague(Held::Call, "a call made on its behalf");
                 self.note(pid, &call, Action::Kept, "it is being made and cannot be stopped");
             }
@@ -264,7 +264,7 @@ impl<'a> PolicyTransition<'a> {
     /// processes end.
     fn end_calls(&mut self, stuck: &[u32]) {
         for tid in stuck {
-            let Ok(identity) = self.gate.state.view.proc.identity(*tid) else { continue };
+            let Ok(identity) = self.gate.state.targets.view.proc.identity(*tid) else { continue };
             let finding = Finding::vague(Held::Call, "a call that takes long");
             self.kill(identity.pid, &[finding], "it was decided before the change");
             self.stuck.push((identity.pid, *tid));
@@ -357,7 +357,7 @@ impl<'a> PolicyTransition<'a> {
     }
 
     fn note(&mut self, pid: u32, finding: &Finding, action: Action, reason: &str) {
-        let name = || self.gate.state.view.proc.identity(pid).map(|it| it.comm);
+        let name = || self.gate.state.targets.view.proc.identity(pid).map(|it| it.comm);
         let comm = self.names.entry(pid).or_insert_with(|| name().unwrap_or_default()).clone();
         self.receipt.holders.push(Holder {
             pid,

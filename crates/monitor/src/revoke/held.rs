@@ -197,9 +197,9 @@ impl<'a> Comparison<'a> {
     /// Of the threads of a process that have not ended, one for each table of descriptors.
     fn tables(&self, pid: u32) -> Result<Vec<u32>> {
         let mut tables: Vec<u32> = Vec::new();
-        for tid in self.gate.state.view.proc.threads(pid)? {
+        for tid in self.gate.state.targets.view.proc.threads(pid)? {
             let known = || tables.iter().any(|other| same_descriptors(*other, tid));
-            if is_alive(&self.gate.state.view, tid) && !known() {
+            if is_alive(&self.gate.state.targets.view, tid) && !known() {
                 tables.push(tid);
             }
         }
@@ -211,7 +211,7 @@ impl<'a> Comparison<'a> {
         let gate = self.gate;
         let name = format!("{}/task/{}/fd", who.pid, who.tid);
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let table = rustix::fs::openat(&gate.state.view.proc, &name, flags, Mode::empty())?;
+        let table = rustix::fs::openat(&gate.state.targets.view.proc, &name, flags, Mode::empty())?;
         let mut findings = Vec::new();
         for entry in rustix::fs::Dir::read_from(&table)? {
             let entry = entry?;
@@ -339,7 +339,12 @@ impl<'a> Comparison<'a> {
     }
 
     pub(super) fn info(&self, who: Subject, fd: i32) -> Result<DescriptorInfo> {
-        self.gate.state.view.proc.descriptor(format_args!("{}/task/{}", who.pid, who.tid), fd)
+        self.gate
+            .state
+            .targets
+            .view
+            .proc
+            .descriptor(format_args!("{}/task/{}", who.pid, who.tid), fd)
     }
 }
 

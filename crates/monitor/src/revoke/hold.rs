@@ -41,7 +41,7 @@ impl Drop for Hold {
 /// Stops all threads, except that those whose calls wait do so when the wait is over. A change of
 /// policy ends it. `None` if some cannot be stopped, or policy is being changed.
 pub(crate) fn hold(gate: &Arc<Gate>, ended: Box<dyn FnOnce() + Send>) -> Option<Hold> {
-    let last = match gate.state.quiesce.changing.try_lock() {
+    let last = match gate.state.targets.quiesce.changing.try_lock() {
         Ok(last) => last,
         Err(TryLockError::Poisoned(last)) => last.into_inner(),
         Err(TryLockError::WouldBlock) => return None,
@@ -51,7 +51,7 @@ pub(crate) fn hold(gate: &Arc<Gate>, ended: Box<dyn FnOnce() + Send>) -> Option<
 
 /// The same, whoever is traced inside: for while this process is stopped itself.
 pub(crate) fn freeze(gate: &Arc<Gate>) -> Option<Hold> {
-    let last = gate.state.quiesce.changing.lock().unwrap_or_else(PoisonError::into_inner);
+    let last = gate.state.targets.quiesce.changing.lock().unwrap_or_else(PoisonError::into_inner);
     begin(gate, last, Traced::Stop, Box::new(|| ()))
 }
 
@@ -88,8 +88,8 @@ fn begin(
 
 fn stand_still(gate: &Arc<Gate>, end: &AtomicBool, traced: Traced, tell: &mpsc::Sender<bool>) {
     // Those inside are left; calls that come meanwhile are made anew.
-    gate.state.quiesce.close(PATIENCE);
-    let mut stopped = Stopped::beside_waits(gate.state.targets());
+    gate.state.targets.quiesce.close(PATIENCE);
+    let mut stopped = Stopped::beside_waits(&gate.state.targets);
     // Not complete while a call waits: that thread is seized, and does nothing before it stops.
     let mut seized = stopped.stop(Instant::now() + PATIENCE).is_ok();
     let refused = stopped.take_refused();
@@ -149,13 +149,13 @@ fn halt_all(
 fn halt(gate: &Arc<Gate>, pids: &BTreeSet<u32>, until: Instant) -> Vec<OwnedFd> {
     let state = &gate.state;
     let runs = |pid: u32| {
-        let threads = state.view.proc.threads(pid).unwrap_or_default();
-        threads.into_iter().any(|tid| is_running(&state.view, tid))
+        let threads = state.targets.view.proc.threads(pid).unwrap_or_default();
+        threads.into_iter().any(|tid| is_running(&state.targets.view, tid))
     };
     // A number is that of a process inside once its descriptor is held.
     let open = |pid: &u32| {
         let process = pidfd_open(Pid::from_raw(pid.cast_signed())?, PidfdFlags::empty()).ok()?;
-        state.view.is_inside(*pid).then_some((*pid, process))
+        state.targets.view.is_inside(*pid).then_some((*pid, process))
     };
     let all: Vec<(u32, OwnedFd)> = pids.iter().filter(|pid| runs(**pid)).filter_map(open).collect();
     while all.iter().any(|(pid, _)| runs(*pid)) {

@@ -79,7 +79,8 @@ impl Control {
         if self.0.off {
             return Ok(Receipt { complete: true, ..Receipt::default() });
         }
-        let mut last = self.0.state.quiesce.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last =
+            self.0.state.targets.quiesce.changing.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(last) = last.take() {
             last.end();
         }
@@ -105,7 +106,7 @@ impl Control {
     /// own.
     #[must_use]
     pub fn is_outside(&self, pid: u32) -> bool {
-        self.0.state.view.is_outside(pid)
+        self.0.state.targets.view.is_outside(pid)
     }
 
     /// The processes of the sandbox.
@@ -148,7 +149,7 @@ impl Control {
     /// there were than are kept.
     #[must_use]
     pub fn denials(&self) -> (Vec<crate::Record>, u64) {
-        self.0.state.audit.denials()
+        self.0.state.records.audit.denials()
     }
 }
 

@@ -55,7 +55,8 @@ impl<'a> SocketFiles<'a> {
         if seen.status.kind != FileType::Socket {
             // Not a matter of policy: nobody listens there.
             seen.allow(*asker, perm::file::GETATTR, &held)?;
-            let (own_fds, number) = (&asker.state.view.own_fds, held.as_raw_fd().to_string());
+            let (own_fds, number) =
+                (&asker.state.targets.view.own_fds, held.as_raw_fd().to_string());
             let writable =
                 rustix::fs::accessat(own_fds, number, Access::WRITE_OK, AtFlags::EACCESS);
             if writable == Err(Errno::ACCESS) {
@@ -86,13 +87,13 @@ impl<'a> SocketFiles<'a> {
         let (Some((parent, name)), None) = (entry, object) else { return Err(Errno::ADDRINUSE) };
         let sid = file::allow_new(asker, &parent, &name, FileType::Socket, perm::file::CREATE)?;
         let before = supervisor::clock::last_tick();
-        let parent_path = path_of(&asker.state.view, &parent)?;
+        let parent_path = path_of(&asker.state.targets.view, &parent)?;
         // Led elsewhere below the directory, it would be what was not decided.
         let may_be_led = path.as_os_str() != name
             && (is_part(&name) || !asker.labels().is_even_below(&parent_path))
             && !asker.files.paths.is_fixed_way(asker.state, path);
         if may_be_led {
-            let directory = asker.state.fs_state.path_of(&parent);
+            let directory = asker.state.on_behalf.fs_state.path_of(&parent);
             let fixed = [directory.as_bytes(), b"/", name.as_bytes()].concat();
             asker.with_umask(|| bind(Way::Fixed(fixed)))?;
         } else {

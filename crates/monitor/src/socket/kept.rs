@@ -63,7 +63,7 @@ impl KeptSockets {
             return Ok(None);
         }
         if self.lock().len() >= MOST {
-            self.let_go(&asker.state.view)?;
+            self.let_go(&asker.state.targets.view)?;
             if self.lock().len() >= MOST {
                 return Ok(None);
             }
@@ -86,7 +86,7 @@ impl KeptSockets {
     /// A duplicate of the socket behind descriptor `fd` of the caller; `None` if none is kept.
     pub(super) fn of(&self, asker: SocketAsker<'_>, fd: i32) -> Result<Option<OwnedFd>> {
         let path = format!("{}/fd/{fd}", asker.caller.call.tid);
-        let link = match rustix::fs::readlinkat(&asker.state.view.proc, path, Vec::new()) {
+        let link = match rustix::fs::readlinkat(&asker.state.targets.view.proc, path, Vec::new()) {
             Err(Errno::NOENT) => return Err(Errno::BADF),
             link => link?,
         };

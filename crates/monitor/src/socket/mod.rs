@@ -153,7 +153,7 @@ impl Socket {
     fn of(asker: SocketAsker<'_>, fd: i32) -> Result<Self> {
         let kept = asker.sockets.kept.as_ref().map(|kept| kept.of(asker, fd)).transpose()?;
         let fd = match kept.flatten() {
-            Some(kept) if asker.state.listener.is_valid(asker.caller.call.id) => kept,
+            Some(kept) if asker.state.targets.listener.is_valid(asker.caller.call.id) => kept,
             Some(_) => return Err(Errno::SRCH),
             None => asker.duplicate(fd)?,
         };
@@ -197,7 +197,7 @@ fn connect(asker: SocketAsker<'_>) -> CallResult {
         }
     }
     if let address::Kind::Ip(_, port) = address.kind {
-        asker.state.remarks.reaches(port);
+        asker.state.records.remarks.reaches(port);
     }
     let connect = || supervisor::socket::connect(socket.fd.as_fd(), target.bytes(&address));
     let ((), changed) = asker.wait(connect)?;
@@ -219,7 +219,7 @@ fn bind(asker: SocketAsker<'_>) -> CallResult {
     match (names::bind(asker, &socket, &address), &asker.sockets.kept) {
         // By one that nobody has any more, perhaps.
         (Err(Errno::ADDRINUSE), Some(kept)) => {
-            kept.let_go(&asker.state.view)?;
+            kept.let_go(&asker.state.targets.view)?;
             names::bind(asker, &socket, &address)?;
         }
         (bound, _) => bound?,
@@ -227,7 +227,7 @@ fn bind(asker: SocketAsker<'_>) -> CallResult {
     if socket.class == Class::TcpSocket
         && let Ok(own) = rustix::net::getsockname(&socket.fd).and_then(SocketAddr::try_from)
     {
-        asker.state.remarks.serves(own.port());
+        asker.state.records.remarks.serves(own.port());
     }
     Ok(Answer::Return(0))
 }

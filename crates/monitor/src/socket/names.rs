@@ -248,7 +248,9 @@ impl SocketManager {
             if let Some(owner) = self.endpoints.own.file((status.device, status.number)) {
                 return Some((owner, owner));
             }
-            if let Ok(label) = state.labels.of_file(&status, || path_of(&state.view, &file?)) {
+            if let Ok(label) =
+                state.labels.of_file(&status, || path_of(&state.targets.view, &file?))
+            {
                 return Some((label.before(), label.sid));
             }
         }
@@ -291,10 +293,12 @@ fn reach_file(
     let owner = asker.sockets.endpoints.own.file((seen.status.device, seen.status.number));
     let tsid = owned(*asker, owner, seen.label.sid)?;
     allow(asker, socket.class, tsid, requested, &|| format!("unix:{}", path.display()))?;
-    let bytes = unix_bytes(asker.state.fs_state.path_of(&held).as_bytes())?;
+    let bytes = unix_bytes(asker.state.on_behalf.fs_state.path_of(&held).as_bytes())?;
     let peer = match owner {
         Some(owner) => Peer::Inside(owner),
-        None => Peer::File { status: seen.status, path: path_of(&asker.state.view, &held)? },
+        None => {
+            Peer::File { status: seen.status, path: path_of(&asker.state.targets.view, &held)? }
+        }
     };
     Ok(Target { file: Some((bytes, held)), _hold: None, peer: Some(peer) })
 }

@@ -37,7 +37,7 @@ pub(super) fn create(asker: SocketAsker<'_>, class: Class) -> CallResult {
     supervisor::memory::write(asker.caller.call.tid, numbers, &before)?;
     let cloexec = kind & libc::SOCK_CLOEXEC != 0;
     let give = |end: &std::os::fd::OwnedFd| {
-        asker.state.listener.give_fd(asker.caller.call.id, end.as_fd(), cloexec)
+        asker.state.targets.listener.give_fd(asker.caller.call.id, end.as_fd(), cloexec)
     };
     let given = [give(&one)?.to_ne_bytes(), give(&other)?.to_ne_bytes()].concat();
     supervisor::memory::write(asker.caller.call.tid, numbers, &given)?;

@@ -146,10 +146,14 @@ impl Processes {
             Self::One(sid) => Ok(*sid),
             Self::Many(lineage) if self.are_alike() => Ok(lineage.first),
             Self::Many(_) => {
-                let mark = Mark::of(&state.view, call.tid);
+                let mark = Mark::of(&state.targets.view, call.tid);
                 // Only now is it known that this was about the caller, and not about another thread
                 // with its number.
-                if state.listener.is_valid(call.id) { Ok(mark?.sid) } else { Err(Errno::SRCH) }
+                if state.targets.listener.is_valid(call.id) {
+                    Ok(mark?.sid)
+                } else {
+                    Err(Errno::SRCH)
+                }
             }
         }
     }
@@ -166,7 +170,7 @@ pub(crate) fn label_of(state: &MonitorState, pid: u32) -> Result<Sid> {
     match &state.subjects {
         Processes::One(sid) => Ok(*sid),
         Processes::Many(lineage) if state.subjects.is_one() => Ok(lineage.first),
-        Processes::Many(_) => Ok(Mark::of(&state.view, pid)?.sid),
+        Processes::Many(_) => Ok(Mark::of(&state.targets.view, pid)?.sid),
     }
 }
 
@@ -183,7 +187,7 @@ pub(crate) fn are_marked(state: &MonitorState) -> bool {
 /// The label of another process of the sandbox; of everything outside, the initial SID `kernel`.
 pub(crate) fn subject_of(asker: Asker<'_>, pid: u32) -> Result<Sid> {
     let state = asker.state;
-    if !state.view.is_inside(pid) {
+    if !state.targets.view.is_inside(pid) {
         return Ok(InitialSid::Kernel.into());
     }
     label_of(state, pid).or(Ok(InitialSid::Kernel.into()))
@@ -194,10 +198,10 @@ pub(crate) fn subject_of(asker: Asker<'_>, pid: u32) -> Result<Sid> {
 pub(crate) fn label_generation(state: &MonitorState, pid: u32) -> Result<LabelGeneration> {
     match &state.subjects {
         subjects if subjects.is_one() => {
-            Ok(LabelGeneration { started: state.view.proc.started(pid)?, entered: 0 })
+            Ok(LabelGeneration { started: state.targets.view.proc.started(pid)?, entered: 0 })
         }
         Processes::One(_) => Err(Errno::PERM),
-        Processes::Many(lineage) => lineage.known().label_generation(&state.view, pid),
+        Processes::Many(lineage) => lineage.known().label_generation(&state.targets.view, pid),
     }
 }
 
@@ -217,14 +221,14 @@ impl Known {
 pub(crate) fn has_stayed(state: &MonitorState, pid: u32, before: LabelGeneration) -> bool {
     let Some(lineage) = state.subjects.several() else { return true };
     let known = lineage.known();
-    !known.entering.contains(&pid) && known.label_generation(&state.view, pid) == Ok(before)
+    !known.entering.contains(&pid) && known.label_generation(&state.targets.view, pid) == Ok(before)
 }
 
 /// Notes that another process has been let at the inside of `pid`. The kernel may take its time
 /// with the call, so the label of `pid` is what it is from now on: [`enter`] refuses to change it.
 pub(crate) fn watch(state: &MonitorState, pid: u32) -> Result<()> {
     let Some(lineage) = state.subjects.several() else { return Ok(()) };
-    let started = state.view.proc.started(pid)?;
+    let started = state.targets.view.proc.started(pid)?;
     let watched = &mut lineage.known().watched;
     if watched.len() >= MOST_WATCHED {
         forget_the_dead(state, watched);
@@ -236,7 +240,7 @@ pub(crate) fn watch(state: &MonitorState, pid: u32) -> Result<()> {
 /// Leaves those of `processes`, each with the time of its start, that still live. That is in doubt
 /// only for want of means, and then they do.
 fn forget_the_dead(state: &MonitorState, processes: &mut HashMap<u32, u64>) {
-    processes.retain(|pid, started| match state.view.proc.started(*pid) {
+    processes.retain(|pid, started| match state.targets.view.proc.started(*pid) {
         Ok(now) => now == *started,
         Err(error) => !is_gone(error),
     });
@@ -246,7 +250,7 @@ fn forget_the_dead(state: &MonitorState, processes: &mut HashMap<u32, u64>) {
 /// domain has been entered, there is none that it must not run. While it lives, none is entered.
 pub(crate) fn may_execute_unseen(state: &MonitorState, pid: u32) -> Result<bool> {
     let Some(lineage) = state.subjects.several() else { return Ok(true) };
-    let started = state.view.proc.started(pid)?;
+    let started = state.targets.view.proc.started(pid)?;
     let mut known = lineage.known();
     if known.entries > 0 || !known.entering.is_empty() {
         return Ok(false);
@@ -306,8 +310,8 @@ impl Drop for Entering<'_> {
 pub(crate) fn brings_nothing(state: &MonitorState, tid: u32) -> Result<bool> {
     const CLEARED: u32 = 0x40_0000 | 0x20_0000 | 0x10_0000 | 0x4_0000;
     let Processes::Many(lineage) = &state.subjects else { return Ok(true) };
-    let personality = state.view.proc.personality(tid)?;
-    let filters = state.view.proc.status(tid)?.filters().ok_or(Errno::SRCH)?;
+    let personality = state.targets.view.proc.personality(tid)?;
+    let filters = state.targets.view.proc.status(tid)?.filters().ok_or(Errno::SRCH)?;
     Ok(filters == lineage.known().filters && personality & CLEARED == 0)
 }
 
@@ -317,7 +321,7 @@ pub(crate) fn enter(state: &MonitorState, pid: u32, sid: Sid) -> Result<()> {
     if state.subjects.are_alike() {
         return Err(Errno::PERM);
     }
-    let started = state.view.proc.started(pid)?;
+    let started = state.targets.view.proc.started(pid)?;
     let mut known = lineage.known();
     if known.watched.get(&pid) == Some(&started) {
         return Err(Errno::PERM);

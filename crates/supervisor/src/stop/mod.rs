@@ -37,7 +37,7 @@ const SYSCALL: [u8; 2] = [0x0f, 0x05];
 
 /// The threads of the sandbox, held by the calling thread. Dropped, they go on.
 pub struct Stopped<'a> {
-    targets: Targets<'a>,
+    targets: &'a Targets,
     threads: HashMap<u32, Thread>,
     /// Processes that somebody else traces, and processes that may not be traced.
     refused: BTreeSet<u32>,
@@ -57,18 +57,18 @@ struct Thread {
 
 impl<'a> Stopped<'a> {
     /// Nobody yet.
-    pub fn new(targets: Targets<'a>) -> Self {
+    pub fn new(targets: &'a Targets) -> Self {
         let refused = BTreeSet::new();
         let left_alone = BTreeSet::new();
         Self { targets, threads: HashMap::new(), refused, left_alone, leaves_waits: false }
     }
 
     /// The same, which lets calls wait that are made in the place of threads.
-    pub fn beside_waits(targets: Targets<'a>) -> Self {
+    pub fn beside_waits(targets: &'a Targets) -> Self {
         Self { leaves_waits: true, ..Self::new(targets) }
     }
 
-    pub(crate) fn targets(&self) -> Targets<'a> {
+    pub(crate) fn targets(&self) -> &'a Targets {
         self.targets
     }
 
@@ -181,7 +181,7 @@ impl<'a> Stopped<'a> {
         for (tid, pid) in late {
             if let Some(state) = ptrace::poll(tid) {
                 self.note(tid, state);
-                if state == State::Gone && is_running(self.targets.view, pid) {
+                if state == State::Gone && is_running(&self.targets.view, pid) {
                     self.hold(pid, pid, None);
                 }
             }
@@ -248,7 +248,7 @@ impl<'a> Stopped<'a> {
                 registers
             }
         };
-        Ok((registers, gadget(self.targets.view, tid, &registers)?))
+        Ok((registers, gadget(&self.targets.view, tid, &registers)?))
     }
 
     /// Ends, by `EACCES`, what waits for a lock of one of these descriptors of a process, in the

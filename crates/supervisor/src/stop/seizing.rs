@@ -59,13 +59,13 @@ impl Vigil {
     }
 
     /// Helps whoever seizes until [`Vigil::end`].
-    pub(super) fn watch(&self, targets: Targets<'_>) {
+    pub(super) fn watch(&self, targets: &Targets) {
         let mut watched = self.lock();
         while !watched.is_over {
             let late = watched.seizing.filter(|(_, since)| since.elapsed() > PATIENCE);
             if let Some((pid, _)) = late {
                 drop(watched);
-                let seen_off = help(targets.view, pid);
+                let seen_off = help(&targets.view, pid);
                 watched = self.lock();
                 watched.seen_off.extend(seen_off);
             }
@@ -94,7 +94,7 @@ impl Stopped<'_> {
                 continue;
             }
             let tids = self.targets.view.proc.threads(pid)?;
-            if is_traced(self.targets.view, &tids) {
+            if is_traced(&self.targets.view, &tids) {
                 self.refused.insert(pid);
                 continue;
             }
@@ -111,7 +111,7 @@ impl Stopped<'_> {
                         self.hold(pid, tid, None);
                         any = true;
                     }
-                    Err(Errno::PERM) if is_alive(self.targets.view, tid) => {
+                    Err(Errno::PERM) if is_alive(&self.targets.view, tid) => {
                         self.refused.insert(pid);
                     }
                     Err(_) => {}

@@ -1,13 +1,13 @@
-//! With which IDs and capabilities a call is made on a program's behalf.
+//! As whom, and where, a call is made on a program's behalf.
 
-use crate::missing_capabilities::MissingCapabilities;
+use crate::{fs_state::FsState, missing_capabilities::MissingCapabilities};
 
 /// CAP_SETUID and CAP_SETGID: with them a process can stop being who it was launched as.
 const CHANGES_IDS: u64 = 1 << 7 | 1 << 6;
 
-/// IDs and capabilities of the sandbox, and of the monitor where it acts for it.
+/// IDs and capabilities of the sandbox, and of the monitor where it acts for it; and where it does.
 #[derive(Debug)]
-pub struct Privileges {
+pub struct OnBehalf {
     /// The IDs that every on-behalf operation is done with: the program's, unless it changed them.
     pub ids: (u32, u32),
     /// Some domain has a capability that lets it change its IDs.
@@ -16,16 +16,19 @@ pub struct Privileges {
     pub capabilities: u64,
     /// What the kernel refuses root for want of a capability.
     pub lacking: MissingCapabilities,
+    /// In which directory, and under which mask.
+    pub fs_state: FsState,
 }
 
-impl Privileges {
+impl OnBehalf {
     /// Of a sandbox of this process's user that may have `capabilities`.
-    pub fn new(capabilities: u64) -> Self {
+    pub fn new(capabilities: u64, fs_state: FsState) -> Self {
         Self {
             ids: (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw()),
             ids_change: capabilities & CHANGES_IDS != 0,
             capabilities,
             lacking: MissingCapabilities::new(capabilities),
+            fs_state,
         }
     }
 }
