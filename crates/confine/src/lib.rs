@@ -37,6 +37,7 @@ pub mod launch;
 pub mod layers;
 mod plan;
 mod policy;
+mod policy_state;
 mod settled;
 mod sys;
 
@@ -50,4 +51,5 @@ pub use filter::{
 pub use landlock::ABI;
 pub use plan::{Plan, READS, Rights, Subtree, WRITES, computed, entered};
 pub use policy::{KernelPolicy, ReadError};
+pub use policy_state::PolicyState;
 pub use settled::{Conflict, OutOfReach, Settled, Uncovered, admits, refuse_taken};

@@ -22,7 +22,6 @@ mod handler;
 mod inside;
 mod lead;
 mod manager;
-mod policy;
 mod process;
 mod revoke;
 mod run;

@@ -7,7 +7,6 @@ use crate::{
     inside::Inside,
     lead::Lead,
     manager::{Caches, Manager},
-    policy::PolicyState,
     revoke::Control,
     socket::{Endpoints, KeptSockets, Peers, SocketManager},
     state::{MonitorState, Records},
@@ -20,7 +19,7 @@ use audit::{
 };
 use avc::Stats;
 use confine::{
-    ConfineError, Confinement, KernelPolicy, PRIVATE, Request, Settled,
+    ConfineError, Confinement, KernelPolicy, PRIVATE, PolicyState, Request, Settled,
     launch::{self, CommandStatus, Namespaces, Started},
 };
 use flask::SecurityServer;

@@ -2,9 +2,10 @@
 //!
 //! An object manager sees this and what it owns, not the gate and not another manager.
 
-use crate::{inside::Inside, manager::Caches, policy::PolicyState, subject::Processes};
+use crate::{inside::Inside, manager::Caches, subject::Processes};
 use arc_swap::ArcSwap;
 use audit::{Audit, Deeds, Remarks, attempt};
+use confine::PolicyState;
 use confine::Rights;
 use flask::SecurityServer;
 use inode_labels::Labels;

@@ -9,8 +9,8 @@ use super::{
     relabel::{changed, relabel},
     repair::repair,
 };
-use crate::{gate::Gate, policy::PolicyState, subject::outer_label_of};
-use confine::{Exactness, KernelPolicy, Rights, refuse_taken};
+use crate::{gate::Gate, subject::outer_label_of};
+use confine::{Exactness, KernelPolicy, PolicyState, Rights, refuse_taken};
 use flask::Sid;
 use rustix::{
     io::{Errno, Result},
