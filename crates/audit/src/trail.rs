@@ -284,7 +284,7 @@ fn is_probe(caller: Caller<'_>, access: &Access, missing: AccessVector) -> bool 
 /// Whoever wants the list itself fails without it, and a failure tells of what was probed for.
 fn lists_above(caller: Caller<'_>, path: &Path, class: Class, missing: AccessVector) -> bool {
     let lists = missing.names(class).all(|name| ["read", "open"].contains(&name));
-    let own = || caller.cwd().and_then(|cwd| proc::path_of(caller.view, cwd));
+    let own = || caller.cwd().and_then(|cwd| proc::path_of(caller.tree, cwd));
     class == Class::Dir && lists && own().is_ok_and(|own| own != path && own.starts_with(path))
 }
 

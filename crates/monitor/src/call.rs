@@ -40,7 +40,7 @@ impl Asker<'_> {
     /// The same in the caller's working directory.
     pub(crate) fn in_cwd<T>(&self, make: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
         let mask = Mode::from_bits_retain(self.caller.identity()?.umask);
-        let places = (self.caller.cwd()?, &self.state.targets.view.own_fds);
+        let places = (self.caller.cwd()?, &self.state.targets.tree.own_fds);
         self.state.on_behalf.fs_state.in_cwd(places, mask, make)
     }
 
@@ -133,7 +133,7 @@ impl Asker<'_> {
         let own_groups = rustix::process::getgroups()?.into_iter().map(Gid::as_raw);
         let own_groups: BTreeSet<u32> = own_groups.collect();
         let groups =
-            self.caller.view.proc.status(self.caller.call.tid)?.groups().ok_or(Errno::SRCH)?;
+            self.caller.tree.proc.status(self.caller.call.tid)?.groups().ok_or(Errno::SRCH)?;
         let same =
             (identity.fsuid, identity.fsgid) == self.state.on_behalf.ids && own_groups == groups;
         if same { Ok(()) } else { Err(Errno::PERM) }

@@ -173,7 +173,7 @@ impl Gate {
         let number = Sysno::new(call.nr as usize).ok_or(Errno::NOSYS)?;
         let state = &self.state;
         let (who, cwd) = (std::cell::OnceCell::new(), std::cell::OnceCell::new());
-        let caller = Caller { view: &state.targets.view, call, who: &who, cwd: &cwd };
+        let caller = Caller { tree: &state.targets.tree, call, who: &who, cwd: &cwd };
         let ssid = state.subjects.sid(state, call)?;
         with(Asker { state, caller, ssid, number })
     }

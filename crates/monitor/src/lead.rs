@@ -50,9 +50,9 @@ impl Gate {
                 .targets
                 .quiesce
                 .waits
-                .interrupt(&self.state.targets.listener, &self.state.targets.view);
+                .interrupt(&self.state.targets.listener, &self.state.targets.tree);
             if let Some(kept) = &self.sockets.kept {
-                kept.let_go_at_times(&self.state.targets.view);
+                kept.let_go_at_times(&self.state.targets.tree);
             }
             let at = self.lead.at.load(Ordering::Acquire);
             let slow = at != 0 && at == last;
@@ -87,7 +87,7 @@ impl Gate {
     }
 
     fn lead_through(&self, term: u64) {
-        if self.state.on_behalf.fs_state.prepare_thread(&self.state.targets.view.own_fds).is_err() {
+        if self.state.on_behalf.fs_state.prepare_thread(&self.state.targets.tree.own_fds).is_err() {
             return;
         }
         while self.lead.term.load(Ordering::Acquire) == term {

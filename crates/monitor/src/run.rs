@@ -165,10 +165,10 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
     let Confinement { policy, exactness, settled, .. } = confinement;
     let number = |pid: rustix::process::Pid| pid.as_raw_pid().cast_unsigned();
     let (init, keeper) = (number(sandbox.init_pid()), sandbox.keeper_pid().map(number));
-    let view =
+    let tree =
         proc::ProcessTree::new(proc, init, keeper).map_err(system("look at this process"))?;
     let KernelPolicy { plan, first, labels, rules, .. } = policy;
-    let subjects = Processes::new(&plan.domains, command.as_raw_nonzero().get() as u32, &view)
+    let subjects = Processes::new(&plan.domains, command.as_raw_nonzero().get() as u32, &tree)
         .map_err(system("label the command (`ulimit -H -x` must be unlimited)"))?;
     let avc = |decides| Manager::new(Arc::clone(&server), decides);
     let (paths, endpoints) = (PathCache::new(plan.domains.clone()), Endpoints::new(&labels));
@@ -177,7 +177,7 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
         state: MonitorState {
             targets: Targets {
                 listener: Listener::new(listener),
-                view,
+                tree,
                 quiesce: Quiesce::default(),
             },
             records: Records {

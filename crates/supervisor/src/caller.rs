@@ -23,7 +23,7 @@ const PAGE: u64 = 4096;
 #[derive(Clone, Copy)]
 pub struct Caller<'a> {
     /// The processes of the sandbox.
-    pub view: &'a ProcessTree,
+    pub tree: &'a ProcessTree,
     /// The call that it waits in.
     pub call: &'a Notification,
     /// Filled in when somebody asks: finding out takes longer than most decisions.
@@ -108,7 +108,7 @@ impl<'a> Caller<'a> {
     /// What a magic link of the caller leads to.
     fn link(&self, name: &str) -> Result<OwnedFd> {
         let flags = OFlags::PATH | OFlags::CLOEXEC;
-        let fd = rustix::fs::openat(&self.view.proc, name, flags, Mode::empty());
+        let fd = rustix::fs::openat(&self.tree.proc, name, flags, Mode::empty());
         fd.map_err(|error| if error == Errno::NOENT { Errno::BADF } else { error })
     }
 
@@ -122,14 +122,14 @@ impl<'a> Caller<'a> {
 
     /// The flags that descriptor `fd` of the caller was opened with.
     pub fn flags(&self, fd: i32) -> Result<OFlags> {
-        self.view.proc.descriptor(self.call.tid, fd)?.flags().ok_or(Errno::BADF)
+        self.tree.proc.descriptor(self.call.tid, fd)?.flags().ok_or(Errno::BADF)
     }
 
     /// Whether its table of descriptors takes one more: `EMFILE` where not, which the kernel says
     /// before it looks for a file. Another thread can fill the table before the descriptor is
     /// there.
     pub fn has_room(&self) -> Result<()> {
-        let (tid, proc) = (self.call.tid, &self.view.proc);
+        let (tid, proc) = (self.call.tid, &self.tree.proc);
         let most = limit::open_files(tid).or_else(|_| proc.limit(tid, "Max open files"))?;
         // Since Linux 6.2, the size is how many are open; before, 0.
         let table = format!("{tid}/fd");
@@ -151,14 +151,14 @@ impl<'a> Caller<'a> {
         if let Some(known) = self.who.get() {
             return Ok(known);
         }
-        let identity = self.view.proc.identity(self.call.tid)?;
+        let identity = self.tree.proc.identity(self.call.tid)?;
         Ok(self.who.get_or_init(|| identity))
     }
 
     /// The program that the caller runs; empty when it cannot be told.
     pub fn program(&self) -> PathBuf {
         let link =
-            rustix::fs::readlinkat(&self.view.proc, format!("{}/exe", self.call.tid), Vec::new());
+            rustix::fs::readlinkat(&self.tree.proc, format!("{}/exe", self.call.tid), Vec::new());
         link.map(|link| Path::new(std::ffi::OsStr::from_bytes(link.as_bytes())).to_owned())
             .unwrap_or_default()
     }

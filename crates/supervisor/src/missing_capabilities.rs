@@ -84,7 +84,7 @@ impl MissingCapabilities {
             resolve(caller, Name { path, follow: true, ..name }).ok()
         };
         let file = resolve(caller, name).ok().or_else(directory);
-        let own_fds = &caller.view.own_fds;
+        let own_fds = &caller.tree.own_fds;
         let refused = file.is_some_and(|file| {
             let number = file.as_raw_fd().to_string();
             accessat(own_fds, number, Access::WRITE_OK, AtFlags::EACCESS) == Err(Errno::ACCESS)

@@ -65,7 +65,7 @@ impl PendingCalls {
                     if again {
                         break Err(AGAIN);
                     }
-                    if let Some(errno) = interruption(listener, caller.view, call.id, call.tid) {
+                    if let Some(errno) = interruption(listener, caller.tree, call.id, call.tid) {
                         break Err(errno);
                     }
                 }
@@ -87,13 +87,13 @@ impl PendingCalls {
 
     /// Ends the waits of callers that have something else to do. One that is about to begin ends
     /// the next time.
-    pub fn interrupt(&self, listener: &Listener, view: &ProcessTree) {
+    pub fn interrupt(&self, listener: &Listener, tree: &ProcessTree) {
         let ids: Vec<u64> = self.lock().keys().copied().collect();
         for id in ids {
             // Held meanwhile: a thread that is done with this wait is interrupted in no other.
             let waits = self.lock();
             if let Some(wait) = waits.get(&id)
-                && interruption(listener, view, id, wait.tid).is_some()
+                && interruption(listener, tree, id, wait.tid).is_some()
             {
                 wait.thread.interrupt();
             }
@@ -106,11 +106,11 @@ impl PendingCalls {
 }
 
 /// Why a caller need not wait any longer: it is gone, or has a signal to handle.
-fn interruption(listener: &Listener, view: &ProcessTree, id: u64, tid: u32) -> Option<Errno> {
+fn interruption(listener: &Listener, tree: &ProcessTree, id: u64, tid: u32) -> Option<Errno> {
     if !listener.is_valid(id) {
         return Some(Errno::SRCH);
     }
-    due(view.proc.status(tid).ok()?.signals()?)
+    due(tree.proc.status(tid).ok()?.signals()?)
 }
 
 /// What a call returns for the signals that wait. Those of the process may be for another of its

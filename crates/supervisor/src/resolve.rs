@@ -181,10 +181,10 @@ fn root() -> Result<OwnedFd> {
 
 /// The components below the proc file system that a walk starts in, if it does.
 fn trail_of(caller: Caller<'_>, base: BorrowedFd<'_>) -> Result<Option<Vec<OsString>>> {
-    if !caller.view.is_proc(base)? {
+    if !caller.tree.is_proc(base)? {
         return Ok(None);
     }
-    let path = path_of(caller.view, base)?;
+    let path = path_of(caller.tree, base)?;
     // Mounted anywhere else, it could not be told whose files these are.
     let trail = path.strip_prefix("/proc").map_err(|_| Errno::ACCESS)?;
     Ok(Some(trail.iter().map(OsStr::to_owned).collect()))
@@ -323,13 +323,13 @@ impl Walk<'_> {
         let trail = self.in_proc.as_deref().unwrap_or_default();
         let pid: u32 =
             trail.first().and_then(|pid| pid.to_str()?.parse().ok()).ok_or(Errno::NOENT)?;
-        let outer = self.caller.view.outer_pid(pid, self.caller.identity()?)?;
+        let outer = self.caller.tree.outer_pid(pid, self.caller.identity()?)?;
         let mut path = outer.to_string();
         for component in trail[1..].iter().map(OsString::as_os_str).chain([part]) {
             path.push('/');
             path.push_str(component.to_str().ok_or(Errno::NOENT)?);
         }
-        rustix::fs::openat(&self.caller.view.proc, path, HANDLE, Mode::empty())
+        rustix::fs::openat(&self.caller.tree.proc, path, HANDLE, Mode::empty())
     }
 
     /// Whether the walk is in the directory of the descriptors of a process.
@@ -340,7 +340,7 @@ impl Walk<'_> {
     fn enter(&mut self, part: &OsStr, fd: OwnedFd) -> Result<()> {
         if let Some(trail) = &mut self.in_proc {
             trail.push(part.to_owned());
-        } else if self.caller.view.is_proc_root(fd.as_fd())? {
+        } else if self.caller.tree.is_proc_root(fd.as_fd())? {
             self.in_proc = Some(Vec::new());
         }
         self.at = fd;

@@ -16,10 +16,10 @@ const MOST_BYTES: usize = 256;
 
 /// The start of a script, as far as the kernel looks at it; `None` for what is none. A program that
 /// cannot be read is none that the kernel would interpret.
-pub fn start(view: &ProcessTree, file: &OwnedFd) -> Option<Vec<u8>> {
+pub fn start(tree: &ProcessTree, file: &OwnedFd) -> Option<Vec<u8>> {
     let name = file.as_raw_fd().to_string();
     let flags = OFlags::RDONLY | OFlags::CLOEXEC;
-    let file = rustix::fs::openat(&view.own_fds, name, flags, Mode::empty()).ok()?;
+    let file = rustix::fs::openat(&tree.own_fds, name, flags, Mode::empty()).ok()?;
     let mut start = vec![0; MOST_BYTES];
     let count = rustix::io::read(file, &mut start).ok()?;
     start.truncate(count);

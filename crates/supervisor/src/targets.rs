@@ -9,7 +9,7 @@ pub struct Targets {
     /// Where their calls come from, and answers go.
     pub listener: Listener,
     /// Their processes.
-    pub view: ProcessTree,
+    pub tree: ProcessTree,
     /// Their calls under way.
     pub quiesce: Quiesce,
 }

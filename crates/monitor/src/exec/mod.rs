@@ -60,7 +60,7 @@ fn decide_as(asker: FileAsker<'_>, enters_inside: bool) -> CallResult {
     let seen = Seen::of(*asker, file.as_fd())?;
     if !is_executable(asker, &seen, &file) {
         if stays_plain(*asker, &file)? {
-            let object = path_of(&asker.state.targets.view, &file)?.to_string_lossy().into_owned();
+            let object = path_of(&asker.state.targets.tree, &file)?.to_string_lossy().into_owned();
             return Err(asker.refuse(&memory(object)));
         }
         // Not a matter of policy: it could not be executed without it either.
@@ -106,7 +106,7 @@ fn allow_interpreters(asker: FileAsker<'_>, mut file: OwnedFd) -> Result<()> {
     // As many as the kernel tries (`exec_binprm`).
     const MOST: usize = 5;
     for _ in 0..MOST {
-        let start = script::start(&asker.state.targets.view, &file);
+        let start = script::start(&asker.state.targets.tree, &file);
         let Some(path) = start.and_then(|start| script::interpreter(&start)) else { break };
         file = match found(asker, libc::AT_FDCWD, &path, 0) {
             Ok(file) => file,
@@ -164,14 +164,14 @@ fn remark_set_id(asker: FileAsker<'_>, file: &OwnedFd) -> Result<()> {
         || (stat.st_uid == 0 && privileges.capabilities & SETUID == 0);
     let becomes_group = stat.st_gid != privileges.ids.1;
     if is(libc::S_ISUID) && becomes_user || is(libc::S_ISGID | libc::S_IXGRP) && becomes_group {
-        asker.state.records.remarks.set_id(&path_of(&asker.state.targets.view, file)?);
+        asker.state.records.remarks.set_id(&path_of(&asker.state.targets.tree, file)?);
     }
     Ok(())
 }
 
 /// Whether this user could execute a file, as far as its kind and its mode say.
 fn is_executable(asker: FileAsker<'_>, seen: &Seen, file: &OwnedFd) -> bool {
-    let own_fds = &asker.state.targets.view.own_fds;
+    let own_fds = &asker.state.targets.tree.own_fds;
     let name = file.as_raw_fd().to_string();
     let access = || accessat(own_fds, name, Access::EXEC_OK, AtFlags::empty());
     seen.class == Class::File && access().is_ok()
@@ -192,7 +192,7 @@ fn found(asker: FileAsker<'_>, dirfd: i32, path: &Path, flags: i32) -> Result<Ow
         // In its way is a link of `/proc`, or what the program would find there.
         Err(Errno::LOOP | Errno::NOENT) => {}
         // What the monitor found there is its own.
-        Ok(object) if asker.state.targets.view.is_proc(object.as_fd())? => {}
+        Ok(object) if asker.state.targets.tree.is_proc(object.as_fd())? => {}
         found => return found,
     }
     let found = walk(asker.caller, name)?;

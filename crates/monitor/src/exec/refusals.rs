@@ -75,7 +75,7 @@ impl Why {
 
 /// Records that `file` is not executed; the errno for the program.
 pub(super) fn refuse(asker: Asker<'_>, file: &OwnedFd, why: Why) -> Errno {
-    let path = path_of(&asker.state.targets.view, file).unwrap_or_default();
+    let path = path_of(&asker.state.targets.tree, file).unwrap_or_default();
     let (reason, instead) = why.told();
     asker.refuse(&Refusal {
         errno: why.errno(),

@@ -29,7 +29,7 @@ use supervisor::{
 pub(super) fn enter(asker: Asker<'_>, seen: &Seen, file: &OwnedFd, domain: Sid) -> CallResult {
     // An interpreter opens its script by name, after the label has changed: nothing ties it to this
     // file.
-    if script::start(&asker.state.targets.view, file).is_some() {
+    if script::start(&asker.state.targets.tree, file).is_some() {
         return Err(refuse(asker, file, Why::Script));
     }
     // So that it can still be told; what counts is what it has when it is stopped.
@@ -157,7 +157,7 @@ fn is_same(file: &OwnedFd, seen: &Seen) -> Result<bool> {
 /// The program that a process runs now.
 fn executed(asker: Asker<'_>, pid: u32) -> Result<OwnedFd> {
     let flags = OFlags::PATH | OFlags::CLOEXEC;
-    rustix::fs::openat(&asker.state.targets.view.proc, format!("{pid}/exe"), flags, Mode::empty())
+    rustix::fs::openat(&asker.state.targets.tree.proc, format!("{pid}/exe"), flags, Mode::empty())
 }
 
 /// Lets the call run under ptrace and calls `check` at the exec stop. A process that fails the

@@ -315,7 +315,7 @@ fn signal_too_long(asker: FileAsker<'_>) {
 
 /// How long the caller may make a file (`RLIMIT_FSIZE`).
 fn longest(asker: FileAsker<'_>) -> Result<u64> {
-    asker.caller.view.proc.limit(asker.caller.call.tid, "Max file size")
+    asker.caller.tree.proc.limit(asker.caller.call.tid, "Max file size")
 }
 
 fn xattr_target(asker: FileAsker<'_>, name: &CStr) -> Result<OwnedFd> {

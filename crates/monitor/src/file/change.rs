@@ -176,7 +176,7 @@ impl NameChange<'_> {
             rustix::fs::symlinkat(&target, &entry.parent, &entry.name)?;
             let state = self.asker.state;
             if self.asker.files.plantings.are_watched() {
-                let path = path_of(&state.targets.view, &entry.parent)?.join(&entry.name);
+                let path = path_of(&state.targets.tree, &entry.parent)?.join(&entry.name);
                 self.asker.files.plantings.note_link(&path, &target);
             }
             Ok(())
@@ -211,14 +211,14 @@ impl NameChange<'_> {
 
     /// Whether an entry would lie in `/proc`, where nobody makes any.
     pub(super) fn is_in_proc(&self, entry: &Entry) -> Result<bool> {
-        self.asker.state.targets.view.is_proc(entry.parent.as_fd())
+        self.asker.state.targets.tree.is_proc(entry.parent.as_fd())
     }
 
     /// Whether an entry stands for a descriptor of the caller. The kernel lets the process itself
     /// write in that directory, where nothing can be removed.
     pub(super) fn is_own_descriptor(&self, entry: &Entry) -> Result<bool> {
         Ok(self.is_in_proc(entry)?
-            && path_of(&self.asker.state.targets.view, &entry.parent)?.ends_with("fd"))
+            && path_of(&self.asker.state.targets.tree, &entry.parent)?.ends_with("fd"))
     }
 
     /// Whether the kernel lets the caller change the names in a directory, which it looks at before
@@ -226,7 +226,7 @@ impl NameChange<'_> {
     fn changes(&self, entry: &Entry) -> bool {
         let number = std::os::fd::AsRawFd::as_raw_fd(&entry.parent).to_string();
         let access = Access::WRITE_OK | Access::EXEC_OK;
-        let own_fds = &self.asker.state.targets.view.own_fds;
+        let own_fds = &self.asker.state.targets.tree.own_fds;
         rustix::fs::accessat(own_fds, number, access, AtFlags::EACCESS).is_ok()
     }
 
@@ -260,12 +260,12 @@ impl NameChange<'_> {
         seen.allow(*self.asker, perm::file::LINK, &object)?;
         self.enter_directory(&entry, &seen, AccessVector::NONE, &object)?;
         // The object by the monitor's own descriptor: what was decided is what is linked.
-        let view = &self.asker.state.targets.view;
+        let tree = &self.asker.state.targets.tree;
         let number = std::os::fd::AsRawFd::as_raw_fd(&object).to_string();
         let follow = AtFlags::SYMLINK_FOLLOW;
-        rustix::fs::linkat(&view.own_fds, number, &entry.parent, &entry.name, follow)?;
+        rustix::fs::linkat(&tree.own_fds, number, &entry.parent, &entry.name, follow)?;
         // What is written by the second name is written to the first, too. It may have none.
-        let _ = self.asker.files.plantings.note_at(|| path_of(view, &object), false);
+        let _ = self.asker.files.plantings.note_at(|| path_of(tree, &object), false);
         note_entry(self.asker, &entry.parent, &entry.name, true);
         Ok(Answer::Return(0))
     }

@@ -74,7 +74,7 @@ pub(super) fn note_entry(asker: FileAsker<'_>, parent: &OwnedFd, name: &OsStr, i
     if !asker.files.plantings.are_watched() || name.is_empty() {
         return;
     }
-    let place = || path_of(&state.targets.view, parent).map(|directory| directory.join(name));
+    let place = || path_of(&state.targets.tree, parent).map(|directory| directory.join(name));
     let Ok(path) = place() else { return };
     // What has no path any more is nobody's to execute.
     let _ = asker.files.plantings.note_at(place, is_new);
@@ -160,7 +160,7 @@ fn owns_name(
 }
 
 pub(super) fn entry_path(asker: FileAsker<'_>, parent: &OwnedFd, name: &OsStr) -> String {
-    let path = path_of(&asker.state.targets.view, parent).unwrap_or_default().join(name);
+    let path = path_of(&asker.state.targets.tree, parent).unwrap_or_default().join(name);
     path.to_string_lossy().into_owned()
 }
 
@@ -188,7 +188,7 @@ fn reserved_label(
     if name.is_empty() {
         return Ok(None);
     }
-    let directory = path_of(&asker.state.targets.view, parent)?;
+    let directory = path_of(&asker.state.targets.tree, parent)?;
     let path = directory.join(name);
     let kind = file_kind(kind);
     let by_rule = if asker.claims.completes(parent, name)? {

@@ -127,7 +127,7 @@ pub(super) fn find(asker: Asker<'_>, open: &Open) -> Result<Found> {
             continue;
         }
         match found {
-            Ok(object) if !asker.state.targets.view.is_proc(object.as_fd())? => {
+            Ok(object) if !asker.state.targets.tree.is_proc(object.as_fd())? => {
                 return Ok(existing(object));
             }
             // What would be found there is the monitor's, or nothing.
@@ -171,7 +171,7 @@ fn target_to_create(asker: Asker<'_>, open: &Open, name: Name<'_>) -> Option<Pat
     let directory = Name { path: parent, follow: true, ..name };
     let directory = resolve_within(asker.caller, directory, open.limits).ok()?;
     // Links of `/proc` would be the monitor's.
-    if asker.state.targets.view.is_proc(directory.as_fd()).ok()? {
+    if asker.state.targets.tree.is_proc(directory.as_fd()).ok()? {
         return None;
     }
     let target = readlinkat(&directory, last, Vec::new()).ok()?;
@@ -193,7 +193,7 @@ pub(super) fn handle(asker: Asker<'_>, object: &OwnedFd, flags: OFlags) -> Resul
     let number = object.as_raw_fd().to_string();
     let flags = OFlags::RDONLY | OFlags::CLOEXEC;
     let opened =
-        rustix::fs::openat(&asker.state.targets.view.own_fds, number, flags, Mode::empty());
+        rustix::fs::openat(&asker.state.targets.tree.own_fds, number, flags, Mode::empty());
     opened.map_err(|_| Errno::NOSYS)
 }
 
@@ -222,7 +222,7 @@ fn find_own(asker: Asker<'_>, open: &Open) -> Result<Found> {
             return Err(Errno::NOENT);
         }
         let base = asker.caller.base(open.dirfd)?;
-        if !asker.state.targets.view.is_proc(base.as_fd())? {
+        if !asker.state.targets.tree.is_proc(base.as_fd())? {
             return Err(Errno::NOENT);
         }
         if !open.path.components().all(is_plain) {
@@ -236,7 +236,7 @@ fn find_own(asker: Asker<'_>, open: &Open) -> Result<Found> {
     if open.limits.contains(ResolveFlags::NO_SYMLINKS) && open.path.components().any(is_link) {
         return Err(Errno::LOOP);
     }
-    if asker.state.targets.view.is_proc(object.as_fd())? { Ok(found) } else { Err(Errno::XDEV) }
+    if asker.state.targets.tree.is_proc(object.as_fd())? { Ok(found) } else { Err(Errno::XDEV) }
 }
 
 #[cfg(test)]

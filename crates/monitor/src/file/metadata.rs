@@ -85,7 +85,7 @@ pub(super) fn watch(asker: FileAsker<'_>) -> CallResult {
         return Err(Errno::INVAL);
     }
     let inotify = asker.duplicate(asker.caller.int(0))?;
-    if path_of(&asker.state.targets.view, &inotify)?.as_os_str() != "anon_inode:inotify" {
+    if path_of(&asker.state.targets.tree, &inotify)?.as_os_str() != "anon_inode:inotify" {
         return Err(Errno::INVAL);
     }
     let path = asker.caller.path(1)?;

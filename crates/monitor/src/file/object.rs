@@ -38,7 +38,7 @@ impl Seen {
 
     /// Where the file behind `fd`, which is this one, lies.
     pub(crate) fn place(&self, state: &MonitorState, fd: impl AsFd) -> Result<PathBuf> {
-        self.place.clone().map_or_else(|| path_of(&state.targets.view, fd), Ok)
+        self.place.clone().map_or_else(|| path_of(&state.targets.tree, fd), Ok)
     }
 
     /// Whether policy grants `requested` on this file, without a record: for choosing an errno, not

@@ -188,7 +188,7 @@ impl Open {
                 Ok(fd) if is_own && !has_name(*asker, &fd)? => {}
                 Ok(fd)
                     if self.is_made_in_proc(asker)
-                        && asker.state.targets.view.is_proc(fd.as_fd())? =>
+                        && asker.state.targets.tree.is_proc(fd.as_fd())? =>
                 {
                     return self.make(asker);
                 }
@@ -323,7 +323,7 @@ impl Open {
         }
         if !self.creates()
             && let Ok(object) = resolve(asker.caller, self.name())
-            && !asker.state.targets.view.is_proc(object.as_fd())?
+            && !asker.state.targets.tree.is_proc(object.as_fd())?
         {
             return Ok(Found { object: Some(object), ..Found::default() });
         }

@@ -252,11 +252,11 @@ impl Attempt<'_> {
     /// Where the name leads, as far as there is something.
     fn path(self, asker: FileAsker<'_>, errno: Errno) -> Result<PathBuf> {
         let Name { dirfd, path, .. } = self.name;
-        let view = &asker.state.targets.view;
+        let tree = &asker.state.targets.tree;
         let base = if path.is_absolute() {
             PathBuf::new()
         } else {
-            path_of(view, asker.caller.base(dirfd)?)?
+            path_of(tree, asker.caller.base(dirfd)?)?
         };
         let full = beyond_links(normal(&base.join(path)));
         if errno == Errno::NOENT && !asker.files.outside.has_hollows {
@@ -266,7 +266,7 @@ impl Attempt<'_> {
         for part in full.ancestors() {
             if let Ok(found) = rustix::fs::open(part, HANDLE, Mode::empty()) {
                 let rest = full.strip_prefix(part).unwrap_or(Path::new(""));
-                return Ok(path_of(view, found)?.join(rest));
+                return Ok(path_of(tree, found)?.join(rest));
             }
         }
         Ok(full)

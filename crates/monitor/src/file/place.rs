@@ -19,7 +19,7 @@ use std::{
 ///
 /// `NAMETOOLONG`: nobody can tell.
 pub(crate) fn place_of(asker: Asker<'_>, fd: impl AsFd) -> Result<PathBuf> {
-    match path_of(&asker.state.targets.view, &fd) {
+    match path_of(&asker.state.targets.tree, &fd) {
         Err(Errno::NAMETOOLONG) => {
             let named = (0..4).find_map(|n| named_by(asker, n, fd.as_fd()));
             named.ok_or(Errno::NAMETOOLONG)
@@ -46,7 +46,7 @@ fn named_by(asker: Asker<'_>, n: usize, fd: BorrowedFd<'_>) -> Option<PathBuf> {
         let wanted = rustix::fs::fstat(fd).ok()?;
         let is_it = (found.st_dev, found.st_ino) == (wanted.st_dev, wanted.st_ino);
         is_it
-            .then(|| path_of(&asker.state.targets.view, &above).ok())?
+            .then(|| path_of(&asker.state.targets.tree, &above).ok())?
             .map(|above| above.join(name))
     })
 }

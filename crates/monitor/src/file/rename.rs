@@ -138,7 +138,7 @@ impl NameChange<'_> {
             return;
         }
         let path = |entry: &Entry| {
-            path_of(&state.targets.view, &entry.parent).map(|it| it.join(&entry.name))
+            path_of(&state.targets.tree, &entry.parent).map(|it| it.join(&entry.name))
         };
         let plantings = &self.asker.files.plantings;
         match (path(source), path(target)) {
@@ -165,7 +165,7 @@ impl NameChange<'_> {
         }
         let state = self.asker.state;
         let path = |entry: &Entry| {
-            path_of(&state.targets.view, &entry.parent).map(|path| path.join(&entry.name))
+            path_of(&state.targets.tree, &entry.parent).map(|path| path.join(&entry.name))
         };
         let (from, to) = (path(source)?, path(target)?);
         if self.asker.labels().agree(&from, &to) {

@@ -32,7 +32,7 @@ impl Open {
         let number = object.as_raw_fd().to_string();
         let flags = flags | OFlags::CLOEXEC | OFlags::NOCTTY;
         let open =
-            || rustix::fs::openat(&asker.state.targets.view.own_fds, number.as_str(), flags, mode);
+            || rustix::fs::openat(&asker.state.targets.tree.own_fds, number.as_str(), flags, mode);
         if self.is_temporary() {
             return asker.with_umask(open);
         }

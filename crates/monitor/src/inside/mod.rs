@@ -224,8 +224,8 @@ impl Inside {
         // Twice: a process that is born while the first list is made has a parent in it, or is in
         // the second.
         for _ in 0..2 {
-            let Ok(pids) = state.targets.view.proc.pids() else { return };
-            for pid in pids.into_iter().filter(|pid| state.targets.view.is_inside(*pid)) {
+            let Ok(pids) = state.targets.tree.proc.pids() else { return };
+            for pid in pids.into_iter().filter(|pid| state.targets.tree.is_inside(*pid)) {
                 let parts = label_of(state, pid).ok().and_then(|sid| self.stack.parts(sid));
                 used.extend(parts.into_iter().flat_map(|it| it.inner).map(|(number, _)| number));
             }

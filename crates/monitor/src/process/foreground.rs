@@ -39,7 +39,7 @@ pub(crate) fn set_foreground(asker: Asker<'_>) -> CallResult {
         return Ok(Answer::Continue);
     }
     let file = rustix::fs::fstat(asker.caller.file(asker.caller.int(0))?)?;
-    let own = asker.state.targets.view.proc.stat(std::process::id())?;
+    let own = asker.state.targets.tree.proc.stat(std::process::id())?;
     let terminal = own.terminal.ok_or(Errno::NOTTY)?;
     let device = (rustix::fs::major(file.st_rdev), rustix::fs::minor(file.st_rdev));
     if FileType::from_raw_mode(file.st_mode) != FileType::CharacterDevice {
@@ -52,7 +52,7 @@ pub(crate) fn set_foreground(asker: Asker<'_>) -> CallResult {
     if file.st_rdev != terminal && device != OWN_TERMINAL {
         return Err(Errno::NOTTY);
     }
-    let status = asker.state.targets.view.proc.status(asker.caller.call.tid)?;
+    let status = asker.state.targets.tree.proc.status(asker.caller.call.tid)?;
     if status.hears(libc::SIGTTOU).ok_or(Errno::SRCH)? {
         return stop(asker, caller, libc::SIGTTOU);
     }
@@ -91,12 +91,12 @@ fn is_of_run(state: &MonitorState, group: i32) -> Result<bool> {
     if members.is_empty() {
         return Ok(state.foreground.load(Ordering::Relaxed) == group);
     }
-    Ok(members.into_iter().all(|pid| state.targets.view.is_inside(pid)))
+    Ok(members.into_iter().all(|pid| state.targets.tree.is_inside(pid)))
 }
 
 /// The processes of a group that can be seen.
 fn members(state: &MonitorState, group: i32) -> Result<Vec<u32>> {
-    let all = state.targets.view.proc.pids()?.into_iter();
+    let all = state.targets.tree.proc.pids()?.into_iter();
     Ok(all.filter(|pid| thread::group(*pid) == Ok(group)).collect())
 }
 
@@ -107,10 +107,10 @@ fn note(asker: Asker<'_>) {
     let Ok(group) = asker.caller.bytes::<4>(asker.caller.call.args[2]) else { return };
     let group = u32::from_ne_bytes(group);
     let is_in_it = |pid: &u32| {
-        let status = state.targets.view.proc.status(*pid);
+        let status = state.targets.tree.proc.status(*pid);
         status.is_ok_and(|status| status.inner_group() == Some(group))
     };
-    let member = state.targets.view.inside().unwrap_or_default().into_iter().find(is_in_it);
+    let member = state.targets.tree.inside().unwrap_or_default().into_iter().find(is_in_it);
     if let Some(group) = member.and_then(|pid| thread::group(pid).ok()) {
         state.foreground.store(group, Ordering::Relaxed);
     }
@@ -127,7 +127,7 @@ fn stop(asker: Asker<'_>, caller: u32, signal: i32) -> CallResult {
         return Err(Errno::NOTTY);
     }
     for pid in
-        members.into_iter().filter(|pid| *pid != caller && asker.state.targets.view.is_inside(*pid))
+        members.into_iter().filter(|pid| *pid != caller && asker.state.targets.tree.is_inside(*pid))
     {
         // One that has ended is as good.
         let number = Pid::from_raw(pid.cast_signed()).ok_or(Errno::SRCH)?;
@@ -143,7 +143,7 @@ fn stop(asker: Asker<'_>, caller: u32, signal: i32) -> CallResult {
 fn leads_outside(state: &MonitorState, pid: u32, group: i32) -> bool {
     let of = |pid: u32| Some((thread::session(pid).ok()?, thread::group(pid).ok()?));
     let parent =
-        state.targets.view.proc.parent(pid).ok().filter(|parent| *parent != 0).and_then(of);
+        state.targets.tree.proc.parent(pid).ok().filter(|parent| *parent != 0).and_then(of);
     let session = thread::session(std::process::id());
     parent.is_some_and(|it| Ok(it.0) == session && it.1 != group)
 }

@@ -31,13 +31,13 @@ pub struct ProcessStatus {
 pub(crate) fn all(state: &MonitorState) -> Result<Vec<ProcessStatus>> {
     let inside = state
         .targets
-        .view
+        .tree
         .proc
         .pids()?
         .into_iter()
-        .filter(|pid| state.targets.view.is_inside(*pid));
+        .filter(|pid| state.targets.tree.is_inside(*pid));
     let status = |pid: u32| {
-        let identity = state.targets.view.proc.identity(pid).ok()?;
+        let identity = state.targets.tree.proc.identity(pid).ok()?;
         let sid = label_of(state, pid).ok()?;
         let context = state.server.sid_to_context(sid).unwrap_or_default();
         Some(ProcessStatus { pid, parent: identity.parent, comm: identity.comm, context })

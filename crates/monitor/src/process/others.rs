@@ -69,8 +69,8 @@ fn allow_one(asker: Asker<'_>, own: &Identity, pid: u32, requested: AccessVector
     if pid == own.inner_pid || pid == own.inner_tid {
         return ask(asker, asker.ssid, requested, &object);
     }
-    let Ok(outer) = asker.state.targets.view.outer_pid(pid, own) else {
-        if asker.state.targets.view.is_outsider(pid) {
+    let Ok(outer) = asker.state.targets.tree.outer_pid(pid, own) else {
+        if asker.state.targets.tree.is_outsider(pid) {
             let _ = ask(asker, InitialSid::Kernel.into(), requested, &object);
         }
         return Err(Errno::SRCH);
@@ -78,7 +78,7 @@ fn allow_one(asker: Asker<'_>, own: &Identity, pid: u32, requested: AccessVector
     let tsid = subject_of(asker, outer)?;
     if tsid == InitialSid::Kernel.into() {
         // It may have ended before its label was found.
-        asker.state.targets.view.proc.identity(outer).map_err(|_| Errno::SRCH)?;
+        asker.state.targets.tree.proc.identity(outer).map_err(|_| Errno::SRCH)?;
     }
     ask(asker, tsid, requested, &object)?;
     if requested == perm::process::PTRACE {
@@ -98,18 +98,18 @@ fn members(
 ) -> Result<Vec<(u32, OwnedFd)>> {
     let state = asker.state;
     let mut members = Vec::new();
-    for pid in state.targets.view.proc.pids()? {
+    for pid in state.targets.tree.proc.pids()? {
         // What is looked at from here on is the process that the descriptor stands for, or one that
         // has ended. One that cannot be looked at for another reason must not be left out: it would
         // not be asked about.
         let number = Pid::from_raw(pid.cast_signed()).ok_or(Errno::SRCH)?;
         let found = pidfd_open(number, PidfdFlags::empty())
-            .and_then(|fd| Ok((fd, state.targets.view.proc.identity(pid)?)));
+            .and_then(|fd| Ok((fd, state.targets.tree.proc.identity(pid)?)));
         let (fd, member) = match found {
             Err(error) if is_gone(error) => continue,
             found => found?,
         };
-        if state.targets.view.is_inside(pid)
+        if state.targets.tree.is_inside(pid)
             && group.is_none_or(|group| group_of(asker, pid) == Some(group))
         {
             let inner = member.inner_pid;
@@ -144,12 +144,12 @@ fn send(asker: Asker<'_>, group: Option<u32>, signal: i32) -> CallResult {
 
 /// The process group of a process, as the sandbox numbers it.
 fn group_of(asker: Asker<'_>, pid: u32) -> Option<u32> {
-    asker.state.targets.view.proc.status(pid).ok()?.inner_group()
+    asker.state.targets.tree.proc.status(pid).ok()?.inner_group()
 }
 
 /// The process behind a PID descriptor of the caller, by its PID in the sandbox.
 fn behind_pidfd(asker: Asker<'_>, fd: i32) -> Result<u32> {
-    let info = asker.state.targets.view.proc.descriptor(asker.caller.call.tid, fd);
+    let info = asker.state.targets.tree.proc.descriptor(asker.caller.call.tid, fd);
     match info.map_err(|_| Errno::BADF)?.process() {
         Some(pid) => pid.ok_or(Errno::SRCH),
         None => behind_directory(asker, fd),
@@ -159,10 +159,10 @@ fn behind_pidfd(asker: Asker<'_>, fd: i32) -> Result<u32> {
 /// The process behind a descriptor of its directory in `/proc`, which counts as one of it.
 fn behind_directory(asker: Asker<'_>, fd: i32) -> Result<u32> {
     let directory = asker.caller.file(fd)?;
-    if !asker.state.targets.view.is_proc(directory.as_fd())? {
+    if !asker.state.targets.tree.is_proc(directory.as_fd())? {
         return Err(Errno::BADF);
     }
-    let path = path_of(&asker.state.targets.view, &directory)?;
+    let path = path_of(&asker.state.targets.tree, &directory)?;
     let name = path.strip_prefix("/proc").map_err(|_| Errno::BADF)?;
     name.to_str().and_then(|name| name.parse().ok()).ok_or(Errno::BADF)
 }

@@ -199,7 +199,7 @@ impl<'a> PolicyTransition<'a> {
         }
         self.kill(pid, &held, "another process traces it");
         let until = Instant::now() + LATE;
-        while lives(&self.gate.state.targets.view, pid) {
+        while lives(&self.gate.state.targets.tree, pid) {
             if Instant::now() > until {
                 self.receipt.complete = false;
                 break;
@@ -264,7 +264,7 @@ impl<'a> PolicyTransition<'a> {
     /// processes end.
     fn end_calls(&mut self, stuck: &[u32]) {
         for tid in stuck {
-            let Ok(identity) = self.gate.state.targets.view.proc.identity(*tid) else { continue };
+            let Ok(identity) = self.gate.state.targets.tree.proc.identity(*tid) else { continue };
             let finding = Finding::vague(Held::Call, "a call that takes long");
             self.kill(identity.pid, &[finding], "it was decided before the change");
             self.stuck.push((identity.pid, *tid));
@@ -357,7 +357,7 @@ impl<'a> PolicyTransition<'a> {
     }
 
     fn note(&mut self, pid: u32, finding: &Finding, action: Action, reason: &str) {
-        let name = || self.gate.state.targets.view.proc.identity(pid).map(|it| it.comm);
+        let name = || self.gate.state.targets.tree.proc.identity(pid).map(|it| it.comm);
         let comm = self.names.entry(pid).or_insert_with(|| name().unwrap_or_default()).clone();
         self.receipt.holders.push(Holder {
             pid,

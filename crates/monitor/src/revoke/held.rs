@@ -197,9 +197,9 @@ impl<'a> Comparison<'a> {
     /// Of the threads of a process that have not ended, one for each table of descriptors.
     fn tables(&self, pid: u32) -> Result<Vec<u32>> {
         let mut tables: Vec<u32> = Vec::new();
-        for tid in self.gate.state.targets.view.proc.threads(pid)? {
+        for tid in self.gate.state.targets.tree.proc.threads(pid)? {
             let known = || tables.iter().any(|other| same_descriptors(*other, tid));
-            if is_alive(&self.gate.state.targets.view, tid) && !known() {
+            if is_alive(&self.gate.state.targets.tree, tid) && !known() {
                 tables.push(tid);
             }
         }
@@ -211,7 +211,7 @@ impl<'a> Comparison<'a> {
         let gate = self.gate;
         let name = format!("{}/task/{}/fd", who.pid, who.tid);
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let table = rustix::fs::openat(&gate.state.targets.view.proc, &name, flags, Mode::empty())?;
+        let table = rustix::fs::openat(&gate.state.targets.tree.proc, &name, flags, Mode::empty())?;
         let mut findings = Vec::new();
         for entry in rustix::fs::Dir::read_from(&table)? {
             let entry = entry?;
@@ -342,7 +342,7 @@ impl<'a> Comparison<'a> {
         self.gate
             .state
             .targets
-            .view
+            .tree
             .proc
             .descriptor(format_args!("{}/task/{}", who.pid, who.tid), fd)
     }

@@ -149,13 +149,13 @@ fn halt_all(
 fn halt(gate: &Arc<Gate>, pids: &BTreeSet<u32>, until: Instant) -> Vec<OwnedFd> {
     let state = &gate.state;
     let runs = |pid: u32| {
-        let threads = state.targets.view.proc.threads(pid).unwrap_or_default();
-        threads.into_iter().any(|tid| is_running(&state.targets.view, tid))
+        let threads = state.targets.tree.proc.threads(pid).unwrap_or_default();
+        threads.into_iter().any(|tid| is_running(&state.targets.tree, tid))
     };
     // A number is that of a process inside once its descriptor is held.
     let open = |pid: &u32| {
         let process = pidfd_open(Pid::from_raw(pid.cast_signed())?, PidfdFlags::empty()).ok()?;
-        state.targets.view.is_inside(*pid).then_some((*pid, process))
+        state.targets.tree.is_inside(*pid).then_some((*pid, process))
     };
     let all: Vec<(u32, OwnedFd)> = pids.iter().filter(|pid| runs(**pid)).filter_map(open).collect();
     while all.iter().any(|(pid, _)| runs(*pid)) {

@@ -13,7 +13,7 @@ use std::{collections::HashMap, sync::Arc};
 impl Comparison<'_> {
     /// What is mapped into the memory of a process.
     pub(super) fn mappings(&self, who: Subject) -> Result<Vec<Finding>> {
-        let text = self.gate.state.targets.view.proc.maps(who.tid)?;
+        let text = self.gate.state.targets.tree.proc.maps(who.tid)?;
         let mut known: HashMap<&str, Vec<Arc<Label>>> = HashMap::new();
         let mut findings = Vec::new();
         for line in text.lines() {
@@ -38,7 +38,7 @@ impl Comparison<'_> {
 
     /// Whether the program may make a shared mapping one that it writes to.
     fn may_be_written(&self, who: Subject, map: &Mapping<'_>) -> bool {
-        let smaps = self.gate.state.targets.view.proc.smaps(who.tid);
+        let smaps = self.gate.state.targets.tree.proc.smaps(who.tid);
         smaps.map_or(true, |smaps| proc::may_be_written(&smaps, map.start))
     }
 
@@ -49,7 +49,7 @@ impl Comparison<'_> {
         let labels = &self.gate.state.labels;
         let Some(path) = named(&map.path_bytes()) else { return Vec::new() };
         let link = format!("{}/map_files/{:x}-{:x}", who.tid, map.start, map.end);
-        let own = Status::at(&self.gate.state.targets.view.proc, link.as_str());
+        let own = Status::at(&self.gate.state.targets.tree.proc, link.as_str());
         let status = own.ok().or_else(|| {
             let at_name = Status::at(rustix::fs::CWD, &path).ok();
             at_name.filter(|status| status.number == map.number)

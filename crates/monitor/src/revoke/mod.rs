@@ -106,7 +106,7 @@ impl Control {
     /// own.
     #[must_use]
     pub fn is_outside(&self, pid: u32) -> bool {
-        self.0.state.targets.view.is_outside(pid)
+        self.0.state.targets.tree.is_outside(pid)
     }
 
     /// The processes of the sandbox.

@@ -164,7 +164,7 @@ impl Comparison<'_> {
         }
         // A table that changes while it is read can leave a line out.
         let inode = rustix::fs::fstat(socket)?.st_ino;
-        let look = || self.gate.state.targets.view.proc.tcp_peer(who.tid, inode);
+        let look = || self.gate.state.targets.tree.proc.tcp_peer(who.tid, inode);
         let found = (0..LOOKS).find_map(|_| look().transpose());
         found.unwrap_or(Err(Errno::AGAIN)).map(Some)
     }
@@ -257,10 +257,10 @@ impl Comparison<'_> {
             return self.is_socket_lost(who, fd).unwrap_or(true);
         }
         if status.kind == FileType::Unknown {
-            let info = self.gate.state.targets.view.proc.descriptor("self", fd.as_raw_fd());
+            let info = self.gate.state.targets.tree.proc.descriptor("self", fd.as_raw_fd());
             return info.map_or(true, |info| info.watches().next().is_some());
         }
-        let Ok(path) = path_of(&self.gate.state.targets.view, fd) else { return true };
+        let Ok(path) = path_of(&self.gate.state.targets.tree, fd) else { return true };
         // What never had a name is no object of policy.
         let Some(path) = named(path.as_os_str().as_bytes()) else { return false };
         let Ok(label) = self.gate.state.labels.of_file(&status, || Ok(path)) else { return true };
@@ -272,7 +272,7 @@ impl Comparison<'_> {
         let number = |name| option(socket.as_fd(), name);
         let family = number(libc::SO_DOMAIN)?;
         let class = socket_class(family, number(libc::SO_TYPE)?, number(libc::SO_PROTOCOL)?);
-        let own = || self.gate.state.targets.view.proc.descriptor("self", socket.as_raw_fd());
+        let own = || self.gate.state.targets.tree.proc.descriptor("self", socket.as_raw_fd());
         let holds = || own().map(|info| info.in_flight() != Some(0));
         match family {
             libc::AF_INET | libc::AF_INET6 => {

@@ -56,7 +56,7 @@ impl<'a> SocketFiles<'a> {
             // Not a matter of policy: nobody listens there.
             seen.allow(*asker, perm::file::GETATTR, &held)?;
             let (own_fds, number) =
-                (&asker.state.targets.view.own_fds, held.as_raw_fd().to_string());
+                (&asker.state.targets.tree.own_fds, held.as_raw_fd().to_string());
             let writable =
                 rustix::fs::accessat(own_fds, number, Access::WRITE_OK, AtFlags::EACCESS);
             if writable == Err(Errno::ACCESS) {
@@ -87,7 +87,7 @@ impl<'a> SocketFiles<'a> {
         let (Some((parent, name)), None) = (entry, object) else { return Err(Errno::ADDRINUSE) };
         let sid = file::allow_new(asker, &parent, &name, FileType::Socket, perm::file::CREATE)?;
         let before = supervisor::clock::last_tick();
-        let parent_path = path_of(&asker.state.targets.view, &parent)?;
+        let parent_path = path_of(&asker.state.targets.tree, &parent)?;
         // Led elsewhere below the directory, it would be what was not decided.
         let may_be_led = path.as_os_str() != name
             && (is_part(&name) || !asker.labels().is_even_below(&parent_path))

@@ -63,7 +63,7 @@ impl KeptSockets {
             return Ok(None);
         }
         if self.lock().len() >= MOST {
-            self.let_go(&asker.state.targets.view)?;
+            self.let_go(&asker.state.targets.tree)?;
             if self.lock().len() >= MOST {
                 return Ok(None);
             }
@@ -86,7 +86,7 @@ impl KeptSockets {
     /// A duplicate of the socket behind descriptor `fd` of the caller; `None` if none is kept.
     pub(super) fn of(&self, asker: SocketAsker<'_>, fd: i32) -> Result<Option<OwnedFd>> {
         let path = format!("{}/fd/{fd}", asker.caller.call.tid);
-        let link = match rustix::fs::readlinkat(&asker.state.targets.view.proc, path, Vec::new()) {
+        let link = match rustix::fs::readlinkat(&asker.state.targets.tree.proc, path, Vec::new()) {
             Err(Errno::NOENT) => return Err(Errno::BADF),
             link => link?,
         };
@@ -112,21 +112,21 @@ impl KeptSockets {
     }
 
     /// Lets go, now and then, of what no process of the sandbox has any more.
-    pub(crate) fn let_go_at_times(&self, view: &ProcessTree) {
+    pub(crate) fn let_go_at_times(&self, tree: &ProcessTree) {
         let mut looked = self.looked.lock().unwrap_or_else(PoisonError::into_inner);
         if looked.is_none_or(|looked| looked.elapsed() > PAUSE) && !self.lock().is_empty() {
-            let _ = self.let_go(view);
+            let _ = self.let_go(tree);
             *looked = Some(Instant::now());
         }
     }
 
     /// Lets go of what no process of the sandbox has any more. A socket that is on its way from one
     /// to another is lost: nobody can connect it then.
-    pub(super) fn let_go(&self, view: &ProcessTree) -> Result<()> {
+    pub(super) fn let_go(&self, tree: &ProcessTree) -> Result<()> {
         let before = Instant::now();
         let mut held = HashSet::new();
-        for pid in view.inside()? {
-            held.extend(numbers(view, pid).unwrap_or_default());
+        for pid in tree.inside()? {
+            held.extend(numbers(tree, pid).unwrap_or_default());
         }
         self.lock().retain(|number, kept| {
             let is_held = held.contains(number);
@@ -148,9 +148,9 @@ fn number_of(link: &[u8]) -> Option<u64> {
 }
 
 /// The numbers of the sockets that a process has.
-fn numbers(view: &ProcessTree, pid: u32) -> Result<Vec<u64>> {
+fn numbers(tree: &ProcessTree, pid: u32) -> Result<Vec<u64>> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let table = rustix::fs::openat(&view.proc, format!("{pid}/fd"), flags, Mode::empty())?;
+    let table = rustix::fs::openat(&tree.proc, format!("{pid}/fd"), flags, Mode::empty())?;
     let number = |entry: rustix::fs::DirEntry| {
         let link = rustix::fs::readlinkat(&table, entry.file_name(), Vec::new()).ok()?;
         number_of(link.to_bytes())

@@ -219,7 +219,7 @@ fn bind(asker: SocketAsker<'_>) -> CallResult {
     match (names::bind(asker, &socket, &address), &asker.sockets.kept) {
         // By one that nobody has any more, perhaps.
         (Err(Errno::ADDRINUSE), Some(kept)) => {
-            kept.let_go(&asker.state.targets.view)?;
+            kept.let_go(&asker.state.targets.tree)?;
             names::bind(asker, &socket, &address)?;
         }
         (bound, _) => bound?,

@@ -249,7 +249,7 @@ impl SocketManager {
                 return Some((owner, owner));
             }
             if let Ok(label) =
-                state.labels.of_file(&status, || path_of(&state.targets.view, &file?))
+                state.labels.of_file(&status, || path_of(&state.targets.tree, &file?))
             {
                 return Some((label.before(), label.sid));
             }
@@ -297,7 +297,7 @@ fn reach_file(
     let peer = match owner {
         Some(owner) => Peer::Inside(owner),
         None => {
-            Peer::File { status: seen.status, path: path_of(&asker.state.targets.view, &held)? }
+            Peer::File { status: seen.status, path: path_of(&asker.state.targets.tree, &held)? }
         }
     };
     Ok(Target { file: Some((bytes, held)), _hold: None, peer: Some(peer) })

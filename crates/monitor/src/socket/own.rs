@@ -73,7 +73,7 @@ impl Known {
         if let Some(socket) = self.at(self.pid, self.fd) {
             return Some(socket);
         }
-        let inside = state.targets.view.inside().ok()?;
+        let inside = state.targets.tree.inside().ok()?;
         // Who was born with it has it where its parent has.
         let born = inside.iter().find_map(|pid| Some((*pid, self.fd, self.at(*pid, self.fd)?)));
         let (pid, fd, socket) =
@@ -92,7 +92,7 @@ impl Known {
     fn among(&self, state: &MonitorState, pid: u32) -> Option<(u32, i32, OwnedFd)> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let table =
-            rustix::fs::openat(&state.targets.view.proc, format!("{pid}/fd"), flags, Mode::empty());
+            rustix::fs::openat(&state.targets.tree.proc, format!("{pid}/fd"), flags, Mode::empty());
         let table = table.ok()?;
         let name = format!("socket:[{}]", self.inode);
         let entries = rustix::fs::Dir::read_from(&table).ok()?;

@@ -119,7 +119,7 @@ pub(crate) fn connector(state: &MonitorState, name: &str) -> Result<Connector> {
     let origin: Origin = name.parse()?;
     let pid = i32::try_from(origin.pid).ok().and_then(Pid::from_raw).ok_or(Errno::SRCH)?;
     let pidfd = pidfd_open(pid, PidfdFlags::empty())?;
-    if !state.targets.view.is_inside(origin.pid) {
+    if !state.targets.tree.is_inside(origin.pid) {
         return Err(Errno::SRCH);
     }
     let sid = subject::label_of(state, origin.pid)?;

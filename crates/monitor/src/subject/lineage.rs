@@ -87,7 +87,7 @@ const MOST_WATCHED: usize = 4096;
 impl Processes {
     /// For a run whose command is in the first of `domains`, and can reach the others. The command
     /// makes no calls yet.
-    pub(crate) fn new(domains: &[Sid], command: u32, view: &ProcessTree) -> Result<Self> {
+    pub(crate) fn new(domains: &[Sid], command: u32, tree: &ProcessTree) -> Result<Self> {
         let first = domains.first().copied().unwrap_or(InitialSid::Init.into());
         let single = domains.len() < 2;
         match (Mark { sid: first, entry: 0 }.put(command)) {
@@ -97,7 +97,7 @@ impl Processes {
             Err(error) => return Err(error),
         }
         // A kernel that does not say is one on which a policy with several domains does not start.
-        let filters = match view.proc.status(command)?.filters() {
+        let filters = match tree.proc.status(command)?.filters() {
             None if !single => return Err(Errno::SRCH),
             filters => filters.unwrap_or_default(),
         };
@@ -146,7 +146,7 @@ impl Processes {
             Self::One(sid) => Ok(*sid),
             Self::Many(lineage) if self.are_alike() => Ok(lineage.first),
             Self::Many(_) => {
-                let mark = Mark::of(&state.targets.view, call.tid);
+                let mark = Mark::of(&state.targets.tree, call.tid);
                 // Only now is it known that this was about the caller, and not about another thread
                 // with its number.
                 if state.targets.listener.is_valid(call.id) {
@@ -170,7 +170,7 @@ pub(crate) fn label_of(state: &MonitorState, pid: u32) -> Result<Sid> {
     match &state.subjects {
         Processes::One(sid) => Ok(*sid),
         Processes::Many(lineage) if state.subjects.is_one() => Ok(lineage.first),
-        Processes::Many(_) => Ok(Mark::of(&state.targets.view, pid)?.sid),
+        Processes::Many(_) => Ok(Mark::of(&state.targets.tree, pid)?.sid),
     }
 }
 
@@ -187,7 +187,7 @@ pub(crate) fn are_marked(state: &MonitorState) -> bool {
 /// The label of another process of the sandbox; of everything outside, the initial SID `kernel`.
 pub(crate) fn subject_of(asker: Asker<'_>, pid: u32) -> Result<Sid> {
     let state = asker.state;
-    if !state.targets.view.is_inside(pid) {
+    if !state.targets.tree.is_inside(pid) {
         return Ok(InitialSid::Kernel.into());
     }
     label_of(state, pid).or(Ok(InitialSid::Kernel.into()))
@@ -198,20 +198,20 @@ pub(crate) fn subject_of(asker: Asker<'_>, pid: u32) -> Result<Sid> {
 pub(crate) fn label_generation(state: &MonitorState, pid: u32) -> Result<LabelGeneration> {
     match &state.subjects {
         subjects if subjects.is_one() => {
-            Ok(LabelGeneration { started: state.targets.view.proc.started(pid)?, entered: 0 })
+            Ok(LabelGeneration { started: state.targets.tree.proc.started(pid)?, entered: 0 })
         }
         Processes::One(_) => Err(Errno::PERM),
-        Processes::Many(lineage) => lineage.known().label_generation(&state.targets.view, pid),
+        Processes::Many(lineage) => lineage.known().label_generation(&state.targets.tree, pid),
     }
 }
 
 impl Known {
     /// As long as this is held, no label changes.
-    fn label_generation(&self, view: &ProcessTree, pid: u32) -> Result<LabelGeneration> {
-        let started = view.proc.started(pid)?;
-        let entered = Mark::of(view, pid)?.entry;
+    fn label_generation(&self, tree: &ProcessTree, pid: u32) -> Result<LabelGeneration> {
+        let started = tree.proc.started(pid)?;
+        let entered = Mark::of(tree, pid)?.entry;
         // Else it was another process that had the number in between.
-        let is_same = view.proc.started(pid)? == started;
+        let is_same = tree.proc.started(pid)? == started;
         if is_same { Ok(LabelGeneration { started, entered }) } else { Err(Errno::SRCH) }
     }
 }
@@ -221,14 +221,14 @@ impl Known {
 pub(crate) fn has_stayed(state: &MonitorState, pid: u32, before: LabelGeneration) -> bool {
     let Some(lineage) = state.subjects.several() else { return true };
     let known = lineage.known();
-    !known.entering.contains(&pid) && known.label_generation(&state.targets.view, pid) == Ok(before)
+    !known.entering.contains(&pid) && known.label_generation(&state.targets.tree, pid) == Ok(before)
 }
 
 /// Notes that another process has been let at the inside of `pid`. The kernel may take its time
 /// with the call, so the label of `pid` is what it is from now on: [`enter`] refuses to change it.
 pub(crate) fn watch(state: &MonitorState, pid: u32) -> Result<()> {
     let Some(lineage) = state.subjects.several() else { return Ok(()) };
-    let started = state.targets.view.proc.started(pid)?;
+    let started = state.targets.tree.proc.started(pid)?;
     let watched = &mut lineage.known().watched;
     if watched.len() >= MOST_WATCHED {
         forget_the_dead(state, watched);
@@ -240,7 +240,7 @@ pub(crate) fn watch(state: &MonitorState, pid: u32) -> Result<()> {
 /// Leaves those of `processes`, each with the time of its start, that still live. That is in doubt
 /// only for want of means, and then they do.
 fn forget_the_dead(state: &MonitorState, processes: &mut HashMap<u32, u64>) {
-    processes.retain(|pid, started| match state.targets.view.proc.started(*pid) {
+    processes.retain(|pid, started| match state.targets.tree.proc.started(*pid) {
         Ok(now) => now == *started,
         Err(error) => !is_gone(error),
     });
@@ -250,7 +250,7 @@ fn forget_the_dead(state: &MonitorState, processes: &mut HashMap<u32, u64>) {
 /// domain has been entered, there is none that it must not run. While it lives, none is entered.
 pub(crate) fn may_execute_unseen(state: &MonitorState, pid: u32) -> Result<bool> {
     let Some(lineage) = state.subjects.several() else { return Ok(true) };
-    let started = state.targets.view.proc.started(pid)?;
+    let started = state.targets.tree.proc.started(pid)?;
     let mut known = lineage.known();
     if known.entries > 0 || !known.entering.is_empty() {
         return Ok(false);
@@ -310,8 +310,8 @@ impl Drop for Entering<'_> {
 pub(crate) fn brings_nothing(state: &MonitorState, tid: u32) -> Result<bool> {
     const CLEARED: u32 = 0x40_0000 | 0x20_0000 | 0x10_0000 | 0x4_0000;
     let Processes::Many(lineage) = &state.subjects else { return Ok(true) };
-    let personality = state.targets.view.proc.personality(tid)?;
-    let filters = state.targets.view.proc.status(tid)?.filters().ok_or(Errno::SRCH)?;
+    let personality = state.targets.tree.proc.personality(tid)?;
+    let filters = state.targets.tree.proc.status(tid)?.filters().ok_or(Errno::SRCH)?;
     Ok(filters == lineage.known().filters && personality & CLEARED == 0)
 }
 
@@ -321,7 +321,7 @@ pub(crate) fn enter(state: &MonitorState, pid: u32, sid: Sid) -> Result<()> {
     if state.subjects.are_alike() {
         return Err(Errno::PERM);
     }
-    let started = state.targets.view.proc.started(pid)?;
+    let started = state.targets.tree.proc.started(pid)?;
     let mut known = lineage.known();
     if known.watched.get(&pid) == Some(&started) {
         return Err(Errno::PERM);

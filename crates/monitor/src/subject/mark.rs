@@ -25,10 +25,10 @@ pub(super) struct Mark {
 impl Mark {
     /// That of the process of a thread of the sandbox. As long as the number may be another's, so
     /// may the mark.
-    pub(super) fn of(view: &ProcessTree, tid: u32) -> Result<Self> {
+    pub(super) fn of(tree: &ProcessTree, tid: u32) -> Result<Self> {
         let limit = match file_locks(tid) {
             // It has changed its IDs; the text is for everybody.
-            Err(Errno::PERM) => view.proc.limit(tid, "Max file locks")?,
+            Err(Errno::PERM) => tree.proc.limit(tid, "Max file locks")?,
             limit => limit?,
         };
         Self::from_limit(limit).ok_or(Errno::PERM)

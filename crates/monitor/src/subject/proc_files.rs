@@ -70,9 +70,9 @@ pub(crate) fn allow(asker: Asker<'_>, found: &Found) -> Result<Option<LookedInto
     let harmless = name.is_some_and(|name| is_pid(name) || HARMLESS.iter().any(|it| name == *it));
     let requested = if harmless { perm::process::GETATTR } else { perm::process::PTRACE };
     let identity = asker.caller.identity()?;
-    let outer = asker.state.targets.view.outer_pid(pid, identity)?;
+    let outer = asker.state.targets.tree.outer_pid(pid, identity)?;
     let many = !asker.state.subjects.is_one();
-    let looks_into = (many && !harmless && asker.state.targets.view.is_inside(outer))
+    let looks_into = (many && !harmless && asker.state.targets.tree.is_inside(outer))
         .then(|| {
             Ok::<_, Errno>(LookedInto {
                 pid: outer,
@@ -115,16 +115,16 @@ pub(crate) fn is_for_process(asker: Asker<'_>, found: &Found, object: &OwnedFd) 
     let is_own =
         found.process.is_none() && name.is_some_and(|name| OWN.iter().any(|it| name == *it));
     let is_memory = name.is_some_and(|name| name == MEM);
-    if !(is_own || is_memory) || !asker.state.targets.view.is_proc(object.as_fd())? {
+    if !(is_own || is_memory) || !asker.state.targets.tree.is_proc(object.as_fd())? {
         return Ok(false);
     }
-    let path = path_of(&asker.state.targets.view, object)?;
+    let path = path_of(&asker.state.targets.tree, object)?;
     let pid = path.strip_prefix("/proc").ok().and_then(|path| path.iter().next()?.to_str());
     Ok(pid.is_some_and(|pid| pid.parse::<u32>().is_ok()))
 }
 
 /// The path of the caller's controlling terminal.
 pub(crate) fn controlling_terminal(asker: Asker<'_>) -> Result<PathBuf> {
-    let stat = asker.state.targets.view.proc.stat(asker.caller.call.tid)?;
+    let stat = asker.state.targets.tree.proc.stat(asker.caller.call.tid)?;
     stat.terminal_path().ok_or(Errno::NXIO)
 }

@@ -120,14 +120,14 @@ impl<'a> Stopped<'a> {
 
     fn waits_for_child(&self, tid: u32, pid: u32) -> bool {
         const VFORK: u64 = (libc::CLONE_VFORK | libc::CLONE_VM) as u64;
-        let shares = self.targets.view.proc.syscall(tid).is_some_and(|(number, flags)| {
+        let shares = self.targets.tree.proc.syscall(tid).is_some_and(|(number, flags)| {
             number == Sysno::vfork.id() || number == Sysno::clone.id() && flags & VFORK == VFORK
         });
         shares
             && self.threads.values().any(|other| {
                 other.pid != pid
                     && other.signal.is_some()
-                    && self.targets.view.proc.identity(other.pid).is_ok_and(|it| it.parent == pid)
+                    && self.targets.tree.proc.identity(other.pid).is_ok_and(|it| it.parent == pid)
                     && same_memory(tid, other.pid)
             })
     }
@@ -181,7 +181,7 @@ impl<'a> Stopped<'a> {
         for (tid, pid) in late {
             if let Some(state) = ptrace::poll(tid) {
                 self.note(tid, state);
-                if state == State::Gone && is_running(&self.targets.view, pid) {
+                if state == State::Gone && is_running(&self.targets.tree, pid) {
                     self.hold(pid, pid, None);
                 }
             }
@@ -207,7 +207,7 @@ impl<'a> Stopped<'a> {
             thread.signal = signal;
         } else {
             // One that a thread was making when it was seized.
-            let pid = self.targets.view.proc.identity(tid).map_or(tid, |it| it.pid);
+            let pid = self.targets.tree.proc.identity(tid).map_or(tid, |it| it.pid);
             self.hold(pid, tid, signal);
         }
     }
@@ -248,7 +248,7 @@ impl<'a> Stopped<'a> {
                 registers
             }
         };
-        Ok((registers, gadget(&self.targets.view, tid, &registers)?))
+        Ok((registers, gadget(&self.targets.tree, tid, &registers)?))
     }
 
     /// Ends, by `EACCES`, what waits for a lock of one of these descriptors of a process, in the
@@ -342,36 +342,36 @@ fn let_go(tid: u32, signal: i32) {
 }
 
 /// Whether a process has a thread that has not ended; yes when in doubt.
-pub fn lives(view: &ProcessTree, pid: u32) -> bool {
-    let threads = view.proc.threads(pid);
-    threads.map_or(true, |tids| tids.into_iter().any(|tid| is_alive(view, tid)))
+pub fn lives(tree: &ProcessTree, pid: u32) -> bool {
+    let threads = tree.proc.threads(pid);
+    threads.map_or(true, |tids| tids.into_iter().any(|tid| is_alive(tree, tid)))
 }
 
 /// Whether a thread has not ended; yes when in doubt.
-pub fn is_alive(view: &ProcessTree, tid: u32) -> bool {
-    !matches!(run_state(view, tid), Ok(None | Some('Z' | 'X')))
+pub fn is_alive(tree: &ProcessTree, tid: u32) -> bool {
+    !matches!(run_state(tree, tid), Ok(None | Some('Z' | 'X')))
 }
 
 /// Whether a thread neither has ended nor stands still; yes when in doubt.
-pub fn is_running(view: &ProcessTree, tid: u32) -> bool {
-    !matches!(run_state(view, tid), Ok(None | Some('Z' | 'X' | 't' | 'T')))
+pub fn is_running(tree: &ProcessTree, tid: u32) -> bool {
+    !matches!(run_state(tree, tid), Ok(None | Some('Z' | 'X' | 't' | 'T')))
 }
 
 /// The state of a thread as a letter: field 3 of proc_pid_stat(5). `None` if there is no such
 /// thread.
-fn run_state(view: &ProcessTree, tid: u32) -> Result<Option<char>> {
-    none_if_gone(view.proc.stat(tid).map(|stat| Some(stat.state)))
+fn run_state(tree: &ProcessTree, tid: u32) -> Result<Option<char>> {
+    none_if_gone(tree.proc.stat(tid).map(|stat| Some(stat.state)))
 }
 
 /// Where in the memory of a stopped thread a `syscall` instruction lies: the one that it has just
 /// executed, or one of the kernel's own code page in it.
-fn gadget(view: &ProcessTree, tid: u32, registers: &Registers) -> Result<u64> {
+fn gadget(tree: &ProcessTree, tid: u32, registers: &Registers) -> Result<u64> {
     let at = registers.instruction_pointer().wrapping_sub(2);
     let mut code = [0; 2];
     if memory::read(tid, at, &mut code) == Ok(2) && code == SYSCALL {
         return Ok(at);
     }
-    let start = proc::vdso(&view.proc.maps(tid)?).ok_or(Errno::NOEXEC)?;
+    let start = proc::vdso(&tree.proc.maps(tid)?).ok_or(Errno::NOEXEC)?;
     let mut code = vec![0; 8192];
     let got = memory::read(tid, start, &mut code)?;
     let found = code[..got].windows(2).position(|two| two == SYSCALL);

@@ -65,7 +65,7 @@ impl Vigil {
             let late = watched.seizing.filter(|(_, since)| since.elapsed() > PATIENCE);
             if let Some((pid, _)) = late {
                 drop(watched);
-                let seen_off = help(&targets.view, pid);
+                let seen_off = help(&targets.tree, pid);
                 watched = self.lock();
                 watched.seen_off.extend(seen_off);
             }
@@ -89,12 +89,12 @@ impl Stopped<'_> {
     /// Seizes what is not held yet; whether there was any.
     pub(super) fn seize_new(&mut self, vigil: &Vigil) -> Result<bool> {
         let mut any = false;
-        for pid in self.targets.view.inside()? {
+        for pid in self.targets.tree.inside()? {
             if self.refused.contains(&pid) || self.left_alone.contains(&pid) {
                 continue;
             }
-            let tids = self.targets.view.proc.threads(pid)?;
-            if is_traced(&self.targets.view, &tids) {
+            let tids = self.targets.tree.proc.threads(pid)?;
+            if is_traced(&self.targets.tree, &tids) {
                 self.refused.insert(pid);
                 continue;
             }
@@ -111,7 +111,7 @@ impl Stopped<'_> {
                         self.hold(pid, tid, None);
                         any = true;
                     }
-                    Err(Errno::PERM) if is_alive(&self.targets.view, tid) => {
+                    Err(Errno::PERM) if is_alive(&self.targets.tree, tid) => {
                         self.refused.insert(pid);
                     }
                     Err(_) => {}
@@ -127,40 +127,40 @@ impl Stopped<'_> {
     /// Whether a thread was seized at birth.
     fn is_ours(&self, tid: u32) -> bool {
         let own = rustix::thread::gettid().as_raw_pid().cast_unsigned();
-        self.targets.view.proc.status(tid).is_ok_and(|status| status.tracer() == Some(own))
+        self.targets.tree.proc.status(tid).is_ok_and(|status| status.tracer() == Some(own))
     }
 }
 
 /// Whether somebody else traces a thread of a process that has several: such a process is not
 /// seized, as it can have whoever does so wait.
-fn is_traced(view: &ProcessTree, tids: &[u32]) -> bool {
-    tids.len() > 1 && tids.iter().any(|tid| is_foreign(view, *tid))
+fn is_traced(tree: &ProcessTree, tids: &[u32]) -> bool {
+    tids.len() > 1 && tids.iter().any(|tid| is_foreign(tree, *tid))
 }
 
 /// Sees off the threads of `pid` that are held here and have ended; the process ends if there are
 /// none, and somebody else traces one.
-fn help(view: &ProcessTree, pid: u32) -> Vec<u32> {
-    let tids = view.proc.threads(pid).unwrap_or_default();
-    let has_ended = |tid: &u32| matches!(run_state(view, *tid), Ok(Some('Z')));
+fn help(tree: &ProcessTree, pid: u32) -> Vec<u32> {
+    let tids = tree.proc.threads(pid).unwrap_or_default();
+    let has_ended = |tid: &u32| matches!(run_state(tree, *tid), Ok(Some('Z')));
     let is_seen_off = |tid: &u32| *tid != pid && has_ended(tid) && ptrace::see_off(*tid);
     let seen_off: Vec<u32> = tids.iter().copied().filter(is_seen_off).collect();
-    if seen_off.is_empty() && is_traced(view, &tids) {
-        end(view, pid);
+    if seen_off.is_empty() && is_traced(tree, &tids) {
+        end(tree, pid);
     }
     seen_off
 }
 
-fn is_foreign(view: &ProcessTree, tid: u32) -> bool {
-    let tracer = view.proc.status(tid).ok().and_then(|status| status.tracer());
-    let of = |tracer| view.proc.identity(tracer).map(|it| it.pid).ok();
+fn is_foreign(tree: &ProcessTree, tid: u32) -> bool {
+    let tracer = tree.proc.status(tid).ok().and_then(|status| status.tracer());
+    let of = |tracer| tree.proc.identity(tracer).map(|it| it.pid).ok();
     tracer.is_some_and(|it| it != 0 && of(it) != Some(std::process::id()))
 }
 
-fn end(view: &ProcessTree, pid: u32) {
+fn end(tree: &ProcessTree, pid: u32) {
     let process = Pid::from_raw(pid.cast_signed());
     let Some(Ok(process)) = process.map(|pid| pidfd_open(pid, PidfdFlags::empty())) else { return };
     // A number is that of a process inside once its descriptor is held.
-    if view.is_inside(pid) {
+    if tree.is_inside(pid) {
         // One that has ended is as good.
         let kill = || thread::signal(process.as_fd(), libc::SIGKILL);
         let _ = with_raised(CapabilitySet::KILL, kill);
