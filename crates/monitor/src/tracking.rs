@@ -41,7 +41,7 @@ pub(crate) fn begin_inside(asker: Asker<'_>) -> Option<CallResult> {
 
 /// Brings every thread of the sandbox out of the kernel, calls `then`, and lets them go on. The
 /// call in which `asker` waits, like others under way, is made anew or comes again: the answer to
-/// it is [`Answer::Again`](crate::call::Answer::Again).
+/// it is [`Answer::Again`].
 ///
 /// # Errors
 ///
