@@ -115,7 +115,7 @@ struct Rules {
     now: Arc<PathRules>,
 }
 
-/// The label of every file seen. Bounded: beyond [`Labels::MOST`] inodes it starts anew from the
+/// The label of every file seen. Bounded: beyond 100,000 inodes it starts anew from the
 /// rules.
 ///
 /// When the rules change, a file keeps its label unless old and new rules differ for the place

@@ -22,7 +22,7 @@ const OBEYED: [&str; 2] = ["config", "hooks"];
 /// The same names in any case, as a file system that folds case compares them.
 static PART_NAMES: LazyLock<Names> = LazyLock::new(|| Names::new(all_parts()));
 
-/// Names of [`PARTS`] and [`OBEYED`] that calls under way were let make, by their directory: calls
+/// Names that make a repository that calls under way were let make, by their directory: calls
 /// that are made at one time see each other.
 #[derive(Debug, Default)]
 pub struct Claims(Mutex<Vec<Claim>>);
