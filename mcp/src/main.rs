@@ -11,6 +11,7 @@
 mod call;
 mod inside;
 mod kept;
+mod lines;
 
 use call::{Called, Ending, GRACE};
 use rmcp::{
@@ -211,10 +212,16 @@ fn plain(word: &str) -> Result<(), String> {
 async fn serve(program: PathBuf) -> Result<(), String> {
     let calls = Arc::new(Semaphore::new(MOST_CALLS as usize));
     let dewar = Dewar { program, calls: Arc::clone(&calls) };
-    let server = dewar.serve(stdio()).await.map_err(|error| error.to_string())?;
-    server.waiting().await.map_err(|error| error.to_string())?;
+    let (input, output) = stdio();
+    let (stream, lines) = lines::between(input, output);
+    let served = async {
+        let server = dewar.serve(stream).await.map_err(|error| error.to_string())?;
+        server.waiting().await.map_err(|error| error.to_string())
+    };
+    let served = served.await;
     let _ = timeout(4 * GRACE, calls.acquire_many(MOST_CALLS)).await;
-    Ok(())
+    let _ = timeout(GRACE, lines.end()).await;
+    served.map(drop)
 }
 
 fn main() -> ExitCode {

@@ -19,6 +19,10 @@ const STAYS: &str = "echo $$ >\"${0%/*}/pid\"; echo begun; echo why >&2; sleep 1
 /// The same, with a child in the background, whose number it writes down, too.
 const STAYS_BESIDE: &str =
     "trap '' TERM; sleep 1000 & echo $! >\"${0%/*}/beside\"; echo $$ >\"${0%/*}/pid\"; wait";
+/// It leaves another behind, in a session of its own, that has lost its parent; and stays.
+const LEAVES: &str =
+    "(setsid sh -c 'echo $$ >\"${0%/*}/apart\"; exec sleep 1000' \"$0\" >/dev/null 2>&1 &)
+while ! [ -s \"${0%/*}/apart\" ]; do sleep 0.01; done; echo $$ >\"${0%/*}/pid\"; echo begun; ";
 /// The same, whoever asks it to end.
 const STAYS_FOR_EVER: &str = "trap '' TERM; echo $$ >\"${0%/*}/pid\"; echo begun; exec sleep 1000";
 
@@ -133,6 +137,35 @@ fn what_a_call_has_started_ends_with_the_server_though_that_is_killed() {
     client.child.kill().unwrap();
     client.killed = true;
     wait("it outlives a server that was killed", || !lives(&pid) && !lives(beside.trim()));
+}
+
+#[test]
+fn what_has_left_its_group_and_its_parent_ends_with_the_call_and_with_the_server() {
+    type How = fn(&mut Client, u64);
+    let stays = format!("{LEAVES} exec sleep 1000");
+    let ways: [(&str, &str, How); 4] = [
+        ("apart-done", LEAVES, |client, id| {
+            assert_eq!(client.said(id), ("begun\n".to_owned(), false));
+        }),
+        ("apart-limit", &stays, |client, id| assert!(client.said(id).1)),
+        ("apart-cancelled", &stays, |client, id| {
+            client.send(&json!({ "jsonrpc": "2.0", "method": "notifications/cancelled",
+                "params": { "requestId": id } }));
+        }),
+        ("apart-killed", &stays, |client, _| {
+            client.child.kill().unwrap();
+            client.killed = true;
+        }),
+    ];
+    for (name, script, end) in ways {
+        let directory = directory(name, script);
+        let mut client = Client::new(&directory, None);
+        let id = client.begin("tools/call", explain(if name == "apart-limit" { 2 } else { 100 }));
+        let pid = called(&directory);
+        let apart = fs::read_to_string(directory.join("apart")).unwrap();
+        end(&mut client, id);
+        wait(name, || !lives(&pid) && !lives(apart.trim()));
+    }
 }
 
 #[test]

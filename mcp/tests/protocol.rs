@@ -49,6 +49,34 @@ fn mistakes_are_said_and_no_argument_becomes_an_option() {
     }
 }
 
+/// Half a character is no JSON, nor is what else cannot be parsed.
+#[test]
+fn what_is_no_json_is_answered_and_the_server_goes_on() {
+    let mut client = Client::new(&directory("no-json", SAYS), None);
+    let call = |text: &str| {
+        format!(
+            r#"{{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{{"name":"explain","arguments":{{"run":"{text}"}}}}}}"#
+        )
+    };
+    let deep = "[".repeat(1000);
+    for line in [&*call(r"\ud800"), &call(r"\udc00a"), "{", "words", &deep] {
+        client.write(line.as_bytes());
+        let answer = client.hear();
+        assert_eq!((&answer["error"]["code"], &answer["id"]), (&json!(-32700), &json!(null)));
+        assert!(answer.as_object().unwrap().contains_key("id"), "{answer}");
+    }
+    client.write(b"{\"id\":\"\xff\"}");
+    assert_eq!(client.hear()["error"]["code"], -32700);
+    client.write(&vec![b'a'; 17 << 20]);
+    assert_eq!(client.hear()["error"]["code"], -32700);
+    // Lines that say nothing need no answer.
+    client.write(b"");
+    client.write(b" ");
+    client.write(call(r"\ud83d\ude00").as_bytes());
+    assert_eq!(client.hear()["result"]["content"][0]["text"], "called explain \u{1f600}\n");
+    assert_eq!(client.call("explain", json!({})), ("called explain\n".to_owned(), false));
+}
+
 #[test]
 fn nothing_is_told_of_a_file_that_is_no_profile() {
     let mut client = Client::new(&directory("no-profile", SAYS), None);

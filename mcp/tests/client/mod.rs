@@ -62,7 +62,19 @@ impl Client {
     }
 
     pub fn send(&mut self, message: &Value) {
-        writeln!(self.input.as_mut().unwrap(), "{message}").unwrap();
+        self.write(message.to_string().as_bytes());
+    }
+
+    /// Writes a line, whatever it is.
+    pub fn write(&mut self, line: &[u8]) {
+        self.input.as_mut().unwrap().write_all(&[line, b"\n"].concat()).unwrap();
+    }
+
+    /// What the server says next.
+    pub fn hear(&mut self) -> Value {
+        let mut line = String::new();
+        assert!(self.output.read_line(&mut line).unwrap() > 0, "the server has gone");
+        serde_json::from_str(&line).unwrap()
     }
 
     /// Asks, and goes on without the answer; the number of the question.
@@ -76,9 +88,7 @@ impl Client {
     /// The answer to the question `id`.
     pub fn answer(&mut self, id: u64) -> Value {
         loop {
-            let mut line = String::new();
-            assert!(self.output.read_line(&mut line).unwrap() > 0, "the server has gone");
-            let answer: Value = serde_json::from_str(&line).unwrap();
+            let answer = self.hear();
             if answer["id"] == id {
                 return answer;
             }
