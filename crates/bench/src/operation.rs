@@ -157,6 +157,8 @@ fn execute() -> io::Result<()> {
 
 fn unix_listener(workspace: &Path) -> io::Result<(PathBuf, UnixListener)> {
     let path = workspace.join(SOCKET);
+    // Of a runner before this one in the same place.
+    let _ = fs::remove_file(&path);
     UnixListener::bind(&path).map(|listener| (path, listener))
 }
 

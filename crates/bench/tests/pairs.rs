@@ -11,7 +11,7 @@ use bench::{
     },
 };
 use rustix::process::{Signal, getpid, kill_process};
-use std::{env, path::PathBuf, sync::Mutex, time::Duration};
+use std::{collections::BTreeSet, env, path::PathBuf, sync::Mutex, time::Duration};
 
 /// Interrupts are for the whole process, and so tests that notice them come one after another.
 static ALONE: Mutex<()> = Mutex::new(());
@@ -145,6 +145,40 @@ fn what_chance_lays_down_at_the_start_of_a_process_is_no_difference() {
         found += usize::from(more.rows[1].verdict() == Verdict::Slower);
     }
     assert!(held >= 19 && ranked <= 1 && found >= 19, "{held}, {ranked}, {found} of 20");
+}
+
+/// Stays, and takes its time.
+struct Slow(Made);
+
+impl Runner for Slow {
+    fn perform(&mut self, unit: &Unit, timeout: Duration) -> Result<Took, RunnerError> {
+        std::thread::sleep(Duration::from_millis(4));
+        self.0.perform(unit, timeout)
+    }
+
+    fn stays(&self) -> bool {
+        true
+    }
+
+    fn renew(&mut self) {
+        self.0.renew();
+    }
+}
+
+#[test]
+fn little_time_is_shared_among_as_many_lives_as_a_figure_takes() {
+    let _alone = ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let mut plan = experiment(&TWO, &["one", "two"]);
+    plan.aim = Aim { half_width: 1e-9, budget_s: 1.5, life_s: 1.0, ..plan.aim };
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("made.jsonl");
+    let slow = |seed| -> Box<dyn Runner> { Box::new(Slow(Made::new(seed, 1.0))) };
+    let outcome = run(Store::open(&path, plan).expect("a file"), vec![slow(1), slow(2)]);
+    assert_eq!(outcome.stop, Stop::Budget);
+    let samples = read(&path).expect("samples").samples;
+    let lives: BTreeSet<_> = samples.iter().filter_map(|sample| sample.life).collect();
+    assert!(lives.len() >= 8, "{lives:?}");
+    assert!([1, 3].iter().all(|row| outcome.rows[*row].wall.is_some()));
 }
 
 #[test]

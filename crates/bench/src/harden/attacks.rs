@@ -226,7 +226,7 @@ mod tests {
 
     fn ends(protection: &str) -> Vec<(&'static str, End)> {
         let directory = tempfile::tempdir().expect("a directory");
-        let compiler = Compiler { command: "gcc".to_owned() };
+        let compiler = Compiler::new("gcc");
         let protection = PROTECTIONS.iter().find(|it| it.name == protection).expect("it is known");
         let build = Build { compiler, protection: *protection };
         let ends = all_on(&build, directory.path()).expect("programs run");

@@ -7,7 +7,11 @@ pub use attacks::{ATTACKS, Attack, End, stopped};
 
 use crate::{pairs::ExperimentResult, report::Section};
 use serde::{Deserialize, Serialize};
-use std::{env, path::Path};
+use std::{
+    env,
+    path::Path,
+    process::{Command, Stdio},
+};
 
 /// What came of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -24,6 +28,8 @@ pub struct HardenReport {
 pub struct Compiler {
     /// Its command.
     pub command: String,
+    /// Flags of [`TOGETHER`] that this release does not know.
+    pub unknown: Vec<&'static str>,
 }
 
 /// A protection: flags that are added to [`BARE`].
@@ -59,6 +65,9 @@ const fn protection(
     Protection { name, flags, description }
 }
 
+/// The protection with all flags that cost little, as far as a compiler knows them.
+const TOGETHER: &str = "together";
+
 /// Every protection that is tried, the first without any, the last but one with all that cost
 /// little.
 pub const PROTECTIONS: [Protection; 13] = [
@@ -90,7 +99,7 @@ pub const PROTECTIONS: [Protection; 13] = [
     protection("relro-now", &["-Wl,-z,relro", "-Wl,-z,now"], "tables of the linker are read-only"),
     protection("stack-clash", &["-fstack-clash-protection"], "large arrays touch every page"),
     protection(
-        "together",
+        TOGETHER,
         &[
             "-fstack-protector-strong",
             "-fstack-clash-protection",
@@ -129,10 +138,37 @@ impl Compiler {
             let Some(program) = place.and_then(|it| it.canonicalize().ok()) else { continue };
             if !programs.contains(&program) {
                 programs.push(program);
-                compilers.push(Self { command: name.to_owned() });
+                compilers.push(Self::new(name));
             }
         }
         compilers
+    }
+
+    /// A compiler by its command, asked which flags it knows.
+    #[must_use]
+    pub fn new(command: &str) -> Self {
+        let knows = |flag: &str| {
+            let mut asked = Command::new(command);
+            asked.args(["-Werror", flag, "-S", "-x", "c", "-o", "/dev/null", "/dev/null"]);
+            asked.stderr(Stdio::null()).status().is_ok_and(|status| status.success())
+        };
+        let all = PROTECTIONS.iter().filter(|it| it.name == TOGETHER).flat_map(|it| it.flags);
+        // What is for the linker, nobody else looks at.
+        let unknown = all.copied().filter(|flag| !flag.starts_with("-Wl,") && *flag != "-pie");
+        Self { command: command.to_owned(), unknown: unknown.filter(|flag| !knows(flag)).collect() }
+    }
+
+    /// What a protection is, with this compiler.
+    #[must_use]
+    pub fn description(&self, protection: &Protection) -> String {
+        let what = protection.description;
+        match self.unknown.as_slice() {
+            [] => what.to_owned(),
+            unknown if protection.name == TOGETHER => {
+                format!("{what}, but for what it does not know: {}", unknown.join(" "))
+            }
+            _ => what.to_owned(),
+        }
     }
 
     /// The words that compile with a protection.
@@ -142,19 +178,17 @@ impl Compiler {
             // clang takes notice of this flag only since 16, and needs another with it before.
             self.command.starts_with("clang") && flag.starts_with("-fno-stack-clash")
         };
+        let left_out = |flag: &&str| protection.name == TOGETHER && self.unknown.contains(flag);
         std::iter::once(self.command.as_str())
             .chain(BARE.into_iter().filter(|flag| !unknown(flag)))
-            .chain(protection.flags.iter().copied())
+            .chain(protection.flags.iter().copied().filter(|flag| !left_out(flag)))
             .collect()
     }
 
     /// What it calls itself, with its release.
     #[must_use]
     pub fn release(&self) -> String {
-        let said = std::process::Command::new(&self.command)
-            .arg("-dumpfullversion")
-            .arg("-dumpversion")
-            .output();
+        let said = Command::new(&self.command).arg("-dumpfullversion").arg("-dumpversion").output();
         let version = said.map_or_else(
             |_| String::new(),
             |it| String::from_utf8_lossy(&it.stdout).trim().to_owned(),
@@ -195,7 +229,7 @@ impl Build {
         let Some((own, others)) = compilers.split_first() else { return Vec::new() };
         let mut builds: Vec<Self> = PROTECTIONS.iter().map(|it| build(own, it)).collect();
         for other in others {
-            let wanted = PROTECTIONS.iter().filter(|it| ["none", "together"].contains(&it.name));
+            let wanted = PROTECTIONS.iter().filter(|it| ["none", TOGETHER].contains(&it.name));
             builds.extend(wanted.map(|it| build(other, it)));
         }
         builds

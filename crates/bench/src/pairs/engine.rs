@@ -122,14 +122,18 @@ impl Rounds {
     }
 
     /// Whether the runners have lived long enough: so long as the aim says, and so many rounds of
-    /// each subject that is still open. Where rounds are counted, they are shared among lives.
+    /// each subject that is still open. Where rounds are counted, they are shared among lives; so
+    /// is the time, where there is little.
     fn has_lived(&self, experiment: &Experiment, store: &Store) -> bool {
         let shared = experiment.aim.most.map(|most| most.div_ceil(LEAST_LIVES));
+        let age = self.life_began.elapsed().as_secs_f64();
+        let late = age >= experiment.aim.budget_s / (LEAST_LIVES + 1) as f64;
         let lived = |it: usize| {
             let passes = LIFE_PASSES * experiment.subjects[it].units.len();
-            self.subjects[it].of_life >= shared.unwrap_or_else(|| passes.max(LIFE_ROUNDS))
+            let enough = if late { 1 } else { passes.max(LIFE_ROUNDS) };
+            self.subjects[it].of_life >= shared.unwrap_or(enough)
         };
-        let old = self.life_began.elapsed().as_secs_f64() >= experiment.aim.life_s;
+        let old = late || age >= experiment.aim.life_s;
         self.life.is_some() && (old || shared.is_some()) && self.open(experiment, store).all(lived)
     }
 

@@ -158,7 +158,11 @@ fn settings(builds: &[Build]) -> Vec<Setting> {
         .enumerate()
         .map(|(place, build)| Setting {
             name: build.name(own.as_ref() == Some(&build.compiler)),
-            description: format!("{}: {}", build.compiler.release(), build.protection.description),
+            description: format!(
+                "{}: {}",
+                build.compiler.release(),
+                build.compiler.description(&build.protection)
+            ),
             kind: if place == 0 { Kind::Native } else { Kind::Peer },
         })
         .collect()
