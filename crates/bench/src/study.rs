@@ -43,8 +43,14 @@ pub struct Study {
 
 /// How the units of one setting are performed.
 enum Hand {
-    Stays(Launch),
-    Anew { prefix: Vec<OsString>, env: Vec<(String, String)>, directory: PathBuf, cpu_known: bool },
+    /// In several places in turn, a place in each life.
+    Stays(Vec<Launch>),
+    Anew {
+        prefix: Vec<OsString>,
+        env: Vec<(String, String)>,
+        directory: PathBuf,
+        cpu_known: bool,
+    },
 }
 
 /// Why a study did not take place.
@@ -186,13 +192,13 @@ impl Conditions {
         let inside = tempfile::Builder::new().prefix(".dewar-bench-").tempdir_in(&here)?;
         self.worker.install(inside.path())?;
         for config in &self.configs {
-            study.hands.push(Hand::Stays(Launch {
+            study.hands.push(Hand::Stays(vec![Launch {
                 argv: config.command_line(&here, &self.worker.runner(inside.path())),
                 env: config.env.clone(),
                 directory: here.clone(),
                 language: Language::Json,
                 processor: processor(config.kind),
-            }));
+            }]));
         }
         study._workspaces.push(inside);
         Ok(study)
@@ -214,29 +220,34 @@ impl Conditions {
         Ok(study)
     }
 
-    /// Runners that stay, each in a workspace of its own.
+    /// Runners that stay, each in a workspace of its own. They change places at each start: where
+    /// files lie makes a difference of its own, of some percent of a walk, that is no setting's.
     fn staying(
         &self,
         (name, title, unit): (&str, &str, &str),
         subjects: Vec<Subject>,
         fill: &dyn Fn(&Path) -> std::io::Result<()>,
     ) -> Result<Study, StudyError> {
-        let (mut hands, mut workspaces) = (Vec::new(), Vec::new());
-        for config in &self.configs {
-            let workspace = self.medium.workspace(&|place| {
+        let workspace = |_: &Config| {
+            self.medium.workspace(&|place| {
                 self.worker.install(place)?;
                 fill(place)
-            })?;
-            let command = self.worker.runner(Path::new("."));
-            hands.push(Hand::Stays(Launch {
-                argv: config.command_line(workspace.path(), &command),
-                env: config.env.clone(),
-                directory: workspace.path().to_owned(),
-                language: Language::Json,
-                processor: processor(config.kind),
-            }));
-            workspaces.push(workspace);
-        }
+            })
+        };
+        let workspaces = self.configs.iter().map(workspace).collect::<Result<Vec<_>, _>>()?;
+        let command = self.worker.runner(Path::new("."));
+        let launch = |config: &Config, workspace: &TempDir| Launch {
+            argv: config.command_line(workspace.path(), &command),
+            env: config.env.clone(),
+            directory: workspace.path().to_owned(),
+            language: Language::Json,
+            processor: processor(config.kind),
+        };
+        let hand = |(first, config): (usize, &Config)| {
+            let places = workspaces.iter().cycle().skip(first).take(workspaces.len());
+            Hand::Stays(places.map(|workspace| launch(config, workspace)).collect())
+        };
+        let hands = self.configs.iter().enumerate().map(hand).collect();
         let title = format!("{title} ({})", self.medium.name);
         let mut experiment = self.experiment(name, &title, unit, subjects);
         if self.medium == Medium::memory() {
@@ -338,7 +349,7 @@ impl Study {
 impl Hand {
     fn runner<'a>(&self, interrupt: &'a Interrupt) -> Box<dyn Runner + 'a> {
         match self {
-            Self::Stays(launch) => Box::new(ProcessRunner::new(launch.clone(), interrupt)),
+            Self::Stays(launches) => Box::new(ProcessRunner::new(launches.clone(), interrupt)),
             Self::Anew { prefix, env, directory, cpu_known } => Box::new(WholeCommand {
                 prefix: prefix.clone(),
                 env: env.clone(),

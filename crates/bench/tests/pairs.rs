@@ -265,7 +265,7 @@ fn process(argv: &[&str], directory: &std::path::Path) -> Box<dyn Runner> {
         language: Language::Json,
         processor: Processor::Own,
     };
-    Box::new(ProcessRunner::new(launch, &interrupt))
+    Box::new(ProcessRunner::new(vec![launch], &interrupt))
 }
 
 #[test]

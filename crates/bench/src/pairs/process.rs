@@ -63,7 +63,9 @@ pub enum Language {
 
 /// A process that stays. Started by the first unit; ended when dropped.
 pub struct ProcessRunner {
-    launch: Launch,
+    /// One for each life; after the last comes the first again.
+    launches: Vec<Launch>,
+    life: usize,
     running: Option<Running>,
     interrupted: Arc<AtomicBool>,
 }
@@ -76,10 +78,16 @@ struct Running {
 }
 
 impl ProcessRunner {
-    /// A runner that is started in this way when it is first asked.
+    /// A runner that is started when it is first asked, and anew in each life, by the next of
+    /// `launches`.
+    ///
+    /// # Panics
+    ///
+    /// If there is none.
     #[must_use]
-    pub fn new(launch: Launch, interrupt: &Interrupt) -> Self {
-        Self { launch, running: None, interrupted: interrupt.flag() }
+    pub fn new(launches: Vec<Launch>, interrupt: &Interrupt) -> Self {
+        assert!(!launches.is_empty(), "a runner is started in some way");
+        Self { launches, life: 0, running: None, interrupted: interrupt.flag() }
     }
 
     fn start(launch: &Launch) -> Result<Running, RunnerError> {
@@ -109,17 +117,18 @@ impl ProcessRunner {
 
 impl Runner for ProcessRunner {
     fn perform(&mut self, unit: &Unit, timeout: Duration) -> Result<Took, RunnerError> {
+        let launch = &self.launches[self.life % self.launches.len()];
         let running = match &mut self.running {
             Some(running) => running,
-            none => none.insert(Self::start(&self.launch)?),
+            none => none.insert(Self::start(launch)?),
         };
         let before = sys::process_time(running.child.id());
-        let request = match (self.launch.language, unit) {
+        let request = match (launch.language, unit) {
             (Language::Plain, Unit::Suite { name, times }) => format!("{name} {times}\n"),
             _ => serde_json::to_string(unit).map_err(io::Error::from)? + "\n",
         };
         let answer = running.ask(&request, timeout, &self.interrupted)?;
-        let mut took = match self.launch.language {
+        let mut took = match launch.language {
             Language::Json => match serde_json::from_str(&answer).map_err(io::Error::from)? {
                 Answer::Took(took) => took,
                 Answer::Failed(why) => return Err(RunnerError::Unit(why)),
@@ -128,7 +137,7 @@ impl Runner for ProcessRunner {
         };
         let spent = sys::process_time(running.child.id()).zip(before);
         let spent = spent.map(|(after, before)| after.saturating_sub(before).as_secs_f64());
-        took.cpu_s = match self.launch.processor {
+        took.cpu_s = match launch.processor {
             Processor::Own => took.cpu_s,
             Processor::AndMonitor => {
                 took.cpu_s.zip(spent).map(|(inside, outside)| inside + outside)
@@ -144,6 +153,7 @@ impl Runner for ProcessRunner {
 
     fn renew(&mut self) {
         self.running = None;
+        self.life += 1;
     }
 }
 

@@ -99,13 +99,13 @@ impl Conditions {
             // that does not start.
             let made = ["sh", "-c", "make -s >&2 && exec \"$@\"", "made"].map(OsString::from);
             argv.splice(0..0, made);
-            study.hands.push(Hand::Stays(Launch {
+            study.hands.push(Hand::Stays(vec![Launch {
                 argv,
                 env: Vec::new(),
                 directory: workspace.path().to_owned(),
                 language: Language::Json,
                 processor: processor(Kind::Native),
-            }));
+            }]));
             study._workspaces.push(workspace);
         }
         Ok(study)
@@ -139,13 +139,13 @@ impl Conditions {
                 .map(OsString::from)
                 .to_vec(),
         };
-        study.hands.push(Hand::Stays(Launch {
+        study.hands.push(Hand::Stays(vec![Launch {
             argv: config.command_line(workspace.path(), &command),
             env: config.env.clone(),
             directory: workspace.path().to_owned(),
             language: Language::Plain,
             processor: processor(config.kind),
-        }));
+        }]));
         Ok(workspace)
     }
 }
