@@ -309,12 +309,12 @@ impl<'a> PolicyTransition<'a> {
         if self.mode.kills() {
             return self.kill(who.pid, &findings, "");
         }
-        let mut done: Vec<(Finding, Result<Action>)> = Vec::new();
-        let mut rest = Vec::new();
+        let proc = &self.gate.state.targets.tree.proc;
+        let (mut done, mut rest) = (Vec::<(Finding, Result<Action>)>::new(), Vec::new());
         for finding in findings {
             let ended = finding.socket.as_ref().map(|socket| match finding.held {
-                Held::InFlight(_) => flight::empty(socket.as_fd()).map(|()| Action::ShutDown),
-                _ => flight::end_connection(socket).map(|ended| match ended {
+                Held::InFlight(_) => flight::empty(proc, socket.as_fd()).map(|()| Action::ShutDown),
+                _ => flight::end_connection(proc, socket).map(|ended| match ended {
                     Ended::Reset => Action::Reset,
                     Ended::ShutDown => Action::ShutDown,
                 }),

@@ -239,7 +239,7 @@ impl Comparison<'_> {
         }
         let peeked = flight::peek(socket.as_fd());
         let seen = peeked.descriptors.len();
-        let complete = peeked.complete && count.is_none_or(|count| count == seen);
+        let complete = peeked.complete && count == Some(seen);
         let lost = |fd: &OwnedFd| self.is_lost(who, fd);
         if complete && !peeked.descriptors.iter().any(lost) {
             return Ok(None);

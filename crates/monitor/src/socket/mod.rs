@@ -203,7 +203,7 @@ fn connect(asker: SocketAsker<'_>) -> CallResult {
     let ((), changed) = asker.wait(connect)?;
     if changed && let Err(error) = names::reach(asker, &socket, &address, names::Use::Connect) {
         // Policy took it back while the peer took its time.
-        let _ = flight::end_connection(&socket.fd);
+        let _ = flight::end_connection(&asker.state.targets.tree.proc, &socket.fd);
         return Err(error);
     }
     if matches!(socket.class, Class::UnixStreamSocket | Class::TcpSocket) {

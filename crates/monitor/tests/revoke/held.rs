@@ -1,11 +1,12 @@
 //! Every way to hold a file.
 
-use crate::{Case, cases, stage::Stage};
+use crate::{Case, cases, stage::Stage, stage::check};
 use serde_json::json;
 
 pub(crate) const CASES: &[Case] = cases![
     own_descriptors_are_taken,
     what_others_hold_is_taken,
+    what_hides_in_a_queue_is_taken,
     memory_is_taken,
     memory_that_is_only_read_stays_when_writing_is_taken,
     many_descriptors_and_mappings_are_taken_at_once,
@@ -92,6 +93,48 @@ say("landed", lambda: len(socket.recv_fds(landing, 10, 4)[1]))
     );
     assert!(ran.is_complete());
     assert_eq!(ran.actions("inflight"), ["shutdown"]);
+}
+
+/// Behind an empty packet, which looks like the end; and beside a message that is looked at in two
+/// parts, so that as many descriptors are seen as there are.
+fn what_hides_in_a_queue_is_taken(stage: &Stage) {
+    let ran = stage.without_secret(
+        r#"
+public = [os.open("public", os.O_RDONLY)]
+def send(end, content, fds, flags=0):
+    rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, fd.to_bytes(4, "little")) for fd in fds]
+    end.sendmsg([content], rights, flags)
+def flying(kind, *messages):
+    left, right = socket.socketpair(socket.AF_UNIX, kind)
+    left.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
+    for message in messages:
+        send(left, *message)
+    return left, right
+secret = lambda: [os.open("secret", os.O_RDONLY)]
+packets, stream, some = socket.SOCK_SEQPACKET, socket.SOCK_STREAM, bytes(30000)
+pairs = [
+    flying(packets, (b"", []), (b"x", secret())),
+    flying(packets, (b"", []), (b"", []), (b"", secret()), (b"", []), (b"x", [])),
+    flying(packets, (bytes(100000), public), (b"", []), (b"x", secret())),
+    flying(stream, (b"y", secret(), socket.MSG_OOB), (some, []), (some, []), (some, public)),
+]
+change()
+said["read"], said["kept"] = [], 0
+for _, right in pairs:
+    right.setblocking(False)
+    right.setsockopt(socket.SOL_SOCKET, socket.SO_OOBINLINE, 1)
+    for _ in range(20):
+        try:
+            content, fds, _, _ = socket.recv_fds(right, 1 << 20, 4)
+        except OSError:
+            break
+        said["kept"] += len(content)
+        said["read"] += [os.read(fd, 6).decode() for fd in fds]
+"#,
+    );
+    check(&ran, &json!({ "read": [], "kept": 0 }));
+    assert!(ran.is_complete());
+    assert_eq!(ran.actions("inflight"), ["shutdown"; 4]);
 }
 
 fn memory_is_taken(stage: &Stage) {
