@@ -18,6 +18,7 @@ pub(crate) const CASES: &[Case] = cases![
     planting_names_that_programs_outside_trust,
     changing_names_that_programs_outside_trust,
     moving_what_is_executed_outside_into_place,
+    moving_another_file_than_was_decided,
     leaving_a_device_behind,
 ];
 
@@ -238,6 +239,10 @@ fn moving_what_is_executed_outside_into_place(stage: &Stage) {
             assert!(planted.contains(&path), "of {name} nothing is said: {planted}");
         }
     }
+}
+
+fn moving_another_file_than_was_decided(stage: &Stage) {
+    held(&stage.command(stage.call("agent"), "move_another", &[]).output().expect("start `dewar`"));
 }
 
 fn leaving_a_device_behind(stage: &Stage) {

@@ -4,6 +4,7 @@
 mod attribute;
 mod change;
 mod entry;
+mod kinds;
 mod limited;
 mod memory;
 mod metadata;

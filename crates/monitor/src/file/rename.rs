@@ -3,13 +3,14 @@
 use super::{
     change::{Entry, LastComponent, NameChange, file_system, removal},
     entry::note_entry,
+    kinds::move_only,
     object::{Seen, Target, class_of},
     outside::New,
 };
 use crate::call::{Answer, CallResult};
 use avc::Hint;
 use confine::file_kind;
-use flask::{AccessVector, Class, perm};
+use flask::{AccessVector, Class, FileKind, perm};
 use inode_labels::Status;
 use proc::path_of;
 use realpath::path_from;
@@ -63,7 +64,7 @@ impl NameChange<'_> {
             seen.allow(*self.asker, perm::file::GETATTR, object)?;
             return Ok(Answer::Return(0));
         }
-        self.keep_labels(&source, &target)?;
+        let tells_kinds = self.keep_labels(&source, &target)?;
         self.leave_directory(&source, &seen)?;
         let moved = self.moves_between(&source, &target, &seen)?;
         self.enter_directory(&target, &seen, perm::file::RENAME | moved, object)?;
@@ -73,13 +74,16 @@ impl NameChange<'_> {
         let is_any_dir =
             !not_dir || target.object.as_ref().is_some_and(|it| is_dir(it) == Ok(true));
         let turn = is_any_dir.then(|| self.asker.files.plantings.turn());
-        rustix::fs::renameat_with(
-            &source.parent,
-            &source.name,
-            &target.parent,
-            &target.name,
-            flags,
-        )?;
+        let (from, to) = (&source.parent, &target.parent);
+        let make = || rustix::fs::renameat_with(from, &source.name, to, &target.name, flags);
+        if tells_kinds {
+            let other = target.object.as_ref().filter(|_| exchanges);
+            let other = other.map(|other| Status::of(other.as_fd())).transpose()?;
+            let kinds = std::iter::once(seen.status.kind).chain(other.map(|it| it.kind));
+            move_only(&kinds.collect::<Vec<_>>(), make)?;
+        } else {
+            make()?;
+        }
         self.note_move(&source, &target, exchanges);
         drop(turn);
         Ok(Answer::Return(0))
@@ -154,27 +158,35 @@ impl NameChange<'_> {
 
     /// Refuses to move a directory to where other rules hold for what is in it: most of that has
     /// not been seen, and would get its label there. As between file systems, so that programs copy
-    /// it.
-    fn keep_labels(&self, source: &Entry, target: &Entry) -> Result<()> {
+    /// it. Else whether it counts of what kind a file is that is moved so.
+    fn keep_labels(&self, source: &Entry, target: &Entry) -> Result<bool> {
         let is_directory = |entry: &Entry| {
             let Some(object) = &entry.object else { return Ok(false) };
             Status::of(object.as_fd()).map(|status| status.kind == FileType::Directory)
         };
-        if !is_directory(source)? && !is_directory(target)? {
-            return Ok(());
-        }
+        let is_any_directory = is_directory(source)? || is_directory(target)?;
         let state = self.asker.state;
         let path = |entry: &Entry| {
             path_of(&state.targets.tree, &entry.parent).map(|path| path.join(&entry.name))
         };
-        let (from, to) = (path(source)?, path(target)?);
-        if self.asker.labels().agree(&from, &to) {
-            return Ok(());
+        let (from, to) = match (path(source), path(target)) {
+            (Ok(from), Ok(to)) => (from, to),
+            // Where nobody can tell what holds, everything counts.
+            _ if !is_any_directory => return Ok(true),
+            (from, to) => (from?, to?),
+        };
+        let labels = self.asker.labels();
+        if labels.agree(&from, &to) {
+            let of = |path: &Path, kind| labels.of_path(path, kind);
+            let others = [FileKind::Dir, FileKind::Symlink];
+            let tells =
+                |path: &Path| others.iter().any(|kind| of(path, *kind) != of(path, FileKind::File));
+            return Ok(tells(&from) || tells(&to));
         }
-        if let Some(object) = &source.object {
+        if let (true, Some(object)) = (is_any_directory, &source.object) {
             self.record_first_refused(object, &from, &to);
         }
-        Err(Errno::XDEV)
+        if is_any_directory { Err(Errno::XDEV) } else { Ok(true) }
     }
 
     /// Records the first file in a directory that policy would not let be made where the directory

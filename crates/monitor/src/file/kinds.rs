@@ -1,0 +1,99 @@
+//! Moving a file of the very kind that was decided. Between decision and move, another file can
+//! have come to the name, and rules tell kinds apart: a directory brings along what nobody has
+//! looked at.
+
+use landlock::{
+    AccessFs, BitFlags, CompatLevel, Compatible, PathBeneath, Ruleset, RulesetAttr,
+    RulesetCreatedAttr, RulesetError,
+};
+use rustix::{
+    fs::{FileType, Mode, OFlags},
+    io::{Errno, Result},
+};
+use std::os::fd::OwnedFd;
+
+/// What gives a file of a kind a name.
+const KINDS: [(FileType, AccessFs); 7] = [
+    (FileType::RegularFile, AccessFs::MakeReg),
+    (FileType::Directory, AccessFs::MakeDir),
+    (FileType::Symlink, AccessFs::MakeSym),
+    (FileType::Fifo, AccessFs::MakeFifo),
+    (FileType::Socket, AccessFs::MakeSock),
+    (FileType::CharacterDevice, AccessFs::MakeChar),
+    (FileType::BlockDevice, AccessFs::MakeBlock),
+];
+
+/// Makes a move, in a thread that Landlock lets move files of no other `kinds`.
+///
+/// # Errors
+///
+/// `ACCESS` or `XDEV` if another kind has come to the name; else as of `make`.
+pub(super) fn move_only(
+    kinds: &[FileType],
+    make: impl FnOnce() -> Result<()> + Send,
+) -> Result<()> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let root = rustix::fs::open("/", flags, Mode::empty())?;
+    let confined = || {
+        confine(&root, kinds).map_err(|_| Errno::ACCESS)?;
+        make()
+    };
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().stack_size(128 << 10);
+        let thread = thread.spawn_scoped(scope, confined).map_err(|_| Errno::NOMEM)?;
+        thread.join().unwrap_or(Err(Errno::ACCESS))
+    })
+}
+
+/// Takes the right to give names to files from the calling thread, save to those of `kinds`.
+fn confine(root: &OwnedFd, kinds: &[FileType]) -> std::result::Result<(), RulesetError> {
+    let access = |of: &dyn Fn(FileType) -> bool| -> BitFlags<AccessFs> {
+        let all = KINDS.into_iter().filter(|(kind, _)| of(*kind));
+        all.fold(AccessFs::Refer.into(), |all, (_, access)| all | access)
+    };
+    Ruleset::default()
+        .set_compatibility(CompatLevel::HardRequirement)
+        .handle_access(access(&|_| true))?
+        .create()?
+        .add_rule(PathBeneath::new(root, access(&|kind| kinds.contains(&kind))))?
+        .restrict_self()?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::{fs, os::unix::fs::symlink};
+
+    #[test]
+    fn what_is_moved_is_of_a_kind_that_was_named() {
+        let place = tempfile::tempdir().unwrap();
+        let at = |name: &str| place.path().join(name);
+        for directory in ["from", "to", "from/directory", "from/directory/in"] {
+            fs::create_dir(at(directory)).unwrap();
+        }
+        fs::write(at("from/file"), "").unwrap();
+        symlink("x", at("from/link")).unwrap();
+        let file = [FileType::RegularFile];
+        for (name, kinds, moves) in [
+            ("link", &file[..], false),
+            ("directory", &file, false),
+            ("file", &[FileType::Symlink, FileType::Directory], false),
+            ("file", &file, true),
+            ("link", &[FileType::Symlink], true),
+            ("directory", &[FileType::Directory], true),
+        ] {
+            for to in ["to", "from/directory", "from"] {
+                if to.ends_with(name) {
+                    continue;
+                }
+                let (from, to) = (at("from").join(name), at(to).join("x"));
+                let moved = move_only(kinds, || rustix::fs::rename(&from, &to));
+                assert_eq!(moved.is_ok(), moves, "{name} {to:?} {moved:?}");
+                if moves {
+                    fs::rename(to, from).unwrap();
+                }
+            }
+        }
+    }
+}
