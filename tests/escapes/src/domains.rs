@@ -1,6 +1,9 @@
 //! Attacks on the borders between domains of one sandbox.
 
-use crate::{Case, cases, stage::Stage};
+use crate::{
+    Case, cases,
+    stage::{Stage, held},
+};
 
 pub(crate) const CASES: &[Case] = cases![
     looking_into_another_domain,
@@ -8,6 +11,7 @@ pub(crate) const CASES: &[Case] = cases![
     entering_a_domain_with_a_library,
     children_of_a_process_that_changes_its_domain,
     attaching_to_what_enters_a_domain,
+    attaching_by_a_number_that_is_anothers_by_then,
     following_links_into_a_domain_while_it_is_entered,
     opening_files_of_what_will_enter_a_domain,
     swapping_paths_in_every_domain,
@@ -68,6 +72,13 @@ fn children_of_a_process_that_changes_its_domain(stage: &Stage) {
 
 fn attaching_to_what_enters_a_domain(stage: &Stage) {
     stage.holds(&vault(stage), "attach", &[]);
+}
+
+/// Where numbers come again soon: `kernel.pid_max` of 32,768, and no PID namespace, which has more.
+fn attaching_by_a_number_that_is_anothers_by_then(stage: &Stage) {
+    let profile = vault(stage);
+    let attack = stage.command(stage.call(&profile), "reuse_number", &[]).output();
+    held(&attack.expect("start `dewar`"));
 }
 
 fn following_links_into_a_domain_while_it_is_entered(stage: &Stage) {

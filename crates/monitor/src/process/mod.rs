@@ -1,5 +1,6 @@
 //! The process object manager: whose label a process has, and what one process may do to another.
 
+mod attach;
 mod foreground;
 mod others;
 

@@ -1,5 +1,6 @@
 //! What one process may do to another, and forking.
 
+use super::attach;
 use crate::{
     call::{Answer, Asker, CallResult},
     manager::Request,
@@ -41,7 +42,7 @@ pub(super) fn fork(asker: Asker<'_>) -> CallResult {
 }
 
 /// The processes that a call is about, by their PIDs in the sandbox.
-enum Targets {
+pub(super) enum Targets {
     One(u32),
     Group(u32),
     All,
@@ -52,7 +53,7 @@ enum Targets {
 /// only recorded. A process that has ended is no object: `ESRCH`, and no record. The difference
 /// tells no more than the kernel does: without PIDs of its own, calls such as getpgid(2) say which
 /// processes exist.
-fn allow(asker: Asker<'_>, targets: &Targets, requested: AccessVector) -> Result<()> {
+pub(super) fn allow(asker: Asker<'_>, targets: &Targets, requested: AccessVector) -> Result<()> {
     let own = asker.caller.identity()?;
     match targets {
         Targets::One(pid) => allow_one(asker, own, *pid, requested),
@@ -268,7 +269,7 @@ pub(super) fn inspect(asker: Asker<'_>) -> CallResult {
     }
     let int = |n| asker.caller.int(n);
     let one = |n: usize| u32::try_from(int(n)).map(Targets::One).map_err(|_| Errno::SRCH);
-    let ptrace = perm::process::PTRACE;
+    let (ptrace, many) = (perm::process::PTRACE, !asker.state.subjects.is_one());
     match asker.number {
         Sysno::ptrace if int(0) == libc::PTRACE_TRACEME as i32 => {
             let &Identity { pid, parent, .. } = asker.caller.identity()?;
@@ -276,20 +277,28 @@ pub(super) fn inspect(asker: Asker<'_>) -> CallResult {
             ask(tracer, asker.ssid, ptrace, &|| "its child".to_owned())?;
             watch(asker.state, pid)?;
         }
+        Sysno::ptrace if is_attach(int(0)) && many => return attach::attach(asker, int(1)),
         Sysno::ptrace => allow(asker, &one(1)?, ptrace)?,
+        Sysno::process_vm_readv | Sysno::process_vm_writev if many => {
+            return attach::reach(asker, int(0));
+        }
         Sysno::kcmp => {
             allow(asker, &one(0)?, ptrace)?;
             allow(asker, &one(1)?, ptrace)?;
         }
         // The descriptor may stand for another process by the time that the kernel looks.
-        Sysno::pidfd_getfd if !asker.state.subjects.is_one() => {
-            return Err(Errno::PERM);
-        }
+        Sysno::pidfd_getfd if many => return Err(Errno::PERM),
         Sysno::pidfd_getfd => allow(asker, &Targets::One(behind_pidfd(asker, int(0))?), ptrace)?,
         _ => allow(asker, &one(0)?, ptrace)?,
     }
     // As for signals; Landlock refuses every process outside the sandbox.
     Ok(Answer::Continue)
+}
+
+/// Whether a request of ptrace(2) begins to trace somebody. All others are about whom the caller
+/// traces already.
+fn is_attach(request: i32) -> bool {
+    [libc::PTRACE_ATTACH, libc::PTRACE_SEIZE].contains(&request.cast_unsigned())
 }
 
 pub(super) fn tune(asker: Asker<'_>) -> CallResult {

@@ -1,0 +1,111 @@
+//! Looking into a process by its number, where there are several domains: by the time that the
+//! caller gets to make the call, which may be as late as it likes (`SCHED_IDLE`), the number may be
+//! that of a process in another domain.
+
+use super::others::{Targets, allow};
+use crate::{
+    call::{Answer, Asker, CallResult},
+    subject::{LabelGeneration, label_generation},
+};
+use audit::Refusal;
+use flask::perm;
+use rustix::{
+    io::{Errno, Result},
+    process::{Pid, Signal, kill_process},
+};
+use supervisor::ptrace::{self, Event, Registers, Seized};
+
+/// ptrace(2) that begins to trace `pid`. The caller makes the call itself, and is held where it
+/// comes back: if it traces another process than was decided, it ends before it can ask for
+/// anything.
+pub(super) fn attach(asker: Asker<'_>, pid: i32) -> CallResult {
+    let pid = u32::try_from(pid).map_err(|_| Errno::SRCH)?;
+    let target = Target::of(asker, pid);
+    allow(asker, &Targets::One(pid), perm::process::PTRACE)?;
+    let target = target?;
+    let (tid, id) = (asker.caller.call.tid, asker.caller.call.id);
+    let caller = asker.caller.identity()?.pid;
+    let seized = Seized::new(tid)?;
+    let listener = &asker.state.targets.listener;
+    // A caller that has been killed meanwhile, or another thread with its number, is only let go.
+    let goes_on = listener.is_valid(id) && listener.send_continue(id).is_ok();
+    let signal = match seized.wait()? {
+        Event::Gone => return Ok(Answer::Elsewhere),
+        Event::Executed => 0,
+        Event::Stopped { signal } => signal,
+    };
+    let traces = || Registers::of(tid).is_ok_and(|registers| registers.result().is_ok());
+    if goes_on && traces() && !target.is_still_it(asker) {
+        let _ = asker.refuse(&refusal(
+            asker,
+            pid,
+            "the number had come to a process of another domain when the call was made; the process was killed",
+            "trace a process that nobody ends meanwhile",
+        ));
+        kill(caller);
+    }
+    ptrace::detach(tid, signal);
+    Ok(Answer::Elsewhere)
+}
+
+/// process_vm_readv(2) and process_vm_writev(2): what they have done nobody takes back.
+pub(super) fn reach(asker: Asker<'_>, pid: i32) -> CallResult {
+    let own = asker.caller.identity()?;
+    let pid = u32::try_from(pid).map_err(|_| Errno::SRCH)?;
+    allow(asker, &Targets::One(pid), perm::process::PTRACE)?;
+    if pid == own.inner_pid {
+        // While its thread is in the call, it has its number.
+        return Ok(Answer::Continue);
+    }
+    Err(asker.refuse(&refusal(
+        asker,
+        pid,
+        "in a run with several domains the number may be that of another domain's process by the time that the kernel \
+         looks",
+        "open /proc/PID/mem, or trace the process; debuggers do when they see this error",
+    )))
+}
+
+fn refusal(asker: Asker<'_>, pid: u32, reason: &'static str, instead: &'static str) -> Refusal {
+    Refusal {
+        errno: Errno::PERM,
+        by: "the process object manager",
+        tclass: "process",
+        missing: asker.number.name(),
+        object: format!("process {pid}"),
+        reason,
+        instead,
+    }
+}
+
+/// Whom a number meant.
+struct Target {
+    inner: u32,
+    outer: u32,
+    generation: LabelGeneration,
+}
+
+impl Target {
+    fn of(asker: Asker<'_>, inner: u32) -> Result<Self> {
+        let outer = asker.state.targets.tree.outer_pid(inner, asker.caller.identity()?)?;
+        Ok(Self { inner, outer, generation: label_generation(asker.state, outer)? })
+    }
+
+    /// Whether the number means nobody else. Whoever is traced by it has it still.
+    fn is_still_it(&self, asker: Asker<'_>) -> bool {
+        let Ok(own) = asker.caller.identity() else { return false };
+        match asker.state.targets.tree.outer_pid(self.inner, own) {
+            Ok(outer) => {
+                let generation = label_generation(asker.state, outer);
+                outer == self.outer && generation == Ok(self.generation)
+            }
+            Err(error) => error == Errno::SRCH,
+        }
+    }
+}
+
+fn kill(pid: u32) {
+    if let Some(pid) = Pid::from_raw(pid.cast_signed()) {
+        let _ = kill_process(pid, Signal::KILL);
+    }
+}
