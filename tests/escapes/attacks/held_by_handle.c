@@ -1,5 +1,6 @@
-/* Reads what another domain has open, by a handle of it: a pipe, memory, a file that is gone. */
+/* Reads, cuts and watches what another domain has open, by a handle of it: a pipe, memory. */
 #include "attack.h"
+#include <sys/inotify.h>
 #include <sys/mman.h>
 
 int main(void) {
@@ -32,11 +33,20 @@ int main(void) {
         must_not_read("by another name", open(name, O_RDONLY | O_NONBLOCK));
         snprintf(name, sizeof name, "/proc/self/task/%d/fd/%d", getpid(), handle);
         must_not_read("by a third", open(name, O_RDONLY | O_NONBLOCK));
+        snprintf(name, sizeof name, "/proc/self/fd/%d", handle);
+        if (fd) must_fail("cutting it", truncate(name, 0));
+        must_fail("its mode", chmod(name, 0));
+        must_fail("its mode, by the handle", syscall(452, handle, "", 0, AT_EMPTY_PATH));
+        must_fail("its times", utimensat(AT_FDCWD, name, NULL, 0));
+        must_fail("a watch", inotify_add_watch(inotify_init(), name, IN_ALL_EVENTS));
     }
     kill(child, SIGKILL);
     /* What it has open itself it opens anew. */
     if (pipe(pipes) || write(pipes[1], "own", 3) != 3) return 3;
     snprintf(name, sizeof name, "/proc/self/fd/%d", pipes[0]);
     int again = open(name, O_RDONLY | O_NONBLOCK);
-    return read(again, &byte, 1) == 1 ? 0 : 3;
+    if (read(again, &byte, 1) != 1 || chmod(name, 0600)) return 3;
+    memory = memfd_create("own", 0);
+    snprintf(name, sizeof name, "/proc/self/fd/%d", memory);
+    return truncate(name, 10) ? 3 : 0;
 }

@@ -7,7 +7,7 @@ use crate::{
 
 pub(crate) const CASES: &[Case] = cases![
     looking_into_another_domain,
-    reading_by_a_handle_what_another_domain_has_open,
+    using_by_a_handle_what_another_domain_has_open,
     entering_a_domain_with_a_library,
     children_of_a_process_that_changes_its_domain,
     attaching_to_what_enters_a_domain,
@@ -40,7 +40,7 @@ fn looking_into_another_domain(stage: &Stage) {
     stage.holds(&same, "look_inside", &[]);
 }
 
-fn reading_by_a_handle_what_another_domain_has_open(stage: &Stage) {
+fn using_by_a_handle_what_another_domain_has_open(stage: &Stage) {
     stage.program("work/vault", "vault");
     let same = stage.profile("[domains.vault]\nexec = [\"${workspace}/vault\"]");
     stage.holds(&same, "held_by_handle", &[]);

@@ -79,27 +79,32 @@ fn target(
     refusal: Refusal<'_>,
 ) -> Result<OwnedFd> {
     asker.same_ids()?;
-    let object = match which {
+    let (object, descriptor) = match which {
         Which::Open(n) => {
             let fd = asker.caller.int(n);
             let object = asker.caller.file(fd)?;
             if asker.caller.flags(fd)?.contains(OFlags::PATH) {
                 return Err(Errno::BADF);
             }
-            object
+            (object, None)
         }
-        Which::Descriptor(n) => asker.caller.base(asker.caller.int(n))?,
+        Which::Descriptor(n) => {
+            let fd = asker.caller.int(n);
+            (asker.caller.base(fd)?, Some(fd))
+        }
         Which::Path { dirfd, n, follow } => {
             let path = asker.caller.path(n)?;
             let name = Name { dirfd, path: &path, follow };
             let ended = |errno| Attempt { name, requested, new: New::No }.ended(asker, errno).errno;
             let found = walk(asker.caller, name).map_err(ended)?;
             proc_files::allow(*asker, &found)?;
-            found.existing().map_err(ended)?
+            let descriptor = found.descriptor;
+            (found.existing().map_err(ended)?, descriptor)
         }
     };
     if !has_name(*asker, &object)? {
         // A pipe, a socket or memory: its process holds it, and no path leads to it.
+        proc_files::allow_held(*asker, descriptor, &object)?;
         return Ok(object);
     }
     let seen = Seen::of(*asker, object.as_fd())?;

@@ -91,14 +91,15 @@ pub(super) fn watch(asker: FileAsker<'_>) -> CallResult {
     let path = asker.caller.path(1)?;
     let follow = !mask.contains(WatchFlags::DONT_FOLLOW);
     let name = Name { dirfd: libc::AT_FDCWD, path: &path, follow };
-    let object = walk(asker.caller, name);
-    let object = object.and_then(|found| {
+    let found = walk(asker.caller, name);
+    let found = found.and_then(|found| {
         proc_files::allow(*asker, &found)?;
-        found.existing()
+        let descriptor = found.descriptor;
+        Ok((found.existing()?, descriptor))
     });
     let requested = perm::file::GETATTR | perm::file::WATCH;
     let attempt = Attempt { name, requested, new: New::No };
-    let object = object.map_err(|errno| attempt.ended(asker, errno).errno)?;
+    let (object, descriptor) = found.map_err(|errno| attempt.ended(asker, errno).errno)?;
     let seen = Seen::of(*asker, object.as_fd())?;
     if seen.class != Class::Dir
         && mask.contains(WatchFlags::ONLYDIR)
@@ -108,6 +109,8 @@ pub(super) fn watch(asker: FileAsker<'_>) -> CallResult {
     }
     if has_name(*asker, &object)? {
         seen.allow(*asker, requested, &object)?;
+    } else {
+        proc_files::allow_held(*asker, descriptor, &object)?;
     }
     let name = asker.state.on_behalf.fs_state.path_of(&object);
     let watch = add_watch(&inotify, name, mask.difference(WatchFlags::DONT_FOLLOW))?;

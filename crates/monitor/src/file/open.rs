@@ -360,7 +360,7 @@ impl Open {
             }
         } else {
             // A pipe, a socket or memory without a name, reached through a descriptor.
-            proc_files::allow_held(*asker, found, object)?;
+            proc_files::allow_held(*asker, found.descriptor, object)?;
         }
         self.reopen(*asker, object, seen.status.kind, Mode::empty())
     }

@@ -91,11 +91,16 @@ pub(crate) fn allow(asker: Asker<'_>, found: &Found) -> Result<Option<LookedInto
     Ok(looks_into)
 }
 
-/// Whether `asker` may open what has no name and lies behind a link of `/proc`: whoever has it open
-/// may. A descriptor that is only a place (`O_PATH`) opens nothing, and everybody gets one of what
-/// another process has open, from the kernel, without being asked about that process.
-pub(crate) fn allow_held(asker: Asker<'_>, found: &Found, object: &OwnedFd) -> Result<()> {
-    let Some(fd) = found.descriptor.filter(|_| !asker.state.subjects.is_one()) else {
+/// Whether `asker` may use what has no name and lies behind its `descriptor`, if it was found by
+/// one: whoever has it open may. A descriptor that is only a place (`O_PATH`) opens nothing, and
+/// everybody gets one of what another process has open, from the kernel, without being asked about
+/// that process.
+pub(crate) fn allow_held(
+    asker: Asker<'_>,
+    descriptor: Option<i32>,
+    object: &OwnedFd,
+) -> Result<()> {
+    let Some(fd) = descriptor.filter(|_| !asker.state.subjects.is_one()) else {
         return Ok(());
     };
     // What another thread puts at its number meanwhile is not what was found.
