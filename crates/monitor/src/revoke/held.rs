@@ -15,11 +15,11 @@ use rustix::{
 use std::{
     cell::RefCell,
     collections::HashMap,
-    os::fd::{AsFd, OwnedFd},
+    os::fd::{AsFd, AsRawFd, OwnedFd},
 };
 use supervisor::{
     is_alive,
-    thread::{same_descriptors, same_file},
+    thread::{compare_file, same_descriptors, same_file},
 };
 
 /// What a descriptor of a file can be used for.
@@ -181,7 +181,7 @@ impl<'a> Comparison<'a> {
         let held = |finding: &Finding| match finding.held {
             Held::Descriptor(fd) | Held::Connection(fd) | Held::Listener(fd) => {
                 let instead = finding.substitute.as_ref().unwrap_or(&self.gate.refusal);
-                Ok(!same_file(who.tid, fd, instead.as_fd()))
+                Ok(!self.is_replaced(who, fd, instead)?)
             }
             Held::Mapping(start, end) => Ok(overlaps(start, end)),
             Held::Watch(fd, number) => {
@@ -192,6 +192,30 @@ impl<'a> Comparison<'a> {
             Held::InFlight(_) | Held::Call | Held::Settled | Held::Unknown => Ok(false),
         };
         findings.iter().map(held).collect()
+    }
+
+    /// Whether a descriptor leads to the open file that was put in its place.
+    ///
+    /// Where kcmp(2) is refused: to the same file, by the same path, and open for the same. What
+    /// was taken is another file than the refusal (`/proc/PID/io` of the monitor, by whose path
+    /// nobody else makes a file), or was open for writing, too, which its substitute is not.
+    fn is_replaced(&self, who: Subject, fd: i32, instead: &OwnedFd) -> Result<bool> {
+        if let Ok(is_same) = compare_file(who.tid, fd, instead.as_fd()) {
+            return Ok(is_same);
+        }
+        let shown = |table: &str, fd: i32| -> Result<_> {
+            let proc = &self.gate.state.targets.tree.proc;
+            let name = format!("{table}/fd/{fd}");
+            let link = rustix::fs::statat(proc, &name, AtFlags::SYMLINK_NOFOLLOW)?;
+            let path = rustix::fs::readlinkat(proc, &name, Vec::new())?;
+            Ok((Status::at(proc, &name)?, path, link.st_mode & 0o600))
+        };
+        let theirs = match shown(&format!("{}/task/{}", who.pid, who.tid), fd) {
+            // Closed meanwhile, by a thread that has not stopped.
+            Err(Errno::NOENT) => return Ok(false),
+            theirs => theirs?,
+        };
+        Ok(theirs == shown("self", instead.as_raw_fd())?)
     }
 
     /// Of the threads of a process that have not ended, one for each table of descriptors.

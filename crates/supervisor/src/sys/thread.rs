@@ -24,12 +24,6 @@ pub fn same_descriptors(one: u32, other: u32) -> bool {
     one == other || compare(one, other, KCMP_FILES)
 }
 
-/// Whether kcmp(2) is allowed at all: filters of containers refuse it.
-pub fn can_compare() -> bool {
-    let this = rustix::thread::gettid().as_raw_pid().cast_unsigned();
-    compare(this, this, KCMP_VM)
-}
-
 /// Whether two threads of the sandbox share their memory; no when in doubt (kcmp(2)).
 pub fn same_memory(one: u32, other: u32) -> bool {
     one == other || compare(one, other, KCMP_VM)
@@ -38,12 +32,25 @@ pub fn same_memory(one: u32, other: u32) -> bool {
 /// Whether descriptor `number` of a thread of the sandbox is of the same open file as `own`; no
 /// when in doubt (kcmp(2)).
 pub fn same_file(tid: u32, number: i32, own: BorrowedFd<'_>) -> bool {
+    compare_file(tid, number, own) == Ok(true)
+}
+
+/// The same.
+///
+/// # Errors
+///
+/// What kcmp(2) says: [`Errno::PERM`] where it is refused, as by filters of containers.
+pub fn compare_file(tid: u32, number: i32, own: BorrowedFd<'_>) -> Result<bool> {
     const KCMP_FILE: libc::c_int = 0;
     let this = rustix::thread::gettid().as_raw_pid();
     let own = own.as_raw_fd();
     // SAFETY: kcmp takes integers only.
     let order = unsafe { libc::syscall(libc::SYS_kcmp, tid, this, KCMP_FILE, number, own) };
-    order == 0
+    match order {
+        0 => Ok(true),
+        1.. => Ok(false),
+        _ => Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::PERM)),
+    }
 }
 
 /// Sends a process any signal, also one without a name; 0 only asks whether it is there

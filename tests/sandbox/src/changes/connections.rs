@@ -1,6 +1,6 @@
-//! Connections that are taken while a program has them.
+//! Connections and files that are taken while a program has them.
 
-use super::{LOOP, Running, done, profile};
+use super::{LOOP, Running, data, done, profile};
 use crate::{Case, cases, dewar::Call, process::until, stage::Stage};
 use std::{
     io::{Read as _, Write as _},
@@ -13,7 +13,11 @@ use test_support::Variant;
 pub(super) const CASES: &[Case] = cases![a_host_is_taken_with_its_connections];
 
 /// Those that are tried in surroundings, too.
-pub(crate) const SURROUNDED: &[Case] = cases![who_has_a_connection_that_is_taken_has_it_no_more];
+pub(crate) const SURROUNDED: &[Case] = cases![
+    who_has_a_connection_that_is_taken_has_it_no_more,
+    who_has_a_file_that_is_taken_has_it_no_more,
+    who_answers_in_the_place_of_the_kernel_is_killed,
+];
 
 /// A server that greets whoever connects: its port, and a message for each connection that ended.
 fn server() -> (u16, Receiver<()>) {
@@ -59,11 +63,10 @@ fn a_host_is_taken_with_its_connections(stage: &Stage) {
     running.stop();
 }
 
-/// Its server sees the end. Where a container refuses the monitor the sockets of others, whoever
-/// has one is killed, and nobody else.
+/// Its server sees the end, and the program goes on. Where a container refuses the monitor the
+/// sockets of others, each process loses all that it has.
 fn who_has_a_connection_that_is_taken_has_it_no_more(stage: &Stage) {
-    // From outside of another sandbox, nobody reaches a run in it.
-    if matches!(stage.variant, Variant::NestedRoot | Variant::NestedUser) {
+    if is_out_of_reach(stage) {
         return;
     }
     let (port, ends) = server();
@@ -77,9 +80,7 @@ fn who_has_a_connection_that_is_taken_has_it_no_more(stage: &Stage) {
     until(|| stage.work().join("held").exists().then_some(())).expect("it connects");
     assert!(ends.try_recv().is_err(), "the connection has ended before");
     let receipt = done(stage, &["revoke", "--net", &format!("127.0.0.1:{port}"), "--json"]);
-    let is_ended = stage.variant.has_descriptors();
-    let done = if is_ended { "\"connection\": 7" } else { "\"done\": \"killed\"" };
-    assert!(receipt.contains(done) && receipt.contains("\"connection\": 7"), "{receipt}");
+    assert!(receipt.contains("\"connection\": 7") && !receipt.contains("killed"), "{receipt}");
     let mut holders: Vec<&str> = receipt.lines().filter(|line| line.contains("\"pid\"")).collect();
     let named = holders.len();
     holders.sort_unstable();
@@ -89,5 +90,58 @@ fn who_has_a_connection_that_is_taken_has_it_no_more(stage: &Stage) {
     let ran = running.stop();
     assert_eq!(ran.code(), 0, "{}", ran.err());
     let status = std::fs::read_to_string(stage.work().join("status")).expect("a status");
-    assert_eq!(status, if is_ended { "0\n" } else { "137\n" }, "{receipt}");
+    assert_eq!(status, "0\n", "{receipt}");
+}
+
+/// From outside of another sandbox, nobody reaches a run in it.
+fn is_out_of_reach(stage: &Stage) -> bool {
+    matches!(stage.variant, Variant::NestedRoot | Variant::NestedUser)
+}
+
+/// The program goes on, with what it has besides.
+fn who_has_a_file_that_is_taken_has_it_no_more(stage: &Stage) {
+    if is_out_of_reach(stage) {
+        return;
+    }
+    data(stage);
+    let script = "(exec 7<data 8<>data 9<other; : > held; until [ -e stop ]; do sleep 0.02; done
+        for fd in 7 8 9; do head -c1 <&$fd > /dev/null 2>&1; echo $?; done > read)
+        echo $? > status";
+    let running = Running::start(stage, stage.call(), script);
+    until(|| stage.work().join("held").exists().then_some(())).expect("it opens them");
+    let receipt = done(stage, &["revoke", "--file", "data", "--json"]);
+    for held in ["\"descriptor\": 7", "\"descriptor\": 8", "\"replaced\""] {
+        assert!(receipt.contains(held) && !receipt.contains("killed"), "{receipt}");
+    }
+    let ran = running.stop();
+    assert_eq!(ran.code(), 0, "{}", ran.err());
+    let told = ["read", "status"].map(|name| std::fs::read_to_string(stage.work().join(name)));
+    assert_eq!(told.map(Result::unwrap_or_default), ["1\n1\n0\n", "0\n"], "{receipt}");
+}
+
+/// Its own filter says that the call was made which replaces its second descriptor.
+fn who_answers_in_the_place_of_the_kernel_is_killed(stage: &Stage) {
+    if is_out_of_reach(stage) {
+        return;
+    }
+    data(stage);
+    let script = r#"cat > fake.py <<'END'
+import ctypes, os, struct, time
+held = [os.open("data", os.O_RDONLY) for _ in range(2)]
+code = [(0x20, 0, 0, 0), (0x15, 0, 1, 292), (0x06, 0, 0, 0x00050000), (0x06, 0, 0, 0x7fff0000)]
+code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *line) for line in code))
+program = struct.pack("HxxxxxxQ", 4, ctypes.addressof(code))
+assert ctypes.CDLL(None).prctl(22, 2, ctypes.c_char_p(program), 0, 0) == 0
+open("held", "w").close()
+while not os.path.exists("stop"):
+    time.sleep(0.02)
+END
+python3 fake.py; echo $? > status"#;
+    let running = Running::start(stage, stage.call(), script);
+    until(|| stage.work().join("held").exists().then_some(())).expect("it opens it");
+    let receipt = done(stage, &["revoke", "--file", "data", "--json"]);
+    assert!(receipt.contains("its repair was interfered with"), "{receipt}");
+    running.stop();
+    let status = std::fs::read_to_string(stage.work().join("status")).expect("a status");
+    assert_eq!(status, "137\n", "{receipt}");
 }

@@ -2,7 +2,6 @@
 
 use super::{Finding, PolicyTransition, Subject};
 use crate::revoke::receipt::Action;
-use supervisor::thread::can_compare;
 
 impl PolicyTransition<'_> {
     /// Calls in a process's place pass through its own filters, which may answer them without
@@ -25,11 +24,7 @@ impl PolicyTransition<'_> {
             }
         }
         if !rest.is_empty() {
-            let why = match can_compare() {
-                true => "its repair was interfered with",
-                false => "kcmp(2) is refused here, so nobody can tell whether its repair holds",
-            };
-            self.kill(who.pid, &rest, why);
+            self.kill(who.pid, &rest, "its repair was interfered with");
         }
     }
 }
