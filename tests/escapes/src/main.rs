@@ -5,6 +5,7 @@
 //! as root, as an ordinary user, and as an ordinary user on a machine that forbids namespaces,
 //! unless it is about one of these.
 
+mod answers;
 mod attack;
 mod control;
 mod dewar;
@@ -55,5 +56,7 @@ fn main() -> ExitCode {
             trials.push(Trial::test(format!("{}::{name}", variant.name()), run));
         }
     }
+    let told = "modes_are_told_from_times";
+    trials.push(Trial::test(told, answers::modes_are_told_from_times));
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
