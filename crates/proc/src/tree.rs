@@ -80,6 +80,16 @@ impl ProcessTree {
         find().or_else(|_| find())
     }
 
+    /// The thread of process `pid`, one of the machine's numbers, that the sandbox calls `inner`.
+    ///
+    /// # Errors
+    ///
+    /// [`Errno::NOENT`] if the process has no such thread.
+    pub fn outer_tid(&self, pid: u32, inner: u32) -> Result<u32> {
+        let is_it = |tid: &u32| self.proc.identity(*tid).is_ok_and(|it| it.inner_tid == inner);
+        self.proc.threads(pid)?.into_iter().find(is_it).ok_or(Errno::NOENT)
+    }
+
     /// The process, among `pids`, that the sandbox calls `inner`, or one of whose threads it does.
     fn with_number(&self, inner: u32, pids: &[u32]) -> Option<u32> {
         let process = |pid: &&u32| self.proc.identity(**pid).is_ok_and(|it| it.inner_pid == inner);

@@ -317,15 +317,17 @@ impl Walk<'_> {
         })
     }
 
-    /// The object behind a magic link of `/proc/PID/…`, asked of the monitor's own proc file
-    /// system.
+    /// The object behind a magic link of `/proc/PID/…`, in the monitor's own proc file system.
     fn magic(&self, part: &OsStr) -> Result<OwnedFd> {
         let trail = self.in_proc.as_deref().unwrap_or_default();
-        let pid: u32 =
-            trail.first().and_then(|pid| pid.to_str()?.parse().ok()).ok_or(Errno::NOENT)?;
-        let outer = self.caller.tree.outer_pid(pid, self.caller.identity()?)?;
-        let mut path = outer.to_string();
-        for component in trail[1..].iter().map(OsString::as_os_str).chain([part]) {
+        let number = |at: usize| trail.get(at)?.to_str()?.parse().ok();
+        let (tree, pid) = (self.caller.tree, number(0).ok_or(Errno::NOENT)?);
+        let outer = tree.outer_pid(pid, self.caller.identity()?)?;
+        let (mut path, rest) = match number(2).filter(|_| trail[1] == "task") {
+            Some(tid) => (format!("{outer}/task/{}", tree.outer_tid(outer, tid)?), &trail[3..]),
+            None => (outer.to_string(), &trail[1..]),
+        };
+        for component in rest.iter().map(OsString::as_os_str).chain([part]) {
             path.push('/');
             path.push_str(component.to_str().ok_or(Errno::NOENT)?);
         }

@@ -29,6 +29,7 @@ pub(crate) const CASES: &[&[Case]] = &[cases![
     words_after_the_dashes_are_the_commands,
     every_decision_is_written_on_demand,
     fast_mode_gives_the_same_results,
+    odd_arguments_are_answered_as_by_the_kernel,
 ]];
 
 fn words(words: &[&str]) -> Vec<std::ffi::OsString> {
@@ -311,4 +312,53 @@ fn fast_mode_gives_the_same_results(stage: &Stage) {
     let fast = run(stage.dewar(call, &bash(script)), b"");
     assert_eq!((all.out(), all.code()), (fast.out(), fast.code()), "{}", fast.err());
     assert!(!fast.out().contains("secret") && !fast.out().contains("outside"), "{}", fast.out());
+}
+
+/// Found by random programs (`tests/compatibility`).
+fn odd_arguments_are_answered_as_by_the_kernel(stage: &Stage) {
+    let script = r#"python3 - <<'END'
+import array, ctypes, errno, os, socket, struct, threading
+libc = ctypes.CDLL(None, use_errno=True)
+def call(name, *arguments):
+    ctypes.set_errno(0)
+    arguments = [ctypes.c_long(it) if isinstance(it, int) else it for it in arguments]
+    answer = getattr(libc, name)(*arguments)
+    print(name, answer, errno.errorcode.get(ctypes.get_errno(), ""))
+def of_thread():
+    for name in (b"/proc/thread-self/cwd/made", b"/proc/thread-self/cwd/no/made", b"/proc/thread-self/task/made"):
+        call("mkdir", name, 0o700)
+    fd = os.open("file", os.O_RDWR | os.O_CREAT)
+    call("chmod", b"/proc/thread-self/fd/%d" % fd, 0o640)
+    call("chmod", b"/proc/self/task/%d/fd/%d" % (threading.get_native_id(), fd), 0o600)
+    call("chmod", b"/proc/self/task/1000000/fd/%d" % fd, 0o600)
+    call("rename", b"/proc/self/fd/%d" % fd, b"/proc/thread-self/fd/%d" % fd)
+    call("rename", b"/proc/self/fd/%d" % fd, b"/proc/self/fd/%d" % fd)
+    os.close(fd); os.rmdir("made")
+of_thread()
+thread = threading.Thread(target=of_thread); thread.start(); thread.join()
+omit = struct.pack("qqqq", 1, (1 << 30) - 2, 1, (1 << 30) - 2)
+odd = struct.pack("qqqq", 1, -1, 1, 5)
+call("syscall", 280, -100, b"nothing", omit, 0)
+call("syscall", 280, -100, None, odd, 0x800)
+call("syscall", 280, -100, None, odd, 0)
+call("syscall", 280, -100, b"/dev/null", odd, 0)
+call("syscall", 307, -1, None, 0, 0)
+call("truncate", b"/proc/self/fd/%d" % libc.epoll_create(1), 1)
+call("inotify_add_watch", os.open(".", os.O_PATH), b".", 0xfff)
+inet = struct.pack("HH4s8x", socket.AF_INET, 0, bytes([127, 0, 0, 1]))
+local = struct.pack("H4s", socket.AF_UNIX, b"a/s\0")
+for family in (socket.AF_UNIX, socket.AF_INET, socket.AF_INET6):
+    for address in (inet, local):
+        with socket.socket(family) as it:
+            if (family, address) not in ((socket.AF_INET, inet), (socket.AF_UNIX, local)):
+                call("bind", it.fileno(), address, len(address))
+                call("connect", it.fileno(), address, len(address))
+with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()) as it:
+    it.sendmsg([b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [0]))])
+    print(server.accept()[0].recv(9))
+END"#;
+    let profile = stage.profile(
+        "extends = 'workspace'\n[network]\nconnect = ['127.0.0.1:*']\nbind = ['127.0.0.1:0', '[::1]:0']\n",
+    );
+    stage.same(script).profile(&profile).check();
 }

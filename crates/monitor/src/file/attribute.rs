@@ -16,8 +16,8 @@ use avc::Hint;
 use flask::{AccessVector, Sid, perm};
 use rustix::{
     fs::{
-        AtFlags, FileType, Gid, IFlags, Mode, OFlags, Stat, Timespec, Timestamps, UTIME_NOW, Uid,
-        XattrFlags,
+        AtFlags, FileType, Gid, IFlags, Mode, OFlags, Stat, Timespec, Timestamps, UTIME_NOW,
+        UTIME_OMIT, Uid, XattrFlags,
     },
     io::{Errno, Result},
 };
@@ -224,21 +224,29 @@ fn change_owner(asker: FileAsker<'_>) -> CallResult {
 
 fn change_times(asker: FileAsker<'_>) -> CallResult {
     let args = &asker.caller.call.args;
-    let (which, address) = match asker.number {
-        Sysno::utime | Sysno::utimes => (path_at(0, true), args[1]),
-        Sysno::utimensat | Sysno::futimesat
-            if args[1] == 0 && asker.caller.int(0) == libc::AT_FDCWD =>
-        {
-            return Err(Errno::FAULT);
-        }
-        Sysno::utimensat if args[1] == 0 && asker.caller.int(3) != 0 => return Err(Errno::INVAL),
-        Sysno::utimensat if args[1] == 0 => (Which::Open(0), args[2]),
-        Sysno::utimensat => (path_with_flags(asker, 3)?, args[2]),
-        _ if args[1] == 0 => (Which::Open(0), args[2]),
-        _ => (Which::Path { dirfd: asker.caller.int(0), n: 1, follow: true }, args[2]),
-    };
+    let n = if matches!(asker.number, Sysno::utime | Sysno::utimes) { 1 } else { 2 };
+    let address = args[n];
     let times = if address == 0 { now() } else { times(asker, address)? };
-    let refused = |status: &Stat| owners(asker, status).filter(|_| address != 0);
+    let nanos = [times.last_access.tv_nsec, times.last_modification.tv_nsec];
+    // There is nothing to do, and no path is looked at.
+    if asker.number == Sysno::utimensat && nanos == [UTIME_OMIT; 2] {
+        return Ok(Answer::Return(0));
+    }
+    let no_path = args[1] == 0;
+    let which = match asker.number {
+        Sysno::utime | Sysno::utimes => path_at(0, true),
+        Sysno::utimensat if no_path && asker.caller.int(0) == libc::AT_FDCWD => {
+            return path_with_flags(asker, 3).and(Err(Errno::FAULT));
+        }
+        Sysno::utimensat if no_path && asker.caller.int(3) != 0 => return Err(Errno::INVAL),
+        _ if no_path && asker.caller.int(0) != libc::AT_FDCWD => Which::Open(0),
+        Sysno::utimensat => path_with_flags(asker, 3)?,
+        _ => Which::Path { dirfd: asker.caller.int(0), n: 1, follow: true },
+    };
+    let refused = |status: &Stat| match nanos.into_iter().all(is_fraction) {
+        true => owners(asker, status).filter(|_| nanos != [UTIME_NOW; 2]),
+        false => Some(Errno::INVAL),
+    };
     let object = target(asker, which, perm::file::SETATTR, &refused)?;
     rustix::fs::utimensat(
         rustix::fs::CWD,
@@ -247,6 +255,11 @@ fn change_times(asker: FileAsker<'_>) -> CallResult {
         AtFlags::empty(),
     )?;
     Ok(Answer::Return(0))
+}
+
+/// Whether the kernel takes it (`nsec_valid` of `fs/utimes.c`).
+fn is_fraction(nanos: i64) -> bool {
+    (0..1_000_000_000).contains(&nanos) || [UTIME_NOW, UTIME_OMIT].contains(&nanos)
 }
 
 fn now() -> Timestamps {
@@ -286,10 +299,8 @@ fn cut(asker: FileAsker<'_>) -> CallResult {
     };
     let requested = perm::file::WRITE | perm::file::OPEN;
     let object = target(asker, path_at(0, true), requested, &refused)?;
-    match Seen::of(*asker, object.as_fd())?.class {
-        flask::Class::File => {}
-        flask::Class::Dir => return Err(Errno::ISDIR),
-        _ => return Err(Errno::INVAL),
+    if let Some(errno) = refused(&rustix::fs::fstat(&object)?) {
+        return Err(errno);
     }
     let flags = OFlags::WRONLY | OFlags::CLOEXEC;
     let file = rustix::fs::openat(

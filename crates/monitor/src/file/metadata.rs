@@ -13,7 +13,10 @@ use crate::{
 use flask::{AccessVector, Class, perm};
 use proc::path_of;
 use rustix::{
-    fs::inotify::{WatchFlags, add_watch},
+    fs::{
+        OFlags,
+        inotify::{WatchFlags, add_watch},
+    },
     io::Errno,
 };
 use std::os::fd::AsFd;
@@ -79,12 +82,17 @@ pub(super) fn decide(asker: FileAsker<'_>) -> CallResult {
 /// meanwhile would tell the names of everything in a directory that nothing grants.
 pub(super) fn watch(asker: FileAsker<'_>) -> CallResult {
     let mask = WatchFlags::from_bits_retain(asker.caller.call.args[2] as u32);
-    if mask.bits() & ALL_INOTIFY_BITS == 0
-        || mask.contains(WatchFlags::MASK_ADD | WatchFlags::MASK_CREATE)
-    {
+    if mask.bits() & ALL_INOTIFY_BITS == 0 {
         return Err(Errno::INVAL);
     }
-    let inotify = asker.duplicate(asker.caller.int(0))?;
+    let fd = asker.caller.int(0);
+    let inotify = asker.duplicate(fd)?;
+    if asker.caller.flags(fd)?.contains(OFlags::PATH) {
+        return Err(Errno::BADF);
+    }
+    if mask.contains(WatchFlags::MASK_ADD | WatchFlags::MASK_CREATE) {
+        return Err(Errno::INVAL);
+    }
     if path_of(&asker.state.targets.tree, &inotify)?.as_os_str() != "anon_inode:inotify" {
         return Err(Errno::INVAL);
     }

@@ -43,7 +43,8 @@ impl NameChange<'_> {
             return Err(Errno::NOENT);
         }
         if self.is_own_descriptor(&source)? {
-            let same = source.name == target.name && self.is_own_descriptor(&target)?;
+            let same =
+                source.name == target.name && file_of(&source.parent)? == file_of(&target.parent)?;
             return if same { Ok(Answer::Return(0)) } else { Err(Errno::PERM) };
         }
         let exchanges = flags.contains(RenameFlags::EXCHANGE);

@@ -2,7 +2,7 @@
 //! chooses another way or another source than the address says is decided as an option of the
 //! socket.
 
-use super::{Socket, SocketAsker, options};
+use super::{Socket, SocketAsker, names::is_ip, options};
 use rustix::io::{Errno, Result};
 use std::os::fd::{AsRawFd, OwnedFd};
 
@@ -28,6 +28,9 @@ impl Control {
                 (libc::SOL_SOCKET, libc::SCM_RIGHTS) if socket.family == libc::AF_UNIX => {
                     control.pass(asker, &message)?;
                 }
+                // The kernel leaves them out (`__sock_cmsg_send` of `net/core/sock.c`).
+                (libc::SOL_SOCKET, libc::SCM_RIGHTS | libc::SCM_CREDENTIALS)
+                    if is_ip(socket.family) => {}
                 // They would be the monitor's.
                 (libc::SOL_SOCKET, libc::SCM_CREDENTIALS) => return Err(Errno::OPNOTSUPP),
                 _ if message.is_plain() => {}

@@ -51,6 +51,7 @@ pub(super) fn sendmsg(asker: SocketAsker<'_>) -> CallResult {
 pub(super) fn sendmmsg(asker: SocketAsker<'_>) -> CallResult {
     let at = asker.caller.call.args[1];
     if asker.caller.call.args[2] == 0 {
+        Socket::of(asker, asker.caller.int(0))?;
         return Ok(Answer::Return(0));
     }
     let sent = one(asker, at, asker.caller.int(3))?;

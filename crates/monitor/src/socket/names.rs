@@ -190,9 +190,21 @@ pub(super) fn reach(
         }
         // Netlink and the like: `connect` on the socket itself has been asked for.
         Kind::Other(family) if i32::from(*family) == socket.family && !is_ip(socket.family) => {}
-        _ => return Err(Errno::AFNOSUPPORT),
+        _ => return Err(no_address(socket, address)),
     }
     Ok(Target::SAME)
+}
+
+/// What the kernel says of an address of another family than the socket's.
+fn no_address(socket: &Socket, address: &Address) -> Errno {
+    // `struct sockaddr_in`, and `SIN6_LEN_RFC2133` of `net/ipv6.h`.
+    let least = match socket.family {
+        libc::AF_UNIX => return Errno::INVAL,
+        libc::AF_INET => 16,
+        libc::AF_INET6 => 24,
+        _ => 0,
+    };
+    if address.bytes.len() < least { Errno::INVAL } else { Errno::AFNOSUPPORT }
 }
 
 /// The refusal of a message to an address of another family than the socket's.
@@ -277,7 +289,7 @@ fn may_let_go(socket: &Socket) -> bool {
     !is_ip(socket.family) || matches!(socket.class, Class::UdpSocket | Class::RawipSocket)
 }
 
-fn is_ip(family: i32) -> bool {
+pub(super) fn is_ip(family: i32) -> bool {
     matches!(family, libc::AF_INET | libc::AF_INET6)
 }
 
@@ -324,7 +336,7 @@ pub(super) fn bind(asker: SocketAsker<'_>, socket: &Socket, address: &Address) -
             return Ok(());
         }
         Kind::None | Kind::Other(_) if !is_ip(socket.family) => {}
-        _ => return Err(Errno::AFNOSUPPORT),
+        _ => return Err(no_address(socket, address)),
     }
     supervisor::socket::bind(socket.fd.as_fd(), &address.bytes)
 }
