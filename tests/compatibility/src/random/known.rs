@@ -43,6 +43,11 @@ fn is_success(result: &str) -> bool {
     !result.starts_with("-1")
 }
 
+/// Of whose PID, user and group: user and group.
+fn user(credentials: &str) -> &str {
+    credentials.split_once(' ').map_or("", |(_, user)| user)
+}
+
 const SETS_ATTRIBUTES: &[&str] = &[
     "chmod",
     "fchmod",
@@ -50,9 +55,16 @@ const SETS_ATTRIBUTES: &[&str] = &[
     "chown",
     "fchown",
     "utimes",
+    "utimens",
+    "utime",
+    "futimesat",
+    "lchown",
+    "fchmodat",
     "setxattr",
     "fsetxattr",
     "removexattr",
+    "fremovexattr",
+    "lremovexattr",
 ];
 
 /// All that is left.
@@ -77,24 +89,45 @@ pub(crate) const KNOWN: &[Known] = &[
         },
     },
     Known {
-        calls: &["rename", "renameat2"],
+        calls: &["rename", "renameat", "renameat2"],
         native: "`EXDEV`, of what does not exist",
-        dewar: "`ENOENT`, or `EBUSY` or `EEXIST` for `.`, `..` and `/`",
+        dewar: "`ENOENT`, `ENAMETOOLONG`, or `EBUSY` or `EEXIST` for `.`, `..` and `/`",
         reason: "A view has more file systems than there are outside: that it does not exist is said first.",
         is: |it| {
-            let dewar = matches!(errno(&it.dewar), "ENOENT" | "EBUSY" | "EEXIST");
+            let dewar = matches!(errno(&it.dewar), "ENOENT" | "ENAMETOOLONG" | "EBUSY" | "EEXIST");
             errno(&it.native) == "EXDEV" && dewar
         },
     },
     Known {
-        calls: &["inotify"],
+        calls: &["rename", "renameat", "renameat2"],
+        native: "another error, of or to a name that is too long",
+        dewar: "`ENAMETOOLONG`",
+        reason: "Both places are looked at before what lies there.",
+        is: |it| !is_success(&it.native) && errno(&it.dewar) == "ENAMETOOLONG",
+    },
+    Known {
+        calls: &["link", "linkat"],
+        native: "`EXDEV`, of a directory in another file system",
+        dewar: "`EPERM`",
+        reason: "That it is a directory is said first.",
+        is: |it| errno(&it.native) == "EXDEV" && errno(&it.dewar) == "EPERM",
+    },
+    Known {
+        calls: &["fchown", "chown"],
+        native: "`EOPNOTSUPP`, of what is no file",
+        dewar: "`EPERM`",
+        reason: "The user namespace has no such ID, which is said first.",
+        is: |it| errno(&it.native) == "EOPNOTSUPP" && errno(&it.dewar) == "EPERM",
+    },
+    Known {
+        calls: &["inotify", "watch"],
         native: "a watch on a device, a FIFO or a socket",
         dewar: "`EACCES`",
         reason: "Only files and directories may be watched: a watch on a terminal tells when its user types.",
         is: |it| is_success(&it.native) && errno(&it.dewar) == "EACCES",
     },
     Known {
-        calls: &["send_fd", "sendto"],
+        calls: &["send_fd", "sendto", "sendmmsg"],
         native: "a packet of `SOCK_SEQPACKET` by sendmsg(2), or with an address",
         dewar: "`EOPNOTSUPP`",
         reason: "Where a profile grants datagrams, the monitor sends in the program's place, and a port would take the \
@@ -191,6 +224,116 @@ pub(crate) const KNOWN: &[Known] = &[
         dewar: "what is wrong with the path, or success",
         reason: "The kernel compares who has opened the descriptor with who calls, which nobody else can see.",
         is: |it| it.number(5) & 0x1000 != 0 && errno(&it.native) == "ENOENT",
+    },
+    Known {
+        calls: &["setxattrat", "removexattrat"],
+        native: "success, or any error",
+        dewar: "`ENOSYS`",
+        reason: "Newer than what libraries rely on: programs fall back to the older calls, which are decided.",
+        is: |it| errno(&it.dewar) == "ENOSYS",
+    },
+    Known {
+        calls: &["prctl"],
+        native: "`PR_GET_SECCOMP` is 0",
+        dewar: "2",
+        reason: "By a filter of seccomp, calls come to the monitor.",
+        is: |it| it.number(1) == 21 && it.native == "0" && it.dewar == "2",
+    },
+    Known {
+        calls: &["getrlimit", "soft"],
+        native: "`RLIMIT_LOCKS`, which has limited nothing since Linux 2.4.25",
+        dewar: "another limit; `EPERM` to set it",
+        reason: "The kernel hands it on from process to process: it bears the label.",
+        is: |it| it.number(1) == 10,
+    },
+    Known {
+        calls: &["chroot", "mount", "umount"],
+        native: "what is wrong with the path",
+        dewar: "`EPERM`",
+        reason: "No profile grants them, whatever the path.",
+        is: |it| !is_success(&it.native) && errno(&it.dewar) == "EPERM",
+    },
+    Known {
+        calls: &["renameat2"],
+        native: "success, or any error, with `RENAME_WHITEOUT`",
+        dewar: "`EINVAL`",
+        reason: "It leaves a device behind. File systems that know none say the same.",
+        is: |it| it.number(5) & 4 != 0 && errno(&it.dewar) == "EINVAL",
+    },
+    Known {
+        calls: &["peercred"],
+        native: "the PID of who has connected, or listens",
+        dewar: "the monitor's",
+        reason: "The monitor connects in the program's place (docs/ports.md). The user is the same.",
+        is: |it| is_success(&it.native) && user(&it.native) == user(&it.dewar),
+    },
+    Known {
+        calls: &["receive_fd"],
+        native: "the PID of who has sent, with `SO_PASSCRED`",
+        dewar: "the monitor's",
+        reason: "Where a profile grants datagrams, the monitor sends in the program's place. The user is the same.",
+        is: |it| {
+            let of = |text: &str| text.split_once(" of ").map(|(_, who)| user(who).to_owned());
+            of(&it.native).is_some() && of(&it.native) == of(&it.dewar)
+        },
+    },
+    Known {
+        calls: &["send_credentials"],
+        native: "success, or any error",
+        dewar: "`EOPNOTSUPP`",
+        reason: "Where a profile grants datagrams, the monitor sends in the program's place, and a message would bear \
+                 its credentials.",
+        is: |it| errno(&it.dewar) == "EOPNOTSUPP",
+    },
+    Known {
+        calls: &["any_socket", "any_pair"],
+        native: "success, or any error, of families and protocols without a class",
+        dewar: "`EACCES`",
+        reason: "No profile grants protocols whose addresses nobody labels.",
+        is: |it| {
+            let named = [1, 2, 10].contains(&it.number(1)) && it.number(3) == 0;
+            let plain = named && [1, 2].contains(&it.number(2));
+            errno(&it.dewar) == "EACCES" && !plain
+        },
+    },
+    Known {
+        calls: &["prctl"],
+        native: "success of `PR_SET_KEEPCAPS`",
+        dewar: "`EPERM`",
+        reason: "Nothing keeps capabilities in a run: `SECBIT_KEEP_CAPS` is locked.",
+        is: |it| it.number(1) == 8 && it.native == "0" && errno(&it.dewar) == "EPERM",
+    },
+    Known {
+        calls: &["fcntl"],
+        native: "`EBADF`, of a command that nobody knows",
+        dewar: "`EINVAL`",
+        reason: "The filter looks at the command alone.",
+        is: |it| it.number(2) == 99 && errno(&it.native) == "EBADF" && errno(&it.dewar) == "EINVAL",
+    },
+    Known {
+        calls: &["prctl"],
+        native: "`PR_CAPBSET_READ` is 1, `PR_GET_SECUREBITS` is 0",
+        dewar: "0, and bits that are locked",
+        reason: "No program gets a capability by an exec, nor by being root.",
+        is: |it| match it.number(1) {
+            23 => it.native == "1" && it.dewar == "0",
+            27 => it.native == "0" && is_success(&it.dewar),
+            _ => false,
+        },
+    },
+    Known {
+        calls: &["sendmmsg"],
+        native: "the number of all messages",
+        dewar: "1",
+        reason: "The monitor sends the first, as the call may; programs send the rest by another call.",
+        is: |it| is_success(&it.native) && it.dewar == "1",
+    },
+    Known {
+        calls: &["open", "openat", "openat2"],
+        native: "`EOPNOTSUPP`, of a file without a name in `/proc`",
+        dewar: "`EACCES`",
+        reason: "Nothing is made in `/proc`, which is said first.",
+        is: |it| errno(&it.native) == "EOPNOTSUPP" && errno(&it.dewar) == "EACCES",
     },
 ];
 

@@ -5,6 +5,7 @@
 //! start. A program that differs is made smaller before it is shown, unless the difference is in
 //! [`known::KNOWN`].
 
+mod grammar;
 mod known;
 #[path = "../suites/list.rs"]
 mod list;
@@ -120,7 +121,8 @@ fn compare(performer: &Performer, way: Way) -> Result<(), Failed> {
     let first = number("DEWAR_RANDOM_SEED", 1)?;
     let mut shown = Vec::new();
     let mut kinds: BTreeMap<String, (u64, u64)> = BTreeMap::new();
-    let (mut differing, mut known, mut racing) = (0, 0, 0);
+    let mut known: BTreeMap<&str, u64> = BTreeMap::new();
+    let (mut differing, mut racing) = (0, 0);
     let seeds: Vec<u64> = (first..first + count).collect();
     for seeds in seeds.chunks(BATCH) {
         let programs: Vec<Program> = seeds.iter().map(|seed| generate(*seed)).collect();
@@ -131,9 +133,12 @@ fn compare(performer: &Performer, way: Way) -> Result<(), Failed> {
             if differing >= MOST_DIFFERING {
                 break;
             }
-            let Err(kind) = kind else {
-                known += 1;
-                continue;
+            let kind = match kind {
+                Ok(it) => {
+                    *known.entry(it.native).or_default() += 1;
+                    continue;
+                }
+                Err(kind) => kind,
             };
             if performer.races(way, &programs[at]) {
                 racing += 1;
@@ -150,10 +155,11 @@ fn compare(performer: &Performer, way: Way) -> Result<(), Failed> {
             }
         }
     }
+    let as_known: u64 = known.values().sum();
     if differing == 0 {
         eprintln!(
-            "{count} programs: {known} differ as is known, {racing} race with themselves, the \
-             others differ in nothing"
+            "{count} programs: {as_known} differ as is known, {racing} race with themselves, the \
+             others differ in nothing; known: {known:?}"
         );
         return Ok(());
     }
@@ -164,7 +170,7 @@ fn compare(performer: &Performer, way: Way) -> Result<(), Failed> {
         .map(|(kind, (times, seed))| format!("{times:6} x {kind} (seed {seed})\n"))
         .collect();
     Err(format!(
-        "{differing} of {count} programs differ, and {known} as is known\n{kinds}{}",
+        "{differing} of {count} programs differ, and {as_known} as is known\n{kinds}{}",
         shown.join("\n")
     )
     .into())

@@ -64,12 +64,15 @@ Written from the lists in `tests/compatibility/src` by the test `the_page_of_kno
 
 `make compatibility` runs random programs of file, process and socket calls natively and under profile `open`, as root, as an
 ordinary user and without namespaces, in both modes, and compares every result, errno for errno, and the files that are left.
-What follows is all that may differ; any other difference fails the test. Names are those of the calls in these
-programs (`fexec` is `execveat` of a descriptor, `send_fd` is `sendmsg` with one).
+Parts of a program run in children, in threads, in programs executed anew, in processes that share descriptors or working
+directory, and in turns with what follows them. What they call: files by name and by descriptor, attributes, mappings, pipes, local
+and internet sockets with what messages carry, watches, epoll, timers, signals, waiting, tracing, limits and scheduling.
+What follows is all that may differ; any other difference fails the test. Names are those of the calls in these programs
+(`tests/compatibility/src/random/performer`: `fexec` is `execveat` of a descriptor, `send_fd` is `sendmsg` with one).
 
 Before results are compared, the set-user-ID and set-group-ID bits of regular files are left out: `open` grants nobody to set
 them, and calls that ask for them succeed without them (docs/profile.md). Programs read no clock, no inode number and no PID: a
-sandbox has PIDs of its own. A program of several threads whose results vary natively, too, is compared as the set of its results
+sandbox has PIDs of its own. Of a PID that they are told, they tell whose it is. A program of several threads whose results vary natively, too, is compared as the set of its results
 over 30 runs. Files of other users than the run's own belong to `nobody` where there is a user namespace.
 
 | call | natively | under Dewar | why |

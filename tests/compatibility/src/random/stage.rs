@@ -72,13 +72,21 @@ impl Stage {
         builder.prefix("dewar-random-").permissions(Permissions::from_mode(0o755));
         let directory =
             builder.tempdir_in("/home").context("cannot create a directory in /home")?;
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/random/performer.c");
+        let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/random/performer");
+        let performer = directory.path().join("performer");
         let mut cc = Command::new("cc");
-        cc.args(["-O1", "-Wall", "-Wextra", "-Werror", "-pthread", "-o"]);
-        let built = cc.arg(directory.path().join("performer")).arg(source).status();
-        if !built.context("cannot start `cc`")?.success() {
-            bail!("`performer.c` does not compile");
+        cc.args(["-O1", "-Wall", "-Wextra", "-Werror", "-pthread", "-o"]).arg(&performer);
+        for source in std::fs::read_dir(sources)? {
+            let source = source?.path();
+            if source.extension().is_some_and(|it| it == "c") {
+                cc.arg(source);
+            }
         }
+        if !cc.status().context("cannot start `cc`")?.success() {
+            bail!("the performer does not compile");
+        }
+        // Programs find themselves in `/proc/self/exe`.
+        std::os::unix::fs::chown(&performer, Some(NOBODY), Some(NOBODY))?;
         let stage = Self { directory, ids: ordinary_user() };
         std::fs::copy(dewar(), stage.dewar()).context("cannot copy `dewar`")?;
         // Programs come as far up: nobody's, not even root's without capabilities, to change.
