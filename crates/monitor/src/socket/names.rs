@@ -199,7 +199,7 @@ pub(super) fn reach(
 fn no_address(socket: &Socket, address: &Address) -> Errno {
     // `struct sockaddr_in`, and `SIN6_LEN_RFC2133` of `net/ipv6.h`.
     let least = match socket.family {
-        libc::AF_UNIX => return Errno::INVAL,
+        libc::AF_UNIX | libc::AF_NETLINK => return Errno::INVAL,
         libc::AF_INET => 16,
         libc::AF_INET6 => 24,
         _ => 0,
