@@ -197,7 +197,7 @@ pub(crate) const KNOWN: &[Known] = &[
         reason: "As with `prctl`.",
         is: |it| {
             let of_itself = ["/proc/self/", "/dev/fd/"].iter().any(|name| it.call.contains(name));
-            of_itself && it.native.ends_with(" 0:0")
+            of_itself && (it.native.ends_with(" 0:0") || it.native.contains(" 0:0 "))
         },
     },
     Known {
@@ -334,6 +334,30 @@ pub(crate) const KNOWN: &[Known] = &[
         dewar: "`EACCES`",
         reason: "Nothing is made in `/proc`, which is said first.",
         is: |it| errno(&it.native) == "EOPNOTSUPP" && errno(&it.dewar) == "EACCES",
+    },
+    Known {
+        calls: &["connect_to"],
+        native: "success, to no address, of a stream that was never connected",
+        dewar: "`EINVAL`",
+        reason: "A stream that has let go of its peer could listen at the port that it had.",
+        is: |it| it.number(3) == 1 && it.native == "0" && errno(&it.dewar) == "EINVAL",
+    },
+    Known {
+        calls: &["send_to"],
+        native: "`EINVAL`, to an address of another family",
+        dewar: "`EAFNOSUPPORT`",
+        reason: "Each family has its own answer; nobody has decided such an address.",
+        is: |it| errno(&it.native) == "EINVAL" && errno(&it.dewar) == "EAFNOSUPPORT",
+    },
+    Known {
+        calls: &["rmdir"],
+        native: "`ENOENT`, in a directory of `/proc` whose process has ended",
+        dewar: "`EACCES`",
+        reason: "It is that of another process, which is said first.",
+        is: |it| {
+            let in_proc = it.call.contains("/proc/") && it.call.contains("/cwd");
+            in_proc && errno(&it.native) == "ENOENT" && errno(&it.dewar) == "EACCES"
+        },
     },
 ];
 
