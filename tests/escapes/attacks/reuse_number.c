@@ -7,7 +7,7 @@
 #include <sched.h>
 #include <sys/mman.h>
 
-enum { BUSY = 150, MOST_NUMBERS = 1 << 16, NEAR = 40, TURNS = 2 };
+enum { BUSY = 40, MOST_NUMBERS = 1 << 16, NEAR = 40, TURNS = 1 };
 static volatile pid_t victim;
 static volatile int is_idle, goes, is_traced;
 /* Whether those that are busy are. */
