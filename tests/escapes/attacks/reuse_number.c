@@ -7,7 +7,7 @@
 #include <sched.h>
 #include <sys/mman.h>
 
-enum { BUSY = 40, MOST_NUMBERS = 1 << 16, NEAR = 40, TURNS = 1 };
+enum { BUSY = 60, MOST_NUMBERS = 1 << 16, NEAR = 40, TURNS = 2 };
 static volatile pid_t victim;
 static volatile int is_idle, goes, is_traced;
 /* Whether those that are busy are. */
@@ -81,7 +81,8 @@ static pid_t take_numbers(void) {
 /* Has a process of that number enter the vault, once it is free. */
 static void come_to(pid_t number) {
     pid_t taken = take_numbers();
-    for (int n = 0; n < MOST_NUMBERS && (taken >= number || taken < number - NEAR); n++) taken = take_numbers();
+    for (int n = 0; n < MOST_NUMBERS / NEAR * 4 && (taken >= number || taken < number - NEAR); n++)
+        taken = take_numbers();
     for (int n = 0; n < 2 * NEAR; n++) {
         pid_t child = fork();
         if (child == 0 && getpid() != number) _exit(0);
@@ -93,6 +94,8 @@ static void come_to(pid_t number) {
 
 static void turn(void) {
     pthread_t held, tracer;
+    /* None of those before it is in use for long. */
+    for (int n = 0; n < NEAR; n++) take_numbers();
     if ((victim = fork()) == 0) {
         pause();
         _exit(0);

@@ -28,7 +28,7 @@ pub struct HardenReport {
 pub struct Compiler {
     /// Its command.
     pub command: String,
-    /// Flags of [`TOGETHER`] that this release does not know.
+    /// Flags of all protections together that this release does not know.
     pub unknown: Vec<&'static str>,
 }
 
