@@ -14,7 +14,7 @@ use std::{fmt::Write as _, io, path::Path};
 const SHARES: usize = 60;
 
 /// Bytes of raw data of one experiment that a page carries; the rest stays in the file.
-const RAW_BYTES: usize = 200_000;
+const RAW_BYTES: usize = 150_000;
 
 /// One experiment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
