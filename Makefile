@@ -60,8 +60,8 @@ fuzz:
 	scripts/setup cargo-fuzz
 	scripts/fuzz
 
-# What everything costs here, on one page: three quarters of an hour, on a machine that does nothing else. Interrupted, it
-# is continued. OLD=PROGRAM compares another `dewar` with this one.
+# What everything costs here, on one page: three quarters of an hour, and what kernels in guests take, on a machine that does
+# nothing else. Interrupted, it is continued. OLD=PROGRAM compares another `dewar` with this one.
 bench: build
 	scripts/setup bench
 	$(RELEASE)/dewar bench report --fetch -o report.html

@@ -262,3 +262,32 @@ impl Build {
         std::fs::write(place, text.lines().map(line).collect::<String>())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::{fs, os::unix::fs::PermissionsExt as _};
+
+    #[test]
+    fn what_a_compiler_does_not_know_is_left_out_of_all_together_and_named() -> std::io::Result<()>
+    {
+        const UNKNOWN: &str = "-ftrivial-auto-var-init=zero";
+        let named = |name| PROTECTIONS.iter().find(|it| it.name == name).expect("a protection");
+        let directory = tempfile::tempdir()?;
+        let command = directory.path().join("older");
+        let script = format!(
+            "#!/bin/sh\nfor word; do [ \"$word\" != {UNKNOWN} ] || exit 1; done\nexec gcc \"$@\"\n"
+        );
+        fs::write(&command, script)?;
+        fs::set_permissions(&command, fs::Permissions::from_mode(0o755))?;
+        let older = Compiler::new(command.to_str().expect("UTF-8"));
+        assert_eq!(older.unknown, [UNKNOWN]);
+        assert!(!older.words(named(TOGETHER)).contains(&UNKNOWN));
+        assert!(older.words(named("zero-init")).contains(&UNKNOWN));
+        assert!(older.description(named(TOGETHER)).ends_with(UNKNOWN));
+        let own = Compiler::new("gcc");
+        assert_eq!(own.unknown, [""; 0]);
+        assert!(own.words(named(TOGETHER)).contains(&UNKNOWN));
+        Ok(())
+    }
+}
