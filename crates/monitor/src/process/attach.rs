@@ -2,27 +2,21 @@
 //! caller gets to make the call, which may be as late as it likes (`SCHED_IDLE`), the number may be
 //! that of a process in another domain.
 
-use super::others::{Targets, allow};
 use crate::{
     call::{Answer, Asker, CallResult},
     subject::{LabelGeneration, label_generation},
 };
 use audit::Refusal;
-use flask::perm;
 use rustix::{
     io::{Errno, Result},
     process::{Pid, Signal, kill_process},
 };
 use supervisor::ptrace::{self, Event, Registers, Seized};
 
-/// ptrace(2) that begins to trace `pid`. The caller makes the call itself, and is held where it
-/// comes back: if it traces another process than was decided, it ends before it can ask for
-/// anything.
-pub(super) fn attach(asker: Asker<'_>, pid: i32) -> CallResult {
-    let pid = u32::try_from(pid).map_err(|_| Errno::SRCH)?;
-    let target = Target::of(asker, pid);
-    allow(asker, &Targets::One(pid), perm::process::PTRACE)?;
-    let target = target?;
+/// ptrace(2) that begins to trace `target`, as policy lets. The caller makes the call itself, and
+/// is held where it comes back: if it traces another process than was decided, it ends before it
+/// can ask for anything.
+pub(super) fn attach(asker: Asker<'_>, target: &Target) -> CallResult {
     let (tid, id) = (asker.caller.call.tid, asker.caller.call.id);
     let caller = asker.caller.identity()?.pid;
     let seized = Seized::new(tid)?;
@@ -38,7 +32,7 @@ pub(super) fn attach(asker: Asker<'_>, pid: i32) -> CallResult {
     if goes_on && traces() && !target.is_still_it(asker) {
         let _ = asker.refuse(&refusal(
             asker,
-            pid,
+            target.inner,
             "the number had come to a process of another domain when the call was made; the process was killed",
             "trace a process that nobody ends meanwhile",
         ));
@@ -48,11 +42,11 @@ pub(super) fn attach(asker: Asker<'_>, pid: i32) -> CallResult {
     Ok(Answer::Elsewhere)
 }
 
-/// process_vm_readv(2) and process_vm_writev(2): what they have done nobody takes back.
+/// process_vm_readv(2) and process_vm_writev(2), as far as policy lets: what they have done nobody
+/// takes back.
 pub(super) fn reach(asker: Asker<'_>, pid: i32) -> CallResult {
     let own = asker.caller.identity()?;
     let pid = u32::try_from(pid).map_err(|_| Errno::SRCH)?;
-    allow(asker, &Targets::One(pid), perm::process::PTRACE)?;
     if pid == own.inner_pid {
         // While its thread is in the call, it has its number.
         return Ok(Answer::Continue);
@@ -79,14 +73,15 @@ fn refusal(asker: Asker<'_>, pid: u32, reason: &'static str, instead: &'static s
 }
 
 /// Whom a number meant.
-struct Target {
+pub(super) struct Target {
     inner: u32,
     outer: u32,
     generation: LabelGeneration,
 }
 
 impl Target {
-    fn of(asker: Asker<'_>, inner: u32) -> Result<Self> {
+    pub(super) fn of(asker: Asker<'_>, inner: i32) -> Result<Self> {
+        let inner = u32::try_from(inner).map_err(|_| Errno::SRCH)?;
         let outer = asker.state.targets.tree.outer_pid(inner, asker.caller.identity()?)?;
         Ok(Self { inner, outer, generation: label_generation(asker.state, outer)? })
     }

@@ -42,7 +42,7 @@ pub(super) fn fork(asker: Asker<'_>) -> CallResult {
 }
 
 /// The processes that a call is about, by their PIDs in the sandbox.
-pub(super) enum Targets {
+enum Targets {
     One(u32),
     Group(u32),
     All,
@@ -53,7 +53,7 @@ pub(super) enum Targets {
 /// only recorded. A process that has ended is no object: `ESRCH`, and no record. The difference
 /// tells no more than the kernel does: without PIDs of its own, calls such as getpgid(2) say which
 /// processes exist.
-pub(super) fn allow(asker: Asker<'_>, targets: &Targets, requested: AccessVector) -> Result<()> {
+fn allow(asker: Asker<'_>, targets: &Targets, requested: AccessVector) -> Result<()> {
     let own = asker.caller.identity()?;
     match targets {
         Targets::One(pid) => allow_one(asker, own, *pid, requested),
@@ -277,9 +277,14 @@ pub(super) fn inspect(asker: Asker<'_>) -> CallResult {
             ask(tracer, asker.ssid, ptrace, &|| "its child".to_owned())?;
             watch(asker.state, pid)?;
         }
-        Sysno::ptrace if is_attach(int(0)) && many => return attach::attach(asker, int(1)),
+        Sysno::ptrace if is_attach(int(0)) && many => {
+            let target = attach::Target::of(asker, int(1));
+            allow(asker, &one(1)?, ptrace)?;
+            return attach::attach(asker, &target?);
+        }
         Sysno::ptrace => allow(asker, &one(1)?, ptrace)?,
         Sysno::process_vm_readv | Sysno::process_vm_writev if many => {
+            allow(asker, &one(0)?, ptrace)?;
             return attach::reach(asker, int(0));
         }
         Sysno::kcmp => {
