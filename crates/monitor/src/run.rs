@@ -33,7 +33,7 @@ use std::{
     os::fd::OwnedFd,
     sync::{Arc, atomic::AtomicI32},
 };
-use supervisor::{FsState, Listener, OnBehalf, Quiesce, Targets};
+use supervisor::{Execs, FsState, Listener, OnBehalf, Quiesce, Targets};
 
 /// Which object managers decide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -179,6 +179,7 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
                 listener: Listener::new(listener),
                 tree,
                 quiesce: Quiesce::default(),
+                execs: Execs::default(),
             },
             records: Records {
                 audit: Arc::clone(&audit),

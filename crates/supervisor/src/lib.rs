@@ -60,7 +60,7 @@ pub use resolve::{
     Found, Name, resolve, resolve_for_caller, resolve_within, walk, walk_no_magiclinks,
     walk_to_create,
 };
-pub use stop::{PAUSE, Stopped, is_alive, is_running, lives};
+pub use stop::{Awaited, Execs, PAUSE, Stopped, can_be_held_up, is_alive, is_running, lives};
 pub use sys::{
     clock, limit, memory,
     notify::{Listener, Notification},

@@ -1,6 +1,6 @@
 //! The threads that a filter sends calls of.
 
-use crate::{quiesce::Quiesce, sys::notify::Listener};
+use crate::{quiesce::Quiesce, stop::Execs, sys::notify::Listener};
 use proc::ProcessTree;
 
 /// The threads of a sandbox: the targets of its supervisor, in the words of seccomp_unotify(2).
@@ -12,4 +12,6 @@ pub struct Targets {
     pub tree: ProcessTree,
     /// Their calls under way.
     pub quiesce: Quiesce,
+    /// Execs that are looked at while they are made.
+    pub execs: Execs,
 }

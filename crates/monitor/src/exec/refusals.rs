@@ -19,6 +19,8 @@ pub(super) enum Why {
     Alike,
     /// The process is traced, so nobody can look at what it executes.
     Traced,
+    /// Another process traces a thread of it, and has not let that end; it was killed.
+    HeldUp,
     /// The run was started for one domain.
     OneDomain,
     /// The process was executing another file than the one that was decided; it was killed.
@@ -59,6 +61,11 @@ impl Why {
             ),
             Self::Traced => (
                 "the process is traced, so nobody can see what it would execute",
+                "let the debugger start outside of the run, or use a profile with one domain",
+            ),
+            Self::HeldUp => (
+                "another process traces one of its threads, which the exec waits for, and has not let that end; the process \
+                 was killed",
                 "let the debugger start outside of the run, or use a profile with one domain",
             ),
             Self::OneDomain => (

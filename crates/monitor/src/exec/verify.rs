@@ -21,7 +21,7 @@ use rustix::{
 };
 use std::os::fd::{AsFd, OwnedFd};
 use supervisor::{
-    memory,
+    can_be_held_up, memory,
     ptrace::{self, Event, Seized},
 };
 
@@ -170,26 +170,32 @@ fn supervised(
 ) -> CallResult {
     let tid = asker.caller.call.tid;
     let pid = asker.caller.identity()?.pid;
-    // A process that is traced already is denied, as SELinux does.
-    let seized = Seized::new(tid)?;
     let state = asker.state;
+    // A process that is traced already is denied, as SELinux does.
+    if can_be_held_up(&state.targets.tree, pid) {
+        return Err(Errno::PERM);
+    }
+    let awaited = state.targets.execs.wait(pid, tid);
+    let is_over = || awaited.is_ended();
+    let seized = Seized::new(pid, tid, is_over)?;
     let id = asker.caller.call.id;
     // A caller that has been killed meanwhile, or another thread with its number, is only let go.
     let goes_on =
         state.targets.listener.is_valid(id) && state.targets.listener.send_continue(id).is_ok();
-    match seized.wait()? {
-        Event::Executed => {
+    match seized.wait(is_over)? {
+        Some(Event::Executed) => {
             if goes_on && let Err(why) = check(pid) {
                 if let Some(why) = why {
                     refuse(asker, file, why);
                 }
                 kill(pid);
             }
-            ptrace::detach(pid, 0);
+            seized.detach(pid, 0, is_over);
         }
         // The exec failed, and the program has been told so.
-        Event::Stopped { signal } => ptrace::detach(tid, signal),
-        Event::Gone => {}
+        Some(Event::Stopped { signal }) => seized.detach(tid, signal, is_over),
+        Some(Event::Gone) => {}
+        None => drop(refuse(asker, file, Why::HeldUp)),
     }
     Ok(Answer::Elsewhere)
 }

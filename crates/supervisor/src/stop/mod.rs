@@ -1,6 +1,9 @@
 //! Stopping every thread of the sandbox for a moment.
 
+mod execs;
 mod seizing;
+
+pub use execs::{Awaited, Execs};
 
 use crate::{
     sys::{
@@ -12,7 +15,7 @@ use crate::{
 };
 use proc::{ProcessTree, none_if_gone};
 use rustix::io::{Errno, Result};
-use seizing::Vigil;
+use seizing::{Vigil, is_traced};
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     time::{Duration, Instant},
@@ -339,6 +342,12 @@ fn let_go(tid: u32, signal: i32) {
     {
         std::thread::sleep(PAUSE);
     }
+}
+
+/// Whether somebody inside traces a thread of a process that has several: so he can hold up an exec
+/// of the others.
+pub fn can_be_held_up(tree: &ProcessTree, pid: u32) -> bool {
+    tree.proc.threads(pid).is_ok_and(|tids| is_traced(tree, &tids))
 }
 
 /// Whether a process has a thread that has not ended; yes when in doubt.

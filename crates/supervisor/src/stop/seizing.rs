@@ -133,7 +133,7 @@ impl Stopped<'_> {
 
 /// Whether somebody else traces a thread of a process that has several: such a process is not
 /// seized, as it can have whoever does so wait.
-fn is_traced(tree: &ProcessTree, tids: &[u32]) -> bool {
+pub(super) fn is_traced(tree: &ProcessTree, tids: &[u32]) -> bool {
     tids.len() > 1 && tids.iter().any(|tid| is_foreign(tree, *tid))
 }
 
@@ -156,7 +156,8 @@ fn is_foreign(tree: &ProcessTree, tid: u32) -> bool {
     tracer.is_some_and(|it| it != 0 && of(it) != Some(std::process::id()))
 }
 
-fn end(tree: &ProcessTree, pid: u32) {
+/// Kills a process of the sandbox.
+pub(super) fn end(tree: &ProcessTree, pid: u32) {
     let process = Pid::from_raw(pid.cast_signed());
     let Some(Ok(process)) = process.map(|pid| pidfd_open(pid, PidfdFlags::empty())) else { return };
     // A number is that of a process inside once its descriptor is held.

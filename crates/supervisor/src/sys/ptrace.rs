@@ -5,9 +5,10 @@
 use libc::{PTRACE_EVENT_CLONE, PTRACE_EVENT_FORK, PTRACE_EVENT_VFORK};
 use rustix::io::{Errno, Result};
 
-/// A seized thread. Dropped without a wait, it stays seized until the calling thread ends, which
-/// kills it (`PTRACE_O_EXITKILL`).
+/// A seized thread, and its process. Dropped without a wait, it stays seized until the calling
+/// thread ends, which kills it (`PTRACE_O_EXITKILL`).
 pub struct Seized {
+    pid: u32,
     tid: u32,
 }
 
@@ -26,40 +27,49 @@ pub enum Event {
 }
 
 impl Seized {
-    /// Seizes `tid` and makes it stop at an exec, or when it next returns to its program.
-    pub fn new(tid: u32) -> Result<Self> {
+    /// Seizes thread `tid` of `pid`, and makes it stop at an exec, or when it next returns to its
+    /// program. `is_over` as for [`Seized::wait`].
+    pub fn new(pid: u32, tid: u32, is_over: impl Fn() -> bool) -> Result<Self> {
         let options = libc::PTRACE_O_TRACEEXEC | libc::PTRACE_O_EXITKILL;
         request(libc::PTRACE_SEIZE, tid, options as usize)?;
+        let seized = Self { pid, tid };
         if let Err(error) = request(libc::PTRACE_INTERRUPT, tid, 0) {
-            detach(tid, 0);
+            seized.detach(tid, 0, is_over);
             return Err(error);
         }
-        Ok(Self { tid })
+        Ok(seized)
     }
 
-    /// Waits for the exec, or for its failure.
-    pub fn wait(self) -> Result<Event> {
+    /// Waits for the exec, or for its failure. `None` if it is interrupted and `is_over`: then the
+    /// thread was killed.
+    pub fn wait(&self, is_over: impl Fn() -> bool) -> Result<Option<Event>> {
         let mut status = 0;
         loop {
             // A thread that executes takes over its process's PID, so the wait is for whatever this
-            // thread traces; it traces nothing else, and `__WNOTHREAD` leaves other threads'
-            // children alone. SAFETY: `status` is a valid place for the one integer that waitpid
-            // writes.
+            // thread traces; `__WNOTHREAD` leaves other threads' children alone. SAFETY: `status`
+            // is a valid place for the one integer that waitpid writes.
             let pid =
                 unsafe { libc::waitpid(-1, &raw mut status, libc::__WALL | libc::__WNOTHREAD) };
             if pid < 0 {
                 match last_errno() {
+                    Errno::INTR if is_over() => return Ok(None),
                     Errno::INTR => continue,
-                    Errno::CHILD => return Ok(Event::Gone),
+                    Errno::CHILD => return Ok(Some(Event::Gone)),
                     error => return Err(error),
                 }
             }
-            if let Some(event) = event(status) {
-                return Ok(event);
+            // Else it is one that was killed, and is gone only now.
+            if [self.pid, self.tid].contains(&(pid as u32)) {
+                return Ok(Some(event(status).unwrap_or(Event::Gone)));
             }
-            if pid as u32 == self.tid {
-                return Ok(Event::Gone);
-            }
+        }
+    }
+
+    /// Lets the stopped thread go, which is `tid` now, with a signal or 0. One that was killed
+    /// meanwhile is seen off instead: until its tracer has done so, its parent could not.
+    pub fn detach(self, tid: u32, signal: i32, is_over: impl Fn() -> bool) {
+        if let_go(tid, signal).is_err() {
+            let _ = self.wait(is_over);
         }
     }
 }
@@ -73,14 +83,6 @@ fn event(status: i32) -> Option<Event> {
         0 => Event::Stopped { signal: libc::WSTOPSIG(status) },
         _ => Event::Stopped { signal: 0 },
     })
-}
-
-/// Lets a stopped thread go, with a signal or 0. One that was killed meanwhile is seen off instead:
-/// until its tracer has done so, its parent could not.
-pub fn detach(tid: u32, signal: i32) {
-    if request(libc::PTRACE_DETACH, tid, signal as usize).is_err() {
-        let _ = Seized { tid }.wait();
-    }
 }
 
 /// The registers of a stopped thread.

@@ -1,0 +1,85 @@
+//! Execs that threads of the gate wait for.
+//!
+//! An exec waits for the other threads of its process to end, and whoever traces one of those
+//! inside decides when. So a process whose exec takes long, and one of whose threads is traced
+//! there, ends; and if even that takes long, as its tracer has not heard of it, nobody waits.
+
+use super::seizing::{end, is_traced};
+use crate::sys::thread::Interruptible;
+use proc::ProcessTree;
+use std::{
+    collections::HashMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+/// No exec that nobody holds up takes longer on a machine that is not held up itself.
+const PATIENCE: Duration = Duration::from_millis(100);
+
+/// The execs that are waited for, by the thread that executes.
+#[derive(Debug, Default)]
+pub struct Execs(Mutex<HashMap<u32, Exec>>);
+
+#[derive(Clone, Copy, Debug)]
+struct Exec {
+    pid: u32,
+    since: Instant,
+    /// The thread of the gate.
+    thread: Interruptible,
+    /// The process was ended.
+    is_ended: bool,
+}
+
+/// An exec that the calling thread waits for.
+pub struct Awaited<'a> {
+    execs: &'a Execs,
+    tid: u32,
+}
+
+impl Execs {
+    /// The calling thread waits for an exec of thread `tid` of `pid` until the value is dropped.
+    pub fn wait(&self, pid: u32, tid: u32) -> Awaited<'_> {
+        let (since, thread) = (Instant::now(), Interruptible::current());
+        self.lock().insert(tid, Exec { pid, since, thread, is_ended: false });
+        Awaited { execs: self, tid }
+    }
+
+    /// Ends processes whose exec is held up, and has nobody wait for them.
+    pub fn end_held_up(&self, tree: &ProcessTree) {
+        let late: Vec<(u32, u32)> = {
+            let execs = self.lock();
+            let late = execs.iter().filter(|(_, exec)| exec.since.elapsed() > PATIENCE);
+            late.map(|(tid, exec)| (*tid, exec.pid)).collect()
+        };
+        for (tid, pid) in late {
+            let tids = tree.proc.threads(pid).unwrap_or_default();
+            let is_held_up = is_traced(tree, &tids);
+            // Held meanwhile: a thread that waits no more is interrupted in nothing else.
+            let mut execs = self.lock();
+            let Some(exec) = execs.get_mut(&tid).filter(|exec| exec.pid == pid) else { continue };
+            if is_held_up || exec.is_ended {
+                end(tree, pid);
+                exec.is_ended = true;
+                // One that is about to begin to wait is interrupted the next time.
+                exec.thread.interrupt();
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<u32, Exec>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Awaited<'_> {
+    /// Whether the process was ended, as somebody holds its exec up.
+    pub fn is_ended(&self) -> bool {
+        self.execs.lock().get(&self.tid).is_some_and(|exec| exec.is_ended)
+    }
+}
+
+impl Drop for Awaited<'_> {
+    fn drop(&mut self) {
+        self.execs.lock().remove(&self.tid);
+    }
+}
