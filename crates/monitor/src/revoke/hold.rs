@@ -113,28 +113,40 @@ fn stand_still(gate: &Arc<Gate>, end: &AtomicBool, traced: Traced, tell: &mpsc::
     }
 }
 
-/// Stops processes by a signal that refuse to be seized, and seizes what they have made before,
-/// until nobody is found who is not held; those that it has stopped.
-fn halt_all(
-    gate: &Arc<Gate>,
-    stopped: &mut Stopped<'_>,
+/// Stops processes by a signal that refuse to be seized, and seizes what they have made before;
+/// those that it has stopped.
+fn halt_all(gate: &Arc<Gate>, stopped: &mut Stopped<'_>, refused: BTreeSet<u32>) -> Vec<OwnedFd> {
+    let halt = |pids: &BTreeSet<u32>, until: Instant| halt(gate, pids, until);
+    let look = |waits: bool| {
+        // Who traces one, and has not stopped yet, may be letting it go.
+        let mut any = waits && stopped.scan();
+        // What is seized makes nothing that is not; a look that fails says nothing.
+        let before = stopped.count();
+        any |= stopped.stop(Instant::now()).is_err() || stopped.count() != before;
+        (any, stopped.take_refused())
+    };
+    until_quiet(refused, FREEZING, halt, look)
+}
+
+/// Halts `refused`, and those that `look` finds to be so, until that finds nobody who is not held;
+/// what `halt` has halted, by the time that it is given. What is found later than `freezing` has no
+/// time, and after as long again nobody looks.
+fn until_quiet<T>(
     mut refused: BTreeSet<u32>,
-) -> Vec<OwnedFd> {
+    freezing: Duration,
+    halt: impl Fn(&BTreeSet<u32>, Instant) -> Vec<T>,
+    mut look: impl FnMut(bool) -> (bool, BTreeSet<u32>),
+) -> Vec<T> {
     let mut halted = Vec::new();
     let begun = Instant::now();
     // One that ends while the others are listed can have the kernel leave one out.
     let mut quiet = 0;
-    while quiet < 2 && begun.elapsed() < 2 * FREEZING {
-        let more = halt(gate, &refused, (Instant::now() + HALTING).min(begun + FREEZING));
+    while quiet < 2 && begun.elapsed() < 2 * freezing {
+        let more = halt(&refused, (Instant::now() + HALTING).min(begun + freezing));
         let mut any = !more.is_empty();
         halted.extend(more);
-        // Who traces one, and has not stopped yet, may be letting it go.
-        any |= !refused.is_empty() && stopped.scan() && begun.elapsed() < PATIENCE;
-        // What is seized makes nothing that is not; a look that fails says nothing.
-        let before = stopped.count();
-        any |= stopped.stop(Instant::now()).is_err() || stopped.count() != before;
-        let found = stopped.take_refused();
-        any |= !found.is_empty();
+        let (is_found, found) = look(!refused.is_empty() && begun.elapsed() < PATIENCE);
+        any |= is_found || !found.is_empty();
         refused.extend(found);
         quiet = if any { 0 } else { quiet + 1 };
         if any {
@@ -172,4 +184,48 @@ fn halt(gate: &Arc<Gate>, pids: &BTreeSet<u32>, until: Instant) -> Vec<OwnedFd> 
 fn send(process: &OwnedFd, signal: i32) {
     // One that has ended is as good.
     let _ = with_raised(CapabilitySet::KILL, || thread::signal(process.as_fd(), signal));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::{Cell, RefCell};
+
+    const SOON: Duration = Duration::from_millis(200);
+
+    /// Those that each look finds anew, `count` times; for each that was halted, whether it had no
+    /// time to stop by itself, and when that was.
+    fn halted(count: u32) -> (Vec<(bool, Duration)>, u32) {
+        let (begun, looks, known) = (Instant::now(), Cell::new(0), RefCell::new(BTreeSet::new()));
+        let halt = |pids: &BTreeSet<u32>, until: Instant| {
+            let new = pids.iter().filter(|pid| known.borrow_mut().insert(**pid));
+            new.map(|_| (until <= Instant::now(), begun.elapsed())).collect()
+        };
+        let look = |_| {
+            looks.set(looks.get() + 1);
+            let found = (looks.get() <= count).then_some(looks.get());
+            (false, found.into_iter().collect())
+        };
+        (until_quiet(BTreeSet::from([0]), SOON, halt, look), looks.get())
+    }
+
+    #[test]
+    fn what_is_found_late_is_killed_and_looked_for_no_longer_than_that_takes() {
+        let begun = Instant::now();
+        let (halted, looks) = halted(u32::MAX);
+        assert!(begun.elapsed() < 4 * SOON, "{:?}", begun.elapsed());
+        assert!(looks > 2 && halted.len() as u32 == looks, "{looks} looks");
+        assert!(!halted[0].0, "the first had no time to stop");
+        assert!(halted.last().is_some_and(|(is_killed, _)| *is_killed), "the last had time");
+        for (is_killed, when) in halted {
+            assert!(is_killed || when <= SOON, "one was let stop after {when:?}");
+        }
+    }
+
+    #[test]
+    fn it_is_looked_until_nobody_was_found_twice() {
+        let (halted, looks) = halted(3);
+        assert_eq!((halted.len(), looks), (4, 6));
+        assert!(halted.iter().all(|(is_killed, _)| !is_killed));
+    }
 }
