@@ -9,6 +9,9 @@ fn what_will_be_granted_later_is_told_as_well() {
     let home = Home::new();
     for (text, line) in [
         ("[files]\nlist = ['${home}/work']\n", "may also list ~/work"),
+        ("[network]\nconnect = ['unix:/srv/x.sock']\n", "may reach unix:/srv/x.sock"),
+        ("[network]\nconnect = ['unixgram:@x*']\n", "may reach unixgram:@x*"),
+        ("[network]\nnetlink = ['sock_diag']\n", "may ask for the sockets of everybody"),
         ("[env]\npass = ['DEPLOY_TOKEN']\n", "sees variables called DEPLOY_TOKEN"),
         ("[env]\npass = ['DEPLOY_*']\n", "sees variables called DEPLOY_*"),
     ] {
@@ -49,6 +52,21 @@ fn a_profile_that_nobody_trusts_quotes_no_file_of_the_users() {
             }
         }
     }
+    // Nor one that is such a file itself; which one it is, is said.
+    fs::remove_file(home.path("repo/dewar.toml")).unwrap();
+    symlink("../credentials.toml", home.path("repo/dewar.toml")).unwrap();
+    for args in [
+        &["policy", "check", "./dewar.toml"][..],
+        &["policy", "show", "dewar.toml"],
+        &["run", "-p", "./dewar.toml", "true"],
+    ] {
+        let said = home.say(args);
+        assert!(said.status == 2 && !said.err.contains("wJalrXUt"), "{args:?}: {}", said.err);
+        let told: String = said.err.split([' ', '\n', '│']).collect();
+        let check = format!("`dewarpolicycheck{}`", home.path("credentials.toml").display());
+        assert!(told.contains(&check), "{args:?}: {}", said.err);
+    }
+    fs::remove_file(home.path("repo/dewar.toml")).unwrap();
     // What lies beside it is the project's, and told as before.
     home.write("repo/sub/base.toml", "reed = 1\n");
     home.write("repo/dewar.toml", "extends = './sub/base.toml'\n");
@@ -131,4 +149,60 @@ fn a_run_shades_its_profile_in_no_policy_that_it_gets() {
     let run = ["run", "--no-daemon", "--", "sh", "-c", "mkdir .git .hg; ls -A"];
     let said = home.say_in("repo/sub/deep", &run);
     assert_eq!(said.out, "", "{}", said.err);
+}
+
+/// The line is the link's, as none that names the file helps.
+#[test]
+fn what_a_guarded_link_leads_to_is_allowed_by_the_line_that_is_told() {
+    let home = Home::new();
+    for directory in [".vscode", "conf"] {
+        fs::create_dir(home.path("repo").join(directory)).unwrap();
+    }
+    for (to, link) in [("../tasks.json", ".vscode/tasks.json"), ("conf", ".claude")] {
+        symlink(to, home.path("repo").join(link)).unwrap();
+    }
+    let guarded = "extends = 'workspace+guarded'\n";
+    for script in ["echo new >tasks.json", "echo new >conf/a", "rm tasks.json"] {
+        home.write("repo/tasks.json", "old");
+        home.write("own.toml", guarded);
+        let run = || {
+            let run = ["run", "--no-daemon", "-p", "../own.toml", "--", "sh", "-c", script];
+            home.say(&run)
+        };
+        assert_ne!(run().status, 0, "{script}");
+        let said = home.say(&["explain"]);
+        let line = said.out.lines().find_map(|line| line.trim().strip_prefix("in a profile "));
+        let line = line.unwrap_or_else(|| panic!("{script}: {}", said.out)).trim();
+        home.write("own.toml", &format!("{guarded}{line}\n"));
+        let again = run();
+        assert_eq!(again.status, 0, "{script}, {line}: {}{}", again.err, said.out);
+    }
+    // The same by `dewar allow`, which wants what programs outside trust to be named in full.
+    home.write("repo/tasks.json", "old");
+    home.write("own.toml", guarded);
+    let run = ["run", "--no-daemon", "-p", "../own.toml", "--", "sh", "-c", "echo new >tasks.json"];
+    assert_ne!(home.say(&run).status, 0);
+    let said = home.say(&["allow", "1"]);
+    assert!(said.status == 1 && said.out.contains("name it in full"), "{}{}", said.out, said.err);
+    let tasks = home.path("repo/tasks.json").display().to_string();
+    let said = home.say(&["allow", &tasks]);
+    assert_eq!(said.status, 0, "{}{}", said.out, said.err);
+    let said = home.say(&run);
+    assert_eq!(said.status, 0, "{}", said.err);
+}
+
+#[test]
+fn where_no_line_of_a_profile_helps_none_is_offered() {
+    let home = Home::new();
+    home.write("repo/dewar.toml", "extends = 'workspace'\n");
+    assert_eq!(home.say(&["trust", "--yes"]).status, 0);
+    for script in ["echo >> dewar.toml", "rm dewar.toml"] {
+        let said = home.say(&["run", "--no-daemon", "--", "sh", "-c", script]);
+        assert_ne!(said.status, 0, "{script}");
+        let said = home.say(&["explain"]);
+        let is_told = said.out.contains("no line helps: this run depends on it.");
+        assert!(is_told && !said.out.contains("files.write"), "{script}: {}", said.out);
+        let said = home.say(&["allow", "1", "--dry-run"]);
+        assert!(said.status == 1 && !said.out.contains("files.write"), "{}", said.out);
+    }
 }

@@ -31,6 +31,7 @@ pub(crate) fn variables(workspace: Option<&Path>, tmp: PathBuf) -> anyhow::Resul
         nameservers: nameservers(),
         kept: kept(&paths),
         fixed: Vec::new(),
+        led: Vec::new(),
     })
 }
 
@@ -57,6 +58,7 @@ pub(crate) fn variables_inside(
         nameservers: nameservers(),
         kept: kept(&paths),
         fixed: Vec::new(),
+        led: Vec::new(),
     })
 }
 

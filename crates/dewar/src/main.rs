@@ -18,6 +18,7 @@ mod groups;
 mod init;
 mod kept;
 mod learn;
+mod led;
 mod machine;
 mod man;
 mod policy;

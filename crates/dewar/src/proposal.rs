@@ -11,7 +11,7 @@ use learn::{
     Access, Addresses, Detail, Judge, Line, Need, Scope, Secrets, What, Widening, lines, needs,
 };
 use monitor::{Record, visible};
-use profile::{Host, Variables};
+use profile::{Host, Kept, Variables};
 use std::{
     net::IpAddr,
     path::{Path, PathBuf},
@@ -152,6 +152,18 @@ impl<'a> Proposal<'a> {
         if judge.missing(access).is_empty() {
             return Ok(Vec::new());
         }
+        if let Some((kept, place)) = kept(denial).filter(|(_, place)| *place == record.object) {
+            if kept != Kept::Led {
+                return Err(format!("{}; change it outside of the run", kept.why()));
+            }
+            if !named.iter().any(|path| path == Path::new(place)) {
+                return Err(format!("{}; to allow it, name it in full", kept.why()));
+            }
+            let key = "files.unguarded".to_owned();
+            let line =
+                |value| Line { domain: None, key: key.clone(), value, comment: comment.clone() };
+            return Ok(links_to(place, Some(&fitting.variables)).into_iter().map(line).collect());
+        }
         let is_named = named.iter().any(|named| is_name_of(named, &record.object));
         let scope = match is_named {
             true => Scope { secrets: Secrets::none(), ..fitting.scope.clone() },
@@ -245,6 +257,26 @@ fn unsayable(record: &Record) -> String {
         }
         class => format!("no profile grants that on a {class}"),
     }
+}
+
+/// Why a run may not change what it was denied, or make something in it, whatever its profile
+/// grants on that path; and the path.
+pub(crate) fn kept(denial: &Denial) -> Option<(Kept, &str)> {
+    let object = denial.record.object.as_str();
+    let directory = object.rsplit_once('/').map(|(directory, _)| directory);
+    let directory = directory.filter(|_| denial.record.missing.iter().any(|it| it == "add_name"));
+    let why = |path| {
+        let mut rules = denial.profile_rules.iter();
+        rules.find_map(|rule| Kept::of(path, rule)).map(|kept| (kept, path))
+    };
+    why(object).or_else(|| directory.and_then(why))
+}
+
+/// The links of guarded names that led to `place`, as patterns.
+pub(crate) fn links_to(place: &str, variables: Option<&Variables>) -> Vec<String> {
+    let led = variables.iter().flat_map(|variables| &variables.led);
+    let here = led.filter(|(_, led)| led == Path::new(place));
+    here.map(|(link, _)| literal(&link.to_string_lossy())).collect()
 }
 
 /// Whether a guard is why: it gives names of its own types.

@@ -27,6 +27,8 @@ struct Text {
     directory: PathBuf,
     /// Where it lies, if it is a file.
     path: Option<PathBuf>,
+    /// Its name is that of a link, which leads out of the directory where the link lies.
+    is_led_to: bool,
 }
 
 /// What a profile consists of.
@@ -104,8 +106,12 @@ impl<'a> Reader<'a> {
         if place.is_none() {
             self.named = text.path.as_deref().and_then(Path::parent).map(Path::to_owned);
         }
-        let is_foreign = place.is_some() && self.is_foreign(text.path.as_deref());
-        let (shown, before) = (text.name.clone(), self.reporter.count());
+        let (is_foreign, shown) = match (place, &text.path) {
+            (Some(_), path) => (self.is_foreign(path.as_deref()), text.name.clone()),
+            (None, Some(path)) if text.is_led_to => (true, path.display().to_string()),
+            (None, _) => (false, text.name.clone()),
+        };
+        let before = self.reporter.count();
         let file = self.reporter.sources.add(text.name, &text.text, text.path);
         let document = document::parse(&text.text, file, self.reporter);
         if is_foreign && self.reporter.retract(before) {
@@ -147,6 +153,7 @@ fn open(source: &Source, place: Option<TextSpan>, reporter: &mut Reporter) -> Op
             text: text.clone(),
             directory: directory.clone(),
             path: None,
+            is_led_to: false,
         }),
     };
     opened.map_err(|problem| reporter.report(problem, place)).ok()
@@ -157,7 +164,8 @@ fn open_shipped(name: &str) -> Result<Text, Problem> {
     let (name, text) = found.ok_or_else(|| Problem::UnknownProfile { name: name.to_owned() })?;
     let title = format!("profile {name}");
     let text = (*text).to_owned();
-    Ok(Text { name: title.clone(), identity: title, text, directory: PathBuf::new(), path: None })
+    let (identity, directory) = (title.clone(), PathBuf::new());
+    Ok(Text { name: title, identity, text, directory, path: None, is_led_to: false })
 }
 
 /// Reads a file. What a profile extends may be the word of others, and to open what is no file may
@@ -178,10 +186,14 @@ fn open_file(path: &Path, is_named: bool) -> Result<Text, Problem> {
         return Err(failed("it is longer than 1 MiB".to_owned()));
     }
     let text = String::from_utf8(bytes).map_err(|_| failed("it is not UTF-8".to_owned()))?;
-    let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let directory = path.parent().unwrap_or(Path::new("")).to_owned();
+    let found = path.canonicalize().ok();
+    let here = if directory == Path::new("") { Path::new(".") } else { &directory }.canonicalize();
+    // The pipe of a shell has no path that could be found.
+    let is_led_to = found.as_ref().is_some_and(|it| !here.is_ok_and(|here| it.starts_with(here)));
+    let real = found.unwrap_or_else(|| path.to_owned());
     let identity = format!("file {}", real.display());
-    Ok(Text { name: shown, identity, text, directory, path: Some(real) })
+    Ok(Text { name: shown, identity, text, directory, path: Some(real), is_led_to })
 }
 
 /// What the system said, with the shipped profile that may have been meant.

@@ -3,13 +3,16 @@
 use crate::amended::Taken;
 use crate::amendment::{Clause, everything};
 use crate::environment::Environment;
+use crate::guard::GuardAction;
 use crate::hosts::{Addresses, ResolvedHost};
 use crate::limits::Limits;
 use crate::merged::{self, Direction, Hiding, Mode, Profile};
 use crate::network::{Host, Target};
 use crate::policy::Policy;
-use crate::source::{Origin, Sources, TextSpan};
+use crate::rights::{List, Rights};
+use crate::source::{Located, Origin, Sources, TextSpan};
 use flask::Protocol;
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 /// A profile, compiled.
@@ -57,6 +60,8 @@ pub struct Compiled {
     origins: Vec<Option<TextSpan>>,
     /// For each of `paths`, and each of `domains`, what denies or hides it.
     withheld: Vec<Vec<Option<TextSpan>>>,
+    /// For each of `paths`, and each of `domains`, what lets it be looked into.
+    shown: Vec<Vec<Option<TextSpan>>>,
     /// For each of `paths`, and each of `domains`, what amendments took.
     taken: Vec<Vec<Taken>>,
     /// Domain, type of an endpoint or abstract name, and the amendment that took it.
@@ -74,14 +79,29 @@ pub struct Domain {
     pub type_name: String,
     /// Names of class `capability` that it keeps.
     pub capabilities: Vec<String>,
-    /// Whether it may use some protocol of netlink, such as to ask for interfaces and routes.
-    pub netlink: bool,
+    /// The protocols of netlink that it may use, by name.
+    pub netlink: Vec<String>,
     /// Endpoints outside that it may connect and send to.
     pub connect: Vec<EndpointRule>,
     /// Endpoints, other than those of a loopback of the run's own, that it may bind to.
     pub bind: Vec<EndpointRule>,
-    /// Whether it may connect to any unix socket by name.
-    pub unix: bool,
+    /// The unix sockets that it may connect to by name, as rules spell them; with a regular
+    /// expression over paths where a rule has a glob.
+    pub unix: Vec<String>,
+    /// The abstract names that it may bind, likewise.
+    pub unix_bind: Vec<String>,
+    /// What happens to names that programs outside trust; `None` without a guard.
+    pub guard: Option<GuardAction>,
+    /// Where no guard is set: paths, or regular expressions over them.
+    pub unguarded: Vec<String>,
+    /// The programs that enter it, likewise; of the first, those that enter no other.
+    pub programs: Vec<String>,
+    /// The domains from which they do; `None` for all.
+    pub from: Option<Vec<String>>,
+    /// The domains whose environment its programs believe.
+    pub believes: Vec<String>,
+    /// It has the rights to files of the first domain.
+    pub inherits: bool,
 }
 
 impl Domain {
@@ -178,13 +198,37 @@ impl Compiled {
         names.iter().map(one).collect()
     }
 
+    /// The hosts that it names, and their addresses: none for one that was not found.
+    pub fn named_hosts(&self) -> impl Iterator<Item = (&str, Vec<IpAddr>)> {
+        self.hosts.iter().filter_map(|host| match &host.host {
+            Host::Name(name) => Some((&**name, host.networks.iter().map(|it| it.0).collect())),
+            _ => None,
+        })
+    }
+
     /// Where the profile denies or hides objects of type `object` from processes of type `subject`.
     /// No rule of the policy says so: it is the absence of rules.
     #[must_use]
     pub fn withheld(&self, subject: &str, object: &str) -> Option<Origin> {
+        self.origin_of(&self.withheld, subject, object)
+    }
+
+    /// Where the profile lets processes of type `subject` look into objects of type `object`: what
+    /// else they may do there is said in the same place, or nowhere.
+    #[must_use]
+    pub fn shown(&self, subject: &str, object: &str) -> Option<Origin> {
+        self.origin_of(&self.shown, subject, object)
+    }
+
+    fn origin_of(
+        &self,
+        places: &[Vec<Option<TextSpan>>],
+        subject: &str,
+        object: &str,
+    ) -> Option<Origin> {
         let domain = self.domains.iter().position(|domain| domain.type_name == subject)?;
         let path = self.paths.iter().position(|path| path.type_name == object)?;
-        self.sources.origin((*self.withheld.get(path)?.get(domain)?)?)
+        self.sources.origin((*places.get(path)?.get(domain)?)?)
     }
 
     /// The amendment that took `permissions`, or some of them, on objects of type `object` from
@@ -239,11 +283,11 @@ impl Compiled {
             })
         };
         let open_gates = policy.gates.iter().filter_map(gate).collect();
-        let withheld = policy
-            .nodes
-            .iter()
-            .map(|node| node.rights.iter().map(|rights| rights.hidden.or(rights.denied)).collect());
-        let withheld = withheld.collect();
+        let places = |of: fn(&Rights) -> Option<TextSpan>| {
+            policy.nodes.iter().map(|node| node.rights.iter().map(of).collect()).collect()
+        };
+        let withheld = places(|rights| rights.hidden.or(rights.denied));
+        let shown = places(|rights| rights.readable().or(rights.list));
         let taken = policy.nodes.iter().map(|node| node.taken.clone()).collect();
         Self {
             name,
@@ -267,6 +311,7 @@ impl Compiled {
             sources,
             origins: policy.origins,
             withheld,
+            shown,
             taken,
             taken_names: policy.taken,
             taken_everything,
@@ -293,14 +338,29 @@ fn summary(domain: &merged::Domain, type_name: String, hosts: &[ResolvedHost]) -
         };
         endpoints.filter_map(rule).collect::<Vec<_>>()
     };
+    let sockets = |direction: Direction| {
+        let rules = domain.network.iter().filter(|rule| rule.direction == direction);
+        let mut names: Vec<String> = rules.flat_map(|rule| rule.target.sockets()).collect();
+        names.dedup();
+        names
+    };
+    let values = |of: &[Located<String>]| of.iter().map(|it| it.value.clone()).collect();
+    let entries = domain.entries.iter().filter(|entry| entry.list == List::Unguarded);
     Domain {
         name: domain.name.clone(),
         type_name,
-        capabilities: domain.capabilities.iter().map(|c| c.value.clone()).collect(),
-        netlink: domain.netlink().is_some(),
+        capabilities: values(&domain.capabilities),
+        netlink: domain.netlink().map_or_else(Vec::new, |(_, protocols)| protocols.to_vec()),
         connect: endpoints(Direction::Connect),
         bind: endpoints(Direction::Bind),
-        unix: domain.network.iter().any(|rule| !matches!(rule.target, Target::Ip(_))),
+        unix: sockets(Direction::Connect),
+        unix_bind: sockets(Direction::Bind),
+        guard: domain.guard.action().map(|(action, _)| action),
+        unguarded: entries.map(|entry| entry.pattern.to_string()).collect(),
+        programs: domain.programs.iter().map(|(pattern, _)| pattern.to_string()).collect(),
+        from: domain.from.as_deref().map(values),
+        believes: values(&domain.noatsecure),
+        inherits: domain.inherit,
     }
 }
 

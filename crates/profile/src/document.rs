@@ -5,8 +5,7 @@ use crate::source::{Located, TextSpan};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// Every key of a profile with the tables that it stands in, to find what a misplaced key was meant
-/// to be.
+/// Also to find what a misplaced key was meant to be.
 const KEYS: &[&str] = &[
     "description",
     "extends",
@@ -46,6 +45,13 @@ const KEYS: &[&str] = &[
     "domains.NAME.inherit",
     "domains.NAME.capabilities",
 ];
+
+/// Every key of a profile, with the tables that it stands in. `domains.NAME` takes those of `files`
+/// and `network`, too.
+#[must_use]
+pub fn keys() -> &'static [&'static str] {
+    KEYS
+}
 
 /// The protocol of netlink that tells of interfaces and routes.
 pub(crate) const ROUTE: &str = "route";
@@ -175,9 +181,11 @@ fn read_document(top: &mut Section<'_, '_>) -> Document {
 }
 
 fn read_domain(domain: &mut Section<'_, '_>) -> DomainLists {
+    let is_from_some = domain.has("from");
+    let from = domain.strings("from");
     let mut lists = DomainLists {
         exec: domain.strings("exec"),
-        from: domain.has("from").then(|| domain.strings("from")),
+        from: is_from_some.then_some(from),
         noatsecure: domain.strings("noatsecure"),
         inherit: domain.boolean("inherit"),
         capabilities: domain.strings("capabilities"),

@@ -53,7 +53,7 @@ fn guarded_name(line: &'static str) -> Option<GuardedName> {
 
 /// What `files.guard_action` says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum GuardAction {
+pub enum GuardAction {
     /// What is guarded cannot be made or changed.
     Deny,
     /// It can, and the report at the end of the run says so.

@@ -9,20 +9,49 @@ use crate::source::TextSpan;
 use crate::variables::Variables;
 use std::path::{Path, PathBuf};
 
+/// Why a run may not change a file, whatever its profile grants on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kept {
+    /// The profile was read from it, or something else of the run.
+    Needed,
+    /// A link leads to it that has a guarded name.
+    Led,
+    /// Tools are told there which registries to ask.
+    Registries,
+}
+
+impl Kept {
+    /// Why `path` cannot be changed, by what is said of a denial where [`crate::Origin`]s are.
+    #[must_use]
+    pub fn of(path: &str, said: &str) -> Option<Self> {
+        let why = said.strip_prefix(path)?.strip_prefix(": ")?;
+        [Self::Needed, Self::Led, Self::Registries].into_iter().find(|kept| kept.why() == why)
+    }
+
+    /// The reason in words.
+    #[must_use]
+    pub fn why(self) -> &'static str {
+        match self {
+            Self::Needed => "this run depends on it",
+            Self::Led => "a link leads to it that has a guarded name",
+            Self::Registries => "it says which registries are reached",
+        }
+    }
+}
+
 /// Adds to each domain of `profile` what it must not get, as far as it would.
 pub(crate) fn guard(profile: &mut Profile, variables: &Variables, reporter: &mut Reporter) {
     let Profile { domains, registries, .. } = profile;
     let sources: Vec<PathBuf> = reporter.sources.paths().map(Path::to_owned).collect();
     let kept = variables.kept.iter().map(|path| (path, List::Deny, "Dewar keeps it for itself"));
     let fixed = variables.fixed.iter().chain(&sources);
-    let fixed = fixed.map(|path| {
-        (path, List::Readonly, "this run depends on it, or a guarded name leads to it")
-    });
+    let fixed = fixed.map(|path| (path, List::Readonly, Kept::Needed.why()));
+    let led = variables.led.iter().map(|(_, place)| (place, List::Readonly, Kept::Led.why()));
     // Else a run could say what the next one reaches.
     let tools = registries.iter().filter_map(|tool| variables.registries.get(tool));
     let said = tools.flat_map(|tool| &tool.files);
-    let said = said.map(|path| (path, List::Readonly, "it says which registries are reached"));
-    for (path, list, why) in kept.chain(fixed).chain(said) {
+    let said = said.map(|path| (path, List::Readonly, Kept::Registries.why()));
+    for (path, list, why) in kept.chain(fixed).chain(led).chain(said) {
         let text = path.to_string_lossy();
         let patterns = pattern::parse(&escaped(&text), variables);
         let patterns = patterns.map_err(|problem| reporter.report(problem, None));

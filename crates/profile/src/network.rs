@@ -17,6 +17,27 @@ pub(crate) enum Target {
     Abstract(Flavour, Option<AbstractName>),
 }
 
+impl Target {
+    /// The unix sockets that it names, as rules spell them; none for endpoints.
+    pub(crate) fn sockets(&self) -> Vec<String> {
+        let scheme = |flavour: &Flavour| match flavour {
+            Flavour::Stream => "unix",
+            Flavour::Datagram => "unixgram",
+        };
+        match self {
+            Self::Ip(_) => Vec::new(),
+            Self::Unix(flavour, patterns) => {
+                let spelled = |pattern: &Pattern| format!("{}:{pattern}", scheme(flavour));
+                patterns.iter().map(spelled).collect()
+            }
+            Self::Abstract(flavour, name) => {
+                let (stem, any) = name.as_ref().map_or(("", true), |it| (&it.stem, it.any));
+                vec![format!("{}:@{stem}{}", scheme(flavour), if any { "*" } else { "" })]
+            }
+        }
+    }
+}
+
 /// Which unix sockets a rule is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Flavour {

@@ -37,6 +37,10 @@ pub struct Variables {
     /// What no run may change whatever its profile grants, beside the files that the profile is
     /// read from.
     pub fixed: Vec<PathBuf>,
+    /// What no run may change either, as a link leads there that has a guarded name: the link, and
+    /// where it leads.
+    #[serde(default)]
+    pub led: Vec<(PathBuf, PathBuf)>,
 }
 
 /// The registries that a tool asks, by its own configuration.

@@ -167,3 +167,25 @@ fn the_report_shows_the_line_and_the_help() {
     assert!(report.contains("read = ['src']"), "{report}");
     assert!(report.contains("help: write `${workspace}/src`"), "{report}");
 }
+
+#[test]
+fn every_key_that_is_read_is_in_the_list_of_all() {
+    let tables = ["", "files.", "network.", "env.", "limits.", "propose.", "domains.NAME."];
+    let mut read = Vec::new();
+    for table in tables {
+        let errors = compile(&format!("{}unheard = 1\n", table.replace("NAME", "git")));
+        for error in errors.expect_err(table).errors() {
+            if let Problem::UnknownKey { known, .. } = &error.problem {
+                read.extend(known.split(", ").map(|key| format!("{table}{key}")));
+            }
+        }
+    }
+    let is_table = |key: &String| tables.contains(&&*format!("{key}."));
+    // A domain's own are those of the top level.
+    read.retain(|key| !is_table(key) && key != "domains" && !key.ends_with("NAME.files"));
+    read.retain(|key| !key.ends_with("NAME.network"));
+    read.sort();
+    let mut all = profile::keys().to_vec();
+    all.sort_unstable();
+    assert_eq!(read, all);
+}

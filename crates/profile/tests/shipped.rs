@@ -181,7 +181,7 @@ fn offline_has_no_socket_but_unix_pairs() {
         assert!(!offline.cil.contains(&format!("self ({class} ")), "{class}");
     }
     assert!(!offline.cil.contains("(connectto)"), "only to what it has bound itself");
-    assert!(offline.domains[0].is_offline() && !offline.domains[0].unix);
+    assert!(offline.domains[0].is_offline() && offline.domains[0].unix.is_empty());
 }
 
 #[test]
@@ -224,7 +224,7 @@ fn who_is_believed_by_a_domain_of_a_shipped_profile_has_its_rights() {
         assert!(own.hidden || !has.hidden, "{}", path.regex);
     }
     let build = &cargo.domains[entered];
-    assert!(build.is_offline() && !build.unix && build.capabilities.is_empty());
+    assert!(build.is_offline() && build.unix.is_empty() && build.capabilities.is_empty());
 }
 
 /// What acts for whoever connects is in no shipped profile's reach but that of `open`.
@@ -237,6 +237,6 @@ fn no_shipped_profile_lets_anything_act_outside() {
             let is_granted = path.rights.iter().any(|rights| rights.write);
             assert!(profile::power(file).is_none() || !is_granted, "{name}: {file}");
         }
-        assert!(compiled.domains.iter().all(|domain| !domain.unix), "{name}");
+        assert!(compiled.domains.iter().all(|domain| domain.unix.is_empty()), "{name}");
     }
 }

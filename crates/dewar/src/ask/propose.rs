@@ -11,7 +11,6 @@ use super::{
 use crate::{
     control::{Reply, Request},
     fitting::{Fitting, access},
-    machine,
     proposal::Proposal,
     run::{Denial, link::Propose},
 };
@@ -68,7 +67,9 @@ impl Desk {
         let bound = propose.within.as_ref().map(|(name, texts)| {
             let documents = Documents::from_texts(name.clone(), texts)?;
             let variables = &queue.setup.variables;
-            let compiled = documents.compile(variables, &mut machine::resolve, &[])?;
+            let compiled = queue.with_fitting(|fitting| {
+                documents.compile(variables, &mut |names| fitting.resolve(names), &[])
+            })?;
             anyhow::Ok(Bound::new(compiled)?)
         });
         let bound = bound.transpose().context("propose.within")?;

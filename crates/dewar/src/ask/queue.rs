@@ -46,6 +46,9 @@ pub(crate) struct QuestionQueue {
 impl QuestionQueue {
     pub(crate) fn new(setup: Setup, link: Sender) -> anyhow::Result<Self> {
         let fitting = of_profile(&setup.argument, &setup.directory, setup.variables.clone())?;
+        for (name, found) in &setup.hosts {
+            fitting.know(name, found.clone());
+        }
         // What is wrong with it is said before anything runs.
         fitting.compile(&[])?;
         let (fitting, state) = (Mutex::new(fitting), Mutex::new(State::new()));

@@ -96,7 +96,7 @@ impl Run {
         match ask(&mut port, Request::Status) {
             Ok(Reply::Status(status)) => {
                 port.set_timeout(Some(PATIENCE));
-                Some(Self { status, port })
+                Some(Self { status: *status, port })
             }
             _ => None,
         }

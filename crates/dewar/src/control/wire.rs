@@ -46,7 +46,7 @@ pub(crate) struct NewProfile {
 /// What a run answers.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Reply {
-    Status(Status),
+    Status(Box<Status>),
     Processes(Vec<ProcessStatus>),
     Counters(Counters),
     Denials(Vec<Denial>),

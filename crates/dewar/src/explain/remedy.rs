@@ -1,15 +1,23 @@
 //! What to write into a profile so that what was denied is granted.
 
-use crate::{amend::literal, groups::Group};
+use crate::{
+    amend::literal,
+    groups::Group,
+    proposal::{kept, links_to},
+    run::Denial,
+};
 use flask::domain_of;
 use monitor::{Record, visible};
+use profile::{Kept, Variables};
 use std::{collections::BTreeSet, path::Path};
 
 /// How to do without a right over a whole directory, which may be a home, for one new name in it.
-pub(super) fn made_first(record: &Record) -> Option<String> {
+pub(super) fn made_first(denial: &Denial) -> Option<String> {
+    let record = &denial.record;
     // A temporary file has no name.
     let (_, name) = new_entry(record).filter(|(_, name)| !name.is_empty())?;
-    if domain_of(&record.scontext).contains('/') {
+    let is_kept = kept(denial).is_some_and(|(_, place)| place == record.object);
+    if is_kept || domain_of(&record.scontext).contains('/') {
         return None;
     }
     Some(format!(
@@ -33,12 +41,30 @@ fn new_entry(record: &Record) -> Option<(&str, &str)> {
 }
 
 /// What to add to a profile, where its lists can say it.
-pub(super) fn in_profile(record: &Record) -> Option<String> {
+pub(super) fn in_profile(denial: &Denial, variables: Option<&Variables>) -> Option<String> {
+    let record = &denial.record;
+    let list = line(record)?;
     // Of a run inside, the reason says whose profile it is about.
     if domain_of(&record.scontext).contains('/') {
-        return line(record);
+        return Some(list);
     }
-    Some(of_domain(record) + &line(record)?)
+    match kept(denial) {
+        Some((Kept::Led, place)) => Some(unguarded(record, &links_to(place, variables))),
+        Some((kept, _)) => {
+            Some(format!("no line helps: {}. Change it outside of the run", kept.why()))
+        }
+        None => Some(of_domain(record) + &list),
+    }
+}
+
+/// Lines that take the guard from links.
+fn unguarded(record: &Record, links: &[String]) -> String {
+    let list = format!("files.unguarded = {}", serde_json::json!(links));
+    match of_domain(record) {
+        // One that inherits nothing has a guard of its own.
+        domain if !domain.is_empty() => format!("{list}, and {domain}{list}"),
+        _ => list,
+    }
 }
 
 /// What stands before a list of a domain that is not the base domain.

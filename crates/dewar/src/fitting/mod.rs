@@ -4,7 +4,7 @@ mod target;
 
 pub(crate) use target::{Target, undo};
 
-use crate::machine;
+use crate::{led::Links, machine};
 use anyhow::Context as _;
 use learn::{Edit, Judge, Line, Scope, Secrets};
 use profile::{Addresses, Amendment, Compiled, Documents, Source, Variables};
@@ -31,6 +31,7 @@ pub(crate) struct Fitting {
     pub(crate) variables: Variables,
     pub(crate) scope: Scope,
     hosts: RefCell<HashMap<String, Vec<IpAddr>>>,
+    links: Links,
 }
 
 /// The file that a profile's name stands for, if it is one.
@@ -88,7 +89,8 @@ impl Fitting {
             tmp: variables.tmp.clone(),
             secrets: Secrets::of(&workspace),
         };
-        Ok(Self { text, name, directory, variables, scope, hosts: RefCell::default() })
+        let (hosts, links) = (RefCell::default(), Links::of(&variables.workspace));
+        Ok(Self { text, name, directory, variables, scope, hosts, links })
     }
 
     /// The same with `lines` in its text.
@@ -100,6 +102,7 @@ impl Fitting {
             variables: self.variables.clone(),
             scope: self.scope.clone(),
             hosts: self.hosts.clone(),
+            links: self.links.clone(),
         })
     }
 
@@ -114,9 +117,17 @@ impl Fitting {
 
     /// What it stands for with `lines` added.
     pub(crate) fn compile(&self, lines: &[Line]) -> anyhow::Result<Compiled> {
+        self.stands_for(self.with(lines)?)
+    }
+
+    /// What another text in its place would stand for, in a run that starts now.
+    fn stands_for(&self, text: String) -> anyhow::Result<Compiled> {
         let (name, directory) = (self.name.clone(), self.directory.clone());
-        let source = Source::Text { name, text: self.with(lines)?, directory };
-        Ok(profile::load(&source, &self.variables, &mut |names| self.resolve(names))?)
+        let documents = Documents::read(&Source::Text { name, text, directory })?;
+        let mut variables = Variables { led: Vec::new(), ..self.variables.clone() };
+        let resolver = &mut |names: &[&str]| self.resolve(names);
+        let compiled = documents.compile(&variables, resolver, &[])?;
+        self.links.guard(compiled, &documents, &mut variables)
     }
 
     /// What a run under it has been given with `amendments`.
@@ -137,14 +148,11 @@ impl Fitting {
     pub(crate) fn judge_outside(&self, lines: &[Line]) -> anyhow::Result<Judge> {
         let mut edit = Edit::of(&self.with(lines)?).with_context(|| self.name.clone())?;
         edit.share_loopback();
-        let (name, directory) = (self.name.clone(), self.directory.clone());
-        let source = Source::Text { name, text: edit.text(), directory };
-        let compiled = profile::load(&source, &self.variables, &mut |names| self.resolve(names))?;
-        Ok(Judge::new(&compiled)?)
+        Ok(Judge::new(&self.stands_for(edit.text())?)?)
     }
 
     /// The addresses of names, the same each time.
-    fn resolve(&self, names: &[&str]) -> Vec<Addresses> {
+    pub(crate) fn resolve(&self, names: &[&str]) -> Vec<Addresses> {
         let mut hosts = self.hosts.borrow_mut();
         let new: Vec<&str> =
             names.iter().copied().filter(|name| !hosts.contains_key(*name)).collect();

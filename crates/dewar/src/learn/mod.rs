@@ -16,7 +16,7 @@ use anyhow::{Context as _, bail};
 use clap::Args;
 use learn::{Access, Addresses, Line, Scope, Settled, What, settle};
 use monitor::visible;
-use profile::{Compiled, Host, Source, Variables};
+use profile::{Compiled, Source, Variables};
 use signal_hook::consts::{SIGINT, SIGQUIT};
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -294,12 +294,9 @@ fn read(trail: &Path) -> anyhow::Result<BTreeMap<Access, u64>> {
 /// The names that the run knew its addresses by.
 fn addresses(compiled: &Compiled, variables: &Variables, fitting: &Fitting) -> Addresses {
     let mut names = Vec::new();
-    for host in &compiled.hosts {
-        if let Host::Name(name) = &host.host {
-            let ips: Vec<_> = host.networks.iter().map(|(ip, _)| *ip).collect();
-            names.extend(ips.iter().map(|ip| (*ip, name.clone())));
-            fitting.know(name, ips);
-        }
+    for (name, found) in compiled.named_hosts() {
+        names.extend(found.iter().map(|ip| (*ip, name.to_owned())));
+        fitting.know(name, found);
     }
     Addresses { names, nameservers: variables.nameservers.clone() }
 }

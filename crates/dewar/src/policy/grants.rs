@@ -43,8 +43,12 @@ pub(crate) struct DomainGrants {
     pub(crate) bind: Vec<EndpointGrant>,
     /// It may connect to some unix socket by name.
     pub(crate) unix_sockets: bool,
-    /// It may ask the kernel for interfaces and routes.
+    /// Which: `unix:` or `unixgram:` with a path, `@NAME`, or a regular expression over paths.
+    pub(crate) unix_names: Vec<String>,
+    /// It may ask the kernel by netlink, for example for interfaces and routes.
     pub(crate) netlink: bool,
+    /// By which protocols.
+    pub(crate) netlink_protocols: Vec<String>,
     pub(crate) capabilities: Vec<String>,
     /// Programs that lead into another domain.
     pub(crate) entry_points: Vec<EntryPoint>,
@@ -177,8 +181,10 @@ fn domain(
         files,
         connect: endpoints(&domain.connect),
         bind: endpoints(&domain.bind),
-        unix_sockets: domain.unix,
-        netlink: domain.netlink,
+        unix_sockets: !domain.unix.is_empty(),
+        unix_names: domain.unix.clone(),
+        netlink: !domain.netlink.is_empty(),
+        netlink_protocols: domain.netlink.clone(),
         capabilities: domain.capabilities.clone(),
         entry_points,
     }

@@ -147,8 +147,8 @@ fn network(
     base: Option<&DomainGrants>,
 ) -> std::fmt::Result {
     let same = base.is_some_and(|base| {
-        (&base.connect, &base.bind, base.unix_sockets, base.netlink)
-            == (&domain.connect, &domain.bind, domain.unix_sockets, domain.netlink)
+        (&base.connect, &base.bind, &base.unix_names, &base.netlink_protocols)
+            == (&domain.connect, &domain.bind, &domain.unix_names, &domain.netlink_protocols)
     });
     if same {
         return Ok(());
@@ -165,13 +165,22 @@ fn network(
             "    {BAD}none{BAD:#}     but a loopback of its own, where the profile asks for one"
         )?;
     }
-    if domain.unix_sockets {
-        writeln!(text, "    {GOOD}connect  {GOOD:#}some unix sockets by name")?;
+    for name in &domain.unix_names {
+        writeln!(text, "    {GOOD}connect  {GOOD:#}{}", visible(name))?;
     }
-    if domain.netlink {
-        writeln!(text, "    {GOOD}ask      {GOOD:#}for interfaces and routes")?;
+    for protocol in &domain.netlink_protocols {
+        writeln!(text, "    {GOOD}ask      {GOOD:#}{}", netlink(protocol))?;
     }
     Ok(())
+}
+
+/// What somebody asks for by a protocol of netlink.
+pub(crate) fn netlink(protocol: &str) -> String {
+    match protocol {
+        "route" => "for interfaces and routes".to_owned(),
+        "sock_diag" => "for the sockets of everybody".to_owned(),
+        other => format!("the kernel by netlink {other}"),
+    }
 }
 
 fn endpoint(rule: &EndpointGrant) -> String {

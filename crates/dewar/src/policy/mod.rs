@@ -19,6 +19,7 @@ use crate::output;
 use clap::{Args, Subcommand};
 #[cfg(test)]
 pub(crate) use grants::Grants;
+pub(crate) use groups::netlink;
 
 const STATUS: &str = "\
 Exit status: 0; 1 if a run is not what it was to become; 2 for wrong use, or a mistake in a

@@ -6,7 +6,7 @@ use crate::{
 };
 use clap::Args;
 use monitor::RevokeMode;
-use profile::{Host, Source, load_with_documents};
+use profile::{Source, load_with_documents};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -53,11 +53,8 @@ pub(super) fn run(args: &LoadArgs) -> anyhow::Result<()> {
     // Compiled here as well, where mistakes can be shown in their places and hosts be resolved.
     let variables = &run.status.variables;
     let (compiled, documents) = load_with_documents(&source, variables, &mut machine::resolve)?;
-    let hosts = compiled.hosts.into_iter().filter_map(|host| match host.host {
-        Host::Name(name) => Some((name, host.networks.iter().map(|(ip, _)| *ip).collect())),
-        _ => None,
-    });
-    let new = NewProfile { name: source.title(), texts: documents.texts(), hosts: hosts.collect() };
+    let hosts = compiled.named_hosts().map(|(name, found)| (name.to_owned(), found)).collect();
+    let new = NewProfile { name: source.title(), texts: documents.texts(), hosts };
     let mode = if args.kill { RevokeMode::Kill } else { RevokeMode::Repair };
     let change = run.change(Request::Load(new, mode))?;
     receipt::print(&change, args.json)

@@ -64,6 +64,7 @@ impl Prompter {
         }
         let sender = Arc::new(Sender::new(own.try_clone().context("no descriptor")?));
         let mut receiver = Receiver::new(own);
+        let hosts = profile.compiled.named_hosts();
         let setup = Setup {
             id: id.to_owned(),
             name: request.name.clone(),
@@ -71,6 +72,7 @@ impl Prompter {
             argument: profile.argument.clone(),
             directory: std::env::current_dir().context("cannot tell the working directory")?,
             variables: profile.variables.clone(),
+            hosts: hosts.map(|(name, found)| (name.to_owned(), found)).collect(),
             monitor: std::process::id(),
             asks: request.ask.is_some(),
             timeout: request.ask.map_or(DEFAULT_TIMEOUT, |ask| ask.timeout),

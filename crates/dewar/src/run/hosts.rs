@@ -5,12 +5,9 @@ use profile::Compiled;
 
 /// The file with the hosts of the profile, so that they are found without asking a name server.
 pub(super) fn text(compiled: &Compiled, namespaces: Namespaces) -> Option<String> {
-    let named = compiled.hosts.iter().filter_map(|host| match &host.host {
-        profile::Host::Name(name) => Some((name, &host.networks)),
-        _ => None,
-    });
-    let lines: String = named
-        .flat_map(|(name, networks)| networks.iter().map(move |(ip, _)| format!("{ip} {name}\n")))
+    let lines: String = compiled
+        .named_hosts()
+        .flat_map(|(name, found)| found.into_iter().map(move |ip| format!("{ip} {name}\n")))
         .collect();
     if lines.is_empty() || !namespaces.mount {
         return None;

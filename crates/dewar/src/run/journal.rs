@@ -155,6 +155,9 @@ pub(super) fn denial(history: &History, record: &Record) -> Denial {
         let revoked = compiled.revoked(subject, object, &missing);
         let withheld = revoked.or_else(|| compiled.withheld(subject, object));
         profile_rules.extend(granting.chain(withheld).map(|origin| origin.to_string()));
+        if profile_rules.is_empty() {
+            profile_rules.extend(compiled.shown(subject, object).map(|origin| origin.to_string()));
+        }
     }
     Denial { record: record.clone(), profile_rules }
 }

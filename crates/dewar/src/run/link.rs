@@ -7,7 +7,9 @@ use monitor::Verdict;
 use profile::Variables;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::{
+    collections::BTreeMap,
     io::{self, BufRead as _, BufReader, Write as _},
+    net::IpAddr,
     os::unix::net::UnixStream,
     path::PathBuf,
     sync::{Mutex, PoisonError},
@@ -60,6 +62,8 @@ pub(crate) struct Setup {
     pub(crate) argument: String,
     pub(crate) directory: PathBuf,
     pub(crate) variables: Variables,
+    /// The hosts that the profile names, by the addresses that the run knows them by.
+    pub(crate) hosts: BTreeMap<String, Vec<IpAddr>>,
     /// The monitor.
     pub(crate) monitor: u32,
     /// Whether people are asked about denials.

@@ -9,7 +9,6 @@ mod hosts;
 mod inside;
 mod journal;
 mod kept;
-mod led;
 pub(crate) mod link;
 mod owner;
 mod planted;

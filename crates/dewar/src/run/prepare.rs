@@ -1,13 +1,15 @@
 //! From the command line and the profile to what the monitor runs.
 
 use super::{
-    RunRequest, hosts, led,
+    RunRequest, hosts,
     proposing::{self, Proposing},
     scratch::Scratch,
 };
 use crate::{
     failure::Usage,
-    gates, machine,
+    gates,
+    led::Links,
+    machine,
     output::tell,
     trust::{self, Store},
 };
@@ -70,13 +72,9 @@ pub(super) fn profile(request: &RunRequest, probe: &Probe) -> anyhow::Result<Pro
     variables.private_network = has_view && !request.without.iter().any(|layer| layer == "net");
     variables.shares_memory = !has_view;
     warn_of_wide_workspace(&variables);
-    let (mut compiled, documents, argument) = load(request, &mut variables)?;
-    let led_to = led::led_to(&compiled, &variables)?;
-    if !led_to.is_empty() {
-        variables.fixed.extend(led_to);
-        let known = &mut |names: &[&str]| compiled.addresses(names);
-        compiled = documents.compile(&variables, known, &[])?;
-    }
+    let (compiled, documents, argument) = load(request, &mut variables)?;
+    let links = Links::of(&variables.workspace);
+    let compiled = links.guard(compiled, &documents, &mut variables)?;
     if !request.learning {
         gates::warn(&compiled);
     }

@@ -5,6 +5,7 @@
 //! the user has seen what it grants. What is trusted is the text, of all files that it is made of:
 //! another text has to be trusted anew.
 
+mod beside;
 mod find;
 mod store;
 mod words;
@@ -14,7 +15,7 @@ pub(crate) use store::{Hash, Store};
 
 use crate::{
     failure::{Failed, Usage},
-    machine, output,
+    gates, machine, output,
 };
 use anyhow::{Context as _, bail};
 use clap::Args;
@@ -77,23 +78,34 @@ pub(crate) fn run(args: &TrustArgs) -> anyhow::Result<()> {
     }
     let variables = machine::variables(Some(&workspace), "/tmp".into())?;
     let compiled = project.documents.compile(&variables, &mut profile::unresolved, &[])?;
-    let mut text = format!("{}\n", project.shown());
-    if let Some(description) = &compiled.description {
-        writeln!(text, "  says of itself: {}", visible(description))?;
-    }
-    for (name, _) in project.documents.texts().iter().skip(1) {
-        if !name.starts_with("profile ") {
-            writeln!(text, "  extends {}", visible(name))?;
-        }
-    }
-    text += &words::compared(&compiled, &variables)?;
-    text += &proposals(&project.documents, &compiled, &variables)?;
-    output::print(text.as_bytes())?;
+    let told = told(&project.documents, &compiled, &variables)?;
+    output::print(format!("{}\n{told}", project.shown()).as_bytes())?;
+    gates::warn(&compiled);
     if !args.yes && !ask()? {
         bail!(Failed("nothing was trusted; `dewar trust --yes` trusts it".into()));
     }
     store.add(&project.path, &project.hash)?;
     Ok(output::print(format!("trusted {}\n", project.shown()).as_bytes())?)
+}
+
+/// All that a profile says, in words.
+fn told(
+    documents: &Documents,
+    compiled: &Compiled,
+    variables: &Variables,
+) -> anyhow::Result<String> {
+    let mut text = String::new();
+    if let Some(description) = &compiled.description {
+        writeln!(text, "  says of itself: {}", visible(description))?;
+    }
+    for (name, _) in documents.texts().iter().skip(1) {
+        if name != "profile workspace" {
+            writeln!(text, "  extends {}", visible(name))?;
+        }
+    }
+    text += &words::compared(compiled, variables)?;
+    text += &proposals(documents, compiled, variables)?;
+    Ok(text)
 }
 
 /// What programs inside can get that the profile does not grant; empty if nothing.
@@ -238,4 +250,90 @@ fn revoke(store: &Store, place: &Path) -> anyhow::Result<()> {
     }
     let said = format!("trusted no more: {}\n", visible(&path.display().to_string()));
     Ok(output::print(said.as_bytes())?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    /// What each key of a profile has people told, with the lines that set it.
+    const SAID: [(&str, &str, &str); 37] = [
+        ("description", "description = 'mine'", "says of itself: mine"),
+        ("extends", "extends = 'agent'", "extends profile agent"),
+        ("mode", "mode = 'fast'", "leaves reading to the kernel"),
+        ("hiding", "hiding = 'strict'", "hides names, too"),
+        ("propose.within", "propose.within = 'agent'", "not within\n  profile agent"),
+        ("capabilities", "capabilities = ['chown']", "keeps the capability chown"),
+        ("exec", "exec = ['/usr/bin/git']", "stays in its domain by executing /usr/bin/git"),
+        ("files.list", "files.list = ['/home/me/a']", "may also list ~/a"),
+        ("files.read", "files.read = ['/home/me/a']", "may also read ~/a"),
+        ("files.write", "files.write = ['/home/me/a/']", "makes ~/a, if it is not there"),
+        ("files.exec", "files.exec = ['/home/me/a']", "may also read and execute ~/a"),
+        ("files.readonly", "files.readonly = ['/w/a']", "may not write /w/a"),
+        ("files.deny", "files.deny = ['/w/a']", "may not write and execute /w/a"),
+        ("files.hide", "files.hide = ['/w/a']", "may not write and execute /w/a"),
+        ("files.guard", GUARD, "may not change names that programs outside trust"),
+        (
+            "files.guard_action",
+            "files.guard = 'host-trusted'\nfiles.guard_action = 'report'",
+            "may change, and Dewar tells of, names that programs outside trust",
+        ),
+        ("files.unguarded", "files.unguarded = ['/w/a']", "may change such names in /w/a"),
+        ("network.connect", "network.connect = ['unix:/srv/x']", "may reach unix:/srv/x"),
+        ("network.bind", "network.bind = ['unix:@x*']", "may listen at unix:@x*"),
+        ("network.registries", "network.registries = ['npm']", "may reach mirror.example:443"),
+        ("network.netlink", "network.netlink = ['xfrm']", "may ask the kernel by netlink xfrm"),
+        ("network.loopback", "network.loopback = 'machine'", "may reach 127.0.0.0/8:*"),
+        ("network.inherit", "network.inherit = false", "may not ask for interfaces and routes"),
+        ("env.pass", "env.pass = ['A_TOKEN']", "sees variables called A_TOKEN"),
+        ("env.drop", "env.drop = ['LANG']", "does not see variables called LANG"),
+        ("env.set", "env.set = { A = 'b' }", "sets A=b"),
+        ("limits.memory", "limits.memory = '4G'", "may use at most 4096 MiB of memory"),
+        ("limits.processes", "limits.processes = 9", "may use at most 9 processes"),
+        ("limits.cpu", "limits.cpu = '200%'", "may use at most 200 % of one processor"),
+        ("limits.time", "limits.time = '90s'", "may use at most 1m 30s of time"),
+        ("limits.files", "limits.files = 9", "may use at most 9 open files"),
+        ("limits.file_size", "limits.file_size = '4M'", "may use at most 4 MiB for one file"),
+        ("domains.NAME.exec", GIT, "is entered by executing (domain git) /usr/bin/git"),
+        ("domains.NAME.from", GIT, "/usr/bin/git, in main"),
+        ("domains.NAME.noatsecure", GIT, "believes the environment of (domain git) main"),
+        ("domains.NAME.inherit", GIT, "has (domain git) none of the files"),
+        ("domains.NAME.capabilities", CHOWN, "keeps (domain git) the capability chown"),
+    ];
+    const GUARD: &str = "files.guard = 'host-trusted'";
+    const GIT: &str = "[domains.git]\nexec = ['/usr/bin/git']\nfrom = ['main']\nnoatsecure = ['main']\ninherit = false";
+    const CHOWN: &str = "capabilities = ['chown']\n[domains.git]\nexec = ['/usr/bin/git']\ncapabilities = ['chown']";
+
+    fn said(text: &str) -> String {
+        let npm = profile::Registries {
+            endpoints: vec!["mirror.example:443".into()],
+            ..profile::Registries::default()
+        };
+        let variables = Variables {
+            workspace: "/w".into(),
+            home: "/home/me".into(),
+            tmp: "/tmp".into(),
+            registries: BTreeMap::from([("npm".into(), npm)]),
+            private_network: true,
+            ..Variables::default()
+        };
+        let extends = if text.starts_with("extends") { "" } else { "extends = 'workspace'\n" };
+        let (name, text) = ("/w/dewar.toml".into(), format!("{extends}{text}"));
+        let documents = Documents::read(&Source::Text { name, text, directory: "/w".into() });
+        let documents = documents.unwrap();
+        let compiled = documents.compile(&variables, &mut profile::unresolved, &[]).unwrap();
+        told(&documents, &compiled, &variables).unwrap()
+    }
+
+    #[test]
+    fn every_key_of_a_profile_is_told_in_words() {
+        assert_eq!(SAID.map(|(key, ..)| key), profile::keys(), "a key has no words");
+        let default = said("");
+        for (key, text, words) in SAID {
+            let said = said(text);
+            assert!(said.contains(words), "{key}: `{words}` is not in\n{said}");
+            assert!(!default.contains(words), "{key}: {default}");
+        }
+    }
 }

@@ -1,5 +1,6 @@
 //! What a profile grants, in words, beside what a run has without one.
 
+use super::beside;
 use crate::failure::Usage;
 use anyhow::bail;
 use learn::Judge;
@@ -47,24 +48,10 @@ pub(super) fn compared(compiled: &Compiled, variables: &Variables) -> anyhow::Re
             powers.iter().filter(|it| it.domain.as_deref().unwrap_or("main") == domain.name);
         let powers = powers.map(|it| format!("{}, by {}", it.gives, it.address));
         list(&mut text, &format!("GIVES{who}"), &powers.collect::<Vec<_>>())?;
-        let unix = domain.unix.then(|| "unix sockets by name".to_owned());
-        list(&mut text, &format!("may reach{who}"), &unix)?;
-        let kept = domain.capabilities.iter().map(|name| format!("the capability {name}"));
-        list(&mut text, &format!("keeps{who}"), &kept.collect::<Vec<_>>())?;
+        let both = (&default, compiled);
+        beside::of_domain(&mut text, both, (domain, &who), variables)?;
     }
-    let set = compiled.environment.set.iter();
-    let set = set.filter(|(name, value)| default.environment.set.get(*name) != Some(*value));
-    let set: Vec<String> = set.map(|(name, value)| format!("{name}={value}")).collect();
-    list(&mut text, "sets", &set)?;
-    let passes = std::env::vars_os().filter(|(name, value)| {
-        let seen = |of: &Compiled| of.environment.fate(name, value).is_seen();
-        seen(compiled)
-            && !seen(&default)
-            && !compiled.environment.set.contains_key(&*name.to_string_lossy())
-    });
-    let passes = passes.map(|(name, _)| name.to_string_lossy().into_owned());
-    list(&mut text, "sees the variables", &passes.collect::<Vec<_>>())?;
-    list(&mut text, "sees variables called", &named(&default.environment, &compiled.environment))?;
+    beside::of_run(&mut text, (&default, compiled), variables)?;
     let lines = text.lines().count();
     if lines > MOST_TOLD {
         bail!(Usage(format!(
@@ -79,7 +66,7 @@ pub(super) fn compared(compiled: &Compiled, variables: &Variables) -> anyhow::Re
 }
 
 /// The names of variables that pass and would not by default, whether they are set now or not.
-fn named<'a>(default: &'a Environment, own: &'a Environment) -> BTreeSet<&'a str> {
+pub(super) fn named<'a>(default: &'a Environment, own: &'a Environment) -> BTreeSet<&'a str> {
     let known: BTreeSet<_> = default.rules().collect();
     let passes = own.rules().filter(|rule| rule.1 && !known.contains(rule));
     let is_let_through = |name: &str| own.passes(&name.replace(['*', '?'], "X"));
@@ -176,7 +163,7 @@ fn verbs(these: PathRights, those: PathRights) -> String {
     verbs.join(" and ")
 }
 
-fn shown(path: &Path, variables: &Variables) -> String {
+pub(super) fn shown(path: &Path, variables: &Variables) -> String {
     let below =
         path.strip_prefix(&variables.home).ok().filter(|_| variables.home != Path::new("/"));
     let text = match below {
@@ -205,7 +192,7 @@ fn endpoints(compiled: &Compiled, rules: &[EndpointRule]) -> BTreeSet<String> {
     rules.iter().map(text).collect()
 }
 
-fn list<'a>(
+pub(super) fn list<'a>(
     text: &mut String,
     verb: &str,
     things: impl IntoIterator<Item = &'a (impl AsRef<str> + 'a)>,

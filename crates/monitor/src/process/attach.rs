@@ -11,7 +11,7 @@ use rustix::{
     io::{Errno, Result},
     process::{Pid, Signal, kill_process},
 };
-use supervisor::ptrace::{self, Event, Registers, Seized};
+use supervisor::ptrace::{Event, Registers, Seized};
 
 /// ptrace(2) that begins to trace `target`, as policy lets. The caller makes the call itself, and
 /// is held where it comes back: if it traces another process than was decided, it ends before it
@@ -19,14 +19,16 @@ use supervisor::ptrace::{self, Event, Registers, Seized};
 pub(super) fn attach(asker: Asker<'_>, target: &Target) -> CallResult {
     let (tid, id) = (asker.caller.call.tid, asker.caller.call.id);
     let caller = asker.caller.identity()?.pid;
-    let seized = Seized::new(tid)?;
+    // A call that is interrupted ends, whatever it waits for.
+    let is_over = || false;
+    let seized = Seized::new(caller, tid, is_over)?;
     let listener = &asker.state.targets.listener;
     // A caller that has been killed meanwhile, or another thread with its number, is only let go.
     let goes_on = listener.is_valid(id) && listener.send_continue(id).is_ok();
-    let signal = match seized.wait()? {
-        Event::Gone => return Ok(Answer::Elsewhere),
-        Event::Executed => 0,
-        Event::Stopped { signal } => signal,
+    let signal = match seized.wait(is_over)? {
+        Some(Event::Stopped { signal }) => signal,
+        Some(Event::Executed) => 0,
+        Some(Event::Gone) | None => return Ok(Answer::Elsewhere),
     };
     let traces = || Registers::of(tid).is_ok_and(|registers| registers.result().is_ok());
     if goes_on && traces() && !target.is_still_it(asker) {
@@ -38,7 +40,7 @@ pub(super) fn attach(asker: Asker<'_>, target: &Target) -> CallResult {
         ));
         kill(caller);
     }
-    ptrace::detach(tid, signal);
+    seized.detach(tid, signal, is_over);
     Ok(Answer::Elsewhere)
 }
 

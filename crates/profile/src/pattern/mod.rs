@@ -67,6 +67,13 @@ impl PartialEq for Pattern {
     }
 }
 
+impl std::fmt::Display for Pattern {
+    /// The path, or the regular expression over paths.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.literal().unwrap_or_else(|| self.regex.clone()))
+    }
+}
+
 impl Pattern {
     fn new(components: Vec<Component>, below: bool, label: String) -> Self {
         let stem = stem(&components);

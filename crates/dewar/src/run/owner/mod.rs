@@ -98,14 +98,9 @@ impl Owner {
     /// The owner of what a run starts with.
     pub(super) fn new(decider: Decider, facts: Facts, profile: &Profile) -> Self {
         let (documents, compiled) = (profile.documents.clone(), Arc::clone(&profile.compiled));
-        let named = compiled.hosts.iter().filter_map(|host| match &host.host {
-            profile::Host::Name(name) => {
-                Some((name.clone(), host.networks.iter().map(|n| n.0).collect()))
-            }
-            _ => None,
-        });
+        let hosts = compiled.named_hosts().map(|(name, found)| (name.to_owned(), found)).collect();
         let amendments: Arc<[Amendment]> = profile.proposing.amendments.clone().into();
-        let profile = Arc::new(ResolvedProfile { documents, hosts: named.collect() });
+        let profile = Arc::new(ResolvedProfile { documents, hosts });
         let policies = Policies::beginning_with(&profile, &amendments);
         let input = PolicyInput { profile, amendments };
         let state = State { input, compiled, policies, changes: Vec::new() };
@@ -316,7 +311,7 @@ impl Service for Owner {
 
     fn answer(&self, request: Request) -> Reply {
         match request {
-            Request::Status => Reply::Status(self.status()),
+            Request::Status => Reply::Status(Box::new(self.status())),
             Request::Processes => match self.control.get().map(Control::processes) {
                 Some(Ok(processes)) => Reply::Processes(processes),
                 Some(Err(error)) => {

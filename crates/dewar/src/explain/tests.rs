@@ -1,0 +1,108 @@
+//! What is told of runs as they were recorded.
+
+use super::*;
+use monitor::Record;
+
+fn plain(record: &RunRecord) -> Result<String, std::fmt::Error> {
+    let text = tell(record, Layout { all: false, width: usize::MAX })?;
+    Ok(look::plain(&text))
+}
+
+fn denial(tclass: &str, missing: &[&str], object: &str) -> Denial {
+    let record = Record {
+        comm: "cc1".into(),
+        object: object.into(),
+        tclass: tclass.into(),
+        missing: missing.iter().map(|name| (*name).into()).collect(),
+        reason: "no rule grants it".into(),
+        count: 3,
+        ..Record::default()
+    };
+    Denial { record, profile_rules: vec!["build.toml:4: '/x'".into()] }
+}
+
+#[test]
+fn a_denial_is_told_with_what_would_allow_it_in_a_profile() {
+    for (tclass, missing, object, want) in [
+        ("file", &["read", "open"][..], "/home/me/.ssh/id", "files.read = [\"/home/me/.ssh/id\"]"),
+        ("file", &["write"], "/etc/x", "files.write = [\"/etc/x\"]"),
+        ("file", &["execute"], "/opt/x", "files.exec = [\"/opt/x\"]"),
+        ("dir", &["add_name"], "/etc/x", "files.write = [\"/etc\"]"),
+        ("dir", &["add_name"], "/etc/x", "make `x` yourself, and files.write = [\"/etc/x\"]"),
+        ("dir", &["add_name"], "/x", "make `x` yourself, and files.write = [\"/x\"]"),
+        (
+            "dir",
+            &["add_name"],
+            "/home/me/.claude.json.tmp.4711.aB3d9",
+            r#"files.write = ["/home/me/.claude.json","/home/me/.claude.json.tmp.*"]"#,
+        ),
+        ("dir", &["add_name"], "/tmp/", "files.write = [\"/tmp\"]"),
+        ("dir", &["read", "open"], "/home/me", "files.list = [\"/home/me\"]"),
+        (
+            "unix_dgram_socket",
+            &["sendto"],
+            "unix:/dev/log",
+            "network.connect = [\"unixgram:/dev/log\"]",
+        ),
+        (
+            "unix_dgram_socket",
+            &["create"],
+            "a new unix_dgram_socket",
+            "network.connect = [\"unixgram:${workspace}\"]",
+        ),
+        ("endpoint", &["name_connect"], "[::1]:443", "network.connect = [\"[::1]:443\"]"),
+        ("file", &["write"], "/a*b\\\u{1b}\"", r#"files.write = ["/a\\*b\\\\\u001b\""]"#),
+    ] {
+        let denials = vec![denial(tclass, missing, object)];
+        let text = plain(&RunRecord { denials, ..RunRecord::default() }).unwrap();
+        assert!(text.contains(want), "{text}");
+        assert!(text.contains("3 times") && text.contains("build.toml:4"), "{text}");
+    }
+}
+
+#[test]
+fn nobody_is_told_to_let_all_of_a_home_be_written() {
+    for object in ["/home/me/.profile", "/home/me/x.tmp.8xQ2", "/root-like", "/home/new"] {
+        let denials = vec![denial("dir", &["add_name"], object)];
+        let text = plain(&RunRecord { denials, ..RunRecord::default() }).unwrap();
+        for wide in ["[\"/home/me\"]", "[\"/home\"]", "[\"/\"]"] {
+            assert!(!text.contains(wide), "{text}");
+        }
+    }
+}
+
+#[test]
+fn a_name_cannot_steer_the_terminal() {
+    let nasty = "\u{1b}]0;title\u{7}\u{9b}2J\r\n";
+    let mut denial = denial("file", &["read"], nasty);
+    for field in [
+        &mut denial.record.comm,
+        &mut denial.record.program,
+        &mut denial.record.reason,
+        &mut denial.profile_rules[0],
+    ] {
+        *field = nasty.into();
+    }
+    let command = vec![nasty.into()];
+    let record = RunRecord { denials: vec![denial], command, ..RunRecord::default() };
+    let json = json(&record).unwrap();
+    for text in [plain(&record).unwrap(), json] {
+        assert!(!text.chars().any(|c| c.is_control() && c != '\n'), "{text:?}");
+        assert!(text.contains(r"\u001b]0;title\u0007\u009b2J"), "{text}");
+    }
+}
+
+#[test]
+fn a_run_without_denials_says_which_layers_keep_no_record() {
+    let unrecorded = vec!["the system-call filter: mount".into()];
+    let record = RunRecord { command: vec!["true".into()], unrecorded, ..RunRecord::default() };
+    let text = plain(&record).unwrap();
+    assert!(text.contains("no denial was recorded"), "{text}");
+    assert!(text.contains("where it is refused:\n  the system-call filter"), "{text}");
+}
+
+#[test]
+fn the_screen_is_as_it_was_reviewed() {
+    let record = crate::screens::record();
+    crate::screens::screen("explain", |width| tell(&record, Layout { all: false, width }).unwrap());
+}

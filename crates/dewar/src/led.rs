@@ -1,0 +1,108 @@
+//! Where links lead that have a guarded name: they came with the workspace, and a guard goes by
+//! names.
+
+use crate::machine;
+use learn::Judge;
+use profile::{Compiled, Documents, GuardLevel, Variables, host_trusted};
+use std::{
+    cell::OnceCell,
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+};
+
+/// So deep is looked below the workspace.
+const DEPTH: usize = 3;
+/// The most links that the kernel follows, one to the other.
+const LINKS: usize = 40;
+/// Where Git keeps content, of which there can be much.
+const CONTENT: [&str; 2] = ["objects", "lfs"];
+
+/// The links at the top of a workspace, and in what has a guarded name there; looked for once.
+#[derive(Clone)]
+pub(crate) struct Links {
+    workspace: PathBuf,
+    found: OnceCell<Vec<PathBuf>>,
+}
+
+impl Links {
+    pub(crate) fn of(workspace: &Path) -> Self {
+        Self { workspace: workspace.to_owned(), found: OnceCell::new() }
+    }
+
+    /// The policy of `documents`, which is `compiled` so far, with what the links lead to kept as
+    /// it is, as far as some domain may write that and not the link. `variables` say so from then
+    /// on.
+    pub(crate) fn guard(
+        &self,
+        compiled: Compiled,
+        documents: &Documents,
+        variables: &mut Variables,
+    ) -> anyhow::Result<Compiled> {
+        variables.led = self.led_past(&compiled)?;
+        if variables.led.is_empty() {
+            return Ok(compiled);
+        }
+        let known = &mut |names: &[&str]| compiled.addresses(names);
+        Ok(documents.compile(variables, known, &[])?)
+    }
+
+    /// Links, and what they lead to, that some domain may write, and not the link.
+    fn led_past(&self, compiled: &Compiled) -> anyhow::Result<Vec<(PathBuf, PathBuf)>> {
+        if !compiled.guarded || self.found().is_empty() {
+            return Ok(Vec::new());
+        }
+        let judge = Judge::new(compiled)?;
+        let is_led_past = |(link, place): &(PathBuf, PathBuf)| {
+            compiled.domains.iter().any(|domain| {
+                let writes = |path: &Path| judge.rights(path, Some(&domain.name)).write;
+                !writes(link) && writes(place)
+            })
+        };
+        let places = self.found().iter().map(|link| (link.clone(), place_of(link)));
+        Ok(places.filter(is_led_past).collect())
+    }
+
+    fn found(&self) -> &[PathBuf] {
+        self.found.get_or_init(|| {
+            let mut links = Vec::new();
+            look(&self.workspace, Some(&tops()), DEPTH, &mut links);
+            links
+        })
+    }
+}
+
+/// The first components of guarded names, in small letters.
+fn tops() -> BTreeSet<String> {
+    let guarded = host_trusted()
+        .filter(|name| !matches!(name.level, GuardLevel::Report | GuardLevel::But))
+        .filter_map(|name| name.name.split('/').next());
+    guarded.map(str::to_ascii_lowercase).collect()
+}
+
+/// Where a link leads, also to nothing.
+fn place_of(link: &Path) -> PathBuf {
+    let real = machine::real(link);
+    let next = |link: &Path| Some(machine::real(&link.parent()?.join(fs::read_link(link).ok()?)));
+    std::iter::successors(Some(real), |place| next(place)).take(LINKS).last().unwrap_or_default()
+}
+
+/// Adds the links in `directory`, and in what has one of `names` there; in that, in everything.
+fn look(
+    directory: &Path,
+    names: Option<&BTreeSet<String>>,
+    depth: usize,
+    links: &mut Vec<PathBuf>,
+) {
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().to_ascii_lowercase();
+        let is_wanted = names.is_none_or(|names| names.contains(&name));
+        match entry.file_type() {
+            Ok(kind) if kind.is_symlink() => links.push(entry.path()),
+            Ok(kind) if kind.is_dir() && is_wanted && !CONTENT.contains(&&*name) && depth > 0 => {
+                look(&entry.path(), None, depth - 1, links);
+            }
+            _ => {}
+        }
+    }
+}
