@@ -21,7 +21,7 @@ use std::{
 type Matrix = BTreeMap<String, Vec<String>>;
 
 fn main() -> ExitCode {
-    let arguments = Arguments::from_args();
+    let mut arguments = Arguments::from_args();
     let stage = match Stage::new() {
         Ok(stage) => Arc::new(stage),
         Err(error) => {
@@ -42,7 +42,10 @@ fn main() -> ExitCode {
             if writes || differing.is_empty() { Ok(()) } else { Err(differing.into()) }
         })
     });
-    let conclusion = libtest_mimic::run(&arguments, trials.collect());
+    let trials: Vec<Trial> = trials.collect();
+    // Programs wait for most of their time, for others or for names that nobody answers.
+    arguments.test_threads.get_or_insert(trials.len());
+    let conclusion = libtest_mimic::run(&arguments, trials);
     let found = found.lock().unwrap_or_else(PoisonError::into_inner);
     if writes && found.len() == profiles().len() {
         write(&found);

@@ -46,7 +46,7 @@ pub(crate) const PROGRAMS: &[Program] = &[
     },
     Program {
         name: "writes the system",
-        script: "test -w /etc/hosts; echo x 2> /dev/null > /var/tmp/dewar-matrix && rm /var/tmp/dewar-matrix && echo done",
+        script: "test -w /etc/hosts; f=/var/tmp/dewar-$RANDOM$RANDOM; echo x 2> /dev/null > $f && rm $f && echo done",
     },
     Program { name: "signals outside", script: "kill -0 OUTSIDE && echo there" },
 ];
