@@ -214,6 +214,8 @@ fn what_there_is_in_a_profile_stays_when_more_is_learned() {
     assert_eq!(home.say(&["trust", "--yes"]).status, 0);
     let command = "cat ~/notes.txt ~/.config/foo/settings; echo mode > dewar.toml; true";
     let said = home.say(&["learn", "--merge", "--", "sh", "-c", command]);
+    let reported = home.say(&["report"]).out;
+    assert!(reported.contains("` under dewar learn: exit status 0"), "{reported}");
     let merged = home.profile();
     assert!(merged.starts_with(&mine[..mine.len() - 2]), "{merged}\n{}", said.err);
     assert!(merged.contains("\"${home}/.config/foo\",  # "), "{merged}");

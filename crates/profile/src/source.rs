@@ -29,8 +29,9 @@ pub enum Source {
 }
 
 impl Source {
-    /// What a person means by `argument`: a file if it holds a `/` or ends in `.toml`, else a
-    /// shipped profile. Before a file or a name, others may stand by name, with `+` between them.
+    /// What a person means by `argument`: a file if it holds a `/`, begins with a dot or ends in
+    /// `.toml`, else a shipped profile. Before a file or a name, others may stand by name, with `+`
+    /// between them.
     #[must_use]
     pub fn from_argument(argument: &str) -> Self {
         Self::relative_to(argument, Path::new(""))
@@ -52,7 +53,8 @@ impl Source {
 
     /// As [`Source::from_argument`], for a name that stands in a file of `directory`.
     pub(crate) fn relative_to(argument: &str, directory: &Path) -> Self {
-        let is_file = |name: &str| name.contains('/') || name.ends_with(".toml");
+        let is_file =
+            |name: &str| name.contains('/') || name.starts_with('.') || name.ends_with(".toml");
         let mut parts = Vec::new();
         let mut rest = argument;
         // A file may have a `+` in its name.

@@ -139,7 +139,9 @@ fn profiles_combine_and_what_both_extend_counts_once() {
     for wrong in ["npm+nosuch", "npm+", "+npm", "nosuch+npm"] {
         assert!(compile_source(&Source::from_argument(wrong)).is_err(), "{wrong}");
     }
-    assert_eq!(Source::from_argument("c++.toml"), Source::File("c++.toml".into()));
+    for file in ["c++.toml", ".", ".."] {
+        assert_eq!(Source::from_argument(file), Source::File(file.into()));
+    }
     secilc(&both.cil).unwrap_or_else(|said| panic!("{said}"));
 }
 

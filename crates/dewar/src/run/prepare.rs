@@ -101,7 +101,11 @@ fn load(
     let Some(project) = project else {
         let argument = request.profile.clone().unwrap_or_else(|| DEFAULT.into());
         let source = Source::from_argument(&argument);
-        let (compiled, documents) = profile::load_with_documents(&source, variables, resolver)?;
+        let (mut compiled, documents) = profile::load_with_documents(&source, variables, resolver)?;
+        if request.learning {
+            // Its file is gone when somebody reads about the run.
+            compiled.name = "dewar learn".to_owned();
+        }
         return Ok((compiled, documents, argument));
     };
     let Some(when) = store.trusts(&project.path, &project.hash)? else {
