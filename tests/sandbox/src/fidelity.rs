@@ -333,6 +333,9 @@ def of_thread():
     call("chmod", b"/proc/self/task/1000000/fd/%d" % fd, 0o600)
     call("rename", b"/proc/self/fd/%d" % fd, b"/proc/thread-self/fd/%d" % fd)
     call("rename", b"/proc/self/fd/%d" % fd, b"/proc/self/fd/%d" % fd)
+    call("rename", b"/proc/self/fd/%d" % fd, b"/proc/self/fd")
+    call("rename", b"/proc/self/fd/%d" % fd, b"/proc/self/fd/")
+    call("renameat2", -100, b"/proc/self/fd/%d" % fd, -100, b"/proc/self/fd", 2)
     os.close(fd); os.rmdir("made")
 of_thread()
 thread = threading.Thread(target=of_thread); thread.start(); thread.join()
@@ -353,12 +356,20 @@ for family in (socket.AF_UNIX, socket.AF_INET, socket.AF_INET6):
             if (family, address) not in ((socket.AF_INET, inet), (socket.AF_UNIX, local)):
                 call("bind", it.fileno(), address, len(address))
                 call("connect", it.fileno(), address, len(address))
+                call("sendto", it.fileno(), b"x", 1, socket.MSG_NOSIGNAL, address, len(address))
+with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW) as it:
+    try: it.sendmsg([b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [0]))])
+    except OSError as error: print(error)
+for flags in (4, 5, 6):
+    for names in ((b"nothing", b"other"), (b"file", b"no/other"), (b"file", b"."), (b".", b"file")):
+        call("renameat2", -100, names[0], -100, names[1], flags)
 with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()) as it:
     it.sendmsg([b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [0]))])
+    call("sendto", it.fileno(), b"y", 1, 0, local, len(local))
     print(server.accept()[0].recv(9))
 END"#;
     let profile = stage.profile(
-        "extends = 'workspace'\n[network]\nconnect = ['127.0.0.1:*']\nbind = ['127.0.0.1:0', '[::1]:0']\n",
+        "extends = 'workspace'\n[network]\nconnect = ['127.0.0.1:*', '127.0.0.1:*/udp']\nbind = ['127.0.0.1:0', '[::1]:0']\n",
     );
     stage.same(script).profile(&profile).check();
 }

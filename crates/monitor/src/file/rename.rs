@@ -29,6 +29,18 @@ fn file_of(object: &OwnedFd) -> Result<((u32, u32), u64)> {
     Status::of(object.as_fd()).map(|status| (status.device, status.number))
 }
 
+/// What the kernel says of the rename of an entry that stands for a descriptor of the caller.
+fn moved_descriptor(source: &Entry, target: &Entry, exchanges: bool) -> CallResult {
+    let parent = file_of(&source.parent)?;
+    if let Some(object) = &target.object
+        && file_of(object)? == parent
+    {
+        return Err(if exchanges { Errno::INVAL } else { Errno::NOTEMPTY });
+    }
+    let same = source.name == target.name && parent == file_of(&target.parent)?;
+    if same { Ok(Answer::Return(0)) } else { Err(Errno::PERM) }
+}
+
 impl NameChange<'_> {
     pub(super) fn rename(&self, from: (i32, usize), to: (i32, usize), flags: u32) -> CallResult {
         let flags = RenameFlags::from_bits_retain(flags);
@@ -42,11 +54,6 @@ impl NameChange<'_> {
         if target.object.is_none() && self.is_in_proc(&target)? {
             return Err(Errno::NOENT);
         }
-        if self.is_own_descriptor(&source)? {
-            let same =
-                source.name == target.name && file_of(&source.parent)? == file_of(&target.parent)?;
-            return if same { Ok(Answer::Return(0)) } else { Err(Errno::PERM) };
-        }
         let exchanges = flags.contains(RenameFlags::EXCHANGE);
         if exchanges {
             let other = target.object.as_ref().ok_or(Errno::NOENT)?;
@@ -57,6 +64,9 @@ impl NameChange<'_> {
         let not_dir = seen.class != Class::Dir;
         if not_dir && (source.wants_dir || (target.wants_dir && !exchanges)) {
             return Err(Errno::NOTDIR);
+        }
+        if self.is_own_descriptor(&source)? {
+            return moved_descriptor(&source, &target, exchanges);
         }
         if let Some(other) = &target.object
             && file_of(other)? == file_of(object)?
@@ -71,6 +81,10 @@ impl NameChange<'_> {
         self.enter_directory(&target, &seen, perm::file::RENAME | moved, object)?;
         if let Some(replaced) = &target.object {
             self.replace(&source, &target, replaced, flags)?;
+        }
+        if flags.contains(RenameFlags::WHITEOUT) {
+            // It leaves a device behind. File systems that know none say the same.
+            return Err(Errno::INVAL);
         }
         let is_any_dir =
             !not_dir || target.object.as_ref().is_some_and(|it| is_dir(it) == Ok(true));
@@ -98,9 +112,9 @@ impl NameChange<'_> {
         to: (i32, usize),
         flags: RenameFlags,
     ) -> Result<(Entry, Entry)> {
-        let invalid = flags.contains(RenameFlags::NOREPLACE | RenameFlags::EXCHANGE);
-        if invalid || flags.intersects(!(RenameFlags::NOREPLACE | RenameFlags::EXCHANGE)) {
-            // RENAME_WHITEOUT leaves a device behind. File systems that know none say the same.
+        let others = RenameFlags::NOREPLACE | RenameFlags::WHITEOUT;
+        let invalid = flags.contains(RenameFlags::EXCHANGE) && flags.intersects(others);
+        if invalid || flags.intersects(!(others | RenameFlags::EXCHANGE)) {
             return Err(Errno::INVAL);
         }
         let old = self.asker.caller.path(from.1)?;

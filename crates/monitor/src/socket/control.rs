@@ -31,6 +31,8 @@ impl Control {
                 // The kernel leaves them out (`__sock_cmsg_send` of `net/core/sock.c`).
                 (libc::SOL_SOCKET, libc::SCM_RIGHTS | libc::SCM_CREDENTIALS)
                     if is_ip(socket.family) => {}
+                // Only local sockets pass descriptors (`__scm_send` of `net/core/scm.c`).
+                (libc::SOL_SOCKET, libc::SCM_RIGHTS) => return Err(Errno::INVAL),
                 // They would be the monitor's.
                 (libc::SOL_SOCKET, libc::SCM_CREDENTIALS) => return Err(Errno::OPNOTSUPP),
                 _ if message.is_plain() => {}

@@ -3,6 +3,7 @@
 
 use super::{Socket, SocketAsker, address_at, control::Control, names};
 use crate::call::{Answer, CallResult};
+use flask::Class;
 use rustix::{
     fs::OFlags,
     io::{Errno, Result},
@@ -139,6 +140,8 @@ fn send(
         // still do.
         return Err(Errno::OPNOTSUPP);
     }
+    // TCP heeds no address but with `MSG_FASTOPEN`, which the filter refuses.
+    let address = address.filter(|_| socket.class != Class::TcpSocket);
     // Held until the message is sent: descriptors of the program's that go with it.
     let control = Control::of(asker, socket, control)?;
     let target = address.map(|address| names::reach(asker, socket, address, names::Use::Send));
