@@ -1,7 +1,8 @@
 //! Performs programs natively and under Dewar, and compares.
 
 use crate::{
-    known::{Difference, Known, known, without_set_ids},
+    difference::Difference,
+    known::{Known, known, without_set_ids},
     program::{Program, write},
 };
 use std::{
@@ -225,7 +226,8 @@ fn difference(
     let call = at.and_then(|at| text.lines().nth(at)).unwrap_or_default().to_owned();
     let result = |line: &str| line.split_once(" = ").map_or(line, |(_, result)| result).to_owned();
     let same_call = native.split(' ').take(2).eq(dewar.split(' ').take(2));
-    let found = Difference { call, native: result(&native), dewar: result(&dewar) };
+    let (native, dewar) = (result(&native), result(&dewar));
+    let found = Difference { call, native, dewar, program: text.to_owned() };
     Some(match known(&found) {
         Some(known) if same_call => Ok(known),
         _ => Err(format!("`{}`: native {}, dewar {}", found.call, found.native, found.dewar)),

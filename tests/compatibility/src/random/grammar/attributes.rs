@@ -1,6 +1,6 @@
 //! Calls on attributes of files: times, owners, extended attributes.
 
-use super::{LENGTHS, MODES, NAMED_AT, XATTR, at, fd, name, one};
+use super::{LENGTHS, MODES, NAMED_AT, XATTR, at, changed, changed_fd, fd, name, one, other};
 use rand::{RngExt as _, rngs::SmallRng};
 
 /// `UTIME_NOW` and `UTIME_OMIT` of utimensat(2), and what is none.
@@ -8,30 +8,35 @@ const NANOSECONDS: &[i64] = &[0, 5, 0x3fff_ffff, 0x3fff_fffe, 1_000_000_000, -1]
 
 /// A call on the attributes of a file, by name or descriptor.
 pub(crate) fn call(rng: &mut SmallRng) -> String {
-    let (a, b, fd) = (name(rng), name(rng), fd(rng));
+    let (a, fd) = (name(rng), fd(rng));
+    let (b, own, own_fd) = (other(rng, a), changed(rng), changed_fd(rng));
     let (from, to) = (at(rng), at(rng));
     let (mode, flags, xattr) = (one(rng, MODES), one(rng, NAMED_AT), one(rng, XATTR));
     let size = one(rng, &[0, 1, 5, 100]);
     match rng.random_range(0..22) {
         0..3 => format!(
             "utimens {from} {} {} {} {} {flags} {}",
-            if rng.random_ratio(1, 4) { "-" } else { a },
+            if rng.random_ratio(1, 4) { "-" } else { own },
             one(rng, &[1, 2, 1_000_000_000]),
             one(rng, NANOSECONDS),
             one(rng, NANOSECONDS),
             u8::from(rng.random_ratio(1, 4))
         ),
-        3 => format!("utimens {fd} - 3 {} {} 0 0", one(rng, NANOSECONDS), one(rng, NANOSECONDS)),
-        4 => format!("utime {a} {}", one(rng, &[0, 1, 1_000_000])),
-        5 => format!("futimesat {from} {a} {} {}", one(rng, &[1, 7]), one(rng, &[0, 5, 1_000_000])),
-        6 => format!("lchown {a} {} {}", one(rng, &[-1, 0, 12345]), one(rng, &[-1, 0])),
-        7 => format!("fchmodat {from} {a} {mode}"),
+        3 => {
+            format!("utimens {own_fd} - 3 {} {} 0 0", one(rng, NANOSECONDS), one(rng, NANOSECONDS))
+        }
+        4 => format!("utime {own} {}", one(rng, &[0, 1, 1_000_000])),
+        5 => {
+            format!("futimesat {from} {own} {} {}", one(rng, &[1, 7]), one(rng, &[0, 5, 1_000_000]))
+        }
+        6 => format!("lchown {own} {} {}", one(rng, &[-1, 0, 12345]), one(rng, &[-1, 0])),
+        7 => format!("fchmodat {from} {own} {mode}"),
         8 => format!("fgetxattr {fd} {xattr} {size}"),
         9 => format!("lgetxattr {a} {xattr} {size}"),
         10 => format!("flistxattr {fd} {size}"),
         11 => format!("llistxattr {a} {size}"),
-        12 => format!("fremovexattr {fd} {xattr}"),
-        13 => format!("lremovexattr {a} {xattr}"),
+        12 => format!("fremovexattr {own_fd} {xattr}"),
+        13 => format!("lremovexattr {own} {xattr}"),
         // Not there, which ends what is compared.
         14 if rng.random_ratio(1, 8) => match rng.random() {
             true => {

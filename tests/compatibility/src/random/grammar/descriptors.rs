@@ -1,11 +1,11 @@
 //! Calls on descriptors.
 
-use super::{LENGTHS, MODES, XATTR, fd, one};
+use super::{LENGTHS, MODES, XATTR, changed_fd, fd, mostly, one};
 use rand::{RngExt as _, rngs::SmallRng};
 
 /// A call on one or two descriptors.
 pub(crate) fn call(rng: &mut SmallRng) -> String {
-    let (a, b) = (fd(rng), fd(rng));
+    let (a, b, own) = (fd(rng), fd(rng), changed_fd(rng));
     let length = one(rng, LENGTHS);
     match rng.random_range(0..42) {
         0..3 => format!("close {a}"),
@@ -42,10 +42,9 @@ pub(crate) fn call(rng: &mut SmallRng) -> String {
         24 => format!("dup2 {a} {}", one(rng, &[3, 4, 5, 6, 600])),
         25 => format!("dup3 {a} {} {}", one(rng, &[3, 4, 5, 6]), one(rng, &[0, 0o2_000_000, 1])),
         26 => {
-            let commands = [
-                1, 2, 3, 4, 4, 0, 1030, 1034, 1033, 8, 9, 10, 11, 1025, 1031, 1031, 1032, 1036, 99,
-            ];
-            let command = one(rng, &commands);
+            let commands =
+                [1, 2, 3, 4, 4, 0, 1030, 1034, 1033, 8, 9, 10, 11, 1025, 1031, 1031, 1032, 1036];
+            let command = mostly(rng, &commands, &[99]);
             let argument = match command {
                 // An owner is a PID: which exist is no matter of the program.
                 8 => 0,
@@ -64,9 +63,9 @@ pub(crate) fn call(rng: &mut SmallRng) -> String {
         ),
         28 => format!("flock {a} {}", one(rng, &[1, 2, 8, 0])),
         29 => format!("memfd {}", one(rng, &[0, 1, 2, 3, 8, 16, 24, 64])),
-        30 => format!("fchmod {a} {}", one(rng, MODES)),
-        31 => format!("fchown {a} {} {}", one(rng, &[-1, 0, 12345]), one(rng, &[-1, 0])),
-        32 => format!("fsetxattr {a} {} {}", one(rng, XATTR), rng.random_range(0..3)),
+        30 => format!("fchmod {own} {}", one(rng, MODES)),
+        31 => format!("fchown {own} {} {}", one(rng, &[-1, 0, 12345]), one(rng, &[-1, 0])),
+        32 => format!("fsetxattr {own} {} {}", one(rng, XATTR), rng.random_range(0..3)),
         33 => format!("fsync {a} {}", rng.random_range(0..2)),
         34..37 => moving(rng, a, b, length),
         37 => format!("ioctl {a} {} {b}", rng.random_range(0..10)),

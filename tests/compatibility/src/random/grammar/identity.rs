@@ -1,12 +1,16 @@
 //! Calls on what a process is.
 
-use super::{name, one};
+use super::{mostly, name, one};
 use rand::{RngExt as _, rngs::SmallRng};
 
 /// Options of prctl(2) that answer in numbers.
-const OPTIONS: &[u32] = &[3, 4, 38, 39, 1, 2, 36, 37, 7, 8, 21, 23, 24, 27, 29, 30, 41, 42, 47, 99];
+const OPTIONS: &[u32] = &[3, 4, 38, 39, 1, 2, 36, 37, 7, 24, 29, 30, 41, 42, 47, 99];
+/// Those that tell of what keeps a program in.
+const TELLING: &[u32] = &[8, 21, 23, 27];
 /// Limits that change what the program itself can do later, or nothing.
-const LIMITS: &[u32] = &[0, 4, 7, 10, 11, 12, 13, 14, 15, 99];
+const LIMITS: &[u32] = &[0, 4, 7, 11, 12, 13, 14, 15, 99];
+/// `RLIMIT_LOCKS`.
+const LOCKS: &[u32] = &[10];
 
 /// A call on the IDs, limits, priorities and options of the process itself.
 pub(crate) fn call(rng: &mut SmallRng) -> String {
@@ -14,10 +18,10 @@ pub(crate) fn call(rng: &mut SmallRng) -> String {
     match rng.random_range(0..24) {
         0..3 => one(rng, &["setsid", "setpgid", "ids", "groups", "personality", "capget"]).into(),
         3 | 4 => format!("unshare {}", one(rng, &[0x200, 0x400, 0x600, 0x10_000, 0])),
-        5..9 => format!("prctl {} {flag}", one(rng, OPTIONS)),
+        5..9 => format!("prctl {} {flag}", mostly(rng, OPTIONS, TELLING)),
         9 | 10 => format!("setrlimit {} {}", one(rng, &[7, 1]), one(rng, &[5, 8, 100, 5000])),
-        11 => format!("soft {} {}", one(rng, LIMITS), one(rng, &[0, 20, 1000])),
-        12 | 13 => format!("getrlimit {}", one(rng, LIMITS)),
+        11 => format!("soft {} {}", mostly(rng, LIMITS, LOCKS), one(rng, &[0, 20, 1000])),
+        12 | 13 => format!("getrlimit {}", mostly(rng, LIMITS, LOCKS)),
         14 => format!("setuid {}", one(rng, &[0, 1, 12345])),
         15 => format!("setgid {}", one(rng, &[0, 1, -1])),
         16 => format!("setfsuid {}", one(rng, &[0, 12345])),

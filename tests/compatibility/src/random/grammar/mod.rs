@@ -8,7 +8,7 @@ pub(crate) mod names;
 pub(crate) mod processes;
 pub(crate) mod sockets;
 
-use rand::{rngs::SmallRng, seq::IndexedRandom as _};
+use rand::{RngExt as _, rngs::SmallRng, seq::IndexedRandom as _};
 
 /// Names of one program: it makes them, moves them and finds them again.
 const NAMES: &[&str] = &[
@@ -89,6 +89,57 @@ const XATTR: &[&str] =
 
 fn name(rng: &mut SmallRng) -> &'static str {
     NAMES.choose(rng).expect("a name")
+}
+
+/// One of what is usual, and rarely one of what is `odd`: of what every program is told another
+/// answer, which ends what is compared.
+fn mostly<T: Copy>(rng: &mut SmallRng, usual: &[T], odd: &[T]) -> T {
+    let is_odd = rng.random_ratio(1, 16);
+    one(rng, if is_odd { odd } else { usual })
+}
+
+/// A name whose attributes are changed: rarely that of a device.
+fn changed(rng: &mut SmallRng) -> &'static str {
+    let chosen = name(rng);
+    if in_file_system(chosen) == 2 {
+        mostly(rng, &["a", "b", "d", "d/f"], &[chosen])
+    } else {
+        chosen
+    }
+}
+
+/// A descriptor whose file's attributes are changed: rarely 0 or 1, which are devices.
+fn changed_fd(rng: &mut SmallRng) -> i32 {
+    mostly(rng, &[3, 3, 3, 4, 4, 5, 5, 6, 7, 8, -1, 600], &[0, 1])
+}
+
+/// A second name for `first`: rarely one of another file system.
+fn other(rng: &mut SmallRng, first: &str) -> &'static str {
+    let chosen = name(rng);
+    if in_file_system(first) == in_file_system(chosen) {
+        return chosen;
+    }
+    match in_file_system(first) {
+        0 => mostly(rng, &["a", "b", "d", "d/f", "d/a", "l", "d/e", "s", "c"], &[chosen]),
+        1 => mostly(rng, &["/proc/self/fd/3", "/proc/self/fd", "/proc/self/cwd"], &[chosen]),
+        _ => mostly(rng, &["/dev/null", "/dev/full", "/dev/zero"], &[chosen]),
+    }
+}
+
+/// The file system that holds a name: the program's own, that of processes, that of devices.
+fn in_file_system(name: &str) -> u32 {
+    let own = ["/proc/self/cwd/", "/proc/thread-self/cwd/", "/proc/self/root"];
+    match name {
+        _ if own.iter().any(|it| name.starts_with(it)) => 0,
+        _ if name.starts_with("/proc/") || name.starts_with("/dev/fd/") => 1,
+        _ => {
+            if name.starts_with("/dev/") {
+                2
+            } else {
+                0
+            }
+        }
+    }
 }
 
 fn one<T: Copy>(rng: &mut SmallRng, of: &[T]) -> T {

@@ -1,6 +1,6 @@
 //! Calls on names.
 
-use super::{LENGTHS, MODES, NAMED_AT, XATTR, at, name, one};
+use super::{LENGTHS, MODES, NAMED_AT, XATTR, at, changed, mostly, name, one, other};
 use rand::{RngExt as _, rngs::SmallRng};
 
 /// Flags of `open`: how, and what else.
@@ -30,7 +30,8 @@ const OPEN: &[u32] = &[
 ];
 /// A call on one or two names.
 pub(crate) fn call(rng: &mut SmallRng) -> String {
-    let (a, b) = (name(rng), name(rng));
+    let a = name(rng);
+    let (b, own) = (other(rng, a), changed(rng));
     let (from, to) = (at(rng), at(rng));
     let mode = one(rng, MODES);
     let flags = one(rng, NAMED_AT);
@@ -67,30 +68,35 @@ pub(crate) fn call(rng: &mut SmallRng) -> String {
         24 => format!("unlinkat {from} {a} {}", one(rng, &[0, 0, 0x200, 1])),
         25 | 26 => format!("rename {a} {b}"),
         27 => {
-            format!("renameat2 {from} {a} {to} {b} {}", one(rng, &[0, 1, 2, 3, 8, 0, 1, 2, 4, 5]))
+            format!(
+                "renameat2 {from} {a} {to} {b} {}",
+                mostly(rng, &[0, 1, 2, 3, 8, 0, 1, 2], &[4, 5])
+            )
         }
         28 => format!("link {a} {b}"),
         29 => format!("linkat {from} {a} {to} {b} {flags}"),
         30 | 31 => format!("symlinkat {a} {to} {b}"),
         32 => format!(
             "mknod {from} {a} {}",
-            mode | one(rng, &[0o010_000, 0o010_000, 0o100_000, 0, 0o140_000, 0o020_000])
+            mode | mostly(rng, &[0o010_000, 0o010_000, 0o100_000, 0, 0o140_000], &[0o020_000])
         ),
-        33 => format!("chmod {a} {mode}"),
-        34 => format!("fchmodat2 {from} {a} {mode} {flags}"),
+        33 => format!("chmod {own} {mode}"),
+        34 => format!("fchmodat2 {from} {own} {mode} {flags}"),
         35 => format!(
-            "chown {from} {a} {} {} {flags}",
+            "chown {from} {own} {} {} {flags}",
             one(rng, &[-1, 0, 1, 12345]),
             one(rng, &[-1, 0, 12345])
         ),
-        36 => format!("utimes {from} {a} {} {flags}", one(rng, &[1, 1_000_000_000, -1])),
-        37 => format!("setxattr {a} {xattr} {} {}", rng.random_range(0..4), rng.random_range(0..2)),
+        36 => format!("utimes {from} {own} {} {flags}", one(rng, &[1, 1_000_000_000, -1])),
+        37 => {
+            format!("setxattr {own} {xattr} {} {}", rng.random_range(0..4), rng.random_range(0..2))
+        }
         38 => format!("getxattr {a} {xattr} {}", one(rng, &[0, 1, 100])),
         _ => match rng.random_range(0..4) {
-            0 => format!("removexattr {a} {xattr}"),
+            0 => format!("removexattr {own} {xattr}"),
             1 => format!("listxattr {a} {}", one(rng, &[0, 1, 100])),
             2 => format!("renameat {from} {a} {to} {b}"),
-            _ => format!("inotify {a} {}", one(rng, &[0x100, 0xfff, 0, 0x0100_0100])),
+            _ => format!("inotify {own} {}", one(rng, &[0x100, 0xfff, 0, 0x0100_0100])),
         },
     }
 }

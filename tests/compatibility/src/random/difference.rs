@@ -1,0 +1,38 @@
+//! A difference between a program's results natively and under Dewar.
+
+/// The first line in which the results of a program differ.
+#[derive(Clone, Debug)]
+pub(crate) struct Difference {
+    /// The call as the program has it; empty for a file that was left.
+    pub(crate) call: String,
+    /// What it returned, without its name.
+    pub(crate) native: String,
+    pub(crate) dewar: String,
+    /// The whole program.
+    pub(crate) program: String,
+}
+
+impl Difference {
+    /// Word `n` of the call as a number: 0 is the name.
+    pub(crate) fn number(&self, n: usize) -> i64 {
+        self.call.split(' ').nth(n).and_then(|word| word.parse().ok()).unwrap_or(-1)
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        self.call.split(' ').next().unwrap_or_default()
+    }
+}
+
+/// The errno of a result.
+pub(crate) fn errno(result: &str) -> &str {
+    result.strip_prefix("-1 ").unwrap_or("")
+}
+
+pub(crate) fn is_success(result: &str) -> bool {
+    !result.starts_with("-1")
+}
+
+/// Of whose PID, user and group: user and group.
+pub(crate) fn user(credentials: &str) -> &str {
+    credentials.split_once(' ').map_or("", |(_, user)| user)
+}
