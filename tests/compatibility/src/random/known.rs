@@ -177,8 +177,16 @@ pub(crate) const KNOWN: &[Known] = &[
         },
     },
     Known {
-        calls: &["look_into_child", "trace_child"],
-        native: "`EPERM`, of a child made after `PR_SET_DUMPABLE` was set to 0",
+        calls: &[
+            "look_into_child",
+            "trace_child",
+            "chmod",
+            "fchmodat",
+            "fchmodat2",
+            "utimes",
+            "utimens",
+        ],
+        native: "`EPERM`, of a child or a file of `/proc/self`, after `PR_SET_DUMPABLE` was set to 0",
         dewar: "what it is without",
         reason: "As with `prctl`.",
         is: |it| it.program.contains("prctl 4 0") && errno(&it.native) == "EPERM",
