@@ -28,7 +28,7 @@ pub(crate) struct Asker<'a> {
 }
 
 /// `PIDFD_THREAD` of `linux/pidfd.h`, which is `O_EXCL`.
-const PIDFD_THREAD: PidfdFlags = PidfdFlags::from_bits_retain(OFlags::EXCL.bits());
+pub(crate) const PIDFD_THREAD: PidfdFlags = PidfdFlags::from_bits_retain(OFlags::EXCL.bits());
 
 impl Asker<'_> {
     /// Runs `make` under the caller's file mode creation mask. It must not wait for others.

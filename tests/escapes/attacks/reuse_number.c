@@ -1,13 +1,15 @@
-/* Traces a process by a number that is another's by then: the call was decided, and its thread gets no time to make it
- * until the number has come to what enters another domain. Where numbers come again late, there is no attack. */
+/* Traces (or signals, tunes) a process by a number that is another's by then: the call was decided, and its thread gets
+ * no time to make it until the number has come to what enters another domain. Where numbers come again late, there is no attack. */
 #include "attack.h"
 #include <limits.h>
 #include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 
-enum { BUSY = 60, MOST_NUMBERS = 1 << 16, NEAR = 40, TURNS = 2 };
+enum { BUSY = 60, MOST_NUMBERS = 1 << 16, NEAR = 40, TURNS = 2, FILES = 77 };
+static const char *way;
 static volatile pid_t victim;
 static volatile int is_idle, goes, is_traced;
 /* Whether those that are busy are. */
@@ -33,6 +35,11 @@ static void *trace(void *none) {
     sched_setscheduler(0, SCHED_IDLE, &nothing);
     is_idle = 1;
     while (!goes) continue;
+    if (!strcmp(way, "signal") || !strcmp(way, "tune")) {
+        struct rlimit limit = {FILES, FILES};
+        is_traced = !(*way == 's' ? kill(victim, SIGTERM) : prlimit(victim, RLIMIT_NOFILE, &limit, NULL));
+        return none;
+    }
     if (ptrace(PTRACE_SEIZE, victim, 0, 0)) return none;
     if (is_vault(victim)) escaped("traces another domain");
     is_traced = 1;
@@ -48,10 +55,17 @@ static void *hold_up(void *none) {
 
 static void *nothing(void *none) { return none; }
 
+/* By a domain between the two: whoever starts the vault may signal it. */
 static void vault(void) {
+    char *words[] = {"gate", "gate", NULL};
+    execve("./gate", words, words + 2);
+    _exit(1);
+}
+
+static int gate(void) {
     char *words[] = {"vault", NULL};
     execve("./vault", words, words + 1);
-    _exit(1);
+    return 1;
 }
 
 static void be_busy(void) {
@@ -115,9 +129,14 @@ static void turn(void) {
     waitpid(victim, NULL, 0);
     if (!early) come_to(victim);
     for (double end = now() + 0.5; now() < end && !is_vault(victim);) usleep(1000);
-    fprintf(stderr, "traced %d before; the vault has the number: %d\n", early, is_vault(victim));
+    int there = is_vault(victim), status;
+    fprintf(stderr, "reached %d before; the vault has the number: %d\n", early, there);
     keep_busy(0);
     pthread_join(tracer, NULL);
+    usleep(10000);
+    struct rlimit limit;
+    if (there && !prlimit(victim, RLIMIT_NOFILE, NULL, &limit) && limit.rlim_cur == FILES) escaped("tunes another domain");
+    if (there && waitpid(victim, &status, WNOHANG) == victim && WIFSIGNALED(status)) escaped("signals another domain");
     pthread_join(held, NULL);
     kill(victim, SIGKILL);
     waitpid(victim, NULL, 0);
@@ -145,8 +164,10 @@ static int attack(void) {
 }
 
 /* Who has traced another than was decided is killed. */
-int main(void) {
+int main(int argc, char **argv) {
     int status;
+    way = argc > 1 ? argv[1] : "trace";
+    if (!strcmp(way, "gate")) return gate();
     pid_t child = fork();
     if (child == 0) _exit(attack());
     waitpid(child, &status, 0);

@@ -11,7 +11,7 @@ pub(crate) const CASES: &[Case] = cases![
     entering_a_domain_with_a_library,
     children_of_a_process_that_changes_its_domain,
     attaching_to_what_enters_a_domain,
-    attaching_by_a_number_that_is_anothers_by_then,
+    reaching_by_a_number_that_is_anothers_by_then,
     following_links_into_a_domain_while_it_is_entered,
     opening_files_of_what_will_enter_a_domain,
     swapping_paths_in_every_domain,
@@ -75,13 +75,20 @@ fn attaching_to_what_enters_a_domain(stage: &Stage) {
 }
 
 /// Where numbers come again soon: `kernel.pid_max` of 32,768, and no PID namespace, which has more.
-fn attaching_by_a_number_that_is_anothers_by_then(stage: &Stage) {
+fn reaching_by_a_number_that_is_anothers_by_then(stage: &Stage) {
     if stage.variant != Variant::Bare {
         return;
     }
-    let profile = vault(stage);
-    let attack = stage.command(stage.call(&profile), "reuse_number", &[]).output();
-    held(&attack.expect("start `dewar`"));
+    stage.program("work/vault", "vault");
+    stage.program("work/gate", "reuse_number");
+    let profile = stage.profile(
+        "[domains.gate]\nexec = [\"${workspace}/gate\"]\n\
+         [domains.vault]\nexec = [\"${workspace}/vault\"]\nfrom = [\"gate\"]",
+    );
+    for way in ["trace", "signal", "tune"] {
+        let attack = stage.command(stage.call(&profile), "reuse_number", &[way]).output();
+        held(&attack.expect("start `dewar`"));
+    }
 }
 
 fn following_links_into_a_domain_while_it_is_entered(stage: &Stage) {

@@ -1,10 +1,10 @@
-//! Looking into a process by its number, where there are several domains: by the time that the
-//! caller gets to make the call, which may be as late as it likes (`SCHED_IDLE`), the number may be
-//! that of a process in another domain.
+//! Reaching a process by its number, where there are several domains: by the time that the caller
+//! gets to make the call, which may be as late as it likes (`SCHED_IDLE`), the number may be that
+//! of a process in another domain.
 
 use crate::{
     call::{Answer, Asker, CallResult},
-    subject::{LabelGeneration, label_generation},
+    subject::{LabelGeneration, is_gone, label_generation},
 };
 use audit::Refusal;
 use rustix::{
@@ -13,10 +13,34 @@ use rustix::{
 };
 use supervisor::ptrace::{Event, Registers, Seized};
 
-/// ptrace(2) that begins to trace `target`, as policy lets. The caller makes the call itself, and
-/// is held where it comes back: if it traces another process than was decided, it ends before it
-/// can ask for anything.
+/// ptrace(2) that begins to trace `target`, as policy lets.
 pub(super) fn attach(asker: Asker<'_>, target: &Target) -> CallResult {
+    let refusal = refusal(
+        asker,
+        target.inner,
+        "the number had come to a process of another domain when the call was made; the process was killed",
+        "trace a process that nobody ends meanwhile",
+    );
+    make_held(asker, || target.is_still_it(asker), &refusal)
+}
+
+/// Limits, priorities and processors of `targets`, which policy lets the caller change; and
+/// comparing what they have (kcmp(2)).
+pub(super) fn reach_held(asker: Asker<'_>, targets: &[Target]) -> CallResult {
+    let Some(first) = targets.first() else { return Ok(Answer::Continue) };
+    let refusal = refusal(
+        asker,
+        first.inner,
+        "the number had come to another process when the call was made; the caller was killed",
+        "name a process, or a thread, that does not end meanwhile",
+    );
+    let are_they = || targets.iter().all(|target| target.is_same_process(asker));
+    make_held(asker, are_they, &refusal)
+}
+
+/// The caller makes the call itself, and is held where it comes back: if it has reached another
+/// process than was decided, it ends before it can ask for anything.
+fn make_held(asker: Asker<'_>, is_it: impl FnOnce() -> bool, refusal: &Refusal) -> CallResult {
     let (tid, id) = (asker.caller.call.tid, asker.caller.call.id);
     let caller = asker.caller.identity()?.pid;
     // A call that is interrupted ends, whatever it waits for.
@@ -30,14 +54,9 @@ pub(super) fn attach(asker: Asker<'_>, target: &Target) -> CallResult {
         Some(Event::Executed) => 0,
         Some(Event::Gone) | None => return Ok(Answer::Elsewhere),
     };
-    let traces = || Registers::of(tid).is_ok_and(|registers| registers.result().is_ok());
-    if goes_on && traces() && !target.is_still_it(asker) {
-        let _ = asker.refuse(&refusal(
-            asker,
-            target.inner,
-            "the number had come to a process of another domain when the call was made; the process was killed",
-            "trace a process that nobody ends meanwhile",
-        ));
+    let is_done = || Registers::of(tid).is_ok_and(|registers| registers.result().is_ok());
+    if goes_on && is_done() && !is_it() {
+        let _ = asker.refuse(refusal);
         kill(caller);
     }
     seized.detach(tid, signal, is_over);
@@ -88,6 +107,16 @@ impl Target {
         Ok(Self { inner, outer, generation: label_generation(asker.state, outer)? })
     }
 
+    /// Those that can be others by the time that the kernel looks: the caller keeps its own numbers
+    /// while it makes a call, and in a run with one domain all have the same label.
+    pub(super) fn all(asker: Asker<'_>, numbers: &[i32]) -> Result<Vec<Self>> {
+        let own = asker.caller.identity()?;
+        let is_own = |it: i32| [own.inner_pid, own.inner_tid].contains(&it.cast_unsigned());
+        let numbers = numbers.iter().copied();
+        let others = numbers.filter(|it| !is_own(*it) && !asker.state.subjects.is_one());
+        others.map(|it| Self::of(asker, it)).collect()
+    }
+
     /// Whether the number means nobody else. Whoever is traced by it has it still.
     fn is_still_it(&self, asker: Asker<'_>) -> bool {
         let Ok(own) = asker.caller.identity() else { return false };
@@ -97,6 +126,20 @@ impl Target {
                 outer == self.outer && generation == Ok(self.generation)
             }
             Err(error) => error == Errno::SRCH,
+        }
+    }
+
+    /// Whether the number means the same process, whatever it has entered, or nobody any more.
+    fn is_same_process(&self, asker: Asker<'_>) -> bool {
+        let Ok(own) = asker.caller.identity() else { return false };
+        let tree = &asker.state.targets.tree;
+        let outer = match tree.outer_pid(self.inner, own) {
+            Err(error) => return error == Errno::SRCH,
+            Ok(outer) => outer,
+        };
+        match tree.proc.started(outer) {
+            Ok(started) => outer == self.outer && started == self.generation.started,
+            Err(error) => is_gone(error),
         }
     }
 }

@@ -3,6 +3,7 @@
 mod attach;
 mod foreground;
 mod others;
+mod send;
 
 pub(crate) use foreground::{is_foreground, set_foreground};
 

@@ -1,6 +1,6 @@
 //! What one process may do to another, and forking.
 
-use super::attach;
+use super::{attach, send};
 use crate::{
     call::{Answer, Asker, CallResult},
     manager::Request,
@@ -65,7 +65,12 @@ fn allow(asker: Asker<'_>, targets: &Targets, requested: AccessVector) -> Result
     }
 }
 
-fn allow_one(asker: Asker<'_>, own: &Identity, pid: u32, requested: AccessVector) -> Result<()> {
+pub(super) fn allow_one(
+    asker: Asker<'_>,
+    own: &Identity,
+    pid: u32,
+    requested: AccessVector,
+) -> Result<()> {
     let object = || format!("process {pid}");
     if pid == own.inner_pid || pid == own.inner_tid {
         return ask(asker, asker.ssid, requested, &object);
@@ -124,7 +129,7 @@ fn members(
 /// Sends a signal to a process group, or to all but the caller: to those whom the monitor has asked
 /// about. Another thread could put the caller, or others, into another group meanwhile, and without
 /// PIDs of its own the sandbox has no groups of its own.
-fn send(asker: Asker<'_>, group: Option<u32>, signal: i32) -> CallResult {
+fn send_to_members(asker: Asker<'_>, group: Option<u32>, signal: i32) -> CallResult {
     let own = asker.caller.identity()?.pid;
     let mut members = members(asker, group, of_signal(signal))?;
     if group.is_none() {
@@ -168,7 +173,7 @@ fn behind_directory(asker: Asker<'_>, fd: i32) -> Result<u32> {
     name.to_str().and_then(|name| name.parse().ok()).ok_or(Errno::BADF)
 }
 
-fn of_signal(signal: i32) -> AccessVector {
+pub(super) fn of_signal(signal: i32) -> AccessVector {
     match signal {
         0 => perm::process::SIGNULL,
         libc::SIGKILL => perm::process::SIGKILL,
@@ -214,11 +219,18 @@ pub(super) fn signal(asker: Asker<'_>) -> CallResult {
         Targets::All => Some(None),
     };
     if let Some(group) = group.filter(|_| !keeps_to_itself(asker)) {
-        return send(asker, group, signal);
+        return send_to_members(asker, group, signal);
+    }
+    let own = asker.caller.identity()?;
+    if let Targets::One(pid) = targets
+        && send::is_by_monitor(asker, own, pid)
+    {
+        return send::to_one(asker, own, signal);
     }
     allow(asker, &targets, of_signal(signal))?;
-    // PID and signal came in registers. The PID keeps its owner for longer than a call waits, and
-    // the kernel itself (PID namespace, Landlock scope) lets no signal out of the sandbox.
+    // PID and signal came in registers. A PID in a namespace of its own keeps its owner for longer
+    // than a call waits, and the kernel itself (PID namespace, Landlock scope) lets no signal out
+    // of the sandbox.
     Ok(Answer::Continue)
 }
 
@@ -288,8 +300,10 @@ pub(super) fn inspect(asker: Asker<'_>) -> CallResult {
             return attach::reach(asker, int(0));
         }
         Sysno::kcmp => {
+            let targets = attach::Target::all(asker, &[int(0), int(1)]);
             allow(asker, &one(0)?, ptrace)?;
             allow(asker, &one(1)?, ptrace)?;
+            return attach::reach_held(asker, &targets?);
         }
         // The descriptor may stand for another process by the time that the kernel looks.
         Sysno::pidfd_getfd if many => return Err(Errno::PERM),
@@ -327,10 +341,11 @@ pub(super) fn tune(asker: Asker<'_>) -> CallResult {
         }
         _ => (int(0), perm::process::SETSCHED),
     };
-    if pid != 0 {
-        let pid = u32::try_from(pid).map_err(|_| Errno::SRCH)?;
-        allow(asker, &Targets::One(pid), requested)?;
+    if pid == 0 {
+        return Ok(Answer::Continue);
     }
-    // As for signals.
-    Ok(Answer::Continue)
+    let targets = attach::Target::all(asker, &[pid]);
+    let pid = u32::try_from(pid).map_err(|_| Errno::SRCH)?;
+    allow(asker, &Targets::One(pid), requested)?;
+    attach::reach_held(asker, &targets?)
 }

@@ -56,9 +56,46 @@ pub fn compare_file(tid: u32, number: i32, own: BorrowedFd<'_>) -> Result<bool> 
 /// Sends a process any signal, also one without a name; 0 only asks whether it is there
 /// (pidfd_send_signal(2)).
 pub fn signal(process: BorrowedFd<'_>, signal: i32) -> Result<()> {
-    let (pidfd, info) = (process.as_raw_fd(), std::ptr::null::<libc::siginfo_t>());
-    // SAFETY: the descriptor is borrowed for the call; without information about the signal the
-    // kernel reads no memory.
+    send(process, signal, std::ptr::null())
+}
+
+/// What a signal says of who has sent it: `siginfo_t`, as the kernel copies it.
+#[derive(Debug)]
+pub struct SignalInfo([u8; 128]);
+
+impl SignalInfo {
+    /// As somebody has queued it, whose own process and real user are these. That it was sent by
+    /// kill(2) (`SI_USER`), nobody may say for another.
+    pub fn queued(signal: i32, pid: u32, user: u32) -> Self {
+        let mut info = Self::of_caller([0; 128], signal);
+        info.put(8, libc::SI_QUEUE.to_ne_bytes());
+        info.put(16, pid.to_ne_bytes());
+        info.put(20, user.to_ne_bytes());
+        info
+    }
+
+    /// What a program says itself, of `signal`.
+    pub fn of_caller(info: [u8; 128], signal: i32) -> Self {
+        let mut info = Self(info);
+        info.put(0, signal.to_ne_bytes());
+        info
+    }
+
+    fn put(&mut self, at: usize, bytes: [u8; 4]) {
+        self.0[at..at + 4].copy_from_slice(&bytes);
+    }
+}
+
+/// Sends a process, or a thread, whichever the descriptor is of, any signal, with what it says.
+pub fn signal_with(process: BorrowedFd<'_>, signal: i32, info: &SignalInfo) -> Result<()> {
+    send(process, signal, info.0.as_ptr())
+}
+
+/// `info` is null, or leads to 128 bytes.
+fn send(process: BorrowedFd<'_>, signal: i32, info: *const u8) -> Result<()> {
+    let pidfd = process.as_raw_fd();
+    // SAFETY: the descriptor is borrowed for the call; the kernel copies what `info` leads to, the
+    // size of a `siginfo_t`, or reads no memory if it is null.
     let code = unsafe { libc::syscall(libc::SYS_pidfd_send_signal, pidfd, signal, info, 0) };
     if code == 0 {
         return Ok(());
