@@ -366,6 +366,8 @@ for flags in (4, 5, 6):
 with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()) as it:
     it.sendmsg([b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [0]))])
     call("sendto", it.fileno(), b"y", 1, 0, local, len(local))
+    call("connect", it.fileno(), local, len(local))
+    call("connect", server.fileno(), local, len(local))
     print(server.accept()[0].recv(9))
 END"#;
     let profile = stage.profile(

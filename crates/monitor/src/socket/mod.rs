@@ -149,6 +149,13 @@ struct Socket {
 }
 
 impl Socket {
+    /// Whether a stream has a peer or listens, which the kernel says before what is wrong with an
+    /// address (`__inet_stream_connect` of `net/ipv4/af_inet.c`).
+    fn is_taken(&self) -> bool {
+        let listens = || rustix::net::sockopt::socket_acceptconn(&self.fd) == Ok(true);
+        self.class == Class::TcpSocket && (rustix::net::getpeername(&self.fd).is_ok() || listens())
+    }
+
     /// The socket behind descriptor `fd` of the caller.
     fn of(asker: SocketAsker<'_>, fd: i32) -> Result<Self> {
         let kept = asker.sockets.kept.as_ref().map(|kept| kept.of(asker, fd)).transpose()?;

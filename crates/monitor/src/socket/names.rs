@@ -190,6 +190,8 @@ pub(super) fn reach(
         }
         // Netlink and the like: `connect` on the socket itself has been asked for.
         Kind::Other(family) if i32::from(*family) == socket.family && !is_ip(socket.family) => {}
+        Kind::None => return Err(no_address(socket, address)),
+        _ if usage == Use::Connect && socket.is_taken() => return Err(Errno::ISCONN),
         _ => return Err(no_address(socket, address)),
     }
     Ok(Target::SAME)

@@ -192,6 +192,16 @@ pub(crate) const KNOWN: &[Known] = &[
         is: |it| it.program.contains("prctl 4 0") && errno(&it.native) == "EPERM",
     },
     Known {
+        calls: &["fexec"],
+        native: "`EACCES`, of a directory of `/proc` whose process has ended",
+        dewar: "`ENOENT`",
+        reason: "That nothing is there any more is said first.",
+        is: |it| {
+            let ended = it.native.ends_with("EACCES") && it.dewar.ends_with("ENOENT");
+            it.program.contains(" /proc/self/") && ended
+        },
+    },
+    Known {
         calls: &["sockname"],
         native: "no name after a connect to the outside",
         dewar: "one that says who asks",
@@ -246,12 +256,12 @@ pub(crate) const KNOWN: &[Known] = &[
     },
     Known {
         calls: &["renameat2"],
-        native: "success, `ENOTEMPTY` or `EPERM`, with `RENAME_WHITEOUT`",
+        native: "success, `ENOTEMPTY`, `EISDIR` or `EPERM`, with `RENAME_WHITEOUT`",
         dewar: "`EINVAL`",
         reason: "It leaves a device behind. File systems that know none say the same.",
         is: |it| {
-            let native =
-                is_success(&it.native) || matches!(errno(&it.native), "ENOTEMPTY" | "EPERM");
+            let native = is_success(&it.native)
+                || matches!(errno(&it.native), "ENOTEMPTY" | "EISDIR" | "EPERM");
             it.number(5) & 4 != 0 && native && errno(&it.dewar) == "EINVAL"
         },
     },
