@@ -173,7 +173,8 @@ pub(crate) const KNOWN: &[Known] = &[
                 let words = text.split(' ').enumerate().filter(|(n, _)| Some(*n) != owner);
                 words.map(|(_, word)| word.to_owned()).collect()
             };
-            owner.is_some() && rest(&it.native) == rest(&it.dewar)
+            let was_set = it.program.contains("prctl 4 0");
+            was_set && owner.is_some() && rest(&it.native) == rest(&it.dewar)
         },
     },
     Known {
