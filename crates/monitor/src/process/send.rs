@@ -61,6 +61,10 @@ pub(super) fn to_one(asker: Asker<'_>, own: &Identity, signal: i32) -> CallResul
         return Err(Errno::SRCH);
     }
     allow_one(asker, own, pid, of_signal(signal))?;
+    if !asker.state.targets.tree.is_inside(pid) {
+        // Nothing keeps the monitor from signalling those; the kernel says whether the caller may.
+        return Ok(Answer::Continue);
+    }
     asker.same_ids()?;
     let info = match info {
         Some(n) => SignalInfo::of_caller(asker.caller.bytes(asker.caller.call.args[n])?, signal),
