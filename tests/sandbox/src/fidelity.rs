@@ -317,13 +317,13 @@ fn fast_mode_gives_the_same_results(stage: &Stage) {
 /// Found by random programs (`tests/compatibility`).
 fn odd_arguments_are_answered_as_by_the_kernel(stage: &Stage) {
     let script = r#"python3 - <<'END'
-import array, ctypes, errno, os, socket, struct, threading
+import array, ctypes, errno, os, socket, struct, sys, threading
 libc = ctypes.CDLL(None, use_errno=True)
 def call(name, *arguments):
     ctypes.set_errno(0)
     arguments = [ctypes.c_long(it) if isinstance(it, int) else it for it in arguments]
     answer = getattr(libc, name)(*arguments)
-    print(name, answer, errno.errorcode.get(ctypes.get_errno(), ""))
+    print(name, answer, errno.errorcode.get(ctypes.get_errno(), ""), flush=True)
 def of_thread():
     for name in (b"/proc/thread-self/cwd/made", b"/proc/thread-self/cwd/no/made", b"/proc/thread-self/task/made"):
         call("mkdir", name, 0o700)
@@ -339,6 +339,25 @@ def of_thread():
     os.close(fd); os.rmdir("made")
 of_thread()
 thread = threading.Thread(target=of_thread); thread.start(); thread.join()
+def of_parent(parent):
+    os.chdir("/proc/%d/fd" % parent)
+    call("rename", b"c", b"b")
+    call("rename", b"c", b"/proc/self/comm")
+    call("renameat", home, b"file", -100, b"a")
+    call("renameat", -100, b"0", home, b"a")
+    call("mkdir", b"a", 0o700)
+    call("rmdir", b"../a")
+    call("link", b"a", b"b")
+    call("symlink", b"a", b"../b")
+home = os.open(".", os.O_RDONLY)
+parent = os.getpid()
+if os.fork() == 0:
+    of_parent(parent)
+    sys.stdout.flush(); os._exit(0)
+os.wait()
+os.chdir("/proc/self/fd")
+call("syscall", 437, -100, b"d/../a", struct.pack("QQQ", 0, 0, 0x12), 24)
+os.fchdir(home)
 omit = struct.pack("qqqq", 1, (1 << 30) - 2, 1, (1 << 30) - 2)
 odd = struct.pack("qqqq", 1, -1, 1, 5)
 call("syscall", 280, -100, b"nothing", omit, 0)

@@ -67,11 +67,27 @@ pub(super) struct LastComponent {
     pub(super) entry: Option<(OwnedFd, OsString)>,
     pub(super) object: Option<OwnedFd>,
     wants_dir: bool,
+    /// It is a name in `/proc` of another process.
+    is_foreign: bool,
+}
+
+/// What is said of a name in `/proc` of another process, of which nobody changes any. That there is
+/// none says what that process has open: in a run with one domain everybody may know.
+fn of_another(asker: FileAsker<'_>, object: Option<&OwnedFd>) -> Errno {
+    match object {
+        None if asker.state.subjects.is_one() => Errno::NOENT,
+        _ => Errno::ACCESS,
+    }
 }
 
 impl LastComponent {
+    /// The same, unless it is a name in `/proc` of another process.
+    pub(super) fn of_caller(self, asker: FileAsker<'_>) -> Result<Self> {
+        if self.is_foreign { Err(of_another(asker, self.object.as_ref())) } else { Ok(self) }
+    }
+
     pub(super) fn into_entry(self) -> Option<Entry> {
-        let Self { entry, object, wants_dir } = self;
+        let Self { entry, object, wants_dir, .. } = self;
         entry.map(|(parent, name)| Entry { parent, name, object, wants_dir })
     }
 }
@@ -91,7 +107,7 @@ impl NameChange<'_> {
     }
 
     fn entry_of(&self, place: (i32, &Path), root: Errno, new: New) -> Result<Entry> {
-        self.place_of(place, new)?.into_entry().ok_or(root)
+        self.place_of(place, new)?.of_caller(self.asker)?.into_entry().ok_or(root)
     }
 
     /// Walks to what a path ends in, which may be no name.
@@ -101,10 +117,8 @@ impl NameChange<'_> {
         let attempt = Attempt { name, requested: perm::file::UNLINK, new };
         let ended = |errno| attempt.ended(self.asker, errno).errno;
         let Found { entry, object, process, .. } = walk(self.asker.caller, name).map_err(ended)?;
-        if process.is_some() {
-            return Err(Errno::ACCESS);
-        }
-        Ok(LastComponent { entry, object, wants_dir: trimmed.as_os_str() != path.as_os_str() })
+        let wants_dir = trimmed.as_os_str() != path.as_os_str();
+        Ok(LastComponent { entry, object, wants_dir, is_foreign: process.is_some() })
     }
 
     /// Makes a new object and labels it.
@@ -279,7 +293,7 @@ impl NameChange<'_> {
         let name = Name { dirfd: from.0, path: &path, follow };
         let found = walk(self.asker.caller, name)?;
         if found.process.is_some() {
-            return Err(Errno::ACCESS);
+            return Err(of_another(self.asker, found.object.as_ref()));
         }
         found.existing()
     }

@@ -225,8 +225,13 @@ fn find_own(asker: Asker<'_>, open: &Open) -> Result<Found> {
         if !asker.state.targets.tree.is_proc(base.as_fd())? {
             return Err(Errno::NOENT);
         }
-        if !open.path.components().all(is_plain) {
-            return Err(Errno::XDEV);
+        let plain: PathBuf = open.path.components().take_while(|it| is_plain(*it)).collect();
+        if plain.components().count() < open.path.components().count() {
+            // What is not there is said before where the way would have led.
+            let name = Name { path: &plain, follow: true, ..open.name() };
+            let is_there = plain.as_os_str().is_empty()
+                || walk_no_magiclinks(asker.caller, name)?.object.is_some();
+            return Err(if is_there { Errno::XDEV } else { Errno::NOENT });
         }
     }
     let found = walk_no_magiclinks(asker.caller, open.name())?;

@@ -128,7 +128,11 @@ impl NameChange<'_> {
         {
             return Err(Errno::XDEV);
         }
-        let source = source.into_entry().ok_or(Errno::BUSY)?;
+        let source = source.of_caller(self.asker)?.into_entry().ok_or(Errno::BUSY)?;
+        let target = match &source.object {
+            Some(_) => target.of_caller(self.asker)?,
+            None => target,
+        };
         let exclusive = flags.contains(RenameFlags::NOREPLACE);
         let no_name = if exclusive { Errno::EXIST } else { Errno::BUSY };
         Ok((source, target.into_entry().ok_or(no_name)?))

@@ -368,9 +368,8 @@ pub(crate) const KNOWN: &[Known] = &[
         dewar: "`EACCES`",
         reason: "It is that of another process, which is said first.",
         is: |it| {
-            let enters = it.program.lines().any(|line| line.starts_with("chdir /proc/"));
             let in_proc = it.call.contains("/proc/") && it.call.contains("/cwd");
-            (enters || in_proc) && errno(&it.native) == "ENOENT" && errno(&it.dewar) == "EACCES"
+            in_proc && errno(&it.native) == "ENOENT" && errno(&it.dewar) == "EACCES"
         },
     },
 ];
