@@ -317,7 +317,7 @@ fn fast_mode_gives_the_same_results(stage: &Stage) {
 /// Found by random programs (`tests/compatibility`).
 fn odd_arguments_are_answered_as_by_the_kernel(stage: &Stage) {
     let script = r#"python3 - <<'END'
-import array, ctypes, errno, os, socket, struct, sys, threading
+import array, ctypes, errno, os, signal, socket, struct, threading
 libc = ctypes.CDLL(None, use_errno=True)
 def call(name, *arguments):
     ctypes.set_errno(0)
@@ -341,20 +341,23 @@ of_thread()
 thread = threading.Thread(target=of_thread); thread.start(); thread.join()
 def of_parent(parent):
     os.chdir("/proc/%d/fd" % parent)
-    call("rename", b"c", b"b")
-    call("rename", b"c", b"/proc/self/comm")
+    for name in (b"b", b".", b"/proc/self/comm"): call("rename", b"c", name)
     call("renameat", home, b"file", -100, b"a")
     call("renameat", -100, b"0", home, b"a")
     call("mkdir", b"a", 0o700)
     call("rmdir", b"../a")
     call("link", b"a", b"b")
     call("symlink", b"a", b"../b")
-home = os.open(".", os.O_RDONLY)
-parent = os.getpid()
+home, parent = os.open(".", os.O_RDONLY), os.getpid()
 if os.fork() == 0:
-    of_parent(parent)
-    sys.stdout.flush(); os._exit(0)
+    of_parent(parent); os._exit(0)
 os.wait()
+child = os.fork()
+if child == 0: signal.pause()
+ended = os.open("/proc/%d/fd" % child, os.O_RDONLY)
+os.kill(child, signal.SIGKILL); os.wait()
+call("fchownat", ended, b"s", 1, 0, 0)
+call("fchmodat", ended, b"s", 0o700, 0)
 os.chdir("/proc/self/fd")
 call("syscall", 437, -100, b"d/../a", struct.pack("QQQ", 0, 0, 0x12), 24)
 os.fchdir(home)

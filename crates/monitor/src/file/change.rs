@@ -60,6 +60,8 @@ pub(super) struct Entry {
     pub(super) name: OsString,
     pub(super) object: Option<OwnedFd>,
     pub(super) wants_dir: bool,
+    /// It is a name in `/proc` of another process.
+    is_foreign: bool,
 }
 
 /// What a path ends in: a name in a directory, or a directory by `.`, `..` or `/`.
@@ -67,8 +69,21 @@ pub(super) struct LastComponent {
     pub(super) entry: Option<(OwnedFd, OsString)>,
     pub(super) object: Option<OwnedFd>,
     wants_dir: bool,
-    /// It is a name in `/proc` of another process.
     is_foreign: bool,
+}
+
+impl LastComponent {
+    pub(super) fn into_entry(self) -> Option<Entry> {
+        let Self { entry, object, wants_dir, is_foreign } = self;
+        entry.map(|(parent, name)| Entry { parent, name, object, wants_dir, is_foreign })
+    }
+}
+
+impl Entry {
+    /// The same, unless it is a name in `/proc` of another process.
+    pub(super) fn of_caller(self, asker: FileAsker<'_>) -> Result<Self> {
+        if self.is_foreign { Err(of_another(asker, self.object.as_ref())) } else { Ok(self) }
+    }
 }
 
 /// What is said of a name in `/proc` of another process, of which nobody changes any. That there is
@@ -77,18 +92,6 @@ fn of_another(asker: FileAsker<'_>, object: Option<&OwnedFd>) -> Errno {
     match object {
         None if asker.state.subjects.is_one() => Errno::NOENT,
         _ => Errno::ACCESS,
-    }
-}
-
-impl LastComponent {
-    /// The same, unless it is a name in `/proc` of another process.
-    pub(super) fn of_caller(self, asker: FileAsker<'_>) -> Result<Self> {
-        if self.is_foreign { Err(of_another(asker, self.object.as_ref())) } else { Ok(self) }
-    }
-
-    pub(super) fn into_entry(self) -> Option<Entry> {
-        let Self { entry, object, wants_dir, .. } = self;
-        entry.map(|(parent, name)| Entry { parent, name, object, wants_dir })
     }
 }
 
@@ -107,7 +110,7 @@ impl NameChange<'_> {
     }
 
     fn entry_of(&self, place: (i32, &Path), root: Errno, new: New) -> Result<Entry> {
-        self.place_of(place, new)?.of_caller(self.asker)?.into_entry().ok_or(root)
+        self.place_of(place, new)?.into_entry().ok_or(root)?.of_caller(self.asker)
     }
 
     /// Walks to what a path ends in, which may be no name.

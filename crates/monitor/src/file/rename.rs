@@ -128,14 +128,13 @@ impl NameChange<'_> {
         {
             return Err(Errno::XDEV);
         }
-        let source = source.of_caller(self.asker)?.into_entry().ok_or(Errno::BUSY)?;
-        let target = match &source.object {
-            Some(_) => target.of_caller(self.asker)?,
-            None => target,
-        };
+        let source = source.into_entry().ok_or(Errno::BUSY)?;
         let exclusive = flags.contains(RenameFlags::NOREPLACE);
-        let no_name = if exclusive { Errno::EXIST } else { Errno::BUSY };
-        Ok((source, target.into_entry().ok_or(no_name)?))
+        let target =
+            target.into_entry().ok_or(if exclusive { Errno::EXIST } else { Errno::BUSY })?;
+        let source = source.of_caller(self.asker)?;
+        let is_there = source.object.is_some();
+        Ok((source, if is_there { target.of_caller(self.asker)? } else { target }))
     }
 
     /// The file system that the last part of a path is looked up in.

@@ -70,9 +70,17 @@ pub(crate) fn allow(asker: Asker<'_>, found: &Found) -> Result<Option<LookedInto
     let harmless = name.is_some_and(|name| is_pid(name) || HARMLESS.iter().any(|it| name == *it));
     let requested = if harmless { perm::process::GETATTR } else { perm::process::PTRACE };
     let identity = asker.caller.identity()?;
-    let outer = asker.state.targets.tree.outer_pid(pid, identity)?;
+    let tree = &asker.state.targets.tree;
+    let outer = match tree.outer_pid(pid, identity) {
+        // The directory of a process that has ended is empty.
+        Err(Errno::SRCH) if found.object.is_none() => return Err(Errno::NOENT),
+        outer => outer?,
+    };
+    if found.object.is_none() {
+        tree.proc.identity(outer).map_err(|_| Errno::NOENT)?;
+    }
     let many = !asker.state.subjects.is_one();
-    let looks_into = (many && !harmless && asker.state.targets.tree.is_inside(outer))
+    let looks_into = (many && !harmless && tree.is_inside(outer))
         .then(|| {
             Ok::<_, Errno>(LookedInto {
                 pid: outer,
