@@ -75,8 +75,11 @@ pub(super) const CASES: &[Case] = &[
             let secret = secret.as_os_str().as_bytes();
             let path = Shared::new(b"harmless", secret.len());
             let change = || {
-                path.put(secret);
-                path.put(b"harmless");
+                for name in [secret, b"harmless"] {
+                    path.put(name);
+                    // Else it is half of each for most of the time, which names nothing.
+                    (0..100).for_each(|_| std::hint::spin_loop());
+                }
             };
             race(change, || found(path.open().map(File::from)))
         },

@@ -13,6 +13,11 @@ pub(crate) struct Difference {
 }
 
 impl Difference {
+    /// Whether the call has failed by these, natively and under Dewar.
+    pub(crate) fn fails_by(&self, native: &str, dewar: &[&str]) -> bool {
+        errno(&self.native) == native && dewar.contains(&errno(&self.dewar))
+    }
+
     /// Word `n` of the call as a number: 0 is the name.
     pub(crate) fn number(&self, n: usize) -> i64 {
         self.call.split(' ').nth(n).and_then(|word| word.parse().ok()).unwrap_or(-1)

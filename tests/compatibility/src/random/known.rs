@@ -60,10 +60,7 @@ pub(crate) const KNOWN: &[Known] = &[
         native: "`EXDEV`, of what does not exist",
         dewar: "`ENOENT`, `ENAMETOOLONG`, or `EBUSY` or `EEXIST` for `.`, `..` and `/`",
         reason: "A view has more file systems than there are outside: that it does not exist is said first.",
-        is: |it| {
-            let dewar = matches!(errno(&it.dewar), "ENOENT" | "ENAMETOOLONG" | "EBUSY" | "EEXIST");
-            errno(&it.native) == "EXDEV" && dewar
-        },
+        is: |it| it.fails_by("EXDEV", &["ENOENT", "ENAMETOOLONG", "EBUSY", "EEXIST"]),
     },
     Known {
         calls: &["rename", "renameat", "renameat2"],
@@ -140,8 +137,8 @@ pub(crate) const KNOWN: &[Known] = &[
         dewar: "`EACCES`",
         reason: "The socket bears the name of the first process, for which the second could pass (docs/ports.md).",
         is: |it| {
-            let refused = errno(&it.native) == "ECONNREFUSED" && errno(&it.dewar) == "EACCES";
-            it.call.contains('@') && refused
+            let is_abstract = it.call.contains('@') || it.call.ends_with("''");
+            is_abstract && it.fails_by("ECONNREFUSED", &["EACCES"])
         },
     },
     Known {
@@ -149,10 +146,7 @@ pub(crate) const KNOWN: &[Known] = &[
         native: "`EPIPE`, of a socket that was shut down",
         dewar: "what is wrong with the address",
         reason: "The address is decided first.",
-        is: |it| {
-            let dewar = matches!(errno(&it.dewar), "ENOENT" | "ECONNREFUSED" | "ENOTDIR");
-            errno(&it.native) == "EPIPE" && dewar
-        },
+        is: |it| it.fails_by("EPIPE", &["ENOENT", "ECONNREFUSED", "ENOTDIR"]),
     },
     Known {
         calls: &["prctl"],
@@ -351,8 +345,8 @@ pub(crate) const KNOWN: &[Known] = &[
         dewar: "`EINVAL` or `EAFNOSUPPORT`",
         reason: "A stream that has let go of its peer could listen at the port that it had.",
         is: |it| {
-            let refused = matches!(errno(&it.dewar), "EINVAL" | "EAFNOSUPPORT");
-            it.number(3) == 1 && it.native == "0" && refused
+            let dewar = errno(&it.dewar);
+            it.number(3) == 1 && it.native == "0" && ["EINVAL", "EAFNOSUPPORT"].contains(&dewar)
         },
     },
     Known {
@@ -363,13 +357,24 @@ pub(crate) const KNOWN: &[Known] = &[
         is: |it| errno(&it.native) == "EINVAL" && errno(&it.dewar) == "EAFNOSUPPORT",
     },
     Known {
+        calls: &["port"],
+        native: "a port, of a datagram socket that could not be connected to another family",
+        dewar: "none",
+        reason: "The kernel binds it before it looks at the address, which is decided before that.",
+        is: |it| {
+            let connects = it.program.contains("connect");
+            connects && it.native.ends_with(" 1") && it.dewar.ends_with(" 0")
+        },
+    },
+    Known {
         calls: &["rmdir", "mkdirat", "mknod", "mknod_old", "link", "linkat", "symlinkat"],
         native: "`ENOENT`, in a directory of `/proc` of another process",
         dewar: "`EACCES`",
         reason: "It is that of another process, which is said first.",
         is: |it| {
-            let in_proc = it.call.contains("/proc/") && it.call.contains("/cwd");
-            in_proc && errno(&it.native) == "ENOENT" && errno(&it.dewar) == "EACCES"
+            it.call.contains("/cwd")
+                && errno(&it.native) == "ENOENT"
+                && errno(&it.dewar) == "EACCES"
         },
     },
 ];
