@@ -51,7 +51,7 @@ impl Gate {
                 .quiesce
                 .waits
                 .interrupt(&self.state.targets.listener, &self.state.targets.tree);
-            self.state.targets.execs.end_held_up(&self.state.targets.tree);
+            supervisor::end_held_up_execs(&self.state.targets.execs, &self.state.targets.tree);
             if let Some(kept) = &self.sockets.kept {
                 kept.let_go_at_times(&self.state.targets.tree);
             }

@@ -35,6 +35,7 @@
 pub mod address;
 mod answer;
 mod caller;
+mod execs;
 pub mod flight;
 mod fs_state;
 mod inject;
@@ -50,6 +51,7 @@ mod targets;
 
 pub use answer::{Answer, CallResult};
 pub use caller::Caller;
+pub use execs::{Awaited, Execs};
 pub use fs_state::FsState;
 pub use inject::{Call, Injector};
 pub use missing_capabilities::MissingCapabilities;
@@ -60,7 +62,7 @@ pub use resolve::{
     Found, Name, resolve, resolve_for_caller, resolve_within, walk, walk_no_magiclinks,
     walk_to_create,
 };
-pub use stop::{Awaited, Execs, PAUSE, Stopped, can_be_held_up, is_alive, is_running, lives};
+pub use stop::{PAUSE, Stopped, can_be_held_up, end_held_up_execs, is_alive, is_running, lives};
 pub use sys::{
     clock, limit, memory,
     notify::{Listener, Notification},

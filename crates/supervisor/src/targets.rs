@@ -1,6 +1,6 @@
 //! The threads that a filter sends calls of.
 
-use crate::{quiesce::Quiesce, stop::Execs, sys::notify::Listener};
+use crate::{execs::Execs, quiesce::Quiesce, sys::notify::Listener};
 use proc::ProcessTree;
 
 /// The threads of a sandbox: the targets of its supervisor, in the words of seccomp_unotify(2).

@@ -91,7 +91,7 @@ fn an_exec_that_somebody_else_holds_up_is_not_waited_for_and_its_process_ends() 
             // As the monitor looks, which would wait for ever otherwise.
             while !is_done.load(Ordering::Acquire) && begun.elapsed() < Duration::from_secs(20) {
                 thread::sleep(Duration::from_millis(20));
-                execs.end_held_up(&tree);
+                supervisor::end_held_up_execs(&execs, &tree);
             }
         });
         let ended = seized.wait(is_over);

@@ -1,7 +1,7 @@
 //! What a profile says beside files and endpoints, in words, where it is not what a run has by
 //! default.
 
-use super::words::{list, named, shown};
+use super::lines::{list, shown};
 use crate::policy::netlink;
 use profile::{Compiled, Domain, Environment, GuardAction, Hiding, Limits, Mode, Variables};
 use std::{collections::BTreeSet, path::Path};
@@ -117,4 +117,13 @@ fn environment(text: &mut String, default: &Environment, own: &Environment) -> s
     let known: BTreeSet<_> = default.rules().collect();
     let dropped = own.rules().filter(|rule| !rule.1 && !known.contains(rule)).map(|rule| rule.0);
     list(text, "does not see variables called", dropped.collect::<BTreeSet<_>>().iter())
+}
+
+/// The names of variables that pass and would not by default, whether they are set now or not.
+fn named<'a>(default: &'a Environment, own: &'a Environment) -> BTreeSet<&'a str> {
+    let known: BTreeSet<_> = default.rules().collect();
+    let passes = own.rules().filter(|rule| rule.1 && !known.contains(rule));
+    let is_let_through = |name: &str| own.passes(&name.replace(['*', '?'], "X"));
+    let dropped = default.rules().filter(|(name, passes)| !passes && is_let_through(name));
+    passes.chain(dropped).map(|(name, _)| name).collect()
 }

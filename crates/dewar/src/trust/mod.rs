@@ -7,6 +7,7 @@
 
 mod beside;
 mod find;
+mod lines;
 mod store;
 mod words;
 

@@ -1,11 +1,13 @@
 //! What a profile grants, in words, beside what a run has without one.
 
-use super::beside;
+use super::{
+    beside,
+    lines::{list, shown},
+};
 use crate::failure::Usage;
 use anyhow::bail;
 use learn::Judge;
-use monitor::visible;
-use profile::{Compiled, EndpointRule, Environment, PathRights, PathRule, Source, Variables};
+use profile::{Compiled, EndpointRule, PathRights, PathRule, Source, Variables};
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt::Write as _,
@@ -63,15 +65,6 @@ pub(super) fn compared(compiled: &Compiled, variables: &Variables) -> anyhow::Re
         text = "  grants what a run without it has, and nothing more\n".into();
     }
     Ok(text)
-}
-
-/// The names of variables that pass and would not by default, whether they are set now or not.
-pub(super) fn named<'a>(default: &'a Environment, own: &'a Environment) -> BTreeSet<&'a str> {
-    let known: BTreeSet<_> = default.rules().collect();
-    let passes = own.rules().filter(|rule| rule.1 && !known.contains(rule));
-    let is_let_through = |name: &str| own.passes(&name.replace(['*', '?'], "X"));
-    let dropped = default.rules().filter(|(name, passes)| !passes && is_let_through(name));
-    passes.chain(dropped).map(|(name, _)| name).collect()
 }
 
 /// What a domain has beyond the default, the worst first; and what it lacks of that.
@@ -163,19 +156,6 @@ fn verbs(these: PathRights, those: PathRights) -> String {
     verbs.join(" and ")
 }
 
-pub(super) fn shown(path: &Path, variables: &Variables) -> String {
-    let below =
-        path.strip_prefix(&variables.home).ok().filter(|_| variables.home != Path::new("/"));
-    let text = match below {
-        Some(rest) if rest.as_os_str().is_empty() => {
-            "your whole home, but for what is hidden".into()
-        }
-        Some(rest) => format!("~/{}", rest.display()),
-        None => path.display().to_string(),
-    };
-    visible(&text)
-}
-
 fn endpoints(compiled: &Compiled, rules: &[EndpointRule]) -> BTreeSet<String> {
     let text = |rule: &EndpointRule| {
         let ports = match (rule.low, rule.high) {
@@ -190,13 +170,4 @@ fn endpoints(compiled: &Compiled, rules: &[EndpointRule]) -> BTreeSet<String> {
         format!("{}:{ports}{protocol}", compiled.hosts[rule.host].host)
     };
     rules.iter().map(text).collect()
-}
-
-pub(super) fn list<'a>(
-    text: &mut String,
-    verb: &str,
-    things: impl IntoIterator<Item = &'a (impl AsRef<str> + 'a)>,
-) -> std::fmt::Result {
-    let mut things = things.into_iter();
-    things.try_for_each(|thing| writeln!(text, "  {verb} {}", visible(thing.as_ref())))
 }

@@ -65,12 +65,7 @@ fn allow(asker: Asker<'_>, targets: &Targets, requested: AccessVector) -> Result
     }
 }
 
-pub(super) fn allow_one(
-    asker: Asker<'_>,
-    own: &Identity,
-    pid: u32,
-    requested: AccessVector,
-) -> Result<()> {
+fn allow_one(asker: Asker<'_>, own: &Identity, pid: u32, requested: AccessVector) -> Result<()> {
     let object = || format!("process {pid}");
     if pid == own.inner_pid || pid == own.inner_tid {
         return ask(asker, asker.ssid, requested, &object);
@@ -173,7 +168,7 @@ fn behind_directory(asker: Asker<'_>, fd: i32) -> Result<u32> {
     name.to_str().and_then(|name| name.parse().ok()).ok_or(Errno::BADF)
 }
 
-pub(super) fn of_signal(signal: i32) -> AccessVector {
+fn of_signal(signal: i32) -> AccessVector {
     match signal {
         0 => perm::process::SIGNULL,
         libc::SIGKILL => perm::process::SIGKILL,
@@ -225,7 +220,10 @@ pub(super) fn signal(asker: Asker<'_>) -> CallResult {
     if let Targets::One(pid) = targets
         && send::is_by_monitor(asker, own, pid)
     {
-        return send::to_one(asker, own, signal);
+        let recipient = send::Recipient::of(asker)?;
+        let pid = recipient.as_ref().map_or(pid, |it| it.pid);
+        allow_one(asker, own, pid, of_signal(signal))?;
+        return recipient.map_or(Ok(Answer::Continue), |it| it.signal(asker, own, signal));
     }
     allow(asker, &targets, of_signal(signal))?;
     // PID and signal came in registers. A PID in a namespace of its own keeps its owner for longer

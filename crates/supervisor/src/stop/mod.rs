@@ -1,11 +1,9 @@
 //! Stopping every thread of the sandbox for a moment.
 
-mod execs;
 mod seizing;
 
-pub use execs::{Awaited, Execs};
-
 use crate::{
+    execs::Execs,
     sys::{
         memory,
         ptrace::{self, Registers, State},
@@ -348,6 +346,11 @@ fn let_go(tid: u32, signal: i32) {
 /// of the others.
 pub fn can_be_held_up(tree: &ProcessTree, pid: u32) -> bool {
     tree.proc.threads(pid).is_ok_and(|tids| is_traced(tree, &tids))
+}
+
+/// Ends processes whose exec is held up, and has nobody wait for them.
+pub fn end_held_up_execs(execs: &Execs, tree: &ProcessTree) {
+    execs.end_held_up(|pid| can_be_held_up(tree, pid), |pid| seizing::end(tree, pid));
 }
 
 /// Whether a process has a thread that has not ended; yes when in doubt.

@@ -4,9 +4,7 @@
 //! inside decides when. So a process whose exec takes long, and one of whose threads is traced
 //! there, ends; and if even that takes long, as its tracer has not heard of it, nobody waits.
 
-use super::seizing::{end, is_traced};
 use crate::sys::thread::Interruptible;
-use proc::ProcessTree;
 use std::{
     collections::HashMap,
     sync::{Mutex, MutexGuard, PoisonError},
@@ -44,21 +42,20 @@ impl Execs {
         Awaited { execs: self, tid }
     }
 
-    /// Ends processes whose exec is held up, and has nobody wait for them.
-    pub fn end_held_up(&self, tree: &ProcessTree) {
+    /// Has `end` end the processes whose exec `is_held_up`, and nobody wait for them.
+    pub(crate) fn end_held_up(&self, is_held_up: impl Fn(u32) -> bool, end: impl Fn(u32)) {
         let late: Vec<(u32, u32)> = {
             let execs = self.lock();
             let late = execs.iter().filter(|(_, exec)| exec.since.elapsed() > PATIENCE);
             late.map(|(tid, exec)| (*tid, exec.pid)).collect()
         };
         for (tid, pid) in late {
-            let tids = tree.proc.threads(pid).unwrap_or_default();
-            let is_held_up = is_traced(tree, &tids);
+            let is_held_up = is_held_up(pid);
             // Held meanwhile: a thread that waits no more is interrupted in nothing else.
             let mut execs = self.lock();
             let Some(exec) = execs.get_mut(&tid).filter(|exec| exec.pid == pid) else { continue };
             if is_held_up || exec.is_ended {
-                end(tree, pid);
+                end(pid);
                 exec.is_ended = true;
                 // One that is about to begin to wait is interrupted the next time.
                 exec.thread.interrupt();
