@@ -17,11 +17,13 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod expression;
 mod names;
 mod network;
 mod path;
 mod scope;
 
+pub use expression::BadRule;
 pub use names::{NameRule, Names};
 pub use network::Networks;
-pub use path::{BadRule, PathRules, Tree, depth, literal, stem_dir};
+pub use path::{PathRules, Tree, depth, literal, stem_dir};

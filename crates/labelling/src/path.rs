@@ -1,5 +1,6 @@
 //! Labels of paths.
 
+use crate::expression::{BadRule, anchored};
 use crate::names::{NameRule, Names};
 use crate::scope::Scope;
 use flask::{FileKind, FileRule, InitialSid, Sid};
@@ -9,15 +10,6 @@ use std::{
     os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
 };
-
-/// A labelling rule does not compile.
-#[derive(Debug, thiserror::Error)]
-#[error("labelling rule `{path}` is not a regular expression")]
-pub struct BadRule {
-    path: String,
-    #[source]
-    source: regex::Error,
-}
 
 /// One literal path of a labelling rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -156,7 +148,8 @@ impl PathRules {
             }
         }
         let sids = rules.iter().map(|rule| rule.sid).collect();
-        // Each source compiled alone, so together they can only be too big.
+        // Each source is one alone, so together they can only be too big. A name may hold anything
+        // but `/`, so a dot stands for anything, as it does for libselinux (`PCRE2_DOTALL`).
         let patterns = RegexSetBuilder::new(&sources)
             .unicode(false)
             .dot_matches_new_line(true)
@@ -276,17 +269,6 @@ fn top(regex: &str) -> PathBuf {
 
 fn fits(rule: FileKind, kind: FileKind) -> bool {
     rule == FileKind::Any || kind == FileKind::Any || rule == kind
-}
-
-fn anchored(rule: &FileRule) -> Result<String, BadRule> {
-    // A name may hold anything but `/`, so a dot stands for anything, as it does for libselinux
-    // (`PCRE2_DOTALL`).
-    let source = format!("^(?:{})$", rule.path);
-    match regex::bytes::RegexBuilder::new(&source).unicode(false).dot_matches_new_line(true).build()
-    {
-        Ok(_) => Ok(source),
-        Err(source) => Err(BadRule { path: rule.path.clone(), source }),
-    }
 }
 
 #[cfg(test)]
