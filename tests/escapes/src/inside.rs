@@ -1,7 +1,12 @@
 //! Attacks from, and by, a run inside of a run.
 
 use crate::{Case, cases, dewar, stage::Stage};
-use std::{fmt::Write as _, path::Path, process::Output};
+use std::{
+    fmt::Write as _,
+    path::Path,
+    process::Output,
+    time::{Duration, Instant},
+};
 
 pub(crate) const CASES: &[Case] = cases![
     leaving_a_run_inside_a_run,
@@ -9,7 +14,11 @@ pub(crate) const CASES: &[Case] = cases![
     filling_a_run_with_runs,
     leaving_a_run_two_deep_inside,
     executing_what_a_run_inside_may_only_read,
+    holding_up_the_end_of_a_run,
 ];
+
+/// How long a run may take to end, on a machine that is busy.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The program, and the directory that it lies in.
 fn program() -> (String, String) {
@@ -108,14 +117,17 @@ fn executing_what_a_run_inside_may_only_read(stage: &Stage) {
 }
 
 /// The policy that `dewar policy show` prints of a profile, as a process inside would send it.
-fn having_others_enter_a_run_inside(stage: &Stage) {
-    let (around, inner) = profiles(stage);
+fn policy_of(stage: &Stage, profile: &str) -> String {
     let (program, _) = program();
     let mut show = std::process::Command::new(&program);
-    show.args(["policy", "show", &inner, "--cil"]);
+    show.args(["policy", "show", profile, "--cil"]);
     let shown = stage.like(show).output().expect("start `dewar`");
     assert!(shown.status.success(), "{}", String::from_utf8_lossy(&shown.stderr));
-    let cil = String::from_utf8(shown.stdout).expect("UTF-8");
+    String::from_utf8(shown.stdout).expect("UTF-8")
+}
+
+/// What a process inside sends to be bounded by a policy.
+fn request(cil: &str) -> String {
     let mut quoted = String::new();
     for c in cil.chars() {
         match c {
@@ -124,8 +136,12 @@ fn having_others_enter_a_run_inside(stage: &Stage) {
             c => quoted.push(c),
         }
     }
-    let request = format!("{{\"name\":\"inner\",\"strict\":false,\"cil\":\"{quoted}\"}}");
-    stage.file("work/request", &request);
+    format!("{{\"name\":\"inner\",\"strict\":false,\"cil\":\"{quoted}\"}}")
+}
+
+fn having_others_enter_a_run_inside(stage: &Stage) {
+    let (around, inner) = profiles(stage);
+    stage.file("work/request", &request(&policy_of(stage, &inner)));
     stage.program("work/give_inside", "give_inside");
     let ran = run(stage, &around, (false, "./give_inside request secret"));
     crate::stage::held(&ran);
@@ -147,4 +163,25 @@ fn filling_a_run_with_runs(stage: &Stage) {
     );
     let ran = run(stage, &around, (false, &script));
     crate::stage::held(&ran);
+}
+
+/// A policy takes minutes to be read, and its run ends meanwhile.
+fn holding_up_the_end_of_a_run(stage: &Stage) {
+    let (around, inner) = profiles(stage);
+    let mut cil = policy_of(stage, &inner);
+    for n in 0..8000 {
+        writeln!(
+            cil,
+            "(type d{n}_t)(roletype dewar_r d{n}_t)(type e{n}_t)(roletype object_r e{n}_t)\
+             (filecon \"/x{n}\" any (dewar_u object_r e{n}_t ((s0) (s0))))\
+             (typetransition main_t e{n}_t process d{n}_t)(allow main_t e{n}_t (file (execute)))\
+             (allow d{n}_t e{n}_t (file (entrypoint)))(allow main_t d{n}_t (process (transition)))"
+        )
+        .expect("a string");
+    }
+    stage.file("work/request", &request(&cil));
+    let begun = Instant::now();
+    let ran = run(stage, &around, (false, "cat request 1<>/proc/self/attr/dewar/exec"));
+    crate::stage::held(&ran);
+    assert!(begun.elapsed() < PATIENCE, "the run has ended after {:?}", begun.elapsed());
 }

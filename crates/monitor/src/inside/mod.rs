@@ -31,7 +31,7 @@ use std::{
     collections::{HashMap, HashSet},
     sync::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering},
     },
 };
 
@@ -115,6 +115,8 @@ pub(crate) struct Inside {
     compile: OnceLock<Box<CompileInner>>,
     /// One request is worked on at a time. The number of the next layer.
     next: Mutex<u32>,
+    /// The number of the last layer: the end of a run waits for nobody who begins one.
+    begun: AtomicU32,
     pending: Mutex<HashMap<u32, Pending>>,
     /// Some process may enter a domain.
     waits: AtomicBool,
@@ -131,6 +133,7 @@ impl Inside {
             private,
             compile: OnceLock::new(),
             next: Mutex::new(1),
+            begun: AtomicU32::new(0),
             pending: Mutex::default(),
             waits: AtomicBool::new(false),
             open: AtomicUsize::new(0),
@@ -146,7 +149,7 @@ impl Inside {
 
     /// How many runs have begun inside.
     pub(crate) fn begun(&self) -> u32 {
-        *lock(&self.next) - 1
+        self.begun.load(Ordering::Relaxed)
     }
 
     /// Whether what a run inside hides does not even show by its name.
@@ -171,6 +174,7 @@ impl Inside {
         let KernelPolicy { labels, rules, .. } = policy;
         let number = *next;
         *next += 1;
+        self.begun.store(number, Ordering::Relaxed);
         self.stack.add(Arc::new(Layer {
             number,
             name,
