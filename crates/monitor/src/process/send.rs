@@ -32,8 +32,8 @@ pub(super) struct Recipient {
 }
 
 impl Recipient {
-    /// `None` where only the number says who it is: a thread before Linux 6.9, which has descriptors
-    /// of processes alone.
+    /// `None` where only the number says who it is: a thread before Linux 6.9, where there are only
+    /// descriptors of processes.
     pub(super) fn of(asker: Asker<'_>) -> Result<Option<Self>> {
         let int = |n| asker.caller.int(n);
         let (thread, info) = match asker.number {
