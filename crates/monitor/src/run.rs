@@ -195,7 +195,7 @@ pub fn run(job: Job, server: Arc<dyn SecurityServer>) -> Result<Report, RunError
                 socket: avc(enforce.sockets),
             },
             foreground: AtomicI32::new(0),
-            on_behalf: OnBehalf::new(capabilities, FsState::new(unshares_fs)),
+            on_behalf: OnBehalf::new(capabilities, namespaces.user, FsState::new(unshares_fs)),
             server,
             policy: ArcSwap::from_pointee(policy),
         },

@@ -4,7 +4,7 @@
 use crate::error::Reporter;
 use crate::merged::Profile;
 use crate::pattern::{self, Pattern};
-use crate::rights::{Entry, List};
+use crate::rights::{Entry, List, Standing};
 use crate::source::TextSpan;
 use crate::variables::Variables;
 use std::path::{Path, PathBuf};
@@ -70,7 +70,7 @@ pub(crate) fn guard(profile: &mut Profile, variables: &Variables, reporter: &mut
 }
 
 fn entry(pattern: Pattern, list: List, place: TextSpan) -> Entry {
-    Entry { pattern, list, layer: usize::MAX, place }
+    Entry { pattern, list, layer: usize::MAX, place, standing: Standing::Elsewhere }
 }
 
 /// Whether `own` may grant, somewhere in `pattern`, what `list` takes away.

@@ -10,9 +10,10 @@ use crate::merged::{Direction, Domain, Hiding, Loopback, Mode, NetworkRule, Prof
 use crate::network::{self, Target};
 use crate::pattern::{self, Pattern};
 use crate::registry;
-use crate::rights::{Entries, Entry, List};
+use crate::rights::{Entries, Entry, List, Standing};
 use crate::source::Located;
 use crate::variables::Variables;
+use std::path::Path;
 
 /// Added to the layer of what a domain says on top of the base domain.
 const DOMAIN_LAYER: usize = 1 << 16;
@@ -159,6 +160,9 @@ impl Merger<'_> {
             (List::Deny, &files.deny),
             (List::Hide, &files.hide),
         ];
+        let Variables { tmp, workspace, .. } = self.variables;
+        let mut temporary = vec![tmp.as_path(), Path::new("/var/tmp"), Path::new("/dev/shm")];
+        temporary.retain(|directory| directory != workspace);
         for (list, texts) in lists {
             for text in texts {
                 for mut pattern in self.patterns(text) {
@@ -167,7 +171,8 @@ impl Merger<'_> {
                     } else if list.restricts() {
                         pattern = pattern.with_everything_below();
                     }
-                    domain.own.push(Entry { pattern, list, layer, place: text.place });
+                    let standing = Standing::of(&pattern, &temporary);
+                    domain.own.push(Entry { pattern, list, layer, place: text.place, standing });
                 }
             }
         }

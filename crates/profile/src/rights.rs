@@ -3,6 +3,7 @@
 
 use crate::pattern::Pattern;
 use crate::source::TextSpan;
+use std::path::Path;
 
 /// The list of `[files]` that a pattern stands in. Order is strength: of two entries for one
 /// pattern in one file, the greater has the last word.
@@ -25,6 +26,28 @@ impl List {
     }
 }
 
+/// Where a pattern stands to the directories for temporary files, of which a run has its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Standing {
+    Elsewhere,
+    /// All of such a directory: the run's own.
+    Whole,
+    /// Something in one, by name: the machine's.
+    Within,
+}
+
+impl Standing {
+    /// Where `pattern` stands to `directories`.
+    pub(crate) fn of(pattern: &Pattern, directories: &[&Path]) -> Self {
+        let top = pattern.top().literal().unwrap_or_default();
+        match directories.iter().find(|directory| Path::new(&top).starts_with(directory)) {
+            Some(directory) if Path::new(&top) != *directory => Self::Within,
+            Some(_) if !pattern.is_glob() => Self::Whole,
+            _ => Self::Elsewhere,
+        }
+    }
+}
+
 /// One pattern of one list.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
@@ -34,11 +57,23 @@ pub(crate) struct Entry {
     /// still for what a domain adds to the base domain.
     pub(crate) layer: usize,
     pub(crate) place: TextSpan,
+    pub(crate) standing: Standing,
 }
 
 impl Entry {
     fn key(&self) -> (usize, usize, List) {
         (self.pattern.stem(), self.layer, self.list)
+    }
+
+    /// Whether it has the machine's files in the place of the run's own.
+    fn is_of_machine(&self) -> bool {
+        self.standing == Standing::Within
+            && !matches!(self.list, List::Unguarded | List::Deny | List::Hide)
+    }
+
+    /// Whether it is only about the run's own files.
+    fn is_of_run(&self) -> bool {
+        self.standing == Standing::Whole && !self.list.restricts()
     }
 }
 
@@ -125,7 +160,10 @@ impl Entries {
         let mut rights = Rights::default();
         // Entries are sorted by their stems, and one with the longer stem covers no pattern.
         let candidates = self.0.iter().take_while(|entry| entry.pattern.stem() <= pattern.stem());
-        for entry in candidates.filter(|entry| entry.pattern.covers(pattern)) {
+        let covering: Vec<&Entry> =
+            candidates.filter(|entry| entry.pattern.covers(pattern)).collect();
+        let is_of_machine = covering.iter().any(|entry| entry.is_of_machine());
+        for entry in covering.iter().filter(|entry| !is_of_machine || !entry.is_of_run()) {
             rights.apply(entry.list, entry.place);
         }
         rights

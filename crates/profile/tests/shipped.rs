@@ -117,6 +117,31 @@ fn readonly_takes_writing_to_the_workspace_and_nothing_else() {
 }
 
 #[test]
+fn what_is_named_in_a_directory_for_temporary_files_has_the_rights_of_its_own_entries() {
+    let profile =
+        |files: &str| compile(&format!("extends = \"workspace\"\n[files]\n{files}")).unwrap();
+    let tmp = "/tmp/dewar";
+    for (files, path, want) in [
+        ("read = [\"${tmp}/x\"]", format!("{tmp}/x/y"), "r"),
+        ("read = [\"${tmp}/x\"]", format!("{tmp}/y"), "rwx"),
+        ("write = [\"${tmp}/x\"]", format!("{tmp}/x"), "rw"),
+        ("write = [\"${tmp}/x\"]\nexec = [\"${tmp}/x/bin\"]", format!("{tmp}/x/bin/a"), "rwx"),
+        ("write = [\"${tmp}/x\"]\nread = [\"${tmp}/x/in\"]", format!("{tmp}/x/in/a"), "rw"),
+        ("exec = [\"${tmp}/x\"]", format!("{tmp}/x"), "rx"),
+        ("readonly = [\"${tmp}/x\"]", format!("{tmp}/x"), "r"),
+        ("read = [\"/dev/shm/x\"]", "/dev/shm/x".into(), "r"),
+        ("read = [\"/dev/shm/x\"]", "/dev/shm/y".into(), "rw"),
+        // Nothing of the machine's.
+        ("unguarded = [\"${tmp}/x\"]", format!("{tmp}/x"), "rwx"),
+        ("read = [\"${tmp}/*.txt\"]", format!("{tmp}/a.txt"), "rwx"),
+        // What is granted beyond the directory is not about it.
+        ("write = [\"/\"]\nread = [\"${tmp}/x\"]", format!("{tmp}/x"), "rw"),
+    ] {
+        assert_eq!(letters(rights(&profile(files), "main", &path)), want, "{files}: {path}");
+    }
+}
+
+#[test]
 fn agent_reaches_its_hosts_and_cannot_plant_hooks() {
     let agent = shipped_profile("agent");
     assert_eq!(letters(rights(&agent, "main", "/home/me/work/.git/hooks/pre-commit")), "rx");

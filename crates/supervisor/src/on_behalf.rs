@@ -10,6 +10,8 @@ const CHANGES_IDS: u64 = 1 << 7 | 1 << 6;
 pub struct OnBehalf {
     /// The IDs that every on-behalf operation is done with: the program's, unless it changed them.
     pub ids: (u32, u32),
+    /// There are no other IDs in its user namespace.
+    pub one_id: bool,
     /// Some domain has a capability that lets it change its IDs.
     pub ids_change: bool,
     /// The capabilities that the sandbox may have: bit n is capability n.
@@ -21,9 +23,11 @@ pub struct OnBehalf {
 }
 
 impl OnBehalf {
-    /// Of a sandbox of this process's user that may have `capabilities`.
-    pub fn new(capabilities: u64, fs_state: FsState) -> Self {
+    /// Of a sandbox of this process's user that may have `capabilities`; with `one_id`, in a user
+    /// namespace that has no other.
+    pub fn new(capabilities: u64, one_id: bool, fs_state: FsState) -> Self {
         Self {
+            one_id,
             ids: (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw()),
             ids_change: capabilities & CHANGES_IDS != 0,
             capabilities,

@@ -2,7 +2,7 @@
 //! Landlock does not know most of them, so all are made on the program's behalf.
 
 use super::{
-    FileAsker,
+    FileAsker, acl,
     memory::{is_program, stays_plain},
     object::{Seen, Target, has_name},
     outside::{Attempt, New},
@@ -214,8 +214,7 @@ fn change_owner(asker: FileAsker<'_>) -> CallResult {
     };
     let object = target(asker, which, perm::file::SETATTR, &refused)?;
     match rustix::fs::chownat(&object, "", uid, gid, AtFlags::EMPTY_PATH) {
-        // In a user namespace that has no such ID. Outside there is one, and it may not be given
-        // the file.
+        // In a user namespace that has no such ID. Outside, the file may not be given to it.
         Err(Errno::INVAL) => return Err(Errno::PERM),
         done => done?,
     }
@@ -372,11 +371,12 @@ fn set_xattr(asker: FileAsker<'_>) -> CallResult {
     }
     let value = asker.caller.buffer(args[2], args[3] as usize)?;
     let object = xattr_target(asker, &name)?;
-    if name.to_bytes().starts_with(b"system.posix_acl_") && stays_plain(*asker, &object)? {
+    if acl::is_acl(&name) && stays_plain(*asker, &object)? {
         // A list of rights sets the mode as chmod(2) does.
         return Err(Errno::OPNOTSUPP);
     }
-    rustix::fs::setxattr(asker.state.on_behalf.fs_state.path_of(&object), name, &value, flags)?;
+    rustix::fs::setxattr(asker.state.on_behalf.fs_state.path_of(&object), &name, &value, flags)
+        .map_err(|errno| acl::refused(*asker, (&name, &value), errno))?;
     Ok(Answer::Return(0))
 }
 

@@ -1,6 +1,7 @@
 //! The file object manager: labels files by inode, decides every call that reaches one by name, and
 //! makes on the program's behalf whatever the envelope does not refuse exactly as policy does.
 
+mod acl;
 mod attribute;
 mod change;
 mod entry;

@@ -15,6 +15,7 @@ pub(super) const CASES: &[Case] = cases![
     every_cover_is_explained,
     what_only_the_machines_root_may_do_is_explained,
     what_exists_outside_alone_is_explained,
+    a_list_that_names_others_is_set_or_refused_on_record,
     what_fails_for_want_of_another_user_is_said_at_the_end,
     a_server_that_nobody_outside_can_reach_is_spoken_of,
     what_programs_probe_for_is_no_alarm,
@@ -134,6 +135,26 @@ fn what_fails_for_want_of_another_user_is_said_at_the_end(stage: &Stage) {
     // What succeeds needs no word.
     let ran = run(stage.dewar(stage.call(), &bash("su --version > /dev/null")), b"");
     assert_eq!((ran.code(), ran.err().as_str()), (0, ""));
+}
+
+/// Nobody else has an ID in a user namespace of an ordinary user.
+fn a_list_that_names_others_is_set_or_refused_on_record(stage: &Stage) {
+    let own = "touch f && setfacl -m u:$(id -u):r,g:$(id -g):r f && getfacl -cn f";
+    stage.same(own).check();
+    let script = bash("touch f; setfacl -m u:12345:r f && getfacl -cn f | grep 12345");
+    let ran = run(stage.dewar(stage.call(), &script), b"");
+    if ran.code() == 0 {
+        assert_eq!((ran.out().trim(), ran.err().as_str()), ("user:12345:r--", ""));
+        return;
+    }
+    assert!(ran.err().contains("Operation not supported"), "{}", ran.err());
+    let explained = explained(stage);
+    for part in ["user 12345", "the user namespace", "--without user"] {
+        assert!(explained.contains(part), "{part}: {explained}");
+    }
+    let call = Call { namespaces: false, ..stage.call() };
+    let ran = run(stage.dewar(call, &script), b"");
+    assert_eq!((ran.code(), ran.out().trim()), (0, "user:12345:r--"), "{}", ran.err());
 }
 
 fn a_server_that_nobody_outside_can_reach_is_spoken_of(stage: &Stage) {
