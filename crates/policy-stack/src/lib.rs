@@ -19,6 +19,7 @@
 
 #[cfg(test)]
 mod bounded;
+mod explained;
 mod stack;
 mod view;
 

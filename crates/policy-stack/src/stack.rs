@@ -1,6 +1,6 @@
 //! Compound SIDs, and the security server that answers for several.
 
-use crate::Layer;
+use crate::{Layer, explained};
 use flask::{
     AccessVector, Class, ContextParts, Decision, Explanation, InitialSid, LabelError, LabelRules,
     Question, SecurityServer, Seqno, Sid, Unreachable, perm,
@@ -288,6 +288,7 @@ impl SecurityServer for Stack {
             for (layer, question) in &split.inner {
                 if !layer.server.compute_av(*question)?.allowed.contains(requested) {
                     let explained = layer.server.explain(*question, requested)?;
+                    let explained = explained::shortened(explained);
                     let Layer { name, number, .. } = &**layer;
                     let reason =
                         format!("{}, in the run inside ({name}.{number})", explained.reason);
