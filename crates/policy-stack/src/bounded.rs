@@ -82,7 +82,7 @@ impl Runs {
             servers.push(server.clone());
             let networks = Networks::new(&server.label_rules().unwrap());
             let name = "random".to_owned();
-            stack.add(Arc::new(Layer { number, name, server, labels, networks }));
+            stack.add(Arc::new(Layer { number, name, server, labels, networks, bytes: 0 }));
         }
         Self { outer, servers, stack }
     }

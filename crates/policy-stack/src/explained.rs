@@ -69,6 +69,7 @@ mod tests {
             server: inner,
             labels: Labels::new(labels),
             networks: Networks::new(&networks),
+            bytes: 0,
         }));
         let compose = |outer, inner| stack.compose(Compound { outer, inner: vec![(1, inner)] });
         let ssid = compose(InitialSid::Init.into(), InitialSid::Init.into()).unwrap();

@@ -43,4 +43,6 @@ pub struct Layer {
     pub labels: Labels,
     /// The labels of addresses and ports.
     pub networks: Networks,
+    /// Bytes that it was made of.
+    pub bytes: usize,
 }

@@ -134,6 +134,11 @@ impl Stack {
         self.read().layers.len()
     }
 
+    /// Bytes that the layers were made of.
+    pub fn bytes(&self) -> usize {
+        self.read().layers.values().map(|layer| layer.bytes).sum()
+    }
+
     fn read(&self) -> RwLockReadGuard<'_, Table> {
         self.table.read().unwrap_or_else(PoisonError::into_inner)
     }

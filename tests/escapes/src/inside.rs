@@ -15,6 +15,7 @@ pub(crate) const CASES: &[Case] = cases![
     leaving_a_run_two_deep_inside,
     executing_what_a_run_inside_may_only_read,
     holding_up_the_end_of_a_run,
+    filling_memory_with_policies_from_inside,
 ];
 
 /// How long a run may take to end, on a machine that is busy.
@@ -184,4 +185,18 @@ fn holding_up_the_end_of_a_run(stage: &Stage) {
     let ran = run(stage, &around, (false, "cat request 1<>/proc/self/attr/dewar/exec"));
     crate::stage::held(&ran);
     assert!(begun.elapsed() < PATIENCE, "the run has ended after {:?}", begun.elapsed());
+}
+
+/// Each of many processes asks for a long policy, and lives.
+fn filling_memory_with_policies_from_inside(stage: &Stage) {
+    let (around, inner) = profiles(stage);
+    let mut cil = policy_of(stage, &inner);
+    for n in 0..45_000 {
+        writeln!(cil, "(filecon \"/x{n}/b\" any (dewar_u object_r root_t ((s0) (s0))))")
+            .expect("a string");
+    }
+    stage.file("work/request", &request(&cil));
+    stage.program("work/ask_for_much", "ask_for_much");
+    let ran = run(stage, &around, (false, "./ask_for_much request"));
+    crate::stage::held(&ran);
 }

@@ -38,8 +38,13 @@ use std::{
 /// Runs inside at once, below each other or beside.
 const MOST_LAYERS: usize = 32;
 
-/// Layers from which on those are looked for that no process is under: that looks at all processes.
+/// Bytes of the policies of all layers: compiled, they take ten times as much.
+const MOST_BYTES: usize = 8 << 20;
+
+/// Layers, and bytes of theirs, from which on those are looked for that no process is under: that
+/// looks at all processes.
 const MANY_LAYERS: usize = MOST_LAYERS / 2;
+const MANY_BYTES: usize = MOST_BYTES / 2;
 
 /// Runs inside of each other, as bounds of types can be (`MAX_BOUNDS` of the security server).
 const MOST_BELOW: usize = 4;
@@ -70,6 +75,9 @@ pub enum InsideError {
     /// There are too many.
     #[error("{MOST_LAYERS} runs are inside already; wait for one to end")]
     TooMany,
+    /// Their policies are too long, all together.
+    #[error("the runs that are inside already have long policies; wait for one to end")]
+    TooLong,
     /// They are too deep.
     #[error("runs can be {MOST_BELOW} deep inside of a run, and this would be one more")]
     TooDeep,
@@ -168,6 +176,9 @@ impl Inside {
         if self.stack.count() >= MOST_LAYERS {
             return Err(InsideError::TooMany);
         }
+        if self.stack.bytes() + bytes.len() > MOST_BYTES {
+            return Err(InsideError::TooLong);
+        }
         let InnerPolicy { name, server, strict } = compile(bytes)?;
         let policy = KernelPolicy::new(&*server)?;
         self.settled.admits_inside(&*server, &policy, strict)?;
@@ -181,6 +192,7 @@ impl Inside {
             server,
             labels: Labels::new(rules).in_view(self.private.clone()),
             networks: Networks::new(&labels),
+            bytes: bytes.len(),
         }));
         let mut inner = parts.inner;
         inner.push((number, InitialSid::Init.into()));
@@ -212,7 +224,7 @@ impl Inside {
 
     /// Forgets the layers that no process is under, nor about to enter.
     fn collect(&self, state: &MonitorState) {
-        if self.stack.count() < MANY_LAYERS {
+        if self.stack.count() < MANY_LAYERS && self.stack.bytes() < MANY_BYTES {
             return;
         }
         // Who begins a layer meanwhile would lose it, and may take its time.
