@@ -106,7 +106,7 @@ def refused(family, name):
 if __name__ == "__main__":
     with multiprocessing.Manager() as manager:
         shared = manager.dict(); shared["x"] = 1; print(shared)
-    for family, name in ((socket.AF_UNIX, "s"), (socket.AF_UNIX, "\0ends-%d" % os.getpid()), (socket.AF_INET, ("127.0.0.1", 0))):
+    for family, name in ((socket.AF_UNIX, "s"), (socket.AF_UNIX, "\0ends-" + os.urandom(8).hex()), (socket.AF_INET, ("127.0.0.1", 0))):
         listener, client, peer = pair(family, name)
         name = listener.getsockname()
         client.send(b"x"); client.close()

@@ -218,10 +218,9 @@ impl Comparison<'_> {
             Ok(None) | Err(Errno::NOTCONN) => return Ok(None),
             Err(error) => return Err(error),
         };
-        let Some(labels) = self.gate.sockets.unix_label(&self.gate.state, socket, &peer) else {
-            return Ok(None);
-        };
-        let lost = self.lost(who.ssid, labels, class);
+        let labels = self.gate.sockets.unix_labels(&self.gate.state, socket, &peer);
+        let lost = labels.into_iter().map(|labels| self.lost(who.ssid, labels, class));
+        let lost = lost.fold(AccessVector::NONE, |all, lost| all | lost);
         // The bit of `connectto` is that of `sendto`: the one permission that is asked for on the
         // name of a peer.
         let lost = lost & perm::unix_stream_socket::CONNECTTO;

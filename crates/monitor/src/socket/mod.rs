@@ -197,17 +197,22 @@ fn connect(asker: SocketAsker<'_>) -> CallResult {
     let address = address(asker, 1)?;
     allow(asker, socket.class, asker.ssid, perm::socket::CONNECT, &|| address.to_string())?;
     let target = names::reach(asker, &socket, &address, names::Use::Connect)?;
-    if let Some(peer) = &target.peer {
-        asker.sockets.peers.note(&socket.fd, peer.clone())?;
-        if socket.class == Class::UnixStreamSocket && !matches!(peer, Peer::Inside(_)) {
-            connection::sign(*asker, &socket.fd)?;
-        }
+    if socket.class == Class::UnixStreamSocket
+        && target.peer.as_ref().is_some_and(|peer| !matches!(peer, Peer::Inside(_)))
+    {
+        connection::sign(*asker, &socket.fd)?;
     }
     if let address::Kind::Ip(_, port) = address.kind {
         asker.state.records.remarks.reaches(port);
     }
+    let peers = &asker.sockets.peers;
+    let connecting = target.peer.clone().map(|peer| peers.begin(&socket.fd, peer)).transpose()?;
     let connect = || supervisor::socket::connect(socket.fd.as_fd(), target.bytes(&address));
-    let ((), changed) = asker.wait(connect)?;
+    let connected = asker.wait(connect);
+    if let Some(connecting) = connecting {
+        peers.end(&connecting, connected.is_ok());
+    }
+    let ((), changed) = connected?;
     if changed && let Err(error) = names::reach(asker, &socket, &address, names::Use::Connect) {
         // Policy took it back while the peer took its time.
         let _ = flight::end_connection(&asker.state.targets.tree.proc, &socket.fd);

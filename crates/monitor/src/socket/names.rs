@@ -237,17 +237,13 @@ impl SocketManager {
         self.endpoints.own.abstract_name((state, self.kept.as_ref()), name)
     }
 
-    /// The label of the peer of a unix socket, before the last change of policy and now; by its
-    /// name, if it was not connected under the eyes of the monitor. `None` for what has none.
-    pub(crate) fn unix_label(
+    /// The label of whoever has the name of a unix socket, before the last change of policy and
+    /// now. `None` for what has none.
+    pub(super) fn label_by_name(
         &self,
         state: &MonitorState,
-        socket: &OwnedFd,
         name: &SocketAddrUnix,
     ) -> Option<(Sid, Sid)> {
-        if let Ok(Some(label)) = self.peers.label(state, socket) {
-            return Some(label);
-        }
         if let Some(name) = name.abstract_name() {
             if let Some(Hold { owner, .. }) = self.own_abstract_name(state, name) {
                 return Some((owner, owner));

@@ -1,16 +1,23 @@
 //! Whom the unix sockets of the sandbox were connected to, as policy decided it: by now the name of
 //! the peer may lead to somebody else, or to nobody.
 
+use super::SocketManager;
 use crate::state::MonitorState;
 use flask::{FileKind, InitialSid, Sid};
 use inode_labels::{Labels, Status};
 use realpath::path_from;
-use rustix::{io::Result, net::sockopt::socket_cookie};
+use rustix::{
+    io::Result,
+    net::{SocketAddrUnix, sockopt::socket_cookie},
+};
 use std::{
     collections::HashMap,
-    os::fd::AsFd,
+    os::fd::{AsFd, OwnedFd},
     path::PathBuf,
-    sync::{Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 /// Connections that are remembered, in about 16 MiB; beyond, the first are forgotten, and known by
@@ -35,38 +42,93 @@ pub(crate) enum Peer {
 
 /// The peers, by the cookie of the socket that was connected (`SO_COOKIE` of socket(7)).
 #[derive(Debug, Default)]
-pub(crate) struct Peers(Mutex<HashMap<u64, Peer>>);
+pub(crate) struct Peers(Mutex<HashMap<u64, Vec<Arc<Noted>>>>);
+
+/// A peer that a socket may be connected to.
+#[derive(Debug)]
+struct Noted {
+    peer: Peer,
+    is_connected: AtomicBool,
+}
+
+/// A connect that has begun.
+#[derive(Debug)]
+pub(super) struct Connecting {
+    cookie: u64,
+    noted: Arc<Noted>,
+    /// Whom the socket was connected to when it began.
+    before: Vec<Arc<Noted>>,
+}
 
 impl Peers {
-    /// Notes whom a socket is about to be connected to.
-    pub(super) fn note(&self, socket: impl AsFd, peer: Peer) -> Result<()> {
+    /// Notes whom a socket is about to be connected to. Until that has come to an end, the socket
+    /// may be connected to whom it was, and to whom another thread connects it.
+    pub(super) fn begin(&self, socket: impl AsFd, peer: Peer) -> Result<Connecting> {
         let cookie = socket_cookie(socket)?;
-        let mut peers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let noted = Arc::new(Noted { peer, is_connected: AtomicBool::new(false) });
+        let mut peers = self.peers();
         if peers.len() >= MOST {
             peers.clear();
         }
-        peers.insert(cookie, peer);
-        Ok(())
+        let of_socket = peers.entry(cookie).or_default();
+        let is_connected = |noted: &&Arc<Noted>| noted.is_connected.load(Ordering::Relaxed);
+        let before = of_socket.iter().filter(is_connected).cloned().collect();
+        of_socket.push(Arc::clone(&noted));
+        Ok(Connecting { cookie, noted, before })
     }
 
-    /// The label of whom a socket was connected to, before the last change of policy and now;
-    /// `None` if it is not known whom.
-    pub(crate) fn label(
+    /// Forgets whom the socket is not connected to, now that a connect has ended.
+    pub(super) fn end(&self, connecting: &Connecting, is_connected: bool) {
+        let Connecting { cookie, noted, before } = connecting;
+        noted.is_connected.store(is_connected, Ordering::Relaxed);
+        let mut peers = self.peers();
+        if let Some(of_socket) = peers.get_mut(cookie) {
+            let gone = if is_connected { before } else { std::slice::from_ref(noted) };
+            of_socket.retain(|it| !gone.iter().any(|gone| Arc::ptr_eq(gone, it)));
+            if of_socket.is_empty() {
+                peers.remove(cookie);
+            }
+        }
+    }
+
+    /// The labels of whom a socket may be connected to, before the last change of policy and now;
+    /// none if it is not known whom.
+    pub(crate) fn labels(
         &self,
         state: &MonitorState,
         socket: impl AsFd,
-    ) -> Result<Option<(Sid, Sid)>> {
+    ) -> Result<Vec<(Sid, Sid)>> {
         let cookie = socket_cookie(socket)?;
-        let peer = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&cookie).cloned();
-        Ok(match peer {
-            None => None,
-            Some(Peer::Inside(sid)) => Some((sid, sid)),
-            Some(Peer::Abstract(name)) => Some(abstract_label(state, &name)),
-            Some(Peer::File { status, path }) => {
-                let label = state.labels.of_file(&status, || Ok(path))?;
-                Some((label.before(), label.sid))
+        let noted = self.peers().get(&cookie).cloned().unwrap_or_default();
+        let label = |noted: Arc<Noted>| match &noted.peer {
+            Peer::Inside(sid) => Ok((*sid, *sid)),
+            Peer::Abstract(name) => Ok(abstract_label(state, name)),
+            Peer::File { status, path } => {
+                let label = state.labels.of_file(status, || Ok(path.clone()))?;
+                Ok((label.before(), label.sid))
             }
-        })
+        };
+        noted.into_iter().map(label).collect()
+    }
+
+    fn peers(&self) -> MutexGuard<'_, HashMap<u64, Vec<Arc<Noted>>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl SocketManager {
+    /// The labels of whom a unix socket may be connected to, before the last change of policy and
+    /// now; by the name of its peer, if it was not connected under the eyes of the monitor.
+    pub(crate) fn unix_labels(
+        &self,
+        state: &MonitorState,
+        socket: &OwnedFd,
+        name: &SocketAddrUnix,
+    ) -> Vec<(Sid, Sid)> {
+        match self.peers.labels(state, socket) {
+            Ok(labels) if !labels.is_empty() => labels,
+            _ => self.label_by_name(state, name).into_iter().collect(),
+        }
     }
 }
 

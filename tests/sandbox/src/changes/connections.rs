@@ -5,6 +5,7 @@ use crate::{Case, cases, dewar::Call, process::until, stage::Stage};
 use std::{
     io::{Read as _, Write as _},
     net::TcpListener,
+    os::unix::net::UnixListener,
     sync::mpsc::{Receiver, channel},
 };
 use test_support::Variant;
@@ -17,6 +18,7 @@ pub(crate) const SURROUNDED: &[Case] = cases![
     who_has_a_connection_that_is_taken_has_it_no_more,
     who_has_a_file_that_is_taken_has_it_no_more,
     who_answers_in_the_place_of_the_kernel_is_killed,
+    a_connection_is_taken_whomever_its_socket_was_to_be_connected_to_since,
 ];
 
 /// A server that greets whoever connects: its port, and a message for each connection that ended.
@@ -91,6 +93,49 @@ fn who_has_a_connection_that_is_taken_has_it_no_more(stage: &Stage) {
     assert_eq!(ran.code(), 0, "{}", ran.err());
     let status = std::fs::read_to_string(stage.work().join("status")).expect("a status");
     assert_eq!(status, "0\n", "{receipt}");
+}
+
+/// What an attempt to connect it once more would have reached is not what it is connected to.
+fn a_connection_is_taken_whomever_its_socket_was_to_be_connected_to_since(stage: &Stage) {
+    if is_out_of_reach(stage) {
+        return;
+    }
+    let path = stage.outside().join("greets");
+    let listener = UnixListener::bind(&path).expect("a server");
+    stage.give(&path);
+    let stream = std::thread::spawn(move || {
+        let (mut peer, _) = listener.accept().expect("a connection");
+        peer.read_to_end(&mut Vec::new())
+    });
+    let path = path.to_str().expect("UTF-8");
+    let profile = profile(stage, &format!("[network]\nconnect = [\"unix:{path}\"]\n"));
+    let call = Call { profile: Some(&profile), ..stage.call() };
+    let script = format!(
+        r#"cat > twice.py <<'END'
+import os, socket, time
+own = socket.socket(socket.AF_UNIX)
+own.bind("own")
+own.listen()
+held = socket.socket(socket.AF_UNIX)
+held.connect("{path}")
+print(held.connect_ex("own") != 0, flush=True)
+open("held", "w").close()
+while not os.path.exists("stop"):
+    time.sleep(0.02)
+try:
+    print(held.send(b"x", socket.MSG_NOSIGNAL))
+except OSError:
+    print("taken")
+END
+python3 twice.py > said 2>&1"#
+    );
+    let running = Running::start(stage, call, &script);
+    until(|| stage.work().join("held").exists().then_some(())).expect("it connects");
+    let receipt = done(stage, &["revoke", "--unix", path, "--json"]);
+    running.stop();
+    let said = std::fs::read_to_string(stage.work().join("said")).expect("what it said");
+    assert_eq!(said, "True\ntaken\n", "{receipt}");
+    let _ = stream.join();
 }
 
 /// From outside of another sandbox, nobody reaches a run in it.
