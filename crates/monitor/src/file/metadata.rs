@@ -56,7 +56,13 @@ pub(super) fn decide(asker: FileAsker<'_>) -> CallResult {
     let (found, is_own) = resolve_for_caller(asker.caller, name);
     match found.and_then(Found::existing) {
         Ok(fd) => {
-            let seen = Seen::of(*asker, fd.as_fd())?;
+            let seen = match Seen::of(*asker, fd.as_fd()) {
+                // Nothing is in a directory of a process that has ended, nor will be.
+                Err(Errno::NOENT) if asker.state.targets.tree.is_proc(fd.as_fd())? => {
+                    return Ok(Answer::Continue);
+                }
+                seen => seen?,
+            };
             if keeps && !is_own {
                 asker.files.paths.found(asker.state, name, &fd, &seen)?;
             }

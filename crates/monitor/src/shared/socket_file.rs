@@ -5,7 +5,7 @@ use crate::{
     file::{self, FileAsker, FileManager, Seen},
     subject::proc_files,
 };
-use flask::perm;
+use flask::{Class, perm};
 use inode_labels::{CallClaims, Status, is_part};
 use proc::path_of;
 use rustix::{
@@ -50,8 +50,13 @@ impl<'a> SocketFiles<'a> {
         let ended = |errno| attempt.ended(asker, errno).errno;
         let found = walk(asker.caller, name).map_err(ended)?;
         proc_files::allow(*asker, &found)?;
+        let wants_dir = found.wants_dir;
         let held = found.object.ok_or_else(|| ended(Errno::NOENT))?;
         let seen = Seen::of(*asker, held.as_fd())?;
+        if wants_dir && seen.class != Class::Dir {
+            seen.allow(*asker, perm::file::GETATTR, &held)?;
+            return Err(Errno::NOTDIR);
+        }
         if seen.status.kind != FileType::Socket {
             // Not a matter of policy: nobody listens there.
             seen.allow(*asker, perm::file::GETATTR, &held)?;

@@ -20,13 +20,13 @@ use crate::{
     subject::connection,
 };
 use avc::Hint;
-use flask::{AccessVector, Class, Sid, perm};
+use flask::{AccessVector, Class, Question, Sid, perm};
 use rustix::{
     io::{Errno, Result},
     net::{SocketType, sockopt::socket_type},
 };
 use std::{
-    net::SocketAddr,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
     ops::Deref,
     os::fd::{AsFd, OwnedFd},
 };
@@ -196,9 +196,12 @@ fn connect(asker: SocketAsker<'_>) -> CallResult {
     let socket = Socket::of(asker, asker.caller.int(0))?;
     let address = address(asker, 1)?;
     allow(asker, socket.class, asker.ssid, perm::socket::CONNECT, &|| address.to_string())?;
-    let target = names::reach(asker, &socket, &address, names::Use::Connect)?;
+    let target = names::reach(asker, &socket, &address, names::Use::Connect)
+        .inspect_err(|_| take_port(asker, &socket, &address))?;
     if socket.class == Class::UnixStreamSocket
         && target.peer.as_ref().is_some_and(|peer| !matches!(peer, Peer::Inside(_)))
+        // A stream that has a peer keeps it.
+        && rustix::net::getpeername(&socket.fd).is_err()
     {
         connection::sign(*asker, &socket.fd)?;
     }
@@ -222,6 +225,26 @@ fn connect(asker: SocketAsker<'_>) -> CallResult {
         socket.is_settled(asker);
     }
     Ok(Answer::Return(0))
+}
+
+/// Has the kernel choose a port for a datagram socket, if `asker` may bind to one: it does so for
+/// whatever address such a socket is to be connected to, before it refuses that of another family
+/// (`inet_dgram_connect` of `net/ipv4/af_inet.c`).
+fn take_port(asker: SocketAsker<'_>, socket: &Socket, address: &Address) {
+    let any: IpAddr = match socket.family {
+        libc::AF_INET => Ipv4Addr::UNSPECIFIED.into(),
+        _ => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    let is_foreign = !matches!(address.family(), libc::AF_UNSPEC | libc::AF_INET | libc::AF_INET6);
+    if socket.class != Class::UdpSocket || !is_foreign {
+        return;
+    }
+    let Ok(tsid) = seen::endpoint(asker, socket.class, any, 0) else { return };
+    let question = Question { ssid: asker.ssid, tsid, tclass: Class::Endpoint };
+    let requested = perm::endpoint::NAME_BIND;
+    if asker.state.caches.socket.grants(question, requested, &Hint::default()) {
+        let _ = supervisor::socket::connect(socket.fd.as_fd(), &address.bytes);
+    }
 }
 
 fn bind(asker: SocketAsker<'_>) -> CallResult {

@@ -357,16 +357,6 @@ pub(crate) const KNOWN: &[Known] = &[
         is: |it| errno(&it.native) == "EINVAL" && errno(&it.dewar) == "EAFNOSUPPORT",
     },
     Known {
-        calls: &["port"],
-        native: "a port, of a datagram socket that could not be connected to another family",
-        dewar: "none",
-        reason: "The kernel binds it before it looks at the address, which is decided before that.",
-        is: |it| {
-            let connects = it.program.contains("connect");
-            connects && it.native.ends_with(" 1") && it.dewar.ends_with(" 0")
-        },
-    },
-    Known {
         calls: &["rmdir", "mkdirat", "mknod", "mknod_old", "link", "linkat", "symlinkat"],
         native: "`ENOENT`, in a directory of `/proc` of another process",
         dewar: "`EACCES`",

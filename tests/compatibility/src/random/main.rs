@@ -10,6 +10,7 @@ mod grammar;
 mod known;
 #[path = "../suites/list.rs"]
 mod list;
+mod mended;
 mod page;
 mod performer;
 mod program;
@@ -47,6 +48,12 @@ fn main() -> ExitCode {
         }
     };
     let page = Trial::test("the_page_of_known_differences_is_the_list", page_is_the_list);
+    let mended = Variant::ALL.into_iter().map(|who| {
+        let stage = Arc::clone(&stage);
+        let name = format!("{}::what_was_mended_differs_no_more", who.name());
+        Trial::test(name, move || mended::differ_no_more(&stage.performer(who, "mended")))
+    });
+    let mended: Vec<Trial> = mended.collect();
     let trials = Variant::ALL.into_iter().flat_map(|who| {
         let stage = &stage;
         Way::ALL.into_iter().map(move |way| {
@@ -58,7 +65,7 @@ fn main() -> ExitCode {
     let performer = stage.performer(Variant::User, "alone");
     let alone =
         Trial::test("a_program_finds_nothing_of_the_one_before", move || finds_nothing(&performer));
-    libtest_mimic::run(&arguments, trials.chain([page, alone]).collect()).exit_code()
+    libtest_mimic::run(&arguments, trials.chain(mended).chain([page, alone]).collect()).exit_code()
 }
 
 /// `docs/compatibility.md` says what the list says; with `DEWAR_WRITE_PAGE` it is made to.

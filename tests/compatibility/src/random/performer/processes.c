@@ -191,9 +191,13 @@ void process_call(int at, const struct line *l) {
 		answer(at, syscall(SYS_pidfd_send_signal, fd, SIGKILL, NULL, 0));
 		close(fd);
 		report_end(at, child);
-	} else if (IS("wait"))
-		answer(at, waitpid(-1, NULL, WNOHANG));
-	else if (IS("stop_child"))
+	} else if (IS("wait")) {
+		long result = waitpid(-1, NULL, WNOHANG);
+		if (result < 0)
+			answer(at, result);
+		else
+			say("%d wait = %s\n", at, result ? "a child" : "nobody");
+	} else if (IS("stop_child"))
 		stop_child(at, number(l, 1));
 	else if (IS("waitid"))
 		wait_id(at, number(l, 1));

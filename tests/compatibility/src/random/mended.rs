@@ -1,0 +1,35 @@
+//! Programs in which something differed once that differs in nothing any more.
+
+use crate::{
+    performer::{Performer, Way},
+    program::{Program, Step},
+};
+use libtest_mimic::Failed;
+
+/// Each in lines, as the performer reads them.
+const MENDED: &[&str] = &[
+    // A name to be made that is there, or that nobody makes, in `/proc` of another process.
+    "chdir /proc/self/fd\nfork\nlink .. /dev/null\nlink . c\nlink .. 0\nmkdirat -100 0 493\nend",
+    // A directory of a process that has ended.
+    "files\nopen /proc/self/fd 0 448\nend\nchdir /dev/fd/3",
+    // A slash behind what is no directory.
+    "mknod -100 a 50175\nsymlinkat a/ -100 s\nsocketpair 1\nconnect 4 s\nconnect 4 a/",
+    // A stream that has a peer is to be connected to the outside.
+    "socketpair 1\nconnect 3 ''\nwrite 3 8\nreceive_fd 4 0\nsockname 3",
+    // A datagram socket is to be connected to another family.
+    "socket 2 2 0\nport 3\nconnect 3 a\nport 3\nsocket 10 2 0\nconnect 4 a\nport 4\nconnect_to 4 3 0",
+];
+
+/// As themselves natively, in both modes.
+pub(crate) fn differ_no_more(performer: &Performer) -> Result<(), Failed> {
+    let program = |text: &&str| text.lines().map(|line| Step::Call(line.into())).collect();
+    let programs: Vec<Program> = MENDED.iter().map(program).collect();
+    let mut found = Vec::new();
+    for way in Way::ALL {
+        for (n, kind) in performer.differing(way, &programs) {
+            let kind = kind.map_or_else(|kind| kind, |known| known.native.to_owned());
+            found.push(format!("mode {}: program {n}: {kind}", way.name()));
+        }
+    }
+    if found.is_empty() { Ok(()) } else { Err(found.join("\n").into()) }
+}
