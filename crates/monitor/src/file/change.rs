@@ -70,11 +70,13 @@ pub(super) struct LastComponent {
     pub(super) object: Option<OwnedFd>,
     wants_dir: bool,
     is_foreign: bool,
+    /// There can be no such name.
+    pub(super) is_too_long: bool,
 }
 
 impl LastComponent {
     pub(super) fn into_entry(self) -> Option<Entry> {
-        let Self { entry, object, wants_dir, is_foreign } = self;
+        let Self { entry, object, wants_dir, is_foreign, .. } = self;
         entry.map(|(parent, name)| Entry { parent, name, object, wants_dir, is_foreign })
     }
 }
@@ -105,7 +107,7 @@ impl NameChange<'_> {
     /// Walks to a name that is to be made, without following a link at its end.
     fn new_entry(&self, (dirfd, n): (i32, usize)) -> Result<Entry> {
         let path = self.asker.caller.path(n)?;
-        let entry = self.place_of((dirfd, &path), New::Entry)?.into_entry().ok_or(Errno::EXIST)?;
+        let entry = self.possible((dirfd, &path), New::Entry)?.into_entry().ok_or(Errno::EXIST)?;
         if entry.object.is_some() && self.asker.state.subjects.is_one() {
             return Err(Errno::EXIST);
         }
@@ -113,7 +115,13 @@ impl NameChange<'_> {
     }
 
     fn entry_of(&self, place: (i32, &Path), root: Errno, new: New) -> Result<Entry> {
-        self.place_of(place, new)?.into_entry().ok_or(root)?.of_caller(self.asker)
+        self.possible(place, new)?.into_entry().ok_or(root)?.of_caller(self.asker)
+    }
+
+    /// As [`Self::place_of`], unless there can be no such name.
+    fn possible(&self, place: (i32, &Path), new: New) -> Result<LastComponent> {
+        let place = self.place_of(place, new)?;
+        if place.is_too_long { Err(Errno::NAMETOOLONG) } else { Ok(place) }
     }
 
     /// Walks to what a path ends in, which may be no name.
@@ -122,9 +130,24 @@ impl NameChange<'_> {
         let name = Name { dirfd, path: &trimmed, follow: false };
         let attempt = Attempt { name, requested: perm::file::UNLINK, new };
         let ended = |errno| attempt.ended(self.asker, errno).errno;
-        let Found { entry, object, process, .. } = walk(self.asker.caller, name).map_err(ended)?;
+        let found = walk(self.asker.caller, name);
+        let is_too_long = matches!(found, Err(Errno::NAMETOOLONG));
+        let found = if is_too_long { self.beside(name) } else { found };
+        let Found { entry, object, process, .. } = found.map_err(ended)?;
         let wants_dir = trimmed.as_os_str() != path.as_os_str();
-        Ok(LastComponent { entry, object, wants_dir, is_foreign: process.is_some() })
+        let is_foreign = process.is_some();
+        Ok(LastComponent { entry, object, wants_dir, is_foreign, is_too_long })
+    }
+
+    /// A name that is too long, in the directory that it would lie in.
+    fn beside(&self, name: Name<'_>) -> Result<Found> {
+        let (above, last) = (name.path.parent(), name.path.file_name());
+        let (above, last) = above.zip(last).ok_or(Errno::NAMETOOLONG)?;
+        let above = if above.as_os_str().is_empty() { Path::new(".") } else { above };
+        let name = Name { path: above, follow: true, ..name };
+        let Found { object, process, .. } = walk(self.asker.caller, name)?;
+        let parent = object.ok_or(Errno::NOENT)?;
+        Ok(Found { entry: Some((parent, last.to_owned())), process, ..Found::default() })
     }
 
     /// Makes a new object and labels it.

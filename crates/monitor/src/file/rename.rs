@@ -128,12 +128,19 @@ impl NameChange<'_> {
         {
             return Err(Errno::XDEV);
         }
+        let too_long = [source.is_too_long, target.is_too_long];
         let source = source.into_entry().ok_or(Errno::BUSY)?;
         let exclusive = flags.contains(RenameFlags::NOREPLACE);
         let target =
             target.into_entry().ok_or(if exclusive { Errno::EXIST } else { Errno::BUSY })?;
+        if too_long[0] {
+            return Err(Errno::NAMETOOLONG);
+        }
         let source = source.of_caller(self.asker)?;
         let is_there = source.object.is_some();
+        if is_there && too_long[1] {
+            return Err(Errno::NAMETOOLONG);
+        }
         Ok((source, if is_there { target.of_caller(self.asker)? } else { target }))
     }
 

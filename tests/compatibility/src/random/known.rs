@@ -63,13 +63,6 @@ pub(crate) const KNOWN: &[Known] = &[
         is: |it| it.fails_by("EXDEV", &["ENOENT", "ENAMETOOLONG", "EBUSY", "EEXIST"]),
     },
     Known {
-        calls: &["rename", "renameat", "renameat2"],
-        native: "another error, of or to a name that is too long",
-        dewar: "`ENAMETOOLONG`",
-        reason: "Both places are looked at before what lies there.",
-        is: |it| !is_success(&it.native) && errno(&it.dewar) == "ENAMETOOLONG",
-    },
-    Known {
         calls: &["link", "linkat"],
         native: "`EXDEV`, of a directory in another file system",
         dewar: "`EPERM`",
@@ -355,6 +348,25 @@ pub(crate) const KNOWN: &[Known] = &[
         dewar: "`EAFNOSUPPORT`",
         reason: "Each family has its own answer; nobody has decided such an address.",
         is: |it| errno(&it.native) == "EINVAL" && errno(&it.dewar) == "EAFNOSUPPORT",
+    },
+    Known {
+        calls: &["stat", "lstat", "fstatat", "statx", "fstat"],
+        native: "files of `/proc` are root's when their process has ended",
+        dewar: "nobody's",
+        reason: "A user namespace has no root of the machine.",
+        is: |it| {
+            it.program.contains(" /proc/") && it.native.replace(" 0:0", " 65534:65534") == it.dewar
+        },
+    },
+    Known {
+        calls: &["open", "openat", "openat2", "chmod", "fchmodat", "chown", "utimes", "utimens"],
+        native: "success or `EPERM`, of a file of `/proc` of a process that has ended",
+        dewar: "`ESRCH`",
+        reason: "That process is asked about first. Nothing is read from the file, which is told one call later.",
+        is: |it| {
+            let native = is_success(&it.native) || errno(&it.native) == "EPERM";
+            it.program.contains(" /proc/") && native && errno(&it.dewar) == "ESRCH"
+        },
     },
     Known {
         calls: &["rmdir", "mkdirat", "mknod", "mknod_old", "link", "linkat", "symlinkat"],
