@@ -121,11 +121,15 @@ impl NameChange<'_> {
         let new = self.asker.caller.path(to.1)?;
         let source = self.place_of((from.0, &old), New::No)?;
         let target = self.place_of((to.0, &new), New::Entry)?;
-        // What is not there is in no other file system: a view has more of them than there are.
-        if source.object.is_some()
-            && self.file_system_of(&source, (from.0, &old))?
+        let apart = if source.object.is_some() {
+            self.file_system_of(&source, (from.0, &old))?
                 != self.file_system_of(&target, (to.0, &new))?
-        {
+        } else {
+            // What is not there is in no other file system: a view has more of them than there
+            // are, but for `/proc`.
+            self.lies_in_proc(&source)? != self.lies_in_proc(&target)?
+        };
+        if apart {
             return Err(Errno::XDEV);
         }
         let too_long = [source.is_too_long, target.is_too_long];
@@ -142,6 +146,12 @@ impl NameChange<'_> {
             return Err(Errno::NAMETOOLONG);
         }
         Ok((source, if is_there { target.of_caller(self.asker)? } else { target }))
+    }
+
+    fn lies_in_proc(&self, place: &LastComponent) -> Result<bool> {
+        let parent = place.entry.as_ref().map(|(parent, _)| parent).or(place.object.as_ref());
+        let is_proc = |fd: &OwnedFd| self.asker.state.targets.tree.is_proc(fd.as_fd());
+        parent.map_or(Ok(false), is_proc)
     }
 
     /// The file system that the last part of a path is looked up in.

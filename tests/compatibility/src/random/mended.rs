@@ -14,6 +14,8 @@ const MENDED: &[&str] = &[
     "files\nopen /proc/self/fd 0 448\nend\nchdir /dev/fd/3",
     // Of a rename, a name that is too long.
     "mkdirat -100 d 493\nmknod -100 a 33188 0\nrename @LONG b\nrename a @LONG\nrename b @LONG\nrename @LONG m/n\nrename m/n @LONG\nrename @LONG .\nrename . @LONG\nrename d/@LONG a/b\nrename a/b d/@LONG\nrename @LONG @LONG\nrenameat2 -100 a -100 @LONG 1\nrenameat2 -100 a -100 @LONG 2\nrename a/@LONG b\nrename a d/@LONG/\nmkdirat -100 @LONG 493\nrmdir @LONG\nunlink @LONG\nlink @LONG b\nlink b @LONG\nlink a @LONG",
+    // Of a rename, what is not there, to or from `/proc`.
+    "rename a /proc/self/fd/3\nrename /proc/self/fd/9 a\nrename a /proc/self/cwd\nrename /proc/self/cwd/a /proc/self/fd/3\nrename /proc/self/fd/9 .\nrename a /proc/self/fd",
     // A slash behind what is no directory.
     "mknod -100 a 50175\nsymlinkat a/ -100 s\nsocketpair 1\nconnect 4 s\nconnect 4 a/",
     // A stream that has a peer is to be connected to the outside.
