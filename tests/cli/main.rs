@@ -12,6 +12,7 @@ mod daemon;
 mod deputies;
 mod domains;
 mod floor;
+mod followed;
 mod help;
 mod hostile;
 mod input;

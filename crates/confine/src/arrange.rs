@@ -55,7 +55,9 @@ impl Arrangement {
         let (absent, opened) = if grows {
             (Vec::new(), tops)
         } else {
-            let opened = opened(plan, &tops);
+            let mut opened = opened(plan, &tops);
+            opened.extend(listings(plan, &tops).filter(|path| hides_in(plan, path)));
+            keep.extend(listings(plan, &tops));
             keep.extend(keep_patterns(plan, rules, &tops));
             keep.extend(opened.iter().cloned());
             (tops, opened)
@@ -247,6 +249,13 @@ fn opened(plan: &Plan, absent: &[PathBuf]) -> Vec<PathBuf> {
     let makes = |pattern: &&Subtree| pattern.any.contains(AccessFs::MakeReg);
     let directories = left_out(plan, absent).filter(makes).map(|pattern| &pattern.tree.path);
     directories.filter(|path| hides_in(plan, path)).cloned().collect()
+}
+
+/// Directories that can be listed, inside of what is left out. What is left out itself shows what
+/// is granted in it.
+fn listings<'a>(plan: &'a Plan, absent: &'a [PathBuf]) -> impl Iterator<Item = PathBuf> + 'a {
+    let inside = |path: &&PathBuf| absent.iter().any(|top| path.starts_with(top) && path != &top);
+    plan.listings.iter().filter(inside).cloned()
 }
 
 /// What stays for the sake of granted patterns where their parent directories are left out: the

@@ -67,6 +67,8 @@ pub struct Plan {
     /// Labels of directories that can be listed, while nothing in them is granted. No envelope can
     /// say so; the monitor opens them.
     pub listed: Vec<Sid>,
+    /// Those of these directories that are named in full.
+    pub(crate) listings: Vec<PathBuf>,
     /// Rights that some file without a rule has: no envelope can be exact for them.
     pub unruled: Rights,
     /// New files that get another label than their directory.
@@ -188,9 +190,18 @@ impl Plan {
         // Of several rules for one path the last decides.
         let by_path = places.iter().enumerate();
         let by_path = by_path.map(|(index, place)| (place.tree.path.clone(), index)).collect();
-        let (listed, unruled) = (Vec::new(), rest.any);
-        let mut plan =
-            Self { domains, places, by_path, patterns, listed, unruled, made, sockets, moves };
+        let mut plan = Self {
+            domains,
+            places,
+            by_path,
+            patterns,
+            listed: Vec::new(),
+            listings: Vec::new(),
+            unruled: rest.any,
+            made,
+            sockets,
+            moves,
+        };
         plan.look_around();
         plan.set_listings_aside(labels);
         Ok(plan)
@@ -209,6 +220,7 @@ impl Plan {
         };
         let (listed, rest): (Vec<Subtree>, _) = patterns.into_iter().partition(stands_alone);
         self.listed = listed.iter().filter_map(|place| labels.files[place.rule].sid).collect();
+        self.listings = listed.into_iter().filter_map(|place| place.only).collect();
         self.patterns = rest;
     }
 
