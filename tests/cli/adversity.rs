@@ -67,6 +67,15 @@ impl Home {
 }
 
 #[test]
+fn what_the_caller_s_mask_leaves_is_not_what_dewar_makes_for_itself() {
+    let home = Home::new();
+    let (status, said) = home.say("umask 0777; dewar run --no-daemon -- cat ../notes");
+    assert!(status == 1 && said.contains("denied once: cat may not read open"), "{said}");
+    let shared = "umask 0; dewar run --no-daemon -- true; find $XDG_STATE_HOME -type f -perm /077";
+    assert_eq!(home.say(shared), (0, String::new()));
+}
+
+#[test]
 fn on_a_full_or_a_read_only_disk_what_cannot_be_written_is_named_and_not_left_in_part() {
     let home = Home::new();
     let mut faults = Vec::new();

@@ -252,9 +252,12 @@ fn make_place(
 }
 
 fn make_directory(dir: BorrowedFd<'_>, path: &Path) -> Result<(), Errno> {
-    match rustix::fs::mkdirat(dir, path, Mode::from_raw_mode(0o755)) {
+    let mode = Mode::from_raw_mode(0o755);
+    match rustix::fs::mkdirat(dir, path, mode) {
         Err(Errno::EXIST) => Ok(()),
-        answer => answer,
+        // Whatever the mask says.
+        Ok(()) => rustix::fs::chmodat(dir, path, mode, AtFlags::empty()),
+        failed => failed,
     }
 }
 

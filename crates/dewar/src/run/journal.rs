@@ -20,7 +20,7 @@ use std::{
     io::{Seek, Write},
     os::{
         fd::OwnedFd,
-        unix::fs::{DirBuilderExt as _, PermissionsExt as _},
+        unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _},
     },
     path::PathBuf,
     time::{SystemTime, UNIX_EPOCH},
@@ -197,7 +197,9 @@ impl Journal {
         let path = directory.join(&name);
         let cannot = || format!("cannot create `{}`", path.display());
         let opened = File::open(&directory).with_context(cannot)?;
-        let file = File::create_new(&path).with_context(cannot)?;
+        let mut options = File::options();
+        let file = options.read(true).write(true).create_new(true).mode(0o600).open(&path);
+        let file = file.with_context(cannot)?;
         Ok(Self { file, directory: opened.into(), name })
     }
 
