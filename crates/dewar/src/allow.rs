@@ -5,7 +5,7 @@ use crate::{
     failure::{Failed, Usage},
     fitting::{Fitting, Target, file_of, undo},
     machine, output,
-    proposal::{Proposal, beside, is_name_of, of_file},
+    proposal::{Proposal, beside, is_name_of, made_first, of_file},
     receipt,
     run::{Denial, Journal, RunRecord},
 };
@@ -249,6 +249,9 @@ fn tell(fitting: &Fitting, proposal: &Proposal<'_>, denials: &[&Denial]) -> anyh
         let also = widening(std::slice::from_ref(line), (&old, &new), &fitting.scope, &meant);
         if let Some(beside) = beside(&also) {
             writeln!(text, "  {beside}")?;
+        }
+        if let Some(directory) = made_first(line, &old, &fitting.scope) {
+            writeln!(text, "  it is not there: make it before the run, or grant {directory}")?;
         }
     }
     for (denial, why) in &proposal.left {

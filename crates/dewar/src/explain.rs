@@ -103,6 +103,10 @@ fn fragment(record: &RunRecord) -> anyhow::Result<String> {
     Ok(text)
 }
 
+/// What finds out what is absent: that is no denial.
+const UNTOLD: &str = "if the command fails under Dewar alone, `dewar learn -- COMMAND` finds out what it needs; it \
+                      runs the command with nearly everything allowed";
+
 /// Groups that are told without `--all`.
 const MOST_GROUPS: usize = 25;
 
@@ -122,6 +126,9 @@ pub(crate) fn tell(record: &RunRecord, layout: Layout) -> Result<String, std::fm
     text.push_str(&heading(record, layout.width));
     if record.denials.is_empty() {
         writeln!(text, "no denial was recorded")?;
+        if record.status != 0 {
+            writeln!(text, "{}", look::fill(UNTOLD.split(' '), 0, layout.width))?;
+        }
     }
     for line in lacking(record) {
         writeln!(text, "{}", look::fill(line.split(' '), 0, layout.width))?;

@@ -149,7 +149,7 @@ impl<'a> Proposal<'a> {
             let key = "files.unguarded".to_owned();
             return Ok(vec![Line { domain: None, key, value, comment }]);
         }
-        if judge.missing(access).is_empty() {
+        if missing(access, judge).is_empty() {
             return Ok(Vec::new());
         }
         if let Some((kept, place)) = kept(denial).filter(|(_, place)| *place == record.object) {
@@ -170,9 +170,10 @@ impl<'a> Proposal<'a> {
             false => fitting.scope.clone(),
         };
         // Others of the same run tell whether a socket is for an address that is allowed, too.
-        let needs = needs(all.iter().map(|access| (access, 1)), judge);
+        let mut needs = needs(all.iter().map(|access| (access, 1)), judge);
         let of_this = self::needs_of(access, judge);
         let Some(need) = of_this else { return Err(unsayable(record)) };
+        needs.entry(need.clone()).or_default();
         let wanted = needs.into_iter().filter(|(other, _)| {
             *other == need || matches!(need.what, What::Sockets(_)) && other.what.path().is_none()
         });
@@ -191,7 +192,16 @@ impl<'a> Proposal<'a> {
 }
 
 fn needs_of(access: &Access, judge: &Judge) -> Option<Need> {
-    learn::need(access, &judge.missing(access))
+    learn::need(access, &missing(access, judge))
+}
+
+/// What of an access the profile does not grant. Whoever was refused to take something out of a
+/// directory was not asked further, so what it was has no name.
+fn missing(access: &Access, judge: &Judge) -> Vec<String> {
+    match access.path().filter(|_| access.tclass == "dir" && access.wants("remove_name")) {
+        Some(path) if !judge.rights(path, access.domain()).write => vec!["remove_name".into()],
+        _ => judge.missing(access),
+    }
 }
 
 /// Whether a person who has written `named` means `object`, as a record names it.
@@ -227,6 +237,16 @@ pub(crate) fn beside(also: &Widening) -> Option<String> {
     Some(format!("also {files} there already; {}", named.join("; ")))
 }
 
+/// The directory of a file that is granted by itself and does not exist, where the run sees nothing
+/// of that directory: the file cannot be made there.
+pub(crate) fn made_first(line: &Line, old: &Judge, scope: &Scope) -> Option<String> {
+    let path = scope.path(&line.value).filter(|_| line.key == "files.write")?;
+    let directory = path.parent()?;
+    let sees = old.rights(directory, line.domain.as_deref());
+    let is_shut = !sees.read && !sees.write && directory.starts_with(&scope.home);
+    (is_shut && !path.exists()).then(|| visible(&scope.text(directory)))
+}
+
 /// Why no line is proposed for something that a list could hold.
 fn refusal(need: &Need, scope: &Scope) -> String {
     let path = || need.what.path().map(|path| path.display().to_string());
@@ -250,7 +270,19 @@ fn refusal(need: &Need, scope: &Scope) -> String {
     }
 }
 
+/// Why no pattern names an object, and what to do; `None` if one does.
+pub(crate) fn unnameable(object: &str) -> Option<&'static str> {
+    let is_odd = |c: char| c.is_control() || c == '"' || c == char::REPLACEMENT_CHARACTER;
+    (object.starts_with('/') && object.contains(is_odd)).then_some(
+        "no line names it: its name holds a control character, a double quote or bytes that are not UTF-8; grant the \
+         directory, or give it another name",
+    )
+}
+
 fn unsayable(record: &Record) -> String {
+    if let Some(why) = unnameable(&record.object) {
+        return why.into();
+    }
     match record.tclass.as_str() {
         "process" => {
             "no profile grants it: it is about a process outside, or of another domain".into()

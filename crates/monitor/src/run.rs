@@ -274,6 +274,10 @@ fn unrecorded(
             namespaces.pid || namespaces.net || namespaces.ipc,
             "namespaces: processes, ports and objects of the machine do not exist inside",
         ),
+        (
+            namespaces.net,
+            "a network of its own: 127.0.0.1 is the run's own; `loopback`, added to the profile (`-p NAME+loopback`), makes it the machine's",
+        ),
         (true, "limits: what would be more than `limits` of the profile, or `ulimit`, leave"),
         (
             settled.reads_pass(),

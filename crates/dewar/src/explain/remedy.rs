@@ -3,7 +3,7 @@
 use crate::{
     amend::literal,
     groups::Group,
-    proposal::{kept, links_to},
+    proposal::{kept, links_to, unnameable},
     run::Denial,
 };
 use flask::domain_of;
@@ -17,7 +17,8 @@ pub(super) fn made_first(denial: &Denial) -> Option<String> {
     // A temporary file has no name.
     let (_, name) = new_entry(record).filter(|(_, name)| !name.is_empty())?;
     let is_kept = kept(denial).is_some_and(|(_, place)| place == record.object);
-    if is_kept || domain_of(&record.scontext).contains('/') {
+    let is_odd = unnameable(&record.object).is_some();
+    if is_kept || is_odd || domain_of(&record.scontext).contains('/') {
         return None;
     }
     Some(format!(
@@ -44,6 +45,10 @@ fn new_entry(record: &Record) -> Option<(&str, &str)> {
 pub(super) fn in_profile(denial: &Denial, variables: Option<&Variables>) -> Option<String> {
     let record = &denial.record;
     let list = line(record)?;
+    let object = new_entry(record).map_or(&*record.object, |(directory, _)| directory);
+    if let Some(why) = unnameable(object) {
+        return Some(why.to_owned());
+    }
     // Of a run inside, the reason says whose profile it is about.
     if domain_of(&record.scontext).contains('/') {
         return Some(list);

@@ -51,7 +51,10 @@ fn a_denial_is_told_with_what_would_allow_it_in_a_profile() {
             "network.connect = [\"unixgram:${workspace}\"]",
         ),
         ("endpoint", &["name_connect"], "[::1]:443", "network.connect = [\"[::1]:443\"]"),
-        ("file", &["write"], "/a*b\\\u{1b}\"", r#"files.write = ["/a\\*b\\\\\u001b\""]"#),
+        ("file", &["write"], "/a*b\\c", r#"files.write = ["/a\\*b\\\\c"]"#),
+        ("file", &["write"], "/a\u{1b}", "no line names it"),
+        ("file", &["read"], "/a\"b", "no line names it"),
+        ("dir", &["add_name"], "/srv/x/a\"b", "files.write = [\"/srv/x\"]"),
     ] {
         let denials = vec![denial(tclass, missing, object)];
         let text = plain(&RunRecord { denials, ..RunRecord::default() }).unwrap();
