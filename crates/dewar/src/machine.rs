@@ -107,7 +107,7 @@ fn directory(path: &Path) -> anyhow::Result<PathBuf> {
     let shown = path.display();
     let unusable = |error: io::Error| Usage(format!("cannot use workspace `{shown}`: {error}"));
     let real = path.canonicalize().map_err(unusable)?;
-    if !real.is_dir() {
+    if !real.metadata().map_err(unusable)?.is_dir() {
         bail!(Usage(format!("cannot use workspace `{shown}`: it is not a directory")));
     }
     if !is_writable(&real) {
@@ -118,9 +118,11 @@ fn directory(path: &Path) -> anyhow::Result<PathBuf> {
 
 fn home() -> anyhow::Result<PathBuf> {
     let home = std::env::home_dir().filter(|home| home.is_absolute());
-    let home = home.context("HOME names no directory, so secrets in it could not be hidden")?;
-    let real =
-        home.canonicalize().with_context(|| format!("cannot use HOME `{}`", home.display()))?;
+    let home = home.context(
+        "HOME names no directory, so secrets in it could not be hidden; set it to your home",
+    )?;
+    let cannot = || format!("cannot use HOME `{}`; set it to a directory", home.display());
+    let real = home.canonicalize().with_context(cannot)?;
     if !is_writable(&real) {
         bail!(Usage(format!("cannot use HOME {real:?}: {UNWRITABLE}")));
     }

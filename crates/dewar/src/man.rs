@@ -1,7 +1,7 @@
 //! `dewar man`: manual pages, made from the same text as `--help`.
 
-use crate::commands;
-use anyhow::Context as _;
+use crate::{commands, failure::Usage};
+use anyhow::{Context as _, bail};
 use clap::{Args, Command};
 use clap_mangen::Man;
 use cli::output;
@@ -35,6 +35,13 @@ pub(crate) fn run(args: &ManArgs) -> anyhow::Result<()> {
         let (_, page) = page(command)?;
         return Ok(output::print(page.as_bytes())?);
     };
+    if let Some(name) = dir.to_str().filter(|_| !dir.exists())
+        && command.find_subcommand(name).is_some()
+    {
+        bail!(Usage(format!(
+            "`{name}` is a command, and `dewar help {name}` tells of it; write `./{name}` for a directory"
+        )));
+    }
     let made = std::fs::create_dir_all(dir).and_then(|()| write(command, dir));
     made.with_context(|| format!("cannot write manual pages to `{}`", dir.display()))
 }

@@ -30,9 +30,9 @@ Examples:
   dewar report --json | jq -r '.deeds[] | select(.kind == \"wrote\") | .object'
   dewar report --json | jq '.planted[].path'
 
-What was written, removed, executed and contacted is noted where the monitor grants it:
-reading is not noted, nor what the kernel grants alone in mode `fast`. The objects of a kind
-are kept up to 2,000, and counted beyond.
+What was written, removed, executed and contacted is noted where the monitor grants it. Reading
+is not noted, nor what the kernel grants alone in mode `fast`. The objects of a kind are kept up
+to 2,000, and counted beyond.
 
 Exit status: 0; 2 for wrong use, or no such run; 125 if the page cannot be written.";
 

@@ -198,6 +198,10 @@ fn open_file(path: &Path, is_named: bool) -> Result<Text, Problem> {
 
 /// What the system said, with the shipped profile that may have been meant.
 fn missing(path: &Path, error: &std::io::Error) -> String {
+    let named = path.to_string_lossy();
+    if let Some((file, names)) = named.split_once(".toml+") {
+        return format!("{error}; of several, a file stands last: `{names}+{file}.toml`");
+    }
     let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
     let shipped = closest(stem, shipped().iter().map(|(name, _)| *name));
     match shipped {

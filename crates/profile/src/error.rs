@@ -164,7 +164,12 @@ fn help_for_profile(name: &str) -> String {
     let meant = closest(name, names.iter().copied());
     let meant = meant.map_or(String::new(), |m| format!("did you mean `{m}`? "));
     let names = names.join(", ");
-    format!("{meant}shipped profiles are {names}; for a file, write its path: `./{name}.toml`")
+    let file = match name {
+        "" => String::new(),
+        name if name.ends_with(".toml") => format!("; a file stands last: `npm+{name}`"),
+        name => format!("; for a file, write its path: `{name}.toml`"),
+    };
+    format!("{meant}shipped profiles are {names}{file}")
 }
 
 fn help_for_variable(name: &str) -> String {
@@ -182,7 +187,8 @@ pub(crate) fn closest<'a>(
 ) -> Option<&'a str> {
     let scored = candidates.map(|c| (strsim::damerau_levenshtein(word, c), c));
     let (distance, best) = scored.min_by_key(|(distance, _)| *distance)?;
-    (distance <= 1 + best.len() / 4).then_some(best)
+    let is_near = distance <= 1 + best.len() / 4 && distance * 2 < word.chars().count();
+    is_near.then_some(best)
 }
 
 /// A [`Problem`] and the text it lies in.
@@ -304,5 +310,20 @@ impl Reporter {
     /// What was reported, about the profile `name`.
     pub(crate) fn into_errors(self, name: String) -> ProfileErrors {
         ProfileErrors { name, errors: self.errors }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn half_of_a_word_is_no_slip() {
+        for (word, want) in
+            [("npn", Some("npm")), ("worksapce", Some("workspace")), ("no", None), ("a", None)]
+        {
+            let known = ["go", "npm", "uv", "workspace"];
+            assert_eq!(closest(word, known.into_iter()), want, "{word}");
+        }
     }
 }

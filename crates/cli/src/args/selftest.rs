@@ -6,7 +6,8 @@ const EXAMPLES: &str = "\
 Examples:
   dewar selftest                            profile `agent`: does the wall hold, here, today?
   dewar selftest -p my.toml                 what code under my profile could still do, ranked
-  dewar selftest --mode fast --without user as on a machine that forbids user namespaces
+  dewar selftest --mode fast --without user
+                                            as on a machine that forbids user namespaces
   dewar selftest --against bwrap,firejail   the same cases under other tools, side by side
   dewar selftest git-hook dns-labels        these cases only
   dewar selftest list; dewar selftest explain tcp-fast-open

@@ -53,7 +53,7 @@ pub enum EnterError {
     #[error(transparent)]
     View(#[from] ViewError),
     /// The working directory does not exist in the view.
-    #[error("cannot enter the working directory `{}` in the sandbox: {source}", path.display())]
+    #[error("cannot enter the working directory `{}` in the sandbox: {source}; start in the workspace, or in a directory that the profile grants", path.display())]
     Cwd {
         /// The directory.
         path: PathBuf,
