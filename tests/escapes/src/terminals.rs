@@ -36,7 +36,8 @@ fn reading_what_is_typed_while_it_is_stopped(stage: &Stage) {
 
 /// A terminal that `stage`'s user may open: its master, and its name.
 fn terminal_of(stage: &Stage) -> (OwnedFd, String) {
-    let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
+    let master =
+        openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).expect("a terminal");
     grantpt(&master).expect("grant it");
     unlockpt(&master).expect("unlock it");
     let name = ptsname(&master, Vec::new()).expect("its name").into_string().expect("UTF-8");
@@ -126,7 +127,8 @@ fn typing_into_terminals_and_reading_others(stage: &Stage) {
         // Without a view, the terminals of the same user cannot be told apart.
         return;
     }
-    let other = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
+    let other =
+        openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).expect("a terminal");
     grantpt(&other).expect("grant it");
     unlockpt(&other).expect("unlock it");
     let name = ptsname(&other, Vec::new()).expect("its name").into_string().expect("UTF-8");

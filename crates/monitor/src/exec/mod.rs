@@ -114,7 +114,10 @@ fn allow_interpreters(asker: FileAsker<'_>, mut file: OwnedFd) -> Result<()> {
             Err(errno) => {
                 let name = Name { dirfd: libc::AT_FDCWD, path: &path, follow: true };
                 let attempt = Attempt { name, requested: perm::file::EXECUTE, new: New::No };
-                return Err(attempt.ended(asker, errno).errno);
+                let ended = attempt.ended(asker, errno);
+                // Whether the script may be executed at all, the kernel says before.
+                let is_said = ended.refused || ended.errno != errno;
+                return if is_said { Err(ended.errno) } else { Ok(()) };
             }
         };
         let seen = Seen::of(*asker, file.as_fd())?;

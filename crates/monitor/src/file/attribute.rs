@@ -1,8 +1,8 @@
-//! Calls that change what a file says of itself: mode, owner, times, extended attributes, length.
+//! Calls that change what a file says of itself: mode, owner, times, flags, length.
 //! Landlock does not know most of them, so all are made on the program's behalf.
 
 use super::{
-    FileAsker, acl,
+    FileAsker,
     memory::{is_program, stays_plain},
     object::{Seen, Target, has_name},
     outside::{Attempt, New},
@@ -17,24 +17,17 @@ use flask::{AccessVector, Sid, perm};
 use rustix::{
     fs::{
         AtFlags, FileType, Gid, IFlags, Mode, OFlags, Stat, Timespec, Timestamps, UTIME_NOW,
-        UTIME_OMIT, Uid, XattrFlags,
+        UTIME_OMIT, Uid,
     },
     io::{Errno, Result},
 };
-use std::{
-    ffi::{CStr, CString},
-    os::fd::{AsFd, OwnedFd},
-};
+use std::os::fd::{AsFd, OwnedFd};
 use supervisor::{Name, thread, walk};
 use syscalls::Sysno;
 
-/// `XATTR_SIZE_MAX` and `XATTR_NAME_MAX` of `linux/limits.h`.
-const XATTR_SIZE_MAX: u64 = 65_536;
-const XATTR_NAME_MAX: usize = 255;
-
 /// How a call names its file.
 #[derive(Clone, Copy)]
-enum Which {
+pub(super) enum Which {
     Path {
         dirfd: i32,
         n: usize,
@@ -53,8 +46,6 @@ pub(super) fn decide(asker: FileAsker<'_>) -> CallResult {
         chown | fchown | lchown | fchownat => change_owner(asker),
         utime | utimes | futimesat | utimensat => change_times(asker),
         truncate => cut(asker),
-        setxattr | lsetxattr | fsetxattr => set_xattr(asker),
-        removexattr | lremovexattr | fremovexattr => remove_xattr(asker),
         ioctl => set_flags(asker),
         // Newer than any libc relies on; programs fall back to the calls above.
         _ => Err(Errno::NOSYS),
@@ -62,7 +53,7 @@ pub(super) fn decide(asker: FileAsker<'_>) -> CallResult {
 }
 
 /// Why the kernel refuses a call on what it found, whatever policy says.
-type Refusal<'a> = &'a dyn Fn(&Stat) -> Option<Errno>;
+pub(super) type Refusal<'a> = &'a dyn Fn(&Stat) -> Option<Errno>;
 
 /// Whether only its owner may do this to a file, and this is another's.
 fn of_another(asker: FileAsker<'_>, status: &Stat) -> bool {
@@ -72,7 +63,7 @@ fn of_another(asker: FileAsker<'_>, status: &Stat) -> bool {
 
 /// The file of a call, decided: an `O_PATH` descriptor of it. What the kernel would refuse is no
 /// question to policy, save whether the file may be seen.
-fn target(
+pub(super) fn target(
     asker: FileAsker<'_>,
     which: Which,
     requested: AccessVector,
@@ -118,13 +109,13 @@ fn target(
     Ok(object)
 }
 
-fn path_at(n: usize, follow: bool) -> Which {
+pub(super) fn path_at(n: usize, follow: bool) -> Which {
     Which::Path { dirfd: libc::AT_FDCWD, n, follow }
 }
 
 /// A call with `dirfd`, a path and, at argument `n`, flags; an empty path names `dirfd` itself if
 /// they say so.
-fn path_with_flags(asker: FileAsker<'_>, n: usize) -> Result<Which> {
+pub(super) fn path_with_flags(asker: FileAsker<'_>, n: usize) -> Result<Which> {
     let flags = asker.caller.int(n);
     if flags & !(libc::AT_SYMLINK_NOFOLLOW | libc::AT_EMPTY_PATH) != 0 {
         return Err(Errno::INVAL);
@@ -333,53 +324,6 @@ fn longest(asker: FileAsker<'_>) -> Result<u64> {
     asker.caller.tree.proc.limit(asker.caller.call.tid, "Max file size")
 }
 
-fn xattr_target(asker: FileAsker<'_>, name: &CStr) -> Result<OwnedFd> {
-    let which = match asker.number {
-        Sysno::setxattr | Sysno::removexattr => path_at(0, true),
-        Sysno::lsetxattr | Sysno::lremovexattr => path_at(0, false),
-        _ => Which::Open(0),
-    };
-    let has = |prefix: &str| name.to_bytes().starts_with(prefix.as_bytes());
-    let refused = |status: &Stat| {
-        let kind = FileType::from_raw_mode(status.st_mode);
-        let plain = matches!(kind, FileType::RegularFile | FileType::Directory);
-        // Users' own attributes are for files and directories; others are the administrator's.
-        let refused = (has("user.") && !plain) || has("trusted.") || has("security.");
-        refused.then_some(Errno::PERM)
-    };
-    target(asker, which, perm::file::SETATTR, &refused)
-}
-
-fn xattr_name(asker: FileAsker<'_>) -> Result<CString> {
-    use std::os::unix::ffi::OsStringExt;
-    let name = asker.caller.path(1)?.into_os_string().into_vec();
-    if name.is_empty() || name.len() > XATTR_NAME_MAX {
-        return Err(Errno::RANGE);
-    }
-    CString::new(name).map_err(|_| Errno::INVAL)
-}
-
-fn set_xattr(asker: FileAsker<'_>) -> CallResult {
-    let args = &asker.caller.call.args;
-    let flags = XattrFlags::from_bits_retain(args[4] as u32);
-    if flags.intersects(!(XattrFlags::CREATE | XattrFlags::REPLACE)) {
-        return Err(Errno::INVAL);
-    }
-    let name = xattr_name(asker)?;
-    if args[3] > XATTR_SIZE_MAX {
-        return Err(Errno::TOOBIG);
-    }
-    let value = asker.caller.buffer(args[2], args[3] as usize)?;
-    let object = xattr_target(asker, &name)?;
-    if acl::is_acl(&name) && stays_plain(*asker, &object)? {
-        // A list of rights sets the mode as chmod(2) does.
-        return Err(Errno::OPNOTSUPP);
-    }
-    rustix::fs::setxattr(asker.state.on_behalf.fs_state.path_of(&object), &name, &value, flags)
-        .map_err(|errno| acl::refused(*asker, (&name, &value), errno))?;
-    Ok(Answer::Return(0))
-}
-
 /// ioctl(2) with `FS_IOC_SETFLAGS`, the one that comes here.
 fn set_flags(asker: FileAsker<'_>) -> CallResult {
     let flags = asker.caller.bytes::<4>(asker.caller.call.args[2])?;
@@ -388,12 +332,5 @@ fn set_flags(asker: FileAsker<'_>) -> CallResult {
     let file = asker.duplicate(asker.caller.int(0))?;
     Seen::of(*asker, file.as_fd())?.allow(*asker, perm::file::SETATTR, &file)?;
     rustix::fs::ioctl_setflags(&file, flags)?;
-    Ok(Answer::Return(0))
-}
-
-fn remove_xattr(asker: FileAsker<'_>) -> CallResult {
-    let name = xattr_name(asker)?;
-    let object = xattr_target(asker, &name)?;
-    rustix::fs::removexattr(asker.state.on_behalf.fs_state.path_of(&object), name)?;
     Ok(Answer::Return(0))
 }

@@ -212,12 +212,26 @@ fn split(path: &Path) -> Option<(&Path, &OsStr)> {
     Some((parent.unwrap_or(Path::new(".")), last))
 }
 
+/// A path as it leads on from the directory that is the root to it.
+fn below_root(path: &Path) -> &Path {
+    let bytes = path.as_os_str().as_bytes();
+    let slashes = bytes.iter().take_while(|byte| **byte == b'/').count();
+    match &bytes[slashes..] {
+        b"" => Path::new("."),
+        rest => Path::new(OsStr::from_bytes(rest)),
+    }
+}
+
 /// What lies in `/proc`, which is another thing to each process. There, limits that say where the
 /// way may lead are heeded by refusing to go up.
 fn find_own(asker: Asker<'_>, open: &Open) -> Result<Found> {
     let is_plain = |part: Component<'_>| matches!(part, Component::Normal(_) | Component::CurDir);
+    let path = match open.limits.contains(ResolveFlags::IN_ROOT) {
+        true => below_root(&open.path),
+        false => &open.path,
+    };
     if open.limits.intersects(CONFINED) {
-        if open.path.is_absolute() && !open.limits.contains(ResolveFlags::IN_ROOT) {
+        if path.is_absolute() {
             // The directory is not looked at, and no `/proc` is in the root's file system.
             return Err(Errno::NOENT);
         }
@@ -225,8 +239,8 @@ fn find_own(asker: Asker<'_>, open: &Open) -> Result<Found> {
         if !asker.state.targets.tree.is_proc(base.as_fd())? {
             return Err(Errno::NOENT);
         }
-        let plain: PathBuf = open.path.components().take_while(|it| is_plain(*it)).collect();
-        if plain.components().count() < open.path.components().count() {
+        let plain: PathBuf = path.components().take_while(|it| is_plain(*it)).collect();
+        if plain.components().count() < path.components().count() {
             // What is not there is said before where the way would have led.
             let name = Name { path: &plain, follow: true, ..open.name() };
             let is_there = plain.as_os_str().is_empty()
@@ -234,7 +248,7 @@ fn find_own(asker: Asker<'_>, open: &Open) -> Result<Found> {
             return Err(if is_there { Errno::XDEV } else { Errno::NOENT });
         }
     }
-    let found = walk_no_magiclinks(asker.caller, open.name())?;
+    let found = walk_no_magiclinks(asker.caller, Name { path, ..open.name() })?;
     let Some(object) = &found.object else { return Ok(found) };
     let is_link =
         |part: Component<'_>| ["self", "thread-self"].map(OsStr::new).contains(&part.as_os_str());
@@ -271,6 +285,13 @@ mod tests {
             assert_eq!(found, want, "{flags:#o} {mode:#o} {limits:#x}");
         }
         assert_eq!(checked(1 << 32, 0, 0).map(drop), Err(Errno::INVAL));
+    }
+
+    #[test]
+    fn a_path_below_a_root_begins_there() {
+        for (path, want) in [("/", "."), ("//a/", "a/"), ("a//b", "a//b"), (".", ".")] {
+            assert_eq!(below_root(Path::new(path)).as_os_str(), want, "{path}");
+        }
     }
 
     #[test]

@@ -16,6 +16,7 @@ mod path_cache;
 mod place;
 mod rename;
 mod reopen;
+mod xattr;
 
 use crate::{
     call::{Answer, Asker},
@@ -64,9 +65,9 @@ decides! { asker: FileAsker<'_>,
     mkdir | mkdirat | rmdir | unlink | unlinkat | rename | renameat | renameat2 | link
     | linkat | symlink | symlinkat | mknod | mknodat => change::decide(asker),
     chmod | fchmod | fchmodat | fchmodat2 | chown | fchown | lchown | fchownat | utime
-    | utimes | futimesat | utimensat | truncate | setxattr | lsetxattr | fsetxattr
-    | removexattr | lremovexattr | fremovexattr | setxattrat | removexattrat | file_setattr
-    | ioctl => attribute::decide(asker),
+    | utimes | futimesat | utimensat | truncate | file_setattr | ioctl => attribute::decide(asker),
+    setxattr | lsetxattr | fsetxattr | setxattrat | removexattr | lremovexattr | fremovexattr
+    | removexattrat => xattr::decide(asker),
     stat | lstat | newfstatat | statx | access | faccessat | faccessat2 | readlink
     | readlinkat | statfs | getxattr | lgetxattr | getxattrat | listxattr | llistxattr
     | listxattrat | file_getattr | name_to_handle_at => metadata::decide(asker),

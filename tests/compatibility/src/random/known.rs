@@ -2,7 +2,10 @@
 //! `docs/compatibility.md` is written from this list; a difference that is not in it fails the
 //! test.
 
-use crate::difference::{Difference, errno, is_success, user};
+use crate::{
+    calls::{OF_ENDED, SETS_ATTRIBUTES},
+    difference::{Difference, errno, is_success, user},
+};
 
 /// A difference that stays.
 pub(crate) struct Known {
@@ -15,24 +18,11 @@ pub(crate) struct Known {
     is: fn(&Difference) -> bool,
 }
 
-const SETS_ATTRIBUTES: &[&str] = &[
-    "chmod",
-    "fchmod",
-    "fchmodat2",
-    "chown",
-    "fchown",
-    "utimes",
-    "utimens",
-    "utime",
-    "futimesat",
-    "lchown",
-    "fchmodat",
-    "setxattr",
-    "fsetxattr",
-    "removexattr",
-    "fremovexattr",
-    "lremovexattr",
-];
+/// Whether a process of the program that has ended shared descriptors or its working directory with
+/// it.
+fn has_shared(it: &Difference) -> bool {
+    it.program.lines().any(|line| ["files", "place"].contains(&line))
+}
 
 /// All that is left.
 pub(crate) const KNOWN: &[Known] = &[
@@ -173,20 +163,18 @@ pub(crate) const KNOWN: &[Known] = &[
             "fchmodat2",
             "utimes",
             "utimens",
+            "utime",
+            "futimesat",
+            "access",
+            "faccessat",
+            "faccessat2",
         ],
-        native: "`EPERM`, of a child or a file of `/proc/self`, after `PR_SET_DUMPABLE` was set to 0",
+        native: "`EPERM` or `EACCES`, of a child or a file of `/proc/self`, after `PR_SET_DUMPABLE` was set to 0",
         dewar: "what it is without",
         reason: "As with `prctl`.",
-        is: |it| it.program.contains("prctl 4 0") && errno(&it.native) == "EPERM",
-    },
-    Known {
-        calls: &["fexec"],
-        native: "`EACCES`, of a directory of `/proc` whose process has ended",
-        dewar: "`ENOENT`",
-        reason: "That nothing is there any more is said first.",
         is: |it| {
-            let ended = it.native.ends_with("EACCES") && it.dewar.ends_with("ENOENT");
-            it.program.contains(" /proc/self/") && ended
+            let is_refused = matches!(errno(&it.native), "EPERM" | "EACCES");
+            it.program.contains("prctl 4 0") && is_refused
         },
     },
     Known {
@@ -215,13 +203,6 @@ pub(crate) const KNOWN: &[Known] = &[
         is: |it| it.number(5) & 0x1000 != 0 && errno(&it.native) == "ENOENT",
     },
     Known {
-        calls: &["setxattrat", "removexattrat"],
-        native: "success, or any error",
-        dewar: "`ENOSYS`",
-        reason: "Newer than what libraries rely on: programs fall back to the older calls, which are decided.",
-        is: |it| errno(&it.dewar) == "ENOSYS",
-    },
-    Known {
         calls: &["prctl"],
         native: "`PR_GET_SECCOMP` is 0",
         dewar: "2",
@@ -244,12 +225,12 @@ pub(crate) const KNOWN: &[Known] = &[
     },
     Known {
         calls: &["renameat2"],
-        native: "success, `ENOTEMPTY`, `EISDIR` or `EPERM`, with `RENAME_WHITEOUT`",
+        native: "success, `ENOTEMPTY`, `EISDIR`, `ENOTDIR` or `EPERM`, with `RENAME_WHITEOUT`",
         dewar: "`EINVAL`",
         reason: "It leaves a device behind. File systems that know none say the same.",
         is: |it| {
             let native = is_success(&it.native)
-                || matches!(errno(&it.native), "ENOTEMPTY" | "EISDIR" | "EPERM");
+                || matches!(errno(&it.native), "ENOTEMPTY" | "EISDIR" | "ENOTDIR" | "EPERM");
             it.number(5) & 4 != 0 && native && errno(&it.dewar) == "EINVAL"
         },
     },
@@ -344,10 +325,14 @@ pub(crate) const KNOWN: &[Known] = &[
     },
     Known {
         calls: &["send_to", "sendto"],
-        native: "`EINVAL`, to an address of another family",
+        native: "`EINVAL`, or success over IPv4 by a socket of IPv6, to an address of another family",
         dewar: "`EAFNOSUPPORT`",
         reason: "Each family has its own answer; nobody has decided such an address.",
-        is: |it| errno(&it.native) == "EINVAL" && errno(&it.dewar) == "EAFNOSUPPORT",
+        is: |it| {
+            let native =
+                errno(&it.native) == "EINVAL" || it.name() == "send_to" && it.native == "4";
+            native && errno(&it.dewar) == "EAFNOSUPPORT"
+        },
     },
     Known {
         calls: &["stat", "lstat", "fstatat", "statx", "fstat"],
@@ -359,13 +344,13 @@ pub(crate) const KNOWN: &[Known] = &[
         },
     },
     Known {
-        calls: &["open", "openat", "openat2", "chmod", "fchmodat", "chown", "utimes", "utimens"],
-        native: "success or `EPERM`, of a file of `/proc` of a process that has ended",
-        dewar: "`ESRCH`",
-        reason: "That process is asked about first. Nothing is read from the file, which is told one call later.",
+        calls: OF_ENDED,
+        native: "success, or what is wrong with the call, in `/proc` of a process that has ended",
+        dewar: "`ESRCH` or `ENOENT`",
+        reason: "That process is asked about first. Nothing is read there, which is told one call later.",
         is: |it| {
-            let native = is_success(&it.native) || errno(&it.native) == "EPERM";
-            it.program.contains(" /proc/") && native && errno(&it.dewar) == "ESRCH"
+            let ended = |result: &str| result.ends_with("ESRCH") || result.ends_with("ENOENT");
+            it.program.contains(" /proc/") && has_shared(it) && ended(&it.dewar)
         },
     },
     Known {

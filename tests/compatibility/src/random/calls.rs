@@ -1,0 +1,50 @@
+//! Calls in which the same differs.
+
+/// Calls that change attributes of files.
+pub(crate) const SETS_ATTRIBUTES: &[&str] = &[
+    "chmod",
+    "fchmod",
+    "fchmodat2",
+    "chown",
+    "fchown",
+    "utimes",
+    "utimens",
+    "utime",
+    "futimesat",
+    "lchown",
+    "fchmodat",
+    "setxattr",
+    "fsetxattr",
+    "removexattr",
+    "fremovexattr",
+    "lremovexattr",
+    "setxattrat",
+    "removexattrat",
+];
+
+/// Calls that a directory of `/proc` is used by.
+pub(crate) const OF_ENDED: &[&str] = &[
+    "open",
+    "openat",
+    "openat2",
+    "truncate",
+    "execve",
+    "fexec",
+    "chmod",
+    "fchmodat",
+    "fchmodat2",
+    "chown",
+    "fchown",
+    "lchown",
+    "utime",
+    "utimes",
+    "utimens",
+    "futimesat",
+    "setxattr",
+    "fsetxattr",
+    "setxattrat",
+    "removexattr",
+    "fremovexattr",
+    "lremovexattr",
+    "removexattrat",
+];
