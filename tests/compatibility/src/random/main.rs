@@ -5,7 +5,6 @@
 //! start. A program that differs is made smaller before it is shown, unless the difference is in
 //! [`known::KNOWN`].
 
-mod calls;
 mod difference;
 mod grammar;
 mod known;

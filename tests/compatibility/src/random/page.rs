@@ -8,8 +8,8 @@ use std::path::Path;
 pub(crate) fn page() -> String {
     let mut text = String::from(PREFACE);
     for known in KNOWN {
-        let calls =
-            known.calls.iter().map(|call| format!("`{call}`")).collect::<Vec<_>>().join(", ");
+        let calls = known.calls.iter().map(|call| format!("`{call}`")).collect::<Vec<_>>();
+        let calls = if calls.is_empty() { "all".to_owned() } else { calls.join(", ") };
         text += &format!("| {calls} | {} | {} | {} |\n", known.native, known.dewar, known.reason);
     }
     text + &suites() + &matrix()

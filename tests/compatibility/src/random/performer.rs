@@ -1,8 +1,8 @@
 //! Performs programs natively and under Dewar, and compares.
 
 use crate::{
-    difference::Difference,
-    known::{Known, known, without_set_ids},
+    difference::{Difference, without_set_ids},
+    known::{Known, known},
     program::{Program, write},
 };
 use std::{
