@@ -2,6 +2,7 @@
 //! JSON, and whoever has sent it would wait for ever: here it is answered.
 
 use serde_json::{Value, json};
+use std::time::Duration;
 use tokio::{
     io::{
         AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _,
@@ -9,6 +10,7 @@ use tokio::{
     },
     sync::mpsc::{Receiver, Sender, channel},
     task::JoinHandle,
+    time::{sleep, timeout},
 };
 
 /// The longest line that is taken, as by the library.
@@ -16,6 +18,8 @@ const MOST_BYTES: usize = 16 << 20;
 /// What may be on its way, in bytes and in lines.
 const AHEAD: usize = 64 << 10;
 const LINES: usize = 16;
+/// How long a client that has left may take none of its answers.
+const LEFT: Duration = Duration::from_secs(5);
 
 /// What goes on between the two.
 pub(crate) struct Lines {
@@ -24,21 +28,27 @@ pub(crate) struct Lines {
 }
 
 /// Lines of `input` for the library, and its own for `output`; the stream that it has instead of
-/// these.
+/// these. `has_left` says whether nobody is left who could write to `input`.
 pub(crate) fn between(
-    input: impl AsyncRead + Unpin + Send + 'static,
+    (input, has_left): (impl AsyncRead + Unpin + Send + 'static, fn() -> bool),
     output: impl AsyncWrite + Unpin + Send + 'static,
 ) -> (DuplexStream, Lines) {
     let (theirs, ours) = duplex(AHEAD);
     let (from_library, to_library) = split(ours);
     // Whole lines, as two write them.
     let (say, lines) = channel(LINES);
-    let heard = tokio::spawn(hear(input, to_library, say.clone()));
+    let heard = tokio::spawn(hear((input, has_left), to_library, say.clone()));
     tokio::spawn(pass(from_library, say));
     (theirs, Lines { heard, said: tokio::spawn(write(lines, output)) })
 }
 
 impl Lines {
+    /// Waits until nothing more is heard, and then as long as answers may take.
+    pub(crate) async fn left(&mut self, answers: Duration) {
+        let _ = (&mut self.heard).await;
+        sleep(answers).await;
+    }
+
     /// Waits until all is written, once the library has gone.
     pub(crate) async fn end(self) {
         self.heard.abort();
@@ -46,15 +56,15 @@ impl Lines {
     }
 }
 
-/// Hands on what is JSON, and answers what is not.
+/// Hands on what is JSON, and answers what is not. Whoever takes no answers is not heard meanwhile.
 async fn hear(
-    input: impl AsyncRead + Unpin,
+    (input, has_left): (impl AsyncRead + Unpin, fn() -> bool),
     mut to_library: impl AsyncWrite + Unpin,
     say: Sender<Vec<u8>>,
 ) {
     let mut input = BufReader::new(input);
     let mut line = Vec::new();
-    loop {
+    while has_room(&say, has_left).await {
         line.clear();
         let whole = (&mut input).take(MOST_BYTES as u64).read_until(b'\n', &mut line).await;
         if !matches!(whole, Ok(1..)) {
@@ -77,6 +87,17 @@ async fn hear(
     }
     // The end of the input is that of the library's, too.
     let _ = to_library.shutdown().await;
+}
+
+/// Waits for room for an answer; `false` if there will be none.
+async fn has_room(say: &Sender<Vec<u8>>, has_left: fn() -> bool) -> bool {
+    loop {
+        match timeout(LEFT, say.reserve()).await {
+            Ok(room) => return room.is_ok(),
+            Err(_) if has_left() => return false,
+            Err(_) => {}
+        }
+    }
 }
 
 /// Reads over the rest of a line.

@@ -18,12 +18,15 @@ use rmcp::{
     RoleServer, ServerHandler, ServiceExt as _, handler::server::wrapper::Parameters,
     service::RequestContext, tool, tool_handler, tool_router, transport::stdio,
 };
-use rustix::process::Signal;
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    process::Signal,
+};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::{env, path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
-use tokio::{sync::Semaphore, time::timeout};
+use tokio::{select, sync::Semaphore, time::timeout};
 
 /// Calls at once.
 const MOST_CALLS: u32 = 8;
@@ -208,20 +211,33 @@ fn plain(word: &str) -> Result<(), String> {
     }
 }
 
+/// Whether nobody is left who could write to the input.
+fn has_left() -> bool {
+    let input = std::io::stdin();
+    let mut polled = [PollFd::new(&input, PollFlags::RDHUP)];
+    let left = PollFlags::HUP | PollFlags::RDHUP | PollFlags::ERR;
+    let at_once = Timespec::default();
+    poll(&mut polled, Some(&at_once)).is_ok() && polled[0].revents().intersects(left)
+}
+
 /// Serves until the end of the input; then what is under way ends.
 async fn serve(program: PathBuf) -> Result<(), String> {
     let calls = Arc::new(Semaphore::new(MOST_CALLS as usize));
     let dewar = Dewar { program, calls: Arc::clone(&calls) };
     let (input, output) = stdio();
-    let (stream, lines) = lines::between(input, output);
+    let (stream, mut lines) = lines::between((input, has_left), output);
     let served = async {
         let server = dewar.serve(stream).await.map_err(|error| error.to_string())?;
-        server.waiting().await.map_err(|error| error.to_string())
+        server.waiting().await.map_err(|error| error.to_string()).map(drop)
     };
-    let served = served.await;
+    let served = select! {
+        served = served => served,
+        // The library waits for ever for a client that has gone and takes no answers.
+        () = lines.left(4 * GRACE) => Ok(()),
+    };
     let _ = timeout(4 * GRACE, calls.acquire_many(MOST_CALLS)).await;
     let _ = timeout(GRACE, lines.end()).await;
-    served.map(drop)
+    served
 }
 
 fn main() -> ExitCode {
@@ -235,8 +251,13 @@ fn main() -> ExitCode {
         return ExitCode::from(2);
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let served = runtime.map_err(|error| error.to_string());
-    match served.and_then(|runtime| runtime.block_on(serve(program))) {
+    let served = runtime.map_err(|error| error.to_string()).and_then(|runtime| {
+        let served = runtime.block_on(serve(program));
+        // Threads of its own read and write, and may do so for ever: they are not waited for.
+        runtime.shutdown_background();
+        served
+    });
+    match served {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {
             eprintln!("dewar-mcp: {why}");

@@ -7,9 +7,12 @@ use serde_json::{Value, json};
 use std::{
     fs,
     io::{BufRead as _, BufReader, Write as _},
-    os::unix::net::UnixListener,
+    os::{
+        fd::OwnedFd,
+        unix::net::{UnixListener, UnixStream},
+    },
     path::Path,
-    process::{Command, Stdio},
+    process::{Child, ChildStdout, Command, Stdio},
     thread,
     time::{Duration, Instant},
 };
@@ -223,5 +226,45 @@ fn the_word_by_which_the_server_calls_itself_is_for_it_alone() {
         let output = client::spawn(&mut server).wait_with_output().unwrap();
         assert_eq!(output.status.code(), Some(2), "{words:?}");
         assert!(output.stdout.is_empty(), "{words:?}");
+    }
+}
+
+/// A server whose client writes `line` as often as it is taken, and reads nothing: the server, what
+/// the client holds, and how often it was taken.
+fn unread(name: &str, line: &str) -> (Child, UnixStream, ChildStdout, usize) {
+    let (mut input, theirs) = UnixStream::pair().unwrap();
+    let mut server = Command::new(directory(name, "").join("dewar-mcp"));
+    server.stdin(OwnedFd::from(theirs)).stdout(Stdio::piped());
+    let mut server = client::spawn(&mut server);
+    // The pipe's other end stays with the test, and is not read.
+    let output = server.stdout.take().unwrap();
+    let hello = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
+        "protocolVersion": "2025-06-18", "capabilities": {},
+        "clientInfo": { "name": "test", "version": "1" } } });
+    input.write_all(format!("{hello}\n").as_bytes()).unwrap();
+    input.set_write_timeout(Some(Duration::from_secs(2))).unwrap();
+    let line = |id: &usize| line.replace("ID", &id.to_string());
+    let taken = (1..MANY).take_while(|id| input.write_all(line(id).as_bytes()).is_ok()).count();
+    (server, input, output, taken)
+}
+
+const PING: &str = "{\"jsonrpc\":\"2.0\",\"id\":ID,\"method\":\"ping\"}\n";
+const MANY: usize = 50_000;
+
+#[test]
+fn who_reads_no_answers_is_not_heard_and_ends_the_server_by_going() {
+    for (name, line) in [("unread", PING), ("unread-mistakes", "[\n")] {
+        let (mut server, input, output, taken) = unread(name, line);
+        let kibibytes = |key: &str| {
+            let status = fs::read_to_string(format!("/proc/{}/status", server.id())).unwrap();
+            let line = status.lines().find_map(|line| line.strip_prefix(key)).unwrap();
+            line.trim_end_matches("kB").trim().parse::<u64>().unwrap()
+        };
+        assert!(name != "unread" || taken < MANY / 2, "{taken} requests were taken");
+        let most = kibibytes("VmHWM:");
+        assert!(most < 64 << 10, "{most} KiB");
+        drop(input);
+        wait("it stays though nobody is there", || server.try_wait().unwrap().is_some());
+        drop(output);
     }
 }
