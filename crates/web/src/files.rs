@@ -166,12 +166,40 @@ impl Files {
         }
     }
 
-    fn served(&self, fd: OwnedFd, path: &[u8], version: Version) -> Served {
-        // The label is that of where the file really lies, after all symbolic links.
+    /// Where `path`, which is open, really lies, after all symbolic links.
+    fn lies(&self, fd: &OwnedFd, path: &[u8]) -> PathBuf {
         let lies = readlink(format!("/proc/self/fd/{}", fd.as_raw_fd()), Vec::new());
         let lies = lies.map(|name| PathBuf::from(OsStr::from_bytes(name.as_bytes())));
-        let lies = lies.unwrap_or_else(|_| self.root.path.join(OsStr::from_bytes(path)));
-        let sid = self.manager.file(&lies);
+        lies.unwrap_or_else(|_| self.root.path.join(OsStr::from_bytes(path)))
+    }
+
+    /// Whether an entry of the directory `at` is listed to requests of this label: a file that they
+    /// may read, or a directory.
+    pub(crate) fn lists(
+        &self,
+        ssid: Sid,
+        (directory, at): (&OwnedFd, &[u8]),
+    ) -> impl Fn(&[u8], FileType) -> bool {
+        let lies = self.lies(directory, at);
+        move |name, kind| match kind {
+            FileType::RegularFile | FileType::Directory => {
+                let sid = self.manager.file(&lies.join(OsStr::from_bytes(name)));
+                self.manager.would_read(ssid, sid)
+            }
+            // It may lead anywhere.
+            FileType::Symlink | FileType::Unknown => match self.find(&within(at, name), None) {
+                Ok(Found::File(file)) => self.manager.would_read(ssid, file.sid),
+                Ok(Found::Directory(fd)) => {
+                    self.manager.would_read(ssid, self.manager.file(&self.lies(&fd, at)))
+                }
+                Err(_) => false,
+            },
+            _ => false,
+        }
+    }
+
+    fn served(&self, fd: OwnedFd, path: &[u8], version: Version) -> Served {
+        let sid = self.manager.file(&self.lies(&fd, path));
         let (seconds, nanos) = version.modified;
         let modified = UNIX_EPOCH + Duration::from_secs(seconds.max(0) as u64);
         let etag = format!("\"{:x}-{:x}-{:x}\"", version.len, seconds, nanos);
@@ -272,6 +300,11 @@ impl Drop for Served {
         let gzip = self.gzip.get().and_then(Option::as_ref).map_or(0, Bytes::len);
         self.images.fetch_sub(image + gzip, Relaxed);
     }
+}
+
+/// The path of `name` in the directory `at`.
+pub(crate) fn within(at: &[u8], name: &[u8]) -> Vec<u8> {
+    if at.is_empty() { name.to_vec() } else { [at, b"/", name].concat() }
 }
 
 /// The name of a file that was compressed beforehand.

@@ -7,13 +7,17 @@ use std::os::fd::AsFd;
 /// Entries that are listed.
 const MOST: usize = 10_000;
 
-/// A page with links to what is in `directory`; names with a dot in front aside.
-pub(crate) fn page(directory: impl AsFd, path: &[u8]) -> rustix::io::Result<Vec<u8>> {
+/// A page with links to what is in `directory` and `is_listed`; names with a dot in front aside.
+pub(crate) fn page(
+    directory: impl AsFd,
+    path: &[u8],
+    is_listed: impl Fn(&[u8], FileType) -> bool,
+) -> rustix::io::Result<Vec<u8>> {
     let mut entries = Vec::new();
     for entry in Dir::read_from(directory)?.take(MOST) {
         let entry = entry?;
         let name = entry.file_name().to_bytes();
-        if !name.starts_with(b".") {
+        if !name.starts_with(b".") && is_listed(name, entry.file_type()) {
             entries.push((entry.file_type() != FileType::Directory, name.to_vec()));
         }
     }

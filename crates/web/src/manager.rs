@@ -143,6 +143,13 @@ impl Manager {
         self.allows(question, perm::file::READ, hint, name)
     }
 
+    /// The same of a file that is not asked for: no denial is noted.
+    pub(crate) fn would_read(&self, ssid: Sid, tsid: Sid) -> bool {
+        let question = Question { ssid, tsid, tclass: Class::File };
+        let verdict = self.avc.has_perm(question, perm::file::READ, &Hint::default());
+        verdict.is_ok_and(|verdict| verdict.granted())
+    }
+
     /// Whether a plugin may see and answer a request of this label.
     #[inline]
     pub(crate) fn may_answer(&self, plugin: Sid, request: Sid, hint: &Hint, name: &[u8]) -> bool {

@@ -261,8 +261,21 @@ fn policy_says_which_requests_and_files_a_plugin_may_see() {
         ..web::Listen::default()
     };
     site.config.listen.push(staff);
+    site.config.list = true;
+    fs::remove_file(root.join("index.html")).unwrap();
     let server = site.start();
     let [anybody, staff] = server.addresses() else { panic!("two listeners") };
+    for (address, path, names) in [
+        (anybody, "/", &["a.ppm", "numbers.txt"][..]),
+        (anybody, "/secret/", &[]),
+        (staff, "/", &["secret", "a.ppm", "link.ppm", "numbers.txt"]),
+        (staff, "/secret/", &["s.ppm"]),
+    ] {
+        let page = get(*address, path).text();
+        let listed = page.lines().filter_map(|it| it.strip_prefix("<li><a href=\"./"));
+        let listed: Vec<_> = listed.filter_map(|it| it.split(['"', '/']).next()).collect();
+        assert_eq!(listed, names, "{path}");
+    }
     for (address, path, want) in [
         (anybody, "/a.ppm", 200),
         (anybody, "/secret/s.ppm", 403),
@@ -278,6 +291,33 @@ fn policy_says_which_requests_and_files_a_plugin_may_see() {
         // Twice: as it was decided, and as it is remembered.
         assert_eq!(get(*address, path).status, want, "{path}");
         assert_eq!(get(*address, path).status, want, "{path}");
+    }
+    server.end();
+}
+
+#[test]
+fn a_status_without_content_is_sent_without_content() {
+    const SAYS: &str = "long handle(const char *in, long n, char *out, long room) {
+        static const char said[] = \"Status: STATUS None\\n\\ncontent\";
+        for (long i = 0; i < sizeof said - 1; i++) out[i] = said[i];
+        return sizeof said - 1;
+    }";
+    let mut site = Site::new();
+    for status in [204, 205, 304] {
+        let name = format!("says{status}");
+        site = site.text(
+            &name,
+            &SAYS.replace("STATUS", &status.to_string()),
+            handler(&format!("/{status}/")),
+        );
+    }
+    let server = site.start();
+    for status in [204, 205, 304] {
+        let request = format!("GET /{status}/ HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n");
+        let bytes = raw(server.addresses()[0], request.as_bytes());
+        let (reply, rest) = split(&bytes);
+        assert_eq!(reply.status, status, "{}", reply.head);
+        assert!(reply.body.is_empty() && rest.is_empty(), "{status}: {bytes:?}");
     }
     server.end();
 }

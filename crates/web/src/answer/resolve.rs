@@ -4,11 +4,12 @@ use super::{Answer, Ask, Body, Failure, Responder};
 use crate::{
     clock::{now_ms, passed},
     config::Kind,
-    files::{Found, Served},
+    files::{Found, Served, within},
     http::path::{self, Target},
     listing,
     plugins::Binding,
 };
+use flask::Sid;
 use rustix::{fd::OwnedFd, io::Errno};
 use std::sync::{Arc, atomic::Ordering::Relaxed};
 
@@ -46,7 +47,7 @@ impl Responder {
         let known = self.known.get(path.as_bytes());
         let place = match known.filter(|known| !passed(known.until, now)) {
             Some(known) => Resolved::File(known.clone()),
-            None => self.resolve(path, now)?,
+            None => self.resolve(path, now, ask.label)?,
         };
         match place {
             Resolved::Handler(binding) => self.handled(ask, &binding),
@@ -70,7 +71,7 @@ impl Responder {
         })
     }
 
-    fn resolve(&mut self, raw: &str, now: u32) -> Result<Resolved, Failure> {
+    fn resolve(&mut self, raw: &str, now: u32, label: Sid) -> Result<Resolved, Failure> {
         if raw == "*" {
             return Ok(Resolved::Answer(Answer::new(404, Body::Empty)));
         }
@@ -93,7 +94,7 @@ impl Responder {
             Ok(Found::File(_)) if target.is_dir => Err(Failure(404)),
             Ok(Found::File(file)) => Ok(Resolved::File(self.learn(raw, now, (binding, file, at)))),
             Ok(Found::Directory(fd)) if target.is_dir => {
-                self.directory(raw, now, (binding, fd, at))
+                self.directory(raw, (now, label), (binding, fd, at))
             }
             Ok(Found::Directory(_)) => Ok(Resolved::Answer(self.moved(&target))),
             Err(error) => {
@@ -106,16 +107,12 @@ impl Responder {
     fn directory(
         &mut self,
         raw: &str,
-        now: u32,
+        (now, label): (u32, Sid),
         (binding, fd, at): (Option<Arc<Binding>>, OwnedFd, &[u8]),
     ) -> Result<Resolved, Failure> {
         let site = Arc::clone(&self.site);
         for name in &site.config.index {
-            let path = if at.is_empty() {
-                name.as_bytes().to_vec()
-            } else {
-                [at, b"/", name.as_bytes()].concat()
-            };
+            let path = within(at, name.as_bytes());
             match site.files.find(&path, None) {
                 Ok(Found::File(file)) => {
                     return Ok(Resolved::File(self.learn(raw, now, (binding, file, &path))));
@@ -127,7 +124,8 @@ impl Responder {
         if !site.config.list {
             return Err(Failure(404));
         }
-        let page = listing::page(fd, at).map_err(status)?;
+        let lists = site.files.lists(label, (&fd, at));
+        let page = listing::page(&fd, at, lists).map_err(status)?;
         self.fields.extend_from_slice(b"Content-Type: text/html; charset=utf-8\r\n");
         Ok(Resolved::Answer(Answer::new(200, Body::Bytes(page.into()))))
     }
