@@ -126,10 +126,8 @@ fn accepts(dewar: &Dewar) -> anyhow::Result<Vec<String>> {
     // As the cases are started: with little of this environment.
     let kept = ["HOME", "PATH", "USER"].into_iter();
     dry.env_clear().envs(kept.filter_map(|name| Some((name, std::env::var_os(name)?))));
-    if std::env::current_dir().is_ok_and(|here| here.parent().is_none()) {
-        // Each case makes a workspace of its own; this one is only named.
-        dry.args(["--workspace", "/var/lib"]);
-    }
+    // Each case makes a workspace of its own; this one is only named.
+    dry.args(["--workspace", "/var/lib"]);
     for layer in &dewar.without {
         dry.args(["--without", layer]);
     }
@@ -160,7 +158,7 @@ fn walls(args: &SelftestArgs) -> anyhow::Result<Vec<Wall>> {
         let names = PEERS.iter().map(|peer| peer.name).collect::<Vec<_>>().join(", ");
         let unknown = || Usage(format!("no tool is known by the name `{name}`; there are {names}"));
         let peer = Peer::find(name).ok_or_else(unknown)?;
-        if !peer.is_installed() {
+        if peer.program().is_none() {
             let what = "is not on this machine; docs/selftest.md says how to install it";
             return Err(Usage(format!("`{name}` {what}")).into());
         }

@@ -48,7 +48,7 @@ pub struct Peer {
 const SRT_SETTINGS: &str = r#"{"filesystem":{"denyRead":["~/.ssh","~/.aws","~/.npmrc"],"allowWrite":["."],"denyWrite":[]},"network":{"allowedDomains":[],"deniedDomains":[]}}"#;
 
 /// Those that are known. `{workspace}` and `{home}` are put in.
-pub const PEERS: [Peer; 6] = [
+pub const PEERS: [Peer; 8] = [
     Peer {
         name: "bwrap",
         description: "bubblewrap, as its demos/bubblewrap-shell.sh, with the workspace, without network, --new-session",
@@ -170,6 +170,34 @@ pub const PEERS: [Peer; 6] = [
         settings: None,
     },
     Peer {
+        name: "sandlock",
+        description: "sandlock, as its README starts a shell: the system to read, the workspace to write",
+        prefix: &[
+            "sandlock",
+            "run",
+            "-r",
+            "/usr",
+            "-r",
+            "/lib",
+            "-r",
+            "/lib64",
+            "-r",
+            "/bin",
+            "-r",
+            "/etc",
+            "-w",
+            "{workspace}",
+            "--",
+        ],
+        settings: None,
+    },
+    Peer {
+        name: "nono",
+        description: "nono, as its README runs a command: --allow for the workspace, --block-net",
+        prefix: &["nono", "run", "--silent", "--allow", "{workspace}", "--block-net", "--"],
+        settings: None,
+    },
+    Peer {
         name: "codex",
         description: "codex's sandbox for Linux in its mode for agents (workspace-write)",
         prefix: &["codex", "sandbox", "-c", "sandbox_mode=\"workspace-write\"", "--"],
@@ -190,11 +218,11 @@ impl Peer {
         PEERS.iter().find(|peer| peer.name == name)
     }
 
-    /// Whether its program is found by `PATH`.
+    /// Its program, as `PATH` finds it.
     #[must_use]
-    pub fn is_installed(&self) -> bool {
+    pub fn program(&self) -> Option<PathBuf> {
         let path = env::var_os("PATH").unwrap_or_default();
-        env::split_paths(&path).any(|place| is_program(&place.join(self.prefix[0])))
+        env::split_paths(&path).map(|place| place.join(self.prefix[0])).find(|it| is_program(it))
     }
 }
 
@@ -239,7 +267,9 @@ impl Wall {
                 }
                 let (work, home) = (text(&stage.workspace()), text(stage.home()));
                 let put = |word: &&str| word.replace("{workspace}", &work).replace("{home}", &home);
-                words.extend(peer.prefix.iter().map(put));
+                // The attack has a `PATH` of its own.
+                words.push(peer.program().map_or_else(|| peer.prefix[0].into(), |it| text(&it)));
+                words.extend(peer.prefix[1..].iter().map(put));
             }
         }
         words.extend([text(&stage.program()), ATTACK.to_owned(), attack.to_owned()]);

@@ -44,7 +44,7 @@ pub struct SelftestArgs {
     #[arg(long, value_name = "LAYER,…", value_delimiter = ',')]
     pub without: Vec<String>,
 
-    /// Also behind these: `none`, bwrap, bwrap-net, firejail, landrun, codex, srt
+    /// Also behind these: `none`, bwrap, bwrap-net, firejail, landrun, sandlock, nono, codex, srt
     #[arg(long, value_name = "TOOL,…", value_delimiter = ',')]
     pub against: Vec<String>,
 

@@ -1,7 +1,7 @@
 //! sendto, sendmsg, sendmmsg: trapped only where a socket can send to any address without
 //! connecting first.
 
-use super::{Socket, SocketAsker, address_at, control::Control, names};
+use super::{Socket, SocketAsker, address_at, control::Control, names, take_port};
 use crate::call::{Answer, CallResult};
 use flask::Class;
 use rustix::{
@@ -144,8 +144,11 @@ fn send(
     let address = address.filter(|_| socket.class != Class::TcpSocket);
     // Held until the message is sent: descriptors of the program's that go with it.
     let control = Control::of(asker, socket, control)?;
-    let target = address.map(|address| names::reach(asker, socket, address, names::Use::Send));
-    let target = target.transpose()?;
+    let reach = |address| {
+        names::reach(asker, socket, address, names::Use::Send)
+            .inspect_err(|_| take_port(asker, socket, address))
+    };
+    let target = address.map(reach).transpose()?;
     let to = target.as_ref().zip(address).map_or(&[][..], |(target, to)| target.bytes(to));
     let send = |flags| supervisor::socket::send(socket.fd.as_fd(), data, to, &control.bytes, flags);
     match send(flags | libc::MSG_DONTWAIT) {

@@ -228,8 +228,8 @@ fn connect(asker: SocketAsker<'_>) -> CallResult {
 }
 
 /// Has the kernel choose a port for a datagram socket, if `asker` may bind to one: it does so for
-/// whatever address such a socket is to be connected to, before it refuses that of another family
-/// (`inet_dgram_connect` of `net/ipv4/af_inet.c`).
+/// whatever address such a socket is to be connected to, or to send to, before it refuses that of
+/// another family (`inet_dgram_connect` and `inet_send_prepare` of `net/ipv4/af_inet.c`).
 fn take_port(asker: SocketAsker<'_>, socket: &Socket, address: &Address) {
     let any: IpAddr = match socket.family {
         libc::AF_INET => Ipv4Addr::UNSPECIFIED.into(),

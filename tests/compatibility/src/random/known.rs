@@ -186,6 +186,11 @@ pub(crate) const KNOWN: &[Known] = &[
             "access",
             "faccessat",
             "faccessat2",
+            "setxattr",
+            "removexattr",
+            "lremovexattr",
+            "setxattrat",
+            "removexattrat",
         ],
         native: "`EPERM` or `EACCES`, of a child or a file of `/proc/self`, after `PR_SET_DUMPABLE` was set to 0",
         dewar: "what it is without",
@@ -243,14 +248,10 @@ pub(crate) const KNOWN: &[Known] = &[
     },
     Known {
         calls: &["renameat2"],
-        native: "success, `ENOTEMPTY`, `EISDIR`, `ENOTDIR` or `EPERM`, with `RENAME_WHITEOUT`",
+        native: "success, or what is wrong with the names, with `RENAME_WHITEOUT`",
         dewar: "`EINVAL`",
         reason: "It leaves a device behind. File systems that know none say the same.",
-        is: |it| {
-            let native = is_success(&it.native)
-                || matches!(errno(&it.native), "ENOTEMPTY" | "EISDIR" | "ENOTDIR" | "EPERM");
-            it.number(5) & 4 != 0 && native && errno(&it.dewar) == "EINVAL"
-        },
+        is: |it| it.number(5) & 4 != 0 && errno(&it.dewar) == "EINVAL",
     },
     Known {
         calls: &["peercred"],

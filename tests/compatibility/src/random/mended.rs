@@ -28,6 +28,8 @@ const MENDED: &[&str] = &[
     "socketpair 1\nconnect 3 ''\nwrite 3 8\nreceive_fd 4 0\nsockname 3",
     // A datagram socket is to be connected to another family.
     "socket 2 2 0\nport 3\nconnect 3 a\nport 3\nsocket 10 2 0\nconnect 4 a\nport 4\nconnect_to 4 3 0",
+    // A datagram socket is to send to another family.
+    "any_socket 2 2 0\nsendto 3 @%NAME\nport 3\nconnect_to 600 3 0",
 ];
 
 /// As themselves natively, in both modes.
