@@ -77,7 +77,7 @@ fn config(args: &ServeArgs) -> anyhow::Result<Config> {
         config.plugins.insert(name, PluginConfig { file, ..plugin });
     }
     config.list |= args.list;
-    config.workers = args.workers.unwrap_or(config.workers);
+    config.workers = args.workers.map_or(config.workers, usize::from);
     let absolute =
         |path: &PathBuf| if path.as_os_str() == "-" { path.clone() } else { here.join(path) };
     config.access_log = args.access_log.as_ref().map(absolute).or(config.access_log);

@@ -1,6 +1,6 @@
 //! `dewar serve`
 
-use clap::Args;
+use clap::{Args, value_parser};
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
@@ -8,7 +8,7 @@ A plugin is a file in E-code or a WebAssembly module, and when it is used:
   NAME=FILE                           content below /NAME/ is what the plugin makes of the file
                                       that the rest of the path names
   NAME=FILE,route=/thumbs/            the same below another path
-  NAME=FILE,type=image/x-portable-pixmap,gives=image/x-portable-graymap,negotiate
+  NAME=FILE,type=image/png,gives=image/webp,negotiate
                                       files of this type, for clients that prefer the other
   NAME=FILE,kind=handler,route=/api/  it answers requests itself
   NAME=FILE,kind=headers,route=/      it changes the header fields of answers
@@ -44,9 +44,9 @@ pub struct ServeArgs {
     #[arg(long)]
     pub list: bool,
 
-    /// Threads; by default one per processor
-    #[arg(short, long, value_name = "N")]
-    pub workers: Option<usize>,
+    /// Threads, from 1 to 256; by default one per processor
+    #[arg(short, long, value_name = "N", value_parser = value_parser!(u16).range(1..=256))]
+    pub workers: Option<u16>,
 
     /// Write a line per request to FILE, or with - to standard output
     #[arg(long, value_name = "FILE")]
