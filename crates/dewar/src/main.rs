@@ -42,9 +42,21 @@ use cli::{
 use commands::{Command, Dewar};
 use confine::launch::Inherited;
 use run::RunArgs;
+use rustix::process::{Resource, getrlimit};
 use std::{ffi::OsString, process::ExitCode};
 
+/// The least stack that the commands need, in bytes; 8 MiB are usual.
+const STACK: u64 = 256 << 10;
+
 fn main() -> ExitCode {
+    if getrlimit(Resource::Stack).current.is_some_and(|stack| stack < STACK) {
+        let why = "the limit of the stack is below 256 KiB: raise it (`ulimit -s 8192`)";
+        return failure::report(anyhow::anyhow!(why));
+    }
+    commanded()
+}
+
+fn commanded() -> ExitCode {
     // First of all: descriptors that Dewar opens itself are not the command's.
     let inherited = Inherited::capture();
     let done = match parse() {

@@ -9,7 +9,7 @@ use std::{
     env, fs, io,
     os::{
         fd::{AsRawFd as _, OwnedFd},
-        unix::fs::{DirBuilderExt as _, MetadataExt as _},
+        unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _},
     },
     path::{Path, PathBuf},
     time::{Duration, SystemTime},
@@ -61,7 +61,7 @@ impl RunDirectory {
         let named = |error: io::Error| {
             io::Error::new(error.kind(), format!("cannot use `{}`: {error}", path.display()))
         };
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(&path).map_err(named)?;
+        make_private(&path).map_err(named)?;
         Self::open(&path, rustix::process::geteuid().as_raw()).map_err(named)
     }
 
@@ -155,6 +155,25 @@ fn is_own(directory: &Path) -> bool {
     fs::metadata(directory).is_ok_and(own)
 }
 
+/// Makes a directory, and those above it that are missing, for this user alone: whatever the umask
+/// is, they have mode 0700. What is there stays as it is.
+///
+/// # Errors
+///
+/// Whatever the system says.
+pub fn make_private(path: &Path) -> io::Result<()> {
+    let missing: Vec<&Path> = path.ancestors().take_while(|above| !above.exists()).collect();
+    for directory in missing.into_iter().rev() {
+        match fs::DirBuilder::new().mode(0o700).create(directory) {
+            // A umask can take more than others' rights.
+            Ok(()) => fs::set_permissions(directory, fs::Permissions::from_mode(0o700))?,
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && directory.is_dir() => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
 /// Where this user's programs keep their state: `$XDG_STATE_HOME`, or its default.
 ///
 /// # Errors
@@ -192,7 +211,6 @@ mod tests {
 
     #[test]
     fn a_directory_of_another_user_or_that_others_can_reach_into_is_not_used() {
-        use std::os::unix::fs::PermissionsExt as _;
         let directory = tempfile::tempdir().unwrap();
         let uid = rustix::process::geteuid().as_raw();
         for (mode, usable) in [(0o700, true), (0o755, false), (0o701, false)] {

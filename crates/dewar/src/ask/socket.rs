@@ -13,12 +13,12 @@ use rustix::{
 };
 use serde_json::json;
 use std::{
-    fs::{self, DirBuilder},
+    fs,
     io::{self, BufRead as _, BufReader, Read as _, Write as _},
     os::{
         fd::{AsFd as _, AsRawFd as _},
         unix::{
-            fs::{DirBuilderExt as _, FileTypeExt as _, MetadataExt as _},
+            fs::{FileTypeExt as _, MetadataExt as _},
             net::{UnixListener, UnixStream},
         },
     },
@@ -80,7 +80,7 @@ fn is_left(path: &Path) -> io::Result<bool> {
 /// Binds `path`, however long it is.
 pub(crate) fn bind(path: &Path) -> anyhow::Result<UnixListener> {
     let parent = path.parent().context("no directory")?;
-    DirBuilder::new().recursive(true).mode(0o700).create(parent)?;
+    runs::make_private(parent)?;
     let directory = fs::File::open(parent)?;
     let status = directory.metadata()?;
     let own = rustix::process::geteuid().as_raw();

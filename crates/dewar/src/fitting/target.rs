@@ -5,9 +5,9 @@ use anyhow::{Context as _, bail};
 use profile::{Documents, Source, Variables};
 use serde::{Deserialize, Serialize};
 use std::{
-    fs::{self, DirBuilder, Permissions},
+    fs::{self, Permissions},
     io::{ErrorKind, Write as _},
-    os::unix::fs::{DirBuilderExt as _, PermissionsExt as _},
+    os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
     time::{SystemTime, UNIX_EPOCH},
 };
@@ -154,8 +154,8 @@ fn changes() -> anyhow::Result<Vec<ProfileEdit>> {
 
 fn remember(change: &ProfileEdit) -> anyhow::Result<PathBuf> {
     let directory = directory()?;
-    let made = DirBuilder::new().recursive(true).mode(0o700).create(&directory);
-    made.with_context(|| format!("cannot create `{}`", directory.display()))?;
+    runs::make_private(&directory)
+        .with_context(|| format!("cannot create `{}`", directory.display()))?;
     let known = names(&directory);
     for old in known.iter().take((known.len() + 1).saturating_sub(MOST_CHANGES)) {
         let _ = fs::remove_file(old);

@@ -13,7 +13,8 @@ use std::io::{self, BufRead, BufWriter, Write};
 
 const AV_EXAMPLES: &str = "\
 Examples:
-  dewar policy av -f policy.33 system_u:system_r:sshd_t:s0 system_u:object_r:shadow_t:s0 file
+  dewar policy av -f policy.33 system_u:system_r:sshd_t:s0 \\
+      system_u:object_r:shadow_t:s0 file
   dewar policy av -f agent -p write dewar_u:dewar_r:main_t dewar_u:object_r:usr_t file
   dewar policy av -f policy.33 --batch < questions
                                 one `SOURCE TARGET CLASS` a line, one JSON answer a line

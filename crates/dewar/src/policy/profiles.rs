@@ -34,8 +34,17 @@ pub(super) fn compile(
 /// The shipped profiles with their descriptions, one a line; on a terminal, none is cut in a word.
 pub(super) fn list(json: bool) -> anyhow::Result<String> {
     let mut text = String::new();
+    let variables = Variables {
+        workspace: "/workspace".into(),
+        home: "/home".into(),
+        tmp: "/tmp".into(),
+        ..Variables::default()
+    };
     for (name, _) in shipped() {
-        let description = compile(name, None, false)?.description.unwrap_or_default();
+        let source = Source::Shipped((*name).to_owned());
+        // What it says of itself depends on no home and no working directory.
+        let compiled = profile::load(&source, &variables, &mut profile::unresolved)?;
+        let description = compiled.description.unwrap_or_default();
         if json {
             writeln!(text, "{}", json!({"name": name, "description": description}))?;
         } else {

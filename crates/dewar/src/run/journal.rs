@@ -16,11 +16,11 @@ use rustix::fs::{AtFlags, unlinkat};
 use serde::{Deserialize, Serialize};
 use std::{
     ffi::OsString,
-    fs::{DirBuilder, File, Permissions},
+    fs::{File, Permissions},
     io::{Seek, Write},
     os::{
         fd::OwnedFd,
-        unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _},
+        unix::fs::{OpenOptionsExt as _, PermissionsExt as _},
     },
     path::PathBuf,
     time::{SystemTime, UNIX_EPOCH},
@@ -182,7 +182,7 @@ impl Journal {
     /// Makes room for one more record, and begins it.
     pub(super) fn open() -> anyhow::Result<Self> {
         let directory = directory()?;
-        let make = DirBuilder::new().recursive(true).mode(0o700).create(&directory);
+        let make = runs::make_private(&directory);
         // Others need not know what is run, or what it was denied.
         let close = || std::fs::set_permissions(&directory, Permissions::from_mode(0o700));
         make.and_then(|()| close())

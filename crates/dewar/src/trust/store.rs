@@ -4,9 +4,9 @@ use anyhow::{Context as _, bail};
 use profile::Documents;
 use serde::{Deserialize, Serialize};
 use std::{
-    fs::{self, DirBuilder},
+    fs,
     io::{ErrorKind, Write as _},
-    os::unix::fs::{DirBuilderExt as _, MetadataExt as _},
+    os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
     time::SystemTime,
 };
@@ -65,7 +65,10 @@ impl Store {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             Err(error) => {
-                return Err(error).with_context(|| format!("cannot read `{}`", file.display()));
+                return Err(error).with_context(|| {
+                    let file = file.display();
+                    format!("cannot read `{file}`; set XDG_STATE_HOME to a directory of your own")
+                });
             }
         };
         self.insist_on_owner()?;
@@ -91,8 +94,7 @@ impl Store {
     /// Trusts `path` with that hash, and with no other.
     pub(crate) fn add(&self, path: &Path, hash: &Hash) -> anyhow::Result<()> {
         let shown = self.directory.display();
-        let made = DirBuilder::new().recursive(true).mode(0o700).create(&self.directory);
-        made.with_context(|| format!("cannot create `{shown}`"))?;
+        runs::make_private(&self.directory).with_context(|| format!("cannot create `{shown}`"))?;
         self.insist_on_owner()?;
         let (path, hash) = (path.to_owned(), hash.clone());
         let file = self.file(&path);
