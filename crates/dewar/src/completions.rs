@@ -20,7 +20,7 @@ Exit status: 0; 2 for wrong use.";
 
 /// Print the completion script for a shell.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, override_usage = "dewar completions <SHELL>")]
 pub(crate) struct CompletionsArgs {
     /// The shell
     #[arg(value_name = "SHELL", required_unless_present = "list")]

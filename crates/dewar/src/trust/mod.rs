@@ -306,7 +306,13 @@ mod tests {
     const GIT: &str = "[domains.git]\nexec = ['/usr/bin/git']\nfrom = ['main']\nnoatsecure = ['main']\ninherit = false";
     const CHOWN: &str = "capabilities = ['chown']\n[domains.git]\nexec = ['/usr/bin/git']\ncapabilities = ['chown']";
 
+    /// What is said of a profile, which extends `workspace` if it names no other.
     fn said(text: &str) -> String {
+        let extends = if text.starts_with("extends") { "" } else { "extends = 'workspace'\n" };
+        said_by(&format!("{extends}{text}"))
+    }
+
+    fn said_by(text: &str) -> String {
         let npm = profile::Registries {
             endpoints: vec!["mirror.example:443".into()],
             ..profile::Registries::default()
@@ -319,8 +325,7 @@ mod tests {
             private_network: true,
             ..Variables::default()
         };
-        let extends = if text.starts_with("extends") { "" } else { "extends = 'workspace'\n" };
-        let (name, text) = ("/w/dewar.toml".into(), format!("{extends}{text}"));
+        let (name, text) = ("/w/dewar.toml".into(), text.to_owned());
         let documents = Documents::read(&Source::Text { name, text, directory: "/w".into() });
         let documents = documents.unwrap();
         let compiled = documents.compile(&variables, &mut profile::unresolved, &[]).unwrap();
@@ -336,5 +341,12 @@ mod tests {
             assert!(said.contains(words), "{key}: `{words}` is not in\n{said}");
             assert!(!default.contains(words), "{key}: {default}");
         }
+    }
+
+    #[test]
+    fn what_a_profile_without_a_base_takes_is_counted() {
+        let said = said_by("files.read = ['/usr']");
+        assert_eq!(said.matches("  may not use ").count(), 1, "{said}");
+        assert!(!said.contains("may not execute") && !said.contains("may not read"), "{said}");
     }
 }

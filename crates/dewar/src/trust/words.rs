@@ -15,7 +15,7 @@ use std::{
 };
 
 /// More lines than this of what a profile takes are counted. What it gives is told whole.
-const MOST: usize = 12;
+const MOST: usize = 3;
 /// Nobody reads more lines.
 const MOST_TOLD: usize = 300;
 
@@ -38,10 +38,12 @@ pub(super) fn compared(compiled: &Compiled, variables: &Variables) -> anyhow::Re
         said.extend(gained.iter().cloned());
         list(&mut text, &format!("may also{who}"), &gained)?;
         if domain.name == "main" {
-            let more = lost.len().saturating_sub(MOST);
-            list(&mut text, "may not", &lost.into_iter().take(MOST).collect::<Vec<_>>())?;
-            if more > 0 {
-                writeln!(text, "  may not … and {more} more: `dewar policy show` tells all")?;
+            match lost.len() {
+                0..=MOST => list(&mut text, "may not", &lost)?,
+                count => writeln!(
+                    text,
+                    "  may not use {count} places as a run does without it: `dewar policy show` tells all"
+                )?,
             }
         }
         list(&mut text, &format!("may reach{who}"), &endpoints(compiled, &domain.connect))?;
