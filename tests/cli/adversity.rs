@@ -71,8 +71,28 @@ fn what_the_caller_s_mask_leaves_is_not_what_dewar_makes_for_itself() {
     let home = Home::new();
     let (status, said) = home.say("umask 0777; dewar run --no-daemon -- cat ../notes");
     assert!(status == 1 && said.contains("denied once: cat may not read open"), "{said}");
+    let own = "umask 0777; export XDG_STATE_HOME=$PWD/made/state; dewar run --no-daemon -- true; \
+               find made -type d ! -perm 0700; find made -type d | wc -l";
+    let (status, said) = home.say(own);
+    assert!(status == 0 && said.trim().parse::<usize>().is_ok_and(|made| made > 3), "{said}");
     let shared = "umask 0; dewar run --no-daemon -- true; find $XDG_STATE_HOME -type f -perm /077";
     assert_eq!(home.say(shared), (0, String::new()));
+}
+
+#[test]
+fn a_start_that_cannot_be_names_the_remedy() {
+    let home = Home::new();
+    for (script, status, parts) in [
+        ("ulimit -s 100; dewar run true", 125, &["stack", "ulimit -s 8192"][..]),
+        ("XDG_STATE_HOME=/etc/passwd dewar run true", 125, &["set XDG_STATE_HOME"]),
+        ("HOME=/nonexistent dewar policy list", 0, &["workspace ", "agent "]),
+        ("cd $FULL; dewar serve . -w 0", 2, &["1..=256"]),
+        ("cd $FULL; dewar serve . -w 100000", 2, &["1..=256"]),
+    ] {
+        let (ended, said) = home.say(script);
+        let names_all = parts.iter().all(|part| said.contains(part));
+        assert!(ended == status && names_all, "{script}: {ended}: {said}");
+    }
 }
 
 #[test]

@@ -1,8 +1,9 @@
 //! `DEWAR_DENIALS`: what programs inside read of their denials, and what they propose.
 
 use std::{
-    fs,
+    fs::{self, DirBuilder},
     io::{BufRead as _, BufReader, Read as _},
+    os::unix::fs::DirBuilderExt as _,
     path::PathBuf,
     process::{Command, Output, Stdio},
     time::{Duration, Instant},
@@ -336,4 +337,36 @@ cat('~/plans.txt')"
     let out = said(&run.wait_with_output().unwrap());
     assert!(!out.contains("these are plans") && out.contains("\"asked\""), "{out}");
     events.wait().unwrap();
+}
+
+#[test]
+fn where_programs_propose_is_dewars_own_whatever_a_profile_grants() {
+    let script = "
+import os
+at = os.path.expanduser('~/state/dewar-propose')
+def attempt(what, *with_):
+    try: what(*with_); print('done', with_)
+    except OSError as error: print('refused by', error.errno)
+attempt(open, at + '/made.sock', 'w')
+attempt(os.unlink, at + '/other.sock')
+attempt(os.rename, at + '/other.sock', at + '/moved.sock')
+attempt(os.rename, at, at + '-moved')
+print('CAN LIST' if 'DEWAR_DENIALS' not in os.environ and os.access(at, os.R_OK) else '')
+";
+    for propose in ["", "propose.within = \"bound.toml\"\n"] {
+        let home = Home::new();
+        let profile =
+            format!("extends = \"workspace\"\n{propose}files.write = ['${{home}}/state']\n");
+        fs::write(home.path().join("p.toml"), profile).unwrap();
+        let directory = home.path().join("state/dewar-propose");
+        DirBuilder::new().recursive(true).mode(0o700).create(&directory).unwrap();
+        fs::write(directory.join("other.sock"), "").unwrap();
+        let out = said(&home.command(&home.args(script)).output().unwrap());
+        assert!(
+            out.matches("refused by").count() == 4 && !out.contains("done"),
+            "{propose}: {out}"
+        );
+        assert!(!out.contains("CAN LIST"), "{out}");
+        assert!(directory.join("other.sock").exists());
+    }
 }

@@ -57,3 +57,17 @@ fn names_are_looked_up_beside_each_other_and_once() {
     // Nor by whoever hears what programs inside propose.
     assert!(!account.path("work/asked-again").exists());
 }
+
+#[test]
+fn a_host_that_is_not_found_is_told_at_the_start() {
+    let account = Account::new(None);
+    let rules = "extends = 'workspace'\n[network]\nconnect = ['no.invalid:80', '192.0.2.1:80']\n";
+    account.write("own.toml", rules);
+    for (options, told) in [(&[][..], 1), (&["--quiet"], 0)] {
+        let mut command = Command::new(account.programs().join("dewar"));
+        command.arg("run").args(options).args(["-p", "../own.toml", "true"]);
+        command.current_dir(account.path("work")).env("HOME", account.path(""));
+        let said = String::from_utf8(command.output().unwrap().stderr).unwrap();
+        assert_eq!(said.matches("not found, so not reached: no.invalid (").count(), told, "{said}");
+    }
+}

@@ -86,15 +86,21 @@ fn registries(workspace: &Path, home: &Path, paths: &RealPaths) -> BTreeMap<Stri
 }
 
 /// Where Dewar keeps what it believes later: compiled plugins with the key that vouches for them,
-/// records of runs, the state and the sockets of daemons.
+/// records of runs, the state and the sockets of daemons; and where programs propose something.
 fn kept(paths: &RealPaths) -> Vec<PathBuf> {
     let places = [runs::cache_directory(), runs::state_directory()];
     let places = places.into_iter().flatten().map(|place| place.join("dewar"));
     let mut all: Vec<PathBuf> = places.collect();
+    all.extend(proposals().ok());
     for place in DaemonDirs::user().into_iter().chain([DaemonDirs::system()]) {
         all.extend([place.state, place.runtime]);
     }
     all.iter().map(|path| paths.existing_part(path)).collect()
+}
+
+/// Where the sockets lie at which programs inside propose something.
+pub(crate) fn proposals() -> io::Result<PathBuf> {
+    Ok(real(&runs::state_directory()?.join("dewar-propose")))
 }
 
 /// A path without links; of what does not exist, as far as it does.

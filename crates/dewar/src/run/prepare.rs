@@ -78,12 +78,15 @@ pub(super) fn profile(request: &RunRequest, probe: &Probe) -> anyhow::Result<Pro
     if !request.learning {
         gates::warn(&compiled);
     }
+    if !request.quiet {
+        hosts::tell_missing(&compiled);
+    }
     if !request.dry_run {
         make_directories(&compiled)?;
     }
     // Another profile may take its place.
     variables.fixed.extend(documents.files().map(Path::to_owned));
-    let (compiled, proposing) = Proposing::begin(compiled, &documents, &variables)?;
+    let (compiled, proposing) = Proposing::begin(compiled, &documents, &mut variables)?;
     Ok(Profile { compiled: Arc::new(compiled), documents, argument, variables, proposing, tmp })
 }
 
@@ -278,10 +281,6 @@ fn tell(compiled: &Compiled, protection: &Protection, layers: &Layers) {
     );
     tell!("dewar: namespaces: {}", protection.namespaces.names().join(" "));
     tell!("dewar: Landlock version: {}", layers.landlock_version());
-    for host in compiled.hosts.iter().filter(|host| host.error.is_some()) {
-        let error = host.error.as_deref().unwrap_or_default();
-        tell!("dewar: {} is not reachable: {error}", host.host);
-    }
     for layer in layers.layers.iter().filter(|layer| !layer.available) {
         tell!("dewar: without `{}` {}", layer.name, layer.without);
     }

@@ -5,7 +5,11 @@ use super::link::Propose;
 use crate::{amend::literal, failure::Usage, machine};
 use anyhow::{Context as _, bail};
 use profile::{AmendedObject, Amendment, AmendmentKind, Compiled, Documents, Variables};
-use std::{ffi::OsString, path::PathBuf, time::SystemTime};
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+    time::SystemTime,
+};
 
 /// The variable.
 pub(super) const VARIABLE: &str = "DEWAR_DENIALS";
@@ -23,16 +27,21 @@ pub(super) struct Proposing {
 }
 
 impl Proposing {
-    /// What a run under a profile needs, and the profile with that.
+    /// What a run under a profile needs, and the profile with that. What the run may not change
+    /// is added to `variables`.
     pub(super) fn begin(
         compiled: Compiled,
         documents: &Documents,
-        variables: &Variables,
+        variables: &mut Variables,
     ) -> anyhow::Result<(Compiled, Self)> {
         if !compiled.proposes {
             return Ok((compiled, Self::default()));
         }
-        let socket = socket()?;
+        let directory = machine::proposals()?;
+        let socket = socket(&directory)?;
+        // Its programs have to find the socket there, and may change nothing.
+        variables.kept.retain(|kept| *kept != directory);
+        variables.fixed.push(directory);
         let name = socket.to_str().context("the state directory has a name that is not Unicode")?;
         let amendments = vec![Amendment {
             when: SystemTime::now(),
@@ -58,9 +67,8 @@ impl Proposing {
     }
 }
 
-/// In a directory of the user's that is no secret, as programs have to find it.
-fn socket() -> anyhow::Result<PathBuf> {
-    let directory = machine::real(&runs::state_directory()?.join("dewar-propose"));
+/// In a directory that is no secret to programs that may propose something.
+fn socket(directory: &Path) -> anyhow::Result<PathBuf> {
     let socket = directory.join(format!("{}.sock", runs::new_id().context("no random numbers")?));
     if socket.as_os_str().len() > LONGEST {
         bail!(Usage(format!(
