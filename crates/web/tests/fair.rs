@@ -8,7 +8,7 @@ use std::{
     io::{ErrorKind, Read as _, Write as _},
     net::{SocketAddr, TcpStream},
 };
-use web::{Kind, PluginConfig};
+use web::{Kind, PluginConfig, Server};
 
 /// Answers after a few milliseconds.
 const SLOW: &str = "long handle(const char *in, long n, char *out, long room) {
@@ -117,6 +117,14 @@ fn one_file_is_opened_once_however_its_path_is_written() {
     server.end();
 }
 
+/// Bytes of files that are kept for plugins, and compressed.
+fn bytes_kept(server: &Server) -> usize {
+    let request = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    let metrics = split(&common::raw(server.status().unwrap(), request)).0.text();
+    let line = metrics.lines().find_map(|line| line.strip_prefix("dewar_image_bytes "));
+    line.unwrap().parse().unwrap()
+}
+
 #[test]
 fn compressed_files_take_no_more_memory_than_they_may() {
     let mut site = Site::new();
@@ -134,20 +142,48 @@ fn compressed_files_take_no_more_memory_than_they_may() {
         fs::write(site.root().join(format!("{name}.txt")), text).unwrap();
     }
     let server = site.start();
-    let kept = || {
-        let request = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n";
-        let metrics = split(&common::raw(server.status().unwrap(), request)).0.text();
-        let line = metrics.lines().find_map(|line| line.strip_prefix("dewar_image_bytes "));
-        line.unwrap().parse::<usize>().unwrap()
-    };
     for name in 0..20 {
         let path = format!("/{name}.txt");
         let reply = common::ask(server.addresses()[0], "GET", &path, "Accept-Encoding: gzip\r\n");
         assert_eq!(reply.field("content-encoding").as_deref(), Some("gzip"));
-        let now = kept();
+        let now = bytes_kept(&server);
         assert!(now <= 100_000, "{now}");
         assert!(name > 0 || now == reply.body.len(), "it counts what is kept: {now}");
     }
+    server.end();
+}
+
+#[test]
+fn files_of_which_a_plugin_makes_nothing_take_no_more_memory_than_they_may() {
+    const NOTHING: &str = "long handle(const char *in, long n, char *out, long room) { return 0; }";
+    const TRAPS: &str = "long handle(const char *in, long n, char *out, long room) {
+        return 1 / (n - n);
+    }";
+    let faulty = PluginConfig { faults: Some(2), ..route("/traps/") };
+    let mut site =
+        Site::new().text("nothing", NOTHING, route("/nothing/")).text("traps", TRAPS, faulty);
+    (site.config.workers, site.config.revalidate_ms) = (1, 60_000);
+    site.config.limits.image_bytes = 100_000;
+    site.config.status = Some("127.0.0.1:0".to_owned());
+    for name in 0..10 {
+        fs::write(site.root().join(format!("{name}.bin")), [b'x'; 60_000]).unwrap();
+    }
+    fs::write(site.root().join("long.bin"), [b'x'; 100_001]).unwrap();
+    let server = site.start();
+    let address = server.addresses()[0];
+    for route in ["nothing", "traps"] {
+        for name in 0..10 {
+            let reply = get(address, &format!("/{route}/{name}.bin"));
+            assert!(matches!(reply.status, 502 | 503), "{}", reply.status);
+            let now = bytes_kept(&server);
+            assert!(now <= 100_000, "{route}, {name}: {now}");
+        }
+    }
+    // What is longer is not read at all.
+    let before = bytes_kept(&server);
+    assert_eq!(get(address, "/nothing/long.bin").status, 503);
+    assert_eq!(bytes_kept(&server), before);
+    assert_eq!(get(address, "/long.bin").body.len(), 100_001);
     server.end();
 }
 

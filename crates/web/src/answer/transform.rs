@@ -47,15 +47,23 @@ impl Responder {
             binding.counters[self.index].denied.add(1);
             return Err(Failure(403));
         }
-        let image = file.image().map_err(|error| not_read(&error))?;
+        let most = self.site.config.limits.image_bytes;
+        if file.len > most as u64 {
+            let why =
+                format!("the file is longer than what is kept for plugins (image_bytes = {most})");
+            self.complain(ask, binding, &why);
+            return Err(Failure(503));
+        }
         let mut lease = self.lease(ask, binding)?;
+        let image = file.image().map_err(|error| not_read(&error))?;
         let begun = Instant::now();
         let ran = lease.session.view(image).and_then(|()| lease.session.run());
+        // Whatever came of it, the image is there.
+        self.keep_within_bounds();
         let len = self.ran(ask, binding, begun, ran)?;
         let counters = &binding.counters[self.index];
         counters.bytes_in.add(file.len);
         counters.bytes_out.add(len as u64);
-        self.keep_within_bounds();
         if len == 0 {
             // Nothing is no content. What there was before is not sent instead: the plugin may be
             // there to keep it.
