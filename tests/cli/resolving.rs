@@ -63,9 +63,14 @@ fn a_host_that_is_not_found_is_told_at_the_start() {
     let account = Account::new(None);
     let rules = "extends = 'workspace'\n[network]\nconnect = ['no.invalid:80', '192.0.2.1:80']\n";
     account.write("own.toml", rules);
-    for (options, told) in [(&[][..], 1), (&["--quiet"], 0)] {
+    account.write("extending.toml", "extends = './own.toml'\n");
+    for (options, profile, told) in [
+        (&[][..], "../own.toml", 1),
+        (&[], "../extending.toml", 1),
+        (&["--quiet"], "../own.toml", 0),
+    ] {
         let mut command = Command::new(account.programs().join("dewar"));
-        command.arg("run").args(options).args(["-p", "../own.toml", "true"]);
+        command.arg("run").args(options).args(["-p", profile, "true"]);
         command.current_dir(account.path("work")).env("HOME", account.path(""));
         let said = String::from_utf8(command.output().unwrap().stderr).unwrap();
         assert_eq!(said.matches("not found, so not reached: no.invalid (").count(), told, "{said}");

@@ -260,6 +260,7 @@ mod tests {
             host: Host::Any,
             networks: vec![(address.parse().unwrap(), length)],
             error: None,
+            file: None,
         };
         let four = host("192.0.2.7", 32);
         for (address, length, expected) in [

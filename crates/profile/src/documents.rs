@@ -146,7 +146,7 @@ impl Documents {
         if reporter.has_errors() {
             return Err(reporter.into_errors(name()));
         }
-        let hosts = hosts::resolve(&profile, variables, resolver);
+        let hosts = hosts::resolve(&profile, &reporter.sources, variables, resolver);
         let clauses = amendment::read(amendments, &profile, &hosts, variables, &mut reporter);
         let enough = match clauses.len() == amendments.len() {
             true => collapse::enough(&clauses, profile.domains.len()),

@@ -2,9 +2,12 @@
 
 use crate::merged::Profile;
 use crate::network::{Host, Target, bits, masked};
+use crate::source::Sources;
 use crate::variables::Variables;
+use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::path::PathBuf;
 
 /// A host that network rules name, with its addresses.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,6 +19,8 @@ pub struct ResolvedHost {
     pub networks: Vec<(IpAddr, u8)>,
     /// Why a name has no addresses.
     pub error: Option<String>,
+    /// The first file that names it; `None` where only shipped profiles and amendments do.
+    pub file: Option<PathBuf>,
 }
 
 impl ResolvedHost {
@@ -46,23 +51,26 @@ pub fn unresolved(names: &[&str]) -> Vec<Addresses> {
 /// names.
 pub(crate) fn resolve(
     profile: &Profile,
+    sources: &Sources,
     variables: &Variables,
     resolver: &mut Resolver<'_>,
 ) -> Vec<ResolvedHost> {
-    let rules = profile.domains.iter().flat_map(|domain| &domain.network);
-    let mut hosts: Vec<Host> = rules
-        .filter_map(|rule| match &rule.target {
-            Target::Ip(endpoints) => Some(endpoints.host.clone()),
-            _ => None,
-        })
-        .collect();
-    hosts.sort();
-    hosts.dedup();
-    let names: Vec<&str> = hosts.iter().filter_map(looked_up).collect();
+    let mut hosts: BTreeMap<Host, Option<PathBuf>> = BTreeMap::new();
+    for rule in profile.domains.iter().flat_map(|domain| &domain.network) {
+        if let Target::Ip(endpoints) = &rule.target {
+            let file = hosts.entry(endpoints.host.clone()).or_default();
+            *file = file.take().or_else(|| sources.0.get(rule.place.file)?.path.clone());
+        }
+    }
+    let names: Vec<&str> = hosts.keys().filter_map(looked_up).collect();
     let mut found = if names.is_empty() { Vec::new() } else { resolver(&names) }.into_iter();
     let missing = || Err(io::Error::other("it was not resolved"));
     let mut next = || found.next().unwrap_or_else(missing);
-    hosts.into_iter().map(|host| resolve_one(host, variables, &mut next)).collect()
+    let resolved = hosts.into_iter().map(|(host, file)| {
+        let resolved = resolve_one(host, variables, &mut next);
+        ResolvedHost { file, ..resolved }
+    });
+    resolved.collect()
 }
 
 /// The name of a host whose addresses a resolver knows.
@@ -94,7 +102,7 @@ pub(crate) fn resolve_one(
         })),
         Host::Name(_) => whole(LOOPBACK.to_vec()),
     };
-    ResolvedHost { host, networks, error }
+    ResolvedHost { host, networks, error, file: None }
 }
 
 /// Addresses as networks of one address, each once.

@@ -147,7 +147,7 @@ impl Case {
             && bare(&self.lines) == bare(&other.lines)
     }
 
-    /// Whether it was proposed, and nobody that did is there any more.
+    /// Whether nobody waits for the answer any more: no call, or none of those that proposed it.
     pub(crate) fn is_deserted(&self) -> bool {
         // Who has only ended what it says can still hear.
         let is_gone = |stream: &Arc<UnixStream>| {
@@ -155,7 +155,7 @@ impl Case {
             let polled = poll(&mut fds, Some(&Timespec::default()));
             polled.is_ok() && fds[0].revents().intersects(PollFlags::HUP | PollFlags::ERR)
         };
-        self.proposed && self.proposers.iter().all(is_gone)
+        if self.proposed { self.proposers.iter().all(is_gone) } else { self.waiting.is_empty() }
     }
 
     /// What can be answered: an answer that could not be carried out is none.

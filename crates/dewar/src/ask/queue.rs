@@ -166,29 +166,22 @@ impl QuestionQueue {
     /// A call waits no longer.
     pub(crate) fn gone(&self, id: u64) {
         let mut state = self.state();
-        let mut ended = None;
         let mut is_known = false;
         for case in state.open.values_mut() {
             let before = case.waiting.len();
             case.waiting.retain(|(waiting, _)| *waiting != id);
             is_known |= case.waiting.len() < before;
-            if before > 0 && case.waiting.is_empty() {
-                ended = Some(case.number);
-            }
         }
         if !is_known && state.gone.len() < MOST_LOANS {
             state.gone.insert(id);
         }
-        if let Some(number) = ended {
-            state.open.remove(&number);
-            state.end(number, "withdrawn", "the program");
-        }
+        state.withdraw_deserted();
         drop(state);
         self.changed.notify_all();
     }
 
-    /// What is open for longer than it may is denied, every time; what was proposed is withdrawn
-    /// once nobody waits for the answer.
+    /// What is open for longer than it may is denied, every time; what nobody waits for any more is
+    /// withdrawn.
     pub(crate) fn expire(&self) {
         let mut late = Vec::new();
         {

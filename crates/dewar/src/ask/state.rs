@@ -176,7 +176,7 @@ impl State {
         numbers.iter().filter_map(|number| self.open.remove(number)).collect()
     }
 
-    /// Withdraws what was proposed and nobody waits for any more; whether there was some.
+    /// Withdraws what nobody waits for any more and nobody is answering; whether there was some.
     pub(super) fn withdraw_deserted(&mut self) -> bool {
         let is_deserted = |open: &&Case| !self.busy.contains(&open.number) && open.is_deserted();
         let numbers: Vec<u64> =
@@ -227,4 +227,46 @@ pub(super) fn within_rate(times: &mut VecDeque<Instant>, most: usize) -> bool {
         times.push_back(Instant::now());
     }
     fits
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ask::case::Choice;
+    use learn::Widening;
+
+    /// Question 1, for which one call waits.
+    fn question() -> Case {
+        Case {
+            number: 1,
+            waiting: vec![(7, 3)],
+            program: "cat".into(),
+            pid: 2,
+            wants: Vec::new(),
+            class: "file".into(),
+            object: "/key".into(),
+            lines: Vec::new(),
+            amendments: None,
+            also: Widening::default(),
+            secret: false,
+            proposed: false,
+            proposers: Vec::new(),
+            choices: vec![Choice::No],
+            until: Instant::now(),
+        }
+    }
+
+    #[test]
+    fn what_is_being_answered_is_not_withdrawn() {
+        let mut state = State::new();
+        state.open.insert(1, question());
+        assert!(!state.withdraw_deserted(), "a call waits");
+        state.open.values_mut().for_each(|case| case.waiting.clear());
+        state.busy.insert(1);
+        assert!(!state.withdraw_deserted(), "somebody answers");
+        assert!(state.ended.is_empty());
+        state.busy.clear();
+        assert!(state.withdraw_deserted());
+        assert_eq!(state.ended.back(), Some(&(1, "withdrawn".to_owned())));
+    }
 }

@@ -79,7 +79,7 @@ pub(super) fn profile(request: &RunRequest, probe: &Probe) -> anyhow::Result<Pro
         gates::warn(&compiled);
     }
     if !request.quiet {
-        hosts::tell_missing(&compiled);
+        hosts::tell_missing(&compiled, request.verbose);
     }
     if !request.dry_run {
         make_directories(&compiled)?;
