@@ -45,8 +45,13 @@ fn which(asker: FileAsker<'_>) -> Result<Which> {
         Sysno::lsetxattr | Sysno::lremovexattr => path_at(0, false),
         Sysno::fsetxattr | Sysno::fremovexattr => Which::Open(0),
         _ => match path_with_flags(asker, 2)? {
-            // As fsetxattr does it (`path_setxattrat` of `fs/xattr.c`).
-            Which::Descriptor(n) if asker.caller.int(n) >= 0 => Which::Open(n),
+            // As fsetxattr and fremovexattr do it: of the working directory, the second does not
+            // (`path_setxattrat` and `path_removexattrat` of `fs/xattr.c`).
+            Which::Descriptor(n)
+                if asker.caller.int(n) >= 0 || asker.number == Sysno::removexattrat =>
+            {
+                Which::Open(n)
+            }
             which => which,
         },
     })

@@ -21,7 +21,7 @@ const MENDED: &[&str] = &[
     // A script that is open for writing, and whose interpreter is not there.
     "open x 1090 2541\nrename t c\nfexec 3",
     // Extended attributes by directory, path and flags.
-    "mknod -100 a 33188 0\nsymlinkat a -100 s\nopen a 2 0\nopen a 2097152 0\nsetxattrat -100 a user.b 0 5 0\nsetxattrat -100 s user.b 256 5 0\nsetxattrat 3 '' user.b 4096 5 0\nsetxattrat 4 '' user.b 4096 5 0\nsetxattrat -100 '' user.b 4096 5 0\nsetxattrat -100 a user.b 0 5 1\nsetxattrat -100 a user.c 0 5 2\nsetxattrat -100 a user.b 7 5 0\nsetxattrat -100 a user.b 0 100 4\ngetxattrat -100 a user.b 0 100 0\nremovexattrat -100 s user.b 0\nremovexattrat -100 s user.b 256\nremovexattrat -100 a user.b 0\nremovexattrat 4 '' user.b 4096",
+    "mknod -100 a 33188 0\nsymlinkat a -100 s\nopen a 2 0\nopen a 2097152 0\nsetxattrat -100 a user.b 0 5 0\nsetxattrat -100 s user.b 256 5 0\nsetxattrat 3 '' user.b 4096 5 0\nsetxattrat 4 '' user.b 4096 5 0\nsetxattrat -100 '' user.b 4096 5 0\nsetxattrat -100 a user.b 0 5 1\nsetxattrat -100 a user.c 0 5 2\nsetxattrat -100 a user.b 7 5 0\nsetxattrat -100 a user.b 0 100 4\ngetxattrat -100 a user.b 0 100 0\nremovexattrat -100 s user.b 0\nremovexattrat -100 s user.b 256\nremovexattrat -100 a user.b 0\nremovexattrat 4 '' user.b 4096\nremovexattrat -100 '' system.posix_acl_access 4096",
     // A slash behind what is no directory.
     "mknod -100 a 50175\nsymlinkat a/ -100 s\nsocketpair 1\nconnect 4 s\nconnect 4 a/",
     // A stream that has a peer is to be connected to the outside.
